@@ -1,0 +1,332 @@
+//! Identifiers: parse, print, compare, convert (SPEC 2, 3, 4, 10).
+//!
+//! An IBI is a [`Rep`] or an [`Ibip`]. Values of these types are always good: their date exists,
+//! their port and address can be used, and they print what was read. Nothing here knows a clock,
+//! a disk, a socket or a database, nor which two forms name the same item.
+
+mod base27;
+mod error;
+pub mod ibip;
+pub mod rep;
+mod timestamp;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use error::ParseError;
+pub(crate) use error::Quoted;
+use error::{Cause, Source};
+pub use ibip::{Ibip, IbipPrefix};
+pub use rep::{Rep, RepPrefix};
+pub use timestamp::Timestamp;
+
+/// An identifier of an item in either of its forms (SPEC 1).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ibi {
+    /// Built on a host name, four components (SPEC 2).
+    Rep(Rep),
+    /// Built on an IP address, two components (SPEC 3).
+    Ibip(Ibip),
+}
+
+impl Ibi {
+    /// Reads an identifier; the number of its components tells the form (SPEC 2, 3).
+    ///
+    /// # Errors
+    /// Neither four components nor two, or what [`Rep::parse`] or [`Ibip::parse`] refuses.
+    pub fn parse(text: &str) -> Result<Ibi, ParseError> {
+        match text.split('/').count() {
+            4 => Rep::parse(text).map(Ibi::Rep),
+            2 => Ibip::parse(text).map(Ibi::Ibip),
+            _ => Err(Source::new("IBI", text).fault("IBI", text, Cause::Shape)),
+        }
+    }
+
+    /// The spelling that all spellings of this identifier share (SPEC 2, 3).
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        match self {
+            Ibi::Rep(rep) => rep.canonical(),
+            Ibi::Ibip(ibip) => ibip.canonical(),
+        }
+    }
+
+    /// Takes the identifier apart for a reader (SPEC 2, 3, 4).
+    #[must_use]
+    pub fn explain(&self) -> Explanation {
+        let (form, host, address, port, date) = match self {
+            Ibi::Rep(rep) => ("rep", Some(rep.host()), None, rep.port(), rep.timestamp()),
+            Ibi::Ibip(ibip) => {
+                let address = Some(ibip.address().to_string());
+                ("ibip", None, address, ibip.port(), ibip.timestamp())
+            }
+        };
+        Explanation {
+            form,
+            canonical: self.canonical(),
+            host,
+            address,
+            port,
+            date: date.to_rfc3339(),
+            rep_suffix: date.rep_suffix(),
+            ibip_suffix: date.ibip_suffix().ok(),
+            other_prefix: None,
+        }
+    }
+}
+
+impl fmt::Display for Ibi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ibi::Rep(rep) => rep.fmt(f),
+            Ibi::Ibip(ibip) => ibip.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Ibi {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Ibi, ParseError> {
+        Ibi::parse(text)
+    }
+}
+
+impl From<Rep> for Ibi {
+    fn from(rep: Rep) -> Ibi {
+        Ibi::Rep(rep)
+    }
+}
+
+impl From<Ibip> for Ibi {
+    fn from(ibip: Ibip) -> Ibi {
+        Ibi::Ibip(ibip)
+    }
+}
+
+/// What an identifier says about itself, part by part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// `rep` or `ibip`.
+    pub form: &'static str,
+    /// The canonical spelling.
+    pub canonical: String,
+    /// The host of a rep.
+    pub host: Option<String>,
+    /// The IP address of an IBIp.
+    pub address: Option<String>,
+    /// The port, also where it is left out.
+    pub port: u16,
+    /// The date in RFC 3339.
+    pub date: String,
+    /// The date as the suffix of a rep.
+    pub rep_suffix: String,
+    /// The date as the suffix of an IBIp, from 1995-08-01 on.
+    pub ibip_suffix: Option<String>,
+    /// The prefix of the other form: always `None`, since neither follows from the other (DESIGN 2).
+    pub other_prefix: Option<String>,
+}
+
+/// An older pair `word/word` that is no IBIp, good only as the recorded alias of an item (SPEC 10.6).
+///
+/// Both words are ASCII letters and digits, 1 to 64 of them, and case matters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AliasPair(String);
+
+impl AliasPair {
+    /// Reads a pair.
+    ///
+    /// # Errors
+    /// Not two words, an empty or overlong word, a character other than ASCII letters and digits.
+    pub fn parse(text: &str) -> Result<AliasPair, ParseError> {
+        const LONGEST: usize = 64;
+        let source = Source::new("alias", text);
+        let words: Vec<&str> = text.split('/').collect();
+        if words.len() != 2 {
+            let found = words.len();
+            return Err(source.fault("alias", text, Cause::Components { found, wanted: 2 }));
+        }
+        for word in words {
+            if word.is_empty() {
+                return Err(source.fault("word", word, Cause::Empty));
+            }
+            let takes = "only letters and digits do";
+            source.check_characters("word", word, takes, |c| c.is_ascii_alphanumeric())?;
+            if word.len() > LONGEST {
+                return Err(source.fault("word", word, Cause::TooLong { limit: LONGEST }));
+            }
+        }
+        Ok(AliasPair(text.to_owned()))
+    }
+
+    /// The pair as recorded.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AliasPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn same_date(rep: &str, ibip: &str) {
+        let rep = Rep::parse(rep).expect(rep);
+        let ibip = Ibip::parse(ibip).expect(ibip);
+        assert_eq!(rep.timestamp(), ibip.timestamp());
+    }
+
+    #[track_caller]
+    fn good(text: &str, form: &str) {
+        let ibi = Ibi::parse(text).expect(text);
+        assert_eq!((ibi.to_string().as_str(), ibi.explain().form), (text, form));
+        assert_eq!(ibi.canonical().parse(), Ok(ibi));
+    }
+
+    #[track_caller]
+    fn bad(text: &str, sentence: &str) {
+        assert_eq!(Ibi::parse(text).expect_err(text).to_string(), sentence);
+    }
+
+    #[track_caller]
+    fn alias(text: &str) {
+        assert_eq!(AliasPair::parse(text).expect(text).to_string(), text);
+        assert!(Ibi::parse(text).is_err());
+    }
+
+    #[track_caller]
+    fn bad_alias(text: &str, sentence: &str) {
+        assert_eq!(
+            AliasPair::parse(text).expect_err(text).to_string(),
+            sentence
+        );
+    }
+
+    #[test]
+    fn the_form_is_in_the_shape() {
+        good("8JMKD3MGP8W/34PGRBS", "ibip");
+        good("sid.inpe.br/MTC-m18@80/2009/02.16.17.46", "rep");
+        let shape = "is neither a rep (four components, as in sid.inpe.br/mtc-m18/2009/02.16.17.46) \
+                     nor an IBIp (two, as in 8JMKD3MGP8W/34PGRBS)";
+        bad("", &format!("'' {shape}"));
+        bad("a/b/c", &format!("'a/b/c' {shape}"));
+        bad(
+            "8JMKD3MGP8W/",
+            "empty suffix at byte 13 of IBIp '8JMKD3MGP8W/'",
+        );
+        bad(
+            "a.b/c/2009/",
+            "date '' at byte 12 of rep 'a.b/c/2009/' is not of the shape MM.DD.hh.mm[.ss[.f]]",
+        );
+    }
+
+    #[test]
+    #[rustfmt::skip] // one case, one line
+    fn both_forms_of_one_item() {
+        same_date("iconet.com.br/banon/2009/09.09.22.01", "LK47B6W/362SFKH");
+        same_date("sid.inpe.br/mtc-m19/2013/09.04.12.27.57", "8JMKD3MGP7W/3EPGUE5");
+        same_date("sid.inpe.br/mtc-m18@80/2009/02.16.17.46", "8JMKD3MGP8W/34PGRBS");
+        same_date("sid.inpe.br/mtc-m18@80/2009/07.21.14.43", "8JMKD3MGP8W/35MMLL8");
+    }
+
+    #[test]
+    fn explanations() {
+        let rep = Ibi::parse("sid.inpe.br/MTC-m18@1905/2009/02.16.17.46").expect("a rep");
+        let expected = Explanation {
+            form: "rep",
+            canonical: "sid.inpe.br/mtc-m18@1905/2009/02.16.17.46".to_owned(),
+            host: Some("mtc-m18.sid.inpe.br".to_owned()),
+            address: None,
+            port: 1905,
+            date: "2009-02-16T17:46:00Z".to_owned(),
+            rep_suffix: "2009/02.16.17.46".to_owned(),
+            ibip_suffix: Some("34PGRBS".to_owned()),
+            other_prefix: None,
+        };
+        assert_eq!(rep.explain(), expected);
+        let ibip = Ibi::parse("8jmkd3mgp8w/34pgrbs").expect("an IBIp");
+        let expected = Explanation {
+            form: "ibip",
+            canonical: "8JMKD3MGP8W/34PGRBS".to_owned(),
+            host: None,
+            address: Some("150.163.34.243".to_owned()),
+            port: 800,
+            ..expected
+        };
+        assert_eq!(ibip.explain(), expected);
+    }
+
+    #[test]
+    fn aliases() {
+        alias("6RPa7umaZ/UaJFT");
+        alias("83LX3pFwXQZ5Jpy/Bkjzd");
+        alias("I/O");
+        assert_ne!(
+            AliasPair::parse("6RPa7umaZ/UaJFT"),
+            AliasPair::parse("6rpa7umaz/uajft")
+        );
+        bad_alias("a", "alias 'a' has 1 component, not 2");
+        bad_alias("a/", "empty word at byte 3 of alias 'a/'");
+        bad_alias(
+            "a/b c",
+            "character ' ' in the word at byte 4 of alias 'a/b c' does not belong there: only letters and digits do",
+        );
+        let long = "a".repeat(65);
+        bad_alias(
+            &format!("a/{long}"),
+            &format!("word '{long}' at byte 3 of alias 'a/{long}' is longer than 64 characters"),
+        );
+    }
+
+    #[test]
+    fn whatever_parses_prints_and_parses_back() {
+        const PIECES: [&str; 16] = [
+            "a",
+            "Z9",
+            "-",
+            ".",
+            "/",
+            "@",
+            "80",
+            "2009",
+            "02",
+            "16",
+            ".17.46",
+            "W",
+            "x",
+            "8JMKD3MGP8W",
+            "/34PGRBS",
+            "2",
+        ];
+        let mut state = 1u64;
+        let mut parsed = 0;
+        for round in 0..200_000u64 {
+            let mut text = if round % 2 == 0 {
+                String::new()
+            } else {
+                "a.b/c/2009/02.16.17.46".to_owned()
+            };
+            for _ in 0..1 + round % 3 {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                let random = (state >> 33) as usize;
+                let at = (random >> 4) % (text.len() + 1);
+                text.insert_str(at, PIECES[random % PIECES.len()]);
+            }
+            if let Ok(ibi) = Ibi::parse(&text) {
+                parsed += 1;
+                assert_eq!(ibi.to_string(), text);
+                assert_eq!(Ibi::parse(&ibi.canonical()).as_ref(), Ok(&ibi));
+            }
+        }
+        assert!(parsed > 1000, "{parsed}");
+    }
+}

@@ -1,0 +1,262 @@
+//! Why a text is not an identifier: one error for the whole room, made where the fault is met.
+//!
+//! Every sentence names the part, quotes what was found there, says at which byte of which text (counted from 1) and
+//! why it will not do. The room knows nothing of errno or HTTP status; the doors translate.
+
+use std::error::Error;
+use std::fmt;
+
+/// Quotes a text for a sentence: control characters escaped, cut after 120 characters so that no message is endless.
+pub(crate) struct Quoted<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LONGEST: usize = 120;
+        f.write_str("'")?;
+        for (count, character) in self.0.chars().enumerate() {
+            if count == LONGEST {
+                f.write_str("...")?;
+                break;
+            }
+            if character.is_control() {
+                write!(f, "{}", character.escape_default())?;
+            } else {
+                write!(f, "{character}")?;
+            }
+        }
+        f.write_str("'")
+    }
+}
+
+/// A text is not the identifier, prefix, suffix or date that it was read as (SPEC 2, 3, 10).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError(Box<Fault>); // boxed: errors are rare, and every Result here carries the space for one
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Fault {
+    form: &'static str,
+    text: String,
+    part: &'static str,
+    start: usize,
+    length: usize,
+    cause: Cause,
+}
+
+/// The causes, each a predicate about the part that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    Shape,
+    Empty,
+    Components {
+        found: usize,
+        wanted: usize,
+    },
+    Foreign {
+        takes: &'static str,
+    },
+    EdgeHyphen,
+    NoLetterFirst,
+    Pattern(&'static str),
+    Digits {
+        wanted: &'static str,
+    },
+    Range {
+        low: u32,
+        high: u32,
+    },
+    NoSuchDay {
+        month: String,
+        year: String,
+    },
+    YearTooFar,
+    FractionTooLong,
+    PortTooLarge,
+    TooLong {
+        limit: usize,
+    },
+    NoDot,
+    BeforeEpoch,
+    NoSeparator,
+    LeadingZero,
+    TrailingZero,
+    DefaultPort,
+    NotAnAddress {
+        decoded: String,
+        version: &'static str,
+    },
+    NotADate,
+    NoSuchLevel,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Shape => f.write_str(
+                "is neither a rep (four components, as in sid.inpe.br/mtc-m18/2009/02.16.17.46) nor an IBIp (two, as \
+                 in 8JMKD3MGP8W/34PGRBS)",
+            ),
+            Cause::Empty => f.write_str("is empty"),
+            Cause::Components { found: 1, wanted } => {
+                write!(f, "has 1 component, not {wanted}")
+            }
+            Cause::Components { found, wanted } => {
+                write!(f, "has {found} components, not {wanted}")
+            }
+            Cause::Foreign { takes } => write!(f, "does not belong there: {takes}"),
+            Cause::EdgeHyphen => f.write_str("begins or ends with a hyphen"),
+            Cause::NoLetterFirst => f.write_str("does not begin with a letter"),
+            Cause::Pattern(pattern) => write!(f, "is not of the shape {pattern}"),
+            Cause::Digits { wanted } => write!(f, "does not have {wanted} digits"),
+            Cause::Range { low, high } => write!(f, "is not from {low:02} to {high:02}"),
+            Cause::NoSuchDay { month, year } => {
+                write!(f, "does not exist in month {month} of the year {year}")
+            }
+            Cause::YearTooFar => f.write_str("is later than 262142, the last year we can hold"),
+            Cause::FractionTooLong => f.write_str("has more than 18 digits"),
+            Cause::PortTooLarge => f.write_str("is beyond 65535"),
+            Cause::TooLong { limit } => write!(f, "is longer than {limit} characters"),
+            Cause::NoDot => f.write_str(
+                "has no dot, so there is no subdomain to name items under; give the full host name, such as \
+                 archive.example.org",
+            ),
+            Cause::BeforeEpoch => {
+                f.write_str("is before 1995-08-01T00:00:00Z, the first date that an IBIp can carry")
+            }
+            Cause::NoSeparator => {
+                f.write_str("has neither W (after an IPv4 address) nor X (after an IPv6 address)")
+            }
+            Cause::LeadingZero => f.write_str("begins with 2, the digit zero"),
+            Cause::TrailingZero => f.write_str("stands for digits that end with zero"),
+            Cause::DefaultPort => f.write_str("stands for port 800, which is left out"),
+            Cause::NotAnAddress { decoded, version } => write!(
+                f,
+                "stands for {}, which is not {version} address in its usual writing",
+                Quoted(decoded)
+            ),
+            Cause::NotADate => f.write_str("stands for a date later than we can hold"),
+            Cause::NoSuchLevel => f.write_str("is met at a level that a rep does not have"),
+        }
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault {
+            form,
+            text,
+            part,
+            start,
+            length,
+            cause,
+        } = &*self.0;
+        let found = text.get(*start..start + length).unwrap_or_default();
+        let whole = found.len() == text.len();
+        match cause {
+            Cause::Empty if whole => return write!(f, "empty {part}"),
+            Cause::Empty => write!(f, "empty {part}")?,
+            Cause::Foreign { .. } => {
+                write!(f, "character {} in the {part}", Quoted(found))?;
+            }
+            Cause::Shape => return write!(f, "{} {cause}", Quoted(text)),
+            _ => write!(f, "{part} {}", Quoted(found))?,
+        }
+        if !whole || matches!(cause, Cause::Foreign { .. }) {
+            write!(f, " at byte {} of {form} {}", start + 1, Quoted(text))?;
+        }
+        match cause {
+            Cause::Empty => Ok(()),
+            _ => write!(f, " {cause}"),
+        }
+    }
+}
+
+impl Error for ParseError {}
+
+/// The text being read and what it is read as; makes the errors, so that parsers need not count bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    form: &'static str,
+    text: &'a str,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(form: &'static str, text: &'a str) -> Source<'a> {
+        Source { form, text }
+    }
+
+    /// An error about `found`, which must be a slice of this source's text; its address tells its position.
+    pub(super) fn fault(self, part: &'static str, found: &str, cause: Cause) -> ParseError {
+        let offset = found
+            .as_ptr()
+            .addr()
+            .wrapping_sub(self.text.as_ptr().addr());
+        let inside = offset.saturating_add(found.len()) <= self.text.len();
+        ParseError(Box::new(Fault {
+            form: self.form,
+            text: self.text.to_owned(),
+            part,
+            start: if inside { offset } else { 0 },
+            length: if inside { found.len() } else { self.text.len() },
+            cause,
+        }))
+    }
+
+    /// Refuses the first character of `found` that `belongs` does not know; `takes` says what would do.
+    pub(super) fn check_characters(
+        self,
+        part: &'static str,
+        found: &str,
+        takes: &'static str,
+        belongs: impl Fn(char) -> bool,
+    ) -> Result<(), ParseError> {
+        match found
+            .char_indices()
+            .find(|(_, character)| !belongs(*character))
+        {
+            None => Ok(()),
+            Some((at, character)) => {
+                let stranger = found.get(at..at + character.len_utf8()).unwrap_or(found);
+                Err(self.fault(part, stranger, Cause::Foreign { takes }))
+            }
+        }
+    }
+
+    /// Refuses an empty part and one with anything but decimal digits in it.
+    pub(super) fn check_digits(self, part: &'static str, found: &str) -> Result<(), ParseError> {
+        if found.is_empty() {
+            return Err(self.fault(part, found, Cause::Empty));
+        }
+        self.check_characters(part, found, "only digits do", |c| c.is_ascii_digit())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn sentence(text: &str, found: std::ops::Range<usize>, cause: Cause, expected: &str) {
+        let error = Source::new("rep", text).fault("word", &text[found], cause);
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    #[rustfmt::skip] // one case, one line
+    fn sentences_say_what_and_where() {
+        sentence("a/b-/c", 2..4, Cause::EdgeHyphen, "word 'b-' at byte 3 of rep 'a/b-/c' begins or ends with a hyphen");
+        sentence("b-", 0..2, Cause::EdgeHyphen, "word 'b-' begins or ends with a hyphen");
+        sentence("a//c", 2..2, Cause::Empty, "empty word at byte 3 of rep 'a//c'");
+        sentence("", 0..0, Cause::Empty, "empty word");
+        sentence("_", 0..1, Cause::Foreign { takes: "x" }, "character '_' in the word at byte 1 of rep '_' does not belong there: x");
+        sentence("a\n", 0..1, Cause::EdgeHyphen, "word 'a' at byte 1 of rep 'a\\n' begins or ends with a hyphen");
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        let long = "é".repeat(200);
+        assert_eq!(
+            Quoted(&long).to_string(),
+            format!("'{}...'", "é".repeat(120))
+        );
+    }
+}

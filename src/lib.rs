@@ -1,0 +1,23 @@
+//! ibifs: a FUSE filesystem for digital archives, in which every identifier is a path.
+//!
+//! # The rooms, from the inside out
+//!
+//! Pure: no clock, disk, database or system call.
+//!
+//! - [`ibi`]: identifiers in both forms. Parse, print, compare, explain.
+//!
+//! The Archive: what every door calls.
+//!
+//!
+//! The mounted tree.
+//!
+//!
+//! The command.
+//!
+//!
+//! A room calls rooms above it in this list, never below. Each outside crate has its home: `fuser`
+//! in `fs` and `mount`, `rusqlite` in `store`, the clock in `archive`, handed in when it is opened.
+//! A test reads the sources and notices a stray.
+#![warn(missing_docs)]
+
+pub mod ibi;
