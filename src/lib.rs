@@ -5,6 +5,7 @@
 //! Pure: no clock, disk, database or system call.
 //!
 //! - [`ibi`]: identifiers in both forms. Parse, print, compare, explain.
+//! - [`pairs`]: the list of pairs, as a document that keeps every byte it is not told to change.
 //!
 //! The Archive: what every door calls.
 //!
@@ -21,3 +22,4 @@
 #![warn(missing_docs)]
 
 pub mod ibi;
+pub mod pairs;
