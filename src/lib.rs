@@ -6,6 +6,7 @@
 //!
 //! - [`ibi`]: identifiers in both forms. Parse, print, compare, explain.
 //! - [`pairs`]: the list of pairs, as a document that keeps every byte it is not told to change.
+//! - [`relation`]: relations, modifiers and their verbs, languages, formats.
 //!
 //! The Archive: what every door calls.
 //!
@@ -23,3 +24,4 @@
 
 pub mod ibi;
 pub mod pairs;
+pub mod relation;

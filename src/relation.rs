@@ -1,0 +1,406 @@
+//! Relations between items, and the modifiers that follow an identifier to name a related one
+//! (SPEC 6): `!` last edition, `+` translation, `:` metadata, in fourteen compositions, or by verbs.
+//!
+//! The room knows how a modified name is written and read. It does not know which items are
+//! related, nor which language a reader prefers.
+
+mod error;
+mod kind;
+mod words;
+
+use std::fmt;
+
+use error::Cause;
+pub use error::ModifierError;
+pub use kind::RelationKind;
+pub use words::{Format, Language};
+
+/// The fourteen compositions of SPEC 6, without their parameters.
+const COMPOSITIONS: [&str; 14] = [
+    ":", ":+", "!", "!+", "!:", "!+:", "!:+", "!+:+", "+", "+!", "+:", "+!:", "+:+", "+!:+",
+];
+
+/// What a list of verbs is called in errors.
+const VERBS: &str = "verbs";
+
+/// One sign of a modifier with its parameter (SPEC 6).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// `!`: the last edition.
+    LastEdition,
+    /// `+`: the translation into a language, or into the one the reader prefers.
+    Translation(Option<Language>),
+    /// `:`: the metadata, in a format where one is named.
+    Metadata(Option<Format>),
+}
+
+impl Step {
+    fn sign(&self) -> char {
+        match self {
+            Step::LastEdition => '!',
+            Step::Translation(_) => '+',
+            Step::Metadata(_) => ':',
+        }
+    }
+
+    fn verb(&self) -> &'static str {
+        match self {
+            Step::LastEdition => "GetLastEdition",
+            Step::Translation(_) => "GetTranslation",
+            Step::Metadata(_) => "GetMetadata",
+        }
+    }
+
+    fn relation(&self) -> &'static str {
+        match self {
+            Step::LastEdition => ".lastedition",
+            Step::Translation(_) => ".translation",
+            Step::Metadata(_) => ".metadata",
+        }
+    }
+
+    /// The parameter in its parentheses, or nothing.
+    fn parameter(&self) -> String {
+        match self {
+            Step::Translation(Some(language)) => format!("({language})"),
+            Step::Metadata(Some(format)) => format!("({format})"),
+            _ => String::new(),
+        }
+    }
+}
+
+/// What follows an identifier to name a related item: one of the fourteen compositions (SPEC 6).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Modifier {
+    steps: Vec<Step>,
+}
+
+impl Modifier {
+    /// Reads a modifier in signs, such as `!+(pt):(oai_dc)`.
+    ///
+    /// # Errors
+    /// Something else than the three signs and their parameters, or none of the fourteen compositions.
+    pub fn parse(text: &str) -> Result<Modifier, ModifierError> {
+        const FORM: &str = "modifier";
+        let mut steps = Vec::new();
+        let mut rest = text;
+        while let Some(sign) = rest.chars().next() {
+            let before = text.len() - rest.len();
+            let after = rest.get(sign.len_utf8()..).unwrap_or_default();
+            let inside = after
+                .strip_prefix('(')
+                .filter(|_| matches!(sign, '+' | ':'));
+            let parameter = match inside.map(|inside| inside.split_once(')')) {
+                None => {
+                    rest = after;
+                    None
+                }
+                Some(Some((parameter, after))) => {
+                    rest = after;
+                    Some(parameter)
+                }
+                Some(None) => {
+                    let error = ModifierError::new("(", Cause::Unclosed);
+                    return Err(error.within(FORM, text, before + 1));
+                }
+            };
+            let step = match sign {
+                '!' => Ok(Step::LastEdition),
+                '+' => parameter
+                    .map(Language::parse)
+                    .transpose()
+                    .map(Step::Translation),
+                ':' => parameter.map(Format::parse).transpose().map(Step::Metadata),
+                _ => {
+                    let error = ModifierError::new(&sign.to_string(), Cause::Sign);
+                    return Err(error.within(FORM, text, before));
+                }
+            };
+            // A parameter stands after its sign and the parenthesis.
+            steps.push(step.map_err(|error| error.within(FORM, text, before + 2))?);
+        }
+        Modifier::from_steps(steps).ok_or_else(|| ModifierError::new(text, Cause::Composition))
+    }
+
+    /// Makes a modifier of steps; `None` if they are none of the fourteen compositions.
+    #[must_use]
+    pub fn from_steps(steps: Vec<Step>) -> Option<Modifier> {
+        let signs: String = steps.iter().map(Step::sign).collect();
+        COMPOSITIONS
+            .contains(&signs.as_str())
+            .then_some(Modifier { steps })
+    }
+
+    /// The steps, in the order in which they are followed; there is always one.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The relation without parameters, such as `.lastedition.translation.metadata` (SPEC 6).
+    #[must_use]
+    pub fn relation_path(&self) -> String {
+        self.steps.iter().map(Step::relation).collect()
+    }
+
+    /// The same in verbs, such as `GetLastEdition+GetTranslation(pt)` (SPEC 6).
+    #[must_use]
+    pub fn verbs(&self) -> String {
+        let verbs = self
+            .steps
+            .iter()
+            .map(|step| format!("{}{}", step.verb(), step.parameter()));
+        verbs.collect::<Vec<String>>().join("+")
+    }
+}
+
+impl fmt::Display for Modifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.steps
+            .iter()
+            .try_for_each(|step| write!(f, "{}{}", step.sign(), step.parameter()))
+    }
+}
+
+/// What is asked of an item: a related item, or the list of its files (SPEC 6, 7).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Request {
+    /// The item that the modifier names.
+    Modifier(Modifier),
+    /// The files of the item, or of the one that the modifier names.
+    FileList(Option<Modifier>),
+}
+
+impl Request {
+    /// Reads verbs joined by `+`, as in a URL, or by a space, as between services (SPEC 7, 8).
+    ///
+    /// # Errors
+    /// A word that is no verb, a parameter where none belongs, none of the fourteen compositions.
+    pub fn parse_verbs(text: &str) -> Result<Request, ModifierError> {
+        let mut steps = Vec::new();
+        let mut is_file_list = false;
+        let mut before = 0;
+        for verb in text.split(['+', ' ']) {
+            match parse_verb(text, before, verb)? {
+                Some(step) => steps.push(step),
+                None if is_file_list => {
+                    let error = ModifierError::new(verb, Cause::FileListTwice);
+                    return Err(error.within(VERBS, text, before));
+                }
+                None => is_file_list = true,
+            }
+            before += verb.len() + 1;
+        }
+        if is_file_list && steps.is_empty() {
+            return Ok(Request::FileList(None));
+        }
+        let modifier = Modifier::from_steps(steps)
+            .ok_or_else(|| ModifierError::new(text, Cause::Composition))?;
+        Ok(match is_file_list {
+            true => Request::FileList(Some(modifier)),
+            false => Request::Modifier(modifier),
+        })
+    }
+
+    /// Reads what follows an identifier in a name: signs, or `?` and verbs.
+    ///
+    /// # Errors
+    /// What [`Modifier::parse`] and [`Request::parse_verbs`] refuse.
+    pub fn parse_tail(tail: &str) -> Result<Request, ModifierError> {
+        match tail.strip_prefix('?') {
+            Some(verbs) => Request::parse_verbs(verbs),
+            None => Modifier::parse(tail).map(Request::Modifier),
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Request::Modifier(modifier) => modifier.fmt(f),
+            Request::FileList(None) => f.write_str("?GetFileList"),
+            Request::FileList(Some(modifier)) => write!(f, "?{}+GetFileList", modifier.verbs()),
+        }
+    }
+}
+
+/// Reads the verb after the first `before` bytes of the text; `None` is GetFileList, no step.
+fn parse_verb(text: &str, before: usize, verb: &str) -> Result<Option<Step>, ModifierError> {
+    let refuse = |cause| ModifierError::new(verb, cause).within(VERBS, text, before);
+    let (name, parameter) = match verb.split_once('(') {
+        Some((name, rest)) => (
+            name,
+            Some(rest.strip_suffix(')').ok_or_else(|| refuse(Cause::Verb))?),
+        ),
+        None => (verb, None),
+    };
+    let step = match (name, parameter) {
+        ("GetTranslation", _) => parameter
+            .map(Language::parse)
+            .transpose()
+            .map(Step::Translation),
+        ("GetMetadata", _) => parameter.map(Format::parse).transpose().map(Step::Metadata),
+        ("GetLastEdition", None) => Ok(Step::LastEdition),
+        ("GetFileList", None) => return Ok(None),
+        ("GetLastEdition" | "GetFileList", Some(_)) => return Err(refuse(Cause::NoParameter)),
+        _ => return Err(refuse(Cause::Verb)),
+    };
+    // A parameter stands after its verb and the parenthesis.
+    step.map(Some)
+        .map_err(|error| error.within(VERBS, text, before + name.len() + 1))
+}
+
+/// Splits the name of a directory entry before its first `!`, `+`, `:` or `?`: the part that
+/// belongs to the identifier, and the tail; `None` if there is no sign or nothing before it.
+#[must_use]
+pub fn split_name(name: &str) -> Option<(&str, &str)> {
+    let at = name.find(['!', '+', ':', '?'])?;
+    (at > 0).then(|| name.split_at(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One row of the table of SPEC 6, in all three spellings.
+    #[track_caller]
+    fn row(signs: &str, relation: &str, verbs: &str) {
+        let modifier = Modifier::parse(signs).expect(signs);
+        assert_eq!(modifier.to_string(), signs);
+        assert_eq!(modifier.relation_path(), relation);
+        assert_eq!(modifier.verbs(), verbs);
+        let request = Request::Modifier(modifier);
+        assert_eq!(Request::parse_tail(signs).as_ref(), Ok(&request));
+        assert_eq!(
+            Request::parse_tail(&format!("?{verbs}")).as_ref(),
+            Ok(&request)
+        );
+        assert_eq!(
+            Request::parse_verbs(&verbs.replace('+', " ")).as_ref(),
+            Ok(&request)
+        );
+        assert_eq!(request.to_string(), signs);
+    }
+
+    #[track_caller]
+    fn file_list(verbs: &str, signs: Option<&str>) {
+        let modifier = signs.map(|signs| Modifier::parse(signs).expect(signs));
+        let request = Request::parse_verbs(verbs).expect(verbs);
+        assert_eq!(request, Request::FileList(modifier));
+        assert_eq!(Request::parse_tail(&request.to_string()), Ok(request));
+    }
+
+    #[track_caller]
+    fn bad(tail: &str, sentence: &str) {
+        assert_eq!(
+            Request::parse_tail(tail).expect_err(tail).to_string(),
+            sentence
+        );
+    }
+
+    #[test]
+    #[rustfmt::skip] // one case, one line
+    fn the_table_of_spec_6() {
+        row(":", ".metadata", "GetMetadata");
+        row(":+", ".metadata.translation", "GetMetadata+GetTranslation");
+        row("!", ".lastedition", "GetLastEdition");
+        row("!+", ".lastedition.translation", "GetLastEdition+GetTranslation");
+        row("!:", ".lastedition.metadata", "GetLastEdition+GetMetadata");
+        row("!+:", ".lastedition.translation.metadata", "GetLastEdition+GetTranslation+GetMetadata");
+        row("!:+", ".lastedition.metadata.translation", "GetLastEdition+GetMetadata+GetTranslation");
+        row("!+:+", ".lastedition.translation.metadata.translation", "GetLastEdition+GetTranslation+GetMetadata+GetTranslation");
+        row("+", ".translation", "GetTranslation");
+        row("+!", ".translation.lastedition", "GetTranslation+GetLastEdition");
+        row("+:", ".translation.metadata", "GetTranslation+GetMetadata");
+        row("+!:", ".translation.lastedition.metadata", "GetTranslation+GetLastEdition+GetMetadata");
+        row("+:+", ".translation.metadata.translation", "GetTranslation+GetMetadata+GetTranslation");
+        row("+!:+", ".translation.lastedition.metadata.translation", "GetTranslation+GetLastEdition+GetMetadata+GetTranslation");
+    }
+
+    #[test]
+    fn parameters() {
+        row(":(oai_dc)", ".metadata", "GetMetadata(oai_dc)");
+        row(":(BibINPE)", ".metadata", "GetMetadata(BibINPE)");
+        row("+(pt)", ".translation", "GetTranslation(pt)");
+        row("+(pt-BR)", ".translation", "GetTranslation(pt-BR)");
+        row(
+            "!:(oai_dc)",
+            ".lastedition.metadata",
+            "GetLastEdition+GetMetadata(oai_dc)",
+        );
+        row(
+            "+(pt)!:(oai_dc)+(en)",
+            ".translation.lastedition.metadata.translation",
+            "GetTranslation(pt)+GetLastEdition+GetMetadata(oai_dc)+GetTranslation(en)",
+        );
+    }
+
+    #[test]
+    fn file_lists() {
+        file_list("GetFileList", None);
+        file_list("GetLastEdition+GetFileList", Some("!"));
+        file_list("GetFileList+GetLastEdition", Some("!"));
+        file_list(
+            "GetLastEdition+GetFileList+GetMetadata(oai_dc)",
+            Some("!:(oai_dc)"),
+        );
+    }
+
+    #[test]
+    fn exactly_fourteen_compositions() {
+        let mut found = 0;
+        for number in 0..3usize.pow(6) {
+            let signs: String = (0..6)
+                .map(|place| ['!', '+', ':'][number / 3usize.pow(place) % 3])
+                .collect();
+            let all_lengths = (1..=6).filter(|length| number < 3usize.pow(*length as u32));
+            found += all_lengths
+                .filter(|length| Modifier::parse(&signs[..*length]).is_ok())
+                .count();
+        }
+        assert_eq!(found, 14);
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(split_name("34PGRBS!"), Some(("34PGRBS", "!")));
+        assert_eq!(split_name("34PGRBS+(pt):"), Some(("34PGRBS", "+(pt):")));
+        assert_eq!(
+            split_name("02.16.17.46?GetFileList"),
+            Some(("02.16.17.46", "?GetFileList"))
+        );
+        assert_eq!(split_name("34PGRBS"), None);
+        assert_eq!(split_name(""), None);
+        assert_eq!(split_name("!"), None);
+        assert_eq!(split_name("é:é"), Some(("é", ":é")));
+    }
+
+    #[test]
+    #[rustfmt::skip] // one case, one line
+    fn what_is_no_modifier() {
+        let fourteen =
+            "is none of the fourteen compositions of last edition, translation and metadata";
+        let language = "is not two lower-case letters, or these with a hyphen and two upper-case ones, as pt or pt-BR";
+        let verb = "is none of GetLastEdition, GetTranslation, GetMetadata and GetFileList";
+        bad("", &format!("modifier '' {fourteen}"));
+        bad("!!", &format!("modifier '!!' {fourteen}"));
+        bad(":!", &format!("modifier ':!' {fourteen}"));
+        bad("+!+", &format!("modifier '+!+' {fourteen}"));
+        bad("!x", "character 'x' at byte 2 of modifier '!x' is none of !, + and :");
+        bad("!(pt)", "character '(' at byte 2 of modifier '!(pt)' is none of !, + and :");
+        bad("!é(", "character 'é' at byte 2 of modifier '!é(' is none of !, + and :");
+        bad("!+(pt", "parenthesis '(' at byte 3 of modifier '!+(pt' is not closed");
+        bad("!+(PT)", &format!("language 'PT' at byte 4 of modifier '!+(PT)' {language}"));
+        bad("+()", &format!("language '' at byte 3 of modifier '+()' {language}"));
+        bad(":(oai dc)", "format 'oai dc' at byte 3 of modifier ':(oai dc)' is not a word of letters, digits, _ and -");
+        bad("!?GetMetadata", "character '?' at byte 2 of modifier '!?GetMetadata' is none of !, + and :");
+        bad("?", &format!("verb '' at byte 1 of verbs '' {verb}"));
+        bad("?getmetadata", &format!("verb 'getmetadata' at byte 1 of verbs 'getmetadata' {verb}"));
+        bad("?GetMetadata+", &format!("verb '' at byte 13 of verbs 'GetMetadata+' {verb}"));
+        bad("?GetMetadata(a", &format!("verb 'GetMetadata(a' at byte 1 of verbs 'GetMetadata(a' {verb}"));
+        bad("?GetMetadata+GetLastEdition(1)", "verb 'GetLastEdition(1)' at byte 13 of verbs 'GetMetadata+GetLastEdition(1)' takes no parameter");
+        bad("?GetFileList+GetFileList", "verb 'GetFileList' at byte 13 of verbs 'GetFileList+GetFileList' was there before");
+        bad("?GetMetadata+GetMetadata", &format!("modifier 'GetMetadata+GetMetadata' {fourteen}"));
+        bad("?GetTranslation(x)", &format!("language 'x' at byte 16 of verbs 'GetTranslation(x)' {language}"));
+    }
+}
