@@ -7,6 +7,7 @@
 //! - [`ibi`]: identifiers in both forms. Parse, print, compare, explain.
 //! - [`pairs`]: the list of pairs, as a document that keeps every byte it is not told to change.
 //! - [`relation`]: relations, modifiers and their verbs, languages, formats.
+//! - [`item`]: an item's names and state, and its sidecar.
 //!
 //! The Archive: what every door calls.
 //!
@@ -23,5 +24,6 @@
 #![warn(missing_docs)]
 
 pub mod ibi;
+pub mod item;
 pub mod pairs;
 pub mod relation;
