@@ -8,6 +8,7 @@
 //! - [`pairs`]: the list of pairs, as a document that keeps every byte it is not told to change.
 //! - [`relation`]: relations, modifiers and their verbs, languages, formats.
 //! - [`item`]: an item's names and state, and its sidecar.
+//! - [`distributor`]: the temporal distributor. The rule only; it neither reads the clock nor saves.
 //!
 //! The Archive: what every door calls.
 //!
@@ -23,6 +24,7 @@
 //! A test reads the sources and notices a stray.
 #![warn(missing_docs)]
 
+pub mod distributor;
 pub mod ibi;
 pub mod item;
 pub mod pairs;
