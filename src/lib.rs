@@ -9,6 +9,7 @@
 //! - [`relation`]: relations, modifiers and their verbs, languages, formats.
 //! - [`item`]: an item's names and state, and its sidecar.
 //! - [`distributor`]: the temporal distributor. The rule only; it neither reads the clock nor saves.
+//! - [`links`]: what a symbolic link that climbs out of an item says in either tree.
 //!
 //! The Archive: what every door calls.
 //!
@@ -27,5 +28,6 @@
 pub mod distributor;
 pub mod ibi;
 pub mod item;
+pub mod links;
 pub mod pairs;
 pub mod relation;
