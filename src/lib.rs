@@ -9,6 +9,7 @@
 //! - [`relation`]: relations, modifiers and their verbs, languages, formats.
 //! - [`item`]: an item's names and state, and its sidecar.
 //! - [`distributor`]: the temporal distributor. The rule only; it neither reads the clock nor saves.
+//! - [`metadata`]: Dublin Core, and the formats it is read from.
 //! - [`links`]: what a symbolic link that climbs out of an item says in either tree.
 //!
 //! The Archive: what every door calls.
@@ -29,5 +30,6 @@ pub mod distributor;
 pub mod ibi;
 pub mod item;
 pub mod links;
+pub mod metadata;
 pub mod pairs;
 pub mod relation;

@@ -1,0 +1,98 @@
+//! From bytes to text for records that do not say how they are encoded, as BibTeX and refer never
+//! do.
+//!
+//! Bytes that are UTF-8 are UTF-8; all others are read as Windows-1252, which is Latin-1 with
+//! printable characters in place of the second set of controls, and which any sequence of bytes is.
+//! It guesses nothing finer than that.
+
+use super::MetadataError;
+use super::error::beginning;
+
+/// Reads UTF-8, with or without a byte order mark, or else Windows-1252.
+pub(super) fn decode(bytes: &[u8]) -> String {
+    match std::str::from_utf8(without_mark(bytes)) {
+        Ok(text) => text.to_string(),
+        Err(_) => windows_1252(bytes),
+    }
+}
+
+/// The bytes without the byte order mark of UTF-8.
+pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+/// Reads UTF-8 and nothing else.
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, MetadataError> {
+    std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error.valid_up_to()))
+}
+
+fn not_utf8(bytes: &[u8], position: usize) -> MetadataError {
+    let start = bytes[..position]
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .map_or(0, |newline| newline + 1);
+    let rest = &bytes[start..];
+    let end = rest
+        .iter()
+        .position(|&byte| byte == b'\n')
+        .unwrap_or(rest.len());
+    MetadataError::NotUtf8 {
+        line: line_at(bytes, position),
+        text: beginning(&String::from_utf8_lossy(&rest[..end])),
+    }
+}
+
+/// Reads Windows-1252, each byte a character.
+pub(super) fn windows_1252(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .map(|&byte| match byte {
+            0x80..=0x9f => C1[usize::from(byte - 0x80)],
+            _ => char::from(byte),
+        })
+        .collect()
+}
+
+/// Windows-1252 from 0x80 to 0x9f; the five bytes that it leaves out are read as the controls of
+/// Latin-1.
+const C1: [char; 32] = [
+    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž',
+    '\u{8f}', //
+    '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+];
+
+/// The line, counted from one, of a byte of a text.
+pub(super) fn line_at(bytes: &[u8], position: usize) -> usize {
+    1 + bytes
+        .iter()
+        .take(position)
+        .filter(|&&byte| byte == b'\n')
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_text() {
+        let cases: [(&[u8], &str); 6] = [
+            (b"", ""),
+            ("São".as_bytes(), "São"),
+            (b"\xef\xbb\xbfS\xc3\xa3o", "São"),
+            (b"S\xe3o", "São"),
+            (b"\x93S\xe3o\x94 \x80", "“São” €"),
+            (b"\xff\xfe", "ÿþ"),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(decode(bytes), expected, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn lines_are_counted_from_one() {
+        for (position, expected) in [(0, 1), (1, 1), (2, 2), (3, 3), (99, 3)] {
+            assert_eq!(line_at(b"a\n\nb", position), expected);
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! oai_dc, the Dublin Core XML of OAI-PMH: reading it and writing it.
+//!
+//! Reading takes the first element `dc` anywhere in a document, so that a whole OAI-PMH answer will
+//! do, and from it the children in the namespace of Dublin Core, whatever their prefixes. Nothing
+//! is fetched and nothing expands: a document type is passed over, only the five standard entities
+//! and character references are known. Writing gives a document that the schema of OAI-PMH accepts;
+//! which elements it must have is not known here.
+
+use quick_xml::NsReader;
+use quick_xml::escape::{escape, resolve_predefined_entity};
+use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::name::ResolveResult;
+use quick_xml::reader::Reader;
+
+use super::decode::{line_at, utf8, windows_1252, without_mark};
+use super::error::beginning;
+use super::{DublinCore, Element, MetadataError, check_size};
+
+const OAI_DC: &str = "http://www.openarchives.org/OAI/2.0/oai_dc/";
+const OAI_DC_SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/oai_dc.xsd";
+const DC: &str = "http://purl.org/dc/elements/1.1/";
+const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
+
+/// How deeply elements may nest; an OAI-PMH answer needs six levels.
+const MAX_DEPTH: usize = 64;
+
+/// How far the end of an XML declaration is looked for, in bytes.
+const MAX_DECLARATION: usize = 256;
+
+impl DublinCore {
+    /// Reads the first Dublin Core record of an XML document in UTF-8 or ISO-8859-1.
+    pub fn from_oai_dc(bytes: &[u8]) -> Result<DublinCore, MetadataError> {
+        check_size(bytes)?;
+        let text = decode_xml(bytes)?;
+        Document::new(&text).read()
+    }
+
+    /// The record as an oai_dc document.
+    pub fn to_oai_dc(&self) -> String {
+        let mut xml = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+             <oai_dc:dc xmlns:oai_dc=\"{OAI_DC}\"\n    \
+             xmlns:dc=\"{DC}\"\n    \
+             xmlns:xsi=\"{XSI}\"\n    \
+             xsi:schemaLocation=\"{OAI_DC} {OAI_DC_SCHEMA}\">\n"
+        );
+        for (element, value) in self.iter() {
+            let name = element.name();
+            xml.push_str(&format!("  <dc:{name}>{}</dc:{name}>\n", escape(value)));
+        }
+        xml.push_str("</oai_dc:dc>\n");
+        xml
+    }
+}
+
+fn decode_xml(bytes: &[u8]) -> Result<String, MetadataError> {
+    let unknown = |name: &str| {
+        Err(MetadataError::UnknownEncoding {
+            name: beginning(name),
+        })
+    };
+    if bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe") {
+        return unknown("UTF-16");
+    }
+    let unmarked = without_mark(bytes);
+    let declared = declared_encoding(unmarked).map(|name| name.to_ascii_lowercase());
+    match declared.as_deref() {
+        None | Some("utf-8" | "utf8" | "us-ascii") => utf8(unmarked).map(str::to_string),
+        // The mark says UTF-8 whatever the declaration says.
+        Some(_) if unmarked.len() < bytes.len() => utf8(unmarked).map(str::to_string),
+        Some("iso-8859-1" | "iso_8859-1" | "latin1") => Ok(windows_1252(bytes)),
+        Some(name) => unknown(name),
+    }
+}
+
+fn declared_encoding(bytes: &[u8]) -> Option<String> {
+    let head = &bytes[..bytes.len().min(MAX_DECLARATION)];
+    let end = head.windows(2).position(|pair| pair == b"?>")? + 2;
+    let head = windows_1252(&head[..end]);
+    match Reader::from_str(&head).read_event() {
+        Ok(Event::Decl(declaration)) => Some(declaration.encoding()?.ok()?.into_owned()),
+        _ => None,
+    }
+}
+
+struct Document<'a> {
+    text: &'a str,
+    reader: NsReader<&'a [u8]>,
+    /// The elements that are open: where each begins, and its name.
+    open: Vec<(usize, String)>,
+    record: Option<DublinCore>,
+    /// How many elements were open when the record began, the record's own among them.
+    record_depth: usize,
+    /// The element of the record that is being read, and its text so far.
+    current: Option<(Element, String)>,
+    /// Whether the record has ended; later ones are not read.
+    ended: bool,
+}
+
+impl<'a> Document<'a> {
+    fn new(text: &'a str) -> Self {
+        let mut reader = NsReader::from_str(text);
+        reader.config_mut().expand_empty_elements = true;
+        Document {
+            text,
+            reader,
+            open: Vec::new(),
+            record: None,
+            record_depth: 0,
+            current: None,
+            ended: false,
+        }
+    }
+
+    fn read(mut self) -> Result<DublinCore, MetadataError> {
+        loop {
+            let start = position(self.reader.buffer_position());
+            match self.reader.read_event() {
+                Err(cause) => {
+                    let place = position(self.reader.error_position());
+                    return Err(self.bad_xml(place, cause));
+                }
+                Ok(Event::Eof) => break,
+                Ok(Event::Start(element)) => self.start(start, &element)?,
+                Ok(Event::End(_)) => self.end(),
+                Ok(Event::Text(text)) => self.add(&text.into_inner()),
+                Ok(Event::CData(text)) => self.add(&text.into_inner()),
+                Ok(Event::GeneralRef(reference)) => self.reference(start, &reference)?,
+                Ok(_) => {}
+            }
+        }
+        if let Some((start, name)) = self.open.last() {
+            return Err(MetadataError::NotClosed {
+                line: self.line(*start),
+                name: beginning(name),
+            });
+        }
+        self.record.ok_or(MetadataError::NoDublinCore)
+    }
+
+    fn start(&mut self, start: usize, element: &BytesStart<'_>) -> Result<(), MetadataError> {
+        self.open.push((start, element.name().as_ref().to_string()));
+        if self.open.len() > MAX_DEPTH {
+            return Err(MetadataError::TooDeep {
+                line: self.line(start),
+                limit: MAX_DEPTH,
+            });
+        }
+        let (namespace, local) = self.reader.resolver().resolve_element(element.name());
+        let in_dublin_core = match namespace {
+            ResolveResult::Unknown(prefix) => {
+                return Err(MetadataError::UnknownPrefix {
+                    line: self.line(start),
+                    prefix: beginning(&prefix),
+                });
+            }
+            ResolveResult::Bound(namespace) => namespace.as_ref() == DC,
+            ResolveResult::Unbound => false,
+        };
+        if self.record.is_none() {
+            if local.as_ref() == "dc" {
+                self.record = Some(DublinCore::default());
+                self.record_depth = self.open.len();
+            }
+        } else if !self.ended && in_dublin_core && self.open.len() == self.record_depth + 1 {
+            self.current =
+                Element::from_name(local.as_ref()).map(|element| (element, String::new()));
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.open.pop();
+        if self.open.len() <= self.record_depth
+            && let (Some((element, value)), Some(record)) = (self.current.take(), &mut self.record)
+        {
+            record.push(element, value);
+        }
+        if self.record.is_some() && self.open.len() < self.record_depth {
+            self.ended = true;
+        }
+    }
+
+    fn add(&mut self, text: &str) {
+        if let Some((_, value)) = &mut self.current {
+            value.push_str(text);
+        }
+    }
+
+    fn reference(&mut self, start: usize, reference: &BytesRef<'_>) -> Result<(), MetadataError> {
+        match reference.resolve_char_ref() {
+            Err(cause) => return Err(self.bad_xml(start, cause)),
+            Ok(Some(character)) => self.add(character.encode_utf8(&mut [0; 4])),
+            Ok(None) => match resolve_predefined_entity(reference) {
+                Some(text) => self.add(text),
+                None => {
+                    return Err(MetadataError::UnknownEntity {
+                        line: self.line(start),
+                        name: beginning(reference),
+                    });
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn line(&self, place: usize) -> usize {
+        line_at(self.text.as_bytes(), place)
+    }
+
+    fn bad_xml(&self, place: usize, cause: quick_xml::Error) -> MetadataError {
+        let text = beginning(self.text.get(place..).unwrap_or_default());
+        MetadataError::BadXml {
+            line: self.line(place),
+            text,
+            cause,
+        }
+    }
+}
+
+fn position(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DECLARED: &str = "xmlns:o='http://www.openarchives.org/OAI/2.0/oai_dc/' xmlns:d='http://purl.org/dc/elements/1.1/'";
+
+    #[track_caller]
+    fn reads(bytes: &[u8], expected: &str) {
+        let shown = DublinCore::from_oai_dc(bytes)
+            .map_or_else(|error| error.to_string(), |record| record.to_text());
+        assert_eq!(shown, expected, "{}", String::from_utf8_lossy(bytes));
+    }
+
+    #[test]
+    fn documents_are_read() {
+        let cases = [
+            (
+                "<d:title>A &amp; B &lt;c&gt; &#233;&#xE9;</d:title>",
+                "title: A & B <c> éé\n",
+            ),
+            (
+                "<d:title xml:lang='pt'>a</d:title><d:title>b</d:title>",
+                "title: a\ntitle: b\n",
+            ),
+            (
+                "<d:title><![CDATA[<a> & ]]>b<!-- c --></d:title>",
+                "title: <a> & b\n",
+            ),
+            ("<d:title>\n  a\n  b\n</d:title><d:date/>", "title: a b\n"),
+            ("<d:title>a<b>c</b>d</d:title>", "title: acd\n"),
+            (
+                "<title>a</title><d:unknown>b</d:unknown><x><d:date>c</d:date></x>",
+                "",
+            ),
+            (
+                "<title xmlns='http://purl.org/dc/elements/1.1/'>a</title>",
+                "title: a\n",
+            ),
+            ("<d:title>a&#1;b</d:title>", "title: ab\n"),
+        ];
+        for (inner, expected) in cases {
+            reads(
+                format!("<o:dc {DECLARED}>{inner}</o:dc>").as_bytes(),
+                expected,
+            );
+        }
+    }
+
+    #[test]
+    fn documents_are_found_and_decoded() {
+        let record = "<dc xmlns='http://purl.org/dc/elements/1.1/'><title>S\u{e3}o</title></dc>";
+        let latin = record
+            .chars()
+            .map(|character| u8::try_from(u32::from(character)).unwrap_or(b'?'));
+        let latin: Vec<u8> = b"<?xml version='1.0' encoding='ISO-8859-1'?>"
+            .iter()
+            .copied()
+            .chain(latin)
+            .collect();
+        let answer = format!(
+            "<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'><GetRecord><record><header><identifier>x</identifier>\
+             </header><metadata>{record}</metadata></record><record><metadata><o:dc {DECLARED}><d:title>second</d:title>\
+             </o:dc></metadata></record></GetRecord></OAI-PMH>"
+        );
+        let marked = format!("\u{feff}<?xml version='1.0' encoding='ISO-8859-1'?>{record}");
+        let typed = format!("<!DOCTYPE dc SYSTEM 'http://x/y.dtd' [<!ENTITY a 'b'>]>{record}");
+        let cases: [(&[u8], &str); 9] = [
+            (record.as_bytes(), "title: São\n"),
+            (&latin, "title: São\n"),
+            (marked.as_bytes(), "title: São\n"),
+            (typed.as_bytes(), "title: São\n"),
+            (answer.as_bytes(), "title: São\n"),
+            (
+                &latin[43..],
+                "line 1 of the metadata is not UTF-8: '<dc xmlns='http://purl.org/dc/elements/1...'",
+            ),
+            (
+                b"\xff\xfe<\0",
+                "XML in the encoding 'UTF-16' is not read, only in UTF-8 and ISO-8859-1",
+            ),
+            (
+                b"<?xml version='1.0' encoding='Shift_JIS'?><dc/>",
+                "XML in the encoding 'shift_jis' is not read, only in UTF-8 and ISO-8859-1",
+            ),
+            (b"<dc/>", ""),
+        ];
+        for (bytes, expected) in cases {
+            reads(bytes, expected);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let cases = [
+            ("", "the XML has no Dublin Core record, no element 'dc'"),
+            (
+                "<html/>",
+                "the XML has no Dublin Core record, no element 'dc'",
+            ),
+            (
+                "<dc>\n<title>a",
+                "the XML ends inside the element 'title' that begins on line 2",
+            ),
+            (
+                "<dc>\n</title>",
+                "line 2 of the XML is not well formed near '</title>'",
+            ),
+            (
+                "<dc>\n<title",
+                "line 2 of the XML is not well formed near '<title'",
+            ),
+            (
+                "<dc>\n<d:title/></dc>",
+                "line 2 of the XML has the prefix 'd' that is bound to no namespace",
+            ),
+            (
+                "<dc>&#0;</dc>",
+                "line 1 of the XML is not well formed near '&#0;</dc>'",
+            ),
+            (
+                "<dc>\n\n&eacute;</dc>",
+                "line 3 of the XML refers to the unknown entity 'eacute'; only amp, lt, gt, apos and quot are known",
+            ),
+        ];
+        for (text, expected) in cases {
+            reads(text.as_bytes(), expected);
+        }
+        reads(
+            "<a>".repeat(100_000).as_bytes(),
+            "line 1 of the XML nests more than 64 elements",
+        );
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let mut record = DublinCore::default();
+        for element in Element::ALL {
+            for value in [
+                "<&>\"'",
+                "]]>",
+                "São José — 日本 😀",
+                "a\u{0}\u{1f}b\r\nc",
+                "&amp;",
+                "\u{7f}\u{9f}",
+            ] {
+                record.push(element, value);
+            }
+        }
+        let xml = record.to_oai_dc();
+        assert!(xml.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<oai_dc:dc "));
+        assert!(xml.ends_with("</oai_dc:dc>\n"));
+        assert_eq!(DublinCore::from_oai_dc(xml.as_bytes()).ok(), Some(record));
+    }
+}

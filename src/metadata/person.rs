@@ -1,0 +1,110 @@
+//! Names of persons and bodies as bibliographies write them, turned to "Family, Given".
+//!
+//! The rules are BibTeX's: "Family, Given" stays, "Family, Jr, Given" moves the Jr to the end,
+//! "Given von Family" is turned round with the particles kept before the family, and a name wholly
+//! in braces is a body and stays whole. It sees braces but no TeX: the caller says how a piece
+//! becomes plain text, and what a list of names is split at.
+
+/// A name as "Family, Given"; `plain` turns a piece of it into plain text.
+pub(super) fn family_first(name: &str, plain: impl Fn(&str) -> String) -> String {
+    let parts: Vec<String> = split_outside_braces(name, |character| character == ',')
+        .into_iter()
+        .map(|part| plain(part.trim()))
+        .filter(|part| !part.trim().is_empty())
+        .collect();
+    match &parts[..] {
+        [] => String::new(),
+        [_] if name.contains(',') => parts.concat(),
+        [_] => turn_round(name, plain),
+        [family, given] => format!("{family}, {given}"),
+        [family, junior, given @ ..] => format!("{family}, {}, {junior}", given.join(", ")),
+    }
+}
+
+/// Turns round a name without comma.
+fn turn_round(name: &str, plain: impl Fn(&str) -> String) -> String {
+    let words: Vec<&str> = split_outside_braces(name, |character| {
+        character.is_whitespace() || character == '~'
+    })
+    .into_iter()
+    .filter(|word| !word.is_empty())
+    .collect();
+    let join = |words: &[&str]| plain(&words.join(" "));
+    let Some(last) = words.len().checked_sub(1) else {
+        return String::new();
+    };
+    let family = words
+        .iter()
+        .take(last)
+        .position(|word| is_particle(word, &plain))
+        .unwrap_or(last);
+    let (given, family) = words.split_at(family);
+    if given.is_empty() {
+        join(family)
+    } else {
+        format!("{}, {}", join(family), join(given))
+    }
+}
+
+/// Whether a word begins in lower case, as "da" and "von" do; a word in braces has no case.
+fn is_particle(word: &str, plain: impl Fn(&str) -> String) -> bool {
+    let braced = word.starts_with('{') && !word.starts_with("{\\");
+    !braced
+        && plain(word)
+            .chars()
+            .find(|character| character.is_alphabetic())
+            .is_some_and(char::is_lowercase)
+}
+
+/// Splits a text at the characters that stand outside all braces.
+pub(super) fn split_outside_braces(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut depth = 0_usize;
+    let mut start = 0;
+    for (position, character) in text.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ if depth == 0 && is_separator(character) => {
+                pieces.push(&text[start..position]);
+                start = position + character.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    pieces.push(&text[start..]);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_come_first() {
+        let cases = [
+            ("Banon, Gerald", "Banon, Gerald"),
+            ("Gerald Jean Francis Banon", "Banon, Gerald Jean Francis"),
+            ("Maria da Silva", "da Silva, Maria"),
+            ("da Silva, Maria", "da Silva, Maria"),
+            ("da Silva", "da Silva"),
+            ("de la Cruz y Garcia", "de la Cruz y Garcia"),
+            ("King, Jr, Martin Luther", "King, Martin Luther, Jr"),
+            ("Plato", "Plato"),
+            ("INPE,", "INPE"),
+            (
+                "{Instituto Nacional de Pesquisas Espaciais}",
+                "{Instituto Nacional de Pesquisas Espaciais}",
+            ),
+            ("{Barnes, Inc.}", "{Barnes, Inc.}"),
+            ("Jean {de Souza}", "{de Souza}, Jean"),
+            ("D.~E. Knuth", "Knuth, D. E."),
+            ("  ", ""),
+            (",,,", ""),
+            ("}}a, b{{", "}}a, b{{"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(family_first(name, str::to_string), expected, "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Which format a record is in: by what it holds, and only where that says nothing by its file's
+//! name.
+//!
+//! A file in some other format that happens to have one of the known endings is taken for a record,
+//! and reading it then says what is wrong; a file with neither the content nor the name of a record
+//! is none.
+
+use super::decode::{windows_1252, without_mark};
+use super::refer::tagged;
+use super::text::parse_line;
+use super::{DublinCore, MetadataError};
+
+/// A format that records are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecordFormat {
+    /// The Dublin Core XML of OAI-PMH.
+    OaiDc,
+    /// BibTeX or biblatex.
+    Bibtex,
+    /// Tagged lines, as of refer and EndNote.
+    Refer,
+    /// Lines `name: value`.
+    Text,
+}
+
+/// How much of a file is looked at.
+const HEAD_BYTES: usize = 4096;
+
+/// The format of a file of that name that begins with these bytes, if it looks like a record.
+pub fn sniff(file_name: &str, head: &[u8]) -> Option<RecordFormat> {
+    by_content(&head[..head.len().min(HEAD_BYTES)]).or_else(|| by_name(file_name))
+}
+
+/// Reads a file that looks like a record in the format that it looks like.
+pub fn read_record(file_name: &str, bytes: &[u8]) -> Option<Result<DublinCore, MetadataError>> {
+    Some(match sniff(file_name, bytes)? {
+        RecordFormat::OaiDc => DublinCore::from_oai_dc(bytes),
+        RecordFormat::Bibtex => DublinCore::from_bibtex(bytes),
+        RecordFormat::Refer => DublinCore::from_refer(bytes),
+        RecordFormat::Text => DublinCore::parse_text(bytes),
+    })
+}
+
+fn by_name(file_name: &str) -> Option<RecordFormat> {
+    let (_, extension) = file_name.rsplit_once('.')?;
+    match extension.to_ascii_lowercase().as_str() {
+        "xml" => Some(RecordFormat::OaiDc),
+        "bib" | "bibtex" => Some(RecordFormat::Bibtex),
+        "refer" | "enw" | "ref" => Some(RecordFormat::Refer),
+        "txt" => Some(RecordFormat::Text),
+        _ => None,
+    }
+}
+
+fn by_content(head: &[u8]) -> Option<RecordFormat> {
+    // Every sign that tells the formats apart is ASCII, so the head may end inside a character.
+    let head = windows_1252(without_mark(head));
+    let text = head.trim_start();
+    if text.contains('\0') {
+        None
+    } else if text.starts_with('<') {
+        is_oai_dc(text).then_some(RecordFormat::OaiDc)
+    } else if text.lines().any(begins_entry) {
+        Some(RecordFormat::Bibtex)
+    } else if is_refer(text) {
+        Some(RecordFormat::Refer)
+    } else if is_text(&head) {
+        Some(RecordFormat::Text)
+    } else {
+        None
+    }
+}
+
+/// Web pages, drawings and books have Dublin Core in them too; a record has an element `dc`.
+fn is_oai_dc(text: &str) -> bool {
+    text.contains("oai_dc") || (text.contains("purl.org/dc/elements/1.1") && has_element_dc(text))
+}
+
+fn has_element_dc(text: &str) -> bool {
+    text.split('<').skip(1).any(|tag| {
+        let name = tag
+            .split(|sign: char| sign.is_whitespace() || matches!(sign, '>' | '/'))
+            .next();
+        name.is_some_and(|name| name == "dc" || name.ends_with(":dc"))
+    })
+}
+
+/// Whether a line begins an entry of a known type; style sheets and programs have lines with `@`
+/// too.
+fn begins_entry(line: &str) -> bool {
+    let Some(rest) = line.trim_start().strip_prefix('@') else {
+        return false;
+    };
+    let rest = rest.trim_start();
+    let end = rest
+        .find(|character: char| !character.is_ascii_alphabetic())
+        .unwrap_or(rest.len());
+    let (kind, rest) = rest.split_at(end);
+    rest.trim_start().starts_with(['{', '('])
+        && ENTRY_TYPES.contains(&kind.to_ascii_lowercase().as_str())
+}
+
+/// One tag may be chance, as in a remark of TeX; a record has two.
+fn is_refer(text: &str) -> bool {
+    text.lines()
+        .next()
+        .is_some_and(|line| tagged(line).is_some())
+        && text
+            .lines()
+            .filter(|line| tagged(line).is_some())
+            .nth(1)
+            .is_some()
+}
+
+/// Whether the head is lines of text throughout; a letter's "Subject:" among other headings is no
+/// record.
+fn is_text(head: &str) -> bool {
+    let mut lines: Vec<&str> = head.lines().collect();
+    if lines.len() > 1 && !head.ends_with('\n') {
+        lines.pop();
+    }
+    let mut named = lines
+        .iter()
+        .filter(|line| {
+            !line.trim().is_empty()
+                && !line.starts_with('#')
+                && !line.starts_with(char::is_whitespace)
+        })
+        .map(|line| parse_line(1, line).is_ok())
+        .peekable();
+    named.peek().is_some() && named.all(|is_named| is_named)
+}
+
+const ENTRY_TYPES: &[&str] = &[
+    "article",
+    "artwork",
+    "audio",
+    "book",
+    "booklet",
+    "collection",
+    "comment",
+    "conference",
+    "dataset",
+    "electronic",
+    "image",
+    "inbook",
+    "incollection",
+    "inproceedings",
+    "manual",
+    "mastersthesis",
+    "misc",
+    "movie",
+    "music",
+    "online",
+    "patent",
+    "periodical",
+    "phdthesis",
+    "preamble",
+    "proceedings",
+    "report",
+    "software",
+    "string",
+    "techreport",
+    "thesis",
+    "unpublished",
+    "video",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_recognized() {
+        use RecordFormat::{Bibtex, OaiDc, Refer, Text};
+        let cases: [(&str, &[u8], Option<RecordFormat>); 25] = [
+            ("a", b"<?xml version='1.0'?>\n<oai_dc:dc", Some(OaiDc)),
+            (
+                "a",
+                b"\xef\xbb\xbf \n<dc xmlns='http://purl.org/dc/elements/1.1/'",
+                Some(OaiDc),
+            ),
+            ("a", b"<svg/>", None),
+            (
+                "a.svg",
+                b"<svg xmlns:dc='http://purl.org/dc/elements/1.1/'><dc:title/></svg>",
+                None,
+            ),
+            ("a.XML", b"<svg/>", Some(OaiDc)),
+            (
+                "index.html",
+                b"<!DOCTYPE html><link href='http://purl.org/dc/elements/1.1/'>",
+                None,
+            ),
+            ("a", b"% remark\n @Article {k,", Some(Bibtex)),
+            ("a.txt", b"\n@misc(k,", Some(Bibtex)),
+            ("a", b"@STRING{a = {b}}", Some(Bibtex)),
+            ("a.css", b"@media (print) {}", None),
+            ("@reference.bib", b"nothing yet", Some(Bibtex)),
+            ("a", b"%0 Book\n%T A\n", Some(Refer)),
+            ("a.xml", b"%0 Book\r\n%T A\r\n", Some(Refer)),
+            ("a.enw", b"%T A\n", Some(Refer)),
+            ("a", b"%T A\n", None),
+            ("a.pdf", b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n", None),
+            ("a.tex", b"% A remark\n% B remark\n", None),
+            (
+                "a",
+                b"# remark\ntitle: A\n more\n\ndc:creator: b\n",
+                Some(Text),
+            ),
+            ("a", b"title: A\ncrea", Some(Text)),
+            ("a", b"title: S\xe3o", Some(Text)),
+            ("a", b"Subject: x\nFrom: y\n", None),
+            ("a", b"title: A\0", None),
+            ("a", b"", None),
+            ("a.txt", b"", Some(Text)),
+            (".", b"\xff\xfe", None),
+        ];
+        for (name, head, expected) in cases {
+            assert_eq!(
+                sniff(name, head),
+                expected,
+                "{name} {:?}",
+                String::from_utf8_lossy(head)
+            );
+        }
+    }
+
+    #[test]
+    fn records_are_read_in_their_format() {
+        let cases: [(&str, &[u8], &str); 4] = [
+            (
+                "a",
+                b"<dc xmlns='http://purl.org/dc/elements/1.1/'><title>A</title></dc>",
+                "title: A\n",
+            ),
+            ("a.txt", b"@misc{k, title={A}}", "title: A\ntype: Text\n"),
+            (
+                "a",
+                b"%T A\n%D 2009\n",
+                "title: A\ndate: 2009\ntype: Text\n",
+            ),
+            ("a.bib", b"title: A", "title: A\n"),
+        ];
+        for (name, bytes, expected) in cases {
+            let text = read_record(name, bytes)
+                .and_then(Result::ok)
+                .map(|record| record.to_text());
+            assert_eq!(text.as_deref(), Some(expected), "{name}");
+        }
+        assert!(read_record("a.pdf", b"%PDF-1.4").is_none());
+        assert!(read_record("readme.txt", b"hello").is_some_and(|read| read.is_err()));
+    }
+}

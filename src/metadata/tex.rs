@@ -1,0 +1,335 @@
+//! From the TeX of a bibliography to plain text: accents, letters and signs, and nothing that needs
+//! a page.
+//!
+//! Accents are composed with the letter that they stand on; braces go; a command that is not known
+//! gives its argument, or its own name where it has none. It reads once from left to right and
+//! calls nothing that calls itself, so neither depth nor broken input can hurt it. It knows no
+//! macros of the user's.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use unicode_normalization::char::compose;
+
+/// The plain text of a piece of TeX.
+pub(super) fn plain(tex: &str) -> String {
+    let mut reader = Reader {
+        rest: tex.chars().peekable(),
+        text: String::with_capacity(tex.len()),
+        accents: Vec::new(),
+    };
+    while let Some(character) = reader.rest.next() {
+        reader.take(character);
+    }
+    reader.end_of_argument();
+    reader.text
+}
+
+/// The text of a field that is no prose, such as a URL: only braces and escapes go.
+pub(super) fn verbatim(tex: &str) -> String {
+    let mut text = String::with_capacity(tex.len());
+    let mut rest = tex.chars().peekable();
+    while let Some(character) = rest.next() {
+        match character {
+            '{' | '}' => {}
+            '\\' => {
+                let name = command_name(&mut rest);
+                match name.as_str() {
+                    "" => text.extend(rest.next()),
+                    "textasciitilde" => text.push('~'),
+                    "textunderscore" => text.push('_'),
+                    _ => {}
+                }
+                if !name.is_empty() {
+                    skip_spaces(&mut rest);
+                }
+            }
+            _ => text.push(character),
+        }
+    }
+    text
+}
+
+struct Reader<'a> {
+    rest: Peekable<Chars<'a>>,
+    text: String,
+    /// Accents read and not yet set on a letter, the outermost first.
+    accents: Vec<char>,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, character: char) {
+        match character {
+            '\\' => self.command(),
+            '{' | '$' => {}
+            '}' => self.end_of_argument(),
+            '~' => self.set(' '),
+            '-' if self.rest.next_if_eq(&'-').is_some() => {
+                let dash = if self.rest.next_if_eq(&'-').is_some() {
+                    '—'
+                } else {
+                    '–'
+                };
+                self.set(dash);
+            }
+            '`' if self.rest.next_if_eq(&'`').is_some() => self.set('“'),
+            '\'' if self.rest.next_if_eq(&'\'').is_some() => self.set('”'),
+            _ => self.set(character),
+        }
+    }
+
+    fn command(&mut self) {
+        let name = command_name(&mut self.rest);
+        if name.is_empty() {
+            match self.rest.next() {
+                None | Some('-' | '/' | '!' | '@' | '(' | ')' | '[' | ']') => {}
+                Some('\\' | ',' | ';' | ':' | '>') => self.set(' '),
+                Some(sign) => match accent(sign.encode_utf8(&mut [0; 4])) {
+                    Some(mark) => self.accents.push(mark),
+                    None => self.set(sign),
+                },
+            }
+        } else if let Some(mark) = accent(&name) {
+            self.accents.push(mark);
+        } else if let Some((_, sign)) = SIGNS.iter().find(|(known, _)| *known == name) {
+            sign.chars().for_each(|character| self.set(character));
+            skip_spaces(&mut self.rest);
+        } else if SILENT.contains(&name.as_str()) {
+            skip_spaces(&mut self.rest);
+        } else if self.rest.peek() != Some(&'{') {
+            name.chars().for_each(|character| self.set(character));
+        }
+    }
+
+    /// Writes a character, with the accents that wait for one.
+    fn set(&mut self, character: char) {
+        if self.accents.is_empty() {
+            self.text.push(character);
+            return;
+        }
+        if character.is_whitespace() {
+            return;
+        }
+        let mut letter = match character {
+            'ı' => 'i',
+            'ȷ' => 'j',
+            other => other,
+        };
+        while let Some(mark) = self.accents.pop() {
+            match compose(letter, mark) {
+                Some(composed) => letter = composed,
+                None => {
+                    self.text.push(letter);
+                    letter = mark;
+                }
+            }
+        }
+        self.text.push(letter);
+    }
+
+    /// Accents on nothing: `\~{}` and `\^{}` are how TeX writes these two signs, of others nothing
+    /// is left.
+    fn end_of_argument(&mut self) {
+        for mark in self.accents.drain(..) {
+            match mark {
+                '\u{302}' => self.text.push('^'),
+                '\u{303}' => self.text.push('~'),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn command_name(rest: &mut Peekable<Chars<'_>>) -> String {
+    let mut name = String::new();
+    while let Some(letter) = rest.next_if(char::is_ascii_alphabetic) {
+        name.push(letter);
+    }
+    name
+}
+
+fn skip_spaces(rest: &mut Peekable<Chars<'_>>) {
+    while rest
+        .next_if(|character| character.is_whitespace())
+        .is_some()
+    {}
+}
+
+/// The combining mark of a command that sets an accent.
+fn accent(command: &str) -> Option<char> {
+    Some(match command {
+        "`" => '\u{300}',
+        "'" => '\u{301}',
+        "^" => '\u{302}',
+        "~" => '\u{303}',
+        "=" => '\u{304}',
+        "u" => '\u{306}',
+        "." => '\u{307}',
+        "\"" => '\u{308}',
+        "r" => '\u{30a}',
+        "H" => '\u{30b}',
+        "v" => '\u{30c}',
+        "d" => '\u{323}',
+        "c" => '\u{327}',
+        "k" => '\u{328}',
+        "b" => '\u{331}',
+        "t" => '\u{361}',
+        _ => return None,
+    })
+}
+
+/// Commands that stand for letters and signs.
+const SIGNS: &[(&str, &str)] = &[
+    ("i", "ı"),
+    ("j", "ȷ"),
+    ("o", "ø"),
+    ("O", "Ø"),
+    ("l", "ł"),
+    ("L", "Ł"),
+    ("ss", "ß"),
+    ("ae", "æ"),
+    ("AE", "Æ"),
+    ("oe", "œ"),
+    ("OE", "Œ"),
+    ("aa", "å"),
+    ("AA", "Å"),
+    ("th", "þ"),
+    ("TH", "Þ"),
+    ("dh", "ð"),
+    ("DH", "Ð"),
+    ("dj", "đ"),
+    ("DJ", "Đ"),
+    ("ng", "ŋ"),
+    ("NG", "Ŋ"),
+    ("S", "§"),
+    ("P", "¶"),
+    ("dag", "†"),
+    ("ddag", "‡"),
+    ("dots", "…"),
+    ("ldots", "…"),
+    ("textellipsis", "…"),
+    ("pounds", "£"),
+    ("euro", "€"),
+    ("texteuro", "€"),
+    ("copyright", "©"),
+    ("textcopyright", "©"),
+    ("textregistered", "®"),
+    ("texttrademark", "™"),
+    ("textordfeminine", "ª"),
+    ("textordmasculine", "º"),
+    ("textdegree", "°"),
+    ("guillemotleft", "«"),
+    ("guillemotright", "»"),
+    ("textexclamdown", "¡"),
+    ("textquestiondown", "¿"),
+    ("textquoteleft", "‘"),
+    ("textquoteright", "’"),
+    ("textquotedblleft", "“"),
+    ("textquotedblright", "”"),
+    ("textendash", "–"),
+    ("textemdash", "—"),
+    ("textasciitilde", "~"),
+    ("textasciicircum", "^"),
+    ("textbackslash", "\\"),
+    ("textunderscore", "_"),
+    ("textbar", "|"),
+    ("textless", "<"),
+    ("textgreater", ">"),
+    ("textbullet", "•"),
+    ("textperiodcentered", "·"),
+    ("times", "×"),
+    ("pm", "±"),
+    ("mu", "µ"),
+    ("TeX", "TeX"),
+    ("LaTeX", "LaTeX"),
+    ("quad", " "),
+    ("space", " "),
+];
+
+/// Commands that change only how the text looks.
+const SILENT: &[&str] = &[
+    "bf",
+    "em",
+    "it",
+    "rm",
+    "sc",
+    "sf",
+    "sl",
+    "tt",
+    "bfseries",
+    "itshape",
+    "scshape",
+    "upshape",
+    "normalfont",
+    "tiny",
+    "small",
+    "large",
+    "Large",
+    "relax",
+    "protect",
+    "noindent",
+    "par",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tex_becomes_plain_text() {
+        let cases = [
+            ("plain", "plain"),
+            (r"S{\~a}o Jos\'e dos Campos", "São José dos Campos"),
+            (r"S\~{a}o Jos{\'{e}}", "São José"),
+            (r"{\c c}{\~a}o \c{c}\~ao Fran\c cois", "ção ção François"),
+            (
+                r#"G{\"o}del, \"Ubung, {\'\i}ndio, \'{\i}ndio, na\"{\i}ve"#,
+                "Gödel, Übung, índio, índio, naïve",
+            ),
+            (
+                r"\v{S}koda {\H o} \r{a} \k{a} \.z \d{a} \u{g}",
+                "Škoda ő å ą ż ạ ğ",
+            ),
+            (
+                r#"{\o}re {\O}re \AA ngstr\"om Stra{\ss}e \L{}\'od\'z"#,
+                "øre Øre Ångström Straße Łódź",
+            ),
+            (r"\'{\^a} \=q", "ấ q\u{304}"),
+            (
+                r"A \& B, 50\%, \$5, a\_b, \#1, \{x\}",
+                "A & B, 50%, $5, a_b, #1, {x}",
+            ),
+            ("pages 1--2 --- ``so''", "pages 1–2 — “so”"),
+            (r"D.~E. Knuth\,\ldots", "D. E. Knuth …"),
+            (
+                r"\emph{an} \textbf{old} {\it tale} of $\alpha$ and $x^2$",
+                "an old tale of alpha and x^2",
+            ),
+            (r"{The {ESA} {L}ab}", "The ESA Lab"),
+            (r"\~{}user a\^{}b \'{}", "~user a^b "),
+            (r"\", ""),
+            (r"\'", ""),
+            ("}}}{{{", ""),
+            (r"\'\'\'", ""),
+        ];
+        for (tex, expected) in cases {
+            assert_eq!(plain(tex), expected, "{tex}");
+        }
+    }
+
+    #[test]
+    fn urls_stay_urls() {
+        let cases = [
+            ("http://urlib.net/a--b/~x_y", "http://urlib.net/a--b/~x_y"),
+            (
+                r"\url{http://a.b/c\_d\%20\~{}e\&f}",
+                "http://a.b/c_d%20~e&f",
+            ),
+            (r"10.1000/a{\_}b\textunderscore c", "10.1000/a_b_c"),
+            (r"\", ""),
+        ];
+        for (tex, expected) in cases {
+            assert_eq!(verbatim(tex), expected, "{tex}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Dublin Core as lines of text, `title: ...`, as a user writes them and reads them.
+//!
+//! A line has an element's name and a value; one that begins with white space continues the value
+//! before it; blank lines and lines that begin with `#` are passed over. A mistake is an error and
+//! never a value lost, since the text was typed by somebody who can mend it.
+
+use std::borrow::Cow;
+
+use super::decode::{utf8, without_mark};
+use super::error::beginning;
+use super::{DublinCore, Element, MetadataError, check_size};
+
+impl DublinCore {
+    /// Reads lines `name: value` in UTF-8.
+    pub fn parse_text(bytes: &[u8]) -> Result<DublinCore, MetadataError> {
+        check_size(bytes)?;
+        let text = utf8(without_mark(bytes))?;
+        let mut record = DublinCore::default();
+        let mut pending: Option<(Element, Cow<'_, str>)> = None;
+        for (line, content) in (1..).zip(text.lines()) {
+            if content.starts_with('#') || content.trim().is_empty() {
+                continue;
+            }
+            if content.starts_with(char::is_whitespace) {
+                let Some((_, value)) = &mut pending else {
+                    return Err(MetadataError::NothingToContinue {
+                        line,
+                        text: beginning(content),
+                    });
+                };
+                let value = value.to_mut();
+                value.push(' ');
+                value.push_str(content);
+                continue;
+            }
+            let (element, value) = parse_line(line, content)?;
+            if let Some((element, value)) = pending.replace((element, Cow::Borrowed(value))) {
+                record.push(element, value);
+            }
+        }
+        if let Some((element, value)) = pending {
+            record.push(element, value);
+        }
+        Ok(record)
+    }
+
+    /// The record as lines `name: value`, which [`DublinCore::parse_text`] reads back to the same
+    /// record.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for (element, value) in self.iter() {
+            text.push_str(element.name());
+            text.push_str(": ");
+            text.push_str(value);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// The element and the value of one line.
+pub(super) fn parse_line(line: usize, content: &str) -> Result<(Element, &str), MetadataError> {
+    let (name, value) =
+        without_prefix(content)
+            .split_once(':')
+            .ok_or_else(|| MetadataError::NoColon {
+                line,
+                text: beginning(content),
+            })?;
+    let element = Element::from_name(name.trim()).ok_or_else(|| MetadataError::UnknownElement {
+        line,
+        name: beginning(name),
+    })?;
+    Ok((element, value))
+}
+
+/// The line without the `dc:` or `dc.` that some write before a name.
+fn without_prefix(content: &str) -> &str {
+    match content.get(..3) {
+        Some(prefix)
+            if prefix.eq_ignore_ascii_case("dc:") || prefix.eq_ignore_ascii_case("dc.") =>
+        {
+            &content[3..]
+        }
+        _ => content,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn reads(bytes: &[u8], expected: &str) {
+        let record = DublinCore::parse_text(bytes).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(record.to_text(), expected);
+        assert_eq!(
+            DublinCore::parse_text(record.to_text().as_bytes()).ok(),
+            Some(record)
+        );
+    }
+
+    #[test]
+    fn lines_become_a_record() {
+        let cases: [(&[u8], &str); 11] = [
+            (b"", ""),
+            (b"\n \n# a remark\n", ""),
+            (b"title: A title", "title: A title\n"),
+            (
+                b"Title : A title\nCREATOR:b\ncreator: a\n",
+                "title: A title\ncreator: b\ncreator: a\n",
+            ),
+            (
+                b"\xef\xbb\xbftitle: a\r\ncreator: b\r\n",
+                "title: a\ncreator: b\n",
+            ),
+            (
+                b"description: one\n  two\n\tthree\n\ndate: 2009\n",
+                "description: one two three\ndate: 2009\n",
+            ),
+            (b"title:\n  on the next line\n", "title: on the next line\n"),
+            (b"title: a\n# remark\n\n more\n", "title: a more\n"),
+            (
+                b"dc:title: a\ndc.creator: b\nDC.Date: 2009\n",
+                "title: a\ncreator: b\ndate: 2009\n",
+            ),
+            (
+                b"identifier: http://urlib.net/a:b\n",
+                "identifier: http://urlib.net/a:b\n",
+            ),
+            (
+                b"title:\ntitle: a\ntitle: a\ntitle: #b\n",
+                "title: a\ntitle: #b\n",
+            ),
+        ];
+        for (bytes, expected) in cases {
+            reads(bytes, expected);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let names = "the names are title, creator, subject, description, publisher, contributor, date, type, format, \
+                     identifier, source, language, relation, coverage, rights";
+        let cases: [(&[u8], String); 8] = [
+            (b"\ntitle\n", format!("line 2 of the metadata is not 'name: value': 'title'; {names}")),
+            (b"dc:title\n", format!("line 1 of the metadata is not 'name: value': 'dc:title'; {names}")),
+            (b"author: x\n", format!("line 1 of the metadata names the unknown element 'author'; {names}")),
+            (b": x\n", format!("line 1 of the metadata names the unknown element ''; {names}")),
+            (b"t\x00itle: x", format!("line 1 of the metadata names the unknown element 't\\0itle'; {names}")),
+            (
+                b"# r\n  lost\ntitle: x\n",
+                "line 2 of the metadata begins with white space and there is no value before it to continue: 'lost'"
+                    .to_string(),
+            ),
+            (b"title: a\ntitle: S\xe3o\nx", "line 2 of the metadata is not UTF-8: 'title: S\u{fffd}o'".to_string()),
+            (b"\xff", "line 1 of the metadata is not UTF-8: '\u{fffd}'".to_string()),
+        ];
+        for (bytes, expected) in cases {
+            let error = DublinCore::parse_text(bytes).expect_err(&expected);
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn any_record_reads_back() {
+        let mut record = DublinCore::default();
+        for element in Element::ALL {
+            for value in [
+                "a:b",
+                "# no remark",
+                "two\nlines",
+                "<&>\"'",
+                "São \u{85}\u{feff} José",
+                "dc:title",
+            ] {
+                record.push(element, value);
+            }
+        }
+        assert_eq!(
+            DublinCore::parse_text(record.to_text().as_bytes()).ok(),
+            Some(record)
+        );
+    }
+}

@@ -1,0 +1,4 @@
+//! The one test binary: its modules are promises of the manual, shown on real mounts with the real
+//! tools.
+
+mod metadata;
