@@ -14,6 +14,7 @@
 //!
 //! The Archive: what every door calls.
 //!
+//! - [`store`]: the relation store. All the SQL, and the ledger of dates handed out.
 //!
 //! The mounted tree.
 //!
@@ -33,3 +34,4 @@ pub mod links;
 pub mod metadata;
 pub mod pairs;
 pub mod relation;
+pub mod store;

@@ -1,0 +1,677 @@
+//! The relation store: all the SQL, and nothing but the verbs of the Archive.
+//!
+//! An index of what the tree says, kept so that no lookup walks the tree, and the ledger of dates
+//! handed out. SQLite with a write-ahead log. The ledger and what is said of originals and removed
+//! items is synced at each commit and survives a power cut as soon as a call returns; what is said
+//! of copies, which whoever copies has not synced either, follows with the next such commit. Every
+//! write is one immediate transaction. One connection writes; a read-only one may be open beside
+//! it in another process.
+//!
+//! A `Store` may be shared by threads; its lock is a leaf (nothing else is locked under it).
+
+mod rows;
+mod schema;
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, named_params,
+};
+
+use crate::ibi::{AliasPair, Ibip, Rep, Timestamp};
+use crate::item::{Names, State};
+use crate::relation::{Language, RelationKind};
+
+/// File name of the relation store.
+pub const FILE: &str = "relations.sqlite3";
+
+/// What went wrong in the relation store.
+#[derive(Debug)]
+pub enum StoreError {
+    /// SQLite refused or failed.
+    Sqlite(rusqlite::Error),
+    /// A newer ibifs has written this database.
+    Newer {
+        /// The schema version found.
+        found: usize,
+        /// The newest one this program knows.
+        known: usize,
+    },
+    /// The database is older than this program and open for reading only.
+    Older {
+        /// The schema version found.
+        found: usize,
+    },
+    /// A value that cannot have been written by us.
+    Broken {
+        /// Which table, column and value.
+        what: String,
+    },
+    /// A name is already recorded for another item.
+    Taken {
+        /// The name.
+        name: String,
+        /// The item that has it.
+        holder: Box<Names>,
+    },
+}
+
+impl StoreError {
+    /// What kind of trouble the system beneath is in, for those who must say it in a number.
+    pub fn kind(&self) -> ErrorKind {
+        let StoreError::Sqlite(error) = self else {
+            return ErrorKind::Other;
+        };
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => ErrorKind::StorageFull,
+            Some(ErrorCode::ReadOnly) => ErrorKind::ReadOnlyFilesystem,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorKind::ResourceBusy,
+            Some(ErrorCode::OutOfMemory) => ErrorKind::OutOfMemory,
+            Some(ErrorCode::PermissionDenied) => ErrorKind::PermissionDenied,
+            _ => ErrorKind::Other,
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Sqlite(error) => write!(
+                f,
+                "{FILE}: {error}; if it is damaged, remove it and run 'ibifs reindex'"
+            ),
+            StoreError::Newer { found, known } => write!(
+                f,
+                "{FILE} has schema {found}, this ibifs knows {known}; use a newer ibifs"
+            ),
+            StoreError::Older { found } => write!(
+                f,
+                "{FILE} has the older schema {found}; mount the store or run 'ibifs reindex' once"
+            ),
+            StoreError::Broken { what } => {
+                write!(f, "{FILE}: {what}; run 'ibifs reindex' to make it anew")
+            }
+            StoreError::Taken { name, holder } => {
+                write!(f, "'{name}' is already recorded for {holder}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StoreError::Sqlite(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        StoreError::Sqlite(error)
+    }
+}
+
+/// An item's number in this index; it means nothing outside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemId(pub i64);
+
+/// What the Archive knows of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its number in the index.
+    pub id: ItemId,
+    /// The forms of its identifier that are known here.
+    pub names: Names,
+    /// Original, Copy or Deleted.
+    pub state: State,
+    /// The Archive service that holds the original, where known.
+    pub service: Option<Names>,
+    /// Its language, where declared.
+    pub language: Option<Language>,
+    /// Its target (default) file below `doc/`, where declared.
+    pub target: Option<String>,
+    /// When it was removed, for a Deleted one.
+    pub removed_at: Option<Timestamp>,
+}
+
+/// What is to be recorded of an item.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The forms of its identifier.
+    pub names: Names,
+    /// Original, Copy or Deleted.
+    pub state: State,
+    /// The Archive service that holds the original.
+    pub service: Option<Names>,
+    /// Its language.
+    pub language: Option<Language>,
+    /// Its target file.
+    pub target: Option<String>,
+    /// When it was removed.
+    pub removed_at: Option<Timestamp>,
+    /// The sidecar as last believed, byte for byte.
+    pub sidecar: Option<Vec<u8>>,
+    /// What the sidecar declares.
+    pub relations: Vec<(RelationKind, Names)>,
+    /// Recorded aliases.
+    pub aliases: Vec<AliasPair>,
+}
+
+impl Record {
+    /// An item of which nothing is known but its names and state.
+    pub fn bare(names: Names, state: State) -> Record {
+        Record {
+            names,
+            state,
+            service: None,
+            language: None,
+            target: None,
+            removed_at: None,
+            sidecar: None,
+            relations: Vec::new(),
+            aliases: Vec::new(),
+        }
+    }
+}
+
+/// When a commit reaches the disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sync {
+    Now,
+    Later,
+}
+
+impl Sync {
+    /// SQLite's word for it, with a write-ahead log.
+    fn word(self) -> &'static str {
+        match self {
+            Sync::Now => "full",
+            Sync::Later => "normal",
+        }
+    }
+}
+
+/// The open relation store.
+#[derive(Debug)]
+pub struct Store {
+    connection: Mutex<Connection>,
+}
+
+impl Store {
+    /// Opens the database for writing, making or migrating it where needed.
+    pub fn open(path: &Path) -> Result<Store, StoreError> {
+        let mut connection = Connection::open(path)?;
+        connection.busy_timeout(Duration::from_secs(10))?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        connection.pragma_update(None, "synchronous", Sync::Later.word())?;
+        Store::prepared(&mut connection)?;
+        schema::migrate(&mut connection)?;
+        Ok(Store {
+            connection: Mutex::new(connection),
+        })
+    }
+
+    /// Opens the database for reading only, beside a writer.
+    pub fn open_read_only(path: &Path) -> Result<Store, StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(Duration::from_secs(10))?;
+        Store::prepared(&mut connection)?;
+        schema::check(&connection)?;
+        Ok(Store {
+            connection: Mutex::new(connection),
+        })
+    }
+
+    /// A store in memory, for comparing and for tests.
+    pub fn in_memory() -> Result<Store, StoreError> {
+        let mut connection = Connection::open_in_memory()?;
+        Store::prepared(&mut connection)?;
+        schema::migrate(&mut connection)?;
+        Ok(Store {
+            connection: Mutex::new(connection),
+        })
+    }
+
+    fn prepared(connection: &mut Connection) -> Result<(), StoreError> {
+        connection.pragma_update(None, "foreign_keys", "on")?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        // A panic under the lock leaves no half transaction: dropping one rolls it back.
+        self.connection
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn find(&self, condition: &str, key: &str) -> Result<Option<Item>, StoreError> {
+        let connection = self.lock();
+        let sql = format!("SELECT {} FROM item WHERE {condition}", rows::ITEM);
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut found = statement.query([key])?;
+        found.next()?.map(rows::item).transpose()
+    }
+
+    /// The item with this rep, in whatever spelling.
+    pub fn find_by_rep(&self, rep: &Rep) -> Result<Option<Item>, StoreError> {
+        self.find("rep_key = ?1", &rep.canonical())
+    }
+
+    /// The item with this IBIp, in whatever spelling.
+    pub fn find_by_ibip(&self, ibip: &Ibip) -> Result<Option<Item>, StoreError> {
+        self.find("ibip_key = ?1", &ibip.canonical())
+    }
+
+    /// The item with this recorded alias.
+    pub fn find_by_alias(&self, alias: &AliasPair) -> Result<Option<Item>, StoreError> {
+        self.find(
+            "id = (SELECT item FROM alias WHERE name = ?1)",
+            &alias.to_string(),
+        )
+    }
+
+    /// The item that has one of these names; its rep decides where both are known.
+    pub fn find_by_names(&self, names: &Names) -> Result<Option<Item>, StoreError> {
+        if let Some(rep) = names.rep()
+            && let Some(item) = self.find_by_rep(rep)?
+        {
+            return Ok(Some(item));
+        }
+        match names.ibip() {
+            Some(ibip) => self.find_by_ibip(ibip),
+            None => Ok(None),
+        }
+    }
+
+    /// The item with this number.
+    pub fn item(&self, id: ItemId) -> Result<Option<Item>, StoreError> {
+        let connection = self.lock();
+        let sql = format!("SELECT {} FROM item WHERE id = ?1", rows::ITEM);
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut found = statement.query([id.0])?;
+        found.next()?.map(rows::item).transpose()
+    }
+
+    /// The sidecar as last believed, byte for byte.
+    pub fn sidecar(&self, id: ItemId) -> Result<Option<Vec<u8>>, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached("SELECT sidecar FROM item WHERE id = ?1")?;
+        Ok(statement
+            .query_row([id.0], |row| row.get(0))
+            .optional()?
+            .flatten())
+    }
+
+    /// Records an item, new or known by any of its names, with all that its sidecar declares.
+    pub fn put(&self, record: &Record) -> Result<ItemId, StoreError> {
+        let sync = match record.state {
+            State::Copy => Sync::Later,
+            State::Original | State::Deleted => Sync::Now,
+        };
+        self.write(sync, |transaction| put(transaction, record))
+    }
+
+    /// Runs one immediate transaction.
+    fn write<T>(
+        &self,
+        sync: Sync,
+        change: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.lock();
+        if sync == Sync::Now {
+            connection.pragma_update(None, "synchronous", sync.word())?;
+        }
+        let written = (|| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let written = change(&transaction)?;
+            transaction.commit()?;
+            Ok(written)
+        })();
+        if sync == Sync::Now {
+            connection.pragma_update(None, "synchronous", Sync::Later.word())?;
+        }
+        written
+    }
+
+    /// Records many items in one transaction, after forgetting all there were.
+    pub fn replace_all(
+        &self,
+        last: Option<&Timestamp>,
+        fill: impl FnOnce(&mut dyn FnMut(&Record) -> Result<(), StoreError>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.write(Sync::Now, |transaction| {
+            transaction.execute_batch(
+                "DELETE FROM relation; DELETE FROM alias; DELETE FROM item; DELETE FROM ledger;",
+            )?;
+            fill(&mut |record| put(transaction, record).map(drop))?;
+            match last {
+                Some(last) => set_last(transaction, last),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Forgets an item altogether; only for entries that should never have been there.
+    pub fn forget(&self, id: ItemId) -> Result<(), StoreError> {
+        self.lock()
+            .execute("DELETE FROM item WHERE id = ?1", [id.0])?;
+        Ok(())
+    }
+
+    /// The last date handed out.
+    pub fn last_date(&self) -> Result<Option<Timestamp>, StoreError> {
+        let connection = self.lock();
+        let last: Option<String> = connection
+            .query_row("SELECT last FROM ledger", [], |row| row.get(0))
+            .optional()?;
+        last.map(|text| {
+            Timestamp::parse_rfc3339(&text).map_err(|_| StoreError::Broken {
+                what: format!("ledger.last is '{text}'"),
+            })
+        })
+        .transpose()
+    }
+
+    /// Writes down the last date handed out; durable when this returns.
+    pub fn set_last_date(&self, last: &Timestamp) -> Result<(), StoreError> {
+        self.write(Sync::Now, |transaction| set_last(transaction, last))
+    }
+
+    /// What an item's own sidecar declares.
+    pub fn relations_of(&self, id: ItemId) -> Result<Vec<(RelationKind, Names)>, StoreError> {
+        let connection = self.lock();
+        let sql = format!(
+            "SELECT {} FROM relation WHERE source = ?1 ORDER BY kind",
+            rows::RELATION
+        );
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut found = statement.query([id.0])?;
+        let mut relations = Vec::new();
+        while let Some(row) = found.next()? {
+            relations.push(rows::relation(row)?);
+        }
+        Ok(relations)
+    }
+
+    /// Which items declare what of the item with these names, by either form.
+    pub fn relations_to(&self, names: &Names) -> Result<Vec<(RelationKind, Item)>, StoreError> {
+        let connection = self.lock();
+        let sql = format!(
+            "SELECT {}, {} FROM relation JOIN item ON item.id = relation.source
+             WHERE target_rep_key = :rep AND state <> 'Deleted'
+             UNION
+             SELECT {}, {} FROM relation JOIN item ON item.id = relation.source
+             WHERE target_ibip_key = :ibip AND state <> 'Deleted'
+             ORDER BY item.id, kind",
+            rows::RELATION,
+            rows::ITEM,
+            rows::RELATION,
+            rows::ITEM
+        );
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut found = statement.query(named_params! {
+            ":rep": names.rep().map(Rep::canonical),
+            ":ibip": names.ibip().map(Ibip::canonical),
+        })?;
+        let mut relations: Vec<(RelationKind, Item)> = Vec::new();
+        while let Some(row) = found.next()? {
+            let pair = (rows::relation(row)?.0, rows::item(row)?);
+            if !relations.contains(&pair) {
+                relations.push(pair);
+            }
+        }
+        Ok(relations)
+    }
+
+    /// The aliases recorded for an item.
+    pub fn aliases_of(&self, id: ItemId) -> Result<Vec<String>, StoreError> {
+        let connection = self.lock();
+        let mut statement =
+            connection.prepare_cached("SELECT name FROM alias WHERE item = ?1 ORDER BY name")?;
+        let names = statement.query_map([id.0], |row| row.get(0))?;
+        Ok(names.collect::<Result<_, _>>()?)
+    }
+
+    /// The recorded spelling of a level of the rep tree (`sid.inpe.br/mtc-m13@80`), if any item
+    /// that is here lies below it.
+    pub fn spelling_of_level(&self, path: &str) -> Result<Option<String>, StoreError> {
+        let key = path.to_ascii_lowercase();
+        let found = self.first_below("rep", "rep_key", &key)?;
+        Ok(found.and_then(|rep| {
+            let depth = path.split('/').count();
+            let end = rep.match_indices('/').nth(depth - 1)?.0;
+            Some(rep[..end].to_owned())
+        }))
+    }
+
+    /// The recorded spelling of an IBIp prefix, if any item that is here has it.
+    pub fn spelling_of_prefix(&self, prefix: &str) -> Result<Option<String>, StoreError> {
+        let found = self.first_below("ibip", "ibip_key", &prefix.to_ascii_uppercase())?;
+        Ok(found.and_then(|ibip| ibip.split_once('/').map(|(prefix, _)| prefix.to_owned())))
+    }
+
+    fn first_below(
+        &self,
+        column: &str,
+        key_column: &str,
+        key: &str,
+    ) -> Result<Option<String>, StoreError> {
+        let connection = self.lock();
+        // '0' follows '/' in ASCII: the range holds exactly what lies below the key.
+        let sql = format!(
+            "SELECT {column} FROM item WHERE {key_column} > ?1 || '/' AND {key_column} < ?1 || '0'
+             AND state <> 'Deleted' LIMIT 1"
+        );
+        let mut statement = connection.prepare_cached(&sql)?;
+        Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+    }
+
+    /// Whether a recorded alias begins with this first component.
+    pub fn has_alias_prefix(&self, prefix: &str) -> Result<bool, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT 1 FROM alias WHERE name > ?1 || '/' AND name < ?1 || '0' LIMIT 1",
+        )?;
+        Ok(statement.exists([prefix])?)
+    }
+
+    /// The suffixes, as recorded, of the items here under an IBIp prefix.
+    pub fn suffixes_of_prefix(
+        &self,
+        prefix: &str,
+        without_rep: bool,
+    ) -> Result<Vec<String>, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT ibip FROM item WHERE ibip_key > ?1 || '/' AND ibip_key < ?1 || '0'
+             AND state <> 'Deleted' AND (rep IS NULL OR NOT ?2) ORDER BY ibip_key",
+        )?;
+        let found = statement.query_map((prefix.to_ascii_uppercase(), without_rep), |row| {
+            row.get::<_, String>(0)
+        })?;
+        let mut suffixes = Vec::new();
+        for ibip in found {
+            let ibip = ibip?;
+            if let Some((_, suffix)) = ibip.split_once('/') {
+                suffixes.push(suffix.to_owned());
+            }
+        }
+        Ok(suffixes)
+    }
+
+    /// The IBIp prefixes, as recorded, of the items here; of those without a rep if asked.
+    pub fn prefixes(&self, without_rep: bool) -> Result<Vec<String>, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT DISTINCT substr(ibip, 1, instr(ibip, '/') - 1) FROM item
+             WHERE ibip IS NOT NULL AND state <> 'Deleted' AND (rep_key IS NULL OR NOT ?1)
+             ORDER BY 1",
+        )?;
+        let found = statement.query_map([without_rep], |row| row.get(0))?;
+        Ok(found.collect::<Result<_, _>>()?)
+    }
+
+    /// Every item, one at a time, in the order of their names.
+    pub fn each_item(
+        &self,
+        mut visit: impl FnMut(&Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let connection = self.lock();
+        let sql = format!(
+            "SELECT {} FROM item ORDER BY coalesce(rep_key, ibip_key)",
+            rows::ITEM
+        );
+        let mut statement = connection.prepare(&sql)?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            visit(&rows::item(row)?)?;
+        }
+        Ok(())
+    }
+
+    /// Everything the index says, as sorted lines without internal numbers, for comparing.
+    pub fn dump(&self) -> Result<Vec<String>, StoreError> {
+        let connection = self.lock();
+        let mut lines = Vec::new();
+        for sql in [
+            "SELECT coalesce(rep, ibip) || ' item' || ' rep=' || ifnull(rep, '') || ' ibip=' ||
+                 ifnull(ibip, '') || ' state=' || state || ' service=' || ifnull(service_rep, '') ||
+                 ',' || ifnull(service_ibip, '') || ' language=' || ifnull(language, '') ||
+                 ' target=' || ifnull(target, '') || ' removed=' || ifnull(removed_at, '')
+             FROM item",
+            "SELECT coalesce(rep, ibip) || ' ' || kind || ' ' || ifnull(target_rep, '') || ',' ||
+                 ifnull(target_ibip, '')
+             FROM relation JOIN item ON item.id = source",
+            "SELECT coalesce(rep, ibip) || ' alias ' || name FROM alias JOIN item ON item.id = item",
+            "SELECT ' last ' || last FROM ledger",
+        ] {
+            let mut statement = connection.prepare(sql)?;
+            for line in statement.query_map([], |row| row.get::<_, String>(0))? {
+                lines.push(line?);
+            }
+        }
+        lines.sort();
+        Ok(lines)
+    }
+}
+
+fn set_last(connection: &Connection, last: &Timestamp) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("INSERT INTO ledger VALUES (1, ?1) ON CONFLICT DO UPDATE SET last = ?1")?
+        .execute([last.to_rfc3339()])?;
+    Ok(())
+}
+
+fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
+    let rep_key = record.names.rep().map(Rep::canonical);
+    let ibip_key = record.names.ibip().map(Ibip::canonical);
+    // Where the two forms were known as two items, the one that is here goes on.
+    let mut statement = connection.prepare_cached(
+        "SELECT id, rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2
+         ORDER BY state = 'Deleted', id",
+    )?;
+    let mut known: Vec<(i64, Option<String>, Option<String>)> = Vec::new();
+    let mut found = statement.query((&rep_key, &ibip_key))?;
+    while let Some(row) = found.next()? {
+        known.push((row.get(0)?, row.get(1)?, row.get(2)?));
+    }
+    // Two items cannot share a name, and an item's form, once known, does not change.
+    for (_, rep, ibip) in &known {
+        let holder = rows::names("item", rep.clone(), ibip.clone())?;
+        let Some(holder) = holder else { continue };
+        let contradicts = holder.rep().is_some()
+            && record.names.rep().is_some()
+            && holder.rep() != record.names.rep()
+            || holder.ibip().is_some()
+                && record.names.ibip().is_some()
+                && holder.ibip() != record.names.ibip();
+        if contradicts {
+            let shared = match record.names.ibip() {
+                Some(ibip) if holder.ibip() == Some(ibip) => ibip.to_string(),
+                _ => record.names.preferred(),
+            };
+            return Err(StoreError::Taken {
+                name: shared,
+                holder: Box::new(holder),
+            });
+        }
+    }
+    let id = match known.as_slice() {
+        [] => {
+            connection
+                .prepare_cached("INSERT INTO item (rep, rep_key, ibip, ibip_key, state) VALUES (?1, ?2, ?3, ?4, ?5)")?
+                .execute((
+                    record.names.rep().map(Rep::as_str),
+                    &rep_key,
+                    record.names.ibip().map(Ibip::as_str),
+                    &ibip_key,
+                    record.state.to_string(),
+                ))?;
+            connection.last_insert_rowid()
+        }
+        [(id, ..), merged @ ..] => {
+            // The two forms were known as two items until now: they are one.
+            for (other, ..) in merged {
+                connection
+                    .prepare_cached("DELETE FROM item WHERE id = ?1")?
+                    .execute([other])?;
+            }
+            *id
+        }
+    };
+    connection
+        .prepare_cached(
+            "UPDATE item SET rep = coalesce(:rep, rep), rep_key = coalesce(:rep_key, rep_key),
+             ibip = coalesce(:ibip, ibip), ibip_key = coalesce(:ibip_key, ibip_key),
+             state = :state, service_rep = :service_rep, service_ibip = :service_ibip,
+             language = :language, target = :target, removed_at = :removed_at, sidecar = :sidecar
+             WHERE id = :id",
+        )?
+        .execute(named_params! {
+            ":id": id,
+            ":rep": record.names.rep().map(Rep::as_str),
+            ":rep_key": rep_key,
+            ":ibip": record.names.ibip().map(Ibip::as_str),
+            ":ibip_key": ibip_key,
+            ":state": record.state.to_string(),
+            ":service_rep": record.service.as_ref().and_then(Names::rep).map(Rep::as_str),
+            ":service_ibip": record.service.as_ref().and_then(Names::ibip).map(Ibip::as_str),
+            ":language": record.language.as_ref().map(ToString::to_string),
+            ":target": record.target,
+            ":removed_at": record.removed_at.as_ref().map(Timestamp::to_rfc3339),
+            ":sidecar": record.sidecar,
+        })?;
+    connection
+        .prepare_cached("DELETE FROM relation WHERE source = ?1")?
+        .execute([id])?;
+    for (kind, target) in &record.relations {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO relation VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .execute((
+                id,
+                kind.pair_name(),
+                target.rep().map(Rep::as_str),
+                target.rep().map(Rep::canonical),
+                target.ibip().map(Ibip::as_str),
+                target.ibip().map(Ibip::canonical),
+            ))?;
+    }
+    connection
+        .prepare_cached("DELETE FROM alias WHERE item = ?1")?
+        .execute([id])?;
+    for alias in &record.aliases {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO alias VALUES (?1, ?2)")?
+            .execute((alias.to_string(), id))?;
+    }
+    Ok(ItemId(id))
+}

@@ -1,0 +1,102 @@
+//! The schema as a list that only grows, and the migrations that bring a database up to it.
+//!
+//! Two rules: an entry of [`MIGRATIONS`] is never changed once it has been released, and what a
+//! new entry makes must leave the older tables readable. The number of entries applied is kept in
+//! `PRAGMA user_version`; all that are missing run in one immediate transaction.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::StoreError;
+
+/// One entry a version of the schema.
+const MIGRATIONS: &[&str] = &[
+    // 1: items, the relations their sidecars declare, recorded aliases, and the ledger.
+    "
+    -- One row an item known here, removed ones included. The `_key` columns hold the canonical
+    -- spelling, by which every lookup goes; the others keep the recorded one.
+    CREATE TABLE item (
+        id           INTEGER PRIMARY KEY,
+        rep          TEXT,
+        rep_key      TEXT UNIQUE,
+        ibip         TEXT,
+        ibip_key     TEXT UNIQUE,
+        state        TEXT NOT NULL CHECK (state IN ('Original', 'Copy', 'Deleted')),
+        service_rep  TEXT,
+        service_ibip TEXT,
+        language     TEXT,
+        target       TEXT,
+        removed_at   TEXT,
+        sidecar      BLOB,
+        CHECK (rep_key IS NOT NULL OR ibip_key IS NOT NULL)
+    ) STRICT;
+
+    -- What an item's sidecar says of others. One target a kind (and language): two next editions
+    -- of one item cannot be written down. Targets need not be held here.
+    CREATE TABLE relation (
+        source          INTEGER NOT NULL REFERENCES item (id) ON DELETE CASCADE,
+        kind            TEXT NOT NULL,
+        target_rep      TEXT,
+        target_rep_key  TEXT,
+        target_ibip     TEXT,
+        target_ibip_key TEXT,
+        PRIMARY KEY (source, kind),
+        CHECK (target_rep_key IS NOT NULL OR target_ibip_key IS NOT NULL)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX relation_by_rep ON relation (target_rep_key) WHERE target_rep_key IS NOT NULL;
+    CREATE INDEX relation_by_ibip ON relation (target_ibip_key) WHERE target_ibip_key IS NOT NULL;
+
+    -- Older names of an item that decode to nothing (SPEC 10, ruling 6).
+    CREATE TABLE alias (
+        name TEXT PRIMARY KEY,
+        item INTEGER NOT NULL REFERENCES item (id) ON DELETE CASCADE
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX alias_by_item ON alias (item);
+
+    -- The last date handed out, in one row (SPEC 4).
+    CREATE TABLE ledger (
+        one  INTEGER PRIMARY KEY CHECK (one = 1),
+        last TEXT NOT NULL
+    ) STRICT;
+    ",
+];
+
+/// Brings the database up to the newest schema; refuses one that a newer ibifs has written.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let found = version(connection)?;
+    if found == MIGRATIONS.len() {
+        return Ok(());
+    }
+    if found > MIGRATIONS.len() {
+        return Err(StoreError::Newer {
+            found,
+            known: MIGRATIONS.len(),
+        });
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for migration in &MIGRATIONS[found..] {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Checks, without writing, that the database has the schema this program knows.
+pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
+    let found = version(connection)?;
+    match found.cmp(&MIGRATIONS.len()) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err(StoreError::Newer {
+            found,
+            known: MIGRATIONS.len(),
+        }),
+        std::cmp::Ordering::Less => Err(StoreError::Older { found }),
+    }
+}
+
+fn version(connection: &Connection) -> Result<usize, StoreError> {
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    usize::try_from(found).map_err(|_| StoreError::Broken {
+        what: format!("schema version {found}"),
+    })
+}
