@@ -15,6 +15,7 @@
 //! The Archive: what every door calls.
 //!
 //! - [`store`]: the relation store. All the SQL, and the ledger of dates handed out.
+//! - [`tree`]: the store's directories. What it has written is on disk when it returns.
 //!
 //! The mounted tree.
 //!
@@ -35,3 +36,4 @@ pub mod metadata;
 pub mod pairs;
 pub mod relation;
 pub mod store;
+pub mod tree;
