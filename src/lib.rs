@@ -16,6 +16,8 @@
 //!
 //! - [`store`]: the relation store. All the SQL, and the ledger of dates handed out.
 //! - [`tree`]: the store's directories. What it has written is on disk when it returns.
+//! - [`archive`]: mint, find, relate, resolve, remove, check. The tree is the truth and the store
+//!   its index: the tree is written first. Knows no inode, errno or HTTP status.
 //!
 //! The mounted tree.
 //!
@@ -28,6 +30,7 @@
 //! A test reads the sources and notices a stray.
 #![warn(missing_docs)]
 
+pub mod archive;
 pub mod distributor;
 pub mod ibi;
 pub mod item;

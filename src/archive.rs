@@ -1,0 +1,517 @@
+//! The Archive: mint, find, relate, resolve, remove. What every door calls.
+//!
+//! The tree is the truth and the relation store its index: whatever changes is written to the tree
+//! first, then to the index, so that a crash in between leaves an index that lags and can be
+//! brought up from the tree. This room knows no inode, errno or HTTP status.
+//!
+//! Locks, in the order in which they may be taken: `edits`, then `distributor`, then the store's.
+
+mod check;
+mod describe;
+mod error;
+mod facts;
+mod lock;
+mod mint;
+mod relations;
+mod sidecars;
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+pub use check::{Finding, Progress, Report};
+pub use error::{ArchiveError, Holder};
+pub use facts::Facts;
+pub use lock::holder;
+pub use mint::Relative;
+pub use relations::{Related, Relations};
+pub use sidecars::{Belief, Fact};
+
+use crate::distributor::{Granularity, TemporalDistributor};
+use crate::ibi::{AliasPair, Ibi, Ibip, Rep, Timestamp};
+use crate::item::{Names, State};
+use crate::pairs::{Pairs, Value};
+use crate::store::{self, Item, ItemId, Record, Store};
+use crate::tree::{Owner, Place, Tree};
+
+/// A request to mint that would have to wait longer is refused (SPEC 10, ruling 5).
+pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
+
+/// Where the time comes from.
+pub trait Clock: Send + Sync {
+    /// The present instant, UTC.
+    fn now(&self) -> Timestamp;
+}
+
+/// The system's clock.
+#[derive(Debug)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let now = chrono::Utc::now();
+        Timestamp::from_unix(
+            now.timestamp(),
+            now.timestamp_subsec_nanos().min(999_999_999),
+        )
+    }
+}
+
+/// What `ibifs init` is told; whatever is left out is chosen so that two Archives never mint alike.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// Host name.
+    pub host: Option<String>,
+    /// HTTP port, 80 if left out.
+    pub port: Option<u16>,
+    /// Address for IBIps.
+    pub ip: Option<IpAddr>,
+    /// Port for IBIps, 800 if left out.
+    pub ip_port: Option<u16>,
+    /// Granularity, 1/1000 s if left out.
+    pub granularity: Option<Granularity>,
+    /// The identity of an Archive that is built anew.
+    pub service: Option<Names>,
+}
+
+/// An open Archive.
+pub struct Archive {
+    facts: Facts,
+    tree: Tree,
+    store: Store,
+    clock: Box<dyn Clock>,
+    distributor: Mutex<TemporalDistributor>,
+    edits: Mutex<()>,
+    lock: Option<lock::Lock>,
+}
+
+impl std::fmt::Debug for Archive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Archive")
+            .field("facts", &self.facts)
+            .finish_non_exhaustive()
+    }
+}
+
+const LEDGER: &str = "ledger";
+
+impl Archive {
+    /// Makes a new store, mints the Archive service's own item in it and opens it. A directory
+    /// that holds `col/` already is taken over as it is: its items are indexed, those of the
+    /// Archive's own name space become originals.
+    pub fn init(
+        path: &Path,
+        setup: &Setup,
+        clock: Box<dyn Clock>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Archive, ArchiveError> {
+        if path.join(facts::FILE).exists() {
+            return Err(ArchiveError::Facts {
+                what: format!("'{}' is a store already", path.display()),
+            });
+        }
+        let mut setup = setup.clone();
+        if let Some(rep) = setup.service.as_ref().and_then(Names::rep) {
+            setup.host.get_or_insert_with(|| rep.host());
+            setup.port.get_or_insert_with(|| rep.port());
+        }
+        if let Some(ibip) = setup.service.as_ref().and_then(Names::ibip) {
+            setup.ip.get_or_insert_with(|| ibip.address());
+            setup.ip_port.get_or_insert_with(|| ibip.port());
+        }
+        let host = setup.host.clone().unwrap_or_else(default_host);
+        let port = setup.port.unwrap_or(80);
+        let rep_prefix = crate::ibi::RepPrefix::from_host(&host, port)?;
+        let mut facts = Facts {
+            host: host.to_ascii_lowercase(),
+            port,
+            ip: setup.ip.unwrap_or_else(default_address),
+            ip_port: setup.ip_port.unwrap_or(800),
+            granularity: setup.granularity.unwrap_or_default(),
+            // Replaced below by the minted one where none was given.
+            service: setup
+                .service
+                .clone()
+                .unwrap_or_else(|| Names::from(Ibi::Rep(Rep::mint(&rep_prefix, &clock.now())))),
+        };
+        let tree = Tree::create(path)?;
+        let lock = lock::Lock::take(path)?;
+        let store = Store::open(&path.join(store::FILE))?;
+        let mut distributor =
+            TemporalDistributor::new(facts.granularity, latest_own(&tree, &rep_prefix)?);
+        if setup.service.is_none() {
+            let reservation = distributor.reserve(&clock.now(), WAIT_LIMIT)?;
+            std::thread::sleep(reservation.wait);
+            let ibip = Ibip::mint(&facts.ibip_prefix(), &reservation.date)?;
+            let rep = Rep::mint(&rep_prefix, &reservation.date);
+            facts.service = Names::both(rep, ibip);
+            store.set_last_date(&reservation.date)?;
+        }
+        let mut archive = Archive {
+            facts,
+            tree,
+            store,
+            clock,
+            distributor: Mutex::new(distributor),
+            edits: Mutex::new(()),
+            lock: Some(lock),
+        };
+        if let Some(rep) = archive.facts.service.rep() {
+            let rep = archive.as_spelled_here(rep)?;
+            let ibip = archive.facts.service.ibip().cloned();
+            archive.facts.service = Names::new(Some(rep), ibip).unwrap_or(archive.facts.service);
+        }
+        if !archive
+            .tree
+            .is_directory(Place::of(&archive.facts.service).as_str())
+        {
+            let service = archive.facts.service.clone();
+            archive.make(&service, None, None)?;
+        }
+        archive.adopt(progress)?;
+        let text = archive.facts.to_text();
+        archive
+            .tree
+            .write_small(".", facts::FILE, text.as_bytes(), None)?;
+        archive.write_ledger()?;
+        Ok(archive)
+    }
+
+    /// Opens a store for writing; refused while somebody else does.
+    pub fn open(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
+        let (facts, tree) = Archive::open_tree(path)?;
+        let lock = lock::Lock::take(path)?;
+        let store = Store::open(&path.join(store::FILE))?;
+        let last = store.last_date()?;
+        let archive = Archive {
+            distributor: Mutex::new(TemporalDistributor::new(facts.granularity, last)),
+            facts,
+            tree,
+            store,
+            clock,
+            edits: Mutex::new(()),
+            lock: Some(lock),
+        };
+        archive.read_ledger()?;
+        Ok(archive)
+    }
+
+    /// Opens a store for reading, beside whoever writes it.
+    pub fn open_read_only(path: &Path) -> Result<Archive, ArchiveError> {
+        let (facts, tree) = Archive::open_tree(path)?;
+        let store = Store::open_read_only(&path.join(store::FILE))?;
+        Ok(Archive {
+            distributor: Mutex::new(TemporalDistributor::new(facts.granularity, None)),
+            facts,
+            tree,
+            store,
+            clock: Box::new(SystemClock),
+            edits: Mutex::new(()),
+            lock: None,
+        })
+    }
+
+    fn open_tree(path: &Path) -> Result<(Facts, Tree), ArchiveError> {
+        if !path.join(facts::FILE).is_file() {
+            return Err(ArchiveError::NotAStore {
+                path: path.to_owned(),
+            });
+        }
+        let tree = Tree::open(path)?;
+        let text = tree.read_small(facts::FILE)?.unwrap_or_default();
+        Ok((Facts::parse(&text)?, tree))
+    }
+
+    /// Who this Archive is.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The store's directories.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The relation store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Writes down where the store is mounted, for those who are refused it.
+    pub fn describe_mount(&self, mount_point: &Path) {
+        if let Some(lock) = &self.lock
+            && let Err(error) = lock.describe(Some(mount_point))
+        {
+            log::warn!("cannot note the mount point in the lock: {error}");
+        }
+    }
+
+    fn edits(&self) -> MutexGuard<'_, ()> {
+        self.edits
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn writable(&self) -> Result<(), ArchiveError> {
+        match self.lock {
+            Some(_) => Ok(()),
+            None => Err(ArchiveError::ReadOnly),
+        }
+    }
+
+    /// A store that was restored from a backup or copied has forgotten what was minted since: it
+    /// is known by its lock file's inode and birth, and then mints nothing up to the present.
+    fn read_ledger(&self) -> Result<(), ArchiveError> {
+        let text = self.tree.read_small(LEDGER)?.unwrap_or_default();
+        let pairs = Pairs::parse(&text).ok();
+        let word = |name: &str| match pairs.as_ref().and_then(|pairs| pairs.get(name)) {
+            Some(Value::Word(word)) => Some(word.clone()),
+            _ => None,
+        };
+        let same = word("store").as_deref() == self.fingerprint().as_deref();
+        let noted = word("last").and_then(|last| Timestamp::parse_rfc3339(&last).ok());
+        let last = {
+            let distributor = self.distributor();
+            distributor.last().cloned()
+        };
+        let mut mark = last.clone().max(noted);
+        if !same {
+            log::warn!("this store was copied or restored; minting goes on from the present");
+            mark = mark.max(Some(self.clock.now()));
+        }
+        if mark != last
+            && let Some(mark) = mark
+        {
+            self.store.set_last_date(&mark)?;
+            *self.distributor() = TemporalDistributor::new(self.facts.granularity, Some(mark));
+        }
+        if !same {
+            self.write_ledger()?;
+        }
+        Ok(())
+    }
+
+    fn fingerprint(&self) -> Option<String> {
+        self.lock.as_ref().map(lock::Lock::fingerprint)
+    }
+
+    fn write_ledger(&self) -> Result<(), ArchiveError> {
+        let mut text = format!("store {}\n", self.fingerprint().unwrap_or_default());
+        if let Some(last) = self.store.last_date()? {
+            text.push_str(&format!("last {}\n", last.to_rfc3339()));
+        }
+        Ok(self.tree.write_small(".", LEDGER, text.as_bytes(), None)?)
+    }
+
+    /// Writes down what a later start should know. The Archive works without; a store whose
+    /// database is lost afterwards is then safe as well.
+    pub fn close(&self) {
+        if self.lock.is_some()
+            && let Err(error) = self.write_ledger()
+        {
+            log::warn!("cannot write the ledger: {error}");
+        }
+    }
+
+    /// The item with this identifier, in whatever form and spelling, removed ones included.
+    pub fn find(&self, ibi: &Ibi) -> Result<Option<Item>, ArchiveError> {
+        Ok(match ibi {
+            Ibi::Rep(rep) => self.store.find_by_rep(rep)?,
+            Ibi::Ibip(ibip) => self.store.find_by_ibip(ibip)?,
+        })
+    }
+
+    /// The item that a text names: a rep, an IBIp or a recorded alias. None if none is recorded.
+    pub fn find_named(&self, text: &str) -> Result<Option<Item>, ArchiveError> {
+        match Ibi::parse(text) {
+            Ok(ibi) => self.find(&ibi),
+            Err(error) => match AliasPair::parse(text) {
+                Ok(alias) => Ok(self.store.find_by_alias(&alias)?),
+                Err(_) => Err(error.into()),
+            },
+        }
+    }
+
+    /// The item that is held here under one of these names.
+    pub fn held(&self, names: &Names) -> Result<Option<Item>, ArchiveError> {
+        let found = self.store.find_by_names(names)?;
+        Ok(found.filter(|item| item.state != State::Deleted))
+    }
+
+    /// The item whose directory lies at this rep. A directory that the index does not know yet
+    /// (a crash came between the two) is registered on sight.
+    pub fn item_at(&self, rep: &Rep) -> Result<Item, ArchiveError> {
+        match self.store.find_by_rep(rep)? {
+            Some(item) if item.state != State::Deleted => Ok(item),
+            _ => self.item_on_sight(&Names::from(Ibi::Rep(rep.clone()))),
+        }
+    }
+
+    /// Registers an item whose directory is in the tree, by what its sidecar says.
+    pub fn item_on_sight(&self, names: &Names) -> Result<Item, ArchiveError> {
+        let (record, _) = self.read_item(names)?;
+        let id = self.store.put(&record)?;
+        self.known(id)
+    }
+
+    fn known(&self, id: ItemId) -> Result<Item, ArchiveError> {
+        self.store.item(id)?.ok_or_else(|| ArchiveError::Unknown {
+            name: format!("number {}", id.0),
+        })
+    }
+
+    /// Registers a directory made for an item that is copied in: a Copy, until a sidecar says
+    /// otherwise. In this Archive's own name space only dates already handed out are taken.
+    pub fn register(&self, names: &Names, owner: Option<Owner>) -> Result<Item, ArchiveError> {
+        self.writable()?;
+        self.refuse_unminted(names)?;
+        let known = self.store.find_by_names(names)?;
+        let names = match &known {
+            Some(item) if item.state != State::Deleted => {
+                return Err(ArchiveError::Exists(item.names.clone().into()));
+            }
+            // The whole identity of a removed item comes back with either of its names.
+            Some(item) => item.names.clone(),
+            None => names.clone(),
+        };
+        self.tree.make_item(&Place::of(&names), owner)?;
+        let id = self.store.put(&Record::bare(names, State::Copy))?;
+        self.known(id)
+    }
+
+    fn refuse_unminted(&self, names: &Names) -> Result<(), ArchiveError> {
+        let last = self.distributor().last().cloned();
+        let refuse = |name: &dyn std::fmt::Display| {
+            Err(ArchiveError::NotMintedYet {
+                name: name.to_string(),
+            })
+        };
+        if let Some(rep) = names.rep()
+            && self.is_own_rep(rep)?
+            && Some(rep.timestamp()) > last
+        {
+            return refuse(rep);
+        }
+        if let Some(ibip) = names.ibip()
+            && ibip.address() == self.facts.ip
+            && ibip.port() == self.facts.ip_port
+            && Some(ibip.timestamp()) > last
+        {
+            return refuse(ibip);
+        }
+        Ok(())
+    }
+
+    /// Whether a rep is of this Archive's own name space.
+    pub fn is_own_rep(&self, rep: &Rep) -> Result<bool, ArchiveError> {
+        let own = self.facts.rep_prefix()?.canonical();
+        Ok(rep
+            .canonical()
+            .strip_prefix(&own)
+            .is_some_and(|rest| rest.starts_with('/')))
+    }
+
+    /// A rep in the spelling that its levels have here, so that one level is one directory.
+    fn as_spelled_here(&self, rep: &Rep) -> Result<Rep, ArchiveError> {
+        let [subdomain, word, year, time] = rep.components();
+        let mut path = "col".to_owned();
+        for component in [subdomain, word, year] {
+            let spelled = self.tree.spelling_in(&path, component)?;
+            path = format!("{path}/{}", spelled.as_deref().unwrap_or(component));
+        }
+        let below = path.strip_prefix("col/").unwrap_or(&path);
+        Ok(Rep::parse(&format!("{below}/{time}"))?)
+    }
+
+    /// Removes an item that holds nothing but its sidecar, and leaves a tombstone.
+    pub fn remove(&self, id: ItemId) -> Result<(), ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        let item = self.known(id)?;
+        if item.names.matches(&self.facts.service) {
+            return Err(ArchiveError::ServiceItem);
+        }
+        let place = Place::of(&item.names);
+        if !self.tree.holds_only_sidecar(&place)? {
+            return Err(ArchiveError::NotEmpty(item.names.into()));
+        }
+        let mut tombstone = self.believed_sidecar(&item)?;
+        let now = Timestamp::from_unix(self.clock.now().seconds(), 0);
+        tombstone.set_state(State::Deleted);
+        tombstone.set_timestamp(&now);
+        let bytes = tombstone.to_bytes();
+        self.tree.write_tombstone(&place, &bytes)?;
+        self.tree.remove_item(&place)?;
+        self.store
+            .put(&self.record_of(item.names.clone(), &tombstone, bytes))?;
+        Ok(())
+    }
+}
+
+/// The latest date of the Archive's own name space that the tree shows, tombstones included.
+fn latest_own(
+    tree: &Tree,
+    prefix: &crate::ibi::RepPrefix,
+) -> Result<Option<Timestamp>, ArchiveError> {
+    let own = format!("{}/", prefix.canonical());
+    let mut latest = None;
+    let mut look = |path: &str| {
+        if path.to_ascii_lowercase().starts_with(&own)
+            && let Ok(rep) = Rep::parse(path)
+        {
+            latest = latest.take().max(Some(rep.timestamp()));
+        }
+        Ok::<(), ArchiveError>(())
+    };
+    tree.each_item(|_, path| look(path))?;
+    tree.each_tombstone(|_, path| look(path))?;
+    Ok(latest)
+}
+
+/// The machine's own host name where it is a full one; otherwise a name drawn at random below it,
+/// so that two stores on one laptop never mint the same name.
+fn default_host() -> String {
+    let node = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .to_ascii_lowercase();
+    if node.contains('.') && crate::ibi::RepPrefix::from_host(&node, 80).is_ok() {
+        return node;
+    }
+    let drawn = random_bytes();
+    let word = format!(
+        "archive-{:02x}{:02x}{:02x}{:02x}",
+        drawn[0], drawn[1], drawn[2], drawn[3]
+    );
+    let local = format!("{word}.{node}.local");
+    match crate::ibi::RepPrefix::from_host(&local, 80) {
+        Ok(_) => local,
+        Err(_) => format!("{word}.local"),
+    }
+}
+
+/// A private address of one's own, drawn at random as RFC 4193 says: two Archives on one machine
+/// must not mint the same IBIp, and a laptop has no lasting public address.
+fn default_address() -> IpAddr {
+    let drawn = random_bytes();
+    IpAddr::V6(Ipv6Addr::new(
+        0xfd00 | u16::from(drawn[0]),
+        u16::from_be_bytes([drawn[1], drawn[2]]),
+        u16::from_be_bytes([drawn[3], drawn[4]]),
+        0,
+        0,
+        0,
+        0,
+        1,
+    ))
+}
+
+fn random_bytes() -> [u8; 8] {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library seeds each `RandomState` from the system's random numbers.
+    std::collections::hash_map::RandomState::new()
+        .build_hasher()
+        .finish()
+        .to_be_bytes()
+}

@@ -1,0 +1,399 @@
+//! Tree against index: adopting, reindexing, and the check that names each difference.
+
+use std::collections::BTreeMap;
+
+use super::relations::inverse;
+use super::{Archive, ArchiveError};
+use crate::distributor::TemporalDistributor;
+use crate::ibi::{Ibi, Rep, Timestamp};
+use crate::item::{Names, Sidecar, State};
+use crate::relation::RelationKind;
+use crate::store::{Record, Store, StoreError};
+use crate::tree::{Area, Place, SIDECAR, TreeError};
+
+/// Told now and then how many items have been looked at.
+pub type Progress<'a> = dyn FnMut(u64) + 'a;
+
+/// One thing that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// A stable word for the kind of thing.
+    pub code: &'static str,
+    /// The item or path.
+    pub subject: String,
+    /// What is wrong, and what can be done.
+    pub sentence: String,
+    /// Whether it was repaired.
+    pub repaired: bool,
+}
+
+/// What a check found.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// How many items are in the tree.
+    pub items: u64,
+    /// What is not as it should be.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    fn add(&mut self, code: &'static str, subject: impl ToString, sentence: impl ToString) {
+        self.findings.push(Finding {
+            code,
+            subject: subject.to_string(),
+            sentence: sentence.to_string(),
+            repaired: false,
+        });
+    }
+}
+
+/// What reading the whole tree gave, beside the records themselves.
+#[derive(Default)]
+struct Walk {
+    items: u64,
+    last: Option<Timestamp>,
+    report: Report,
+}
+
+impl Archive {
+    /// Makes the index anew from the tree: identifiers, relations, states, tombstones and the
+    /// date from which minting goes on.
+    pub fn reindex(&self, progress: &mut Progress<'_>) -> Result<Report, ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        // The date known until now counts where it can still be read.
+        let known = self.store.last_date().ok().flatten();
+        let walk = self.index_into(&self.store, known, progress)?;
+        let last = self.store.last_date()?;
+        *self.distributor() = TemporalDistributor::new(self.facts.granularity, last);
+        let mut report = walk.report;
+        report.items = walk.items;
+        Ok(report)
+    }
+
+    fn index_into(
+        &self,
+        store: &Store,
+        known: Option<Timestamp>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Walk, ArchiveError> {
+        let mut walk = Walk {
+            last: known.max(self.distributor().last().cloned()),
+            ..Walk::default()
+        };
+        // The store's closure speaks its own errors; ours is carried round it.
+        let mut failed = None;
+        let outcome = store.replace_all(None, |put| {
+            let result = self.each_record(&mut walk, progress, &mut |record, report| match put(
+                record,
+            ) {
+                Err(error @ StoreError::Taken { .. }) => {
+                    report.add("name-taken", &record.names, error);
+                    Ok(())
+                }
+                other => Ok(other?),
+            });
+            match result {
+                Ok(()) => Ok(()),
+                Err(ArchiveError::Store(error)) => Err(error),
+                Err(error) => {
+                    failed = Some(error);
+                    Err(StoreError::Broken {
+                        what: "the tree could not be read".to_owned(),
+                    })
+                }
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        outcome?;
+        if let Some(last) = &walk.last {
+            store.set_last_date(last)?;
+        }
+        Ok(walk)
+    }
+
+    /// Reads every tombstone and every item of the tree, in this order, so that an item that is
+    /// back counts as here and keeps the names its tombstone tells.
+    fn each_record(
+        &self,
+        walk: &mut Walk,
+        progress: &mut Progress<'_>,
+        put: &mut dyn FnMut(&Record, &mut Report) -> Result<(), ArchiveError>,
+    ) -> Result<(), ArchiveError> {
+        self.tree.each_tombstone::<ArchiveError>(|area, path| {
+            let shown = format!("deleted/{}/{path}", area.name());
+            let Some(names) = names_at(area, path) else {
+                walk.report
+                    .add("stray-name", &shown, "this name is no identifier");
+                return Ok(());
+            };
+            self.note_own_date(&names, &mut walk.last)?;
+            let place = Place::of(&names);
+            let bytes = self.tree.read_tombstone(&place)?.unwrap_or_default();
+            let record = match Sidecar::parse(&bytes) {
+                Ok(mut sidecar) => {
+                    sidecar.set_state(State::Deleted);
+                    self.record_of(sidecar.names().clone(), &sidecar, bytes)
+                }
+                Err(error) => {
+                    walk.report.add("broken-tombstone", &shown, error);
+                    Record::bare(names, State::Deleted)
+                }
+            };
+            put(&record, &mut walk.report)
+        })?;
+        self.tree.each_item::<ArchiveError>(|area, path| {
+            let Some(names) = names_at(area, path) else {
+                walk.report.add(
+                    "stray-name",
+                    format!("{}/{path}", area.name()),
+                    "this directory's name is no identifier; the mount does not show it",
+                );
+                return Ok(());
+            };
+            self.note_own_date(&names, &mut walk.last)?;
+            let (record, disbelief) = self.read_item(&names)?;
+            if let Some(error) = disbelief {
+                let code = match error {
+                    ArchiveError::OtherItem { .. } => "foreign-sidecar",
+                    _ => "broken-sidecar",
+                };
+                walk.report.add(code, &names, error);
+            }
+            walk.items += 1;
+            progress(walk.items);
+            put(&record, &mut walk.report)
+        })
+    }
+
+    fn note_own_date(
+        &self,
+        names: &Names,
+        last: &mut Option<Timestamp>,
+    ) -> Result<(), ArchiveError> {
+        if let Some(rep) = names.rep()
+            && self.is_own_rep(rep)?
+        {
+            *last = last.take().max(Some(rep.timestamp()));
+        }
+        Ok(())
+    }
+
+    /// Takes over what lies in `col/` without sidecars: items of the Archive's own name space
+    /// become originals, all are indexed.
+    pub(super) fn adopt(&self, progress: &mut Progress<'_>) -> Result<(), ArchiveError> {
+        self.tree.each_item::<ArchiveError>(|area, path| {
+            let Some(names) = names_at(area, path) else {
+                return Ok(());
+            };
+            let place = Place::of(&names);
+            if let Some(rep) = names.rep()
+                && self.is_own_rep(rep)?
+                && self.tree.read_sidecar(&place)?.is_none()
+            {
+                let mut sidecar = Sidecar::new(&names);
+                sidecar.set_archive_service(&self.facts.service);
+                self.tree.write_sidecar(&place, &sidecar.to_bytes())?;
+            }
+            Ok(())
+        })?;
+        self.reindex(progress)?;
+        Ok(())
+    }
+
+    /// Compares the tree with the index and names each difference; with `repair`, mends what can
+    /// be mended: unbelieved sidecars are set aside and written again from the index, lost items
+    /// are recorded as removed, and the index is made anew.
+    pub fn check(&self, repair: bool, progress: &mut Progress<'_>) -> Result<Report, ArchiveError> {
+        let fresh = Store::in_memory()?;
+        let walk = self.index_into(&fresh, self.store.last_date().ok().flatten(), progress)?;
+        let mut report = walk.report;
+        report.items = walk.items;
+        self.compare(&fresh, &mut report)?;
+        self.check_editions(&mut report)?;
+        self.check_dates(&mut report)?;
+        if repair {
+            self.writable()?;
+            self.repair(&mut report, progress)?;
+        }
+        Ok(report)
+    }
+
+    fn compare(&self, fresh: &Store, report: &mut Report) -> Result<(), ArchiveError> {
+        let by_subject = |lines: Vec<String>| {
+            let mut map: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            for line in lines {
+                let (subject, rest) = line.split_once(' ').unwrap_or((&line, ""));
+                map.entry(subject.to_owned())
+                    .or_default()
+                    .push(rest.to_owned());
+            }
+            map
+        };
+        let tree = by_subject(fresh.dump()?);
+        let index = by_subject(self.store.dump()?);
+        for (subject, lines) in &tree {
+            match index.get(subject) {
+                None => report.add(
+                    "not-indexed",
+                    subject,
+                    "is in the tree but not in the index; 'ibifs reindex' or --repair adds it",
+                ),
+                Some(known) if known != lines => {
+                    let differs: Vec<&str> = lines
+                        .iter()
+                        .filter(|line| !known.contains(line))
+                        .chain(known.iter().filter(|line| !lines.contains(line)))
+                        .map(String::as_str)
+                        .collect();
+                    report.add(
+                        "index-differs",
+                        subject,
+                        format!("tree and index disagree: {}", differs.join(" | ")),
+                    );
+                }
+                Some(_) => {}
+            }
+        }
+        for subject in index.keys().filter(|subject| !tree.contains_key(*subject)) {
+            report.add(
+                "not-in-tree",
+                subject,
+                "is in the index but neither in the tree nor among the removed; \
+                 --repair records it as removed",
+            );
+        }
+        Ok(())
+    }
+
+    fn check_editions(&self, report: &mut Report) -> Result<(), ArchiveError> {
+        let mut all = Vec::new();
+        self.store.each_item(|item| {
+            all.push(item.clone());
+            Ok(())
+        })?;
+        for item in all {
+            match self.last_edition(&item.names) {
+                Err(ArchiveError::Cycle { .. }) => report.add(
+                    "edition-cycle",
+                    &item.names,
+                    "its editions go in a circle; remove one with 'ibifs unrelate'",
+                ),
+                Err(error) => return Err(error),
+                Ok(_) => {}
+            }
+            let declared = self.store.relations_of(item.id)?;
+            let back = self.store.relations_to(&item.names)?;
+            for (kind, target) in declared.iter().filter(|(kind, _)| {
+                matches!(kind, RelationKind::NextEdition | RelationKind::Metadata)
+            }) {
+                for (_, other) in back.iter().filter(|(known, _)| *known == inverse(kind)) {
+                    if !target.matches(&other.names) {
+                        report.add(
+                            "relations-differ",
+                            &item.names,
+                            format!(
+                                "says that its {} is {target}, but {} says it is that too",
+                                kind.pair_name(),
+                                other.names
+                            ),
+                        );
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_dates(&self, report: &mut Report) -> Result<(), ArchiveError> {
+        let now = self.clock.now();
+        if let Some(last) = self.store.last_date()?
+            && last.seconds() > now.seconds() + 60
+        {
+            report.add(
+                "date-ahead",
+                last.to_rfc3339(),
+                "the last date handed out lies in the future: minting is refused until then; \
+                 check the clock",
+            );
+        }
+        Ok(())
+    }
+
+    fn repair(&self, report: &mut Report, progress: &mut Progress<'_>) -> Result<(), ArchiveError> {
+        for finding in &mut report.findings {
+            finding.repaired = match finding.code {
+                "broken-sidecar" | "foreign-sidecar" => self.mend_sidecar(&finding.subject)?,
+                "not-in-tree" => self.bury(&finding.subject)?,
+                "not-indexed" | "index-differs" => true,
+                _ => false,
+            };
+        }
+        self.reindex(progress)?;
+        Ok(())
+    }
+
+    fn named(&self, subject: &str) -> Result<Option<crate::store::Item>, ArchiveError> {
+        let text = subject.trim_matches(['{', '}']);
+        let text = text.split(' ').nth(1).unwrap_or(text);
+        match Ibi::parse(text) {
+            Ok(ibi) => self.find(&ibi),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Sets an unbelieved sidecar aside, every byte kept, and writes what the index knows.
+    fn mend_sidecar(&self, subject: &str) -> Result<bool, ArchiveError> {
+        let Some(item) = self.named(subject)? else {
+            return Ok(false);
+        };
+        let place = Place::of(&item.names);
+        for number in 1..1000 {
+            match self
+                .tree
+                .set_aside(&place, SIDECAR, &format!("{SIDECAR}.broken-{number}"))
+            {
+                Err(error) if error.errno() == rustix::io::Errno::EXIST => continue,
+                Err(error) => return Err(error.into()),
+                Ok(()) => break,
+            }
+        }
+        self.restore(&item)?;
+        Ok(true)
+    }
+
+    /// Leaves a tombstone for an item whose directory is gone.
+    fn bury(&self, subject: &str) -> Result<bool, ArchiveError> {
+        let Some(item) = self.named(subject)? else {
+            return Ok(false);
+        };
+        let mut tombstone = self.believed_sidecar(&item)?;
+        tombstone.set_state(State::Deleted);
+        tombstone.set_timestamp(&Timestamp::from_unix(self.clock.now().seconds(), 0));
+        self.tree
+            .write_tombstone(&Place::of(&item.names), &tombstone.to_bytes())?;
+        Ok(true)
+    }
+}
+
+/// The names that a place in the tree gives an item, if it is the place of one.
+fn names_at(area: Area, path: &str) -> Option<Names> {
+    let ibi = match area {
+        Area::Col => Ibi::Rep(Rep::parse(path).ok()?),
+        Area::Ibip => match Ibi::parse(path) {
+            Ok(ibi @ Ibi::Ibip(_)) => ibi,
+            _ => return None,
+        },
+    };
+    Some(Names::from(ibi))
+}
+
+impl From<TreeError> for StoreError {
+    fn from(error: TreeError) -> Self {
+        StoreError::Broken {
+            what: error.to_string(),
+        }
+    }
+}

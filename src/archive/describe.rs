@@ -1,0 +1,144 @@
+//! What the Archive says of an item in words: its Dublin Core and the list of its files.
+
+use super::{Archive, ArchiveError};
+use crate::item::Names;
+use crate::metadata::{DublinCore, Element, RecordFormat};
+use crate::store::Item;
+use crate::tree::{METADATA_TEXT, Place, SIDECAR};
+
+/// Where persistent URLs begin (SPEC 7).
+const PERSISTENT_URL: &str = "http://urlib.net/";
+
+impl Archive {
+    /// The item's Dublin Core as an `oai_dc` XML document. The record comes from the metadata item
+    /// `from`, else from the item's own metadata item or text; identifier, date, type and what is
+    /// known of language and relations are always there.
+    pub fn dublin_core(&self, item: &Item, from: Option<&Names>) -> Result<String, ArchiveError> {
+        let mut core = DublinCore::default();
+        for name in [
+            item.names.rep().map(ToString::to_string),
+            item.names.ibip().map(ToString::to_string),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            core.push(Element::Identifier, name);
+        }
+        core.push(Element::Identifier, persistent_url(&item.names));
+        core.extend(&self.record_about(item, from)?);
+        if core.first(Element::Date).is_none()
+            && let Some(date) = date_of(&item.names)
+        {
+            core.push(Element::Date, date);
+        }
+        if core.first(Element::Type).is_none() {
+            // A set of files is a collection in the DCMI type vocabulary.
+            core.push(Element::Type, "Collection");
+        }
+        if let Some(language) = &item.language {
+            core.push(Element::Language, language.to_string());
+        }
+        for (name, names) in self.relations(item)? {
+            let is_other = !names.matches(&item.names);
+            let told = ["nextedition", "lastedition", "editionof", "translation"];
+            if is_other && told.iter().any(|kind| name.starts_with(kind)) {
+                core.push(Element::Relation, persistent_url(&names));
+            }
+        }
+        Ok(core.to_oai_dc())
+    }
+
+    /// The record that describes an item; one that cannot be read counts as none.
+    fn record_about(&self, item: &Item, from: Option<&Names>) -> Result<DublinCore, ArchiveError> {
+        let metadata = match from {
+            Some(names) => Some(names.clone()),
+            None => self.metadata(&item.names)?,
+        };
+        if let Some(names) = metadata {
+            return match self.held(&names)? {
+                Some(metadata) => self.record_in(&metadata),
+                None => Ok(DublinCore::default()),
+            };
+        }
+        let Some(text) = self.tree.read_metadata_text(&Place::of(&item.names))? else {
+            return Ok(DublinCore::default());
+        };
+        Ok(DublinCore::parse_text(&text).unwrap_or_else(|error| {
+            log::warn!("the metadata text of {}: {error}", item.names);
+            DublinCore::default()
+        }))
+    }
+
+    /// The best record among the files of a metadata item: an `oai_dc` XML before BibTeX before
+    /// `refer` before a text of our own.
+    fn record_in(&self, metadata: &Item) -> Result<DublinCore, ArchiveError> {
+        let place = Place::of(&metadata.names);
+        let mut best: Option<(u8, DublinCore)> = None;
+        for file in self.tree.files_in(&place)? {
+            let Ok(path) = String::from_utf8(file) else {
+                continue;
+            };
+            let Some(name) = path.strip_prefix("doc/") else {
+                continue;
+            };
+            let Ok(Some(bytes)) = self.tree.read_small(&format!("{}/{path}", place.as_str()))
+            else {
+                continue;
+            };
+            let Some(format) = crate::metadata::sniff(name, &bytes) else {
+                continue;
+            };
+            let rank = match format {
+                RecordFormat::OaiDc => 0,
+                RecordFormat::Bibtex => 1,
+                RecordFormat::Refer => 2,
+                RecordFormat::Text => 3,
+            };
+            if best.as_ref().is_some_and(|(known, _)| *known <= rank) {
+                continue;
+            }
+            match crate::metadata::read_record(name, &bytes) {
+                Some(Ok(record)) => best = Some((rank, record)),
+                Some(Err(error)) => log::warn!("{}: {path}: {error}", metadata.names),
+                None => {}
+            }
+        }
+        Ok(best.map(|(_, record)| record).unwrap_or_default())
+    }
+
+    /// The item's files, one path a line, relative to the item; a control character or `%` in a
+    /// name is written `%hh`. What ibifs keeps beside them is left out.
+    pub fn file_list(&self, item: &Item) -> Result<Vec<u8>, ArchiveError> {
+        let mut list = Vec::new();
+        for file in self.tree.files_in(&Place::of(&item.names))? {
+            if file == SIDECAR.as_bytes() || file == METADATA_TEXT.as_bytes() {
+                continue;
+            }
+            for byte in file {
+                match byte {
+                    0..=31 | 127 | b'%' => list.extend(format!("%{byte:02X}").bytes()),
+                    byte => list.push(byte),
+                }
+            }
+            list.push(b'\n');
+        }
+        Ok(list)
+    }
+}
+
+/// The persistent URL of an item, by its IBIp where it has one (SPEC 7).
+pub fn persistent_url(names: &Names) -> String {
+    match names.ibip() {
+        Some(ibip) => format!("{PERSISTENT_URL}{ibip}"),
+        None => format!("{PERSISTENT_URL}{}", names.preferred()),
+    }
+}
+
+fn date_of(names: &Names) -> Option<String> {
+    let date = match (names.rep(), names.ibip()) {
+        (Some(rep), _) => rep.timestamp(),
+        (None, Some(ibip)) => ibip.timestamp(),
+        (None, None) => return None,
+    };
+    Some(date.to_rfc3339())
+}

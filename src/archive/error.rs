@@ -1,0 +1,209 @@
+//! What the Archive refuses and why, as sentences for people; the doors choose errno and status.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::distributor::WaitTooLong;
+use crate::ibi::ParseError;
+use crate::item::{Names, SidecarError};
+use crate::pairs::PairsError;
+use crate::store::StoreError;
+use crate::tree::TreeError;
+
+/// Who holds a store: the process that writes it, and where it has mounted it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holder {
+    /// Process number, where it could be read.
+    pub pid: Option<u32>,
+    /// Mount point, if the holder is a mount.
+    pub mount_point: Option<PathBuf>,
+}
+
+/// Why the Archive did not do what it was asked.
+#[derive(Debug)]
+pub enum ArchiveError {
+    /// The relation store failed.
+    Store(StoreError),
+    /// The directories failed.
+    Tree(TreeError),
+    /// An identifier could not be read or made.
+    Ibi(ParseError),
+    /// The store directory is not a store.
+    NotAStore {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// `archive.ibi` cannot be read.
+    Facts {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Somebody else writes this store.
+    Busy(Holder),
+    /// The store was opened for reading.
+    ReadOnly,
+    /// No item of this name is held here.
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// There is no such relation.
+    NoRelation {
+        /// The item, and what was asked of it.
+        what: String,
+    },
+    /// The item is here already.
+    Exists(Box<Names>),
+    /// A date of this Archive's own name space that it has not handed out.
+    NotMintedYet {
+        /// The refused name.
+        name: String,
+    },
+    /// The Archive service's own item cannot be removed or handed over.
+    ServiceItem,
+    /// Neither end of the relation is an original of this Archive.
+    NotOriginal {
+        /// The two ends.
+        what: String,
+    },
+    /// The editions would go in a circle.
+    Cycle {
+        /// Where the circle closes.
+        names: Box<Names>,
+    },
+    /// The item's sidecar on disk cannot be believed, so it is not rewritten.
+    Sidecar {
+        /// The item.
+        names: Box<Names>,
+        /// What is wrong.
+        cause: Box<SidecarError>,
+    },
+    /// The sidecar belongs to another item.
+    OtherItem {
+        /// The item it lies in.
+        names: Box<Names>,
+        /// The item it names.
+        found: Box<Names>,
+    },
+    /// Minting would have to wait too long.
+    Wait(WaitTooLong),
+    /// The item still holds files.
+    NotEmpty(Box<Names>),
+}
+
+impl fmt::Display for ArchiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ArchiveError::Store(error) => error.fmt(f),
+            ArchiveError::Tree(error) => error.fmt(f),
+            ArchiveError::Ibi(error) => error.fmt(f),
+            ArchiveError::NotAStore { path } => write!(
+                f,
+                "'{}' is not an ibifs store (no archive.ibi in it); make one with 'ibifs init {}'",
+                path.display(),
+                path.display()
+            ),
+            ArchiveError::Facts { what } => write!(f, "archive.ibi: {what}"),
+            ArchiveError::Busy(holder) => {
+                f.write_str("the store is in use")?;
+                if let Some(pid) = holder.pid {
+                    write!(f, " by process {pid}")?;
+                }
+                match &holder.mount_point {
+                    Some(mount_point) => write!(
+                        f,
+                        ", mounted at '{}'; unmount it first with 'ibifs umount {}'",
+                        mount_point.display(),
+                        mount_point.display()
+                    ),
+                    None => f.write_str("; wait until that command has ended"),
+                }
+            }
+            ArchiveError::ReadOnly => f.write_str("the store is open for reading only"),
+            ArchiveError::Unknown { name } => write!(f, "no item '{name}' is held here"),
+            ArchiveError::NoRelation { what } => write!(f, "no such relation: {what}"),
+            ArchiveError::Exists(names) => write!(f, "item {names} is here already"),
+            ArchiveError::NotMintedYet { name } => write!(
+                f,
+                "'{name}' is of this Archive's own name space and later than its last date; \
+                 only minting makes it: mkdir .mint/NAME or 'ibifs mint'"
+            ),
+            ArchiveError::ServiceItem => {
+                f.write_str("the Archive service's own item can be neither removed nor handed over")
+            }
+            ArchiveError::NotOriginal { what } => write!(
+                f,
+                "neither end of {what} is an original of this Archive; declare it where one is"
+            ),
+            ArchiveError::Cycle { names } => write!(
+                f,
+                "the editions would go in a circle through {names}; an edition cannot follow itself"
+            ),
+            ArchiveError::Sidecar { names, cause } => write!(
+                f,
+                "the sidecar .ibi of {names} cannot be believed: {}; mend it or run 'ibifs fsck --repair'",
+                with_sources(cause.as_ref())
+            ),
+            ArchiveError::OtherItem { names, found } => {
+                write!(f, "the sidecar .ibi of {names} names another item, {found}")
+            }
+            ArchiveError::Wait(error) => error.fmt(f),
+            ArchiveError::NotEmpty(names) => write!(f, "item {names} still holds files"),
+        }
+    }
+}
+
+impl std::error::Error for ArchiveError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ArchiveError::Store(error) => Some(error),
+            ArchiveError::Tree(error) => Some(error),
+            ArchiveError::Ibi(error) => Some(error),
+            ArchiveError::Sidecar { cause, .. } => Some(cause.as_ref()),
+            _ => None,
+        }
+    }
+}
+
+/// An error and what caused it, as one sentence.
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut sentence = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        sentence.push_str(&format!(": {error}"));
+        source = error.source();
+    }
+    sentence
+}
+
+impl From<StoreError> for ArchiveError {
+    fn from(error: StoreError) -> Self {
+        ArchiveError::Store(error)
+    }
+}
+
+impl From<TreeError> for ArchiveError {
+    fn from(error: TreeError) -> Self {
+        ArchiveError::Tree(error)
+    }
+}
+
+impl From<ParseError> for ArchiveError {
+    fn from(error: ParseError) -> Self {
+        ArchiveError::Ibi(error)
+    }
+}
+
+impl From<WaitTooLong> for ArchiveError {
+    fn from(error: WaitTooLong) -> Self {
+        ArchiveError::Wait(error)
+    }
+}
+
+impl From<PairsError> for ArchiveError {
+    fn from(error: PairsError) -> Self {
+        ArchiveError::Facts {
+            what: error.to_string(),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! One writer a store: an advisory lock on `STORE/lock` that says who holds it.
+
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use super::{ArchiveError, Holder};
+use crate::pairs::{Pairs, Value, percent_decode, percent_encode};
+
+/// The held lock; it ends with this value or with the process.
+#[derive(Debug)]
+pub(super) struct Lock {
+    file: std::fs::File,
+}
+
+impl Lock {
+    /// Takes the lock or says who has it.
+    pub(super) fn take(store: &Path) -> Result<Lock, ArchiveError> {
+        let path = store.join("lock");
+        let failed = |error: std::io::Error| ArchiveError::Facts {
+            what: format!("cannot lock the store ('{}'): {error}", path.display()),
+        };
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(ArchiveError::Busy(read_holder(&file))),
+            Err(errno) => return Err(failed(errno.into())),
+        }
+        let lock = Lock { file };
+        lock.describe(None).map_err(failed)?;
+        Ok(lock)
+    }
+
+    /// Writes down who holds the lock, and where the store is mounted.
+    pub(super) fn describe(&self, mount_point: Option<&Path>) -> std::io::Result<()> {
+        let mut text = format!("pid {}\n", std::process::id());
+        if let Some(mount_point) = mount_point {
+            let shown = mount_point.to_string_lossy();
+            text.push_str(&format!(
+                "mountpoint {}\n",
+                percent_encode(shown.as_bytes())
+            ));
+        }
+        let mut file = &self.file;
+        file.rewind()?;
+        file.write_all(text.as_bytes())?;
+        file.set_len(text.len() as u64)
+    }
+
+    /// What tells this directory from a copy of it: inode and birth of the lock file.
+    pub(super) fn fingerprint(&self) -> String {
+        let inode = self.file.metadata().map_or(0, |metadata| metadata.ino());
+        let born = self
+            .file
+            .metadata()
+            .and_then(|metadata| metadata.created())
+            .ok()
+            .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
+            .map_or(0, |age| age.as_nanos());
+        format!("{inode}-{born}")
+    }
+}
+
+/// Who holds the store right now, if anybody does.
+pub fn holder(store: &Path) -> Option<Holder> {
+    let file = std::fs::File::open(store.join("lock")).ok()?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+        Err(Errno::WOULDBLOCK) => Some(read_holder(&file)),
+        _ => None,
+    }
+}
+
+fn read_holder(mut file: &std::fs::File) -> Holder {
+    let mut text = Vec::new();
+    let read = file
+        .rewind()
+        .and_then(|()| file.take(8192).read_to_end(&mut text));
+    let (Ok(_), Ok(pairs)) = (read, Pairs::parse(&text)) else {
+        return Holder::default();
+    };
+    let word = |name: &str| match pairs.get(name) {
+        Some(Value::Word(word)) => Some(word.clone()),
+        _ => None,
+    };
+    Holder {
+        pid: word("pid").and_then(|pid| pid.parse().ok()),
+        mount_point: word("mountpoint").map(|path| {
+            PathBuf::from(String::from_utf8_lossy(&percent_decode(&path)).into_owned())
+        }),
+    }
+}

@@ -1,0 +1,144 @@
+//! Minting: a date is reserved durably, waited for, and becomes an item (SPEC 4).
+
+use std::sync::MutexGuard;
+
+use super::{Archive, ArchiveError, WAIT_LIMIT};
+use crate::distributor::{Reservation, TemporalDistributor};
+use crate::ibi::{Ibip, Rep, Timestamp};
+use crate::item::{Names, Sidecar};
+use crate::relation::{Language, RelationKind};
+use crate::store::Item;
+use crate::tree::{Owner, Place};
+
+/// What a newly minted item is to an item that is there already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Relative {
+    /// Its next edition.
+    EditionOf(Names),
+    /// Its translation into a language.
+    TranslationOf(Names, Language),
+    /// Its metadata.
+    MetadataOf(Names),
+}
+
+impl Relative {
+    fn source(&self) -> &Names {
+        match self {
+            Relative::EditionOf(names)
+            | Relative::TranslationOf(names, _)
+            | Relative::MetadataOf(names) => names,
+        }
+    }
+
+    fn kind(&self) -> RelationKind {
+        match self {
+            Relative::EditionOf(_) => RelationKind::NextEdition,
+            Relative::TranslationOf(_, language) => RelationKind::Translation(*language),
+            Relative::MetadataOf(_) => RelationKind::Metadata,
+        }
+    }
+}
+
+impl Archive {
+    pub(super) fn distributor(&self) -> MutexGuard<'_, TemporalDistributor> {
+        self.distributor
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Reserves a date. It is written down durably before this returns and is never handed out
+    /// again, whatever becomes of it. The caller waits `reservation.wait` and then calls
+    /// [`Archive::mint_reserved`]; meanwhile nobody is held up.
+    pub fn reserve(&self) -> Result<Reservation, ArchiveError> {
+        self.writable()?;
+        let mut distributor = self.distributor();
+        let before = distributor.clone();
+        let reservation = distributor.reserve(&self.clock.now(), WAIT_LIMIT)?;
+        if let Err(error) = self.store.set_last_date(&reservation.date) {
+            *distributor = before;
+            return Err(error.into());
+        }
+        Ok(reservation)
+    }
+
+    /// Makes the item of a reserved date: both names, the original here, `doc/` in it, and what it
+    /// is to another item. It is on disk when this returns.
+    pub fn mint_reserved(
+        &self,
+        date: &Timestamp,
+        relative: Option<&Relative>,
+        owner: Option<Owner>,
+    ) -> Result<Item, ArchiveError> {
+        let rep = self.as_spelled_here(&Rep::mint(&self.facts.rep_prefix()?, date))?;
+        let ibip = Ibip::mint(&self.facts.ibip_prefix(), date)?;
+        let names = Names::both(rep, ibip);
+        if let Some(known) = self.store.find_by_names(&names)? {
+            // Only an item that came from elsewhere with our own address can be in the way.
+            return Err(ArchiveError::Exists(known.names.into()));
+        }
+        let item = self.make(&names, relative, owner)?;
+        if let Some(relative) = relative {
+            self.relate(relative.source(), &relative.kind(), &names)?;
+        }
+        Ok(item)
+    }
+
+    /// Refuses a relation that a newly minted item could not have, before a date is spent on it.
+    pub fn check_relative(&self, relative: &Relative) -> Result<(), ArchiveError> {
+        let source = self
+            .held(relative.source())?
+            .ok_or_else(|| ArchiveError::Unknown {
+                name: relative.source().preferred(),
+            })?;
+        let declared = self.store.relations_of(source.id)?;
+        match declared
+            .into_iter()
+            .find(|(kind, _)| *kind == relative.kind())
+        {
+            Some((_, names)) => Err(ArchiveError::Exists(names.into())),
+            None => Ok(()),
+        }
+    }
+
+    /// Mints in one go, waiting in the calling thread.
+    pub fn mint(
+        &self,
+        relative: Option<&Relative>,
+        owner: Option<Owner>,
+    ) -> Result<Item, ArchiveError> {
+        if let Some(relative) = relative {
+            self.check_relative(relative)?;
+        }
+        loop {
+            let reservation = self.reserve()?;
+            std::thread::sleep(reservation.wait);
+            match self.mint_reserved(&reservation.date, relative, owner) {
+                Err(ArchiveError::Exists(names)) if relative.is_none() => {
+                    log::warn!("{names} came from elsewhere and is taken; minting the next");
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Makes an original's directory with `doc/` and sidecar. The directory appears whole.
+    pub(super) fn make(
+        &self,
+        names: &Names,
+        relative: Option<&Relative>,
+        owner: Option<Owner>,
+    ) -> Result<Item, ArchiveError> {
+        let mut sidecar = Sidecar::new(names);
+        sidecar.set_archive_service(&self.facts.service);
+        if let Some(Relative::TranslationOf(_, language)) = relative {
+            sidecar.set_language(language);
+        }
+        let bytes = sidecar.to_bytes();
+        let place = Place::of(names);
+        self.tree.make_whole_item(&place, &bytes, owner)?;
+        let id = self
+            .store
+            .put(&self.record_of(names.clone(), &sidecar, bytes))?;
+        self.known(id)
+    }
+}

@@ -1,0 +1,250 @@
+//! Sidecars: what is believed of them, how they are changed, how they come back.
+
+use super::{Archive, ArchiveError};
+use crate::item::{Names, Sidecar, State};
+use crate::store::{Item, ItemId, Record, StoreError};
+use crate::tree::Place;
+
+/// What came of a sidecar that was written into an item.
+#[derive(Debug)]
+pub enum Belief {
+    /// It is the item's sidecar; the index says what it says.
+    Believed(Box<Item>),
+    /// It was there before, byte for byte.
+    Unchanged,
+    /// It stays on disk as it is and changes nothing; fsck names it.
+    NotBelieved(ArchiveError),
+}
+
+impl Archive {
+    /// What a sidecar makes of an item, as a row of the index. State follows from the Archive
+    /// service that the sidecar names.
+    pub(super) fn record_of(&self, names: Names, sidecar: &Sidecar, bytes: Vec<u8>) -> Record {
+        let service = sidecar.archive_service().cloned();
+        let original = service
+            .as_ref()
+            .is_some_and(|service| service.matches(&self.facts.service));
+        let state = match sidecar.state() {
+            Some(State::Deleted) => State::Deleted,
+            _ if original => State::Original,
+            _ => State::Copy,
+        };
+        Record {
+            names,
+            state,
+            service,
+            language: sidecar.language().cloned(),
+            target: sidecar.target(),
+            removed_at: sidecar.timestamp().filter(|_| state == State::Deleted),
+            relations: match state {
+                State::Deleted => Vec::new(),
+                _ => sidecar.relations(),
+            },
+            aliases: sidecar.aliases().to_vec(),
+            sidecar: Some(bytes),
+        }
+    }
+
+    /// Reads an item's directory into a row, with the reason where its sidecar is not believed.
+    pub(super) fn read_item(
+        &self,
+        names: &Names,
+    ) -> Result<(Record, Option<ArchiveError>), ArchiveError> {
+        let place = Place::of(names);
+        let bare = |names: &Names| -> Result<Record, ArchiveError> {
+            // An item that comes back piece by piece keeps the names its tombstone tells.
+            let tombstone = self.tree.read_tombstone(&place)?;
+            let known = tombstone.and_then(|bytes| Sidecar::parse(&bytes).ok());
+            let names = known.map_or_else(|| names.clone(), |sidecar| sidecar.names().clone());
+            Ok(Record::bare(names, State::Copy))
+        };
+        let bytes = match self.tree.read_sidecar(&place) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok((bare(names)?, None)),
+            Err(error) => return Ok((bare(names)?, Some(error.into()))),
+        };
+        match self.parse_for(names, &bytes) {
+            Ok(sidecar) => {
+                let names = merged(names, sidecar.names());
+                Ok((self.record_of(names, &sidecar, bytes), None))
+            }
+            Err(error) => Ok((bare(names)?, Some(error))),
+        }
+    }
+
+    fn parse_for(&self, names: &Names, bytes: &[u8]) -> Result<Sidecar, ArchiveError> {
+        let sidecar = Sidecar::parse(bytes).map_err(|cause| ArchiveError::Sidecar {
+            names: names.clone().into(),
+            cause: cause.into(),
+        })?;
+        let found = sidecar.names();
+        let differs = match (names.rep(), found.rep()) {
+            (Some(ours), Some(theirs)) => ours != theirs,
+            (Some(_), None) => !found.matches(names),
+            (None, _) => false,
+        } || match (names.ibip(), found.ibip()) {
+            (Some(ours), Some(theirs)) => ours != theirs,
+            (Some(_), None) => names.rep().is_none(),
+            (None, _) => false,
+        };
+        if differs {
+            return Err(ArchiveError::OtherItem {
+                names: names.clone().into(),
+                found: found.clone().into(),
+            });
+        }
+        Ok(sidecar)
+    }
+
+    /// Takes in the sidecar that now lies in an item's directory: names, state, relations. An item
+    /// that lay under its IBIp is moved to the place that its rep gives it.
+    pub fn accept_sidecar(&self, id: ItemId) -> Result<Belief, ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        let item = self.known(id)?;
+        let place = Place::of(&item.names);
+        let Some(bytes) = self.tree.read_sidecar(&place)? else {
+            return Ok(Belief::Unchanged);
+        };
+        if self.store.sidecar(id)?.as_deref() == Some(&bytes) {
+            return Ok(Belief::Unchanged);
+        }
+        let sidecar = match self.parse_for(&item.names, &bytes) {
+            Ok(sidecar) => sidecar,
+            Err(error) => {
+                if let (ArchiveError::OtherItem { .. }, State::Original) = (&error, item.state) {
+                    // Content of another item copied into an original: the original stays itself.
+                    self.restore(&item)?;
+                }
+                return Ok(Belief::NotBelieved(error));
+            }
+        };
+        let is_service = item.names.matches(&self.facts.service);
+        if is_service
+            && !sidecar
+                .archive_service()
+                .is_some_and(|service| service.matches(&self.facts.service))
+        {
+            self.restore(&item)?;
+            return Ok(Belief::NotBelieved(ArchiveError::ServiceItem));
+        }
+        let mut names = merged(&item.names, sidecar.names());
+        if let (None, Some(rep)) = (item.names.rep(), names.rep()) {
+            let rep = self.as_spelled_here(rep)?;
+            names = Names::new(Some(rep), names.ibip().cloned()).unwrap_or(names);
+        }
+        let new_place = Place::of(&names);
+        if new_place != place {
+            if let Some(rep) = names.rep()
+                && let Some(other) = self.store.find_by_rep(rep)?
+                && other.id != id
+                && other.state != State::Deleted
+            {
+                return Ok(Belief::NotBelieved(ArchiveError::Exists(
+                    other.names.into(),
+                )));
+            }
+            self.tree.move_item(&place, &new_place)?;
+        }
+        match self.store.put(&self.record_of(names, &sidecar, bytes)) {
+            Ok(id) => {
+                self.tree.remove_tombstone(&new_place)?;
+                Ok(Belief::Believed(self.known(id)?.into()))
+            }
+            Err(error @ StoreError::Taken { .. }) => Ok(Belief::NotBelieved(error.into())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes an item's sidecar again as it was last believed; nothing where there never was one.
+    pub fn restore_sidecar(&self, id: ItemId) -> Result<(), ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        let item = self.known(id)?;
+        if self.tree.read_sidecar(&Place::of(&item.names))?.is_some() {
+            return Ok(());
+        }
+        self.restore(&item)
+    }
+
+    pub(super) fn restore(&self, item: &Item) -> Result<(), ArchiveError> {
+        match self.store.sidecar(item.id)? {
+            Some(bytes) => Ok(self.tree.write_sidecar(&Place::of(&item.names), &bytes)?),
+            None => Ok(()),
+        }
+    }
+
+    /// The sidecar as last believed, or a new one that says no more than the names.
+    pub(super) fn believed_sidecar(&self, item: &Item) -> Result<Sidecar, ArchiveError> {
+        match self.store.sidecar(item.id)? {
+            Some(bytes) => Sidecar::parse(&bytes).map_err(|cause| ArchiveError::Sidecar {
+                names: item.names.clone().into(),
+                cause: cause.into(),
+            }),
+            None => Ok(Sidecar::new(&item.names)),
+        }
+    }
+
+    /// Changes an original's sidecar, on disk and in the index. The caller holds `edits`.
+    pub(super) fn edit_sidecar(
+        &self,
+        item: &Item,
+        change: impl FnOnce(&mut Sidecar),
+    ) -> Result<(), ArchiveError> {
+        let place = Place::of(&item.names);
+        // What lies on disk counts, not what we remember: an unbelieved one is not overwritten.
+        let mut sidecar = match self.tree.read_sidecar(&place)? {
+            Some(bytes) => self.parse_for(&item.names, &bytes)?,
+            None => self.believed_sidecar(item)?,
+        };
+        change(&mut sidecar);
+        let bytes = sidecar.to_bytes();
+        self.tree.write_sidecar(&place, &bytes)?;
+        self.store
+            .put(&self.record_of(item.names.clone(), &sidecar, bytes))?;
+        Ok(())
+    }
+
+    /// Sets a plain fact of an original: its language or its target file, or takes it away.
+    pub fn set_fact(&self, names: &Names, fact: Fact) -> Result<(), ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        let item = self.held(names)?.ok_or_else(|| ArchiveError::Unknown {
+            name: names.preferred(),
+        })?;
+        if item.state != State::Original {
+            return Err(ArchiveError::NotOriginal {
+                what: format!("{}, of which a copy is held here,", item.names),
+            });
+        }
+        self.edit_sidecar(&item, |sidecar| match &fact {
+            Fact::Language(Some(language)) => sidecar.set_language(language),
+            Fact::Target(Some(target)) => sidecar.set_target(target),
+            Fact::Alias(alias) => sidecar.add_alias(alias),
+            Fact::Language(None) => sidecar.remove_language(),
+            Fact::Target(None) => sidecar.remove_target(),
+        })
+    }
+}
+
+/// A plain fact that a sidecar can say of its item.
+#[derive(Clone, Debug)]
+pub enum Fact {
+    /// The item's language.
+    Language(Option<crate::relation::Language>),
+    /// Its target file below `doc/`.
+    Target(Option<String>),
+    /// A recorded alias.
+    Alias(crate::ibi::AliasPair),
+}
+
+/// The names known from either side, as the tree spells them: the place tells the rep, or the IBIp
+/// of an item that has none; the sidecar tells the rest.
+fn merged(known: &Names, told: &Names) -> Names {
+    let rep = known.rep().or(told.rep()).cloned();
+    let ibip = match rep {
+        Some(_) => told.ibip().or(known.ibip()).cloned(),
+        None => known.ibip().cloned(),
+    };
+    Names::new(rep, ibip).unwrap_or_else(|| known.clone())
+}
