@@ -21,6 +21,9 @@
 //!
 //! The mounted tree.
 //!
+//! - [`attr`], [`caller`], [`descriptors`]: what `stat` tells, who asks, which files are open.
+//! - [`inside`]: inside an item. Each operation on the native filesystem, by descriptor. Knows
+//!   neither items nor identifiers.
 //!
 //! The command.
 //!
@@ -31,8 +34,12 @@
 #![warn(missing_docs)]
 
 pub mod archive;
+pub mod attr;
+pub mod caller;
+pub mod descriptors;
 pub mod distributor;
 pub mod ibi;
+pub mod inside;
 pub mod item;
 pub mod links;
 pub mod metadata;

@@ -1,0 +1,358 @@
+//! Inside an item everything is an ordinary filesystem: each operation, by descriptor, on the
+//! native one beneath.
+//!
+//! Nothing here goes by path: a directory is a descriptor, a name one component of it, and a file
+//! opened with O_PATH is reached through `/proc/self/fd`. The kernel has checked the caller's
+//! permissions before (`default_permissions`); what is made is made with the caller's credentials.
+//! This room knows neither items nor identifiers.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid};
+use rustix::io::Errno;
+
+use crate::attr::{Attr, Time};
+use crate::caller::Caller;
+
+/// The outcome of an operation on the native filesystem.
+pub type Outcome<T> = Result<T, Errno>;
+
+fn by_descriptor(descriptor: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", descriptor.as_raw_fd())
+}
+
+/// Finds a name in a directory: the file, opened with O_PATH, links not followed.
+pub fn find(directory: BorrowedFd<'_>, name: &OsStr) -> Outcome<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(directory, name, flags, Mode::empty())
+}
+
+/// What there is to make under a new name.
+#[derive(Clone, Copy, Debug)]
+pub enum New<'a> {
+    /// A directory.
+    Directory,
+    /// A symbolic link with its target.
+    Link(&'a [u8]),
+    /// Any other node, by the type in its mode, with its device number.
+    Node(u32),
+}
+
+/// Makes a name in a directory for a caller, who owns it afterwards.
+pub fn make(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    new: New<'_>,
+    mode: u32,
+    umask: u32,
+    caller: &Caller,
+) -> Outcome<OwnedFd> {
+    caller.make(umask, || match new {
+        New::Directory => rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(mode & 0o7777)),
+        New::Link(target) => rustix::fs::symlinkat(target, directory, name),
+        New::Node(device) => {
+            let kind = FileType::from_raw_mode(mode);
+            let bits = Mode::from_raw_mode(mode & 0o7777);
+            rustix::fs::mknodat(directory, name, kind, bits, u64::from(device))
+        }
+    })?;
+    find(directory, name)
+}
+
+/// Makes and opens a regular file.
+pub fn create(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    flags: i32,
+    mode: u32,
+    umask: u32,
+    caller: &Caller,
+) -> Outcome<OwnedFd> {
+    let exclusive = OFlags::from_bits_retain(flags as u32) & OFlags::EXCL;
+    let flags = open_flags(flags) | exclusive | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let bits = Mode::from_raw_mode(mode & 0o7777);
+    caller.make(umask, || rustix::fs::openat(directory, name, flags, bits))
+}
+
+/// The flags to open a file with on the native filesystem: direct I/O is the kernel's business
+/// with its caller, whose buffers ours are not.
+fn open_flags(flags: i32) -> OFlags {
+    let flags = OFlags::from_bits_retain(flags as u32);
+    flags - OFlags::DIRECT - OFlags::NOCTTY - OFlags::CREATE - OFlags::EXCL
+}
+
+/// Opens a file for reading or writing its content.
+pub fn open(file: BorrowedFd<'_>, flags: i32) -> Outcome<OwnedFd> {
+    let flags = (open_flags(flags) - OFlags::NOFOLLOW) | OFlags::CLOEXEC;
+    rustix::fs::open(by_descriptor(file), flags, Mode::empty())
+}
+
+/// Opens a directory for listing.
+pub fn open_directory(directory: BorrowedFd<'_>) -> Outcome<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(directory, ".", flags, Mode::empty())
+}
+
+/// The target of a symbolic link.
+pub fn read_link(link: BorrowedFd<'_>) -> Outcome<Vec<u8>> {
+    Ok(rustix::fs::readlinkat(link, "", Vec::new())?.into_bytes())
+}
+
+/// Removes a name.
+pub fn remove(directory: BorrowedFd<'_>, name: &OsStr, is_directory: bool) -> Outcome<()> {
+    let flags = match is_directory {
+        true => AtFlags::REMOVEDIR,
+        false => AtFlags::empty(),
+    };
+    rustix::fs::unlinkat(directory, name, flags)
+}
+
+/// Renames, with the flags of renameat2.
+pub fn rename(
+    from: BorrowedFd<'_>,
+    name: &OsStr,
+    to: BorrowedFd<'_>,
+    new_name: &OsStr,
+    flags: u32,
+) -> Outcome<()> {
+    rustix::fs::renameat_with(
+        from,
+        name,
+        to,
+        new_name,
+        RenameFlags::from_bits_retain(flags),
+    )
+}
+
+/// Makes a hard link.
+pub fn link(file: BorrowedFd<'_>, directory: BorrowedFd<'_>, name: &OsStr) -> Outcome<OwnedFd> {
+    let from = by_descriptor(file);
+    rustix::fs::linkat(
+        rustix::fs::CWD,
+        from,
+        directory,
+        name,
+        AtFlags::SYMLINK_FOLLOW,
+    )?;
+    find(directory, name)
+}
+
+/// A change of attributes; what is None stays.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Change {
+    /// Permission bits.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Size in bytes.
+    pub size: Option<u64>,
+    /// Last access.
+    pub accessed: Option<NewTime>,
+    /// Last change of content.
+    pub modified: Option<NewTime>,
+}
+
+/// A time to set.
+#[derive(Clone, Copy, Debug)]
+pub enum NewTime {
+    /// The present, by the kernel's clock.
+    Now,
+    /// This one.
+    At(Time),
+}
+
+impl NewTime {
+    fn as_timespec(this: Option<NewTime>) -> Timespec {
+        let (tv_sec, tv_nsec) = match this {
+            None => (0, rustix::fs::UTIME_OMIT),
+            Some(NewTime::Now) => (0, rustix::fs::UTIME_NOW),
+            Some(NewTime::At(time)) => (time.seconds, time.nanoseconds.into()),
+        };
+        Timespec { tv_sec, tv_nsec }
+    }
+}
+
+/// Changes attributes, through the open file where the caller has one.
+pub fn change(file: BorrowedFd<'_>, open: Option<BorrowedFd<'_>>, change: &Change) -> Outcome<()> {
+    let path = by_descriptor(file);
+    if change.uid.is_some() || change.gid.is_some() {
+        let uid = change.uid.map(Uid::from_raw);
+        let gid = change.gid.map(Gid::from_raw);
+        rustix::fs::chownat(file, "", uid, gid, AtFlags::EMPTY_PATH)?;
+    }
+    if let Some(mode) = change.mode {
+        rustix::fs::chmod(path.as_str(), Mode::from_raw_mode(mode & 0o7777))?;
+    }
+    if let Some(size) = change.size {
+        match open {
+            Some(open) => rustix::fs::ftruncate(open, size)?,
+            None => {
+                let file = rustix::fs::open(
+                    path.as_str(),
+                    OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK,
+                    Mode::empty(),
+                )?;
+                rustix::fs::ftruncate(file, size)?;
+            }
+        }
+    }
+    if change.accessed.is_some() || change.modified.is_some() {
+        let times = Timestamps {
+            last_access: NewTime::as_timespec(change.accessed),
+            last_modification: NewTime::as_timespec(change.modified),
+        };
+        rustix::fs::utimensat(rustix::fs::CWD, path.as_str(), &times, AtFlags::empty())?;
+    }
+    Ok(())
+}
+
+fn c_name(name: &OsStr) -> Outcome<CString> {
+    CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)
+}
+
+/// The value of an extended attribute; ERANGE where it is longer than `limit` (0: no limit).
+pub fn get_attribute(file: BorrowedFd<'_>, name: &OsStr, limit: usize) -> Outcome<Vec<u8>> {
+    let (path, name) = (by_descriptor(file), c_name(name)?);
+    read_growing(limit, |buffer| {
+        rustix::fs::getxattr(path.as_str(), name.as_c_str(), buffer)
+    })
+}
+
+/// The names of the extended attributes, each ended by a NUL.
+pub fn list_attributes(file: BorrowedFd<'_>, limit: usize) -> Outcome<Vec<u8>> {
+    let path = by_descriptor(file);
+    read_growing(limit, |buffer| rustix::fs::listxattr(path.as_str(), buffer))
+}
+
+fn read_growing(limit: usize, read: impl Fn(&mut [u8]) -> Outcome<usize>) -> Outcome<Vec<u8>> {
+    // 64 KiB is the kernel's own limit for both values and lists.
+    let mut buffer = vec![0; if limit == 0 { 65536 } else { limit.min(65536) }];
+    let count = read(&mut buffer)?;
+    buffer.truncate(count);
+    Ok(buffer)
+}
+
+/// Sets an extended attribute.
+pub fn set_attribute(file: BorrowedFd<'_>, name: &OsStr, value: &[u8], flags: i32) -> Outcome<()> {
+    let (path, name) = (by_descriptor(file), c_name(name)?);
+    let flags = rustix::fs::XattrFlags::from_bits_retain(flags as u32);
+    rustix::fs::setxattr(path.as_str(), name.as_c_str(), value, flags)
+}
+
+/// Removes an extended attribute.
+pub fn remove_attribute(file: BorrowedFd<'_>, name: &OsStr) -> Outcome<()> {
+    let (path, name) = (by_descriptor(file), c_name(name)?);
+    rustix::fs::removexattr(path.as_str(), name.as_c_str())
+}
+
+/// Reads up to `size` bytes at an offset; fewer at the end of the file only.
+pub fn read(file: BorrowedFd<'_>, offset: u64, size: usize) -> Outcome<Vec<u8>> {
+    let mut buffer = vec![0; size];
+    let mut done = 0;
+    while done < size {
+        match rustix::io::pread(file, &mut buffer[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(Errno::INTR) => continue,
+            Err(_) if done > 0 => break,
+            Err(errno) => return Err(errno),
+        }
+    }
+    buffer.truncate(done);
+    Ok(buffer)
+}
+
+/// Writes bytes at an offset and says how many were written.
+pub fn write(file: BorrowedFd<'_>, offset: u64, bytes: &[u8]) -> Outcome<usize> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match rustix::io::pwrite(file, &bytes[done..], offset + done as u64) {
+            Ok(count) => done += count,
+            Err(Errno::INTR) => continue,
+            Err(_) if done > 0 => break,
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(done)
+}
+
+/// Syncs a file, its content alone if asked.
+pub fn sync(file: BorrowedFd<'_>, content_only: bool) -> Outcome<()> {
+    match content_only {
+        true => rustix::fs::fdatasync(file),
+        false => rustix::fs::fsync(file),
+    }
+}
+
+/// Where the next data or hole begins, or a plain seek.
+pub fn seek(file: BorrowedFd<'_>, offset: i64, whence: i32) -> Outcome<i64> {
+    // SAFETY: lseek takes no pointer and the descriptor is open for the call.
+    let position = unsafe { libc::lseek(file.as_raw_fd(), offset, whence) };
+    match position {
+        -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        position => Ok(position),
+    }
+}
+
+/// Allocates, punches, zeroes, by the modes of fallocate(2).
+pub fn allocate(file: BorrowedFd<'_>, mode: i32, offset: u64, length: u64) -> Outcome<()> {
+    let mode = rustix::fs::FallocateFlags::from_bits_retain(mode as u32);
+    rustix::fs::fallocate(file, mode, offset, length)
+}
+
+/// Copies a range within the native filesystem, sharing blocks where it can.
+pub fn copy_range(
+    from: BorrowedFd<'_>,
+    mut offset: u64,
+    to: BorrowedFd<'_>,
+    mut to_offset: u64,
+    length: usize,
+) -> Outcome<usize> {
+    rustix::fs::copy_file_range(from, Some(&mut offset), to, Some(&mut to_offset), length)
+}
+
+/// The attributes of a file.
+pub fn attributes(file: impl AsFd) -> Outcome<Attr> {
+    Attr::of(file)
+}
+
+/// How full the native filesystem is.
+pub fn statistics(file: BorrowedFd<'_>) -> Outcome<rustix::fs::StatVfs> {
+    rustix::fs::fstatvfs(file)
+}
+
+/// One name of a directory.
+#[derive(Clone, Debug)]
+pub struct Name {
+    /// The name itself.
+    pub name: CString,
+    /// Its inode number on the disk.
+    pub inode: u64,
+    /// Its file type.
+    pub kind: FileType,
+    /// Where a listing goes on after it.
+    pub next: u64,
+}
+
+/// Lists names from where a listing stands; `visit` says whether it wants more.
+pub fn list(
+    directory: BorrowedFd<'_>,
+    offset: u64,
+    mut visit: impl FnMut(&CStr, u64, FileType, u64) -> bool,
+) -> Outcome<()> {
+    rustix::fs::seek(directory, rustix::fs::SeekFrom::Start(offset))?;
+    let mut buffer = Vec::with_capacity(32 * 1024);
+    let mut entries = rustix::fs::RawDir::new(directory, buffer.spare_capacity_mut());
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let next = entry.next_entry_cookie();
+        if !visit(entry.file_name(), entry.ino(), entry.file_type(), next) {
+            break;
+        }
+    }
+    Ok(())
+}
