@@ -24,6 +24,7 @@
 //! - [`attr`], [`caller`], [`descriptors`]: what `stat` tells, who asks, which files are open.
 //! - [`inside`]: inside an item. Each operation on the native filesystem, by descriptor. Knows
 //!   neither items nor identifiers.
+//! - [`inode`]: the nodes that the kernel knows. A data structure, nothing else.
 //!
 //! The command.
 //!
@@ -39,6 +40,7 @@ pub mod caller;
 pub mod descriptors;
 pub mod distributor;
 pub mod ibi;
+pub mod inode;
 pub mod inside;
 pub mod item;
 pub mod links;

@@ -1,0 +1,332 @@
+//! Node numbers and lookup counts: which nodes the kernel knows, and what each one is.
+//!
+//! A number must stay the same while the kernel knows the node, be the same in both trees for a
+//! regular file (so that its cached pages are shared) and differ for a directory (the kernel allows
+//! a directory one parent). So a real node's number is its inode number on the disk, marked with
+//! the tree in which it is met when it is a directory or a symbolic link; a virtual node's number
+//! comes from its content, so that a link that changes its target becomes another node and no
+//! cached target outlives its truth. This room serves nobody: it neither opens nor reads anything.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, RwLock};
+
+use rustix::io::Errno;
+
+use crate::descriptors::Kept;
+use crate::store::ItemId;
+
+/// The root's number, fixed by the protocol.
+pub const ROOT: u64 = 1;
+
+/// The tree in which a directory or link is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum View {
+    /// The rep tree; regular files of all trees are numbered here.
+    Rep,
+    /// The IBIp tree.
+    Ibip,
+    /// `.mint/NAME`.
+    Mint,
+    /// `<ibi>!` and its like, as a directory for whoever has just made it.
+    Declared,
+}
+
+impl View {
+    const ALL: [View; 4] = [View::Rep, View::Ibip, View::Mint, View::Declared];
+
+    fn mark(self) -> u64 {
+        (self as u64) << 60
+    }
+}
+
+const VIRTUAL: u64 = 7 << 60;
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The mount's root: the real directory `col/`.
+    Root,
+    /// A level of the rep tree above the items, by its path from the root.
+    Level(String),
+    /// An item's own directory.
+    Item(ItemId),
+    /// Anything inside an item, or a staged file.
+    Inside,
+    /// The virtual directory of an IBIp prefix, as recorded.
+    Prefix(String),
+    /// The virtual directory `.mint`.
+    Mint,
+    /// A virtual symbolic link with its target.
+    Link(Vec<u8>),
+    /// A virtual file with its content.
+    Text(Vec<u8>),
+}
+
+/// Where a real node's file lies.
+#[derive(Debug)]
+pub struct Real {
+    /// The file itself.
+    pub file: Kept,
+    /// Device number on the disk.
+    pub device: u64,
+    /// Inode number on the disk.
+    pub inode: u64,
+}
+
+/// One node the kernel knows.
+#[derive(Debug)]
+pub struct Node {
+    /// Its number.
+    pub number: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// The tree it is met in.
+    pub view: View,
+    /// Its file, unless it is virtual.
+    pub real: Option<Real>,
+    sidecar_of: AtomicI64,
+}
+
+impl Node {
+    /// The open file, with O_PATH; EPERM for a virtual node.
+    pub fn file(&self) -> Result<Arc<OwnedFd>, Errno> {
+        match &self.real {
+            Some(real) => real.file.open(),
+            None => Err(Errno::PERM),
+        }
+    }
+
+    /// The item whose sidecar this file is.
+    pub fn sidecar_of(&self) -> Option<ItemId> {
+        match self.sidecar_of.load(Ordering::Relaxed) {
+            0 => None,
+            id => Some(ItemId(id)),
+        }
+    }
+
+    /// Notes that this file is, or no longer is, an item's sidecar.
+    pub fn set_sidecar_of(&self, item: Option<ItemId>) {
+        self.sidecar_of
+            .store(item.map_or(0, |item| item.0), Ordering::Relaxed);
+    }
+}
+
+type Key = (u64, u64, View);
+
+#[derive(Debug, Default)]
+struct Inner {
+    nodes: HashMap<u64, (Arc<Node>, u64)>,
+    by_key: HashMap<Key, u64>,
+}
+
+/// The nodes that the kernel knows. Its lock is a leaf.
+#[derive(Debug, Default)]
+pub struct Table {
+    inner: RwLock<Inner>,
+}
+
+impl Table {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Inner> {
+        self.inner
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Inner> {
+        self.inner
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The node with this number.
+    pub fn get(&self, number: u64) -> Option<Arc<Node>> {
+        self.read().nodes.get(&number).map(|(node, _)| node.clone())
+    }
+
+    /// The number that a file would have in a view; a directory listing tells it before any lookup.
+    pub fn number_of(&self, device: u64, inode: u64, view: View) -> u64 {
+        let known = self.read().by_key.get(&(device, inode, view)).copied();
+        known.unwrap_or(inode | view.mark())
+    }
+
+    /// The number of a virtual node.
+    pub fn number_of_virtual(&self, kind: &Kind) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        kind.hash(&mut hasher);
+        VIRTUAL | (hasher.finish() >> 4)
+    }
+
+    /// Counts a lookup of a real file, making its node where the kernel does not know it yet.
+    pub fn remember(&self, real: Real, view: View, kind: Kind) -> Arc<Node> {
+        let key = (real.device, real.inode, view);
+        let mut inner = self.write();
+        if let Some(number) = inner.by_key.get(&key).copied()
+            && let Some((node, count)) = inner.nodes.get_mut(&number)
+            // A directory may become an item's after it was looked up as something else, and an
+            // inode number another file's while the kernel still knows the old one.
+            && node.kind == kind
+            && node.real.as_ref().is_some_and(|known| known.file.is_same_file(&real.file))
+        {
+            *count += 1;
+            return node.clone();
+        }
+        let wanted = match kind {
+            Kind::Root => ROOT,
+            _ => real.inode | view.mark(),
+        };
+        let number = free_number(&inner, wanted, matches!(kind, Kind::Root));
+        inner.by_key.insert(key, number);
+        insert(&mut inner, number, kind, view, Some(real))
+    }
+
+    /// Counts a lookup of a virtual node.
+    pub fn remember_virtual(&self, view: View, kind: Kind) -> Arc<Node> {
+        let mut number = self.number_of_virtual(&kind);
+        let mut inner = self.write();
+        loop {
+            match inner.nodes.get_mut(&number) {
+                Some((node, count)) if node.kind == kind => {
+                    *count += 1;
+                    return node.clone();
+                }
+                Some(_) => number = VIRTUAL | (number.wrapping_add(1) & !VIRTUAL),
+                None => return insert(&mut inner, number, kind, view, None),
+            }
+        }
+    }
+
+    /// The same directory or link as the kernel knows it in other trees.
+    pub fn in_other_views(&self, node: &Node) -> Vec<u64> {
+        let Some(real) = &node.real else {
+            return Vec::new();
+        };
+        let inner = self.read();
+        View::ALL
+            .iter()
+            .filter_map(|view| inner.by_key.get(&(real.device, real.inode, *view)).copied())
+            .filter(|number| *number != node.number)
+            .collect()
+    }
+
+    /// Takes lookups back; the node goes with the last one.
+    pub fn forget(&self, number: u64, lookups: u64) {
+        if number == ROOT {
+            return;
+        }
+        let mut inner = self.write();
+        let Some((node, count)) = inner.nodes.get_mut(&number) else {
+            return;
+        };
+        *count = count.saturating_sub(lookups);
+        if *count > 0 {
+            return;
+        }
+        if let Some(real) = &node.real {
+            let key = (real.device, real.inode, node.view);
+            if inner.by_key.get(&key) == Some(&number) {
+                inner.by_key.remove(&key);
+            }
+        }
+        let gone = inner.nodes.remove(&number);
+        // Closing the descriptor may take time; nobody needs to wait for it.
+        drop(inner);
+        drop(gone);
+    }
+
+    /// How many nodes the kernel knows.
+    pub fn len(&self) -> usize {
+        self.read().nodes.len()
+    }
+
+    /// Whether the kernel knows none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+fn insert(inner: &mut Inner, number: u64, kind: Kind, view: View, real: Option<Real>) -> Arc<Node> {
+    let node = Arc::new(Node {
+        number,
+        kind,
+        view,
+        real,
+        sidecar_of: AtomicI64::new(0),
+    });
+    inner.nodes.insert(number, (node.clone(), 1));
+    node
+}
+
+/// The wanted number, unless it is the root's or taken by a file of another device.
+fn free_number(inner: &Inner, wanted: u64, is_root: bool) -> u64 {
+    let mut number = wanted;
+    while !is_root && (number == ROOT || number == 0 || inner.nodes.contains_key(&number)) {
+        number = (number & (7 << 60)) | (number.wrapping_add(1 << 50) & !(7 << 60));
+    }
+    number
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::descriptors::Descriptors;
+
+    fn real(inode: u64) -> Real {
+        let root = OwnedFd::from(std::fs::File::open("/").expect("the root opens"));
+        let keeper = Arc::new(Descriptors::new(root.as_fd(), 16).expect("a keeper"));
+        Real {
+            // No device of this number: the descriptor stays open and no handle is compared.
+            file: keeper.keep(root, u64::MAX, true),
+            device: 5,
+            inode,
+        }
+    }
+
+    #[test]
+    fn one_file_has_one_number_and_counts_its_lookups() {
+        let table = Table::default();
+        let first = table.remember(real(7), View::Rep, Kind::Inside);
+        let second = table.remember(real(7), View::Rep, Kind::Inside);
+        assert_eq!((first.number, second.number), (7, 7));
+        table.forget(7, 1);
+        assert!(table.get(7).is_some());
+        table.forget(7, 1);
+        assert!(table.get(7).is_none());
+        assert!(table.is_empty());
+    }
+
+    #[test]
+    fn a_directory_has_a_number_in_each_tree() {
+        let table = Table::default();
+        let rep = table.remember(real(7), View::Rep, Kind::Inside);
+        let ibip = table.remember(real(7), View::Ibip, Kind::Inside);
+        assert_ne!(rep.number, ibip.number);
+        assert_eq!(table.in_other_views(&rep), vec![ibip.number]);
+        assert_eq!(table.number_of(5, 7, View::Ibip), ibip.number);
+    }
+
+    #[test]
+    fn the_root_number_is_never_given_to_another_file() {
+        let table = Table::default();
+        let node = table.remember(real(1), View::Rep, Kind::Inside);
+        assert_ne!(node.number, ROOT);
+        let root = table.remember(real(2), View::Rep, Kind::Root);
+        assert_eq!(root.number, ROOT);
+        table.forget(ROOT, 1);
+        assert!(table.get(ROOT).is_some());
+    }
+
+    #[test]
+    fn a_link_that_changes_its_target_is_another_node() {
+        let table = Table::default();
+        let before = table.remember_virtual(View::Rep, Kind::Link(b"../a".to_vec()));
+        let same = table.remember_virtual(View::Rep, Kind::Link(b"../a".to_vec()));
+        let after = table.remember_virtual(View::Rep, Kind::Link(b"../b".to_vec()));
+        assert_eq!(before.number, same.number);
+        assert_ne!(before.number, after.number);
+    }
+}
