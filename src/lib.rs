@@ -25,6 +25,7 @@
 //! - [`inside`]: inside an item. Each operation on the native filesystem, by descriptor. Knows
 //!   neither items nor identifiers.
 //! - [`inode`]: the nodes that the kernel knows. A data structure, nothing else.
+//! - [`errno`]: the one table from what the Archive refuses to errno.
 //!
 //! The command.
 //!
@@ -39,6 +40,7 @@ pub mod attr;
 pub mod caller;
 pub mod descriptors;
 pub mod distributor;
+pub mod errno;
 pub mod ibi;
 pub mod inode;
 pub mod inside;

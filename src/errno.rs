@@ -1,0 +1,55 @@
+//! The one table from what the Archive refuses to the errno that a caller sees.
+
+use std::io::ErrorKind;
+
+use rustix::io::Errno;
+
+use crate::archive::ArchiveError;
+use crate::store::StoreError;
+
+/// The errno of a refusal. No catch-all: a new error does not compile until one is chosen.
+pub fn of(error: &ArchiveError) -> Errno {
+    match error {
+        ArchiveError::Store(error) => of_store(error),
+        ArchiveError::Tree(error) => error.errno(),
+        ArchiveError::Ibi(_) => Errno::INVAL,
+        ArchiveError::NotAStore { .. } => Errno::NOENT,
+        ArchiveError::Facts { .. } => Errno::IO,
+        ArchiveError::Busy(_) => Errno::BUSY,
+        ArchiveError::ReadOnly => Errno::ROFS,
+        ArchiveError::Unknown { .. } | ArchiveError::NoRelation { .. } => Errno::NOENT,
+        ArchiveError::Exists(_) => Errno::EXIST,
+        ArchiveError::NotMintedYet { .. }
+        | ArchiveError::ServiceItem
+        | ArchiveError::NotOriginal { .. } => Errno::PERM,
+        ArchiveError::Cycle { .. } => Errno::LOOP,
+        // "Not a data message" is the nearest there is to "this text says something else".
+        ArchiveError::Sidecar { .. } | ArchiveError::OtherItem { .. } => Errno::BADMSG,
+        ArchiveError::Wait(_) => Errno::AGAIN,
+        ArchiveError::NotEmpty(_) => Errno::NOTEMPTY,
+    }
+}
+
+fn of_store(error: &StoreError) -> Errno {
+    match error {
+        StoreError::Sqlite(_) => match error.kind() {
+            ErrorKind::StorageFull => Errno::NOSPC,
+            ErrorKind::ReadOnlyFilesystem => Errno::ROFS,
+            ErrorKind::ResourceBusy => Errno::AGAIN,
+            ErrorKind::OutOfMemory => Errno::NOMEM,
+            ErrorKind::PermissionDenied => Errno::ACCESS,
+            _ => Errno::IO,
+        },
+        StoreError::Newer { .. } | StoreError::Older { .. } | StoreError::Broken { .. } => {
+            Errno::IO
+        }
+        StoreError::Taken { .. } => Errno::EXIST,
+    }
+}
+
+impl From<ArchiveError> for Errno {
+    fn from(error: ArchiveError) -> Errno {
+        log::debug!("refused: {error}");
+        of(&error)
+    }
+}
