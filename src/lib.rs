@@ -26,6 +26,7 @@
 //!   neither items nor identifiers.
 //! - [`inode`]: the nodes that the kernel knows. A data structure, nothing else.
 //! - [`errno`]: the one table from what the Archive refuses to errno.
+//! - [`namespace`]: above and beside the items: which node is this name here. No FUSE type.
 //!
 //! The command.
 //!
@@ -47,6 +48,7 @@ pub mod inside;
 pub mod item;
 pub mod links;
 pub mod metadata;
+pub mod namespace;
 pub mod pairs;
 pub mod relation;
 pub mod store;

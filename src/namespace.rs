@@ -1,0 +1,363 @@
+//! Which node is this name here: the mounted tree above and beside the items.
+//!
+//! Names at the levels of identifiers mean something; inside an item they are a filesystem's. This
+//! room answers lookups and changes at the former and knows where the latter begin. It speaks
+//! nodes, attributes and errno, no FUSE type, and keeps nothing but what ends with the mount:
+//! labels, staged names, and what has only just been minted.
+
+mod attributes;
+mod levels;
+mod listing;
+mod minting;
+mod siblings;
+mod staging;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use crate::archive::{Archive, ArchiveError, Belief};
+use crate::attr::Attr;
+use crate::caller::Caller;
+use crate::descriptors::Descriptors;
+use crate::inode::{Kind, Node, Real, Table, View};
+use crate::inside::{self, Outcome};
+use crate::item::Names;
+use crate::relation::Language;
+use crate::store::{Item, ItemId};
+use crate::tree::{METADATA_TEXT, Place, SIDECAR};
+
+pub use attributes::is_virtual;
+pub use listing::Listed;
+pub use minting::{Made, Minting};
+
+use minting::Fresh;
+use staging::Staging;
+
+/// What the mount was told.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Languages that `+` prefers, best first.
+    pub languages: Vec<Language>,
+    /// Whether listings show everything that can be looked up.
+    pub list_all: bool,
+}
+
+/// A name's answer.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The node.
+    pub node: Arc<Node>,
+    /// Its attributes.
+    pub attr: Attr,
+    /// Whether the name goes on meaning this node until we say otherwise; a virtual name does not.
+    pub lasting: bool,
+}
+
+/// What the kernel must be told to look up again, in whichever tree it knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stale {
+    /// A name in a directory node.
+    Name(u64, OsString),
+    /// A node's attributes.
+    Attributes(u64),
+}
+
+/// The mounted tree.
+#[derive(Debug)]
+pub struct Namespace {
+    archive: Arc<Archive>,
+    /// The nodes that the kernel knows.
+    pub nodes: Table,
+    options: Options,
+    collection: OwnedFd,
+    descriptors: Arc<Descriptors>,
+    labels: Mutex<BTreeMap<String, ItemId>>,
+    fresh: Mutex<VecDeque<Fresh>>,
+    staging: Staging,
+}
+
+/// Takes a lock that guards plain data, whole after any panic.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Namespace {
+    /// The tree of an Archive.
+    pub fn new(archive: Arc<Archive>, options: Options) -> Result<Namespace, ArchiveError> {
+        let collection = archive.tree().open_directory("col")?;
+        let staging = Staging::new(archive.tree())?;
+        let descriptors = Descriptors::new(archive.tree().root(), descriptor_limit())
+            .map_err(|errno| archive.tree().error("open", "col", errno))?;
+        Ok(Namespace {
+            archive,
+            nodes: Table::default(),
+            options,
+            collection,
+            descriptors: Arc::new(descriptors),
+            labels: Mutex::default(),
+            fresh: Mutex::default(),
+            staging,
+        })
+    }
+
+    /// The Archive behind the tree.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    /// The mount's root.
+    pub fn root(&self) -> Outcome<Entry> {
+        let descriptor = inside::find(self.collection.as_fd(), OsStr::new("."))?;
+        self.real(descriptor, View::Rep, Kind::Root, true)
+    }
+
+    /// Makes the entry of a real file.
+    fn real(&self, descriptor: OwnedFd, view: View, kind: Kind, lasting: bool) -> Outcome<Entry> {
+        let stat = rustix::fs::fstat(&descriptor)?;
+        let attr = Attr::from(stat);
+        // Only what leads on or climbs out differs between the trees.
+        let view = match attr.kind {
+            FileType::Directory | FileType::Symlink => view,
+            _ => View::Rep,
+        };
+        // Where a link lies is told by the way it was opened: such a one stays open.
+        let may_close = attr.kind != FileType::Symlink || view == View::Rep;
+        let real = Real {
+            file: self.descriptors.keep(descriptor, stat.st_dev, may_close),
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        };
+        Ok(Entry {
+            node: self.nodes.remember(real, view, kind),
+            attr,
+            lasting,
+        })
+    }
+
+    /// Makes the entry of something virtual.
+    fn virtual_entry(&self, view: View, kind: Kind) -> Outcome<Entry> {
+        let attr = self.virtual_attr(&kind)?;
+        Ok(Entry {
+            node: self.nodes.remember_virtual(view, kind),
+            attr,
+            lasting: false,
+        })
+    }
+
+    /// The attributes of a virtual node: as old and owned as the collection itself.
+    fn virtual_attr(&self, kind: &Kind) -> Outcome<Attr> {
+        let like = inside::attributes(&self.collection)?;
+        Ok(match kind {
+            Kind::Link(target) => {
+                Attr::virtual_like(&like, FileType::Symlink, 0o777, target.len() as u64)
+            }
+            Kind::Text(text) => {
+                Attr::virtual_like(&like, FileType::RegularFile, 0o444, text.len() as u64)
+            }
+            _ => Attr::virtual_like(&like, FileType::Directory, like.permissions, like.size),
+        })
+    }
+
+    /// A node's attributes.
+    pub fn attributes(&self, node: &Node) -> Outcome<Attr> {
+        match &node.real {
+            Some(real) => inside::attributes(real.file.open()?),
+            None => self.virtual_attr(&node.kind),
+        }
+    }
+
+    /// Finds a name in a directory.
+    pub fn lookup(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<Entry> {
+        match &parent.kind {
+            Kind::Root => self.lookup_in_root(name),
+            Kind::Level(path) if is_year(path) => self.lookup_in_year(caller, parent, path, name),
+            Kind::Level(path) => self.lookup_in_level(parent, path, name),
+            Kind::Item(item) => {
+                if self.is_hidden_from(caller, *item, name) {
+                    return Err(Errno::NOENT);
+                }
+                let entry = self.lookup_inside(parent, name)?;
+                if name == SIDECAR {
+                    entry.node.set_sidecar_of(Some(*item));
+                }
+                Ok(entry)
+            }
+            Kind::Inside => self.lookup_inside(parent, name),
+            Kind::Prefix(prefix) => self.lookup_in_prefix(caller, parent, prefix, name),
+            Kind::Mint => self.lookup_label(name),
+            Kind::Link(_) | Kind::Text(_) => Err(Errno::NOTDIR),
+        }
+    }
+
+    fn lookup_inside(&self, parent: &Node, name: &OsStr) -> Outcome<Entry> {
+        let descriptor = inside::find(directory(parent)?.as_fd(), name)?;
+        self.real(descriptor, parent.view, Kind::Inside, true)
+    }
+
+    /// The entry of a file that has just been made inside an item.
+    pub fn made_inside(&self, parent: &Node, name: &OsStr, descriptor: OwnedFd) -> Outcome<Entry> {
+        let entry = self.real(descriptor, parent.view, Kind::Inside, true)?;
+        if let Kind::Item(item) = parent.kind
+            && name == SIDECAR
+        {
+            entry.node.set_sidecar_of(Some(item));
+        }
+        Ok(entry)
+    }
+
+    /// The entry of an item's directory in a tree.
+    fn item_entry(&self, item: &Item, view: View) -> Outcome<Entry> {
+        let descriptor = self
+            .archive
+            .tree()
+            .open_item(&Place::of(&item.names))
+            .map_err(ArchiveError::from)?;
+        // Only the rep tree's own entries last: the others go with what the index says.
+        self.real(descriptor, view, Kind::Item(item.id), view == View::Rep)
+    }
+
+    /// The names of the item that a node stands for.
+    pub fn names_of(&self, item: ItemId) -> Outcome<Names> {
+        let item = self
+            .archive
+            .store()
+            .item(item)
+            .map_err(ArchiveError::from)?;
+        item.map(|item| item.names).ok_or(Errno::NOENT)
+    }
+
+    /// After a sidecar was closed or renamed into an item: it is taken in.
+    pub fn sidecar_written(&self, item: ItemId) -> Outcome<()> {
+        match self.archive.accept_sidecar(item)? {
+            Belief::Believed(item) => log::info!("sidecar of {} taken in", item.names),
+            Belief::Unchanged => {}
+            Belief::NotBelieved(error) => log::warn!("{error}"),
+        }
+        Ok(())
+    }
+
+    /// After a name was removed from or renamed away in an item's own directory.
+    pub fn name_gone(&self, parent: &Node, name: &OsStr) -> Outcome<()> {
+        if let Kind::Item(item) = parent.kind
+            && name == SIDECAR
+        {
+            self.archive.restore_sidecar(item)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a link: what is kept on disk, as the tree reads it in which it is met.
+    pub fn read_link(&self, node: &Node) -> Outcome<Vec<u8>> {
+        match (&node.kind, &node.real) {
+            (Kind::Link(target), _) => Ok(target.clone()),
+            (_, Some(real)) => {
+                let file = real.file.open()?;
+                let target = inside::read_link(file.as_fd())?;
+                if node.view == View::Rep || !target.starts_with(b".") {
+                    return Ok(target);
+                }
+                let Some(position) = self.position(file.as_fd(), 1) else {
+                    return Ok(target);
+                };
+                let rep = position.names.rep().map(|rep| rep.components());
+                Ok(crate::links::read_in_ibip_tree(
+                    &target,
+                    position.depth,
+                    rep,
+                ))
+            }
+            _ => Err(Errno::INVAL),
+        }
+    }
+
+    /// What is kept on disk of a link that is made in a directory.
+    pub fn link_to_keep(&self, parent: &Node, target: &[u8]) -> Outcome<Vec<u8>> {
+        if parent.view == View::Rep || !target.starts_with(b".") {
+            return Ok(target.to_vec());
+        }
+        let Some(position) = self.position(directory(parent)?.as_fd(), 0) else {
+            return Ok(target.to_vec());
+        };
+        let prefix = position.names.ibip().map(|ibip| ibip.prefix().to_owned());
+        Ok(crate::links::written_in_ibip_tree(
+            target,
+            position.depth,
+            prefix.as_deref(),
+        ))
+    }
+
+    /// Where in which item a file lies, by its path on the disk; `last` components are its own name.
+    fn position(&self, file: BorrowedFd<'_>, last: usize) -> Option<Position> {
+        use std::os::fd::AsRawFd;
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+        let below = path.strip_prefix(self.archive.tree().path()).ok()?;
+        let parts: Vec<&OsStr> = below.iter().collect();
+        let levels = match parts.first()?.to_str()? {
+            "col" => 4,
+            "ibip" => 2,
+            _ => return None,
+        };
+        let depth = parts.len().checked_sub(1 + levels + last)?;
+        let named: Vec<&str> = parts[1..=levels]
+            .iter()
+            .map(|part| part.to_str())
+            .collect::<Option<_>>()?;
+        let item = self.archive.find_named(&named.join("/")).ok()??;
+        Some(Position {
+            names: item.names,
+            depth,
+        })
+    }
+
+    /// What becomes stale in the other trees when a name in a directory changes.
+    pub fn stale_elsewhere(&self, parent: &Node, name: Option<&OsStr>) -> Vec<Stale> {
+        let mut stale = Vec::new();
+        for number in self.nodes.in_other_views(parent) {
+            if let Some(name) = name {
+                stale.push(Stale::Name(number, name.to_owned()));
+            }
+            stale.push(Stale::Attributes(number));
+        }
+        stale
+    }
+}
+
+struct Position {
+    names: Names,
+    depth: usize,
+}
+
+/// The descriptor of a directory that is real.
+fn directory(node: &Node) -> Outcome<Arc<OwnedFd>> {
+    node.file()
+}
+
+/// Half of the descriptors this process may have; the other half is for open files.
+fn descriptor_limit() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(1 << 16, |limit| {
+        usize::try_from(limit / 2).unwrap_or(1 << 16)
+    })
+}
+
+/// Whether a level is the one right above the items.
+fn is_year(path: &str) -> bool {
+    path.split('/').count() == 3
+}
+
+fn text(name: &OsStr) -> Outcome<&str> {
+    // No identifier has a byte outside ASCII.
+    name.to_str().ok_or(Errno::NOENT)
+}
+
+/// The name under which an item keeps its metadata text.
+fn metadata_text() -> &'static OsStr {
+    OsStr::new(METADATA_TEXT)
+}

@@ -1,0 +1,135 @@
+//! Staged names: what tools make beside the name they mean to replace (rsync, ln, vim, sed).
+//!
+//! Small files and links with no meaning of their own, kept in the store's `staging/`, unlisted,
+//! gone with the mount, for the one purpose of being renamed onto a modifier. Only names that such
+//! tools make are taken; anything else would be somebody's file, lost at the unmount.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::locked;
+use crate::archive::ArchiveError;
+use crate::inside::{self, Outcome};
+use crate::tree::Tree;
+
+/// The staged names of a mount.
+#[derive(Debug)]
+pub(super) struct Staging {
+    directory: OwnedFd,
+    names: Mutex<HashMap<(u64, OsString), OsString>>,
+    next: AtomicU64,
+}
+
+impl Staging {
+    /// An empty one; what a mount that ended badly has left is removed.
+    pub(super) fn new(tree: &Tree) -> Result<Staging, ArchiveError> {
+        let staging = Staging {
+            directory: tree.open_directory("staging")?,
+            names: Mutex::default(),
+            next: AtomicU64::new(0),
+        };
+        // Only the one writer of a store comes here, so nothing found is in use.
+        let left = tree.path().join("staging");
+        if let Ok(entries) = std::fs::read_dir(left) {
+            for entry in entries.flatten() {
+                let path = entry.path();
+                let _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path));
+            }
+        }
+        Ok(staging)
+    }
+
+    /// The directory that holds the staged files.
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// The name in the staging directory of a staged name.
+    pub(super) fn find(&self, parent: u64, name: &OsStr) -> Option<OsString> {
+        locked(&self.names).get(&(parent, name.to_owned())).cloned()
+    }
+
+    /// Opens a staged file.
+    pub(super) fn open(&self, parent: u64, name: &OsStr) -> Option<Outcome<OwnedFd>> {
+        let kept = self.find(parent, name)?;
+        Some(inside::find(self.directory(), &kept))
+    }
+
+    /// A fresh name in the staging directory.
+    pub(super) fn fresh_name(&self) -> OsString {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        OsString::from(format!("staged-{number}"))
+    }
+
+    /// Notes a staged name, and removes what had it before.
+    pub(super) fn note(&self, parent: u64, name: &OsStr, kept: OsString) {
+        let before = locked(&self.names).insert((parent, name.to_owned()), kept);
+        if let Some(before) = before {
+            let _ = inside::remove(self.directory(), &before, false);
+        }
+    }
+
+    /// Forgets a staged name and says what it was called in the staging directory.
+    pub(super) fn take(&self, parent: u64, name: &OsStr) -> Option<OsString> {
+        locked(&self.names).remove(&(parent, name.to_owned()))
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        for kept in locked(&self.names).values() {
+            let _ = inside::remove(self.directory.as_fd(), kept, false);
+        }
+    }
+}
+
+/// Whether a tool would make this name beside the one it means to replace.
+pub(super) fn may_be_staged(name: &str) -> bool {
+    let is_made_up =
+        |rest: &str| rest.len() == 6 && rest.bytes().all(|b| b.is_ascii_alphanumeric());
+    // rsync, vim's swap files, editors' hidden temporaries; backups; sed -i; ln -f; vim's probe.
+    name.starts_with('.')
+        || name.ends_with('~')
+        || name.strip_prefix("sed").is_some_and(is_made_up)
+        || name.strip_prefix("Cu").is_some_and(is_made_up)
+        || (name.starts_with('#') && name.ends_with('#'))
+        || name.parse::<u32>().is_ok_and(|number| {
+            // vim tries 4913 and, where that is taken, steps of 123 from it.
+            (4913..10_000).contains(&number) && (number - 4913).is_multiple_of(123)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_be_staged;
+
+    #[test]
+    fn only_names_that_tools_make_are_staged() {
+        for name in [
+            ".02.16.17.46:.Ab12Cd",
+            "CuAb12Cd",
+            "sedAb12Cd",
+            "4913",
+            "5036",
+            "34PGRBS:~",
+            ".34PGRBS:.swp",
+            "#34PGRBS:#",
+        ] {
+            assert!(may_be_staged(name), "{name}");
+        }
+        for name in [
+            "notes.txt",
+            "report",
+            "sedate",
+            "Cuba",
+            "5037",
+            "34PGRBS",
+            "02.16.17.46",
+        ] {
+            assert!(!may_be_staged(name), "{name}");
+        }
+    }
+}
