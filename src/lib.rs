@@ -27,6 +27,7 @@
 //! - [`inode`]: the nodes that the kernel knows. A data structure, nothing else.
 //! - [`errno`]: the one table from what the Archive refuses to errno.
 //! - [`namespace`]: above and beside the items: which node is this name here. No FUSE type.
+//! - [`fs`]: the FUSE door. Translate a request, call, translate the answer. Decides nothing.
 //!
 //! The command.
 //!
@@ -42,6 +43,7 @@ pub mod caller;
 pub mod descriptors;
 pub mod distributor;
 pub mod errno;
+pub mod fs;
 pub mod ibi;
 pub mod inode;
 pub mod inside;

@@ -1,0 +1,116 @@
+//! Our values to the protocol's and back.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{FileAttr, INodeNo, TimeOrNow};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use crate::attr::{Attr, Time};
+use crate::caller::Caller;
+use crate::inside::NewTime;
+
+pub(super) fn errno(errno: Errno) -> fuser::Errno {
+    fuser::Errno::from_i32(errno.raw_os_error())
+}
+
+pub(super) fn caller(request: &fuser::Request) -> Caller {
+    Caller {
+        uid: request.uid(),
+        gid: request.gid(),
+        pid: request.pid(),
+    }
+}
+
+pub(super) fn file_attr(number: u64, attr: &Attr) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(number),
+        size: attr.size,
+        blocks: attr.blocks,
+        atime: system_time(attr.accessed),
+        mtime: system_time(attr.modified),
+        ctime: system_time(attr.changed),
+        crtime: UNIX_EPOCH,
+        kind: file_type(attr.kind),
+        perm: attr.permissions,
+        nlink: attr.links,
+        uid: attr.uid,
+        gid: attr.gid,
+        rdev: attr.device,
+        blksize: attr.block_size,
+        flags: 0,
+    }
+}
+
+pub(super) fn file_type(kind: FileType) -> fuser::FileType {
+    match kind {
+        FileType::Directory => fuser::FileType::Directory,
+        FileType::Symlink => fuser::FileType::Symlink,
+        FileType::Fifo => fuser::FileType::NamedPipe,
+        FileType::Socket => fuser::FileType::Socket,
+        FileType::CharacterDevice => fuser::FileType::CharDevice,
+        FileType::BlockDevice => fuser::FileType::BlockDevice,
+        FileType::RegularFile | FileType::Unknown => fuser::FileType::RegularFile,
+    }
+}
+
+fn system_time(time: Time) -> SystemTime {
+    let nanoseconds = Duration::from_nanos(time.nanoseconds.into());
+    match u64::try_from(time.seconds) {
+        Ok(seconds) => UNIX_EPOCH + Duration::from_secs(seconds) + nanoseconds,
+        Err(_) => UNIX_EPOCH - Duration::from_secs(time.seconds.unsigned_abs()) + nanoseconds,
+    }
+}
+
+pub(super) fn new_time(time: TimeOrNow) -> NewTime {
+    match time {
+        TimeOrNow::Now => NewTime::Now,
+        TimeOrNow::SpecificTime(time) => NewTime::At(match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => Time {
+                seconds: i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+                nanoseconds: after.subsec_nanos(),
+            },
+            Err(error) => before_1970(error.duration()),
+        }),
+    }
+}
+
+fn before_1970(before: Duration) -> Time {
+    let seconds = -i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
+    match before.subsec_nanos() {
+        0 => Time {
+            seconds,
+            nanoseconds: 0,
+        },
+        nanoseconds => Time {
+            seconds: seconds - 1,
+            nanoseconds: 1_000_000_000 - nanoseconds,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_go_there_and_back() {
+        for time in [
+            (0, 0),
+            (1, 5),
+            (-1, 0),
+            (-1, 999_999_999),
+            (-2, 1),
+            (4_000_000_000, 7),
+        ] {
+            let time = Time {
+                seconds: time.0,
+                nanoseconds: time.1,
+            };
+            match new_time(TimeOrNow::SpecificTime(system_time(time))) {
+                NewTime::At(back) => assert_eq!(back, time),
+                NewTime::Now => panic!("a given time is not now"),
+            }
+        }
+    }
+}

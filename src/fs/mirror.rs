@@ -1,0 +1,78 @@
+//! Telling the kernel what a change through one tree has made stale in the other.
+//!
+//! The kernel answers from what it remembers, for a minute, in each tree by itself. So whoever
+//! changes a directory that the kernel knows in another tree too has it forgotten there before the
+//! change is answered. A notification may have to wait for a lock that another request holds; so
+//! they are sent from a thread of their own, and a request waits for its own no longer than
+//! [`PATIENCE`]: two changes that meet head on in both trees then both go on.
+
+use std::ffi::OsStr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use fuser::{INodeNo, Notifier};
+
+use crate::namespace::Stale;
+
+/// How long a request waits until the other tree has forgotten.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+struct Job {
+    stale: Vec<Stale>,
+    done: Sender<()>,
+}
+
+/// The sender of notifications.
+#[derive(Debug)]
+pub(super) struct Mirror {
+    jobs: Sender<Job>,
+}
+
+impl Mirror {
+    /// Starts the thread; it ends with this value. The notifier is there once the mount is.
+    pub(super) fn start(notifier: Arc<OnceLock<Notifier>>) -> std::io::Result<Mirror> {
+        let (jobs, received) = channel();
+        std::thread::Builder::new()
+            .name("mirror".to_owned())
+            .spawn(move || serve(&received, &notifier))?;
+        Ok(Mirror { jobs })
+    }
+
+    /// Has the kernel forget, and waits a little for it.
+    pub(super) fn forget(&self, stale: Vec<Stale>) {
+        if stale.is_empty() {
+            return;
+        }
+        let (done, waiting) = channel();
+        if self.jobs.send(Job { stale, done }).is_ok() {
+            // An Err means that patience ran out: the kernel forgets a little later.
+            let _ = waiting.recv_timeout(PATIENCE);
+        }
+    }
+}
+
+fn serve(jobs: &Receiver<Job>, notifier: &OnceLock<Notifier>) {
+    for job in jobs {
+        if let Some(notifier) = notifier.get() {
+            for stale in &job.stale {
+                notify(notifier, stale);
+            }
+        }
+        let _ = job.done.send(());
+    }
+}
+
+fn notify(notifier: &Notifier, stale: &Stale) {
+    let sent = match stale {
+        Stale::Name(parent, name) => {
+            let name: &OsStr = name;
+            notifier.inval_entry(INodeNo(*parent), name)
+        }
+        // A negative offset: the attributes alone, no cached content.
+        Stale::Attributes(number) => notifier.inval_inode(INodeNo(*number), -1, 0),
+    };
+    if let Err(error) = sent {
+        log::debug!("the kernel did not take {stale:?}: {error}");
+    }
+}

@@ -1,0 +1,625 @@
+//! fuser's trait, request by request: name it, call one function, answer once.
+
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use fuser::{
+    BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
+    InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier,
+    RenameFlags, ReplyAttr, ReplyBmap, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr,
+    Request, TimeOrNow, WriteFlags,
+};
+use rustix::io::Errno;
+use std::os::unix::ffi::OsStrExt;
+
+use super::convert::{caller, errno, file_attr, file_type, new_time};
+use super::{Ibifs, LASTING, is_inside, real};
+use crate::inside::{self, Change, New, Outcome};
+use crate::namespace::{Entry, Made};
+
+/// One generation: a node's number is not given to another file while the kernel knows it.
+const GENERATION: Generation = Generation(0);
+
+fn answer(reply: ReplyEmpty, outcome: Outcome<()>) {
+    match outcome {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+fn answer_entry(reply: ReplyEntry, outcome: Outcome<Entry>) {
+    match outcome {
+        Ok(entry) => {
+            let attr = file_attr(entry.node.number, &entry.attr);
+            reply.entry_with_ttls(&LASTING, &lifetime(&entry), &attr, GENERATION);
+        }
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+fn lifetime(entry: &Entry) -> Duration {
+    match entry.lasting {
+        true => LASTING,
+        false => Duration::ZERO,
+    }
+}
+
+fn answer_bytes(reply: ReplyXattr, size: u32, outcome: Outcome<Vec<u8>>) {
+    match outcome {
+        Ok(bytes) if size == 0 => reply.size(u32::try_from(bytes.len()).unwrap_or(u32::MAX)),
+        Ok(bytes) if bytes.len() > size as usize => reply.error(errno(Errno::RANGE)),
+        Ok(bytes) => reply.data(&bytes),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+impl Filesystem for Ibifs {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        let wanted = InitFlags::FUSE_POSIX_ACL
+            | InitFlags::FUSE_DONT_MASK
+            | InitFlags::FUSE_ATOMIC_O_TRUNC
+            | InitFlags::FUSE_PARALLEL_DIROPS
+            | InitFlags::FUSE_CACHE_SYMLINKS;
+        if let Err(missing) = config.add_capabilities(wanted) {
+            log::info!("this kernel's FUSE lacks {missing:?}");
+            let _ = config.add_capabilities(wanted & !missing);
+        }
+        // A larger request carries no more per copy and costs each thread's buffer.
+        let _ = config.set_max_write(1 << 20);
+        let _ = config.set_max_readahead(1 << 20);
+        let offered = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok()
+            && config.set_max_stack_depth(1).is_ok();
+        self.passthrough.fetch_and(offered, Ordering::Relaxed);
+        self.namespace.root()?;
+        Ok(())
+    }
+
+    fn destroy(&mut self) {
+        (self.at_end)();
+    }
+
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let found = self
+            .node(parent)
+            .and_then(|parent| self.namespace.lookup(&caller(request), &parent, name));
+        answer_entry(reply, found);
+    }
+
+    fn forget(&self, _request: &Request, number: INodeNo, lookups: u64) {
+        self.namespace.nodes.forget(number.0, lookups);
+    }
+
+    fn getattr(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        _handle: Option<FileHandle>,
+        reply: ReplyAttr,
+    ) {
+        match self
+            .node(number)
+            .and_then(|node| self.namespace.attributes(&node))
+        {
+            Ok(attr) => reply.attr(&LASTING, &file_attr(number.0, &attr)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        accessed: Option<TimeOrNow>,
+        modified: Option<TimeOrNow>,
+        _changed: Option<SystemTime>,
+        handle: Option<FileHandle>,
+        _created: Option<SystemTime>,
+        _change_time: Option<SystemTime>,
+        _backup_time: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let change = Change {
+            mode,
+            uid,
+            gid,
+            size,
+            accessed: accessed.map(new_time),
+            modified: modified.map(new_time),
+        };
+        match self
+            .node(number)
+            .and_then(|node| self.set_attributes(&node, handle, &change))
+        {
+            Ok(attr) => reply.attr(&LASTING, &file_attr(number.0, &attr)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
+        match self
+            .node(number)
+            .and_then(|node| self.namespace.read_link(&node))
+        {
+            Ok(target) => reply.data(&target),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        device: u32,
+        reply: ReplyEntry,
+    ) {
+        let caller = caller(request);
+        let made = self
+            .node(parent)
+            .and_then(|parent| match is_inside(&parent) {
+                true => self.make_inside(&caller, &parent, name, New::Node(device), mode, umask),
+                false => Err(Errno::PERM),
+            });
+        answer_entry(reply, made);
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let caller = caller(request);
+        let made = self
+            .node(parent)
+            .and_then(|parent| match is_inside(&parent) {
+                true => self
+                    .make_inside(&caller, &parent, name, New::Directory, mode, umask)
+                    .map(Made::Done),
+                false => self
+                    .namespace
+                    .make_directory(&caller, &parent, name, mode, umask),
+            });
+        match made {
+            Ok(Made::Done(entry)) => answer_entry(reply, Ok(entry)),
+            Err(error) => answer_entry(reply, Err(error)),
+            Ok(Made::Minting(minting)) => {
+                let namespace = Arc::clone(&self.namespace);
+                // Where no thread is to be had the reply is dropped, which answers EIO.
+                let spawned = std::thread::Builder::new()
+                    .name("mint".to_owned())
+                    .spawn(move || answer_entry(reply, namespace.mint(&caller, &minting)));
+                if let Err(error) = spawned {
+                    log::error!("cannot mint: {error}");
+                }
+            }
+        }
+    }
+
+    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let removed = self
+            .node(parent)
+            .and_then(|parent| self.remove(&parent, name, false));
+        answer(reply, removed);
+    }
+
+    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let removed = self
+            .node(parent)
+            .and_then(|parent| self.remove(&parent, name, true));
+        answer(reply, removed);
+    }
+
+    fn symlink(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let caller = caller(request);
+        let target = target.as_os_str().as_bytes();
+        let made = self
+            .node(parent)
+            .and_then(|parent| match is_inside(&parent) {
+                true => self.make_inside(&caller, &parent, name, New::Link(target), 0o777, 0),
+                false => self.namespace.make_link(&caller, &parent, name, target),
+            });
+        answer_entry(reply, made);
+    }
+
+    fn rename(
+        &self,
+        _request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let renamed = self.node(parent).and_then(|parent| {
+            let new_parent = self.node(new_parent)?;
+            self.rename_name(&parent, name, &new_parent, new_name, flags.bits())
+        });
+        answer(reply, renamed);
+    }
+
+    fn link(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        reply: ReplyEntry,
+    ) {
+        let made = self.node(number).and_then(|node| {
+            let parent = self.node(new_parent)?;
+            self.make_hard_link(&node, &parent, new_name)
+        });
+        answer_entry(reply, made);
+    }
+
+    fn open(&self, _request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let opened = self
+            .node(number)
+            .and_then(|node| self.open_file(&node, None, flags.0, |file| reply.open_backing(file)));
+        match opened {
+            Ok((handle, Some(backing))) => {
+                reply.opened_passthrough(handle, FopenFlags::empty(), &backing);
+            }
+            Ok((handle, None)) => reply.opened(handle, FopenFlags::FOPEN_KEEP_CACHE),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let made = self.node(parent).and_then(|parent| {
+            let (entry, file) =
+                self.create_file(&caller(request), &parent, name, flags, mode, umask)?;
+            let (handle, backing) = self.open_file(&entry.node, Some(file), flags, |file| {
+                reply.open_backing(file)
+            })?;
+            Ok((entry, handle, backing))
+        });
+        match made {
+            Ok((entry, handle, backing)) => {
+                let attr = file_attr(entry.node.number, &entry.attr);
+                let lifetime = lifetime(&entry);
+                let flags = FopenFlags::empty();
+                match backing {
+                    Some(backing) => reply
+                        .created_passthrough(&lifetime, &attr, GENERATION, handle, flags, &backing),
+                    None => reply.created(
+                        &lifetime,
+                        &attr,
+                        GENERATION,
+                        handle,
+                        flags | FopenFlags::FOPEN_KEEP_CACHE,
+                    ),
+                }
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match self.read_file(handle, offset, size as usize) {
+            Ok(bytes) => reply.data(&bytes),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn write(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        bytes: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match self.with_file(handle, |file| inside::write(file, offset, bytes)) {
+            Ok(count) => reply.written(u32::try_from(count).unwrap_or(u32::MAX)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn flush(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        _owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        answer(reply, self.closed(handle));
+    }
+
+    fn release(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        // A sidecar may have been written through a mapping after it was closed.
+        let closed = self.closed(handle);
+        self.handles.remove(handle);
+        answer(reply, closed);
+    }
+
+    fn fsync(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        content_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        answer(
+            reply,
+            self.with_file(handle, |file| inside::sync(file, content_only)),
+        );
+    }
+
+    fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        match self.node(number).and_then(|node| self.open_directory(node)) {
+            Ok(handle) => reply.opened(handle, FopenFlags::empty()),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn readdir(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let listed = self.list(handle, offset, |number, next, kind, name| {
+            reply.add(INodeNo(number), next, file_type(kind), name)
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn releasedir(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.handles.remove(handle);
+        reply.ok();
+    }
+
+    fn fsyncdir(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        handle: FileHandle,
+        content_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        let synced = match self.node(number) {
+            Ok(node) if is_inside(&node) => {
+                self.with_file(handle, |file| inside::sync(file, content_only))
+            }
+            Ok(node) if node.real.is_some() => real(&node).and_then(|directory| {
+                inside::sync(
+                    inside::open_directory(directory.as_fd())?.as_fd(),
+                    content_only,
+                )
+            }),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        answer(reply, synced);
+    }
+
+    fn statfs(&self, _request: &Request, number: INodeNo, reply: ReplyStatfs) {
+        let found = self.node(number).and_then(|node| match &node.real {
+            Some(real) => inside::statistics(real.file.open()?.as_fd()),
+            None => inside::statistics(self.namespace.archive().tree().root()),
+        });
+        match found {
+            Ok(stat) => reply.statfs(
+                stat.f_blocks,
+                stat.f_bfree,
+                stat.f_bavail,
+                stat.f_files,
+                stat.f_ffree,
+                u32::try_from(stat.f_bsize).unwrap_or(4096),
+                u32::try_from(stat.f_namemax).unwrap_or(255),
+                u32::try_from(stat.f_frsize).unwrap_or(4096),
+            ),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn setxattr(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        let set = self
+            .node(number)
+            .and_then(|node| self.set_attribute(&node, name, value, flags));
+        answer(reply, set);
+    }
+
+    fn getxattr(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        name: &OsStr,
+        size: u32,
+        reply: ReplyXattr,
+    ) {
+        let value = self
+            .node(number)
+            .and_then(|node| self.get_attribute(&node, name, size as usize));
+        answer_bytes(reply, size, value);
+    }
+
+    fn listxattr(&self, _request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        let list = self.node(number).and_then(|node| match &node.real {
+            Some(real) => inside::list_attributes(real.file.open()?.as_fd(), size as usize),
+            None => Ok(Vec::new()),
+        });
+        answer_bytes(reply, size, list);
+    }
+
+    fn removexattr(&self, _request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let removed = self
+            .node(number)
+            .and_then(|node| self.remove_attribute(&node, name));
+        answer(reply, removed);
+    }
+
+    fn fallocate(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let done = self.with_file(handle, |file| inside::allocate(file, mode, offset, length));
+        answer(reply, done);
+    }
+
+    fn lseek(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        match self.with_file(handle, |file| inside::seek(file, offset, whence)) {
+            Ok(position) => reply.offset(position),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn copy_file_range(
+        &self,
+        _request: &Request,
+        _from: INodeNo,
+        from_handle: FileHandle,
+        from_offset: u64,
+        _to: INodeNo,
+        to_handle: FileHandle,
+        to_offset: u64,
+        length: u64,
+        _flags: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        // The answer's count has 32 bits; whoever asks for more asks again.
+        let length = usize::try_from(length.min(1 << 30)).unwrap_or(1 << 30);
+        let copied = self.with_file(from_handle, |from| {
+            self.with_file(to_handle, |to| {
+                inside::copy_range(from, from_offset, to, to_offset, length)
+            })
+        });
+        match copied {
+            Ok(count) => reply.written(u32::try_from(count).unwrap_or(u32::MAX)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn ioctl(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        _handle: FileHandle,
+        _flags: IoctlFlags,
+        _command: u32,
+        _input: &[u8],
+        _output_size: u32,
+        reply: ReplyIoctl,
+    ) {
+        reply.error(errno(Errno::NOTTY));
+    }
+
+    fn poll(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        _handle: FileHandle,
+        _notifier: PollNotifier,
+        _events: PollEvents,
+        _flags: PollFlags,
+        reply: ReplyPoll,
+    ) {
+        // The kernel then answers for itself: a regular file is always ready.
+        reply.error(errno(Errno::NOSYS));
+    }
+
+    fn bmap(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        _block_size: u32,
+        _index: u64,
+        reply: ReplyBmap,
+    ) {
+        reply.error(errno(Errno::NOSYS));
+    }
+}
