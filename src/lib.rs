@@ -28,6 +28,7 @@
 //! - [`errno`]: the one table from what the Archive refuses to errno.
 //! - [`namespace`]: above and beside the items: which node is this name here. No FUSE type.
 //! - [`fs`]: the FUSE door. Translate a request, call, translate the answer. Decides nothing.
+//! - [`mount`]: start and stop: options, checks, signals, unmounting.
 //!
 //! The command.
 //!
@@ -50,6 +51,7 @@ pub mod inside;
 pub mod item;
 pub mod links;
 pub mod metadata;
+pub mod mount;
 pub mod namespace;
 pub mod pairs;
 pub mod relation;
