@@ -32,6 +32,9 @@
 //!
 //! The command.
 //!
+//! - [`cli`]: what can be said, and its help. Touches nothing.
+//! - [`exit`]: exit codes, and failures that carry one.
+//! - [`commands`]: what each command does. On a mounted store it works through the mount.
 //!
 //! A room calls rooms above it in this list, never below. Each outside crate has its home: `fuser`
 //! in `fs` and `mount`, `rusqlite` in `store`, the clock in `archive`, handed in when it is opened.
@@ -41,9 +44,12 @@
 pub mod archive;
 pub mod attr;
 pub mod caller;
+pub mod cli;
+pub mod commands;
 pub mod descriptors;
 pub mod distributor;
 pub mod errno;
+pub mod exit;
 pub mod fs;
 pub mod ibi;
 pub mod inode;

@@ -1,0 +1,261 @@
+//! The command line as a value: what can be said, and the help for it. Touches nothing.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Archives as a filesystem: every identifier is a path.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ibifs",
+    version,
+    about,
+    disable_help_subcommand = true,
+    after_help = "Exit status: 0 done, 1 failed or found wrong, 2 usage, 3 not found, 4 refused, 5 in use, \
+                  6 FUSE not usable.\nSee ibifs(1) for the commands and ibifs-tree(7) for the mounted tree."
+)]
+pub struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a store, or take over a col/ tree of repositories
+    Init(Init),
+    /// Mount a store; returns when the tree is usable
+    Mount(Mount),
+    /// Unmount; returns when the store is free
+    Umount(Umount),
+    /// Mint a new repository and print its two names
+    Mint(Mint),
+    /// Say what is known of an item
+    Show(Show),
+    /// Declare a relation of an item
+    Relate(Relate),
+    /// Take a relation of an item back
+    Unrelate(Unrelate),
+    /// List the items of a store
+    Ls(List),
+    /// Make the index of a store anew from its tree
+    Reindex(Reindex),
+    /// Compare the tree of a store with its index
+    Fsck(Fsck),
+    /// Say what an identifier says, without any store
+    Id(Id),
+    /// Make a demonstration store, mount it, and say what to try
+    Quickstart(Quickstart),
+}
+
+/// `ibifs init`
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Directory of the new store
+    #[arg(required_unless_present = "adopt")]
+    pub store: Option<PathBuf>,
+    /// Take over this directory, which holds col/, as it is
+    #[arg(long, value_name = "DIR")]
+    pub adopt: Option<PathBuf>,
+    /// Host name that the reps are built on [default: this machine's, or one drawn at random]
+    #[arg(long)]
+    pub host: Option<String>,
+    /// HTTP port of the host; 80 is left out of the reps
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Address that the IBIps are built on [default: a private one drawn at random]
+    #[arg(long, value_name = "ADDRESS")]
+    pub ip: Option<IpAddr>,
+    /// Port that the IBIps are built on; 800 is left out of the IBIps
+    #[arg(long, value_name = "PORT")]
+    pub ip_port: Option<u16>,
+    /// Seconds between two dates handed out: 60, 1, 1/10, 1/100 ... [default: 1/1000]
+    #[arg(long, value_name = "SECONDS")]
+    pub granularity: Option<String>,
+    /// Identity of an Archive that is built anew: its service's rep, and its IBIp
+    #[arg(long, value_name = "IBI")]
+    pub service: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ibifs mount`
+#[derive(Debug, Args)]
+pub struct Mount {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// Where to mount it
+    pub mount_point: PathBuf,
+    /// Mount options, joined by commas: lang=, list=all, ro, allow_other ...
+    #[arg(short = 'o', value_name = "OPTIONS")]
+    pub options: Vec<String>,
+    /// Stay in the foreground and log to standard error
+    #[arg(short, long)]
+    pub foreground: bool,
+    /// Descriptor to write to once the tree is usable
+    #[arg(long, hide = true)]
+    pub ready_fd: Option<i32>,
+}
+
+/// `ibifs umount`
+#[derive(Debug, Args)]
+pub struct Umount {
+    /// Where it is mounted
+    pub mount_point: PathBuf,
+}
+
+/// `ibifs mint`
+#[derive(Debug, Args)]
+pub struct Mint {
+    /// Store or mount point
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: PathBuf,
+    /// The new item is the next edition of this one
+    #[arg(long, value_name = "ITEM", group = "relative")]
+    pub edition_of: Option<String>,
+    /// The new item is a translation of this one
+    #[arg(long, value_name = "ITEM", group = "relative", requires = "lang")]
+    pub translation_of: Option<String>,
+    /// The new item is the metadata of this one
+    #[arg(long, value_name = "ITEM", group = "relative")]
+    pub metadata_of: Option<String>,
+    /// Language of the translation: pt, pt-BR ...
+    #[arg(long, requires = "translation_of")]
+    pub lang: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ibifs show`
+#[derive(Debug, Args)]
+pub struct Show {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI")]
+    pub item: String,
+    /// Store or mount point, where an identifier alone is given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ibifs relate`
+#[derive(Debug, Args)]
+pub struct Relate {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI")]
+    pub item: String,
+    /// Its next edition
+    #[arg(long, value_name = "ITEM", group = "relation", required = true)]
+    pub next_edition: Option<String>,
+    /// Its translation into the language of --lang
+    #[arg(long, value_name = "ITEM", group = "relation", requires = "lang")]
+    pub translation: Option<String>,
+    /// Its metadata
+    #[arg(long, value_name = "ITEM", group = "relation")]
+    pub metadata: Option<String>,
+    /// Language of the translation: pt, pt-BR ...
+    #[arg(long, requires = "translation")]
+    pub lang: Option<String>,
+    /// Store or mount point, where identifiers alone are given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+}
+
+/// `ibifs unrelate`
+#[derive(Debug, Args)]
+pub struct Unrelate {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI")]
+    pub item: String,
+    /// Its next edition
+    #[arg(long, group = "relation", required = true)]
+    pub next_edition: bool,
+    /// Its translation into the language of --lang
+    #[arg(long, group = "relation", requires = "lang")]
+    pub translation: bool,
+    /// Its metadata
+    #[arg(long, group = "relation")]
+    pub metadata: bool,
+    /// Language of the translation: pt, pt-BR ...
+    #[arg(long, requires = "translation")]
+    pub lang: Option<String>,
+    /// Store or mount point, where an identifier alone is given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+}
+
+/// `ibifs ls`
+#[derive(Debug, Args)]
+pub struct List {
+    /// Store or mount point
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: PathBuf,
+    /// Only items whose rep or IBIp begins so
+    pub prefix: Option<String>,
+    /// Only items in this state: Original, Copy or Deleted
+    #[arg(long)]
+    pub state: Option<String>,
+    /// Print one JSON array
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ibifs reindex`
+#[derive(Debug, Args)]
+pub struct Reindex {
+    /// Directory of the store
+    pub store: PathBuf,
+}
+
+/// `ibifs fsck`
+#[derive(Debug, Args)]
+pub struct Fsck {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// Mend what can be mended
+    #[arg(long)]
+    pub repair: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ibifs id`
+#[derive(Debug, Args)]
+pub struct Id {
+    /// What to do with it
+    #[command(subcommand)]
+    pub command: IdCommand,
+}
+
+/// What can be done with an identifier alone.
+#[derive(Debug, Subcommand)]
+pub enum IdCommand {
+    /// Say what an identifier says: host or address, port, date
+    Explain {
+        /// A rep or an IBIp
+        ibi: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Succeed if it is a good identifier
+    Check {
+        /// A rep or an IBIp
+        ibi: String,
+    },
+}
+
+/// `ibifs quickstart`
+#[derive(Debug, Args)]
+pub struct Quickstart {
+    /// Where to mount the demonstration store
+    #[arg(default_value = "mnt/demo")]
+    pub mount_point: PathBuf,
+}

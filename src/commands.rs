@@ -1,0 +1,472 @@
+//! What each command does, on the same library as the mount. On a mounted store whatever changes
+//! goes through the mount, by the same names a shell would use.
+
+mod door;
+mod print;
+mod quickstart;
+mod start;
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::archive::{Archive, Relative, Setup, SystemClock, holder};
+use crate::cli::{
+    Command, Fsck, Id, IdCommand, Init, List, Mint, Mount, Reindex, Relate, Show, Umount, Unrelate,
+};
+use crate::distributor::Granularity;
+use crate::exit::{Exit, Failure};
+use crate::ibi::Ibi;
+use crate::item::{Names, State};
+use crate::relation::{Language, RelationKind};
+use door::{Door, Named};
+
+/// How long `umount` waits until the daemon has let go of the store.
+const UMOUNT_PATIENCE: Duration = Duration::from_secs(15);
+
+/// Runs a command.
+pub fn run(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Init(options) => init(&options),
+        Command::Mount(options) => mount(&options),
+        Command::Umount(options) => umount(&options),
+        Command::Mint(options) => mint(&options),
+        Command::Show(options) => show(&options),
+        Command::Relate(options) => relate(&options),
+        Command::Unrelate(options) => unrelate(&options),
+        Command::Ls(options) => list(&options),
+        Command::Reindex(options) => reindex(&options),
+        Command::Fsck(options) => fsck(&options),
+        Command::Id(options) => id(&options),
+        Command::Quickstart(options) => quickstart::run(&options),
+    }
+}
+
+/// Writes to standard output; a reader that has gone away is no failure of ours.
+fn say(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
+            Exit::Failed,
+            format!("standard output: {error}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Counts items on a terminal's standard error, a few times a second.
+fn progress() -> impl FnMut(u64) {
+    let is_terminal = std::io::stderr().is_terminal();
+    let started = Instant::now();
+    let mut told = started;
+    move |items| {
+        if is_terminal && told.elapsed() > Duration::from_millis(200) {
+            told = Instant::now();
+            let rate = items as f64 / started.elapsed().as_secs_f64();
+            eprint!("\r{items} items, {rate:.0} a second ");
+        }
+    }
+}
+
+fn usage(sentence: impl ToString) -> Failure {
+    Failure::new(Exit::Usage, sentence.to_string())
+}
+
+fn init(options: &Init) -> Result<Exit, Failure> {
+    let store = match (&options.store, &options.adopt) {
+        (None, Some(adopted)) => adopted_store(adopted)?,
+        (Some(store), None) => store.clone(),
+        (Some(store), Some(adopted)) if adopted_store(adopted)? == *store => store.clone(),
+        (Some(store), Some(adopted)) => {
+            return Err(usage(format!(
+                "a tree is taken over where it is: move '{}' to '{}' and give --adopt alone",
+                adopted.display(),
+                store.join("col").display()
+            )));
+        }
+        (None, None) => return Err(usage("name the directory of the new store")),
+    };
+    let granularity = options
+        .granularity
+        .as_deref()
+        .map(Granularity::parse)
+        .transpose()
+        .map_err(usage)?;
+    let setup = Setup {
+        host: options.host.clone(),
+        port: options.port,
+        ip: options.ip,
+        ip_port: options.ip_port,
+        granularity,
+        service: service_names(&options.service)?,
+    };
+    let archive = Archive::init(&store, &setup, Box::new(SystemClock), &mut progress())?;
+    let facts = archive.facts();
+    say(&match options.json {
+        true => print::facts_json(&store, facts),
+        false => format!(
+            "{} is an Archive now: reps begin {}, IBIps {}\nmount it with 'ibifs mount {} MNT'\n",
+            store.display(),
+            facts.rep_prefix()?,
+            facts.ibip_prefix(),
+            store.display()
+        ),
+    })?;
+    archive.close();
+    Ok(Exit::Done)
+}
+
+/// The store of a tree that is taken over: the directory that holds `col/`, or `col/` itself.
+fn adopted_store(directory: &Path) -> Result<PathBuf, Failure> {
+    if directory.join("col").is_dir() {
+        return Ok(directory.to_owned());
+    }
+    let resolved = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    match (resolved.file_name(), resolved.parent()) {
+        (Some(name), Some(parent)) if name == "col" && resolved.is_dir() => Ok(parent.to_owned()),
+        _ => Err(Failure::new(
+            Exit::NotFound,
+            format!(
+                "'{}' holds no directory col to take over; put the tree of repositories there",
+                directory.display()
+            ),
+        )),
+    }
+}
+
+fn service_names(texts: &[String]) -> Result<Option<Names>, Failure> {
+    let (mut rep, mut ibip) = (None, None);
+    for text in texts {
+        match Ibi::parse(text).map_err(usage)? {
+            Ibi::Rep(found) => rep = Some(found),
+            Ibi::Ibip(found) => ibip = Some(found),
+        }
+    }
+    Ok(Names::new(rep, ibip))
+}
+
+fn mount(options: &Mount) -> Result<Exit, Failure> {
+    let settings =
+        crate::mount::Settings::parse(&options.options, |name| std::env::var(name).ok())?;
+    if !options.foreground {
+        return start::in_background(options);
+    }
+    crate::mount::serve(&options.store, &options.mount_point, &settings, || {
+        start::tell_ready(options.ready_fd);
+    })?;
+    Ok(Exit::Done)
+}
+
+fn umount(options: &Umount) -> Result<Exit, Failure> {
+    let shown = options.mount_point.display();
+    let path = crate::mount::resolve(&options.mount_point);
+    let mounted = crate::mount::mounts()
+        .into_iter()
+        .filter(crate::mount::Mounted::is_ours)
+        .rfind(|mount| mount.mount_point == path);
+    let Some(mounted) = mounted else {
+        return Err(Failure::new(
+            Exit::NotFound,
+            format!("no store is mounted at '{shown}'"),
+        ));
+    };
+    if !crate::mount::unmount(&mounted.mount_point) {
+        return Err(Failure::new(
+            Exit::Busy,
+            format!("'{shown}' could not be unmounted; see who uses it with 'fuser -m {shown}'"),
+        ));
+    }
+    let until = Instant::now() + UMOUNT_PATIENCE;
+    while holder(&mounted.source).is_some() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(Exit::Done)
+}
+
+fn language(text: Option<&str>) -> Result<Option<Language>, Failure> {
+    text.map(Language::parse).transpose().map_err(usage)
+}
+
+fn mint(options: &Mint) -> Result<Exit, Failure> {
+    let door = Door::at(&options.place)?;
+    let language = language(options.lang.as_deref())?;
+    let item = |text: &str| {
+        let named = door::find(text, Some(&door.store))?;
+        Ok::<Names, Failure>(named.names)
+    };
+    let relative = match (
+        &options.edition_of,
+        &options.translation_of,
+        &options.metadata_of,
+        language,
+    ) {
+        (Some(of), ..) => Some(Relative::EditionOf(item(of)?)),
+        (_, Some(of), _, Some(language)) => Some(Relative::TranslationOf(item(of)?, language)),
+        (_, _, Some(of), _) => Some(Relative::MetadataOf(item(of)?)),
+        _ => None,
+    };
+    let names = mint_through(&door, relative.as_ref())?;
+    say(&match options.json {
+        true => print::names_json(&names),
+        false => print::names_text(&names),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Mints through the mount where there is one, by the same mkdir that a shell would use.
+fn mint_through(door: &Door, relative: Option<&Relative>) -> Result<Names, Failure> {
+    let Some(mount_point) = &door.mount_point else {
+        let archive = door.write()?;
+        let names = archive.mint(relative, None)?.names;
+        archive.close();
+        return Ok(names);
+    };
+    let label = format!("mint-{}", std::process::id());
+    let path = match relative {
+        None => mount_point.join(".mint").join(&label),
+        Some(relative) => {
+            let (names, tail) = match relative {
+                Relative::EditionOf(names) => (names, "!".to_owned()),
+                Relative::TranslationOf(names, language) => (names, format!("+({language})")),
+                Relative::MetadataOf(names) => (names, ":".to_owned()),
+            };
+            door.read()?.check_relative(relative)?;
+            mount_point.join(format!("{}{tail}", names.preferred()))
+        }
+    };
+    let mode = rustix::fs::Mode::from_raw_mode(0o777);
+    match rustix::fs::mkdir(door::bytes(&path), mode) {
+        Ok(()) => {}
+        // The last edition of an item without a next one is the item: the name is taken.
+        Err(rustix::io::Errno::EXIST) if relative.is_some() => {
+            return mint_and_relate(door, relative);
+        }
+        Err(error) => return Err(door::refused("minting", error)),
+    }
+    let names = minted_names(&path)?;
+    if relative.is_none() {
+        let _ = rustix::fs::rmdir(door::bytes(&path));
+    }
+    Ok(names)
+}
+
+/// Where mkdir cannot say it: mints first and relates then.
+fn mint_and_relate(door: &Door, relative: Option<&Relative>) -> Result<Names, Failure> {
+    let names = mint_through(door, None)?;
+    let (source, kind) = match relative {
+        Some(Relative::EditionOf(source)) => (source, RelationKind::NextEdition),
+        Some(Relative::TranslationOf(source, language)) => {
+            (source, RelationKind::Translation(*language))
+        }
+        Some(Relative::MetadataOf(source)) => (source, RelationKind::Metadata),
+        None => return Ok(names),
+    };
+    let named = Named {
+        door: door.clone(),
+        names: source.clone(),
+    };
+    relate_through(&named, &kind, &names)?;
+    Ok(names)
+}
+
+fn minted_names(path: &Path) -> Result<Names, Failure> {
+    let read = |attribute: &str| {
+        let text = door::attribute_of(path, attribute)?;
+        Ibi::parse(&text).ok()
+    };
+    let (mut rep, mut ibip) = (None, None);
+    for found in [read("user.ibi.rep"), read("user.ibi.ibip")]
+        .into_iter()
+        .flatten()
+    {
+        match found {
+            Ibi::Rep(found) => rep = Some(found),
+            Ibi::Ibip(found) => ibip = Some(found),
+        }
+    }
+    Names::new(rep, ibip)
+        .ok_or_else(|| Failure::new(Exit::Failed, "the mount does not say what it has minted"))
+}
+
+fn show(options: &Show) -> Result<Exit, Failure> {
+    let named = door::find(&options.item, options.store.as_deref())?;
+    let archive = named.door.read()?;
+    let item = archive
+        .store()
+        .find_by_names(&named.names)
+        .map_err(crate::archive::ArchiveError::from)?;
+    let Some(item) = item else {
+        return Err(crate::archive::ArchiveError::Unknown {
+            name: named.names.preferred(),
+        }
+        .into());
+    };
+    let relations = archive.relations(&item)?;
+    let aliases = archive
+        .store()
+        .aliases_of(item.id)
+        .map_err(crate::archive::ArchiveError::from)?;
+    say(&match options.json {
+        true => print::item_json(&item, &relations, &aliases),
+        false => print::item_text(&item, &relations, &aliases),
+    })?;
+    Ok(Exit::Done)
+}
+
+fn relate(options: &Relate) -> Result<Exit, Failure> {
+    let named = door::find(&options.item, options.store.as_deref())?;
+    let language = language(options.lang.as_deref())?;
+    let (kind, target) = match (
+        &options.next_edition,
+        &options.translation,
+        &options.metadata,
+        language,
+    ) {
+        (Some(target), ..) => (RelationKind::NextEdition, target),
+        (_, Some(target), _, Some(language)) => (RelationKind::Translation(language), target),
+        (_, _, Some(target), _) => (RelationKind::Metadata, target),
+        _ => {
+            return Err(usage(
+                "say which relation: --next-edition, --translation or --metadata",
+            ));
+        }
+    };
+    let target = match door::find(target, Some(&named.door.store)) {
+        Ok(target) => target.names,
+        // What is not held here can be pointed to all the same.
+        Err(failure) if failure.exit == Exit::NotFound => {
+            Names::from(Ibi::parse(target).map_err(usage)?)
+        }
+        Err(failure) => return Err(failure),
+    };
+    relate_through(&named, &kind, &target)?;
+    Ok(Exit::Done)
+}
+
+/// `translation(pt)` is the attribute `user.ibi.translation.pt`.
+fn attribute_name(kind: &RelationKind) -> String {
+    let pair = kind.pair_name();
+    let name = pair.strip_prefix("ibi.").unwrap_or(&pair);
+    format!("user.ibi.{}", name.replace('(', ".").replace(')', ""))
+}
+
+fn relate_through(named: &Named, kind: &RelationKind, target: &Names) -> Result<(), Failure> {
+    let Some(path) = named.door.path_in_mount(&named.names) else {
+        return Ok(named.door.write()?.relate(&named.names, kind, target)?);
+    };
+    rustix::fs::setxattr(
+        door::bytes(&path),
+        attribute_name(kind),
+        target.preferred().as_bytes(),
+        rustix::fs::XattrFlags::empty(),
+    )
+    .map_err(|error| door::refused(&format!("{} of {}", kind.pair_name(), named.names), error))
+}
+
+fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
+    let named = door::find(&options.item, options.store.as_deref())?;
+    let kind = match (
+        options.next_edition,
+        options.metadata,
+        language(options.lang.as_deref())?,
+    ) {
+        (true, ..) => RelationKind::NextEdition,
+        (_, true, _) => RelationKind::Metadata,
+        (_, _, Some(language)) => RelationKind::Translation(language),
+        _ => {
+            return Err(usage(
+                "say which relation: --next-edition, --translation or --metadata",
+            ));
+        }
+    };
+    match named.door.path_in_mount(&named.names) {
+        None => named.door.write()?.unrelate(&named.names, &kind)?,
+        Some(path) => {
+            rustix::fs::removexattr(door::bytes(&path), attribute_name(&kind)).map_err(|error| {
+                door::refused(&format!("{} of {}", kind.pair_name(), named.names), error)
+            })?
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn list(options: &List) -> Result<Exit, Failure> {
+    let state = options
+        .state
+        .as_deref()
+        .map(str::parse::<State>)
+        .transpose()
+        .map_err(usage)?;
+    let archive = Door::at(&options.place)?.read()?;
+    let mut items = Vec::new();
+    archive
+        .store()
+        .each_item(|item| {
+            let names = [
+                item.names.rep().map(|rep| rep.canonical()),
+                item.names.ibip().map(|ibip| ibip.canonical()),
+            ];
+            let begins = |prefix: &String| {
+                names.iter().flatten().any(|name| {
+                    name.get(..prefix.len())
+                        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+                })
+            };
+            if state.is_none_or(|state| state == item.state)
+                && options.prefix.as_ref().is_none_or(begins)
+            {
+                items.push(item.clone());
+            }
+            Ok(())
+        })
+        .map_err(crate::archive::ArchiveError::from)?;
+    say(&match options.json {
+        true => print::list_json(&items),
+        false => items.iter().map(print::list_line).collect(),
+    })?;
+    Ok(Exit::Done)
+}
+
+fn reindex(options: &Reindex) -> Result<Exit, Failure> {
+    let archive = start::open_for_reindex(&options.store)?;
+    let report = archive.reindex(&mut progress())?;
+    archive.close();
+    for finding in &report.findings {
+        eprintln!(
+            "ibifs: {}: {}: {}",
+            finding.code, finding.subject, finding.sentence
+        );
+    }
+    say(&format!("{} items indexed\n", report.items))?;
+    Ok(Exit::Done)
+}
+
+fn fsck(options: &Fsck) -> Result<Exit, Failure> {
+    let archive = Archive::open(&options.store, Box::new(SystemClock))?;
+    let report = archive.check(options.repair, &mut progress())?;
+    archive.close();
+    say(&match options.json {
+        true => print::report_json(&report),
+        false => print::report_text(&report),
+    })?;
+    let left = report.findings.iter().any(|finding| !finding.repaired);
+    Ok(if left { Exit::Failed } else { Exit::Done })
+}
+
+fn id(options: &Id) -> Result<Exit, Failure> {
+    let parse = |text: &str| {
+        Ibi::parse(text).map_err(|error| Failure::new(Exit::Failed, error.to_string()))
+    };
+    match &options.command {
+        IdCommand::Check { ibi } => {
+            parse(ibi)?;
+        }
+        IdCommand::Explain { ibi, json } => {
+            let explanation = parse(ibi)?.explain();
+            say(&match json {
+                true => print::explanation_json(&explanation),
+                false => print::explanation_text(&explanation),
+            })?;
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,233 @@
+//! From what a user names to a store and an item: a store, a mount point, a path in either, or an
+//! identifier alone.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use crate::archive::{Archive, ArchiveError, Related, SystemClock, holder};
+use crate::exit::{Exit, Failure};
+use crate::item::Names;
+use crate::mount::{Mounted, mounts};
+use crate::relation::{Request, split_name};
+
+/// A store, and where it is mounted, if it is.
+#[derive(Clone, Debug)]
+pub(super) struct Door {
+    pub(super) store: PathBuf,
+    pub(super) mount_point: Option<PathBuf>,
+}
+
+impl Door {
+    /// The store or mount that a path is or lies in.
+    pub(super) fn at(path: &Path) -> Result<Door, Failure> {
+        let found = std::fs::canonicalize(path).ok().and_then(|path| {
+            let mounted = mount_of(&path).map(Door::of_mount);
+            mounted.or_else(|| {
+                let store = path
+                    .ancestors()
+                    .find(|above| above.join("archive.ibi").is_file())?;
+                Some(Door::of_store(store))
+            })
+        });
+        found.ok_or_else(|| {
+            ArchiveError::NotAStore {
+                path: path.to_owned(),
+            }
+            .into()
+        })
+    }
+
+    fn of_mount(mounted: Mounted) -> Door {
+        Door {
+            store: mounted.source,
+            mount_point: Some(mounted.mount_point),
+        }
+    }
+
+    fn of_store(store: &Path) -> Door {
+        Door {
+            store: store.to_owned(),
+            mount_point: holder(store).and_then(|holder| holder.mount_point),
+        }
+    }
+
+    /// The store of an identifier: the one named, else the only one mounted.
+    fn for_identifier(store: Option<&Path>, text: &str) -> Result<Door, Failure> {
+        if let Some(store) = store {
+            return Door::at(store);
+        }
+        let mut ours: Vec<Mounted> = mounts().into_iter().filter(Mounted::is_ours).collect();
+        match (ours.pop(), ours.is_empty()) {
+            (Some(only), true) => Ok(Door::of_mount(only)),
+            (None, _) => Err(Failure::new(
+                Exit::Usage,
+                format!("'{text}' is no path here and no store is mounted; name one with --store"),
+            )),
+            (Some(_), false) => Err(Failure::new(
+                Exit::Usage,
+                format!("several stores are mounted; say where '{text}' is with --store"),
+            )),
+        }
+    }
+
+    /// The Archive, for reading.
+    pub(super) fn read(&self) -> Result<Archive, Failure> {
+        Ok(Archive::open_read_only(&self.store)?)
+    }
+
+    /// The Archive, for writing, where no mount does.
+    pub(super) fn write(&self) -> Result<Archive, Failure> {
+        Ok(Archive::open(&self.store, Box::new(SystemClock))?)
+    }
+
+    /// An item's directory in the mount.
+    pub(super) fn path_in_mount(&self, names: &Names) -> Option<PathBuf> {
+        Some(self.mount_point.as_ref()?.join(names.preferred()))
+    }
+}
+
+/// The ibifs mount that a canonical path lies in.
+fn mount_of(path: &Path) -> Option<Mounted> {
+    mounts()
+        .into_iter()
+        .filter(|mount| path.starts_with(&mount.mount_point))
+        .max_by_key(|mount| mount.mount_point.as_os_str().len())
+        .filter(Mounted::is_ours)
+}
+
+/// An item that a user named, and the store it is in.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) door: Door,
+    pub(super) names: Names,
+}
+
+/// Finds the item that a path or identifier names, modifiers included.
+pub(super) fn find(text: &str, store: Option<&Path>) -> Result<Named, Failure> {
+    let path = Path::new(text);
+    if path.symlink_metadata().is_ok()
+        && let Some(named) = at_path(path)?
+    {
+        return Ok(named);
+    }
+    let door = Door::for_identifier(store, text)?;
+    let names = by_identifier(&door, text)?;
+    Ok(Named { door, names })
+}
+
+fn at_path(path: &Path) -> Result<Option<Named>, Failure> {
+    let Ok(resolved) = std::fs::canonicalize(path) else {
+        return Ok(None);
+    };
+    let Ok(door) = Door::at(&resolved) else {
+        return Ok(None);
+    };
+    if mount_of(&resolved).is_some() {
+        for above in resolved.ancestors() {
+            if let Some(names) = names_by_attribute(&door, above)? {
+                return Ok(Some(Named { door, names }));
+            }
+        }
+        return Ok(None);
+    }
+    let below = resolved.strip_prefix(&door.store).unwrap_or(&resolved);
+    let parts: Vec<String> = below
+        .iter()
+        .map(|part| part.to_string_lossy().into_owned())
+        .collect();
+    let depth = match parts.first().map(String::as_str) {
+        Some("col") => 4,
+        Some("ibip") => 2,
+        _ => return Ok(None),
+    };
+    let Some(components) = parts.get(1..=depth) else {
+        return Ok(None);
+    };
+    let names = by_identifier(&door, &components.join("/"))?;
+    Ok(Some(Named { door, names }))
+}
+
+fn names_by_attribute(door: &Door, path: &Path) -> Result<Option<Names>, Failure> {
+    for attribute in ["user.ibi.rep", "user.ibi.ibip"] {
+        if let Some(name) = attribute_of(path, attribute) {
+            return Ok(Some(by_identifier(door, &name)?));
+        }
+    }
+    Ok(None)
+}
+
+/// The value of an attribute, as text.
+pub(super) fn attribute_of(path: &Path, attribute: &str) -> Option<String> {
+    let mut buffer = vec![0; 4096];
+    let count = rustix::fs::getxattr(path, attribute, &mut buffer[..]).ok()?;
+    buffer.truncate(count);
+    String::from_utf8(buffer).ok()
+}
+
+/// An identifier, with a modifier or verbs behind it or without.
+fn by_identifier(door: &Door, text: &str) -> Result<Names, Failure> {
+    let archive = door.read()?;
+    let unknown = |text: &str| {
+        let name = text.to_owned();
+        Failure::from(ArchiveError::Unknown { name })
+    };
+    let text = text.trim_end_matches('/');
+    let (base, tail) = split_name(text).map_or((text, None), |(base, tail)| (base, Some(tail)));
+    let item = match archive.find_named(base) {
+        Ok(Some(item)) => item,
+        Ok(None) => return Err(unknown(base)),
+        Err(ArchiveError::Ibi(error)) => {
+            let sentence = format!("'{base}' is no path here and no identifier: {error}");
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let Some(tail) = tail else {
+        return Ok(item.names);
+    };
+    let request =
+        Request::parse_tail(tail).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    let Request::Modifier(modifier) = request else {
+        return Ok(item.names);
+    };
+    match archive.resolve(&item.names, &modifier, &[])? {
+        Some(Related::Item(names)) => Ok(names),
+        _ => Err(Failure::new(
+            Exit::NotFound,
+            format!("'{text}' leads to no item"),
+        )),
+    }
+}
+
+/// What the system's answer means at the levels of identifiers of a mount.
+pub(super) fn refused(what: &str, error: Errno) -> Failure {
+    let (exit, why) = match error {
+        Errno::PERM => (
+            Exit::Refused,
+            "neither end is an original of this Archive; declare it where one is".to_owned(),
+        ),
+        Errno::LOOP => (
+            Exit::Refused,
+            "the editions would go in a circle; an edition cannot follow itself".to_owned(),
+        ),
+        Errno::EXIST => (
+            Exit::Refused,
+            "it has one already; take it back first with 'ibifs unrelate'".to_owned(),
+        ),
+        Errno::AGAIN => (
+            Exit::Refused,
+            "the clock has been set back or too many mint at once; try again".to_owned(),
+        ),
+        Errno::NOENT | Errno::NODATA => (Exit::NotFound, "there is no such thing".to_owned()),
+        Errno::ROFS => (Exit::Refused, "the mount is read-only".to_owned()),
+        other => (Exit::Failed, std::io::Error::from(other).to_string()),
+    };
+    Failure::new(exit, format!("{what}: {why}"))
+}
+
+/// The bytes of a path, for system calls.
+pub(super) fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}

@@ -1,0 +1,186 @@
+//! What the commands print, for people and as JSON.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::archive::{Facts, Relations, Report};
+use crate::ibi::Explanation;
+use crate::item::Names;
+use crate::store::Item;
+
+fn line(value: Value) -> String {
+    format!("{value:#}\n")
+}
+
+fn names_value(names: &Names) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("rep".into(), json!(names.rep().map(ToString::to_string)));
+    object.insert("ibip".into(), json!(names.ibip().map(ToString::to_string)));
+    object
+}
+
+pub(super) fn names_json(names: &Names) -> String {
+    line(Value::Object(names_value(names)))
+}
+
+/// One name a line: rep, then IBIp.
+pub(super) fn names_text(names: &Names) -> String {
+    let rep = names.rep().map(ToString::to_string);
+    let ibip = names.ibip().map(ToString::to_string);
+    [rep, ibip]
+        .into_iter()
+        .flatten()
+        .map(|name| format!("{name}\n"))
+        .collect()
+}
+
+pub(super) fn facts_json(store: &Path, facts: &Facts) -> String {
+    line(json!({
+        "store": store.display().to_string(),
+        "host": facts.host,
+        "port": facts.port,
+        "ip": facts.ip.to_string(),
+        "ip_port": facts.ip_port,
+        "granularity": facts.granularity.to_string(),
+        "archiveservice": names_value(&facts.service),
+    }))
+}
+
+fn item_value(item: &Item) -> Map<String, Value> {
+    let mut object = names_value(&item.names);
+    object.insert("state".into(), json!(item.state.to_string()));
+    if let Some(removed_at) = &item.removed_at {
+        object.insert("timestamp".into(), json!(removed_at.to_rfc3339()));
+    }
+    object
+}
+
+pub(super) fn item_json(item: &Item, relations: &Relations, aliases: &[String]) -> String {
+    let mut object = item_value(item);
+    let service = item.service.as_ref().map(names_value);
+    object.insert("archiveservice".into(), json!(service));
+    object.insert(
+        "language".into(),
+        json!(item.language.map(|language| language.to_string())),
+    );
+    object.insert("target".into(), json!(item.target));
+    object.insert("aliases".into(), json!(aliases));
+    let relations: Map<String, Value> = relations
+        .iter()
+        .map(|(name, names)| (name.clone(), Value::Object(names_value(names))))
+        .collect();
+    object.insert("relations".into(), Value::Object(relations));
+    line(Value::Object(object))
+}
+
+pub(super) fn item_text(item: &Item, relations: &Relations, aliases: &[String]) -> String {
+    let mut lines = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            lines.push(format!("{name:<16} {value}\n"));
+        }
+    };
+    add("rep", item.names.rep().map(ToString::to_string));
+    add("ibip", item.names.ibip().map(ToString::to_string));
+    add("state", Some(item.state.to_string()));
+    add(
+        "removed",
+        item.removed_at.as_ref().map(|time| time.to_rfc3339()),
+    );
+    add(
+        "archiveservice",
+        item.service.as_ref().map(Names::preferred),
+    );
+    add(
+        "language",
+        item.language.map(|language| language.to_string()),
+    );
+    add("target", item.target.clone());
+    for alias in aliases {
+        add("alias", Some(alias.clone()));
+    }
+    for (name, names) in relations {
+        add(name, Some(names.preferred()));
+    }
+    lines.concat()
+}
+
+pub(super) fn list_json(items: &[Item]) -> String {
+    let items: Vec<Value> = items.iter().map(item_value).map(Value::Object).collect();
+    line(Value::Array(items))
+}
+
+/// State, rep and IBIp, `-` for a form that is not known.
+pub(super) fn list_line(item: &Item) -> String {
+    let or_dash = |name: Option<String>| name.unwrap_or_else(|| "-".to_owned());
+    format!(
+        "{:<8} {} {}\n",
+        item.state.to_string(),
+        or_dash(item.names.rep().map(ToString::to_string)),
+        or_dash(item.names.ibip().map(ToString::to_string)),
+    )
+}
+
+pub(super) fn report_json(report: &Report) -> String {
+    let findings: Vec<Value> = report
+        .findings
+        .iter()
+        .map(|finding| {
+            json!({
+                "code": finding.code,
+                "subject": finding.subject,
+                "sentence": finding.sentence,
+                "repaired": finding.repaired,
+            })
+        })
+        .collect();
+    line(json!({ "items": report.items, "findings": findings }))
+}
+
+pub(super) fn report_text(report: &Report) -> String {
+    let mut text = String::new();
+    for finding in &report.findings {
+        let repaired = if finding.repaired { " (repaired)" } else { "" };
+        text.push_str(&format!(
+            "{}: {}: {}{repaired}\n",
+            finding.code, finding.subject, finding.sentence
+        ));
+    }
+    let count = report.findings.len();
+    text.push_str(&format!("{} items, {count} findings\n", report.items));
+    text
+}
+
+pub(super) fn explanation_json(explanation: &Explanation) -> String {
+    let mut object = Map::new();
+    object.insert("form".into(), json!(explanation.form));
+    object.insert("canonical".into(), json!(explanation.canonical));
+    if let Some(host) = &explanation.host {
+        object.insert("host".into(), json!(host));
+    }
+    if let Some(address) = &explanation.address {
+        object.insert("address".into(), json!(address));
+    }
+    object.insert("port".into(), json!(explanation.port));
+    object.insert("date".into(), json!(explanation.date));
+    object.insert("rep_suffix".into(), json!(explanation.rep_suffix));
+    object.insert("ibip_suffix".into(), json!(explanation.ibip_suffix));
+    line(Value::Object(object))
+}
+
+pub(super) fn explanation_text(explanation: &Explanation) -> String {
+    let rows = [
+        ("form", Some(explanation.form.to_owned())),
+        ("canonical", Some(explanation.canonical.clone())),
+        ("host", explanation.host.clone()),
+        ("address", explanation.address.clone()),
+        ("port", Some(explanation.port.to_string())),
+        ("date", Some(explanation.date.clone())),
+        ("rep suffix", Some(explanation.rep_suffix.clone())),
+        ("IBIp suffix", explanation.ibip_suffix.clone()),
+    ];
+    rows.into_iter()
+        .filter_map(|(name, value)| Some(format!("{name:<12} {}\n", value?)))
+        .collect()
+}

@@ -1,0 +1,128 @@
+//! The quick start: a store with a few related items, mounted, and what to try.
+
+use std::path::{Path, PathBuf};
+
+use super::start;
+use crate::archive::{Archive, Fact, Relative, Setup, SystemClock, holder};
+use crate::cli::{Mount, Quickstart};
+use crate::exit::{Exit, Failure};
+use crate::item::Names;
+use crate::relation::Language;
+use crate::tree::{METADATA_TEXT, Place};
+
+const REPORT: &str = "Rainfall over the upper Paraíba valley, 1995-2025\n\nFirst edition.\n";
+const SECOND: &str =
+    "Rainfall over the upper Paraíba valley, 1995-2026\n\nSecond edition, with one year more.\n";
+const PORTUGUESE: &str =
+    "Chuva no alto vale do Paraíba, 1995-2026\n\nTradução da segunda edição.\n";
+const RECORD: &str = "@techreport{rainfall,\n  author = {Souza, Ana and Lima, José},\n  title = {Rainfall over the upper Paraíba valley},\n  institution = {Example Institute},\n  year = {2026},\n  language = {en}\n}\n";
+const TEXT: &str = "title: Chuva no alto vale do Paraíba\ncreator: Souza, Ana\ncreator: Lima, José\nlanguage: pt\n";
+
+/// `ibifs quickstart`
+pub(super) fn run(options: &Quickstart) -> Result<Exit, Failure> {
+    let mount_point = &options.mount_point;
+    let store = beside(mount_point);
+    std::fs::create_dir_all(mount_point).map_err(|error| failed(mount_point, error))?;
+    if let Some(known) = holder(&store).and_then(|holder| holder.mount_point) {
+        return Err(Failure::new(
+            Exit::Busy,
+            format!(
+                "the demonstration is mounted at '{}' already; look at it there, or end it with 'ibifs umount {}'",
+                known.display(),
+                known.display()
+            ),
+        ));
+    }
+    if !store.join("archive.ibi").exists() {
+        fill(&store)?;
+    }
+    let mounted = start::in_background(&Mount {
+        store: store.clone(),
+        mount_point: mount_point.clone(),
+        options: Vec::new(),
+        foreground: false,
+        ready_fd: None,
+    })?;
+    if mounted == Exit::Done {
+        super::say(&what_to_try(&store, mount_point)?)?;
+    }
+    Ok(mounted)
+}
+
+/// The store of a demonstration lies beside its mount point.
+fn beside(mount_point: &Path) -> PathBuf {
+    let mut name = mount_point.file_name().unwrap_or_default().to_owned();
+    name.push(".store");
+    mount_point.with_file_name(name)
+}
+
+fn failed(path: &Path, error: std::io::Error) -> Failure {
+    Failure::new(Exit::Failed, format!("'{}': {error}", path.display()))
+}
+
+/// A report, its second edition, the Portuguese translation of that, and a metadata item.
+fn fill(store: &Path) -> Result<(), Failure> {
+    let setup = Setup {
+        host: Some("demo.example.org".to_owned()),
+        ..Setup::default()
+    };
+    let archive = Archive::init(store, &setup, Box::new(SystemClock), &mut |_| {})?;
+    let put = |names: &Names, file: &str, text: &str| {
+        let path = store.join(Place::of(names).as_str()).join(file);
+        std::fs::write(&path, text).map_err(|error| failed(&path, error))
+    };
+    let report = archive.mint(None, None)?.names;
+    put(&report, "doc/report.txt", REPORT)?;
+    let english = Language::parse("en").ok();
+    archive.set_fact(&report, Fact::Language(english))?;
+    archive.set_fact(&report, Fact::Target(Some("report.txt".to_owned())))?;
+    let second = archive
+        .mint(Some(&Relative::EditionOf(report.clone())), None)?
+        .names;
+    put(&second, "doc/report.txt", SECOND)?;
+    archive.set_fact(&second, Fact::Language(english))?;
+    if let Ok(portuguese) = Language::parse("pt") {
+        let relative = Relative::TranslationOf(second.clone(), portuguese);
+        let translation = archive.mint(Some(&relative), None)?.names;
+        put(&translation, "doc/report.txt", PORTUGUESE)?;
+        put(&translation, METADATA_TEXT, TEXT)?;
+    }
+    let metadata = archive
+        .mint(Some(&Relative::MetadataOf(second.clone())), None)?
+        .names;
+    put(&metadata, "doc/reference.bib", RECORD)?;
+    archive.close();
+    Ok(())
+}
+
+fn what_to_try(store: &Path, mount_point: &Path) -> Result<String, Failure> {
+    let archive = Archive::open_read_only(store)?;
+    let mut first = None;
+    archive
+        .store()
+        .each_item(|item| {
+            if item.target.is_some() && first.is_none() {
+                first = Some(item.names.clone());
+            }
+            Ok(())
+        })
+        .map_err(crate::archive::ArchiveError::from)?;
+    let Some(names) = first else {
+        return Ok(format!("mounted at {}\n", mount_point.display()));
+    };
+    let shown = mount_point.display();
+    let rep = names.rep().map(ToString::to_string).unwrap_or_default();
+    let ibip = names.ibip().map(ToString::to_string).unwrap_or_default();
+    Ok(format!(
+        "The store {} is mounted at {shown}. Try:\n\
+         \n  ls {shown}/{rep}/doc\
+         \n  cat {shown}/{ibip}/doc/report.txt\
+         \n  readlink '{shown}/{ibip}!'\
+         \n  cat '{shown}/{ibip}!/doc/report.txt'\
+         \n  cat '{shown}/{ibip}!+(pt)/doc/report.txt'\
+         \n  cat '{shown}/{ibip}!:(oai_dc)'\
+         \n  mkdir {shown}/.mint/mine && readlink {shown}/.mint/.mine\
+         \n  ibifs umount {shown}\n",
+        store.display()
+    ))
+}

@@ -1,0 +1,93 @@
+//! Starting the daemon: the command that returns when the tree is usable, and the one that stays.
+
+use std::io::Read;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::archive::{Archive, ArchiveError, SystemClock};
+use crate::cli::Mount;
+use crate::exit::{Exit, Failure};
+use crate::store;
+
+/// Starts this program again, in the foreground of a session of its own, and waits until it says
+/// that the tree is usable. What it complains about until then is our complaint.
+pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
+    let failed =
+        |what: &str, error: std::io::Error| Failure::new(Exit::Failed, format!("{what}: {error}"));
+    let program = std::env::current_exe().map_err(|error| failed("this program", error))?;
+    let (read, write) = rustix::pipe::pipe().map_err(|error| failed("a pipe", error.into()))?;
+    let mut command = Command::new(program);
+    command.arg("mount").arg("--foreground");
+    command.arg("--ready-fd").arg(write.as_raw_fd().to_string());
+    for text in &options.options {
+        command.arg("-o").arg(text);
+    }
+    command
+        .arg("--")
+        .arg(&options.store)
+        .arg(&options.mount_point);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    // The reading end must not outlive us in the child, or it would keep the pipe from closing.
+    rustix::io::fcntl_setfd(&read, rustix::io::FdFlags::CLOEXEC)
+        .map_err(|error| failed("a pipe", error.into()))?;
+    // SAFETY: between fork and exec the child calls setsid alone, which is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::setsid()?;
+            Ok(())
+        });
+    }
+    let mut child = command
+        .spawn()
+        .map_err(|error| failed("the daemon", error))?;
+    drop(write);
+    let mut told = Vec::new();
+    std::fs::File::from(read)
+        .read_to_end(&mut told)
+        .map_err(|error| failed("the daemon", error))?;
+    if !told.is_empty() {
+        return Ok(Exit::Done);
+    }
+    // It has said on our standard error why.
+    let status = child.wait().map_err(|error| failed("the daemon", error))?;
+    Ok(match status.code() {
+        Some(2) => Exit::Usage,
+        Some(3) => Exit::NotFound,
+        Some(4) => Exit::Refused,
+        Some(5) => Exit::Busy,
+        Some(6) => Exit::NoFuse,
+        _ => Exit::Failed,
+    })
+}
+
+/// Says that the tree is usable, and lets go of the terminal.
+pub(super) fn tell_ready(descriptor: Option<i32>) {
+    let Some(descriptor) = descriptor else {
+        return;
+    };
+    // SAFETY: whoever gave this number opened it for us alone.
+    let pipe = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    let _ = rustix::io::write(&pipe, b"ready\n");
+    if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stderr(&null);
+    }
+    let _ = std::env::set_current_dir("/");
+}
+
+/// Opens a store whose index may be damaged: a database that is none is set aside first.
+pub(super) fn open_for_reindex(path: &Path) -> Result<Archive, Failure> {
+    match Archive::open(path, Box::new(SystemClock)) {
+        Err(ArchiveError::Store(error)) if !matches!(error, store::StoreError::Newer { .. }) => {
+            for suffix in ["", "-wal", "-shm"] {
+                let name = format!("{}{suffix}", store::FILE);
+                let aside = path.join(format!("{name}.broken"));
+                let _ = std::fs::rename(path.join(&name), aside);
+            }
+            eprintln!("ibifs: {error}; it is set aside as {}.broken", store::FILE);
+            Ok(Archive::open(path, Box::new(SystemClock))?)
+        }
+        other => Ok(other?),
+    }
+}

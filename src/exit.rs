@@ -1,0 +1,98 @@
+//! Exit codes, and failures that carry one. They are listed in ibifs(1).
+
+use std::fmt;
+
+use crate::archive::ArchiveError;
+use crate::mount::MountError;
+
+/// What a command's exit status says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// Failed, or found something wrong.
+    Failed = 1,
+    /// The command was not understood.
+    Usage = 2,
+    /// No such item, relation or store.
+    NotFound = 3,
+    /// Refused: not an original, a circle, a date not minted.
+    Refused = 4,
+    /// Somebody else uses the store.
+    Busy = 5,
+    /// FUSE is not usable here.
+    NoFuse = 6,
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        std::process::ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a command failed: one line for a person, one number for a script.
+#[derive(Debug)]
+pub struct Failure {
+    /// The sentence.
+    pub sentence: String,
+    /// The exit status.
+    pub exit: Exit,
+}
+
+impl Failure {
+    /// A failure with its sentence.
+    pub fn new(exit: Exit, sentence: impl Into<String>) -> Failure {
+        Failure {
+            sentence: sentence.into(),
+            exit,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // One line, whatever text was quoted in it.
+        f.write_str(&self.sentence.replace('\n', " "))
+    }
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Failure {
+        let exit = match &error {
+            ArchiveError::NotAStore { .. }
+            | ArchiveError::Unknown { .. }
+            | ArchiveError::NoRelation { .. } => Exit::NotFound,
+            ArchiveError::Busy(_) => Exit::Busy,
+            ArchiveError::Exists(_)
+            | ArchiveError::NotMintedYet { .. }
+            | ArchiveError::ServiceItem
+            | ArchiveError::NotOriginal { .. }
+            | ArchiveError::Cycle { .. }
+            | ArchiveError::Wait(_)
+            | ArchiveError::NotEmpty(_)
+            | ArchiveError::ReadOnly => Exit::Refused,
+            ArchiveError::Ibi(_) => Exit::Usage,
+            ArchiveError::Store(_)
+            | ArchiveError::Tree(_)
+            | ArchiveError::Facts { .. }
+            | ArchiveError::Sidecar { .. }
+            | ArchiveError::OtherItem { .. } => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<MountError> for Failure {
+    fn from(error: MountError) -> Failure {
+        let exit = match error {
+            MountError::Archive(error) => return error.into(),
+            MountError::MountPoint { .. } => Exit::NotFound,
+            MountError::Mounted { .. } => Exit::Busy,
+            MountError::NoFuse { .. } | MountError::NoHelper => Exit::NoFuse,
+            MountError::Option { .. } => Exit::Usage,
+            MountError::Nested { .. } => Exit::Refused,
+            MountError::Failed { .. } => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
