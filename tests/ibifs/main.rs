@@ -1,4 +1,7 @@
 //! The one test binary: its modules are promises of the manual, shown on real mounts with the real
 //! tools.
 
+mod house;
 mod metadata;
+mod mint;
+mod support;

@@ -1,0 +1,37 @@
+//! Minting: `mkdir .mint/NAME` and `ibifs mint` hand out names that nobody else has.
+
+use crate::support::World;
+
+/// `mkdir MNT/.mint/NAME` makes a repository with both forms of a new identifier, the original
+/// here, with `doc/` in it, and `.mint/.NAME` tells its name.
+#[test]
+fn mkdir_under_mint_makes_a_repository() {
+    let world = World::new().with_a();
+    world.sh("mkdir A/.mint/report");
+    world.prints(
+        "readlink A/.mint/.report",
+        &format!("../{}", world.sh("rep A/.mint/report")),
+    );
+    world.prints("state A/.mint/report", "Original");
+    world.prints("ls A/$(rep A/.mint/report)", "doc");
+    world.prints("ls A/$(ibip A/.mint/report)", "doc");
+    let rep = world.sh("rep A/.mint/report");
+    assert!(rep.starts_with("example.org/archive-a/20"), "{rep}");
+}
+
+/// 1,000 labels minted by 8 processes at once at granularity 1/1000 are 1,000 different labels.
+#[test]
+fn labels_minted_at_once_are_all_different() {
+    let world = World::new().with_a();
+    world.sh("for p in 1 2 3 4 5 6 7 8; do
+             (for i in $(seq 125); do mkdir A/.mint/label-$p-$i; done) &
+         done
+         wait
+         for p in 1 2 3 4 5 6 7 8; do
+             for i in $(seq 125); do readlink A/.mint/.label-$p-$i; done
+         done > reps");
+    world.prints("wc -l < reps; sort -u reps | wc -l", "1000\n1000");
+    world.sh("ibifs umount A");
+    world.prints("ibifs ls A.store --state Original | wc -l", "1001");
+    world.prints("ibifs ls A.store | cut -d' ' -f3 | sort -u | wc -l", "1001");
+}

@@ -1,0 +1,156 @@
+//! A temporary world of mounted Archives and a shell in it, cleaned up when dropped.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory of its own for one test, with whatever it has mounted in it.
+pub struct World {
+    root: PathBuf,
+}
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl World {
+    /// An empty world. Without /dev/fuse nothing here can be shown: that is a failure, not a skip.
+    #[track_caller]
+    pub fn new() -> World {
+        assert!(
+            Path::new("/dev/fuse").exists(),
+            "these tests mount for real and need /dev/fuse"
+        );
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ibifs-test-{}-{number}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&root).expect("a temporary directory");
+        World { root }
+    }
+
+    /// The world's directory; scripts run in it.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Makes and mounts the Archive A (archive-a.example.org): store `A.store`, mounted at `A`.
+    #[track_caller]
+    pub fn with_a(self) -> World {
+        self.sh(
+            "ibifs init A.store --host archive-a.example.org && mkdir A && ibifs mount A.store A",
+        );
+        self
+    }
+
+    /// Makes and mounts the Archive B (archive-b.example.net): store `B.store`, mounted at `B`.
+    #[track_caller]
+    pub fn with_b(self) -> World {
+        self.sh(
+            "ibifs init B.store --host archive-b.example.net && mkdir B && ibifs mount B.store B",
+        );
+        self
+    }
+
+    fn command(&self, script: &str) -> Command {
+        let program = Path::new(env!("CARGO_BIN_EXE_ibifs"));
+        let mut directories = vec![program.parent().expect("a directory").to_owned()];
+        directories.extend(std::env::split_paths(
+            &std::env::var_os("PATH").unwrap_or_default(),
+        ));
+        let mut command = Command::new("bash");
+        command
+            .arg("-c")
+            .arg(format!("set -euo pipefail\n{PRELUDE}\n{script}"))
+            .current_dir(&self.root)
+            .env(
+                "PATH",
+                std::env::join_paths(directories).expect("a path list"),
+            )
+            .env("LC_ALL", "C.UTF-8")
+            .env("TZ", "UTC")
+            .env("HOME", &self.root)
+            .env_remove("LANGUAGE")
+            .env_remove("RUST_LOG")
+            .env_remove("IBIFS_STORE");
+        command
+    }
+
+    /// Runs a script that must succeed and gives what it prints, without the last line end.
+    #[track_caller]
+    pub fn sh(&self, script: &str) -> String {
+        let output = self.run(script);
+        assert!(
+            output.status.success(),
+            "script failed ({})\n{script}\n--- printed\n{}\n--- complained\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        printed.strip_suffix('\n').unwrap_or(&printed).to_owned()
+    }
+
+    /// Runs a script, whatever comes of it.
+    pub fn run(&self, script: &str) -> Output {
+        self.command(script).output().expect("bash runs")
+    }
+
+    /// Runs a script that must print exactly this.
+    #[track_caller]
+    pub fn prints(&self, script: &str, expected: &str) {
+        let printed = self.sh(script);
+        assert_eq!(printed, expected, "printed by: {script}");
+    }
+
+    /// Runs a script that must fail, complaining of this in some line.
+    #[track_caller]
+    pub fn complains(&self, script: &str, expected: &str) {
+        let output = self.run(script);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "should have failed: {script}");
+        assert!(
+            complaint.contains(expected),
+            "complaint of: {script}\nexpected: {expected}\ngot: {complaint}"
+        );
+    }
+
+    /// Runs a script that must end with this exit status.
+    #[track_caller]
+    pub fn exits(&self, script: &str, expected: i32) {
+        let output = self.run(script);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            output.status.code(),
+            Some(expected),
+            "{script}\n{complaint}"
+        );
+    }
+}
+
+/// What every script of these tests may use.
+const PRELUDE: &str = r#"
+# The names of an item, from any path to it.
+rep()  { getfattr --absolute-names --only-values -n user.ibi.rep  "$1"; }
+ibip() { getfattr --absolute-names --only-values -n user.ibi.ibip "$1"; }
+state() { getfattr --absolute-names --only-values -n user.ibi.state "$1"; }
+# Mints in a mount under a label and prints the rep.
+mint() { mkdir "$1/.mint/$2" && rep "$1/.mint/$2"; }
+"#;
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let root = self.root.display().to_string();
+        for line in table.lines().rev() {
+            if let Some(mounted) = line.split(' ').nth(4)
+                && mounted.starts_with(&format!("{root}/"))
+            {
+                let quiet = Command::new("umount").arg("-l").arg(mounted).output();
+                drop(quiet);
+            }
+        }
+        if std::thread::panicking() {
+            eprintln!("kept for a look: {root}");
+        } else {
+            let _ = std::fs::remove_dir_all(&self.root);
+        }
+    }
+}
