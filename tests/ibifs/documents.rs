@@ -1,0 +1,274 @@
+//! The manual tells what the program has: neither can name what the other does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::CommandFactory;
+use ibifs::cli::Cli;
+use ibifs::mount::Settings;
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+#[track_caller]
+fn read(name: &str) -> String {
+    std::fs::read_to_string(file(name)).expect(name)
+}
+
+/// The lines of a page below each heading, `.Sh` or `.Ss`, by its title.
+fn sections(page: &str) -> BTreeMap<String, Vec<&str>> {
+    let mut sections: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut title = String::new();
+    for line in page.lines() {
+        match line.strip_prefix(".Sh ").or(line.strip_prefix(".Ss ")) {
+            Some(found) => title = found.to_owned(),
+            None => sections.entry(title.clone()).or_default().push(line),
+        }
+    }
+    sections
+}
+
+/// The words that follow a macro, anywhere in a macro line.
+fn marked<'a>(lines: &[&'a str], name: &str) -> BTreeSet<&'a str> {
+    let mut found = BTreeSet::new();
+    for line in lines.iter().filter(|line| line.starts_with('.')) {
+        let words: Vec<&str> = line[1..].split(' ').collect();
+        for pair in words.windows(2).filter(|pair| pair[0] == name) {
+            found.insert(pair[1]);
+        }
+    }
+    found
+}
+
+/// The words of the `.It` lines that stand behind a macro, commas between them left out: the
+/// things that a list explains.
+fn explained<'a>(lines: &[&'a str], name: &str) -> BTreeSet<&'a str> {
+    let mut found = BTreeSet::new();
+    for line in lines {
+        let Some(rest) = line.strip_prefix(&format!(".It {name} ")) else {
+            continue;
+        };
+        let words = rest.split(' ').take_while(|word| *word != "Ns");
+        found.extend(words.filter(|word| *word != ","));
+        // `Cm list Ns = Ns ...`: only the word before `Ns` is the name.
+    }
+    found
+}
+
+/// The options of a command as the manual writes them: `-json` for `--json`, `f` for `-f`.
+fn options(command: &clap::Command) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for argument in command.get_arguments() {
+        if argument.is_hide_set() || matches!(argument.get_id().as_str(), "help" | "version") {
+            continue;
+        }
+        found.extend(argument.get_long().map(|long| format!("-{long}")));
+        found.extend(argument.get_short().map(String::from));
+    }
+    for below in command.get_subcommands() {
+        found.extend(options(below));
+    }
+    found
+}
+
+fn owned(words: BTreeSet<&str>) -> BTreeSet<String> {
+    words.into_iter().map(str::to_owned).collect()
+}
+
+/// Each command has its part of ibifs(1), which explains its options, all of them and no others;
+/// and the synopsis has the same.
+#[test]
+fn the_manual_has_every_command_and_option_and_no_other() {
+    let mut command = Cli::command();
+    command.build();
+    let page = read("man/ibifs.1");
+    let sections = sections(&page);
+    let mut forms: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut form = "";
+    for line in &sections["SYNOPSIS"] {
+        if form.is_empty() {
+            form = line.strip_prefix(".Cm ").unwrap_or_default();
+        }
+        match *line {
+            ".Nm" => form = "",
+            line => forms.entry(form).or_default().push(line),
+        }
+    }
+    for below in command.get_subcommands() {
+        let name = below.get_name();
+        let part = sections
+            .get(name)
+            .unwrap_or_else(|| panic!("ibifs(1) has no part '.Ss {name}'"));
+        let expected = options(below);
+        let in_part: Vec<&str> = part
+            .iter()
+            .filter(|line| line.starts_with(".It Fl "))
+            .copied()
+            .collect();
+        assert_eq!(owned(marked(&in_part, "Fl")), expected, "part {name}");
+        let synopsis = forms
+            .get(name)
+            .unwrap_or_else(|| panic!("the synopsis has no {name}"));
+        // `-f` is the short form of --foreground; the synopsis has one of the two.
+        let mut shown = owned(marked(synopsis, "Fl"));
+        if shown.contains("f") {
+            shown.insert("-foreground".to_owned());
+        }
+        assert_eq!(shown, expected, "synopsis of {name}");
+        for deeper in below.get_subcommands() {
+            let words = marked(part, "Cm");
+            assert!(words.contains(deeper.get_name()), "{}", deeper.get_name());
+        }
+    }
+    let known: BTreeSet<&str> = command
+        .get_subcommands()
+        .map(|below| below.get_name())
+        .collect();
+    let told: BTreeSet<&str> = forms.keys().copied().collect();
+    assert_eq!(told, known, "commands of the synopsis");
+    let mut everywhere = options(&command);
+    everywhere.extend(["-help", "-version", "h", "V"].map(str::to_owned));
+    let lines: Vec<&str> = page.lines().collect();
+    for flag in marked(&lines, "Fl") {
+        assert!(everywhere.contains(flag), "there is no option -{flag}");
+    }
+}
+
+/// EXIT STATUS has every value of `Exit`, and no other.
+#[test]
+fn the_manual_has_every_exit_status() {
+    let source = read("src/exit.rs");
+    let known: BTreeSet<&str> = source
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(',')?.split_once(" = "))
+        .map(|(_, number)| number)
+        .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        .collect();
+    assert!(known.contains("0") && known.contains("6"), "{known:?}");
+    let page = read("man/ibifs.1");
+    let told: BTreeSet<&str> = sections(&page)["EXIT STATUS"]
+        .iter()
+        .filter_map(|line| line.strip_prefix(".It "))
+        .collect();
+    assert_eq!(told, known);
+}
+
+/// MOUNT OPTIONS has every option of `-o`, and no other.
+#[test]
+fn the_manual_has_every_mount_option() {
+    let refusal = Settings::parse(&["no such option".to_owned()], |_| None)
+        .expect_err("it does not exist")
+        .to_string();
+    let (_, list) = refusal.split_once("there are ").expect("a list");
+    let known: BTreeSet<&str> = list
+        .split(", ")
+        .map(|name| name.trim_end_matches('='))
+        .collect();
+    let page = read("man/ibifs.1");
+    assert_eq!(explained(&sections(&page)["MOUNT OPTIONS"], "Cm"), known);
+}
+
+/// DIAGNOSTICS has every code that `ibifs fsck` prints, and no other.
+#[test]
+fn the_manual_has_every_finding_of_fsck() {
+    let source = read("src/archive/check.rs");
+    let is_code = |word: &&str| {
+        word.contains('-')
+            && word
+                .split('-')
+                .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase()))
+    };
+    let known: BTreeSet<&str> = source
+        .split('"')
+        .skip(1)
+        .step_by(2)
+        .filter(is_code)
+        .collect();
+    assert!(known.contains("not-in-tree"), "{known:?}");
+    let page = read("man/ibifs.1");
+    assert_eq!(explained(&sections(&page)["DIAGNOSTICS"], "Sy"), known);
+}
+
+/// ENVIRONMENT and FILES have what the program reads and keeps.
+#[test]
+fn the_manual_has_the_environment_and_the_files() {
+    let page = read("man/ibifs.1");
+    let sections = sections(&page);
+    let variables = explained(&sections["ENVIRONMENT"], "Ev");
+    for name in [
+        "IBIFS_STORE",
+        "LANGUAGE",
+        "LC_ALL",
+        "LC_MESSAGES",
+        "LANG",
+        "RUST_LOG",
+    ] {
+        assert!(variables.contains(name), "{name}");
+    }
+    let world = crate::support::World::new();
+    world.sh("ibifs init store --host archive.example.org");
+    let files = explained(&sections["FILES"], "Pa");
+    for name in world.sh("ls -Ap store").lines() {
+        let is_known = files.contains(name) || page.contains(&format!(".Pa {name}\n"));
+        assert!(is_known, "the store holds {name}");
+    }
+    for name in [".ibi", ".ibi.metadata"] {
+        assert!(files.contains(name), "{name}");
+    }
+}
+
+/// ibifs-tree(7) has all fourteen modifiers, as ibifs reads them.
+#[test]
+fn the_manual_has_the_fourteen_modifiers() {
+    let page = read("man/ibifs-tree.7");
+    let told: BTreeSet<&str> = sections(&page)["MODIFIERS"]
+        .iter()
+        .filter_map(|line| line.strip_prefix(".It Ql ")?.split_once(" Ta "))
+        .map(|(signs, _)| signs.trim_start_matches("\\&"))
+        .collect();
+    assert_eq!(told.len(), 14, "{told:?}");
+    for signs in told {
+        ibifs::relation::Modifier::parse(signs).expect(signs);
+    }
+}
+
+/// Both pages are good mdoc: mandoc has nothing to say.
+#[test]
+fn mandoc_is_silent() {
+    for page in ["man/ibifs.1", "man/ibifs-tree.7"] {
+        let output = Command::new("mandoc")
+            .args(["-Tlint", "-Wwarning"])
+            .arg(file(page))
+            .output()
+            .expect("mandoc is installed (package mandoc)");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.is_empty() && output.status.success(), "{said}");
+    }
+}
+
+/// EXAMPLES of ibifs(1) can be typed as they stand.
+#[test]
+fn the_examples_of_the_manual_work() {
+    let page = read("man/ibifs.1");
+    let mut script = String::new();
+    let mut inside = false;
+    for line in &sections(&page)["EXAMPLES"] {
+        match *line {
+            ".Ed" => inside = false,
+            line if line.starts_with(".Bd") => inside = true,
+            line if inside => script.push_str(&format!("{line}\n")),
+            _ => {}
+        }
+    }
+    assert!(script.contains("ibifs fsck store"), "{script}");
+    let world = crate::support::World::new();
+    let printed = world.sh(&script);
+    assert!(printed.contains("\nSecond edition\n"), "{printed}");
+    assert!(
+        printed.contains("<dc:title>Rainfall</dc:title>"),
+        "{printed}"
+    );
+    assert!(printed.ends_with(" items, 0 findings"), "{printed}");
+}
