@@ -5,4 +5,5 @@ mod documents;
 mod house;
 mod metadata;
 mod mint;
+mod readme;
 mod support;
