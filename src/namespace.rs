@@ -184,10 +184,10 @@ impl Namespace {
                     return Err(Errno::NOENT);
                 }
                 let entry = self.lookup_inside(parent, name)?;
-                if name == SIDECAR {
-                    entry.node.set_sidecar_of(Some(*item));
-                }
-                Ok(entry)
+                Ok(match name == SIDECAR {
+                    true => as_sidecar(entry, *item),
+                    false => entry,
+                })
             }
             Kind::Inside => self.lookup_inside(parent, name),
             Kind::Prefix(prefix) => self.lookup_in_prefix(caller, parent, prefix, name),
@@ -204,12 +204,10 @@ impl Namespace {
     /// The entry of a file that has just been made inside an item.
     pub fn made_inside(&self, parent: &Node, name: &OsStr, descriptor: OwnedFd) -> Outcome<Entry> {
         let entry = self.real(descriptor, parent.view, Kind::Inside, true)?;
-        if let Kind::Item(item) = parent.kind
-            && name == SIDECAR
-        {
-            entry.node.set_sidecar_of(Some(item));
-        }
-        Ok(entry)
+        Ok(match parent.kind {
+            Kind::Item(item) if name == SIDECAR => as_sidecar(entry, item),
+            _ => entry,
+        })
     }
 
     /// The entry of an item's directory in a tree.
@@ -326,6 +324,16 @@ impl Namespace {
             stale.push(Stale::Attributes(number));
         }
         stale
+    }
+}
+
+/// The entry of an item's sidecar. We put another file in its place whenever a relation changes,
+/// so the name is looked up each time.
+fn as_sidecar(entry: Entry, item: ItemId) -> Entry {
+    entry.node.set_sidecar_of(Some(item));
+    Entry {
+        lasting: false,
+        ..entry
     }
 }
 

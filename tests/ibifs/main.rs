@@ -7,3 +7,4 @@ mod metadata;
 mod mint;
 mod readme;
 mod support;
+mod texts;
