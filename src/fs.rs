@@ -251,7 +251,12 @@ impl Ibifs {
         flags: i32,
         open_backing: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<fuser::BackingId>,
     ) -> Outcome<(FileHandle, Option<Arc<fuser::BackingId>>)> {
+        let access = OFlags::from_bits_retain(flags as u32) & OFlags::RWMODE;
         if let Kind::Text(_) = node.kind {
+            // Its permissions do not keep root out; there is nothing behind it to write to.
+            if access != OFlags::RDONLY {
+                return Err(Errno::PERM);
+            }
             return Ok((self.handles.add(Handle::Text(node.clone())), None));
         }
         let file = match file {
@@ -259,7 +264,6 @@ impl Ibifs {
             None => inside::open(real(node)?.as_fd(), flags)?,
         };
         let backing = self.backing(node, file.as_fd(), open_backing);
-        let access = OFlags::from_bits_retain(flags as u32) & OFlags::RWMODE;
         let handle = self.handles.add(Handle::File {
             file,
             writable: access != OFlags::RDONLY,

@@ -20,3 +20,17 @@ fn a_sidecar_is_seen_as_soon_as_it_changes() {
         world.prints(&format!("stat -c %h A/$(cat {tree})/.ibi"), "1");
     }
 }
+
+/// `<ibi>:(oai_dc)` and `<ibi>?GetFileList` are read only: opening them for writing is EPERM.
+#[test]
+fn what_is_made_up_cannot_be_written() {
+    let world = World::new().with_a();
+    world.sh("mint A one > one");
+    for name in [":(oai_dc)", "?GetFileList"] {
+        world.complains(
+            &format!("echo x > \"A/$(cat one){name}\""),
+            "Operation not permitted",
+        );
+        world.sh(&format!("cat \"A/$(cat one){name}\" > /dev/null"));
+    }
+}
