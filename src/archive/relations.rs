@@ -425,10 +425,12 @@ impl Archive {
             return Ok(None);
         };
         let place = crate::tree::Place::of(&item.names);
-        Ok(self
-            .tree
-            .read_metadata_text(&place)?
-            .map(|_| Related::Text(item)))
+        // Too large to be read as a record, it is there all the same: to be looked at and removed.
+        match self.tree.read_metadata_text(&place) {
+            Ok(text) => Ok(text.map(|_| Related::Text(item))),
+            Err(error) if error.errno() == rustix::io::Errno::FBIG => Ok(Some(Related::Text(item))),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// All relations of an item, by the names of SPEC 6 and 8, with what they lead to.

@@ -34,3 +34,21 @@ fn what_is_made_up_cannot_be_written() {
         world.sh(&format!("cat \"A/$(cat one){name}\" > /dev/null"));
     }
 }
+
+/// A metadata text of more than 1 MiB is no record (`<ibi>:(oai_dc)` is EFBIG) and cannot be
+/// renamed onto `<ibi>:`; one that was written there can be read and removed.
+#[test]
+fn a_metadata_text_that_is_too_large_can_be_removed() {
+    let world = World::new().with_a();
+    world.sh("mint A one > one; seq -f 'title: Rainfall %.0f' 60000 > big");
+    world.complains(
+        "year=A/$(dirname $(cat one)); cp big $year/.x; mv $year/.x \"A/$(cat one):\"",
+        "File too large",
+    );
+    world.sh("cat big > \"A/$(cat one):\"");
+    world.complains("cat \"A/$(cat one):(oai_dc)\"", "File too large");
+    world.sh("cmp big \"A/$(cat one):\"");
+    world.sh("rm \"A/$(cat one):\"");
+    world.sh("test ! -e \"A/$(cat one):\"");
+    world.prints("grep -c Rainfall \"A/$(cat one):(oai_dc)\" || true", "0");
+}
