@@ -8,6 +8,8 @@ use clap::CommandFactory;
 use ibifs::cli::Cli;
 use ibifs::mount::Settings;
 
+use crate::support::World;
+
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
@@ -207,11 +209,16 @@ fn the_manual_has_the_environment_and_the_files() {
     ] {
         assert!(variables.contains(name), "{name}");
     }
-    let world = crate::support::World::new();
+    let world = World::new();
     world.sh("ibifs init store --host archive.example.org");
     let files = explained(&sections["FILES"], "Pa");
-    for name in world.sh("ls -Ap store").lines() {
-        let is_known = files.contains(name) || page.contains(&format!(".Pa {name}\n"));
+    let kept = std::fs::read_dir(world.root().join("store")).expect("a store");
+    for entry in kept.flatten() {
+        let mut name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_dir() {
+            name.push('/');
+        }
+        let is_known = files.contains(&*name) || page.contains(&format!(".Pa {name}\n"));
         assert!(is_known, "the store holds {name}");
     }
     for name in [".ibi", ".ibi.metadata"] {
@@ -263,7 +270,7 @@ fn the_examples_of_the_manual_work() {
         }
     }
     assert!(script.contains("ibifs fsck store"), "{script}");
-    let world = crate::support::World::new();
+    let world = World::new();
     let printed = world.sh(&script);
     assert!(printed.contains("\nSecond edition\n"), "{printed}");
     assert!(
@@ -271,4 +278,37 @@ fn the_examples_of_the_manual_work() {
         "{printed}"
     );
     assert!(printed.ends_with(" items, 0 findings"), "{printed}");
+}
+
+/// Each exit status is what EXIT STATUS says; 6 needs a machine without FUSE.
+#[test]
+fn a_command_ends_with_the_status_that_the_manual_says() {
+    let world = World::new().with_a();
+    world.sh("mint A one > one; mint A two > two");
+    world.exits("ibifs id check 8JMKD3MGP8W/34PGRBS", 0);
+    world.exits("ibifs id check 8JMKD3MGP8W/O", 1);
+    world.exits("ibifs nothing", 2);
+    world.exits("ibifs relate A/$(cat one) --metadata no/identifier", 2);
+    world.exits("ibifs show 8JMKD3MGP8W/34PGRBS --store A", 3);
+    world.exits("ibifs unrelate A/$(cat one) --metadata", 3);
+    world.exits("ibifs umount A.store", 3);
+    world.exits("ibifs relate A/$(cat one) --next-edition A/$(cat one)", 4);
+    world.exits("ibifs fsck A.store", 5);
+    world.exits("ibifs mount A.store A", 5);
+    world.sh("ibifs umount A && mkdir A.store/col/no-item A.store/col/no-item/x A.store/col/no-item/x/y A.store/col/no-item/x/y/z");
+    world.exits("ibifs fsck A.store", 1);
+}
+
+/// Everything is copied to another Archive with one rsync, and a second one moves nothing.
+#[test]
+fn a_second_rsync_moves_nothing() {
+    let world = World::new().with_a().with_b();
+    world.sh("mint A one > one; ln -sfn ../../../$(mint A two) \"A/$(cat one)!\"");
+    world.sh("echo text > A/$(cat one)/doc/text; rsync -a A/ B/");
+    world.prints("rsync -ai A/ B/", "");
+    world.prints(
+        "readlink \"B/$(cat one)!\" > b; readlink \"A/$(cat one)!\" | diff - b",
+        "",
+    );
+    world.prints("state B/$(cat one)", "Copy");
 }
