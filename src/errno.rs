@@ -18,7 +18,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::Busy(_) => Errno::BUSY,
         ArchiveError::ReadOnly => Errno::ROFS,
         ArchiveError::Unknown { .. } | ArchiveError::NoRelation { .. } => Errno::NOENT,
-        ArchiveError::Exists(_) => Errno::EXIST,
+        ArchiveError::Exists(_) | ArchiveError::HasOne { .. } => Errno::EXIST,
         ArchiveError::NotMintedYet { .. }
         | ArchiveError::ServiceItem
         | ArchiveError::NotOriginal { .. } => Errno::PERM,

@@ -64,6 +64,7 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::NoRelation { .. } => Exit::NotFound,
             ArchiveError::Busy(_) => Exit::Busy,
             ArchiveError::Exists(_)
+            | ArchiveError::HasOne { .. }
             | ArchiveError::NotMintedYet { .. }
             | ArchiveError::ServiceItem
             | ArchiveError::NotOriginal { .. }

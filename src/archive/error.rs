@@ -54,6 +54,15 @@ pub enum ArchiveError {
     },
     /// The item is here already.
     Exists(Box<Names>),
+    /// The item has a relation of this kind already.
+    HasOne {
+        /// The item.
+        names: Box<Names>,
+        /// The relation, by its pair in the sidecar.
+        kind: String,
+        /// What it leads to.
+        target: Box<Names>,
+    },
     /// A date of this Archive's own name space that it has not handed out.
     NotMintedYet {
         /// The refused name.
@@ -123,6 +132,15 @@ impl fmt::Display for ArchiveError {
             ArchiveError::Unknown { name } => write!(f, "no item '{name}' is held here"),
             ArchiveError::NoRelation { what } => write!(f, "no such relation: {what}"),
             ArchiveError::Exists(names) => write!(f, "item {names} is here already"),
+            ArchiveError::HasOne {
+                names,
+                kind,
+                target,
+            } => write!(
+                f,
+                "{names} has its {kind} already, {target}; name that one, or take the relation back \
+                 with 'ibifs unrelate'"
+            ),
             ArchiveError::NotMintedYet { name } => write!(
                 f,
                 "'{name}' is of this Archive's own name space and later than its last date; \

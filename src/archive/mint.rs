@@ -90,12 +90,14 @@ impl Archive {
             .ok_or_else(|| ArchiveError::Unknown {
                 name: relative.source().preferred(),
             })?;
+        let kind = relative.kind();
         let declared = self.store.relations_of(source.id)?;
-        match declared
-            .into_iter()
-            .find(|(kind, _)| *kind == relative.kind())
-        {
-            Some((_, names)) => Err(ArchiveError::Exists(names.into())),
+        match declared.into_iter().find(|(known, _)| *known == kind) {
+            Some((_, target)) => Err(ArchiveError::HasOne {
+                names: source.names.into(),
+                kind: kind.pair_name(),
+                target: target.into(),
+            }),
             None => Ok(()),
         }
     }

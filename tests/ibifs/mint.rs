@@ -35,3 +35,21 @@ fn labels_minted_at_once_are_all_different() {
     world.prints("ibifs ls A.store --state Original | wc -l", "1001");
     world.prints("ibifs ls A.store | cut -d' ' -f3 | sort -u | wc -l", "1001");
 }
+
+/// A second next edition of one item is refused before a date is spent on it, and the sentence
+/// says which one there is.
+#[test]
+fn an_item_has_one_next_edition() {
+    let world = World::new().with_a();
+    world.sh("mint A first > first; ibifs mint A --edition-of A/$(cat first) | head -n 1 > second");
+    world.complains(
+        "ibifs mint A --edition-of A/$(cat first)",
+        "has its ibi.nextedition already, {rep example.org/archive-a/20",
+    );
+    world.sh("ibifs umount A");
+    world.complains(
+        "ibifs mint A.store --edition-of $(cat first)",
+        &world.sh("cat second"),
+    );
+    world.prints("ibifs ls A.store | wc -l", "3");
+}
