@@ -24,7 +24,7 @@ use crate::attr::Attr;
 use crate::caller::Caller;
 use crate::inode::{Kind, Node, View};
 use crate::inside::{self, Change, New, Outcome};
-use crate::namespace::{Entry, Namespace, is_virtual};
+use crate::namespace::{Entry, Namespace, Stale, is_virtual};
 use crate::tree::SIDECAR;
 use handles::{Handle, Handles};
 use mirror::Mirror;
@@ -229,6 +229,9 @@ impl Ibifs {
         if let Some(node) = self.namespace.nodes.get(number) {
             node.set_sidecar_of(Some(item));
         }
+        // The kernel has given the sidecar's name the lifetime of the file that was renamed.
+        self.mirror
+            .forget_later(vec![Stale::Name(parent.number, name.to_owned())]);
         self.namespace.sidecar_written(item)
     }
 
