@@ -439,7 +439,12 @@ impl Archive {
         if item.state == State::Deleted {
             return Ok(relations);
         }
-        relations.push(("lastedition".to_owned(), self.last_edition(&item.names)?));
+        match self.last_edition(&item.names) {
+            Ok(last) => relations.push(("lastedition".to_owned(), last)),
+            // Editions in a circle have no last one; the rest can be told, and mended by it.
+            Err(ArchiveError::Cycle { .. }) => {}
+            Err(error) => return Err(error),
+        }
         let single = [
             ("nextedition", self.next_edition(&item.names)?),
             ("metadata", self.metadata(&item.names)?),

@@ -43,6 +43,7 @@ impl Namespace {
                     .map_err(ArchiveError::from)?;
                 (!aliases.is_empty()).then(|| aliases.join(" "))
             }
+            "lastedition" => Some(self.archive.last_edition(&item.names)?.preferred()),
             _ => {
                 let wanted = relation_name(name);
                 let relations = self.archive.relations(&item)?;
