@@ -272,6 +272,7 @@ impl Namespace {
                 Some((item, true)) => self.remove_item(&item),
                 _ => Err(Errno::NOTDIR),
             },
+            Kind::Root if name == ".mint" => Err(Errno::PERM),
             Kind::Root if ibip::check_prefix(text(name)?).is_ok() => {
                 let store = self.archive.store();
                 let taken = store
