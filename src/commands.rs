@@ -10,7 +10,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::archive::{Archive, Relative, Setup, SystemClock, holder};
+use crate::archive::{Archive, ArchiveError, Relative, Setup, SystemClock, holder};
 use crate::cli::{
     Command, Fsck, Id, IdCommand, Init, List, Mint, Mount, Reindex, Relate, Show, Umount, Unrelate,
 };
@@ -428,7 +428,16 @@ fn list(options: &List) -> Result<Exit, Failure> {
 
 fn reindex(options: &Reindex) -> Result<Exit, Failure> {
     let archive = start::open_for_reindex(&options.store)?;
-    let report = archive.reindex(&mut progress())?;
+    let (archive, report) = match archive.reindex(&mut progress()) {
+        // Damage deep in the database shows only when it is read through.
+        Err(ArchiveError::Store(error)) if error.is_damage() => {
+            drop(archive);
+            let archive = start::open_anew(&options.store, &error)?;
+            let report = archive.reindex(&mut progress())?;
+            (archive, report)
+        }
+        other => (archive, other?),
+    };
     archive.close();
     for finding in &report.findings {
         eprintln!(

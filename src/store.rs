@@ -77,6 +77,21 @@ impl StoreError {
     }
 }
 
+impl StoreError {
+    /// Whether the database is damaged, and not only in use, out of reach or newer than this
+    /// program.
+    pub fn is_damage(&self) -> bool {
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
+        match self {
+            StoreError::Sqlite(error) => error
+                .sqlite_error_code()
+                .is_none_or(|code| matches!(code, DatabaseCorrupt | NotADatabase | Unknown)),
+            StoreError::Broken { .. } => true,
+            StoreError::Newer { .. } | StoreError::Older { .. } | StoreError::Taken { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
