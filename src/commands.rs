@@ -24,6 +24,9 @@ use door::{Door, Named};
 /// How long `umount` waits until the daemon has let go of the store.
 const UMOUNT_PATIENCE: Duration = Duration::from_secs(15);
 
+/// How long those who still use an unmounted tree may keep its daemon at work.
+const UMOUNT_GRACE: Duration = Duration::from_secs(1);
+
 /// Runs a command.
 pub fn run(command: Command) -> Result<Exit, Failure> {
     match command {
@@ -169,14 +172,38 @@ fn umount(options: &Umount) -> Result<Exit, Failure> {
             format!("no store is mounted at '{shown}'"),
         ));
     };
+    let before = holder(&mounted.source);
     if !crate::mount::unmount(&mounted.mount_point) {
         return Err(Failure::new(
             Exit::Busy,
             format!("'{shown}' could not be unmounted; see who uses it with 'fuser -m {shown}'"),
         ));
     }
-    let until = Instant::now() + UMOUNT_PATIENCE;
-    while holder(&mounted.source).is_some() && Instant::now() < until {
+    // Not a daemon that somebody has started since.
+    let ours = || holder(&mounted.source).filter(|holder| Some(holder) == before.as_ref());
+    let started = Instant::now();
+    let mut told = false;
+    while let Some(holder) = ours() {
+        if started.elapsed() > UMOUNT_PATIENCE {
+            return Err(Failure::new(
+                Exit::Busy,
+                format!(
+                    "'{shown}' is unmounted, but its daemon does not end; end process {}",
+                    holder.pid.unwrap_or(0)
+                ),
+            ));
+        }
+        // Somebody sits in the tree and keeps the daemon at work: it is asked to end all the same.
+        if !told && started.elapsed() > UMOUNT_GRACE {
+            told = true;
+            if let Some(pid) = holder
+                .pid
+                .and_then(|pid| i32::try_from(pid).ok())
+                .and_then(rustix::process::Pid::from_raw)
+            {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            }
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok(Exit::Done)
