@@ -107,8 +107,8 @@ impl Archive {
         progress: &mut Progress<'_>,
     ) -> Result<Archive, ArchiveError> {
         if path.join(facts::FILE).exists() {
-            return Err(ArchiveError::Facts {
-                what: format!("'{}' is a store already", path.display()),
+            return Err(ArchiveError::IsAStore {
+                path: path.to_owned(),
             });
         }
         let mut setup = setup.clone();

@@ -14,6 +14,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::Tree(error) => error.errno(),
         ArchiveError::Ibi(_) => Errno::INVAL,
         ArchiveError::NotAStore { .. } => Errno::NOENT,
+        ArchiveError::IsAStore { .. } => Errno::EXIST,
         ArchiveError::Facts { .. } => Errno::IO,
         ArchiveError::Busy(_) => Errno::BUSY,
         ArchiveError::ReadOnly => Errno::ROFS,

@@ -65,6 +65,7 @@ impl From<ArchiveError> for Failure {
             ArchiveError::Busy(_) => Exit::Busy,
             ArchiveError::Exists(_)
             | ArchiveError::HasOne { .. }
+            | ArchiveError::IsAStore { .. }
             | ArchiveError::NotMintedYet { .. }
             | ArchiveError::ServiceItem
             | ArchiveError::NotOriginal { .. }

@@ -33,6 +33,11 @@ pub enum ArchiveError {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory of the new store is one already.
+    IsAStore {
+        /// The directory.
+        path: PathBuf,
+    },
     /// `archive.ibi` cannot be read.
     Facts {
         /// What is wrong with it.
@@ -110,6 +115,11 @@ impl fmt::Display for ArchiveError {
                 f,
                 "'{}' is not an ibifs store (no archive.ibi in it); make one with 'ibifs init {}'",
                 path.display(),
+                path.display()
+            ),
+            ArchiveError::IsAStore { path } => write!(
+                f,
+                "'{}' is a store already; use it as it is, or name another directory",
                 path.display()
             ),
             ArchiveError::Facts { what } => write!(f, "archive.ibi: {what}"),
