@@ -147,6 +147,14 @@ impl Archive {
             let rep = Rep::mint(&rep_prefix, &reservation.date);
             facts.service = Names::both(rep, ibip);
             store.set_last_date(&reservation.date)?;
+        } else {
+            // Whatever the lost Archive has minted is earlier than now: it may come back, and is
+            // never minted again.
+            let last = distributor.last().cloned().max(Some(clock.now()));
+            distributor = TemporalDistributor::new(facts.granularity, last.clone());
+            if let Some(last) = &last {
+                store.set_last_date(last)?;
+            }
         }
         let mut archive = Archive {
             facts,
