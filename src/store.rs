@@ -357,17 +357,20 @@ impl Store {
         written
     }
 
-    /// Records many items in one transaction, after forgetting all there were.
+    /// Records many items in one transaction, after forgetting all there were; what was believed of
+    /// them can still be asked until it ends.
     pub fn replace_all(
         &self,
         last: Option<&Timestamp>,
-        fill: impl FnOnce(&mut dyn FnMut(&Record) -> Result<(), StoreError>) -> Result<(), StoreError>,
+        fill: impl FnOnce(&Refill<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
             transaction.execute_batch(
-                "DELETE FROM relation; DELETE FROM alias; DELETE FROM item; DELETE FROM ledger;",
+                "CREATE TEMP TABLE believed AS SELECT rep_key, ibip_key, sidecar FROM item;
+                 DELETE FROM relation; DELETE FROM alias; DELETE FROM item; DELETE FROM ledger;",
             )?;
-            fill(&mut |record| put(transaction, record).map(drop))?;
+            fill(&Refill(transaction))?;
+            transaction.execute_batch("DROP TABLE believed")?;
             match last {
                 Some(last) => set_last(transaction, last),
                 None => Ok(()),
@@ -576,6 +579,32 @@ impl Store {
         }
         lines.sort();
         Ok(lines)
+    }
+}
+
+/// The store while all is recorded anew.
+#[derive(Debug)]
+pub struct Refill<'a>(&'a Connection);
+
+impl Refill<'_> {
+    /// Records an item.
+    pub fn put(&self, record: &Record) -> Result<(), StoreError> {
+        put(self.0, record).map(drop)
+    }
+
+    /// The sidecar that was last believed of an item before.
+    pub fn sidecar_before(&self, names: &Names) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut statement = self
+            .0
+            .prepare_cached("SELECT sidecar FROM believed WHERE rep_key = ?1 OR ibip_key = ?2")?;
+        let keys = (
+            names.rep().map(Rep::canonical),
+            names.ibip().map(Ibip::canonical),
+        );
+        Ok(statement
+            .query_row(keys, |row| row.get(0))
+            .optional()?
+            .flatten())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::distributor::TemporalDistributor;
 use crate::ibi::{Ibi, Rep, Timestamp};
 use crate::item::{Names, Sidecar, State};
 use crate::relation::RelationKind;
-use crate::store::{Record, Store, StoreError};
+use crate::store::{Record, Refill, Store, StoreError};
 use crate::tree::{Area, Place, SIDECAR, TreeError};
 
 /// Told now and then how many items have been looked at.
@@ -83,15 +83,20 @@ impl Archive {
         };
         // The store's closure speaks its own errors; ours is carried round it.
         let mut failed = None;
-        let outcome = store.replace_all(None, |put| {
-            let result = self.each_record(&mut walk, progress, &mut |record, report| match put(
-                record,
-            ) {
-                Err(error @ StoreError::Taken { .. }) => {
-                    report.add("name-taken", &record.names, error);
-                    Ok(())
+        let outcome = store.replace_all(None, |refill| {
+            let result = self.each_record(&mut walk, progress, &mut |record, believed, report| {
+                let known = match believed {
+                    true => None,
+                    false => self.believed_before(record, store, refill)?,
+                };
+                let record = known.as_ref().unwrap_or(record);
+                match refill.put(record) {
+                    Err(error @ StoreError::Taken { .. }) => {
+                        report.add("name-taken", record.names.preferred(), error);
+                        self.put_without_taken_name(record, store, refill)
+                    }
+                    other => Ok(other?),
                 }
-                other => Ok(other?),
             });
             match result {
                 Ok(()) => Ok(()),
@@ -114,13 +119,64 @@ impl Archive {
         Ok(walk)
     }
 
+    /// What the index has known until now of an item whose sidecar is not believed: it must not be
+    /// forgotten before the sidecar is mended from it.
+    fn believed_before(
+        &self,
+        record: &Record,
+        store: &Store,
+        refill: &Refill<'_>,
+    ) -> Result<Option<Record>, ArchiveError> {
+        let names = &record.names;
+        let bytes = if std::ptr::eq(store, &self.store) {
+            refill.sidecar_before(names)?
+        } else {
+            match self.store.find_by_names(names)? {
+                Some(item) => self.store.sidecar(item.id)?,
+                None => None,
+            }
+        };
+        Ok(bytes.and_then(|bytes| {
+            let before = self.record_from(names, bytes).ok()?;
+            let is_like = (before.state == State::Deleted) == (record.state == State::Deleted);
+            is_like.then_some(before)
+        }))
+    }
+
+    /// An item that claims another's name is still here: it is indexed by what was believed of it
+    /// before, else by its place alone.
+    fn put_without_taken_name(
+        &self,
+        record: &Record,
+        store: &Store,
+        refill: &Refill<'_>,
+    ) -> Result<(), ArchiveError> {
+        let place = match (record.names.rep(), record.names.ibip()) {
+            (Some(rep), _) => Ibi::Rep(rep.clone()),
+            (None, Some(ibip)) => Ibi::Ibip(ibip.clone()),
+            (None, None) => return Ok(()),
+        };
+        let by_place = Record {
+            names: Names::from(place),
+            ..record.clone()
+        };
+        let before = self.believed_before(&by_place, store, refill)?;
+        for record in before.iter().chain([&by_place]) {
+            match refill.put(record) {
+                Err(StoreError::Taken { .. }) => {}
+                other => return Ok(other?),
+            }
+        }
+        Ok(())
+    }
+
     /// Reads every tombstone and every item of the tree, in this order, so that an item that is
     /// back counts as here and keeps the names its tombstone tells.
     fn each_record(
         &self,
         walk: &mut Walk,
         progress: &mut Progress<'_>,
-        put: &mut dyn FnMut(&Record, &mut Report) -> Result<(), ArchiveError>,
+        put: &mut dyn FnMut(&Record, bool, &mut Report) -> Result<(), ArchiveError>,
     ) -> Result<(), ArchiveError> {
         self.tree.each_tombstone::<ArchiveError>(|area, path| {
             let shown = format!("deleted/{}/{path}", area.name());
@@ -132,17 +188,18 @@ impl Archive {
             self.note_own_date(&names, &mut walk.last)?;
             let place = Place::of(&names);
             let bytes = self.tree.read_tombstone(&place)?.unwrap_or_default();
-            let record = match Sidecar::parse(&bytes) {
+            let (record, believed) = match Sidecar::parse(&bytes) {
                 Ok(mut sidecar) => {
                     sidecar.set_state(State::Deleted);
-                    self.record_of(sidecar.names().clone(), &sidecar, bytes)
+                    let names = sidecar.names().clone();
+                    (self.record_of(names, &sidecar, bytes), true)
                 }
                 Err(error) => {
                     walk.report.add("broken-tombstone", &shown, error);
-                    Record::bare(names, State::Deleted)
+                    (Record::bare(names, State::Deleted), false)
                 }
             };
-            put(&record, &mut walk.report)
+            put(&record, believed, &mut walk.report)
         })?;
         self.tree.each_item::<ArchiveError>(|area, path| {
             let Some(names) = names_at(area, path) else {
@@ -155,6 +212,7 @@ impl Archive {
             };
             self.note_own_date(&names, &mut walk.last)?;
             let (record, disbelief) = self.read_item(&names)?;
+            let believed = disbelief.is_none();
             if let Some(error) = disbelief {
                 let code = match error {
                     ArchiveError::OtherItem { .. } => "foreign-sidecar",
@@ -164,7 +222,7 @@ impl Archive {
             }
             walk.items += 1;
             progress(walk.items);
-            put(&record, &mut walk.report)
+            put(&record, believed, &mut walk.report)
         })
     }
 
@@ -326,6 +384,7 @@ impl Archive {
         for finding in &mut report.findings {
             finding.repaired = match finding.code {
                 "broken-sidecar" | "foreign-sidecar" => self.mend_sidecar(&finding.subject)?,
+                "broken-tombstone" => self.mend_tombstone(&finding.subject)?,
                 "not-in-tree" => self.bury(&finding.subject)?,
                 "not-indexed" | "index-differs" => true,
                 _ => false,
@@ -362,6 +421,23 @@ impl Archive {
         }
         self.restore(&item)?;
         Ok(true)
+    }
+
+    /// Writes the tombstone of a removed item again as the index knows it.
+    fn mend_tombstone(&self, subject: &str) -> Result<bool, ArchiveError> {
+        let path = ["deleted/col/", "deleted/ibip/"]
+            .iter()
+            .find_map(|area| subject.strip_prefix(area));
+        let Some(item) = self.named(path.unwrap_or(subject))? else {
+            return Ok(false);
+        };
+        match self.store.sidecar(item.id)? {
+            Some(bytes) if item.state == State::Deleted => {
+                self.tree.write_tombstone(&Place::of(&item.names), &bytes)?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Leaves a tombstone for an item whose directory is gone.

@@ -63,13 +63,21 @@ impl Archive {
             Ok(None) => return Ok((bare(names)?, None)),
             Err(error) => return Ok((bare(names)?, Some(error.into()))),
         };
-        match self.parse_for(names, &bytes) {
-            Ok(sidecar) => {
-                let names = merged(names, sidecar.names());
-                Ok((self.record_of(names, &sidecar, bytes), None))
-            }
+        match self.record_from(names, bytes) {
+            Ok(record) => Ok((record, None)),
             Err(error) => Ok((bare(names)?, Some(error))),
         }
+    }
+
+    /// A row from the bytes of an item's sidecar, if they are to be believed.
+    pub(super) fn record_from(
+        &self,
+        names: &Names,
+        bytes: Vec<u8>,
+    ) -> Result<Record, ArchiveError> {
+        let sidecar = self.parse_for(names, &bytes)?;
+        let names = merged(names, sidecar.names());
+        Ok(self.record_of(names, &sidecar, bytes))
     }
 
     fn parse_for(&self, names: &Names, bytes: &[u8]) -> Result<Sidecar, ArchiveError> {
