@@ -1,10 +1,13 @@
 //! The one test binary: its modules are promises of the manual, shown on real mounts with the real
 //! tools.
 
+mod command_line;
 mod documents;
 mod house;
+mod index;
 mod metadata;
 mod mint;
 mod readme;
+mod refusals;
 mod support;
 mod texts;

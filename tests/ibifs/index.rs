@@ -1,0 +1,323 @@
+//! The tree is the truth and the index lags at worst: what reindex, fsck, adoption and a restored
+//! backup promise.
+
+use crate::support::World;
+
+/// Everything that the command line tells of a store, in the files NAME.ls and NAME.show.
+#[track_caller]
+fn told(world: &World, store: &str, name: &str) {
+    world.sh(&format!(
+        "ibifs ls {store} --json > {name}.ls
+         jq -r '.[] | .rep // .ibip' {name}.ls | while read n; do
+             ibifs show \"$n\" --store {store} --json
+         done > {name}.show"
+    ));
+}
+
+/// Making the index anew gives back everything that was there: editions, translations, metadata,
+/// tombstones, aliases, items known by an IBIp alone, copies, and relations across Archives.
+#[test]
+fn reindex_gives_back_what_was_there() {
+    let world = World::new().with_a().with_b();
+    world.sh("ibifs mint A | head -1 > report
+        ibifs mint A --edition-of $(<report) | head -1 > second
+        ibifs mint A --edition-of $(<second) | head -1 > third
+        ibifs mint A --translation-of $(<third) --lang pt | head -1 > pt
+        ibifs mint A --translation-of $(<report) --lang pt-BR | head -1 > br
+        ibifs mint A --metadata-of $(<report) | head -1 > metadata
+        echo text > A/$(<report)/doc/text
+        setfattr -n user.ibi.alias -v 6RPa7umaZ/UaJFT A/$(<report)
+        setfattr -n user.ibi.language -v en A/$(<report)
+        setfattr -n user.ibi.target -v text A/$(<report)
+        mint A gone > gone; rm -r A/$(<gone)
+        rm -r A/$(<br)
+        mkdir -p A/8JMKD3MGP8W/34PGRBS A/lk47b6w/362SFKH A/sid.inpe.br/MTC-m13@80/2005/05.05.05.05.05
+        mint B theirs > theirs; echo theirs > B/$(<theirs)/doc/text
+        mkdir -p A/$(dirname $(<theirs)); cp -a B/$(<theirs) A/$(<theirs)
+        ibifs mint A --translation-of $(<theirs) --lang fr > fr
+        ibifs relate A/$(<pt) --metadata sid.inpe.br/elsewhere/2009/01.01.00.00
+        ibifs umount A");
+    world.prints(
+        "ibifs ls A.store | cut -d' ' -f1 | sort | uniq -c | xargs",
+        "4 Copy 2 Deleted 7 Original",
+    );
+    told(&world, "A.store", "before");
+    world.prints("ibifs reindex A.store", "11 items indexed");
+    told(&world, "A.store", "again");
+    world.sh("diff before.ls again.ls; diff before.show again.show");
+    world.sh("rm A.store/relations.sqlite3*");
+    world.complains("ibifs ls A.store", "reindex");
+    world.prints("ibifs reindex A.store", "11 items indexed");
+    told(&world, "A.store", "after");
+    world.sh("jq -S 'sort_by(.rep, .ibip)' before.ls > x; jq -S 'sort_by(.rep, .ibip)' after.ls | diff x -
+        jq -sS 'sort_by(.rep, .ibip)' before.show > x; jq -sS 'sort_by(.rep, .ibip)' after.show | diff x -");
+    world.prints("ibifs fsck A.store", "11 items, 0 findings");
+    world.sh(
+        "ibifs mount A.store A; ls A/6RPa7umaZ/UaJFT/doc/text; readlink \"A/$(<report)!+(pt)\"",
+    );
+}
+
+/// The date from which minting goes on survives the loss of the index: also where the latest item
+/// has been removed, and where the clock's minute has not passed.
+#[test]
+fn reindex_never_mints_again_what_was_minted() {
+    let world = World::new();
+    world.sh(
+        "ibifs init A.store --host archive-a.example.org; mkdir A; : > minted
+        for i in $(seq 6); do
+            ibifs mint A.store | head -1 >> minted
+            ibifs mount A.store A; mint A last | sed -e '$a\\' >> minted; rm -r A/$(tail -1 minted)
+            pid=$(sed -n 's/^pid //p' A.store/lock)
+            if test $((i % 2)) = 0; then kill -9 $pid; fi
+            ibifs umount A
+            rm A.store/relations.sqlite3*; ibifs reindex A.store
+        done",
+    );
+    world.prints("wc -l < minted; sort -u minted | wc -l", "12\n12");
+}
+
+/// A restored backup, whole or beside the original, never mints a label that has been handed out.
+#[test]
+fn a_restored_backup_never_mints_a_label_twice() {
+    let world = World::new();
+    world.sh(
+        "ibifs init A.store --host archive-a.example.org --ip 192.0.2.1; : > minted
+        m() { for i in 1 2 3; do ibifs mint A.store 2> told | sed -n ${1}p >> minted; done; }
+        m 1; cp -a A.store backup; m 1
+        mv A.store away; mv backup A.store; m 1; m 1
+        rm -rf A.store; cp -a away A.store; m 1",
+    );
+    world.prints("wc -l < minted; sort -u minted | wc -l", "15\n15");
+}
+
+/// Makes a col/ tree as URLib left it: 310 repositories of several Archives, with none of our
+/// sidecars, and things that do not belong there.
+const COL: &str = "mkdir -p old/col && cd old/col
+    for i in $(seq 100 159); do
+        mkdir -p sid.inpe.br/MTC-m13@80/2005/01.01.12.${i:1}/doc
+        echo $i > sid.inpe.br/MTC-m13@80/2005/01.01.12.${i:1}/doc/@relatorio.pdf
+    done
+    for i in $(seq 10 59); do
+        mkdir -p dpi.inpe.br/banon-pc3@1905/2006/02.03.04.$i/doc
+        mkdir -p dpi.inpe.br/banon-pc3@1905/2006/02.03.05.06.$i/doc
+        mkdir -p iconet.com.br/banon/1998/08.02.08.$i/doc
+        mkdir -p iconet.com.br/banon/1999/08.02.08.02.$i/doc
+        mkdir -p sid.inpe.br/mtc-m18/2009/02.16.17.$i/doc
+    done
+    echo stray > README; echo stray > sid.inpe.br/index.html; echo x > sid.inpe.br/mtc-m18/2009/.DS_Store
+    mkdir -p lost+found sid.inpe.br/mtc-m18/2009/backup sid.inpe.br/mtc-m18/2009/02.30.00.00 sid.inpe.br/mtc_m18/2009/01.01.00.00
+    cd ../..
+    (cd old && find . -path ./deleted -prune -o -type f -printf '%p %s %T@\\n' | sort) > before";
+
+/// `ibifs init --adopt` takes a col/ tree over as it is: items of the own name space become
+/// originals, the others copies; other spellings are links; nothing that was there is touched; what
+/// does not belong there is named by fsck and stays; a second time is refused.
+#[test]
+fn adopting_takes_a_tree_as_it_is() {
+    let world = World::new();
+    world.sh(COL);
+    world.sh("ibifs init --adopt old/col --host mtc-m18.sid.inpe.br; mkdir A");
+    world.prints(
+        "ibifs ls old | cut -d' ' -f1 | sort | uniq -c | xargs",
+        "260 Copy 51 Original",
+    );
+    world.prints(
+        "ibifs ls old --state Original sid.inpe.br/mtc-m18/2009 | wc -l",
+        "50",
+    );
+    world.sh(
+        "(cd old && find col -type f ! -name .ibi -printf './%p %s %T@\\n' | sort) | diff before -",
+    );
+    world.prints("find old/col -name .ibi | wc -l", "51");
+    for again in ["old", "old/col"] {
+        world.exits(
+            &format!("ibifs init --adopt {again} --host x.example.org"),
+            4,
+        );
+    }
+    world.prints("grep ^host old/archive.ibi", "host mtc-m18.sid.inpe.br");
+    world.exits("ibifs init --adopt nowhere", 3);
+    world.exits("ibifs fsck old > report", 1);
+    world.prints(
+        "cut -d: -f1,2 report | head -n -1 | sort",
+        "stray-name: col/sid.inpe.br/mtc-m18/2009/02.30.00.00\n\
+         stray-name: col/sid.inpe.br/mtc-m18/2009/backup\n\
+         stray-name: col/sid.inpe.br/mtc_m18/2009/01.01.00.00",
+    );
+    world.sh("ibifs mount old A");
+    world.prints("readlink A/sid.inpe.br/mtc-M13@80", "MTC-m13@80");
+    world.prints("readlink A/SID.inpe.br", "sid.inpe.br");
+    world.prints(
+        "cat A/sid.INPE.br/mtc-m13@80/2005/01.01.12.42/doc/@relatorio.pdf",
+        "142",
+    );
+    world.prints("state A/sid.inpe.br/mtc-m18/2009/02.16.17.42", "Original");
+    world.prints("state A/iconet.com.br/banon/1999/08.02.08.02.10", "Copy");
+    world.prints(
+        "find A -mindepth 4 -maxdepth 4 | wc -l; ls A; ls A/sid.inpe.br/mtc-m18/2009 | grep -c -e backup -e 02.30 || true",
+        "311\ndpi.inpe.br\niconet.com.br\nsid.inpe.br\n0",
+    );
+    world.sh("test ! -e A/README; test ! -e A/lost+found; test ! -e A/sid.inpe.br/index.html");
+    world
+        .sh("mint A new > new; ibifs umount A; test -f old/col/README; test -d old/col/lost+found");
+    world.prints("cut -d/ -f1,2 new", "sid.inpe.br/mtc-m18");
+}
+
+/// A store with two related items and a third, offline; names in a, b, c.
+fn fixture() -> World {
+    let world = World::new();
+    world.sh("ibifs init A.store --host archive-a.example.org; mkdir A
+        for n in a b c; do ibifs mint A.store | head -1 > $n; done
+        ibifs relate $(<a) --next-edition $(<b) --store A.store
+        ibifs fsck A.store > /dev/null");
+    world
+}
+
+/// Breaks a store, expects these findings, repairs, and expects none or those left.
+#[track_caller]
+fn finds(script: &str, codes: &str, left: &str) -> World {
+    let world = fixture();
+    world.sh(&format!(
+        "I() {{ sqlite3 A.store/relations.sqlite3 \"PRAGMA foreign_keys=on; $1\"; }}
+        {script}"
+    ));
+    let all = "jq -r '.findings[].code' report | sort | uniq -c | xargs";
+    world.exits("ibifs fsck A.store --json > report", 1);
+    world.prints(all, codes);
+    world.sh("ibifs fsck A.store --repair > repaired || true");
+    let status = i32::from(!left.is_empty());
+    world.exits("ibifs fsck A.store --json > report", status);
+    world.prints(all, left);
+    world
+}
+
+/// fsck names an item that the index does not know, and adds it.
+#[test]
+fn fsck_finds_what_is_not_indexed() {
+    let world = finds(
+        "mkdir -p A.store/col/sid.inpe.br/x/2009/01.01.00.00; I \"DELETE FROM item WHERE rep = '$(<c)'\"",
+        "2 not-indexed",
+        "",
+    );
+    world.prints("ibifs ls A.store | wc -l", "5");
+    world.prints("ibifs show $(<c) --store A.store | grep -c Original", "1");
+}
+
+/// fsck names what the index says otherwise than the tree, and believes the tree.
+#[test]
+fn fsck_finds_where_the_index_differs() {
+    let world = finds(
+        "I \"UPDATE item SET state = 'Copy' WHERE rep = '$(<c)'; DELETE FROM relation\"",
+        "3 index-differs",
+        "",
+    );
+    world.prints(
+        "ibifs show $(<a) --store A.store | grep -c ^nextedition",
+        "1",
+    );
+}
+
+/// fsck names items whose directories are gone, and records them as removed.
+#[test]
+fn fsck_finds_what_is_not_in_the_tree() {
+    let world = finds("rm -r A.store/col/$(<c)", "1 not-in-tree", "");
+    world.prints(
+        "ibifs show $(<c) --store A.store --json | jq -r .state",
+        "Deleted",
+    );
+}
+
+/// fsck names a sidecar that is not to be believed, or another item's, and mends both.
+#[test]
+fn fsck_finds_sidecars_that_are_broken_or_foreign() {
+    let world = finds(
+        "echo garbage > A.store/col/$(<a)/.ibi; cp A.store/col/$(<b)/.ibi A.store/col/$(<c)/.ibi",
+        "1 broken-sidecar 1 foreign-sidecar",
+        "",
+    );
+    world.prints("cat A.store/col/$(<a)/.ibi.broken-1", "garbage");
+    world.prints(
+        "ibifs show $(<a) --store A.store | grep -c ^nextedition",
+        "1",
+    );
+}
+
+/// fsck names a tombstone that cannot be read; the item stays removed, and the tombstone is
+/// written again from the index.
+#[test]
+fn fsck_finds_a_broken_tombstone() {
+    let world = finds(
+        "ibifs mount A.store A; rm -r A/$(<c); ibifs umount A; echo garbage > A.store/deleted/col/$(<c)",
+        "1 broken-tombstone",
+        "",
+    );
+    world.prints("ibifs show $(<c) --store A.store --json | jq -r '.state, (.ibip|length>3), (.timestamp|length)'", "Deleted\ntrue\n20");
+}
+
+/// fsck names directories and tombstones whose names are no identifiers; it leaves them alone.
+#[test]
+fn fsck_finds_stray_names() {
+    let world = finds(
+        "mkdir -p A.store/col/a/b/c/d A.store/ibip/x/y A.store/deleted/col/a/b/c; echo > A.store/deleted/col/a/b/c/d",
+        "3 stray-name",
+        "3 stray-name",
+    );
+    world.sh("test -d A.store/col/a/b/c/d");
+}
+
+/// fsck names an item that claims another's name; both stay readable, also after reindex.
+#[test]
+fn fsck_finds_a_name_that_is_taken() {
+    let world = finds(
+        "ip=$(sed -n 's/^ibi {rep .* ibip \\(.*\\)}$/\\1/p' A.store/col/$(<a)/.ibi)
+         sed -i \"s,^ibi {.*,ibi {rep $(<c) ibip $ip},\" A.store/col/$(<c)/.ibi",
+        "1 name-taken",
+        "1 name-taken",
+    );
+    world.sh("ibifs mount A.store A; ls A/$(<a)/doc A/$(<c)/doc");
+}
+
+/// fsck names editions in a circle and ends that disagree; a person decides which one is right.
+#[test]
+fn fsck_finds_relations_that_do_not_fit() {
+    finds(
+        "echo \"ibi.nextedition {rep $(<a)}\" >> A.store/col/$(<b)/.ibi; ibifs reindex A.store",
+        "2 edition-cycle",
+        "2 edition-cycle",
+    );
+    finds(
+        "echo \"ibi.editionof {rep $(<a)}\" >> A.store/col/$(<c)/.ibi; ibifs reindex A.store",
+        "1 relations-differ",
+        "1 relations-differ",
+    );
+}
+
+/// fsck names a last date that lies in the future.
+#[test]
+fn fsck_finds_a_date_ahead() {
+    let world = finds(
+        "I \"UPDATE ledger SET last = '2999-01-01T00:00:00Z'\"",
+        "1 date-ahead",
+        "1 date-ahead",
+    );
+    world.exits("ibifs mint A.store", 4);
+    world.complains("ibifs mint A.store", "ibifs: ");
+}
+
+/// What is read of a sidecar through the mount, in either tree, is what lies on disk, also right
+/// after a relation has been declared at either end or a tool has renamed a new text into place.
+#[test]
+fn a_sidecar_is_never_read_stale() {
+    let world = World::new().with_a();
+    world.sh("mint A x > a; mint A y > b; ibip A/.mint/x > ai; ibip A/.mint/y > bi
+        same() { for n in a b; do for p in A/$(<$n) A/$(<${n}i); do cmp $p/.ibi A.store/col/$(<$n)/.ibi; done; done; }
+        for i in 1 2 3; do
+            same; ibifs relate A/$(<a) --next-edition $(<b)
+            same; grep -q nextedition A/$(<a)/.ibi; grep -q editionof A/$(<bi)/.ibi
+            sed -i \"\\$a note n$i\" A/$(<a)/.ibi
+            same; ln -sfn ../../../../$(<b) \"A/$(<a)+(pt)\"
+            same; grep -q 'translation(pt)' A/$(<a)/.ibi; grep -q n$i A/$(<a)/.ibi
+            rm \"A/$(<a)+(pt)\"; ibifs unrelate A/$(<a) --next-edition
+            same; ! grep -q nextedition A/$(<ai)/.ibi
+        done");
+}
