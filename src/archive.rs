@@ -248,11 +248,13 @@ impl Archive {
 
     /// Writes down where the store is mounted, for those who are refused it.
     pub fn describe_mount(&self, mount_point: &Path) {
-        if let Some(lock) = &self.lock
-            && let Err(error) = lock.describe(Some(mount_point))
-        {
+        let Some(lock) = &self.lock else {
+            return;
+        };
+        if let Err(error) = lock.describe(Some(mount_point)) {
             log::warn!("cannot note the mount point in the lock: {error}");
         }
+        self.close();
     }
 
     fn edits(&self) -> MutexGuard<'_, ()> {
@@ -268,8 +270,8 @@ impl Archive {
         }
     }
 
-    /// A store that was restored from a backup or copied has forgotten what was minted since: it
-    /// is known by its lock file's inode and birth, and then mints nothing up to the present.
+    /// A store that was copied, or that a backup was put back over, has forgotten what was minted
+    /// since: it is known by its lock file, and then mints nothing up to the present.
     fn read_ledger(&self) -> Result<(), ArchiveError> {
         let text = self.tree.read_small(LEDGER)?.unwrap_or_default();
         let pairs = Pairs::parse(&text).ok();
@@ -277,7 +279,8 @@ impl Archive {
             Some(Value::Word(word)) => Some(word.clone()),
             _ => None,
         };
-        let same = word("store").as_deref() == self.fingerprint().as_deref();
+        let found = self.lock.as_ref().map(lock::Lock::found);
+        let same = word("store").as_deref() == found;
         let noted = word("last").and_then(|last| Timestamp::parse_rfc3339(&last).ok());
         let last = {
             let distributor = self.distributor();
@@ -294,18 +297,15 @@ impl Archive {
             self.store.set_last_date(&mark)?;
             *self.distributor() = TemporalDistributor::new(self.facts.granularity, Some(mark));
         }
-        if !same {
-            self.write_ledger()?;
-        }
-        Ok(())
-    }
-
-    fn fingerprint(&self) -> Option<String> {
-        self.lock.as_ref().map(lock::Lock::fingerprint)
+        self.write_ledger()
     }
 
     fn write_ledger(&self) -> Result<(), ArchiveError> {
-        let mut text = format!("store {}\n", self.fingerprint().unwrap_or_default());
+        let Some(lock) = &self.lock else {
+            return Ok(());
+        };
+        let fingerprint = lock.fingerprint().unwrap_or_else(|_| "unknown".to_owned());
+        let mut text = format!("store {fingerprint}\n");
         if let Some(last) = self.store.last_date()? {
             text.push_str(&format!("last {}\n", last.to_rfc3339()));
         }

@@ -14,6 +14,7 @@ use crate::pairs::{Pairs, Value, percent_decode, percent_encode};
 #[derive(Debug)]
 pub(super) struct Lock {
     file: std::fs::File,
+    found: String,
 }
 
 impl Lock {
@@ -35,7 +36,8 @@ impl Lock {
             Err(Errno::WOULDBLOCK) => return Err(ArchiveError::Busy(read_holder(&file))),
             Err(errno) => return Err(failed(errno.into())),
         }
-        let lock = Lock { file };
+        let found = fingerprint(&file).map_err(failed)?;
+        let lock = Lock { file, found };
         lock.describe(None).map_err(failed)?;
         Ok(lock)
     }
@@ -56,23 +58,47 @@ impl Lock {
         file.set_len(text.len() as u64)
     }
 
-    /// What tells this directory from a copy of it: inode and birth of the lock file.
-    pub(super) fn fingerprint(&self) -> String {
-        let inode = self.file.metadata().map_or(0, |metadata| metadata.ino());
-        let born = self
-            .file
-            .metadata()
-            .and_then(|metadata| metadata.created())
-            .ok()
-            .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
-            .map_or(0, |age| age.as_nanos());
-        format!("{inode}-{born}")
+    /// What the lock file was when it was taken, see [`fingerprint`].
+    pub(super) fn found(&self) -> &str {
+        &self.found
     }
+
+    /// What the lock file is now.
+    pub(super) fn fingerprint(&self) -> std::io::Result<String> {
+        fingerprint(&self.file)
+    }
+}
+
+/// What tells this store from a copy of it, and from itself with a backup put back over it: no copy
+/// has the lock file's inode and birth, and nobody can write a file without its change time.
+fn fingerprint(file: &std::fs::File) -> std::io::Result<String> {
+    let metadata = file.metadata()?;
+    let born = metadata
+        .created()
+        .ok()
+        .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
+        .map_or(0, |age| age.as_nanos());
+    let (inode, changed) = (metadata.ino(), metadata.ctime());
+    Ok(format!(
+        "{inode}-{born}-{changed}.{:09}",
+        metadata.ctime_nsec()
+    ))
 }
 
 /// Who holds the store right now, if anybody does.
 pub fn holder(store: &Path) -> Option<Holder> {
     let file = std::fs::File::open(store.join("lock")).ok()?;
+    // Trying the lock takes it for an instant, in which somebody else would be refused: it is
+    // tried only where the system's table says that a file of this number is locked.
+    let inode = format!(":{} ", file.metadata().ok()?.ino());
+    let table = std::fs::read_to_string("/proc/locks").ok();
+    let may_be_held = table.is_none_or(|table| {
+        let locked = |line: &str| line.contains("FLOCK") && line.contains(&inode);
+        table.lines().any(locked)
+    });
+    if !may_be_held {
+        return None;
+    }
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
         Err(Errno::WOULDBLOCK) => Some(read_holder(&file)),
         _ => None,

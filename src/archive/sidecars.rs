@@ -1,5 +1,7 @@
 //! Sidecars: what is believed of them, how they are changed, how they come back.
 
+use rustix::io::Errno;
+
 use super::{Archive, ArchiveError};
 use crate::item::{Names, Sidecar, State};
 use crate::store::{Item, ItemId, Record, StoreError};
@@ -111,8 +113,14 @@ impl Archive {
         let _edits = self.edits();
         let item = self.known(id)?;
         let place = Place::of(&item.names);
-        let Some(bytes) = self.tree.read_sidecar(&place)? else {
-            return Ok(Belief::Unchanged);
+        let bytes = match self.tree.read_sidecar(&place) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(Belief::Unchanged),
+            // Something else than a small file has been put there; it is there all the same.
+            Err(error) if is_no_small_file(error.errno()) => {
+                return Ok(Belief::NotBelieved(error.into()));
+            }
+            Err(error) => return Err(error.into()),
         };
         if self.store.sidecar(id)?.as_deref() == Some(&bytes) {
             return Ok(Belief::Unchanged);
@@ -233,6 +241,13 @@ impl Archive {
             Fact::Target(None) => sidecar.remove_target(),
         })
     }
+}
+
+fn is_no_small_file(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::INVAL | Errno::LOOP | Errno::FBIG | Errno::NXIO
+    )
 }
 
 /// A plain fact that a sidecar can say of its item.

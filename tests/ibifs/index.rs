@@ -90,6 +90,28 @@ fn a_restored_backup_never_mints_a_label_twice() {
     world.prints("wc -l < minted; sort -u minted | wc -l", "15\n15");
 }
 
+/// Nor does a backup that is put back over the store itself, file by file, within the minute whose
+/// short label was handed out in between.
+#[test]
+fn a_backup_put_back_in_place_never_mints_a_label_twice() {
+    let world = World::new();
+    // With the last date far in the past the first label of a mint is the present minute's.
+    world.sh(
+        "ibifs init A.store --host archive-a.example.org --ip 192.0.2.1
+        sed -i 's/^last .*/last 2026-01-01T00:00:00Z/' A.store/ledger
+        sqlite3 A.store/relations.sqlite3 \"update ledger set last='2026-01-01T00:00:00Z'\"
+        cp -a A.store backup
+        ibifs mint A.store | head -n 1 > one
+        rm -r A.store/col/$(cat one)
+        cp -a backup/. A.store/",
+    );
+    world.complains(
+        "ibifs mint A.store > two; false",
+        "this store was copied or restored",
+    );
+    world.prints("cat one <(head -n 1 two) | sort -u | wc -l", "2");
+}
+
 /// Makes a col/ tree as URLib left it: 310 repositories of several Archives, with none of our
 /// sidecars, and things that do not belong there.
 const COL: &str = "mkdir -p old/col && cd old/col
