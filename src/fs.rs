@@ -397,15 +397,14 @@ impl Ibifs {
     }
 
     fn set_attribute(&self, node: &Node, name: &OsStr, value: &[u8], flags: i32) -> Outcome<()> {
-        let Kind::Item(item) = node.kind else {
-            return inside::set_attribute(real(node)?.as_fd(), name, value, flags);
+        let item = match node.kind {
+            Kind::Item(item) if is_virtual(name) => item,
+            _ => {
+                inside::set_attribute(real(node)?.as_fd(), name, value, flags)?;
+                self.changed(node, None);
+                return Ok(());
+            }
         };
-        if !is_virtual(name) {
-            inside::set_attribute(real(node)?.as_fd(), name, value, flags)?;
-            self.mirror
-                .forget(self.namespace.stale_elsewhere(node, None));
-            return Ok(());
-        }
         let there = self.namespace.get_attribute(item, name).is_ok();
         match (there, flags) {
             (true, libc::XATTR_CREATE) => Err(Errno::EXIST),
@@ -417,7 +416,11 @@ impl Ibifs {
     fn remove_attribute(&self, node: &Node, name: &OsStr) -> Outcome<()> {
         match node.kind {
             Kind::Item(item) if is_virtual(name) => self.namespace.remove_attribute(item, name),
-            _ => inside::remove_attribute(real(node)?.as_fd(), name),
+            _ => {
+                inside::remove_attribute(real(node)?.as_fd(), name)?;
+                self.changed(node, None);
+                Ok(())
+            }
         }
     }
 }
