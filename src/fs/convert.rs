@@ -75,17 +75,12 @@ pub(super) fn new_time(time: TimeOrNow) -> NewTime {
     }
 }
 
+/// fuser takes the nanoseconds, which count forward from the second, off the time instead of adding
+/// them; here they are taken for what they were.
 fn before_1970(before: Duration) -> Time {
-    let seconds = -i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
-    match before.subsec_nanos() {
-        0 => Time {
-            seconds,
-            nanoseconds: 0,
-        },
-        nanoseconds => Time {
-            seconds: seconds - 1,
-            nanoseconds: 1_000_000_000 - nanoseconds,
-        },
+    Time {
+        seconds: -i64::try_from(before.as_secs()).unwrap_or(i64::MAX),
+        nanoseconds: before.subsec_nanos(),
     }
 }
 
@@ -93,8 +88,17 @@ fn before_1970(before: Duration) -> Time {
 mod tests {
     use super::*;
 
+    /// A time as fuser 0.18.0 reads it from a request.
+    fn as_fuser_reads(time: Time) -> SystemTime {
+        let nanoseconds = time.nanoseconds;
+        match u64::try_from(time.seconds) {
+            Ok(seconds) => UNIX_EPOCH + Duration::new(seconds, nanoseconds),
+            Err(_) => UNIX_EPOCH - Duration::new(time.seconds.unsigned_abs(), nanoseconds),
+        }
+    }
+
     #[test]
-    fn times_go_there_and_back() {
+    fn times_are_taken_as_they_were_asked_for() {
         for time in [
             (0, 0),
             (1, 5),
@@ -107,7 +111,7 @@ mod tests {
                 seconds: time.0,
                 nanoseconds: time.1,
             };
-            match new_time(TimeOrNow::SpecificTime(system_time(time))) {
+            match new_time(TimeOrNow::SpecificTime(as_fuser_reads(time))) {
                 NewTime::At(back) => assert_eq!(back, time),
                 NewTime::Now => panic!("a given time is not now"),
             }
