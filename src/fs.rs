@@ -194,11 +194,10 @@ impl Ibifs {
         }
         let (from, to) = (real(parent)?, real(new_parent)?);
         if parent.view != new_parent.view {
-            // A directory or link is another node in each tree: tools then copy it.
-            let moved = inside::attributes(inside::find(from.as_fd(), name)?)?;
-            if matches!(moved.kind, FileType::Directory | FileType::Symlink) {
-                return Err(Errno::XDEV);
-            }
+            // A directory or link is another node in each tree; and while the kernel renames it
+            // holds both directories, so that neither could be told of its stale name before the
+            // answer. Tools then copy.
+            return Err(Errno::XDEV);
         }
         inside::rename(from.as_fd(), name, to.as_fd(), new_name, flags)?;
         let mut stale = self.namespace.stale_elsewhere(parent, Some(name));
