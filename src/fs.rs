@@ -158,10 +158,16 @@ impl Ibifs {
         Ok((self.namespace.made_inside(parent, name, found)?, opened))
     }
 
-    fn remove(&self, parent: &Node, name: &OsStr, is_directory: bool) -> Outcome<()> {
+    fn remove(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        name: &OsStr,
+        is_directory: bool,
+    ) -> Outcome<()> {
         if is_inside(parent) {
             inside::remove(real(parent)?.as_fd(), name, is_directory)?;
-            self.namespace.name_gone(parent, name)?;
+            self.namespace.name_gone(caller, parent, name)?;
             self.changed(parent, Some(name));
             return Ok(());
         }
@@ -175,6 +181,7 @@ impl Ibifs {
 
     fn rename_name(
         &self,
+        caller: &Caller,
         parent: &Node,
         name: &OsStr,
         new_parent: &Node,
@@ -205,8 +212,13 @@ impl Ibifs {
         self.mirror.forget(stale);
         for (directory, name) in [(parent, name), (new_parent, new_name)] {
             self.note_sidecar(directory, name)?;
+            if name == SIDECAR && matches!(directory.kind, Kind::Item(_)) {
+                // The kernel keeps the renamed name for as long as it would have kept the old one.
+                let stale = Stale::Name(directory.number, name.to_owned());
+                self.mirror.forget_later(vec![stale]);
+            }
         }
-        self.namespace.name_gone(parent, name)
+        self.namespace.name_gone(caller, parent, name)
     }
 
     /// After a rename: what is now called `.ibi` in an item is its sidecar.

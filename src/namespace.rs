@@ -183,11 +183,9 @@ impl Namespace {
                 if self.is_hidden_from(caller, *item, name) {
                     return Err(Errno::NOENT);
                 }
-                let entry = self.lookup_inside(parent, name)?;
-                Ok(match name == SIDECAR {
-                    true => as_sidecar(entry, *item),
-                    false => entry,
-                })
+                let mut entry = self.lookup_inside(parent, name)?;
+                note_sidecar(&mut entry, *item, name);
+                Ok(entry)
             }
             Kind::Inside => self.lookup_inside(parent, name),
             Kind::Prefix(prefix) => self.lookup_in_prefix(caller, parent, prefix, name),
@@ -203,11 +201,11 @@ impl Namespace {
 
     /// The entry of a file that has just been made inside an item.
     pub fn made_inside(&self, parent: &Node, name: &OsStr, descriptor: OwnedFd) -> Outcome<Entry> {
-        let entry = self.real(descriptor, parent.view, Kind::Inside, true)?;
-        Ok(match parent.kind {
-            Kind::Item(item) if name == SIDECAR => as_sidecar(entry, item),
-            _ => entry,
-        })
+        let mut entry = self.real(descriptor, parent.view, Kind::Inside, true)?;
+        if let Kind::Item(item) = parent.kind {
+            note_sidecar(&mut entry, item, name);
+        }
+        Ok(entry)
     }
 
     /// The entry of an item's directory in a tree.
@@ -242,11 +240,12 @@ impl Namespace {
     }
 
     /// After a name was removed from or renamed away in an item's own directory.
-    pub fn name_gone(&self, parent: &Node, name: &OsStr) -> Outcome<()> {
+    pub fn name_gone(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<()> {
         if let Kind::Item(item) = parent.kind
             && name == SIDECAR
         {
             self.archive.restore_sidecar(item)?;
+            self.hide_sidecar(caller, item);
         }
         Ok(())
     }
@@ -327,16 +326,6 @@ impl Namespace {
     }
 }
 
-/// The entry of an item's sidecar. We put another file in its place whenever a relation changes,
-/// so the name is looked up each time.
-fn as_sidecar(entry: Entry, item: ItemId) -> Entry {
-    entry.node.set_sidecar_of(Some(item));
-    Entry {
-        lasting: false,
-        ..entry
-    }
-}
-
 struct Position {
     names: Names,
     depth: usize,
@@ -353,6 +342,19 @@ fn descriptor_limit() -> usize {
     limit.map_or(1 << 16, |limit| {
         usize::try_from(limit / 2).unwrap_or(1 << 16)
     })
+}
+
+/// A name of an item's own directory: its sidecar is known as such. The file under that name changes
+/// when a relation is declared or a foreign sidecar is not believed, so that the name does not last;
+/// nor does one that rsync will rename to it (`..ibi.AbCd12`): the kernel keeps what it knew of the
+/// old name.
+fn note_sidecar(entry: &mut Entry, item: ItemId, name: &OsStr) {
+    if name == SIDECAR {
+        entry.node.set_sidecar_of(Some(item));
+    }
+    if name.to_str().is_some_and(|name| name.contains(SIDECAR)) {
+        entry.lasting = false;
+    }
 }
 
 /// Whether a level is the one right above the items.

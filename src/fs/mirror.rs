@@ -56,6 +56,14 @@ impl Mirror {
             let _ = waiting.recv_timeout(PATIENCE);
         }
     }
+
+    /// Has the kernel forget as soon as it can: for names of a directory that the kernel holds until
+    /// the change is answered.
+    pub(super) fn forget_later(&self, stale: Vec<Stale>) {
+        let (done, _) = channel();
+        // The thread is gone only when the mount is.
+        let _ = self.jobs.send(Job { stale, done });
+    }
 }
 
 fn serve(jobs: &Receiver<Job>, notifier: &OnceLock<Notifier>) {

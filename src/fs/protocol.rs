@@ -211,17 +211,17 @@ impl Filesystem for Ibifs {
         }
     }
 
-    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let removed = self
             .node(parent)
-            .and_then(|parent| self.remove(&parent, name, false));
+            .and_then(|parent| self.remove(&caller(request), &parent, name, false));
         answer(reply, removed);
     }
 
-    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let removed = self
             .node(parent)
-            .and_then(|parent| self.remove(&parent, name, true));
+            .and_then(|parent| self.remove(&caller(request), &parent, name, true));
         answer(reply, removed);
     }
 
@@ -246,7 +246,7 @@ impl Filesystem for Ibifs {
 
     fn rename(
         &self,
-        _request: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
         new_parent: INodeNo,
@@ -256,7 +256,14 @@ impl Filesystem for Ibifs {
     ) {
         let renamed = self.node(parent).and_then(|parent| {
             let new_parent = self.node(new_parent)?;
-            self.rename_name(&parent, name, &new_parent, new_name, flags.bits())
+            self.rename_name(
+                &caller(request),
+                &parent,
+                name,
+                &new_parent,
+                new_name,
+                flags.bits(),
+            )
         });
         answer(reply, renamed);
     }

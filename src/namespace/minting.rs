@@ -26,6 +26,8 @@ use crate::tree::{Owner, SIDECAR};
 
 /// How many mints are remembered for those who made them.
 const FRESH_LIMIT: usize = 1024;
+/// How long a sidecar that somebody has removed stays hidden from it.
+const GONE: Duration = Duration::from_secs(10);
 
 /// An item just minted, and by whom.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub(super) struct Fresh {
     declared: Option<(u64, OsString)>,
     /// What minting put there and its maker has not made yet.
     hidden: Vec<&'static str>,
+    /// When it is hidden no longer, made or not.
+    until: Option<Instant>,
 }
 
 /// What came of a mkdir.
@@ -152,6 +156,7 @@ impl Namespace {
             item: item.id,
             declared: minting.declared.clone(),
             hidden: vec!["doc", SIDECAR],
+            until: None,
         });
         let view = match minting.label {
             Some(_) => View::Mint,
@@ -160,8 +165,21 @@ impl Namespace {
         self.item_entry(&item, view)
     }
 
+    /// After somebody removed an item's sidecar, which is written again: whoever removed it to put
+    /// its own (tar does, and tries for ever) must be able to make it.
+    pub(super) fn hide_sidecar(&self, caller: &Caller, item: ItemId) {
+        self.remember_fresh(Fresh {
+            pid: caller.pid,
+            item,
+            declared: None,
+            hidden: vec![SIDECAR],
+            until: Some(Instant::now() + GONE),
+        });
+    }
+
     fn remember_fresh(&self, fresh: Fresh) {
         let mut all = locked(&self.fresh);
+        all.retain(|known| known.until.is_none_or(|until| until > Instant::now()));
         while all.len() >= FRESH_LIMIT {
             all.pop_front();
         }
@@ -190,6 +208,7 @@ impl Namespace {
         locked(&self.fresh).iter().any(|fresh| {
             fresh.pid == caller.pid
                 && fresh.item == item
+                && fresh.until.is_none_or(|until| until > Instant::now())
                 && fresh.hidden.iter().any(|hidden| name == *hidden)
         })
     }
@@ -200,7 +219,8 @@ impl Namespace {
         let mut revealed = false;
         let mut all: std::sync::MutexGuard<'_, VecDeque<Fresh>> = locked(&self.fresh);
         for fresh in all.iter_mut() {
-            if fresh.pid == caller.pid && fresh.item == item {
+            let expired = fresh.until.is_some_and(|until| until <= Instant::now());
+            if fresh.pid == caller.pid && fresh.item == item && !expired {
                 let before = fresh.hidden.len();
                 fresh.hidden.retain(|hidden| name != *hidden);
                 revealed |= fresh.hidden.len() < before;
