@@ -2,12 +2,15 @@
 //! tools.
 
 mod command_line;
+mod deposit;
 mod documents;
 mod house;
 mod index;
+mod inside;
 mod metadata;
 mod mint;
 mod readme;
 mod refusals;
 mod support;
 mod texts;
+mod trees;

@@ -131,6 +131,8 @@ const PRELUDE: &str = r#"
 rep()  { getfattr --absolute-names --only-values -n user.ibi.rep  "$1"; }
 ibip() { getfattr --absolute-names --only-values -n user.ibi.ibip "$1"; }
 state() { getfattr --absolute-names --only-values -n user.ibi.state "$1"; }
+# What must fail; bash itself passes over a failing `! command`.
+no() { ! "$@" 2> /dev/null; }
 # Mints in a mount under a label and prints the rep.
 mint() { mkdir "$1/.mint/$2" && rep "$1/.mint/$2"; }
 "#;

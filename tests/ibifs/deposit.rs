@@ -1,0 +1,327 @@
+//! Depositing with the tools at hand: what is copied, cloned or unpacked into `.mint/NAME` becomes
+//! an original; and what tools do beside an item leaves nothing behind.
+
+use crate::support::World;
+
+/// A directory to deposit: `source/doc/` with a few files, and beside it a foreign sidecar.
+const SOURCE: &str = "
+    mkdir -p source/doc/sub; echo text > source/doc/file; ln source/doc/file source/doc/sub/hard
+    ln -s ../file source/doc/sub/link; echo notes > source/notes; touch -d @5 source/doc/file source/doc
+    printf 'ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43 ibip 8JMKD3MGP8W/35MMLL8}\n' > foreign
+";
+
+/// Checks a deposit under a label: its own identity, and the content of `source`.
+const CHECK: &str = r#"
+deposited() {
+    [ "$(state A/.mint/$1)" = Original ]
+    [ "$(readlink A/.mint/.$1)" = "../$(rep A/.mint/$1)" ]
+    grep -q "^ibi {rep $(rep A/.mint/$1) ibip $(ibip A/.mint/$1)}" A/.mint/$1/.ibi
+    [ "$(head -n 1 A/$(rep A/.mint/$1)/.ibi)" = "$(head -n 1 A/.mint/$1/.ibi)" ]
+    no grep -q inpe A/.mint/$1/.ibi
+}
+same_as_source() { diff -r --no-dereference -x .ibi source A/$(rep A/.mint/$1); }
+"#;
+
+fn world() -> World {
+    let world = World::new().with_a();
+    world.sh(SOURCE);
+    world
+}
+
+/// `cp -a DIR A/.mint/` deposits a directory that holds `doc/` already; a foreign sidecar in it does
+/// not change who the new original is.
+#[test]
+fn cp_deposits() {
+    let world = world();
+    world.sh(&format!(
+        "{CHECK}
+         cp -a source A/.mint/; deposited source; same_as_source source
+         [ \"$(stat -c '%h %Y' A/$(rep A/.mint/source)/doc/file)\" = '2 5' ]
+         cp foreign source/.ibi; cp -a source A/.mint/second; deposited second; same_as_source second
+         cp -r source A/.mint/third; deposited third; same_as_source third
+         [ \"$(ls A.store/col/example.org/archive-a/* | wc -l)\" = 4 ]
+         ibifs umount A; ibifs fsck A.store; ibifs ls A.store --state Original | wc -l | grep -qx 4"
+    ));
+}
+
+/// `rsync -a DIR A/.mint/` does the same, and a second run into the same label moves nothing.
+#[test]
+fn rsync_deposits() {
+    let world = world();
+    world.sh(&format!(
+        "{CHECK}
+         rsync -aH source A/.mint/; deposited source; same_as_source source
+         cp foreign source/.ibi
+         rsync -aH source/ A/.mint/second/; deposited second; same_as_source second
+         rsync -aHi --exclude .ibi source/ A/.mint/second/ > again; cat again; [ ! -s again ]"
+    ));
+}
+
+/// `mkdir -p`, `git clone` and `tar -x -C` deposit as well.
+#[test]
+fn mkdir_git_and_tar_deposit() {
+    let world = world();
+    world.sh(&format!(
+        "{CHECK}
+         mkdir -p A/.mint/x/doc/y; deposited x; ls A/$(rep A/.mint/x)/doc | grep -qx y
+         mkdir -p A/.mint/x/doc/y/z
+         export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.org GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.org
+         git init -q -b main work; cd work; cp -r ../source/doc .; git add .; git commit -qm one
+         git clone -q . ../A/.mint/repo; cd ..; deposited repo
+         (cd A/$(rep A/.mint/repo); git status --short; git fsck; diff -r --no-dereference doc ../../../../../source/doc; echo more > more
+             git add more; git commit -qm more) > said; [ ! -s said ] || grep -qx '?? .ibi' said
+         mkdir A/.mint/label; tar -C source -c . | tar -x -C A/.mint/label; deposited label; same_as_source label
+         cp foreign source/.ibi; mkdir A/.mint/again; tar -C source -c . | tar -x -C A/.mint/again
+         deposited again; same_as_source again"
+    ));
+}
+
+/// `.mint/.NAME` leads to the repository; `rmdir .mint/NAME` forgets the label, never the item;
+/// labels end with the mount; no name that begins with a dot is minted.
+#[test]
+fn labels_come_and_go_and_items_stay() {
+    let world = world();
+    world.sh("mkdir A/.mint/x; (rep A/.mint/x; echo) > name; echo kept > A/.mint/x/doc/kept");
+    world.prints(
+        "cat A/.mint/.x/doc/kept A/$(cat name)/doc/kept; ls -A A/.mint",
+        "kept\nkept\nx",
+    );
+    world.complains("mkdir A/.mint/x", "File exists");
+    world.sh("rmdir A/.mint/x; no ls A/.mint/x; no readlink A/.mint/.x");
+    world.prints("cat A/$(cat name)/doc/kept; ls A/.mint", "kept");
+    world.sh("mkdir A/.mint/x; [ $(rep A/.mint/x) != $(cat name) ]; mkdir A/.mint/y; rep A/.mint/y >> name");
+    world.sh("rmdir A/.mint/x");
+    for name in [".x", ".hidden", "..."] {
+        world.complains(&format!("mkdir A/.mint/{name}"), "Invalid argument");
+    }
+    world.complains("touch A/.mint/file", "Operation not permitted");
+    world.sh("ibifs umount A; ibifs mount A.store A");
+    world.prints(
+        "ls -A A/.mint; for n in $(cat name); do state A/$n; echo; done",
+        "Original\nOriginal",
+    );
+    world.prints(
+        "find A -name '.mint' | wc -l; ls -A A | grep -c mint || true",
+        "0\n0",
+    );
+}
+
+/// A mkdir that would have to wait more than ten seconds is told to try again, at once.
+#[test]
+fn a_wait_that_is_too_long_is_refused_at_once() {
+    let world = World::new();
+    world.sh("ibifs init A.store --host archive-a.example.org --granularity 60; mkdir A; ibifs mount A.store A");
+    // Near the end of a minute one of these may still be served.
+    world.complains(
+        "for i in 1 2 3; do started=$(date +%s%N); mkdir A/.mint/$i || {
+             took=$(( ($(date +%s%N) - started) / 1000000 )); [ $took -lt 500 ] || echo \"took $took ms\"; exit 1; }; done",
+        "Resource temporarily unavailable",
+    );
+}
+
+/// A mkdir that waits holds up nobody else's looking, reading or writing, elsewhere in the tree.
+#[test]
+fn a_waiting_mint_holds_up_nobody() {
+    let world = World::new();
+    world.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A; mkdir A/.mint/first");
+    let slowest = world.sh(
+        "item=A/$(rep A/.mint/first); mkdir A/.mint/second; mkdir A/.mint/third & slowest=0
+         for i in $(seq 12); do
+             started=$(date +%s%N); ls A $item > /dev/null; echo $i > $item/doc/f$i; cat $item/doc/f$i > /dev/null
+             cat A/.mint/first/doc/f$i > /dev/null; ls \"$(dirname $item)\" > /dev/null; cp -r $item/doc copy-$i
+             took=$(( ($(date +%s%N) - started) / 1000000 )); [ $took -le $slowest ] || slowest=$took
+             jobs -r | grep -q mkdir || break
+         done
+         [ $i -gt 2 ]; wait; [ -d A/.mint/third/doc ]; echo $slowest",
+    );
+    let slowest: u32 = slowest.parse().expect("milliseconds");
+    assert!(slowest < 500, "one turn took {slowest} ms");
+}
+
+/// Mints that must wait take turns: each gets a second of its own, within a second of the last.
+#[test]
+fn waiting_mints_take_turns() {
+    let world = World::new();
+    world.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A");
+    world.sh(
+        "started=$(date +%s); for i in 1 2 3 4; do mkdir A/.mint/$i & done; wait
+         [ $(( $(date +%s) - started )) -le 6 ]",
+    );
+    world.prints(
+        "for i in 1 2 3 4; do rep A/.mint/$i; echo; done | sort -u | wc -l",
+        "4",
+    );
+}
+
+/// A waiting mkdir that is interrupted or ended returns at once and has made nothing.
+#[test]
+fn a_waiting_mint_can_be_interrupted() {
+    let world = World::new();
+    world.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A");
+    for signal in ["INT", "TERM", "KILL"] {
+        let took = world.sh(&format!(
+            "mkdir A/.mint/before-{signal}
+             exec 2> complaints-{signal}
+             python3 - <<'END'
+import os, signal, subprocess, time
+process = subprocess.Popen(['mkdir', 'A/.mint/waiting-{signal}'])
+time.sleep(0.25); assert process.poll() is None, 'it should be waiting'
+started = time.monotonic(); process.send_signal(signal.SIG{signal}); process.wait()
+print(round((time.monotonic() - started) * 1000), process.returncode != 0)
+END
+             [ ! -e A/.mint/waiting-{signal} ]"
+        ));
+        let (took, failed) = took.split_once(' ').expect("two words");
+        assert!(
+            took.parse::<u32>().is_ok_and(|took| took < 300),
+            "{signal}: {took} ms"
+        );
+        assert_eq!(failed, "True", "{signal}");
+    }
+    world.sh("sleep 1.1; ls A/.mint > labels; no grep waiting labels; mkdir A/.mint/after");
+}
+
+/// A world with an item and its directory `$ITEM` in the rep tree, `$OPAQUE` in the IBIp tree.
+fn item() -> (World, String) {
+    let world = World::new().with_a();
+    world.sh("mkdir A/.mint/it A/.mint/next");
+    let names = format!(
+        "ITEM=A/{} OPAQUE=A/{} NEXT=A/{}
+         clean() {{ [ -z \"$(ls A.store/staging)\" ]; [ $(ls -A $(dirname $ITEM) | grep -vc '^[0-9.]*$') = 0 ]; }}\n",
+        world.sh("rep A/.mint/it"),
+        world.sh("ibip A/.mint/it"),
+        world.sh("rep A/.mint/next"),
+    );
+    (world, names)
+}
+
+/// cp, rsync, mv, sed -i and vim write an item's metadata text by `<ibi>:`, in both trees; nothing
+/// they stage is listed or left.
+#[test]
+fn tools_write_metadata_beside_the_item() {
+    for base in ["$ITEM", "$OPAQUE"] {
+        let (world, names) = item();
+        let tool = |script: &str, expected: &str| {
+            world.prints(
+                &format!("{names} M=\"{base}:\"\n{script}\ncat \"$ITEM:\"; cmp \"$ITEM:\" \"$OPAQUE:\"; clean"),
+                expected,
+            );
+        };
+        tool("printf 'title One\\n' > \"$M\"", "title One");
+        tool("printf 'title Two\\n' > t; cp t \"$M\"", "title Two");
+        tool(
+            "printf 'title Three, longer\\n' > t; rsync -a t \"$M\"; rsync -aic t \"$M\"",
+            "title Three, longer",
+        );
+        tool("sed -i 's/Three/Four/' \"$M\"", "title Four, longer");
+        tool(
+            "vim -es -u NONE -i NONE -c '%s/Four/Five/' -c wq \"$M\" < /dev/null",
+            "title Five, longer",
+        );
+        tool(
+            "vim -es -u NONE -i NONE -c 'set backup backupcopy=no' -c '%s/Five/Six/' -c wq \"$M\" < /dev/null; rm -f \"$M~\"",
+            "title Six, longer",
+        );
+        tool(
+            "echo 'title Seven' >> \"$M\"; truncate -s 10 \"$M\"",
+            "title Six,",
+        );
+        world.sh(&format!(
+            "{names} rm \"{base}:\"; no cat \"$ITEM:\" \"$OPAQUE:\" 2>/dev/null; clean"
+        ));
+    }
+}
+
+/// `ln -sfn` declares and changes a relation, `rsync -a` copies one; nothing staged is left.
+#[test]
+fn links_declare_beside_the_item() {
+    let (world, names) = item();
+    world.sh(&format!(
+        "{names}
+         is() {{ [ \"$(realpath \"$ITEM!\")\" = \"$(realpath $1)\" ]; [ \"$(realpath \"$OPAQUE!\" | sed 's|.*/A/||')\" = $(ibip $1) ]; clean; }}
+         mkdir A/.mint/other; OTHER=A/$(rep A/.mint/other)
+         ln -sfn ../../../${{NEXT#A/}} \"$ITEM!\"; is $NEXT
+         ln -sfn ../../../${{OTHER#A/}} \"$ITEM!\"; is $OTHER
+         ln -sfn ../$(basename $NEXT) \"$ITEM!\" 2>/dev/null || ln -sfn $(basename $NEXT) \"$ITEM!\"; is $NEXT
+         ln -sfn $PWD/$OTHER \"$OPAQUE!\"; is $OTHER
+         rm \"$ITEM!\"; [ \"$(realpath \"$ITEM!\")\" = \"$(realpath $ITEM)\" ]; clean
+         mkdir links; ln -s ../../../${{NEXT#A/}} \"links/$(basename $ITEM)!\"; rsync -a links/ $(dirname $ITEM)/; is $NEXT
+         rsync -ai links/ $(dirname $ITEM)/
+         rm \"$OPAQUE!\"; clean"
+    ));
+    world.complains(
+        &format!("{names} ln -sfn /nowhere/at/all \"$ITEM!\""),
+        "Invalid argument",
+    );
+}
+
+/// What is no name of an item and none that tools stage is refused beside items; what was staged and
+/// never used is not listed, and gone after the unmount.
+#[test]
+fn nothing_else_is_kept_beside_items() {
+    let (world, names) = item();
+    for directory in ["$(dirname $ITEM)", "$(dirname $OPAQUE)"] {
+        for command in [
+            "touch $D/notes.txt",
+            "cp A.store/archive.ibi $D/report",
+            "ln -s x $D/link",
+            "mkfifo $D/.pipe",
+        ] {
+            world.complains(
+                &format!("{names} D={directory}; {command}"),
+                "Operation not permitted",
+            );
+        }
+        world.complains(
+            &format!("{names} D={directory}; mkdir $D/not@valid"),
+            "Invalid argument",
+        );
+        world.sh(&format!(
+            "{names} D={directory}; echo staged > $D/.name.AbCd12; ln -s x $D/CuAbCd12; cat $D/.name.AbCd12
+             ls -A $D > listed; no grep -e name -e Cu listed; ls A.store/staging | grep -q staged"
+        ));
+        world.sh(&format!("{names} find A.store -newer listed > /dev/null; ibifs umount A; clean; ibifs mount A.store A; no cat {directory}/.name.AbCd12"));
+    }
+    world.sh("ibifs umount A; ibifs fsck A.store");
+}
+
+/// A sidecar that is removed comes back; `rsync --delete` from a plain tree does no harm; what the
+/// item held otherwise is gone as asked.
+#[test]
+fn a_sidecar_that_is_removed_comes_back() {
+    let (world, names) = item();
+    world.sh(&format!(
+        "{names}
+         cp $ITEM/.ibi before
+         rm $ITEM/.ibi; cmp before $ITEM/.ibi; cmp before $OPAQUE/.ibi
+         rm $OPAQUE/.ibi; cmp before $ITEM/.ibi; mv $ITEM/.ibi $ITEM/aside; cmp before $ITEM/.ibi
+         mkdir -p plain/doc; echo plain > plain/doc/file; echo old > $ITEM/doc/old
+         for way in $ITEM $OPAQUE; do
+             rsync -a --delete plain/ $way/; cmp before $ITEM/.ibi; cmp before $OPAQUE/.ibi
+             [ ! -e $ITEM/doc/old ]; [ ! -e $ITEM/aside ]; [ \"$(cat $ITEM/doc/file)\" = plain ]; [ \"$(state $ITEM)\" = Original ]
+         done
+         ibifs umount A; ibifs fsck A.store"
+    ));
+}
+
+/// `rm -r` removes an item by either name, `rmdir` one that holds its sidecar only; the tombstone
+/// stays, the other item too, and copying the item in again brings it back.
+#[test]
+fn items_are_removed_and_come_back() {
+    for name in ["$ITEM", "$OPAQUE"] {
+        let (world, names) = item();
+        world.sh(&format!(
+            "{names}
+             mkdir -p $ITEM/doc/a/b; echo x > $ITEM/doc/a/b/x; cat $OPAQUE/doc/a/b/x; cp -a $ITEM saved
+             no rmdir {name}
+             rm -r {name}
+             no ls $ITEM; no ls $OPAQUE; [ -d $NEXT ]; no ls A/.mint/it
+             ls $(dirname $ITEM) > listed; no grep -x $(basename $ITEM) listed
+             [ -e A.store/deleted/col/${{ITEM#A/}} ]
+             cp -a saved $ITEM; [ \"$(state $OPAQUE)\" = Original ]; diff -r saved $OPAQUE; [ ! -e A.store/deleted/col/${{ITEM#A/}} ]
+             no rmdir {name}/doc
+             rm -r {name}/doc; ls -A {name} | grep -qx .ibi; rmdir {name}; no ls $ITEM; no ls $OPAQUE
+             ibifs umount A; ibifs fsck A.store"
+        ));
+    }
+}

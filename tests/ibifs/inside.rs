@@ -1,0 +1,521 @@
+//! Inside an item everything is an ordinary POSIX filesystem, in both trees: the same script does
+//! the same as in a native directory.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::support::World;
+
+/// One item, met in both trees, beside a native directory.
+struct Places {
+    world: World,
+    rep: String,
+    ibip: String,
+    next: AtomicU32,
+}
+
+impl Places {
+    /// A mount with these options, one item in it, and a native directory.
+    #[track_caller]
+    fn mounted(options: &str) -> Places {
+        let world = World::new();
+        world.sh(&format!(
+            "ibifs init A.store --host archive-a.example.org
+             mkdir A native
+             ibifs mount -o {options} A.store A
+             mkdir A/.mint/it"
+        ));
+        let rep = format!("A/{}", world.sh("rep A/.mint/it"));
+        let ibip = format!("A/{}", world.sh("ibip A/.mint/it"));
+        let next = AtomicU32::new(0);
+        Places {
+            world,
+            rep,
+            ibip,
+            next,
+        }
+    }
+
+    #[track_caller]
+    fn new() -> Places {
+        Places::mounted("defaults")
+    }
+
+    /// Runs a script in an empty directory of the native filesystem, of the item in the rep tree,
+    /// and of the item in the IBIp tree: it must succeed and print the same. Gives what it prints.
+    #[track_caller]
+    fn same(&self, script: &str) -> String {
+        let mut printed = Vec::new();
+        for place in ["native", &self.rep, &self.ibip] {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let directory = format!("{place}/work-{number}");
+            printed.push(self.world.sh(&format!(
+                "W=$PWD; mkdir {directory}; cd {directory}\n{HELP}\n{script}"
+            )));
+        }
+        assert_eq!(printed[0], printed[1], "native and rep tree: {script}");
+        assert_eq!(printed[0], printed[2], "native and IBIp tree: {script}");
+        printed.swap_remove(0)
+    }
+
+    /// Runs a script with `$REP` and `$IBIP`, the same empty directory of the item in both trees.
+    #[track_caller]
+    fn across(&self, script: &str) -> String {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.world.sh(&format!(
+            "REP=$PWD/{}/work-{number}; IBIP=$PWD/{}/work-{number}; mkdir $REP\n{HELP}\n{script}",
+            self.rep, self.ibip
+        ))
+    }
+}
+
+const HELP: &str = r#"
+export PYTHONDONTWRITEBYTECODE=1
+# What python's os module says of a piece of code: nothing, or the error's name.
+py() { python3 -c "
+import os, sys, errno, stat, fcntl, mmap, socket, ctypes, time
+libc = ctypes.CDLL(None, use_errno=True)
+def renameat2(old, new, flags):
+    if libc.renameat2(-100, old.encode(), -100, new.encode(), flags):
+        raise OSError(ctypes.get_errno(), 'renameat2')
+def tried(call, *arguments):
+    try:
+        return call(*arguments)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+$1" "${@:2}"; }
+# An ordinary user, in one more group.
+as() { setpriv --reuid "$1" --regid "$1" --groups "$2" -- "${@:3}"; }
+"#;
+
+/// Every file type can be made, looked at and removed; a FIFO and a socket work.
+#[test]
+fn every_file_type_can_be_made() {
+    let places = Places::new();
+    places.same(
+        "umask 022
+         echo text > regular; mkdir directory; ln -s regular link; ln -s nowhere dangling
+         mkfifo fifo; mknod character c 1 3; mknod block b 7 200
+         py \"s = socket.socket(socket.AF_UNIX); s.bind('socket'); s.listen()
+c = socket.socket(socket.AF_UNIX); c.connect('socket'); c.send(b'hello'); print(s.accept()[0].recv(9))\"
+         stat -c '%n|%F|%a|%h|%s|%u|%g|%t,%T' *
+         (echo through the pipe > fifo) & cat fifo; wait
+         py \"os.mknod('plain', 0o640 | stat.S_IFREG)\"; stat -c '%n %F %a' plain
+         readlink link dangling; cat link; cat dangling 2>&1 | sed 's/.*: //' || true
+         rm -r ./*; ls -A",
+    );
+}
+
+/// Renaming replaces, refuses and exchanges as renameat2 says, between directories too, and no
+/// inode number changes by it.
+#[test]
+fn rename_with_its_flags() {
+    let places = Places::new();
+    places.same(
+        "mkdir a b a/full empty; echo 1 > a/one; echo 2 > b/two; echo f > a/full/f
+         ino() { stat -c %i \"$@\" | tr '\\n' ' '; }
+         before=$(ino a/one b/two a/full)
+         py \"print(tried(renameat2, 'a/one', 'b/two', 1))\"
+         mv -n a/one b/two || true; cat a/one b/two
+         py \"print(tried(renameat2, 'a/one', 'b/two', 2))\"; cat a/one b/two
+         [ \"$before\" = \"$(ino b/two a/one a/full)\" ] && echo same numbers
+         py \"print(tried(renameat2, 'a/full', 'b/two', 2))\"; cat a/full b/two/f
+         py \"print(tried(renameat2, 'a/full', 'nothing', 2))\"
+         py \"print(tried(renameat2, 'a', 'a/below', 0))\"
+         py \"print(tried(os.rename, 'empty', 'b/two'))\"
+         py \"print(tried(os.rename, 'b/two', 'empty'))\"; ls b empty
+         py \"print(tried(os.rename, 'a/full', 'empty'))\"
+         py \"print(tried(os.rename, 'empty', 'a/full'))\"
+         mv a/one a/renamed; mv a moved; ls -R .
+         py \"print(tried(os.rename, 'gone', 'x'))\"",
+    );
+}
+
+/// Hard links are one file, counted, by whichever name and through either tree.
+#[test]
+fn hard_links_are_counted() {
+    let places = Places::new();
+    places.same(
+        "echo 1 > one; ln one two; mkdir d; ln two d/three; echo more >> d/three
+         stat -c '%n %h %s' one two d/three
+         rm one; stat -c '%n %h' two d/three
+         mv -f d/three other; stat -c '%n %h' two other; ls d
+         ln -s x link; ln -P link again; stat -c '%n %h %F' link again
+         py \"print(tried(os.link, 'd', 'e'), tried(os.link, 'two', 'other'))\"
+         [ $(stat -c %i two) = $(stat -c %i other) ] && echo one inode",
+    );
+    let counts = places.across(
+        "echo 1 > $REP/one; stat -c %h $IBIP/one; ln $IBIP/one $IBIP/two; stat -c %h $REP/one
+         ln $REP/one $IBIP/three; stat -c %h $IBIP/two; rm $REP/one; stat -c %h $IBIP/three
+         rm $IBIP/two; stat -c %h $REP/three",
+    );
+    assert_eq!(counts, "1\n2\n3\n2\n1");
+}
+
+/// Extended attributes are kept, listed and removed; long values, many, on every kind of file; what
+/// is set in one tree is there in the other.
+#[test]
+fn extended_attributes() {
+    let places = Places::new();
+    places.same(
+        "echo 1 > file; mkdir directory
+         for x in file directory; do
+             setfattr -n user.short -v 'a value' $x
+             setfattr -n user.empty $x
+             py \"os.setxattr('$x', 'user.long', bytes(range(256)) * 7)
+print(tried(os.setxattr, '$x', 'user.short', b'', os.XATTR_CREATE))
+print(tried(os.setxattr, '$x', 'user.none', b'', os.XATTR_REPLACE))
+print(tried(os.getxattr, '$x', 'user.none'), tried(os.removexattr, '$x', 'user.none'))
+print(tried(os.setxattr, '$x', 'user.' + 'n' * 251, b''), tried(os.setxattr, '$x', 'user.big', b'x' * 65537))
+print(tried(os.setxattr, '$x', 'nonsense', b''))
+print(sorted(os.listxattr('$x')), len(os.getxattr('$x', 'user.long')))\"
+             getfattr -d $x
+             setfattr -x user.short $x
+             setfattr -n trusted.t -v 1 $x; getfattr -d -m - $x
+         done",
+    );
+    let seen = places.across(
+        "mkdir $REP/d; getfattr -d $IBIP/d; setfattr -n user.x -v 1 $REP/d
+         getfattr --only-values -n user.x $IBIP/d; echo
+         setfattr -n user.x -v 2 $IBIP/d; getfattr --only-values -n user.x $REP/d; echo
+         setfattr -x user.x $REP/d; getfattr -d $IBIP/d",
+    );
+    assert_eq!(seen, "1\n2");
+}
+
+/// ACLs are kept, inherited from default ACLs, and right at once in the other tree.
+#[test]
+fn access_control_lists() {
+    let places = Places::new();
+    places.same(
+        "umask 077
+         mkdir d; setfacl -m u:1:rwx,g:2:r-x,d:u:3:rwx,d:g:4:r--,d:m:rwx d
+         touch d/file; mkdir d/sub; mkfifo d/fifo; ln -s x d/link; touch d/sub/deep
+         getfacl -nR d; stat -c '%n %a' d d/*
+         chmod 750 d; getfacl -n d; setfacl -b d/file; getfacl -n d/file
+         setfacl -k d; touch d/later; getfacl -n d/later d
+         setfacl -x u:1 d; stat -c %a d; cp -a d e; getfacl -nR e",
+    );
+    let seen = places.across(
+        "mkdir -m 700 $REP/d; stat -c %a $IBIP/d; getfacl -cn $IBIP/d
+         setfacl -m u:1:rwx $REP/d; stat -c %a $IBIP/d; getfacl -cn $IBIP/d | grep user:1
+         setfacl -b $IBIP/d; getfacl -cn $REP/d; chmod 711 $REP/d; stat -c %a $IBIP/d",
+    );
+    let plain = "user::rwx\ngroup::---\nother::---\n";
+    assert_eq!(seen, format!("700\n{plain}\n770\nuser:1:rwx\n{plain}\n711"));
+}
+
+/// Times are kept to the nanosecond, before 1970 and after 2038, and set by themselves.
+#[test]
+fn times_to_the_nanosecond() {
+    let places = Places::new();
+    places.same(
+        "touch file; mkdir d; ln -s file link
+         for t in 1234567890123456789 1 999999999 -1 -1000000001 4102444800000000007; do
+             py \"os.utime('file', ns=($t, $t + 5)); os.utime('d', ns=($t + 1, $t))
+os.utime('link', ns=($t + 2, $t + 3), follow_symlinks=False)
+for n in ('file', 'd', 'link'):
+    s = os.lstat(n); print(n, s.st_atime_ns, s.st_mtime_ns)\"
+         done
+         touch -h -d @7.000000008 link; stat -c '%n %X %y' link
+         py \"a = os.stat('file').st_ctime_ns; time.sleep(0.02); os.chmod('file', 0o600)
+b = os.stat('file').st_ctime_ns; time.sleep(0.02); open('file', 'w').write('x'); s = os.stat('file')
+print(a < b < s.st_ctime_ns, b < s.st_mtime_ns)
+a = os.stat('d').st_mtime_ns; time.sleep(0.02); os.mkdir('d/x'); print(a < os.stat('d').st_mtime_ns)
+a = os.stat('d').st_mtime_ns; time.sleep(0.02); os.rmdir('d/x'); print(a < os.stat('d').st_mtime_ns)\"",
+    );
+}
+
+/// Modes with set-id and sticky bits, owners, and what a change of owner or content takes away.
+#[test]
+fn modes_and_owners() {
+    let places = Places::mounted("allow_other,suid");
+    places.same(
+        "umask 0; touch f; mkdir d
+         for m in 0 777 4755 2755 6711 1777 2770 640; do chmod $m f d; stat -c '%n %a' f d; done
+         chown 1234:2345 f d; stat -c '%n %u %g %a' f d
+         chmod 6755 f; chown 3:4 f; stat -c %a f
+         chmod 6777 f; as 1234 1234 bash -c 'echo x >> f'; stat -c %a f
+         chmod 6777 f; as 1234 1234 truncate -s 1 f; stat -c %a f
+         chmod 6777 f; echo y >> f; stat -c %a f
+         chmod 2777 d; chown 3:77 d; mkdir d/sub; touch d/file; stat -c '%n %g %a' d/*
+         chmod 2777 d; as 1234 1234 mkdir d/theirs; stat -c '%u %g %a' d/theirs
+         ln -s f l; chown -h 5:6 l; stat -c '%n %u %g' l f
+         chown 1234:88 f; chmod 644 f; as 1234 1234 chmod 2755 f; stat -c %a f",
+    );
+}
+
+/// An ordinary user owns what it makes, with its umask and groups, and is refused what others own.
+#[test]
+fn an_ordinary_user_owns_what_it_makes() {
+    let places = Places::mounted("allow_other");
+    places.same(
+        "chmod 755 . ; mkdir -m 1777 open; mkdir -m 750 group; chgrp 4321 group; chmod 2770 group
+         mkdir -m 700 shut; echo x > open/roots; chmod 600 open/roots
+         as 1234 1234,4321 bash -c '
+             umask 027; echo mine > open/mine; mkdir open/dir; mkfifo open/fifo; ln -s x open/link
+             echo g > group/file; mkdir group/dir
+             umask 0; touch open/free
+             cat open/roots; ls shut; rm open/roots; mv open/roots open/x; chown 1 open/mine
+             touch here; chmod 777 group; setfacl -m u:5:r open/roots; setfattr -n user.x open/roots
+             setfacl -m u:5:r open/mine; setfattr -n user.x -v 1 open/mine
+             ln open/mine open/hard; mknod dev c 1 3; chgrp 4321 open/free; chgrp 99 open/free; true
+         ' 2>&1 | sed 's/.*: //'
+         as 1235 1235 bash -c 'cat open/mine; ls group; rm -f open/free; echo x > open/free' 2>&1 | sed 's/.*: //' || true
+         stat -c '%n %u %g %a %h' open/* group/*; getfacl -cn open/mine",
+    );
+}
+
+/// Truncating, holes, allocating and punching: sizes, blocks and bytes as in a native file.
+#[test]
+fn truncation_and_holes() {
+    for options in ["passthrough=yes", "passthrough=no"] {
+        let places = Places::mounted(options);
+        places.same(
+            "py \"
+f = os.open('holes', os.O_RDWR | os.O_CREAT)
+os.pwrite(f, b'a' * 4096, 1 << 20); os.pwrite(f, b'b' * 4096, 8 << 20); os.ftruncate(f, 16 << 20); os.fsync(f)
+def seeks():
+    at, found = 0, []
+    while True:
+        data = tried(os.lseek, f, at, os.SEEK_DATA)
+        if isinstance(data, str): return found + [data]
+        at = os.lseek(f, data, os.SEEK_HOLE); found.append((data, at))
+print(seeks(), os.fstat(f).st_blocks)
+libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
+def fallocate(*arguments):
+    r = libc.fallocate(f, *arguments); s = os.fstat(f)
+    print(arguments, r and errno.errorcode[ctypes.get_errno()], s.st_size, s.st_blocks)
+fallocate(0, 2 << 20, 1 << 20); fallocate(1, 16 << 20, 1 << 20); fallocate(3, 1 << 20, 4096); fallocate(16, 8 << 20, 4096)
+fallocate(0, 16 << 20, 2 << 20); fallocate(3, 0, 0); fallocate(2, 0, 4096)
+print(sum(os.pread(f, 32 << 20, 0)), os.fstat(f).st_size)
+os.ftruncate(f, 5); os.ftruncate(f, 10); print(os.pread(f, 99, 0), os.fstat(f).st_size)
+print(tried(os.ftruncate, os.open('holes', os.O_RDONLY), 1), tried(os.truncate, 'holes', -1))\"
+             truncate -s 5M sparse; echo end >> sparse; cp --sparse=always sparse copy; sync copy sparse
+             du -k sparse copy; cmp sparse copy; stat -c %s copy; : > sparse; stat -c '%s %b' sparse
+             dd if=/dev/zero of=direct bs=4096 count=4 oflag=direct status=none; dd if=direct iflag=direct bs=4096 status=none | wc -c
+             py \"a, b = os.open('copy', os.O_RDONLY), os.open('range', os.O_RDWR | os.O_CREAT)
+print(os.copy_file_range(a, b, 100, (5 << 20) - 50, 7), os.pread(b, 200, 7)[-10:], os.fstat(b).st_size)\"",
+        );
+    }
+}
+
+/// Bytes written through a shared mapping or a descriptor in one tree are read in the other.
+#[test]
+fn mappings_are_shared_between_the_trees() {
+    for options in ["passthrough=yes", "passthrough=no"] {
+        let places = Places::mounted(options);
+        let seen = places.across(
+            "py \"
+import sys
+rep, ibip = sys.argv[1:]
+a = os.open(rep + '/f', os.O_RDWR | os.O_CREAT); os.ftruncate(a, 8192)
+b = os.open(ibip + '/f', os.O_RDWR)
+ma, mb = mmap.mmap(a, 8192), mmap.mmap(b, 8192)
+for i in range(200):
+    ma[i] = i; assert mb[i] == i, i
+    mb[i + 4096] = i; assert ma[i + 4096] == i, i
+ma.flush(); mb.flush()
+assert os.pread(a, 200, 0) == bytes(range(200)) == os.pread(b, 200, 4096)
+for i in range(200):
+    os.pwrite(a, b'%03d' % i, 300); assert os.pread(b, 3, 300) == b'%03d' % i; assert mb[300:303] == b'%03d' % i
+    os.pwrite(b, b'%03d' % i, 400); assert os.pread(a, 3, 400) == b'%03d' % i; assert ma[400:403] == b'%03d' % i
+os.pwrite(b, b'end', 10000); assert os.fstat(a).st_size == 10003 == os.stat(rep + '/f').st_size
+os.close(a); os.close(b); ma[0] = 77; ma.close(); mb.close()
+assert open(ibip + '/f', 'rb').read(1) == bytes([77]); print('shared')\" $REP $IBIP",
+        );
+        assert_eq!(seen, "shared", "with {options}");
+        places.same(
+            "py \"
+f = os.open('f', os.O_RDWR | os.O_CREAT); os.ftruncate(f, 100000); m = mmap.mmap(f, 100000)
+m[5:9] = b'text'; print(os.pread(f, 4, 5)); p = mmap.mmap(f, 100000, mmap.MAP_PRIVATE); p[5:9] = b'mine'
+print(os.pread(f, 4, 5), m[5:9]); m.flush(); os.ftruncate(f, 7); print(os.pread(f, 9, 0))\"
+             cp /usr/bin/true run; ./run && echo ran",
+        );
+    }
+}
+
+/// Locks of both kinds hold between two processes, also where each is in another tree.
+#[test]
+fn locks_hold_between_processes_and_trees() {
+    let places = Places::new();
+    let script = "
+        touch $1/lock
+        exec 9> $1/lock; flock 9; flock -n $2/lock true && echo not held || echo held
+        flock -u 9; flock -n $2/lock true && echo free || echo still held
+        py \"
+a = open(sys.argv[1] + '/lock', 'r+'); fcntl.lockf(a, fcntl.LOCK_EX, 10, 5)
+if not os.fork():
+    b = open(sys.argv[2] + '/lock', 'r+')
+    print(tried(fcntl.lockf, b, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 7), tried(fcntl.lockf, b, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 20))
+    print(tried(fcntl.lockf, b, fcntl.LOCK_SH | fcntl.LOCK_NB, 0, 0)); sys.stdout.flush(); os._exit(0)
+os.wait(); fcntl.lockf(a, fcntl.LOCK_UN, 10, 5)
+if not os.fork():
+    b = open(sys.argv[2] + '/lock', 'r+'); print(tried(fcntl.lockf, b, fcntl.LOCK_EX | fcntl.LOCK_NB)); sys.stdout.flush(); os._exit(0)
+os.wait()\" $1 $2";
+    let native = places.world.sh(&format!(
+        "{HELP}\nmkdir native/l; set native/l native/l\n{script}"
+    ));
+    assert!(native.starts_with("held\nfree\nEAGAIN None"), "{native}");
+    for pair in ["$REP $REP", "$REP $IBIP", "$IBIP $REP"] {
+        let seen = places.across(&format!("set -- {pair}\n{script}"));
+        assert_eq!(seen, native, "{pair}");
+    }
+}
+
+/// O_APPEND, O_EXCL, O_TRUNC, O_DIRECTORY, O_NOFOLLOW, O_TMPFILE where the kernel offers it, and open
+/// files that have lost their name.
+#[test]
+fn open_flags_and_unlinked_files() {
+    for options in ["passthrough=yes", "passthrough=no"] {
+        let places = Places::mounted(options);
+        places.same(
+            "py \"
+a = os.open('log', os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL); b = os.open('log', os.O_WRONLY | os.O_APPEND)
+for i in range(50): os.write(a, b'a'); os.write(b, b'bb')
+print(os.stat('log').st_size, tried(os.open, 'log', os.O_CREAT | os.O_EXCL))
+os.symlink('log', 'link'); print(tried(os.open, 'link', os.O_RDONLY | os.O_NOFOLLOW), tried(os.open, 'link', os.O_CREAT | os.O_EXCL))
+print(tried(os.open, 'log', os.O_RDONLY | os.O_DIRECTORY)); os.mkdir('d'); print(tried(os.open, 'd', os.O_RDWR))
+f = os.open('gone', os.O_RDWR | os.O_CREAT, 0o600); os.write(f, b'content'); os.unlink('gone')
+print(os.pread(f, 9, 0), os.fstat(f).st_nlink, os.path.exists('gone')); os.write(f, b'!'); os.ftruncate(f, 6)
+print(os.pread(f, 9, 0), os.fstat(f).st_size); os.fchmod(f, 0o444); print(oct(os.fstat(f).st_mode)); os.utime(f, ns=(1, 2)); print(os.fstat(f).st_mtime_ns)
+g = os.open('gone', os.O_RDWR | os.O_CREAT | os.O_TRUNC); os.write(g, b'new'); print(os.pread(f, 9, 0), os.pread(g, 9, 0))
+r = os.open('ro', os.O_RDWR | os.O_CREAT, 0o400); print(os.write(r, b'allowed'))
+os.close(os.open('log', os.O_WRONLY | os.O_TRUNC)); print(os.stat('log').st_size); os.write(a, b'z'); print(open('log').read())
+old = os.open('old', os.O_RDWR | os.O_CREAT); os.write(old, b'old'); open('fresh', 'w').write('fresh'); os.rename('fresh', 'old')
+print(os.pread(old, 9, 0), open('old').read(), os.fstat(old).st_nlink)
+h = os.open('d', os.O_RDONLY); os.rmdir('d'); print(os.listdir(h), tried(os.mkdir, '/proc/self/fd/%d/x' % h))\"",
+        );
+    }
+}
+
+/// Names of 255 bytes and names that are no UTF-8 are names like any other; longer ones are refused.
+#[test]
+fn long_and_strange_names() {
+    let places = Places::new();
+    places.same(
+        "py \"
+names = [b'n' * 255, b'\\xff\\xfe', b'a\\nb', b' ', b'\\xc3\\xa9', b'*', b'-rf', b'x' * 200 + b'\\x80', b'...', b'!', b'34PGRBS:', b'.mint', b'.ibi']
+for n in names:
+    open(n, 'w').write('x'); os.mkdir(b'd'); os.rename(b'd', b'D' + n[:254]); os.symlink(n, b'l' + n[:254])
+print(sorted(os.listdir(b'.')), tried(os.mkdir, b'n' * 256), tried(open, b'n' * 256))
+for n in names: assert os.readlink(b'l' + n[:254]) == n and open(b'l' + n[:254]).read() == 'x'
+os.symlink(b't' * 4095, 'far'); print(len(os.readlink('far')))\"
+         rm -r ./* .mint .ibi ./..?* ; ls -A",
+    );
+}
+
+/// 3,000 entries are each listed once, and removed while they are being listed.
+#[test]
+fn big_directories_are_listed_whole_and_removed() {
+    let places = Places::new();
+    places.same(
+        "mkdir big; cd big; seq -f 'a rather long name of a file, number %05g' 3000 | xargs -d '\\n' touch
+         ls | wc -l; ls | sort -u | wc -l; find . -type f | wc -l
+         py \"
+seen = []
+with os.scandir('.') as entries:
+    for entry in entries:
+        seen.append(entry.name); os.unlink(entry.name)
+print(len(seen), len(set(seen)), os.listdir('.'))\"
+         seq 3000 | xargs mkdir; ls | wc -l; stat -c %h .; cd ..; rm -r big; ls -A",
+    );
+}
+
+/// Deep trees, past the length of a path, are made, walked and removed.
+#[test]
+fn deep_trees() {
+    let places = Places::new();
+    places.same(
+        "py \"
+here = os.open('.', os.O_RDONLY)
+name = 'd' * 100
+for i in range(60):
+    os.mkdir(name); os.chdir(name)
+open('bottom', 'w').write('deep'); print(open('bottom').read()); os.fchdir(here)\"
+         find . -name bottom | wc -c; du -s --apparent-size . | cut -f2; rm -r d*; ls -A
+         p=$(printf 'a/%.0s' $(seq 300)); mkdir -p $p; echo x > $p/f; cat $p/f; cp -a a b; diff -r a b && rm -r a b",
+    );
+}
+
+/// cp -a and rsync -aHAX keep everything, into and out of an item; a second run moves nothing.
+#[test]
+fn copies_are_complete() {
+    let places = Places::new();
+    places.same(&format!(
+        "{TREE}
+         cp -a src copied; show src > 1; show copied > 2; diff 1 2 && echo cp
+         rsync -aHAX --numeric-ids src/ synced/; show synced > 3; diff 1 3 && echo rsync
+         rsync -aHAXi --numeric-ids src/ synced/; echo more >> src/file; touch -d @9 src/file
+         rsync -aHAXi --numeric-ids src/ synced/; rsync -aHAXic --numeric-ids --delete src/ synced/
+         rsync -aHAXS --inplace --delete src/ copied/; rsync -aHAXi --numeric-ids src/ copied/
+         cp -a src $W/native/out-$$; rsync -aHAXi --numeric-ids $W/native/out-$$/ src/ && echo out and back"
+    ));
+}
+
+/// tar with ACLs and attributes packs and unpacks an item's files unchanged.
+#[test]
+fn archives_are_complete() {
+    let places = Places::new();
+    places.same(&format!(
+        "{TREE}
+         tar --xattrs --acls --sparse -cf all.tar src; mkdir out; tar --xattrs --acls -xpf all.tar -C out
+         show src > 1; (cd out; show src > ../2); diff 1 2 && echo unpacked
+         tar --xattrs --acls -df all.tar && echo no difference"
+    ));
+}
+
+const TREE: &str = r#"
+    umask 022
+    mkdir -p src/sub/deep src/empty; echo text > src/file; ln src/file src/sub/hard
+    ln -s ../file src/sub/link; ln -s /nowhere src/dangling; mkfifo src/fifo; mknod src/dev c 1 3
+    truncate -s 3M src/sparse; echo end >> src/sparse
+    setfattr -n user.a -v b src/file; setfattr -n user.dir -v c src/sub
+    setfacl -m u:7:rw,g:8:r src/file; setfacl -m d:u:9:rwx src/sub/deep
+    chmod 4755 src/sub/deep; chmod 640 src/sparse; chown 11:12 src/empty src/sub/link -h
+    printf x > "src/$(printf '\xff\nname')"
+    find src -depth -exec touch -h -d '2001-02-03 04:05:06.123456789' {} +
+    show() { (cd "$1"; find . -depth -printf '%p|%y|%m|%n|%U|%G|%s|%T@|%l\n' | sort
+        find . -type f -exec md5sum {} + | sort; getfacl -PnR .
+        find . '(' -type f -o -type d ')' -exec getfattr -d {} + | sort); }
+"#;
+
+/// git clones into an item, commits there, and finds nothing wrong.
+#[test]
+fn git_works() {
+    let places = Places::new();
+    places.same(
+        "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.org GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.org
+         export GIT_AUTHOR_DATE='2020-01-01T00:00:00Z' GIT_COMMITTER_DATE='2020-01-01T00:00:00Z' GIT_CONFIG_NOSYSTEM=1
+         git init -q -b main first; cd first; mkdir d; for i in $(seq 60); do echo $i > d/$i; done; ln -s d/1 link; echo '#!' > run; chmod +x run
+         git add .; git commit -qm one; cd ..
+         git clone -q first second; git clone -q --no-hardlinks first third; cd second
+         echo changed >> d/3; git mv d/4 moved; git status --short; git commit -qam two; git status --short; git log --oneline
+         git fsck --full; git gc -q; git fsck --full; git checkout -q -b other HEAD~1; git merge -q main; git stash list
+         cd ../first; git fetch -q ../second main; git log --oneline FETCH_HEAD; git worktree add -q ../tree; ls ../tree | wc -l",
+    );
+}
+
+/// sqlite3 keeps its databases in an item, with either journal, and two processes write at once.
+#[test]
+fn databases_work() {
+    for options in ["passthrough=yes", "passthrough=no"] {
+        let places = Places::mounted(options);
+        places.same(
+            "for mode in wal delete truncate persist; do
+                 sqlite3 $mode.db \"pragma journal_mode=$mode; create table t (who, n);\"
+                 for p in 1 2; do
+                     (for n in $(seq 25); do echo \"insert into t values ($p, $n);\"; done | sqlite3 -cmd '.timeout 20000' $mode.db) &
+                 done; wait
+                 sqlite3 $mode.db 'select count(*), sum(n) from t; pragma integrity_check;'
+                 cp $mode.db copy.db; sqlite3 copy.db 'select count(*) from t'
+             done",
+        );
+        let seen = places.across(
+            "sqlite3 $REP/x.db 'pragma journal_mode=wal; create table t (n);'
+             (for n in $(seq 25); do echo \"insert into t values ($n);\"; done | sqlite3 -cmd '.timeout 20000' $REP/x.db) &
+             (for n in $(seq 25); do echo \"insert into t values ($n);\"; done | sqlite3 -cmd '.timeout 20000' $IBIP/x.db) &
+             wait; sqlite3 $IBIP/x.db 'select count(*) from t; pragma integrity_check'",
+        );
+        assert_eq!(seen, "wal\n50\nok", "with {options}");
+    }
+}

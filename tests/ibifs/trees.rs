@@ -1,0 +1,308 @@
+//! One item, two trees: what changes through one is right at once through the other.
+
+use crate::support::World;
+
+/// A world with an item in A, and `$REP` and `$IBIP`, its directories, in every script.
+fn item() -> (World, String) {
+    let world = World::new().with_a();
+    world.sh("mkdir A/.mint/it");
+    let names = format!(
+        "export REP=$PWD/A/{} IBIP=$PWD/A/{}\n",
+        world.sh("rep A/.mint/it"),
+        world.sh("ibip A/.mint/it")
+    );
+    (world, names)
+}
+
+/// Runs Python with `rep` and `ibip`, the item's directories, and `turns()`: each of a few hundred
+/// turns gives a number and the two trees, every other time the other way round.
+#[track_caller]
+fn python(code: &str) {
+    let (world, names) = item();
+    world.prints(
+        &format!(
+            "{names}python3 - <<'END'
+import os, stat, ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+rep, ibip = os.environ['REP'], os.environ['IBIP']
+def turns(count=300):
+    for i in range(count):
+        yield (i, rep, ibip) if i % 2 else (i, ibip, rep)
+def there(path):
+    return os.path.lexists(path)
+def refused(call, *arguments):
+    try:
+        call(*arguments)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+def exchange(old, new):
+    assert not libc.renameat2(-100, old.encode(), -100, new.encode(), 2)
+{code}
+print('done')
+END"
+        ),
+        "done",
+    );
+}
+
+/// Files made, grown, cut, chmod'ed, renamed and removed through one tree are so in the other, in
+/// one process without a pause, though both trees were asked before; their numbers are the same.
+#[test]
+fn files_change_in_both_trees_at_once() {
+    python(
+        "
+for i, a, b in turns():
+    f, g = f'/f{i}', f'/g{i}'
+    assert not there(a + f) and not there(b + f)
+    open(a + f, 'w').write('one')
+    assert there(b + f) and f[1:] in os.listdir(b), i
+    s, t = os.stat(a + f), os.stat(b + f)
+    assert (s.st_ino, s.st_size, s.st_mtime_ns) == (t.st_ino, 3, t.st_mtime_ns), i
+    assert [e.inode() for e in os.scandir(a) if e.name == f[1:]] == [e.inode() for e in os.scandir(b) if e.name == f[1:]] == [s.st_ino]
+    open(b + f, 'a').write('two')
+    assert open(a + f).read() == 'onetwo' and os.stat(a + f).st_size == 6, i
+    os.truncate(a + f, 4); assert os.stat(b + f).st_size == 4 and open(b + f).read() == 'onet', i
+    os.chmod(b + f, 0o600); assert stat.S_IMODE(os.stat(a + f).st_mode) == 0o600, i
+    os.utime(a + f, ns=(i, i + 1)); assert os.stat(b + f).st_mtime_ns == i + 1, i
+    os.chown(b + f, i, 7); assert os.stat(a + f).st_uid == i, i
+    os.setxattr(a + f, 'user.i', b'%d' % i); assert os.getxattr(b + f, 'user.i') == b'%d' % i, i
+    os.rename(a + f, a + g)
+    assert not there(b + f) and there(b + g) and not there(a + f), i
+    open(b + f, 'w').write('other'); assert there(a + f)
+    os.replace(b + f, b + g); assert open(a + g).read() == 'other' and not there(a + f), i
+    assert refused(os.rename, a + g, b + f) == 'EXDEV'
+    os.rename(b + g, b + f); assert there(a + f) and not there(b + g) and not there(a + g), i
+    os.link(a + f, b + g); assert os.stat(a + g).st_nlink == os.stat(b + f).st_nlink == 2, i
+    os.unlink(b + f); assert not there(a + f) and os.stat(a + g).st_nlink == 1, i
+    os.unlink(a + g); assert not there(b + g) and refused(open, b + g) == 'ENOENT', i
+    assert set(os.listdir(a)) == set(os.listdir(b)) == {'doc', '.ibi'}, i
+",
+    );
+}
+
+/// Directories made, filled, moved between directories, exchanged and removed through one tree are
+/// so in the other, with what lies below them.
+#[test]
+fn directories_change_in_both_trees_at_once() {
+    python(
+        "
+for i, a, b in turns(200):
+    d, e = f'/d{i}', f'/e{i}'
+    links, before = os.stat(b).st_nlink, os.stat(b).st_mtime_ns
+    os.mkdir(a + d, 0o750)
+    assert os.stat(b).st_nlink == links + 1 and os.stat(b).st_mtime_ns == os.stat(a).st_mtime_ns >= before, i
+    assert stat.S_IMODE(os.stat(b + d).st_mode) == 0o750 and os.stat(a + d).st_ino != os.stat(b + d).st_ino
+    os.mkdir(b + d + '/sub'); open(a + d + '/sub/x', 'w').write('x')
+    assert os.listdir(b + d + '/sub') == ['x'] and os.stat(a + d).st_nlink == os.stat(b + d).st_nlink == 3, i
+    os.chmod(b + d + '/sub', 0o711); assert stat.S_IMODE(os.stat(a + d + '/sub').st_mode) == 0o711, i
+    os.rename(a + d, a + e)
+    assert not there(b + d) and open(b + e + '/sub/x').read() == 'x', i
+    os.mkdir(b + d); os.rename(b + e + '/sub', b + d + '/moved')
+    assert not there(a + e + '/sub') and open(a + d + '/moved/x').read() == 'x' and os.listdir(a + e) == [], i
+    assert os.path.realpath(a + d + '/moved/..') == os.path.realpath(a + d), i
+    os.rename(a + d + '/moved/x', a + e + '/y'); assert os.listdir(b + d + '/moved') == [] and there(b + e + '/y'), i
+    exchange(b + d, b + e)
+    assert os.listdir(a + d) == ['y'] and os.listdir(a + e) == ['moved'], i
+    assert refused(os.rmdir, a + d) == 'ENOTEMPTY' and refused(os.rename, a + e, b + e + '2') == 'EXDEV', i
+    os.unlink(b + d + '/y'); assert not there(a + d + '/y')
+    os.rename(a + e + '/moved', a + d); assert not there(b + e + '/moved') and os.listdir(b + d) == [], i
+    os.rmdir(b + e); assert not there(a + e) and refused(os.listdir, a + e) == 'ENOENT', i
+    os.rmdir(a + d); assert not there(b + d) and os.stat(b).st_nlink == links == os.stat(a).st_nlink, i
+",
+    );
+}
+
+/// Links made, replaced and removed through one tree read right in the other, each with its own
+/// climb; one name may be a file, a link and a directory in turn.
+#[test]
+fn links_change_in_both_trees_at_once() {
+    python(
+        "
+for i, a, b in turns(200):
+    l = f'/doc/l{i}'
+    up = {rep: '../../../../../', ibip: '../../../'}
+    os.symlink(up[a] + f'to/{i}', a + l)
+    assert os.readlink(b + l) == up[b] + f'to/{i}' and os.readlink(a + l) == up[a] + f'to/{i}', i
+    os.symlink(up[b] + f'new/{i}', b + l + 'new'); os.replace(b + l + 'new', b + l)
+    assert os.readlink(a + l) == up[a] + f'new/{i}' and not there(a + l + 'new'), i
+    os.symlink('plain', a + l + 'new'); os.replace(a + l + 'new', a + l); assert os.readlink(b + l) == 'plain', i
+    os.unlink(b + l); assert not there(a + l), i
+    os.mkdir(a + l); assert os.path.isdir(b + l); os.rmdir(b + l)
+    open(a + l, 'w'); assert os.path.isfile(b + l); os.unlink(b + l); assert not there(a + l), i
+    os.mkfifo(b + l); assert stat.S_ISFIFO(os.lstat(a + l).st_mode); os.unlink(a + l); assert not there(b + l), i
+    assert os.listdir(a + '/doc') == os.listdir(b + '/doc') == [], i
+",
+    );
+}
+
+/// The item's own directory, too: its mode, attributes and times are one thing in both trees.
+#[test]
+fn an_items_own_attributes_are_the_same_in_both_trees() {
+    python(
+        "
+for i, a, b in turns():
+    os.chmod(a, 0o700 + i % 64); assert stat.S_IMODE(os.stat(b).st_mode) == 0o700 + i % 64, i
+    os.utime(b, ns=(i, i)); assert os.stat(a).st_mtime_ns == i
+    os.setxattr(a, 'user.x', b'%d' % i); assert os.getxattr(b, 'user.x') == b'%d' % i
+    os.removexattr(b, 'user.x'); assert os.listxattr(a) == []
+os.chmod(rep, 0o755)
+",
+    );
+}
+
+/// The sidecar that a relation changes is read new in both trees at once, though it was read before.
+#[test]
+fn a_sidecar_that_changes_is_read_new_at_once() {
+    let (world, names) = item();
+    world.sh(&format!(
+        "{names}
+         for i in 1 2 3 4 5 6; do
+             cat $REP/.ibi $IBIP/.ibi > /dev/null; stat $REP/.ibi $IBIP/.ibi > /dev/null
+             mkdir A/.mint/next-$i; next=$(rep A/.mint/next-$i)
+             ln -sfn ../../../$next \"$REP!\"
+             grep -q \"nextedition.*$next\" $REP/.ibi; cmp $REP/.ibi $IBIP/.ibi
+             rm \"$IBIP!\"; no grep nextedition $IBIP/.ibi; cmp $REP/.ibi $IBIP/.ibi
+         done"
+    ));
+}
+
+/// A foreign sidecar that is written, renamed or linked into an original is answered with the
+/// original's own at once, to the very process that put it there.
+#[test]
+fn a_foreign_sidecar_is_not_seen_again() {
+    python(
+        "
+own = open(rep + '/.ibi').read()
+foreign = 'ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43 ibip 8JMKD3MGP8W/35MMLL8}'
+for i, a, b in turns(100):
+    open(a + '/.ibi', 'w').write(foreign)
+    assert open(b + '/.ibi').read() == own == open(a + '/.ibi').read(), i
+    new = a + '/..ibi.AbCd12'
+    open(new, 'w').write(foreign); os.replace(new, a + '/.ibi')
+    assert open(a + '/.ibi').read() == own == open(b + '/.ibi').read() and not there(new), i
+",
+    );
+}
+
+/// Links that climb out of an item lead to the same file in both trees, and a copy of the item from
+/// the IBIp tree of one Archive to the IBIp tree of another holds in both trees there.
+#[test]
+fn climbing_links_hold_in_both_trees_of_a_copy() {
+    let world = World::new().with_a().with_b();
+    world.sh(
+        "mkdir A/.mint/one A/.mint/two; echo found > A/.mint/two/doc/report
+         mkdir -p A/.mint/one/doc/deep/er",
+    );
+    let [one, two] = ["one", "two"].map(|name| world.sh(&format!("rep A/.mint/{name}")));
+    let [one_i, two_i] = ["one", "two"].map(|name| world.sh(&format!("ibip A/.mint/{name}")));
+    let two_date = two.rsplit('/').next().expect("a date").to_owned();
+    let two_suffix = two_i.rsplit('/').next().expect("a suffix").to_owned();
+    world.sh(&format!(
+        "ln -s ../../../../../{two}/doc/report A/{one}/doc/whole
+         ln -s ../../{two_date}/doc/report A/{one}/doc/year
+         ln -s ../../../../../../../{two_i}/doc/report A/{one}/doc/deep/er/opaque
+         ln -s ../../../{two_i}/doc/report A/{one_i}/doc/from-ibip
+         ln -s ../../{two_suffix}/doc/report A/{one_i}/doc/prefix
+         ln -s ../doc/whole A/{one}/doc/inside; ln -s ../../.. A/{one}/doc/deep/er/item"
+    ));
+    let all = "whole year deep/er/opaque from-ibip prefix inside deep/er/item/doc/whole";
+    let read = |base: &str| {
+        world.prints(
+            &format!("cd {base}/doc; for l in {all}; do cat $l; done"),
+            &["found"; 7].join("\n"),
+        );
+    };
+    read(&format!("A/{one}"));
+    read(&format!("A/{one_i}"));
+    world.prints(
+        &format!("readlink A/{one}/doc/whole A/{one_i}/doc/whole A/{one_i}/doc/inside"),
+        &format!("../../../../../{two}/doc/report\n../../../{two}/doc/report\n../doc/whole"),
+    );
+    let prefix = one_i.split('/').next().expect("a prefix");
+    world.sh(&format!(
+        "mkdir B/{prefix}; cp -a A/{one_i} A/{two_i} B/{prefix}/"
+    ));
+    read(&format!("B/{one}"));
+    read(&format!("B/{one_i}"));
+    world.prints(&format!("rsync -aHAXi A/{one_i}/ B/{one_i}/"), "");
+    world.prints(
+        &format!("state B/{one}; echo; find B -name from-ibip | wc -l"),
+        "Copy\n1",
+    );
+    // And the other way, by the rep trees: then the links are the same on disk, byte for byte.
+    world.sh(&format!(
+        "rm -r B/{one}; mkdir -p B/{one}; cp -a A/{one}/. B/{one}/
+         links() {{ (cd $1.store/col; find {one} -type l -printf '%p %l\\n' | sort); }}
+         links A > links; links B | diff links -"
+    ));
+    read(&format!("B/{one_i}"));
+}
+
+/// An item that arrives by its IBIp is moved to its place as soon as its sidecar names its rep, under
+/// open files and working directories; both names work from then on and `find` meets it once.
+#[test]
+fn an_item_that_arrives_by_its_ibip_is_moved_under_its_writers() {
+    let world = World::new().with_a().with_b();
+    world.sh("mkdir A/.mint/it");
+    let rep = world.sh("rep A/.mint/it");
+    let ibip = world.sh("ibip A/.mint/it");
+    world.sh(&format!(
+        "W=$PWD; mkdir -p B/{ibip}/doc/sub
+         exec 5> B/{ibip}/doc/file; echo before >&5
+         ln -s ../../../../x/y B/{ibip}/doc/sub/climbing
+         [ \"$(state B/{ibip})\" = Copy ]; [ $(find B -name file | wc -l) = 1 ]
+         cd B/{ibip}/doc
+         cp $W/A/{rep}/.ibi $W/B/{ibip}/.ibi
+         echo after >&5; exec 5>&-
+         echo relative > sub/made; mkdir here; cat file > copied; ls .. > /dev/null
+         cd $W
+         for name in {rep} {ibip}; do
+             [ \"$(cat B/$name/doc/file B/$name/doc/sub/made)\" = $'before\\nafter\\nrelative' ]
+             cmp B/$name/doc/file B/$name/doc/copied; [ -d B/$name/doc/here ]; [ \"$(state B/$name)\" = Copy ]
+         done"
+    ));
+    world.prints(
+        &format!("readlink B/{ibip}/doc/sub/climbing B/{rep}/doc/sub/climbing"),
+        "../../../../x/y\n../../../../../../x/y",
+    );
+    world.prints(
+        "find B -name file | wc -l; find B -name made | wc -l",
+        "1\n1",
+    );
+    world.prints(
+        &format!("rep B/{ibip}; echo; ibip B/{rep}"),
+        &format!("{rep}\n{ibip}"),
+    );
+    world.sh(&format!(
+        "[ ! -e B.store/ibip/{ibip} ]; ibifs umount B; ibifs fsck B.store; ibifs mount B.store B; cat B/{ibip}/doc/file"
+    ));
+}
+
+/// An item known by an IBIp alone is listed once from the root and copied by `rsync -a B/ C/`, with
+/// a sidecar that names no rep or none at all; the second run moves nothing.
+#[test]
+fn an_item_without_a_rep_is_listed_once_and_copied() {
+    let world = World::new().with_b();
+    world.sh(
+        "ibifs init C.store --host archive-c.example.com; mkdir C; ibifs mount C.store C
+         mkdir -p B/8JMKD3MGP8W/34PGRBS/doc; echo bare > B/8JMKD3MGP8W/34PGRBS/doc/bare
+         mkdir -p B/8JMKD3MGP8W/35MMLL8/doc; echo told > B/8JMKD3MGP8W/35MMLL8/doc/told
+         echo 'ibi {ibip 8JMKD3MGP8W/35MMLL8}' > B/8JMKD3MGP8W/35MMLL8/.ibi",
+    );
+    world.prints(
+        "cd B; find . -name bare -o -name told | sort; ls 8JMKD3MGP8W",
+        "./8JMKD3MGP8W/34PGRBS/doc/bare\n./8JMKD3MGP8W/35MMLL8/doc/told\n34PGRBS\n35MMLL8",
+    );
+    world.sh("rsync -a B/ C/");
+    world.prints("rsync -ai B/ C/", "");
+    world.prints(
+        "cd C; cat 8JMKD3MGP8W/34PGRBS/doc/bare 8JMKD3MGP8W/35MMLL8/doc/told; state 8JMKD3MGP8W/35MMLL8",
+        "bare\ntold\nCopy",
+    );
+    world.prints(
+        "du -s B | wc -l; tar -C B -cf - . | tar -t | grep -c told",
+        "1\n1",
+    );
+    world.sh("rm -r B/8JMKD3MGP8W/35MMLL8; no ls B/8JMKD3MGP8W/35MMLL8");
+    world.prints("ls B/8JMKD3MGP8W", "34PGRBS");
+}
