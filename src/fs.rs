@@ -212,11 +212,6 @@ impl Ibifs {
         self.mirror.forget(stale);
         for (directory, name) in [(parent, name), (new_parent, new_name)] {
             self.note_sidecar(directory, name)?;
-            if name == SIDECAR && matches!(directory.kind, Kind::Item(_)) {
-                // The kernel keeps the renamed name for as long as it would have kept the old one.
-                let stale = Stale::Name(directory.number, name.to_owned());
-                self.mirror.forget_later(vec![stale]);
-            }
         }
         self.namespace.name_gone(caller, parent, name)
     }

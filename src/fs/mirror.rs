@@ -39,12 +39,6 @@ impl Mirror {
         Ok(Mirror { jobs })
     }
 
-    /// Has the kernel forget as soon as it can, which may be after the change is answered.
-    pub(super) fn forget_later(&self, stale: Vec<Stale>) {
-        let (done, _) = channel();
-        let _ = self.jobs.send(Job { stale, done });
-    }
-
     /// Has the kernel forget, and waits a little for it.
     pub(super) fn forget(&self, stale: Vec<Stale>) {
         if stale.is_empty() {
