@@ -318,10 +318,13 @@ fn languages_of_user(variable: impl Fn(&str) -> Option<String>) -> Vec<Language>
     let list = variable("LANGUAGE").unwrap_or_default();
     let mut languages = Vec::new();
     for locale in list.split(':').chain(first.as_deref()) {
-        if let Some(language) = Language::from_locale(locale)
-            && !languages.contains(&language)
-        {
-            languages.push(language);
+        // Like gettext: whoever reads fr_FR and finds none reads any other French.
+        let exact = Language::from_locale(locale);
+        let any_country = exact.map(|language| language.without_country());
+        for language in [exact, any_country].into_iter().flatten() {
+            if !languages.contains(&language) {
+                languages.push(language);
+            }
         }
     }
     languages
@@ -624,12 +627,12 @@ mod tests {
         assert_eq!(languages(&["lang=pt:ro,allow_other"], &[]), "pt ro");
         assert_eq!(
             languages(&[], &[("LANGUAGE", "pt_BR:en"), ("LANG", "en_US.UTF-8")]),
-            "pt-BR en en-US"
+            "pt-BR pt en en-US"
         );
         assert_eq!(languages(&[], &[("LANG", "C.UTF-8")]), "");
         assert_eq!(
             languages(&["ro"], &[("LC_ALL", "fr_FR"), ("LANG", "en_US")]),
-            "fr-FR"
+            "fr-FR fr"
         );
     }
 

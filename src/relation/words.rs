@@ -56,6 +56,15 @@ impl Language {
             && (wanted.country.is_none() || self.country == wanted.country)
     }
 
+    /// The language alone, of whatever country.
+    #[must_use]
+    pub fn without_country(self) -> Language {
+        Language {
+            country: None,
+            ..self
+        }
+    }
+
     fn is_shaped(&self) -> bool {
         self.language.iter().all(u8::is_ascii_lowercase)
             && self
