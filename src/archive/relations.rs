@@ -129,6 +129,86 @@ impl Archive {
         Ok(())
     }
 
+    /// After an original's sidecar was written by somebody: what it declares anew, and what it no
+    /// longer does, is written at the far ends that are originals here. The caller holds `edits`.
+    pub(super) fn tell_far_ends(
+        &self,
+        near: &Item,
+        before: &[(RelationKind, Names)],
+    ) -> Result<(), ArchiveError> {
+        if near.state != State::Original {
+            return Ok(());
+        }
+        let now = self.store.relations_of(near.id)?;
+        let is_in = |relations: &[(RelationKind, Names)], kind: &RelationKind, names: &Names| {
+            relations
+                .iter()
+                .any(|(known, other)| known == kind && other.matches(names))
+        };
+        let gone = before
+            .iter()
+            .filter(|(kind, names)| !is_in(&now, kind, names));
+        let new = now
+            .iter()
+            .filter(|(kind, names)| !is_in(before, kind, names));
+        let changes = gone
+            .map(|change| (change, false))
+            .chain(new.map(|change| (change, true)));
+        for ((kind, names), is_new) in changes {
+            // The near end says it already: a far end that cannot be written is left to fsck.
+            if let Err(error) = self.tell_far_end(near, kind, names, is_new) {
+                log::warn!("{} of {}: {error}", kind.pair_name(), near.names);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_far_end(
+        &self,
+        near: &Item,
+        kind: &RelationKind,
+        names: &Names,
+        is_new: bool,
+    ) -> Result<(), ArchiveError> {
+        let far = self.held(names)?;
+        let Some(far) = far.filter(|far| far.state == State::Original) else {
+            return Ok(());
+        };
+        let declared = self.store.relations_of(far.id)?;
+        let says_so: Vec<RelationKind> = declared
+            .iter()
+            .filter(|(known, other)| known != kind && other.matches(&near.names))
+            .filter(|(known, _)| inverse(known) == *kind || *known == inverse(kind))
+            .map(|(known, _)| *known)
+            .collect();
+        if !is_new {
+            return match says_so.is_empty() {
+                true => Ok(()),
+                false => self.edit_sidecar(&far, |sidecar| {
+                    for known in &says_so {
+                        sidecar.remove_relation(known);
+                    }
+                }),
+            };
+        }
+        let Some(back) = kind.inverse(near.language) else {
+            return Ok(());
+        };
+        // What the far end says of its own next edition, translation or metadata counts there.
+        let is_taken = kind.is_inverse() && declared.iter().any(|(known, _)| *known == back);
+        if !says_so.is_empty() || is_taken {
+            return Ok(());
+        }
+        self.edit_sidecar(&far, |sidecar| {
+            sidecar.set_relation(&back, &near.names);
+            if let RelationKind::Translation(language) = kind
+                && sidecar.language().is_none()
+            {
+                sidecar.set_language(language);
+            }
+        })
+    }
+
     fn declares(
         &self,
         item: &Item,

@@ -162,10 +162,16 @@ impl Archive {
             }
             self.tree.move_item(&place, &new_place)?;
         }
+        let before = match item.state {
+            State::Original => self.store.relations_of(id)?,
+            _ => Vec::new(),
+        };
         match self.store.put(&self.record_of(names, &sidecar, bytes)) {
             Ok(id) => {
                 self.tree.remove_tombstone(&new_place)?;
-                Ok(Belief::Believed(self.known(id)?.into()))
+                let item = self.known(id)?;
+                self.tell_far_ends(&item, &before)?;
+                Ok(Belief::Believed(item.into()))
             }
             Err(error @ StoreError::Taken { .. }) => Ok(Belief::NotBelieved(error.into())),
             Err(error) => Err(error.into()),
