@@ -5,6 +5,7 @@
 //! brought up from the tree. This room knows no inode, errno or HTTP status.
 //!
 //! Locks, in the order in which they may be taken: `edits`, then `distributor`, then the store's.
+//! `rewritten` is a leaf.
 
 mod check;
 mod describe;
@@ -83,6 +84,7 @@ pub struct Archive {
     clock: Box<dyn Clock>,
     distributor: Mutex<TemporalDistributor>,
     edits: Mutex<()>,
+    rewritten: Mutex<Vec<Names>>,
     lock: Option<lock::Lock>,
 }
 
@@ -163,6 +165,7 @@ impl Archive {
             clock,
             distributor: Mutex::new(distributor),
             edits: Mutex::new(()),
+            rewritten: Mutex::default(),
             lock: Some(lock),
         };
         if let Some(rep) = archive.facts.service.rep() {
@@ -199,6 +202,7 @@ impl Archive {
             store,
             clock,
             edits: Mutex::new(()),
+            rewritten: Mutex::default(),
             lock: Some(lock),
         };
         archive.read_ledger()?;
@@ -216,6 +220,7 @@ impl Archive {
             store,
             clock: Box::new(SystemClock),
             edits: Mutex::new(()),
+            rewritten: Mutex::default(),
             lock: None,
         })
     }

@@ -79,6 +79,12 @@ impl Ibifs {
             .forget(self.namespace.stale_elsewhere(parent, name));
     }
 
+    /// Has the kernel forget what we have changed of items ourselves.
+    fn settle<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
+        self.mirror.forget(self.namespace.stale_items());
+        outcome
+    }
+
     fn set_attributes(
         &self,
         node: &Node,
@@ -167,7 +173,7 @@ impl Ibifs {
     ) -> Outcome<()> {
         if is_inside(parent) {
             inside::remove(real(parent)?.as_fd(), name, is_directory)?;
-            self.namespace.name_gone(caller, parent, name)?;
+            self.settle(self.namespace.name_gone(caller, parent, name))?;
             self.changed(parent, Some(name));
             return Ok(());
         }
@@ -176,7 +182,7 @@ impl Ibifs {
             self.mirror.forget(stale);
             return Ok(());
         }
-        self.namespace.remove_name(parent, name)
+        self.settle(self.namespace.remove_name(parent, name))
     }
 
     fn rename_name(
@@ -191,9 +197,8 @@ impl Ibifs {
         match (is_inside(parent), is_inside(new_parent)) {
             (true, true) => {}
             (false, false) => {
-                return self
-                    .namespace
-                    .rename(parent, name, new_parent, new_name, flags);
+                let namespace = &self.namespace;
+                return self.settle(namespace.rename(parent, name, new_parent, new_name, flags));
             }
             // An item or a level stays where its name says; a file of an item may be copied out.
             (false, true) => return Err(Errno::PERM),
@@ -207,13 +212,16 @@ impl Ibifs {
             return Err(Errno::XDEV);
         }
         inside::rename(from.as_fd(), name, to.as_fd(), new_name, flags)?;
+        if let Kind::Item(item) = new_parent.kind {
+            self.namespace.reveal(caller, item, new_name);
+        }
         let mut stale = self.namespace.stale_elsewhere(parent, Some(name));
         stale.extend(self.namespace.stale_elsewhere(new_parent, Some(new_name)));
         self.mirror.forget(stale);
         for (directory, name) in [(parent, name), (new_parent, new_name)] {
             self.note_sidecar(directory, name)?;
         }
-        self.namespace.name_gone(caller, parent, name)
+        self.settle(self.namespace.name_gone(caller, parent, name))
     }
 
     /// After a rename: what is now called `.ibi` in an item is its sidecar.
@@ -238,7 +246,7 @@ impl Ibifs {
         // The kernel has given the sidecar's name the lifetime of the file that was renamed.
         self.mirror
             .forget_later(vec![Stale::Name(parent.number, name.to_owned())]);
-        self.namespace.sidecar_written(item)
+        self.settle(self.namespace.sidecar_written(item))
     }
 
     fn make_hard_link(&self, node: &Node, parent: &Node, name: &OsStr) -> Outcome<Entry> {
@@ -312,7 +320,7 @@ impl Ibifs {
             } = &*open
             && let Some(item) = node.sidecar_of()
         {
-            return self.namespace.sidecar_written(item);
+            return self.settle(self.namespace.sidecar_written(item));
         }
         Ok(())
     }
@@ -415,13 +423,15 @@ impl Ibifs {
         match (there, flags) {
             (true, libc::XATTR_CREATE) => Err(Errno::EXIST),
             (false, libc::XATTR_REPLACE) => Err(Errno::NODATA),
-            _ => self.namespace.set_attribute(item, name, value),
+            _ => self.settle(self.namespace.set_attribute(item, name, value)),
         }
     }
 
     fn remove_attribute(&self, node: &Node, name: &OsStr) -> Outcome<()> {
         match node.kind {
-            Kind::Item(item) if is_virtual(name) => self.namespace.remove_attribute(item, name),
+            Kind::Item(item) if is_virtual(name) => {
+                self.settle(self.namespace.remove_attribute(item, name))
+            }
             _ => {
                 inside::remove_attribute(real(node)?.as_fd(), name)?;
                 self.changed(node, None);

@@ -198,17 +198,23 @@ impl Table {
         }
     }
 
+    /// A file of the disk as the kernel knows it, in whichever trees.
+    pub fn in_all_views(&self, device: u64, inode: u64) -> Vec<u64> {
+        let inner = self.read();
+        View::ALL
+            .iter()
+            .filter_map(|view| inner.by_key.get(&(device, inode, *view)).copied())
+            .collect()
+    }
+
     /// The same directory or link as the kernel knows it in other trees.
     pub fn in_other_views(&self, node: &Node) -> Vec<u64> {
         let Some(real) = &node.real else {
             return Vec::new();
         };
-        let inner = self.read();
-        View::ALL
-            .iter()
-            .filter_map(|view| inner.by_key.get(&(real.device, real.inode, *view)).copied())
-            .filter(|number| *number != node.number)
-            .collect()
+        let mut numbers = self.in_all_views(real.device, real.inode);
+        numbers.retain(|number| *number != node.number);
+        numbers
     }
 
     /// Takes lookups back; the node goes with the last one.

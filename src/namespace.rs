@@ -313,6 +313,23 @@ impl Namespace {
         })
     }
 
+    /// What becomes stale of the items whose sidecars we have written ourselves: the times of their
+    /// directories.
+    pub fn stale_items(&self) -> Vec<Stale> {
+        let mut stale = Vec::new();
+        for names in self.archive.take_rewritten() {
+            // One that has gone meanwhile has nothing to remember.
+            let Ok(directory) = self.archive.tree().open_item(&Place::of(&names)) else {
+                continue;
+            };
+            if let Ok(stat) = rustix::fs::fstat(&directory) {
+                let known = self.nodes.in_all_views(stat.st_dev, stat.st_ino);
+                stale.extend(known.into_iter().map(Stale::Attributes));
+            }
+        }
+        stale
+    }
+
     /// What becomes stale in the other trees when a name in a directory changes.
     pub fn stale_elsewhere(&self, parent: &Node, name: Option<&OsStr>) -> Vec<Stale> {
         let mut stale = Vec::new();

@@ -1,5 +1,7 @@
 //! Sidecars: what is believed of them, how they are changed, how they come back.
 
+use std::sync::MutexGuard;
+
 use rustix::io::Errno;
 
 use super::{Archive, ArchiveError};
@@ -191,9 +193,27 @@ impl Archive {
 
     pub(super) fn restore(&self, item: &Item) -> Result<(), ArchiveError> {
         match self.store.sidecar(item.id)? {
-            Some(bytes) => Ok(self.tree.write_sidecar(&Place::of(&item.names), &bytes)?),
+            Some(bytes) => self.write_sidecar(&item.names, &bytes),
             None => Ok(()),
         }
+    }
+
+    fn write_sidecar(&self, names: &Names, bytes: &[u8]) -> Result<(), ArchiveError> {
+        self.tree.write_sidecar(&Place::of(names), bytes)?;
+        self.rewritten().push(names.clone());
+        Ok(())
+    }
+
+    fn rewritten(&self) -> MutexGuard<'_, Vec<Names>> {
+        self.rewritten
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The items whose sidecars the Archive has written since it was last asked: whoever remembers
+    /// anything of their directories must look again.
+    pub fn take_rewritten(&self) -> Vec<Names> {
+        std::mem::take(&mut *self.rewritten())
     }
 
     /// The sidecar as last believed, or a new one that says no more than the names.
@@ -221,7 +241,7 @@ impl Archive {
         };
         change(&mut sidecar);
         let bytes = sidecar.to_bytes();
-        self.tree.write_sidecar(&place, &bytes)?;
+        self.write_sidecar(&item.names, &bytes)?;
         self.store
             .put(&self.record_of(item.names.clone(), &sidecar, bytes))?;
         Ok(())

@@ -24,13 +24,13 @@ struct Job {
 }
 
 /// The sender of notifications.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Mirror {
     jobs: Sender<Job>,
 }
 
 impl Mirror {
-    /// Starts the thread; it ends with this value. The notifier is there once the mount is.
+    /// Starts the thread; it ends with the last clone. The notifier is there once the mount is.
     pub(super) fn start(notifier: Arc<OnceLock<Notifier>>) -> std::io::Result<Mirror> {
         let (jobs, received) = channel();
         std::thread::Builder::new()

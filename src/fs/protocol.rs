@@ -199,11 +199,16 @@ impl Filesystem for Ibifs {
             Ok(Made::Done(entry)) => answer_entry(reply, Ok(entry)),
             Err(error) => answer_entry(reply, Err(error)),
             Ok(Made::Minting(minting)) => {
-                let namespace = Arc::clone(&self.namespace);
+                let (namespace, mirror) = (Arc::clone(&self.namespace), self.mirror.clone());
                 // Where no thread is to be had the reply is dropped, which answers EIO.
-                let spawned = std::thread::Builder::new()
-                    .name("mint".to_owned())
-                    .spawn(move || answer_entry(reply, namespace.mint(&caller, &minting)));
+                let spawned =
+                    std::thread::Builder::new()
+                        .name("mint".to_owned())
+                        .spawn(move || {
+                            let minted = namespace.mint(&caller, &minting);
+                            mirror.forget(namespace.stale_items());
+                            answer_entry(reply, minted);
+                        });
                 if let Err(error) = spawned {
                     log::error!("cannot mint: {error}");
                 }
@@ -239,7 +244,7 @@ impl Filesystem for Ibifs {
             .node(parent)
             .and_then(|parent| match is_inside(&parent) {
                 true => self.make_inside(&caller, &parent, name, New::Link(target), 0o777, 0),
-                false => self.namespace.make_link(&caller, &parent, name, target),
+                false => self.settle(self.namespace.make_link(&caller, &parent, name, target)),
             });
         answer_entry(reply, made);
     }
