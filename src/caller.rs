@@ -5,6 +5,10 @@
 //! credentials, in the calling thread alone.
 
 use std::cell::Cell;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 /// The process behind a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +81,109 @@ impl Caller {
         let idle = 1 << (17 - 1) | 1 << (23 - 1) | 1 << (28 - 1) | 1 << (18 - 1);
         pending & !held_back & !(idle & !mask("SigCgt:")) != 0
     }
+}
+
+/// What a caller is about to do with a name, which a lookup alone does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// To make it, and fail if it is there: mkdir, mknod, link, open with O_EXCL.
+    Make,
+    /// To read what it links to.
+    ReadLink,
+    /// Anything else.
+    Other,
+}
+
+/// Programs that make what they have just made a directory for without looking first.
+const BLIND: [&str; 3] = ["cp", "mv", "install"];
+
+impl Caller {
+    /// What the system call in which this caller waits for us means to do with a name, if that is
+    /// the last of its path. Where that cannot be seen, the program's name has to tell.
+    pub fn intent(&self, name: &OsStr) -> Intent {
+        match self.system_call() {
+            Some((number, arguments)) => {
+                let (intent, path) = meaning(number, &arguments);
+                match path.and_then(|path| self.last_component(path)) {
+                    Some(last) if last == name.as_bytes() => intent,
+                    _ => Intent::Other,
+                }
+            }
+            None => {
+                let program = std::fs::read_to_string(format!("/proc/{}/comm", self.pid));
+                match program.is_ok_and(|program| BLIND.contains(&program.trim())) {
+                    true => Intent::Make,
+                    false => Intent::Other,
+                }
+            }
+        }
+    }
+
+    /// The number and arguments of the system call that the caller is in.
+    fn system_call(&self) -> Option<(i64, [u64; 6])> {
+        for _ in 0..LOOKS {
+            let line = std::fs::read_to_string(format!("/proc/{}/syscall", self.pid)).ok()?;
+            let mut words = line.split_whitespace();
+            let Some(number) = words.next().and_then(|word| word.parse().ok()) else {
+                // Still on its way to sleep: the kernel tells nothing of a running thread.
+                std::thread::sleep(Duration::from_micros(50));
+                continue;
+            };
+            let mut arguments = [0; 6];
+            for argument in &mut arguments {
+                let word = words.next()?.strip_prefix("0x")?;
+                *argument = u64::from_str_radix(word, 16).ok()?;
+            }
+            return Some((number, arguments));
+        }
+        None
+    }
+
+    /// The last component of a path in the caller's memory.
+    fn last_component(&self, address: u64) -> Option<Vec<u8>> {
+        let memory = std::fs::File::open(format!("/proc/{}/mem", self.pid)).ok()?;
+        let mut path = vec![0; 4096];
+        let count = memory.read_at(&mut path, address).ok()?;
+        let end = path[..count].iter().position(|byte| *byte == 0)?;
+        let path = &path[..end];
+        let path = path.strip_suffix(b"/").unwrap_or(path);
+        let start = path
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .map_or(0, |slash| slash + 1);
+        Some(path[start..].to_vec())
+    }
+}
+
+/// How often a thread that is still running is looked at again.
+const LOOKS: usize = 20;
+
+/// What a system call means to do, and which of its arguments is the path it means.
+fn meaning(number: i64, arguments: &[u64; 6]) -> (Intent, Option<u64>) {
+    let opening = |flags: u64| {
+        let exclusive = (libc::O_CREAT | libc::O_EXCL) as u64;
+        match flags & exclusive == exclusive {
+            true => Intent::Make,
+            false => Intent::Other,
+        }
+    };
+    let (intent, path) = match number {
+        libc::SYS_mkdirat | libc::SYS_mknodat => (Intent::Make, 1),
+        libc::SYS_openat => (opening(arguments[2]), 1),
+        libc::SYS_symlinkat => (Intent::Make, 2),
+        libc::SYS_linkat => (Intent::Make, 3),
+        libc::SYS_readlinkat => (Intent::ReadLink, 1),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_mkdir | libc::SYS_mknod => (Intent::Make, 0),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => (opening(arguments[1]), 0),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_symlink | libc::SYS_link => (Intent::Make, 1),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_readlink => (Intent::ReadLink, 0),
+        _ => return (Intent::Other, None),
+    };
+    (intent, arguments.get(path).copied())
 }
 
 fn set_umask(umask: u32) {

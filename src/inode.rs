@@ -30,12 +30,33 @@ pub enum View {
     Ibip,
     /// `.mint/NAME`.
     Mint,
-    /// `<ibi>!` and its like, as a directory for whoever has just made it.
+    /// `<ibi>+(pt)` and its like in the IBIp tree, as a directory for whoever has just made it.
     Declared,
+    /// The same in the rep tree.
+    DeclaredInRep,
 }
 
 impl View {
-    const ALL: [View; 4] = [View::Rep, View::Ibip, View::Mint, View::Declared];
+    const ALL: [View; 5] = [
+        View::Rep,
+        View::Ibip,
+        View::Mint,
+        View::Declared,
+        View::DeclaredInRep,
+    ];
+
+    /// The view of a directory just made under a modifier's name.
+    pub fn declared_in(tree: View) -> View {
+        match tree {
+            View::Rep => View::DeclaredInRep,
+            _ => View::Declared,
+        }
+    }
+
+    /// Whether items lie four levels below the root here, as links on the disk have it.
+    pub fn is_as_on_disk(self) -> bool {
+        matches!(self, View::Rep | View::DeclaredInRep)
+    }
 
     fn mark(self) -> u64 {
         (self as u64) << 60

@@ -257,7 +257,7 @@ impl Namespace {
             (_, Some(real)) => {
                 let file = real.file.open()?;
                 let target = inside::read_link(file.as_fd())?;
-                if node.view == View::Rep || !target.starts_with(b".") {
+                if node.view.is_as_on_disk() || !target.starts_with(b".") {
                     return Ok(target);
                 }
                 let Some(position) = self.position(file.as_fd(), 1) else {
@@ -276,7 +276,7 @@ impl Namespace {
 
     /// What is kept on disk of a link that is made in a directory.
     pub fn link_to_keep(&self, parent: &Node, target: &[u8]) -> Outcome<Vec<u8>> {
-        if parent.view == View::Rep || !target.starts_with(b".") {
+        if parent.view.is_as_on_disk() || !target.starts_with(b".") {
             return Ok(target.to_vec());
         }
         let Some(position) = self.position(directory(parent)?.as_fd(), 0) else {

@@ -2,9 +2,9 @@
 //!
 //! Whoever has just made a directory goes on filling it under the name that it gave: `cp -a DIR
 //! .mint/` makes `.mint/DIR` and then, sure that it is empty, `.mint/DIR/doc`. So what minting puts
-//! into an item (`doc/` and the sidecar) is hidden from the very process that minted it until that
-//! process makes it too, and `mkdir '<ibi>+(pt)'` is a directory for that process, a link for all
-//! others.
+//! into an item (`doc/` and the sidecar) is not in the way of the very process that minted it when
+//! that process goes on to make it, and `mkdir '<ibi>+(pt)'` is a directory for that process, a link
+//! for all others and for whoever reads the link.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -17,7 +17,7 @@ use super::levels::below;
 use super::siblings::Sibling;
 use super::{Entry, Namespace, is_year, locked, text};
 use crate::archive::{ArchiveError, Relative};
-use crate::caller::Caller;
+use crate::caller::{Caller, Intent};
 use crate::inode::{Kind, Node, View};
 use crate::inside::{self, Outcome};
 use crate::relation::{Modifier, Request, Step};
@@ -58,6 +58,8 @@ pub struct Minting {
     label: Option<String>,
     declared: Option<(u64, OsString)>,
     owner: Owner,
+    /// The view of what is made under a modifier's name: its links climb as in that tree.
+    view: View,
 }
 
 /// Who owns what is minted for a caller.
@@ -86,6 +88,7 @@ impl Namespace {
                 label,
                 declared,
                 owner: owner(caller, mode, umask),
+                view: View::declared_in(parent.view),
             }))
         };
         match &parent.kind {
@@ -160,7 +163,7 @@ impl Namespace {
         });
         let view = match minting.label {
             Some(_) => View::Mint,
-            None => View::Declared,
+            None => minting.view,
         };
         self.item_entry(&item, view)
     }
@@ -188,29 +191,29 @@ impl Namespace {
 
     /// The item that this caller has made under a modifier's name, still a directory for it.
     pub(super) fn declared_by(&self, caller: &Caller, parent: u64, name: &str) -> Option<ItemId> {
-        let all = locked(&self.fresh);
-        all.iter()
-            .rev()
-            .find(|fresh| {
-                fresh.pid == caller.pid
-                    && fresh
-                        .declared
-                        .as_ref()
-                        .is_some_and(|(directory, declared)| {
-                            *directory == parent && declared == name
-                        })
-            })
-            .map(|fresh| fresh.item)
+        let found = {
+            let all = locked(&self.fresh);
+            let fresh = all.iter().rev().find(|fresh| {
+                let is_this = |(directory, declared): &(u64, OsString)| {
+                    *directory == parent && declared == name
+                };
+                fresh.pid == caller.pid && fresh.declared.as_ref().is_some_and(is_this)
+            });
+            fresh.map(|fresh| fresh.item)
+        };
+        found.filter(|_| caller.intent(OsStr::new(name)) != Intent::ReadLink)
     }
 
     /// Whether a name in an item is hidden from its maker, who believes the item empty.
+    /// It is, while that process is about to make it; to read or write it there is no harm in.
     pub fn is_hidden_from(&self, caller: &Caller, item: ItemId, name: &OsStr) -> bool {
-        locked(&self.fresh).iter().any(|fresh| {
+        let may_be_hidden = locked(&self.fresh).iter().any(|fresh| {
             fresh.pid == caller.pid
                 && fresh.item == item
                 && fresh.until.is_none_or(|until| until > Instant::now())
                 && fresh.hidden.iter().any(|hidden| name == *hidden)
-        })
+        });
+        may_be_hidden && caller.intent(name) == Intent::Make
     }
 
     /// The maker now makes a hidden name itself: from here on it sees what is there. Says whether

@@ -72,7 +72,7 @@ impl Namespace {
     ) -> Outcome<Entry> {
         if let Some(id) = self.declared_by(caller, parent.number, name) {
             let item = self.archive.store().item(id).map_err(ArchiveError::from)?;
-            return self.item_entry(&item.ok_or(Errno::NOENT)?, View::Declared);
+            return self.item_entry(&item.ok_or(Errno::NOENT)?, View::declared_in(parent.view));
         }
         let Some(Sibling { item, request }) = self.sibling(parent, name)? else {
             return match self.staging.open(parent.number, OsStr::new(name)) {

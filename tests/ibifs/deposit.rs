@@ -325,3 +325,37 @@ fn items_are_removed_and_come_back() {
         ));
     }
 }
+
+/// One process may mint and go on in what it has minted, with `doc/` there at once, and copy a tree
+/// that brings its own `doc/`; a translation it has made is a directory to it and tells, as a link,
+/// which item it is.
+#[test]
+fn one_process_mints_and_goes_on() {
+    let world = World::new().with_a();
+    world.sh("mkdir -p tree/doc/sub && echo text > tree/doc/sub/file && echo x > tree/.ibi");
+    world.prints(
+        "python3 -c '
+import os, shutil
+os.mkdir(\"A/.mint/one\")
+open(\"A/.mint/one/doc/file\", \"w\").write(\"mine\")
+os.makedirs(\"A/.mint/one/doc/deep/er\")
+print(sorted(os.listdir(\"A/.mint/one/doc\")), os.path.isdir(\"A/.mint/one/doc\"))
+try:
+    os.mkdir(\"A/.mint/one/doc\"); os.mkdir(\"A/.mint/one/doc\")
+except FileExistsError:
+    print(\"once\")
+shutil.copytree(\"tree\", \"A/.mint/two\")
+print(open(\"A/.mint/two/doc/sub/file\").read().strip())
+item = \"A/.mint/\" + os.readlink(\"A/.mint/.one\")
+os.mkdir(item + \"+(pt)\")
+open(item + \"+(pt)/doc/file\", \"w\").write(\"meu\")
+print(os.readlink(item + \"+(pt)\").startswith(\"../../../example.org/\"))
+'",
+        "['deep', 'file'] True\nonce\ntext\nTrue",
+    );
+    world.prints("state A/.mint/two", "Original");
+    world.prints(
+        "cat \"A/.mint/$(readlink A/.mint/.one)+(pt)/doc/file\"",
+        "meu",
+    );
+}

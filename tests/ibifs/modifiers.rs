@@ -763,7 +763,7 @@ fn a_sidecar_is_replaced_by_tools_that_remove_it_first() {
         "mv new A/$one/.ibi",
         "cp --remove-destination new A/$one/.ibi",
         "mkdir d && cp new d/.ibi && tar -C d -cf t.tar .ibi && tar -C A/$one -xf t.tar && rm -r d",
-        "perl -e '$p = shift; unlink $p or die; die if -e $p;
+        "perl -e '$p = shift; unlink $p or die; die unless -e $p;
          use Fcntl; sysopen(F, $p, O_CREAT | O_EXCL | O_WRONLY) or die \"$!\"; die unless -e $p;
          unlink $p; open(N, \"new\"); open(F, \">\", \"${p}x\");
          print F <N>; close F; rename \"${p}x\", $p or die; die unless -e $p' A/$one/.ibi",
