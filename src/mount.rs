@@ -44,7 +44,7 @@ pub enum MountError {
     /// `/dev/fuse` is not there or not ours to open.
     NoFuse {
         /// The system's answer.
-        cause: String,
+        cause: std::io::Error,
     },
     /// An ordinary user needs fusermount3.
     NoHelper,
@@ -82,11 +82,18 @@ impl fmt::Display for MountError {
                 path.display(),
                 path.display()
             ),
-            MountError::NoFuse { cause } => write!(
-                f,
-                "cannot open /dev/fuse: {cause}; load the module with 'modprobe fuse', \
-                 in a container pass the device in (--device /dev/fuse)"
-            ),
+            MountError::NoFuse { cause } => {
+                let remedy = match cause.kind() {
+                    std::io::ErrorKind::PermissionDenied => {
+                        "let everybody open it, as Debian does: 'chmod 666 /dev/fuse' as root"
+                    }
+                    _ => {
+                        "load the module with 'modprobe fuse', in a container pass the device in \
+                         (--device /dev/fuse)"
+                    }
+                };
+                write!(f, "cannot open /dev/fuse: {cause}; {remedy}")
+            }
             MountError::NoHelper => f.write_str(
                 "an ordinary user needs fusermount3 to mount; install it with 'apt install fuse3'",
             ),
@@ -416,9 +423,7 @@ fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountEr
         .write(true)
         .open("/dev/fuse")
     {
-        return Err(MountError::NoFuse {
-            cause: error.to_string(),
-        });
+        return Err(MountError::NoFuse { cause: error });
     }
     let in_path = |name: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();

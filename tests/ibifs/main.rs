@@ -10,6 +10,7 @@ mod inside;
 mod metadata;
 mod mint;
 mod modifiers;
+mod ordinary_user;
 mod readme;
 mod refusals;
 mod session;
