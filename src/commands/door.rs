@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use crate::archive::{Archive, ArchiveError, Related, SystemClock, holder};
 use crate::exit::{Exit, Failure};
+use crate::ibi::Ibi;
 use crate::item::Names;
 use crate::mount::{Mounted, mounts};
 use crate::relation::{Request, split_name};
@@ -112,6 +113,12 @@ pub(super) fn find(text: &str, store: Option<&Path>) -> Result<Named, Failure> {
     {
         return Ok(named);
     }
+    let base = split_name(text).map_or(text, |(base, _)| base);
+    if Ibi::parse(base).is_err()
+        && let Some(named) = at_missing_path(path)?
+    {
+        return Ok(named);
+    }
     let door = Door::for_identifier(store, text)?;
     let names = by_identifier(&door, text)?;
     Ok(Named { door, names })
@@ -146,6 +153,42 @@ fn at_path(path: &Path) -> Result<Option<Named>, Failure> {
         return Ok(None);
     };
     let names = by_identifier(&door, &components.join("/"))?;
+    Ok(Some(Named { door, names }))
+}
+
+/// A path in a mount or store where nothing is now: a removed item, or a modifier that leads to an
+/// item not held here, still have names.
+fn at_missing_path(path: &Path) -> Result<Option<Named>, Failure> {
+    let Ok(absolute) = std::path::absolute(path) else {
+        return Ok(None);
+    };
+    let there = absolute.ancestors().find_map(|above| {
+        let resolved = std::fs::canonicalize(above).ok()?;
+        Some(resolved.join(absolute.strip_prefix(above).ok()?))
+    });
+    let Some((there, Ok(door))) = there.map(|there| {
+        let door = Door::at(
+            there
+                .ancestors()
+                .find(|above| above.exists())
+                .unwrap_or(&there),
+        );
+        (there, door)
+    }) else {
+        return Ok(None);
+    };
+    let roots = [
+        door.mount_point
+            .clone()
+            .unwrap_or_else(|| door.store.join("col")),
+        door.store.join("col"),
+        door.store.join("ibip"),
+    ];
+    let below = roots.iter().find_map(|root| there.strip_prefix(root).ok());
+    let Some(below) = below.and_then(Path::to_str) else {
+        return Ok(None);
+    };
+    let names = by_identifier(&door, below)?;
     Ok(Some(Named { door, names }))
 }
 

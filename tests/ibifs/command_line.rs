@@ -537,3 +537,28 @@ fn every_line_of_the_quick_start_works() {
     world.exits("ibifs quickstart demo", 5);
     world.sh("ibifs umount demo; ibifs fsck demo.store");
 }
+
+/// A removed item is shown by the path it had, in the mount and in the store.
+#[test]
+fn a_removed_item_is_shown_by_its_path() {
+    let world = World::new().with_a();
+    world.sh("mint A gone > rep; ibip A/.mint/gone > ibip; rm -r A/$(cat rep)");
+    for path in [
+        "A/$(cat rep)",
+        "$PWD/A/$(cat ibip)",
+        "A.store/col/$(cat rep)",
+    ] {
+        world.prints(
+            &format!("ibifs show \"{path}\" | grep -o Deleted"),
+            "Deleted",
+        );
+    }
+    world.prints(
+        "cd A; ibifs show ./$(cat ../ibip) | grep -o Deleted",
+        "Deleted",
+    );
+    world.complains(
+        "ibifs show A/example.org/none/2020/01.01.00.00",
+        "no item 'example.org/none/",
+    );
+}
