@@ -325,19 +325,6 @@ pub fn statistics(file: BorrowedFd<'_>) -> Outcome<rustix::fs::StatVfs> {
     rustix::fs::fstatvfs(file)
 }
 
-/// One name of a directory.
-#[derive(Clone, Debug)]
-pub struct Name {
-    /// The name itself.
-    pub name: CString,
-    /// Its inode number on the disk.
-    pub inode: u64,
-    /// Its file type.
-    pub kind: FileType,
-    /// Where a listing goes on after it.
-    pub next: u64,
-}
-
 /// Lists names from where a listing stands; `visit` says whether it wants more.
 pub fn list(
     directory: BorrowedFd<'_>,

@@ -15,7 +15,7 @@
 //! The Archive: what every door calls.
 //!
 //! - [`store`]: the relation store. All the SQL, and the ledger of dates handed out.
-//! - [`tree`]: the store's directories. What it has written is on disk when it returns.
+//! - [`tree`]: the store's directories. What it writes is on disk when it returns.
 //! - [`archive`]: mint, find, relate, resolve, remove, check. The tree is the truth and the store
 //!   its index: the tree is written first. Knows no inode, errno or HTTP status.
 //!

@@ -219,16 +219,6 @@ impl Namespace {
         self.real(descriptor, view, Kind::Item(item.id), view == View::Rep)
     }
 
-    /// The names of the item that a node stands for.
-    pub fn names_of(&self, item: ItemId) -> Outcome<Names> {
-        let item = self
-            .archive
-            .store()
-            .item(item)
-            .map_err(ArchiveError::from)?;
-        item.map(|item| item.names).ok_or(Errno::NOENT)
-    }
-
     /// After a sidecar was closed or renamed into an item: it is taken in.
     pub fn sidecar_written(&self, item: ItemId) -> Outcome<()> {
         match self.archive.accept_sidecar(item)? {

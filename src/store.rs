@@ -378,13 +378,6 @@ impl Store {
         })
     }
 
-    /// Forgets an item altogether; only for entries that should never have been there.
-    pub fn forget(&self, id: ItemId) -> Result<(), StoreError> {
-        self.lock()
-            .execute("DELETE FROM item WHERE id = ?1", [id.0])?;
-        Ok(())
-    }
-
     /// The last date handed out.
     pub fn last_date(&self) -> Result<Option<Timestamp>, StoreError> {
         let connection = self.lock();

@@ -9,7 +9,7 @@ use crate::ibi::{Ibi, Rep, Timestamp};
 use crate::item::{Names, Sidecar, State};
 use crate::relation::RelationKind;
 use crate::store::{Record, Refill, Store, StoreError};
-use crate::tree::{Area, Place, SIDECAR, TreeError};
+use crate::tree::{Area, Place, SIDECAR};
 
 /// Told now and then how many items have been looked at.
 pub type Progress<'a> = dyn FnMut(u64) + 'a;
@@ -464,12 +464,4 @@ fn names_at(area: Area, path: &str) -> Option<Names> {
         },
     };
     Some(Names::from(ibi))
-}
-
-impl From<TreeError> for StoreError {
-    fn from(error: TreeError) -> Self {
-        StoreError::Broken {
-            what: error.to_string(),
-        }
-    }
 }

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::levels::below;
 use super::siblings::Sibling;
 use super::{Entry, Namespace, is_year, locked, text};
 use crate::archive::{ArchiveError, Relative};
@@ -272,14 +271,6 @@ impl Namespace {
     pub fn revealed(&self, parent: &Node, name: &OsStr) -> Outcome<Entry> {
         let descriptor = inside::find(super::directory(parent)?.as_fd(), name)?;
         self.real(descriptor, parent.view, Kind::Inside, true)
-    }
-
-    /// The path of an item below a year, for messages.
-    pub fn shown(&self, parent: &Node, name: &str) -> String {
-        match &parent.kind {
-            Kind::Level(path) | Kind::Prefix(path) => below(path, name),
-            _ => name.to_owned(),
-        }
     }
 }
 
