@@ -11,12 +11,14 @@ mod check;
 mod describe;
 mod error;
 mod facts;
+mod init;
+mod ledger;
 mod lock;
 mod mint;
 mod relations;
+mod resolve;
 mod sidecars;
 
-use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -24,15 +26,15 @@ use std::time::Duration;
 pub use check::{Finding, Progress, Report};
 pub use error::{ArchiveError, Holder};
 pub use facts::Facts;
+pub use init::Setup;
 pub use lock::holder;
 pub use mint::Relative;
-pub use relations::{Related, Relations};
+pub use resolve::{Related, Relations};
 pub use sidecars::{Belief, Fact};
 
-use crate::distributor::{Granularity, TemporalDistributor};
-use crate::ibi::{AliasPair, Ibi, Ibip, Rep, Timestamp};
+use crate::distributor::TemporalDistributor;
+use crate::ibi::{AliasPair, Ibi, Rep, Timestamp};
 use crate::item::{Names, State};
-use crate::pairs::{Pairs, Value};
 use crate::store::{self, Item, ItemId, Record, Store};
 use crate::tree::{Owner, Place, Tree};
 
@@ -59,23 +61,6 @@ impl Clock for SystemClock {
     }
 }
 
-/// What `ibifs init` is told; whatever is left out is chosen so that two Archives never mint alike.
-#[derive(Clone, Debug, Default)]
-pub struct Setup {
-    /// Host name.
-    pub host: Option<String>,
-    /// HTTP port, 80 if left out.
-    pub port: Option<u16>,
-    /// Address for IBIps.
-    pub ip: Option<IpAddr>,
-    /// Port for IBIps, 800 if left out.
-    pub ip_port: Option<u16>,
-    /// Granularity, 1/1000 s if left out.
-    pub granularity: Option<Granularity>,
-    /// The identity of an Archive that is built anew.
-    pub service: Option<Names>,
-}
-
 /// An open Archive.
 pub struct Archive {
     facts: Facts,
@@ -96,99 +81,7 @@ impl std::fmt::Debug for Archive {
     }
 }
 
-const LEDGER: &str = "ledger";
-
 impl Archive {
-    /// Makes a new store, mints the Archive service's own item in it and opens it. A directory
-    /// that holds `col/` already is taken over as it is: its items are indexed, those of the
-    /// Archive's own name space become originals.
-    pub fn init(
-        path: &Path,
-        setup: &Setup,
-        clock: Box<dyn Clock>,
-        progress: &mut Progress<'_>,
-    ) -> Result<Archive, ArchiveError> {
-        if path.join(facts::FILE).exists() {
-            return Err(ArchiveError::IsAStore {
-                path: path.to_owned(),
-            });
-        }
-        let mut setup = setup.clone();
-        if let Some(rep) = setup.service.as_ref().and_then(Names::rep) {
-            setup.host.get_or_insert_with(|| rep.host());
-            setup.port.get_or_insert_with(|| rep.port());
-        }
-        if let Some(ibip) = setup.service.as_ref().and_then(Names::ibip) {
-            setup.ip.get_or_insert_with(|| ibip.address());
-            setup.ip_port.get_or_insert_with(|| ibip.port());
-        }
-        let host = setup.host.clone().unwrap_or_else(default_host);
-        let port = setup.port.unwrap_or(80);
-        let rep_prefix = crate::ibi::RepPrefix::from_host(&host, port)?;
-        let mut facts = Facts {
-            host: host.to_ascii_lowercase(),
-            port,
-            ip: setup.ip.unwrap_or_else(default_address),
-            ip_port: setup.ip_port.unwrap_or(800),
-            granularity: setup.granularity.unwrap_or_default(),
-            // Replaced below by the minted one where none was given.
-            service: setup
-                .service
-                .clone()
-                .unwrap_or_else(|| Names::from(Ibi::Rep(Rep::mint(&rep_prefix, &clock.now())))),
-        };
-        let tree = Tree::create(path)?;
-        let lock = lock::Lock::take(path)?;
-        let store = Store::open(&path.join(store::FILE))?;
-        let mut distributor =
-            TemporalDistributor::new(facts.granularity, latest_own(&tree, &rep_prefix)?);
-        if setup.service.is_none() {
-            let reservation = distributor.reserve(&clock.now(), WAIT_LIMIT)?;
-            std::thread::sleep(reservation.wait);
-            let ibip = Ibip::mint(&facts.ibip_prefix(), &reservation.date)?;
-            let rep = Rep::mint(&rep_prefix, &reservation.date);
-            facts.service = Names::both(rep, ibip);
-            store.set_last_date(&reservation.date)?;
-        } else {
-            // Whatever the lost Archive has minted is earlier than now: it may come back, and is
-            // never minted again.
-            let last = distributor.last().cloned().max(Some(clock.now()));
-            distributor = TemporalDistributor::new(facts.granularity, last.clone());
-            if let Some(last) = &last {
-                store.set_last_date(last)?;
-            }
-        }
-        let mut archive = Archive {
-            facts,
-            tree,
-            store,
-            clock,
-            distributor: Mutex::new(distributor),
-            edits: Mutex::new(()),
-            rewritten: Mutex::default(),
-            lock: Some(lock),
-        };
-        if let Some(rep) = archive.facts.service.rep() {
-            let rep = archive.as_spelled_here(rep)?;
-            let ibip = archive.facts.service.ibip().cloned();
-            archive.facts.service = Names::new(Some(rep), ibip).unwrap_or(archive.facts.service);
-        }
-        if !archive
-            .tree
-            .is_directory(Place::of(&archive.facts.service).as_str())
-        {
-            let service = archive.facts.service.clone();
-            archive.make(&service, None, None)?;
-        }
-        archive.adopt(progress)?;
-        let text = archive.facts.to_text();
-        archive
-            .tree
-            .write_small(".", facts::FILE, text.as_bytes(), None)?;
-        archive.write_ledger()?;
-        Ok(archive)
-    }
-
     /// Opens a store for writing; refused while somebody else does.
     pub fn open(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
         let (facts, tree) = Archive::open_tree(path)?;
@@ -272,58 +165,6 @@ impl Archive {
         match self.lock {
             Some(_) => Ok(()),
             None => Err(ArchiveError::ReadOnly),
-        }
-    }
-
-    /// A store that was copied, or that a backup was put back over, has forgotten what was minted
-    /// since: it is known by its lock file, and then mints nothing up to the present.
-    fn read_ledger(&self) -> Result<(), ArchiveError> {
-        let text = self.tree.read_small(LEDGER)?.unwrap_or_default();
-        let pairs = Pairs::parse(&text).ok();
-        let word = |name: &str| match pairs.as_ref().and_then(|pairs| pairs.get(name)) {
-            Some(Value::Word(word)) => Some(word.clone()),
-            _ => None,
-        };
-        let found = self.lock.as_ref().map(lock::Lock::found);
-        let same = word("store").as_deref() == found;
-        let noted = word("last").and_then(|last| Timestamp::parse_rfc3339(&last).ok());
-        let last = {
-            let distributor = self.distributor();
-            distributor.last().cloned()
-        };
-        let mut mark = last.clone().max(noted);
-        if !same {
-            log::warn!("this store was copied or restored; minting goes on from the present");
-            mark = mark.max(Some(self.clock.now()));
-        }
-        if mark != last
-            && let Some(mark) = mark
-        {
-            self.store.set_last_date(&mark)?;
-            *self.distributor() = TemporalDistributor::new(self.facts.granularity, Some(mark));
-        }
-        self.write_ledger()
-    }
-
-    fn write_ledger(&self) -> Result<(), ArchiveError> {
-        let Some(lock) = &self.lock else {
-            return Ok(());
-        };
-        let fingerprint = lock.fingerprint().unwrap_or_else(|_| "unknown".to_owned());
-        let mut text = format!("store {fingerprint}\n");
-        if let Some(last) = self.store.last_date()? {
-            text.push_str(&format!("last {}\n", last.to_rfc3339()));
-        }
-        Ok(self.tree.write_small(".", LEDGER, text.as_bytes(), None)?)
-    }
-
-    /// Writes down what a later start should know. The Archive works without; a store whose
-    /// database is lost afterwards is then safe as well.
-    pub fn close(&self) {
-        if self.lock.is_some()
-            && let Err(error) = self.write_ledger()
-        {
-            log::warn!("cannot write the ledger: {error}");
         }
     }
 
@@ -460,71 +301,4 @@ impl Archive {
             .put(&self.record_of(item.names.clone(), &tombstone, bytes))?;
         Ok(())
     }
-}
-
-/// The latest date of the Archive's own name space that the tree shows, tombstones included.
-fn latest_own(
-    tree: &Tree,
-    prefix: &crate::ibi::RepPrefix,
-) -> Result<Option<Timestamp>, ArchiveError> {
-    let own = format!("{}/", prefix.canonical());
-    let mut latest = None;
-    let mut look = |path: &str| {
-        if path.to_ascii_lowercase().starts_with(&own)
-            && let Ok(rep) = Rep::parse(path)
-        {
-            latest = latest.take().max(Some(rep.timestamp()));
-        }
-        Ok::<(), ArchiveError>(())
-    };
-    tree.each_item(|_, path| look(path))?;
-    tree.each_tombstone(|_, path| look(path))?;
-    Ok(latest)
-}
-
-/// The machine's own host name where it is a full one; otherwise a name drawn at random below it,
-/// so that two stores on one laptop never mint the same name.
-fn default_host() -> String {
-    let node = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .to_ascii_lowercase();
-    if node.contains('.') && crate::ibi::RepPrefix::from_host(&node, 80).is_ok() {
-        return node;
-    }
-    let drawn = random_bytes();
-    let word = format!(
-        "archive-{:02x}{:02x}{:02x}{:02x}",
-        drawn[0], drawn[1], drawn[2], drawn[3]
-    );
-    let local = format!("{word}.{node}.local");
-    match crate::ibi::RepPrefix::from_host(&local, 80) {
-        Ok(_) => local,
-        Err(_) => format!("{word}.local"),
-    }
-}
-
-/// A private address of one's own, drawn at random as RFC 4193 says: two Archives on one machine
-/// must not mint the same IBIp, and a laptop has no lasting public address.
-fn default_address() -> IpAddr {
-    let drawn = random_bytes();
-    IpAddr::V6(Ipv6Addr::new(
-        0xfd00 | u16::from(drawn[0]),
-        u16::from_be_bytes([drawn[1], drawn[2]]),
-        u16::from_be_bytes([drawn[3], drawn[4]]),
-        0,
-        0,
-        0,
-        0,
-        1,
-    ))
-}
-
-fn random_bytes() -> [u8; 8] {
-    use std::hash::{BuildHasher, Hasher};
-    // The standard library seeds each `RandomState` from the system's random numbers.
-    std::collections::hash_map::RandomState::new()
-        .build_hasher()
-        .finish()
-        .to_be_bytes()
 }

@@ -6,17 +6,20 @@
 //! `staging/`, synced, renamed into place, and the directory is synced. This room knows names of
 //! items, not their relations; it has no database.
 
-use std::fmt;
+mod place;
+mod walk;
+
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::ibi::{Ibip, Rep};
-use crate::item::Names;
+pub use place::{Area, Owner, Place, TreeError};
+
+use place::failed;
 
 /// File name of an item's sidecar.
 pub const SIDECAR: &str = ".ibi";
@@ -24,87 +27,6 @@ pub const SIDECAR: &str = ".ibi";
 pub const METADATA_TEXT: &str = ".ibi.metadata";
 /// A sidecar or metadata text larger than this many bytes is refused.
 pub const SMALL_FILE_LIMIT: u64 = 1 << 20;
-
-/// A failed operation on the store's directories: what was tried, on what, and the system's answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TreeError {
-    action: &'static str,
-    path: String,
-    errno: Errno,
-}
-
-impl TreeError {
-    /// The system's error number.
-    pub fn errno(&self) -> Errno {
-        self.errno
-    }
-}
-
-impl fmt::Display for TreeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {} '{}': ", self.action, self.path)?;
-        fmt::Display::fmt(&std::io::Error::from(self.errno), f)
-    }
-}
-
-impl std::error::Error for TreeError {}
-
-fn failed<'a>(action: &'static str, path: &'a str) -> impl FnOnce(Errno) -> TreeError + 'a {
-    move |errno| TreeError {
-        action,
-        path: path.to_owned(),
-        errno,
-    }
-}
-
-/// Where an item lies below the store: `col/<rep>` when it has a rep, else `ibip/<ibip>`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place(String);
-
-impl Place {
-    /// The place of the item with these names.
-    pub fn of(names: &Names) -> Place {
-        match (names.rep(), names.ibip()) {
-            (Some(rep), _) => Place::of_rep(rep),
-            (None, Some(ibip)) => Place::of_ibip(ibip),
-            (None, None) => Place(String::new()),
-        }
-    }
-
-    /// The place of an item known by its rep.
-    pub fn of_rep(rep: &Rep) -> Place {
-        Place(format!("col/{}", rep.as_str()))
-    }
-
-    /// The place of an item known by an IBIp alone.
-    pub fn of_ibip(ibip: &Ibip) -> Place {
-        Place(format!("ibip/{}", ibip.as_str()))
-    }
-
-    /// The path relative to the store.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    fn parent(&self) -> &str {
-        self.0.rsplit_once('/').map_or("", |(parent, _)| parent)
-    }
-
-    fn name(&self) -> &str {
-        self.0.rsplit_once('/').map_or("", |(_, name)| name)
-    }
-}
-
-/// Who owns what is made for a caller, and with which permission bits.
-#[derive(Clone, Copy, Debug)]
-pub struct Owner {
-    /// User number.
-    pub uid: u32,
-    /// Group number.
-    pub gid: u32,
-    /// Permission bits of a directory made for this owner.
-    pub mode: u32,
-}
 
 /// An open store directory.
 #[derive(Debug)]
@@ -120,10 +42,9 @@ impl Tree {
     /// Makes the directories of a new store; what is there already stays.
     pub fn create(path: &Path) -> Result<Tree, TreeError> {
         let shown = path.display().to_string();
-        std::fs::create_dir_all(path).map_err(|error| TreeError {
-            action: "make the store",
-            path: shown.clone(),
-            errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+        std::fs::create_dir_all(path).map_err(|error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            failed("make the store", &shown)(errno)
         })?;
         let tree = Tree::open_root(path)?;
         for name in DIRECTORIES {
@@ -322,78 +243,6 @@ impl Tree {
         Ok(only)
     }
 
-    /// Calls `visit` with every name in a directory and whether it is itself a directory.
-    pub fn each_name(&self, path: &str, visit: impl FnMut(&[u8], bool)) -> Result<(), TreeError> {
-        let directory = self
-            .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
-            .map_err(failed("open", path))?;
-        each_name_of(&directory, path, visit)
-    }
-
-    /// How a name is spelled in a directory, if it is there in any case of its letters.
-    pub fn spelling_in(&self, path: &str, name: &str) -> Result<Option<String>, TreeError> {
-        if self.is_directory(&format!("{path}/{name}")) {
-            return Ok(Some(name.to_owned()));
-        }
-        if !self.is_directory(path) {
-            return Ok(None);
-        }
-        let names = self.directories_in(path)?;
-        Ok(names
-            .into_iter()
-            .find(|known| known.eq_ignore_ascii_case(name)))
-    }
-
-    /// The paths of all that is no directory below an item, sorted, relative to the item.
-    pub fn files_in(&self, place: &Place) -> Result<Vec<Vec<u8>>, TreeError> {
-        let mut files = Vec::new();
-        let mut waiting = vec![Vec::new()];
-        while let Some(directory) = waiting.pop() {
-            let mut path = place.as_str().as_bytes().to_vec();
-            if !directory.is_empty() {
-                path.push(b'/');
-                path.extend_from_slice(&directory);
-            }
-            let shown = String::from_utf8_lossy(&path).into_owned();
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            let opened = rustix::fs::openat2(
-                &self.root,
-                &path[..],
-                flags | OFlags::CLOEXEC,
-                Mode::empty(),
-                resolve,
-            )
-            .map_err(failed("open", &shown))?;
-            each_name_of(&opened, &shown, |name, is_directory| {
-                let mut below = directory.clone();
-                if !below.is_empty() {
-                    below.push(b'/');
-                }
-                below.extend_from_slice(name);
-                match is_directory {
-                    true => waiting.push(below),
-                    false => files.push(below),
-                }
-            })?;
-        }
-        files.sort();
-        Ok(files)
-    }
-
-    /// The directory names in a directory, sorted. Names that are not UTF-8 are passed over: no
-    /// identifier is spelled so.
-    pub fn directories_in(&self, path: &str) -> Result<Vec<String>, TreeError> {
-        let mut names = Vec::new();
-        self.each_name(path, |name, is_directory| {
-            if let (true, Ok(name)) = (is_directory, std::str::from_utf8(name)) {
-                names.push(name.to_owned());
-            }
-        })?;
-        names.sort();
-        Ok(names)
-    }
-
     /// The bytes of an item's sidecar, or None where it has none.
     pub fn read_sidecar(&self, place: &Place) -> Result<Option<Vec<u8>>, TreeError> {
         self.read_small(&format!("{}/{SIDECAR}", place.as_str()))
@@ -522,98 +371,6 @@ impl Tree {
             Err(errno) => Err(failed("remove", &shown)(errno)),
         }
     }
-
-    /// Visits every item directory: four levels below `col/`, two below `ibip/`. `visit` gets
-    /// the path below that area; names that are no identifiers are the visitor's to judge.
-    pub fn each_item<E: From<TreeError>>(
-        &self,
-        mut visit: impl FnMut(Area, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
-        for area in [Area::Col, Area::Ibip] {
-            self.descend(area.name(), "", area.depth(), &mut |path, _| {
-                visit(area, path)
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Visits every tombstone with its place, like [`Tree::each_item`].
-    pub fn each_tombstone<E: From<TreeError>>(
-        &self,
-        mut visit: impl FnMut(Area, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
-        for area in [Area::Col, Area::Ibip] {
-            let root = format!("deleted/{}", area.name());
-            if !self.is_directory(&root) {
-                continue;
-            }
-            self.descend(&root, "", area.depth() - 1, &mut |path, root| {
-                let mut names = Vec::new();
-                self.each_name(&format!("{root}/{path}"), |name, is_directory| {
-                    if !is_directory {
-                        names.push(String::from_utf8_lossy(name).into_owned());
-                    }
-                })?;
-                names.sort();
-                names
-                    .iter()
-                    .try_for_each(|name| visit(area, &format!("{path}/{name}")))
-            })?;
-        }
-        Ok(())
-    }
-
-    fn descend<E: From<TreeError>>(
-        &self,
-        root: &str,
-        path: &str,
-        depth: usize,
-        visit: &mut dyn FnMut(&str, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
-        if depth == 0 {
-            return visit(path, root);
-        }
-        let here = if path.is_empty() {
-            root.to_owned()
-        } else {
-            format!("{root}/{path}")
-        };
-        for name in self.directories_in(&here)? {
-            let below = if path.is_empty() {
-                name
-            } else {
-                format!("{path}/{name}")
-            };
-            self.descend(root, &below, depth - 1, visit)?;
-        }
-        Ok(())
-    }
-}
-
-/// The two areas of the store that hold items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Area {
-    /// `col/`, items with a rep, four levels deep.
-    Col,
-    /// `ibip/`, items known by an IBIp alone, two levels deep.
-    Ibip,
-}
-
-impl Area {
-    /// The directory's name in the store.
-    pub fn name(self) -> &'static str {
-        match self {
-            Area::Col => "col",
-            Area::Ibip => "ibip",
-        }
-    }
-
-    fn depth(self) -> usize {
-        match self {
-            Area::Col => 4,
-            Area::Ibip => 2,
-        }
-    }
 }
 
 fn give_to(directory: &OwnedFd, owner: Owner) -> Result<(), Errno> {
@@ -630,33 +387,4 @@ fn give_to(directory: &OwnedFd, owner: Owner) -> Result<(), Errno> {
         Err(errno) => return Err(errno),
     }
     rustix::fs::chmod(path.as_str(), Mode::from_raw_mode(owner.mode & 0o7777))
-}
-
-fn each_name_of(
-    directory: &OwnedFd,
-    path: &str,
-    mut visit: impl FnMut(&[u8], bool),
-) -> Result<(), TreeError> {
-    let mut buffer = Vec::with_capacity(32 * 1024);
-    let mut entries = RawDir::new(&directory, buffer.spare_capacity_mut());
-    while let Some(entry) = entries.next() {
-        let entry = entry.map_err(failed("list", path))?;
-        let name = entry.file_name().to_bytes();
-        if name == b"." || name == b".." {
-            continue;
-        }
-        let is_directory = match entry.file_type() {
-            rustix::fs::FileType::Directory => true,
-            rustix::fs::FileType::Unknown => {
-                rustix::fs::statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-                    .is_ok_and(|stat| {
-                        rustix::fs::FileType::from_raw_mode(stat.st_mode)
-                            == rustix::fs::FileType::Directory
-                    })
-            }
-            _ => false,
-        };
-        visit(name, is_directory);
-    }
-    Ok(())
 }

@@ -1,0 +1,314 @@
+//! Following relations: next and last edition, translations, metadata, modifiers (SPEC 6).
+//!
+//! What an item's own sidecar says comes first, then what others say of it, so that a translation
+//! here of somebody else's item is found from there.
+
+use super::relations::inverse;
+use super::{Archive, ArchiveError};
+use crate::item::{Names, State};
+use crate::relation::{Language, Modifier, RelationKind, Step};
+use crate::store::Item;
+
+/// What a modifier leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Related {
+    /// An item, held here or not.
+    Item(Names),
+    /// The metadata text of a held item whose metadata are no item.
+    Text(Item),
+    /// The Dublin Core of a held item, taken from this metadata item or from its own text.
+    DublinCore {
+        /// The item described.
+        item: Item,
+        /// The metadata item to read, if it is not the item's own.
+        from: Option<Names>,
+    },
+}
+
+/// Everything that is known of an item's relations.
+pub type Relations = Vec<(String, Names)>;
+
+impl Archive {
+    /// The target of a direct kind, declared at either end.
+    pub(super) fn direct_target(
+        &self,
+        item: &Item,
+        kind: &RelationKind,
+    ) -> Result<Option<Names>, ArchiveError> {
+        match kind {
+            RelationKind::NextEdition => self.next_edition(&item.names),
+            RelationKind::Metadata => self.metadata(&item.names),
+            RelationKind::Translation(language) => self.declared_translation(&item.names, language),
+            _ => Ok(None),
+        }
+    }
+
+    /// The one target of a kind: as the item itself says, else as an item that points back says.
+    fn target_of(
+        &self,
+        names: &Names,
+        kind: &RelationKind,
+        back: &RelationKind,
+    ) -> Result<Option<Names>, ArchiveError> {
+        if let Some(item) = self.held(names)? {
+            let declared = self.store.relations_of(item.id)?;
+            if let Some((_, target)) = declared.into_iter().find(|(known, _)| known == kind) {
+                return Ok(Some(self.complete(&target)?));
+            }
+        }
+        let pointing = self.store.relations_to(names)?;
+        Ok(pointing
+            .into_iter()
+            .find(|(known, _)| known == back)
+            .map(|(_, item)| item.names))
+    }
+
+    /// The next edition, if there is one.
+    pub fn next_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
+        self.target_of(names, &RelationKind::NextEdition, &RelationKind::EditionOf)
+    }
+
+    /// The metadata item, if there is one.
+    pub fn metadata(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
+        self.target_of(names, &RelationKind::Metadata, &RelationKind::MetadataOf)
+    }
+
+    /// The last edition: the item itself where there is no next one.
+    pub fn last_edition(&self, names: &Names) -> Result<Names, ArchiveError> {
+        let mut current = self.complete(names)?;
+        let mut seen = vec![current.clone()];
+        while let Some(next) = self.next_edition(&current)? {
+            if seen.iter().any(|names| names.matches(&next)) {
+                return Err(ArchiveError::Cycle { names: next.into() });
+            }
+            seen.push(next.clone());
+            current = next;
+        }
+        Ok(current)
+    }
+
+    pub(super) fn editions_reach(
+        &self,
+        from: &Names,
+        wanted: &Names,
+    ) -> Result<bool, ArchiveError> {
+        let mut current = from.clone();
+        let mut seen: Vec<Names> = Vec::new();
+        loop {
+            if current.matches(wanted) {
+                return Ok(true);
+            }
+            if seen.iter().any(|names| names.matches(&current)) {
+                return Ok(false);
+            }
+            seen.push(current.clone());
+            match self.next_edition(&current)? {
+                Some(next) => current = next,
+                None => return Ok(false),
+            }
+        }
+    }
+
+    fn declared_translation(
+        &self,
+        names: &Names,
+        wanted: &Language,
+    ) -> Result<Option<Names>, ArchiveError> {
+        let found = self.translations(names)?;
+        let own = self.complete(names)?;
+        let others = found.iter().filter(|(_, names)| !names.matches(&own));
+        let exact = others.clone().find(|(language, _)| language == wanted);
+        Ok(exact
+            .or_else(|| {
+                others
+                    .clone()
+                    .find(|(language, _)| language.matches(wanted))
+            })
+            .map(|(_, names)| names.clone()))
+    }
+
+    /// The item and its translations, each with its language, as far as the languages are known.
+    /// Translations of one original are translations of each other.
+    pub fn translations(&self, names: &Names) -> Result<Vec<(Language, Names)>, ArchiveError> {
+        let own = self.complete(names)?;
+        let mut found: Vec<(Language, Names)> = Vec::new();
+        let mut add = |language: Option<Language>, names: Names| {
+            if let Some(language) = language
+                && !found.iter().any(|(_, known)| known.matches(&names))
+            {
+                found.push((language, names));
+            }
+        };
+        let mut sources = Vec::new();
+        if let Some(item) = self.held(&own)? {
+            add(item.language, own.clone());
+            for (kind, target) in self.store.relations_of(item.id)? {
+                if kind == RelationKind::TranslationOf {
+                    sources.push(self.complete(&target)?);
+                }
+            }
+        }
+        for (kind, item) in self.store.relations_to(&own)? {
+            if let RelationKind::Translation(language) = kind {
+                add(Some(language), own.clone());
+                sources.push(item.names);
+            }
+        }
+        for source in std::iter::once(own).chain(sources) {
+            if let Some(item) = self.held(&source)? {
+                add(item.language, source.clone());
+                for (kind, target) in self.store.relations_of(item.id)? {
+                    if let RelationKind::Translation(language) = kind {
+                        add(Some(language), self.complete(&target)?);
+                    }
+                }
+            }
+            for (kind, item) in self.store.relations_to(&source)? {
+                if kind == RelationKind::TranslationOf {
+                    add(item.language, item.names);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The translation into a wanted language, or by the reader's preferences where none is
+    /// named; where those fit nothing, any translation is better than none.
+    fn translation(
+        &self,
+        names: &Names,
+        wanted: Option<&Language>,
+        preferences: &[Language],
+    ) -> Result<Option<Names>, ArchiveError> {
+        let found = self.translations(names)?;
+        let choose = |wanted: &Language| {
+            let exact = found.iter().find(|(language, _)| language == wanted);
+            exact.or_else(|| found.iter().find(|(language, _)| language.matches(wanted)))
+        };
+        let chosen = match wanted {
+            Some(wanted) => choose(wanted),
+            None => {
+                let own = self.complete(names)?;
+                preferences
+                    .iter()
+                    .find_map(choose)
+                    .or_else(|| found.iter().find(|(_, names)| !names.matches(&own)))
+            }
+        };
+        Ok(chosen.map(|(_, names)| names.clone()))
+    }
+
+    /// Follows a modifier, step by step. None: there is no such relation.
+    pub fn resolve(
+        &self,
+        names: &Names,
+        modifier: &Modifier,
+        preferences: &[Language],
+    ) -> Result<Option<Related>, ArchiveError> {
+        let mut current = self.complete(names)?;
+        let mut described: Option<Item> = None;
+        let steps = modifier.steps();
+        for (index, step) in steps.iter().enumerate() {
+            let next = match step {
+                Step::LastEdition => Some(self.last_edition(&current)?),
+                Step::Translation(wanted) => {
+                    self.translation(&current, wanted.as_ref(), preferences)?
+                }
+                Step::Metadata(None) => match self.metadata(&current)? {
+                    Some(metadata) => Some(metadata),
+                    None if index + 1 == steps.len() => return self.text_of(&current),
+                    None => None,
+                },
+                Step::Metadata(Some(format)) if format.is_oai_dc() => {
+                    let Some(item) = self.held(&current)? else {
+                        return Ok(None);
+                    };
+                    if index + 1 == steps.len() {
+                        return Ok(Some(Related::DublinCore { item, from: None }));
+                    }
+                    described = Some(item);
+                    self.metadata(&current)?
+                }
+                Step::Metadata(Some(_)) => None,
+            };
+            match next {
+                Some(next) => current = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(match described {
+            Some(item) => Related::DublinCore {
+                item,
+                from: Some(current),
+            },
+            None => Related::Item(current),
+        }))
+    }
+
+    fn text_of(&self, names: &Names) -> Result<Option<Related>, ArchiveError> {
+        let Some(item) = self.held(names)? else {
+            return Ok(None);
+        };
+        let place = crate::tree::Place::of(&item.names);
+        // Too large to be read as a record, it is there all the same: to be looked at and removed.
+        match self.tree.read_metadata_text(&place) {
+            Ok(text) => Ok(text.map(|_| Related::Text(item))),
+            Err(error) if error.errno() == rustix::io::Errno::FBIG => Ok(Some(Related::Text(item))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// All relations of an item, by the names of SPEC 6 and 8, with what they lead to.
+    pub fn relations(&self, item: &Item) -> Result<Relations, ArchiveError> {
+        let mut relations = Relations::new();
+        if item.state == State::Deleted {
+            return Ok(relations);
+        }
+        match self.last_edition(&item.names) {
+            Ok(last) => relations.push(("lastedition".to_owned(), last)),
+            // Editions in a circle have no last one; the rest can be told, and mended by it.
+            Err(ArchiveError::Cycle { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let single = [
+            ("nextedition", self.next_edition(&item.names)?),
+            ("metadata", self.metadata(&item.names)?),
+            (
+                "editionof",
+                self.points_back(item, &RelationKind::EditionOf)?,
+            ),
+            (
+                "metadataof",
+                self.points_back(item, &RelationKind::MetadataOf)?,
+            ),
+            (
+                "translationof",
+                self.points_back(item, &RelationKind::TranslationOf)?,
+            ),
+        ];
+        for (name, target) in single {
+            if let Some(target) = target {
+                relations.push((name.to_owned(), target));
+            }
+        }
+        for (language, names) in self.translations(&item.names)? {
+            if !names.matches(&item.names) {
+                relations.push((format!("translation({language})"), names));
+            }
+        }
+        relations.sort_by(|left, right| left.0.cmp(&right.0));
+        Ok(relations)
+    }
+
+    fn points_back(&self, item: &Item, kind: &RelationKind) -> Result<Option<Names>, ArchiveError> {
+        let declared = self.store.relations_of(item.id)?;
+        if let Some((_, names)) = declared.into_iter().find(|(known, _)| known == kind) {
+            return Ok(Some(self.complete(&names)?));
+        }
+        let pointing = self.store.relations_to(&item.names)?;
+        Ok(pointing
+            .into_iter()
+            .find(|(known, _)| !known.is_inverse() && inverse(known) == *kind)
+            .map(|(_, source)| source.names))
+    }
+}

@@ -1,0 +1,112 @@
+//! What can go wrong in the relation store, as sentences with the remedy.
+
+use std::fmt;
+use std::io::ErrorKind;
+
+use rusqlite::ErrorCode;
+
+use super::FILE;
+use crate::item::Names;
+
+/// What went wrong in the relation store.
+#[derive(Debug)]
+pub enum StoreError {
+    /// SQLite refused or failed.
+    Sqlite(rusqlite::Error),
+    /// A newer ibifs has written this database.
+    Newer {
+        /// The schema version found.
+        found: usize,
+        /// The newest one this program knows.
+        known: usize,
+    },
+    /// The database is older than this program and open for reading only.
+    Older {
+        /// The schema version found.
+        found: usize,
+    },
+    /// A value that cannot have been written by us.
+    Broken {
+        /// Which table, column and value.
+        what: String,
+    },
+    /// A name is already recorded for another item.
+    Taken {
+        /// The name.
+        name: String,
+        /// The item that has it.
+        holder: Box<Names>,
+    },
+}
+
+impl StoreError {
+    /// What kind of trouble the system beneath is in, for those who must say it in a number.
+    pub fn kind(&self) -> ErrorKind {
+        let StoreError::Sqlite(error) = self else {
+            return ErrorKind::Other;
+        };
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => ErrorKind::StorageFull,
+            Some(ErrorCode::ReadOnly) => ErrorKind::ReadOnlyFilesystem,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorKind::ResourceBusy,
+            Some(ErrorCode::OutOfMemory) => ErrorKind::OutOfMemory,
+            Some(ErrorCode::PermissionDenied) => ErrorKind::PermissionDenied,
+            _ => ErrorKind::Other,
+        }
+    }
+}
+
+impl StoreError {
+    /// Whether the database is damaged, and not only in use, out of reach or newer than this
+    /// program.
+    pub fn is_damage(&self) -> bool {
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
+        match self {
+            StoreError::Sqlite(error) => error
+                .sqlite_error_code()
+                .is_none_or(|code| matches!(code, DatabaseCorrupt | NotADatabase | Unknown)),
+            StoreError::Broken { .. } => true,
+            StoreError::Newer { .. } | StoreError::Older { .. } | StoreError::Taken { .. } => false,
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Sqlite(error) => write!(
+                f,
+                "{FILE}: {error}; if it is damaged, remove it and run 'ibifs reindex'"
+            ),
+            StoreError::Newer { found, known } => write!(
+                f,
+                "{FILE} has schema {found}, this ibifs knows {known}; use a newer ibifs"
+            ),
+            StoreError::Older { found } => write!(
+                f,
+                "{FILE} has the older schema {found}; mount the store or run 'ibifs reindex' once"
+            ),
+            StoreError::Broken { what } => {
+                write!(f, "{FILE}: {what}; run 'ibifs reindex' to make it anew")
+            }
+            StoreError::Taken { name, holder } => {
+                write!(f, "'{name}' is already recorded for {holder}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StoreError::Sqlite(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        StoreError::Sqlite(error)
+    }
+}

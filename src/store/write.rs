@@ -1,0 +1,222 @@
+//! Writing: every change is one immediate transaction, synced now or with the next that is.
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, named_params};
+
+use super::{ItemId, Record, Store, StoreError, rows};
+use crate::ibi::{Ibip, Rep, Timestamp};
+use crate::item::{Names, State};
+
+/// When a commit reaches the disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sync {
+    Now,
+    Later,
+}
+
+impl Sync {
+    /// SQLite's word for it, with a write-ahead log.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Sync::Now => "full",
+            Sync::Later => "normal",
+        }
+    }
+}
+
+impl Store {
+    /// Records an item, new or known by any of its names, with all that its sidecar declares.
+    pub fn put(&self, record: &Record) -> Result<ItemId, StoreError> {
+        let sync = match record.state {
+            State::Copy => Sync::Later,
+            State::Original | State::Deleted => Sync::Now,
+        };
+        self.write(sync, |transaction| put(transaction, record))
+    }
+
+    /// Runs one immediate transaction.
+    fn write<T>(
+        &self,
+        sync: Sync,
+        change: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.lock();
+        if sync == Sync::Now {
+            connection.pragma_update(None, "synchronous", sync.word())?;
+        }
+        let written = (|| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let written = change(&transaction)?;
+            transaction.commit()?;
+            Ok(written)
+        })();
+        if sync == Sync::Now {
+            connection.pragma_update(None, "synchronous", Sync::Later.word())?;
+        }
+        written
+    }
+
+    /// Records many items in one transaction, after forgetting all there were; what was believed of
+    /// them can still be asked until it ends.
+    pub fn replace_all(
+        &self,
+        last: Option<&Timestamp>,
+        fill: impl FnOnce(&Refill<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.write(Sync::Now, |transaction| {
+            transaction.execute_batch(
+                "CREATE TEMP TABLE believed AS SELECT rep_key, ibip_key, sidecar FROM item;
+                 DELETE FROM relation; DELETE FROM alias; DELETE FROM item; DELETE FROM ledger;",
+            )?;
+            fill(&Refill(transaction))?;
+            transaction.execute_batch("DROP TABLE believed")?;
+            match last {
+                Some(last) => set_last(transaction, last),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Writes down the last date handed out; durable when this returns.
+    pub fn set_last_date(&self, last: &Timestamp) -> Result<(), StoreError> {
+        self.write(Sync::Now, |transaction| set_last(transaction, last))
+    }
+}
+
+/// The store while all is recorded anew.
+#[derive(Debug)]
+pub struct Refill<'a>(&'a Connection);
+
+impl Refill<'_> {
+    /// Records an item.
+    pub fn put(&self, record: &Record) -> Result<(), StoreError> {
+        put(self.0, record).map(drop)
+    }
+
+    /// The sidecar that was last believed of an item before.
+    pub fn sidecar_before(&self, names: &Names) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut statement = self
+            .0
+            .prepare_cached("SELECT sidecar FROM believed WHERE rep_key = ?1 OR ibip_key = ?2")?;
+        let keys = (
+            names.rep().map(Rep::canonical),
+            names.ibip().map(Ibip::canonical),
+        );
+        Ok(statement
+            .query_row(keys, |row| row.get(0))
+            .optional()?
+            .flatten())
+    }
+}
+
+fn set_last(connection: &Connection, last: &Timestamp) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("INSERT INTO ledger VALUES (1, ?1) ON CONFLICT DO UPDATE SET last = ?1")?
+        .execute([last.to_rfc3339()])?;
+    Ok(())
+}
+
+fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
+    let rep_key = record.names.rep().map(Rep::canonical);
+    let ibip_key = record.names.ibip().map(Ibip::canonical);
+    // Where the two forms were known as two items, the one that is here goes on.
+    let mut statement = connection.prepare_cached(
+        "SELECT id, rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2
+         ORDER BY state = 'Deleted', id",
+    )?;
+    let mut known: Vec<(i64, Option<String>, Option<String>)> = Vec::new();
+    let mut found = statement.query((&rep_key, &ibip_key))?;
+    while let Some(row) = found.next()? {
+        known.push((row.get(0)?, row.get(1)?, row.get(2)?));
+    }
+    // Two items cannot share a name, and an item's form, once known, does not change.
+    for (_, rep, ibip) in &known {
+        let holder = rows::names("item", rep.clone(), ibip.clone())?;
+        let Some(holder) = holder else { continue };
+        let contradicts = holder.rep().is_some()
+            && record.names.rep().is_some()
+            && holder.rep() != record.names.rep()
+            || holder.ibip().is_some()
+                && record.names.ibip().is_some()
+                && holder.ibip() != record.names.ibip();
+        if contradicts {
+            let shared = match record.names.ibip() {
+                Some(ibip) if holder.ibip() == Some(ibip) => ibip.to_string(),
+                _ => record.names.preferred(),
+            };
+            return Err(StoreError::Taken {
+                name: shared,
+                holder: Box::new(holder),
+            });
+        }
+    }
+    let id = match known.as_slice() {
+        [] => {
+            connection
+                .prepare_cached("INSERT INTO item (rep, rep_key, ibip, ibip_key, state) VALUES (?1, ?2, ?3, ?4, ?5)")?
+                .execute((
+                    record.names.rep().map(Rep::as_str),
+                    &rep_key,
+                    record.names.ibip().map(Ibip::as_str),
+                    &ibip_key,
+                    record.state.to_string(),
+                ))?;
+            connection.last_insert_rowid()
+        }
+        [(id, ..), merged @ ..] => {
+            // The two forms were known as two items until now: they are one.
+            for (other, ..) in merged {
+                connection
+                    .prepare_cached("DELETE FROM item WHERE id = ?1")?
+                    .execute([other])?;
+            }
+            *id
+        }
+    };
+    connection
+        .prepare_cached(
+            "UPDATE item SET rep = coalesce(:rep, rep), rep_key = coalesce(:rep_key, rep_key),
+             ibip = coalesce(:ibip, ibip), ibip_key = coalesce(:ibip_key, ibip_key),
+             state = :state, service_rep = :service_rep, service_ibip = :service_ibip,
+             language = :language, target = :target, removed_at = :removed_at, sidecar = :sidecar
+             WHERE id = :id",
+        )?
+        .execute(named_params! {
+            ":id": id,
+            ":rep": record.names.rep().map(Rep::as_str),
+            ":rep_key": rep_key,
+            ":ibip": record.names.ibip().map(Ibip::as_str),
+            ":ibip_key": ibip_key,
+            ":state": record.state.to_string(),
+            ":service_rep": record.service.as_ref().and_then(Names::rep).map(Rep::as_str),
+            ":service_ibip": record.service.as_ref().and_then(Names::ibip).map(Ibip::as_str),
+            ":language": record.language.as_ref().map(ToString::to_string),
+            ":target": record.target,
+            ":removed_at": record.removed_at.as_ref().map(Timestamp::to_rfc3339),
+            ":sidecar": record.sidecar,
+        })?;
+    connection
+        .prepare_cached("DELETE FROM relation WHERE source = ?1")?
+        .execute([id])?;
+    for (kind, target) in &record.relations {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO relation VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .execute((
+                id,
+                kind.pair_name(),
+                target.rep().map(Rep::as_str),
+                target.rep().map(Rep::canonical),
+                target.ibip().map(Ibip::as_str),
+                target.ibip().map(Ibip::canonical),
+            ))?;
+    }
+    connection
+        .prepare_cached("DELETE FROM alias WHERE item = ?1")?
+        .execute([id])?;
+    for alias in &record.aliases {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO alias VALUES (?1, ?2)")?
+            .execute((alias.to_string(), id))?;
+    }
+    Ok(ItemId(id))
+}

@@ -1,0 +1,118 @@
+//! Where things lie in a store, and what went wrong there.
+
+use std::fmt;
+
+use rustix::io::Errno;
+
+use crate::ibi::{Ibip, Rep};
+use crate::item::Names;
+
+/// A failed operation on the store's directories: what was tried, on what, and the system's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeError {
+    action: &'static str,
+    path: String,
+    errno: Errno,
+}
+
+impl TreeError {
+    /// The system's error number.
+    pub fn errno(&self) -> Errno {
+        self.errno
+    }
+}
+
+impl fmt::Display for TreeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} '{}': ", self.action, self.path)?;
+        fmt::Display::fmt(&std::io::Error::from(self.errno), f)
+    }
+}
+
+impl std::error::Error for TreeError {}
+
+pub(super) fn failed<'a>(
+    action: &'static str,
+    path: &'a str,
+) -> impl FnOnce(Errno) -> TreeError + 'a {
+    move |errno| TreeError {
+        action,
+        path: path.to_owned(),
+        errno,
+    }
+}
+
+/// Where an item lies below the store: `col/<rep>` when it has a rep, else `ibip/<ibip>`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place(String);
+
+impl Place {
+    /// The place of the item with these names.
+    pub fn of(names: &Names) -> Place {
+        match (names.rep(), names.ibip()) {
+            (Some(rep), _) => Place::of_rep(rep),
+            (None, Some(ibip)) => Place::of_ibip(ibip),
+            (None, None) => Place(String::new()),
+        }
+    }
+
+    /// The place of an item known by its rep.
+    pub fn of_rep(rep: &Rep) -> Place {
+        Place(format!("col/{}", rep.as_str()))
+    }
+
+    /// The place of an item known by an IBIp alone.
+    pub fn of_ibip(ibip: &Ibip) -> Place {
+        Place(format!("ibip/{}", ibip.as_str()))
+    }
+
+    /// The path relative to the store.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn parent(&self) -> &str {
+        self.0.rsplit_once('/').map_or("", |(parent, _)| parent)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.0.rsplit_once('/').map_or("", |(_, name)| name)
+    }
+}
+
+/// Who owns what is made for a caller, and with which permission bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner {
+    /// User number.
+    pub uid: u32,
+    /// Group number.
+    pub gid: u32,
+    /// Permission bits of a directory made for this owner.
+    pub mode: u32,
+}
+
+/// The two areas of the store that hold items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Area {
+    /// `col/`, items with a rep, four levels deep.
+    Col,
+    /// `ibip/`, items known by an IBIp alone, two levels deep.
+    Ibip,
+}
+
+impl Area {
+    /// The directory's name in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            Area::Col => "col",
+            Area::Ibip => "ibip",
+        }
+    }
+
+    pub(super) fn depth(self) -> usize {
+        match self {
+            Area::Col => 4,
+            Area::Ibip => 2,
+        }
+    }
+}
