@@ -13,6 +13,7 @@ mod modifiers;
 mod ordinary_user;
 mod readme;
 mod refusals;
+mod scale;
 mod session;
 mod support;
 mod texts;
