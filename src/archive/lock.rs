@@ -3,12 +3,16 @@
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use super::{ArchiveError, Holder};
 use crate::pairs::{Pairs, Value, percent_decode, percent_encode};
+
+/// How long another command is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The held lock; it ends with this value or with the process.
 #[derive(Debug)]
@@ -18,7 +22,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock or says who has it.
+    /// Takes the lock or says who has it. A command ends by itself and is waited for; a mount is not.
     pub(super) fn take(store: &Path) -> Result<Lock, ArchiveError> {
         let path = store.join("lock");
         let failed = |error: std::io::Error| ArchiveError::Facts {
@@ -31,10 +35,18 @@ impl Lock {
             .truncate(false)
             .open(&path)
             .map_err(failed)?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(ArchiveError::Busy(read_holder(&file))),
-            Err(errno) => return Err(failed(errno.into())),
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK) => {}
+                Err(errno) => return Err(failed(errno.into())),
+            }
+            let holder = read_holder(&file);
+            if holder.mount_point.is_some() || Instant::now() > until {
+                return Err(ArchiveError::Busy(holder));
+            }
+            std::thread::sleep(Duration::from_millis(2));
         }
         let found = fingerprint(&file).map_err(failed)?;
         let lock = Lock { file, found };
@@ -117,8 +129,14 @@ fn read_holder(mut file: &std::fs::File) -> Holder {
         Some(Value::Word(word)) => Some(word.clone()),
         _ => None,
     };
+    let pid: Option<u32> = word("pid").and_then(|pid| pid.parse().ok());
+    // Whoever has just taken the lock may not have written its name over the last one's yet.
+    let is_there = pid.is_none_or(|pid| Path::new(&format!("/proc/{pid}")).exists());
+    if !is_there {
+        return Holder::default();
+    }
     Holder {
-        pid: word("pid").and_then(|pid| pid.parse().ok()),
+        pid,
         mount_point: word("mountpoint").map(|path| {
             PathBuf::from(String::from_utf8_lossy(&percent_decode(&path)).into_owned())
         }),

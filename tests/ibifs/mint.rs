@@ -53,3 +53,16 @@ fn an_item_has_one_next_edition() {
     );
     world.prints("ibifs ls A.store | wc -l", "3");
 }
+
+/// Commands that mint in a store that is not mounted take turns: none is refused, no label is double.
+#[test]
+fn commands_that_mint_at_once_take_turns() {
+    let world = World::new();
+    world.sh("ibifs init A.store --host archive-a.example.org > /dev/null
+        for p in 1 2 3 4 5 6 7 8; do
+            (for i in $(seq 25); do ibifs mint A.store | head -n 1; done > reps-$p) &
+        done
+        wait");
+    world.prints("cat reps-* | wc -l; sort -u reps-* | wc -l", "200\n200");
+    world.prints("ibifs fsck A.store", "201 items, 0 findings");
+}
