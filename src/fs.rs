@@ -413,6 +413,8 @@ impl Ibifs {
     fn set_attribute(&self, node: &Node, name: &OsStr, value: &[u8], flags: i32) -> Outcome<()> {
         let item = match node.kind {
             Kind::Item(item) if is_virtual(name) => item,
+            // What a tool that copies a prefix directory can do without.
+            _ if node.real.is_none() => return Err(Errno::OPNOTSUPP),
             _ => {
                 inside::set_attribute(real(node)?.as_fd(), name, value, flags)?;
                 self.changed(node, None);
@@ -432,6 +434,7 @@ impl Ibifs {
             Kind::Item(item) if is_virtual(name) => {
                 self.settle(self.namespace.remove_attribute(item, name))
             }
+            _ if node.real.is_none() => Err(Errno::OPNOTSUPP),
             _ => {
                 inside::remove_attribute(real(node)?.as_fd(), name)?;
                 self.changed(node, None);

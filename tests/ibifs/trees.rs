@@ -306,3 +306,17 @@ fn an_item_without_a_rep_is_listed_once_and_copied() {
     world.sh("rm -r B/8JMKD3MGP8W/35MMLL8; no ls B/8JMKD3MGP8W/35MMLL8");
     world.prints("ls B/8JMKD3MGP8W", "34PGRBS");
 }
+
+/// The directory of an IBIp prefix is copied as a whole, and every item in it arrives.
+#[test]
+fn a_whole_prefix_is_copied() {
+    let world = World::new().with_a().with_b();
+    world.sh("mint A one; mint A two; echo text > A/.mint/two/doc/file
+        prefix=$(dirname $(ibip A/.mint/one)); cp -a A/$prefix B/; echo $prefix > prefix");
+    world.prints("ls B/$(cat prefix) | wc -l", "3");
+    world.prints(
+        "cat B/$(rep A/.mint/two)/doc/file; state B/$(rep A/.mint/two)",
+        "text\nCopy",
+    );
+    world.prints("rsync -aHAXni --delete A/example.org/ B/example.org/", "");
+}
