@@ -59,14 +59,17 @@ pub fn serve(
         mount_point.display()
     );
     ready();
-    if !wait_for_signal() {
+    let mut is_over = wait_for_signal();
+    if !is_over {
         unmount(&mount_point);
         let until = Instant::now() + LAST_ORDERS;
         while !background.guard.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }
+        is_over = background.guard.is_finished();
     }
-    if background.guard.is_finished() {
+    if is_over {
+        // The session is over, but what it held may take a while to let go of.
         if let Err(error) = background.join() {
             log::warn!("the session ended with: {error}");
         }

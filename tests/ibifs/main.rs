@@ -2,6 +2,7 @@
 //! tools.
 
 mod command_line;
+mod concurrency;
 mod deposit;
 mod documents;
 mod house;
