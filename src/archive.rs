@@ -298,7 +298,7 @@ impl Archive {
         self.tree.write_tombstone(&place, &bytes)?;
         self.tree.remove_item(&place)?;
         self.store
-            .put(&self.record_of(item.names.clone(), &tombstone, bytes))?;
+            .put(&self.record_of_removed(item.names.clone(), &tombstone, bytes))?;
         Ok(())
     }
 }

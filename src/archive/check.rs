@@ -137,9 +137,15 @@ impl Archive {
             }
         };
         Ok(bytes.and_then(|bytes| {
-            let before = self.record_from(names, bytes).ok()?;
-            let is_like = (before.state == State::Deleted) == (record.state == State::Deleted);
-            is_like.then_some(before)
+            let before = Sidecar::parse(&bytes).ok()?;
+            let was_removed = before.state() == Some(State::Deleted);
+            match (was_removed, record.state == State::Deleted) {
+                (false, false) => self.record_from(names, bytes).ok(),
+                (true, true) => {
+                    Some(self.record_of_removed(before.names().clone(), &before, bytes))
+                }
+                _ => None,
+            }
         }))
     }
 
@@ -189,10 +195,9 @@ impl Archive {
             let place = Place::of(&names);
             let bytes = self.tree.read_tombstone(&place)?.unwrap_or_default();
             let (record, believed) = match Sidecar::parse(&bytes) {
-                Ok(mut sidecar) => {
-                    sidecar.set_state(State::Deleted);
-                    let names = sidecar.names().clone();
-                    (self.record_of(names, &sidecar, bytes), true)
+                Ok(tombstone) => {
+                    let names = tombstone.names().clone();
+                    (self.record_of_removed(names, &tombstone, bytes), true)
                 }
                 Err(error) => {
                     walk.report.add("broken-tombstone", &shown, error);

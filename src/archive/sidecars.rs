@@ -21,31 +21,41 @@ pub enum Belief {
 }
 
 impl Archive {
-    /// What a sidecar makes of an item, as a row of the index. State follows from the Archive
-    /// service that the sidecar names.
+    /// What a sidecar makes of an item that is here, as a row of the index. State follows from the
+    /// Archive service that the sidecar names; what a tombstone would say of it does not count.
     pub(super) fn record_of(&self, names: Names, sidecar: &Sidecar, bytes: Vec<u8>) -> Record {
         let service = sidecar.archive_service().cloned();
         let original = service
             .as_ref()
             .is_some_and(|service| service.matches(&self.facts.service));
-        let state = match sidecar.state() {
-            Some(State::Deleted) => State::Deleted,
-            _ if original => State::Original,
-            _ => State::Copy,
-        };
         Record {
             names,
-            state,
+            state: match original {
+                true => State::Original,
+                false => State::Copy,
+            },
             service,
             language: sidecar.language().cloned(),
             target: sidecar.target(),
-            removed_at: sidecar.timestamp().filter(|_| state == State::Deleted),
-            relations: match state {
-                State::Deleted => Vec::new(),
-                _ => sidecar.relations(),
-            },
+            removed_at: None,
+            relations: sidecar.relations(),
             aliases: sidecar.aliases().to_vec(),
             sidecar: Some(bytes),
+        }
+    }
+
+    /// What a tombstone makes of a removed item: it has no relations any more.
+    pub(super) fn record_of_removed(
+        &self,
+        names: Names,
+        tombstone: &Sidecar,
+        bytes: Vec<u8>,
+    ) -> Record {
+        Record {
+            state: State::Deleted,
+            removed_at: tombstone.timestamp(),
+            relations: Vec::new(),
+            ..self.record_of(names, tombstone, bytes)
         }
     }
 
@@ -156,7 +166,7 @@ impl Archive {
             if let Some(rep) = names.rep()
                 && let Some(other) = self.store.find_by_rep(rep)?
                 && other.id != id
-                && other.state != State::Deleted
+                && (other.state != State::Deleted || contradict(&other.names, &names))
             {
                 return Ok(Belief::NotBelieved(ArchiveError::Exists(
                     other.names.into(),
@@ -285,6 +295,12 @@ pub enum Fact {
     Target(Option<String>),
     /// A recorded alias.
     Alias(crate::ibi::AliasPair),
+}
+
+/// Whether two names that share a form have different ones of the other.
+fn contradict(one: &Names, other: &Names) -> bool {
+    let differ = one.ibip().is_some() && other.ibip().is_some() && one.ibip() != other.ibip();
+    differ || one.rep().is_some() && other.rep().is_some() && one.rep() != other.rep()
 }
 
 /// The names known from either side, as the tree spells them: the place tells the rep, or the IBIp

@@ -642,3 +642,17 @@ fn labels_with_a_dot_are_refused() {
     );
     world.prints("ibifs ls A | wc -l", "2");
 }
+
+/// A tombstone put into an item as its sidecar does not remove it: what lies in the tree is here.
+#[test]
+fn a_tombstone_as_a_sidecar_removes_nothing() {
+    let world = World::new().with_a().with_b();
+    world.sh("mint A one > rep; rm -r A/$(cat rep)
+        mkdir -p B/$(cat rep); echo text > B/$(cat rep)/file
+        cp A.store/deleted/col/$(cat rep) B/$(cat rep)/.ibi");
+    world.prints("cat B/$(cat rep)/file; state B/$(cat rep)", "text\nCopy");
+    world.sh(
+        "ibifs umount B; ibifs fsck B.store; rm B.store/relations.sqlite3*; ibifs reindex B.store",
+    );
+    world.prints("ibifs ls B.store --state Copy | wc -l", "1");
+}
