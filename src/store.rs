@@ -247,7 +247,7 @@ impl Store {
              UNION
              SELECT {}, {} FROM relation JOIN item ON item.id = relation.source
              WHERE target_ibip_key = :ibip AND state <> 'Deleted'
-             ORDER BY item.id, kind",
+             ORDER BY rep, ibip, kind",
             rows::RELATION,
             rows::ITEM,
             rows::RELATION,

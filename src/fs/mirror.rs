@@ -16,7 +16,7 @@ use fuser::{INodeNo, Notifier};
 use crate::namespace::Stale;
 
 /// How long a request waits until the other tree has forgotten.
-const PATIENCE: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_millis(500);
 
 struct Job {
     stale: Vec<Stale>,
