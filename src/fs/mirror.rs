@@ -2,13 +2,15 @@
 //!
 //! The kernel answers from what it remembers, for a minute, in each tree by itself. So whoever
 //! changes a directory that the kernel knows in another tree too has it forgotten there before the
-//! change is answered. A notification may have to wait for a lock that another request holds; so
-//! they are sent from a thread of their own, and a request waits for its own no longer than
-//! [`PATIENCE`]: two changes that meet head on in both trees then both go on.
+//! change is answered. Forgetting attributes takes no lock and is done at once. Forgetting a name
+//! takes the lock of its directory, which another request may hold that waits for us; so names are
+//! sent from threads of their own, several, for one that waits must not keep the others, and a
+//! request waits for its own no longer than [`PATIENCE`]: two changes that meet head on in both
+//! trees then both go on.
 
 use std::ffi::OsStr;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use fuser::{INodeNo, Notifier};
@@ -16,7 +18,9 @@ use fuser::{INodeNo, Notifier};
 use crate::namespace::Stale;
 
 /// How long a request waits until the other tree has forgotten.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_millis(200);
+/// How many threads send notifications.
+const THREADS: usize = 4;
 
 struct Job {
     stale: Vec<Stale>,
@@ -27,20 +31,40 @@ struct Job {
 #[derive(Clone, Debug)]
 pub(super) struct Mirror {
     jobs: Sender<Job>,
+    notifier: Arc<OnceLock<Notifier>>,
 }
 
 impl Mirror {
-    /// Starts the thread; it ends with the last clone. The notifier is there once the mount is.
+    /// Starts the threads; they end with this value. The notifier is there once the mount is.
     pub(super) fn start(notifier: Arc<OnceLock<Notifier>>) -> std::io::Result<Mirror> {
         let (jobs, received) = channel();
-        std::thread::Builder::new()
-            .name("mirror".to_owned())
-            .spawn(move || serve(&received, &notifier))?;
-        Ok(Mirror { jobs })
+        let received = Arc::new(Mutex::new(received));
+        for _ in 0..THREADS {
+            let (received, notifier) = (Arc::clone(&received), Arc::clone(&notifier));
+            std::thread::Builder::new()
+                .name("mirror".to_owned())
+                .spawn(move || serve(&received, &notifier))?;
+        }
+        Ok(Mirror { jobs, notifier })
+    }
+
+    /// Has the kernel forget attributes now, and gives back the names that are left to forget.
+    fn forget_attributes(&self, mut stale: Vec<Stale>) -> Vec<Stale> {
+        if let Some(notifier) = self.notifier.get() {
+            stale.retain(|stale| match stale {
+                Stale::Name(..) => true,
+                Stale::Attributes(_) => {
+                    notify(notifier, stale);
+                    false
+                }
+            });
+        }
+        stale
     }
 
     /// Has the kernel forget, and waits a little for it.
     pub(super) fn forget(&self, stale: Vec<Stale>) {
+        let stale = self.forget_attributes(stale);
         if stale.is_empty() {
             return;
         }
@@ -60,8 +84,15 @@ impl Mirror {
     }
 }
 
-fn serve(jobs: &Receiver<Job>, notifier: &OnceLock<Notifier>) {
-    for job in jobs {
+fn serve(jobs: &Mutex<Receiver<Job>>, notifier: &OnceLock<Notifier>) {
+    loop {
+        let job = {
+            let jobs = jobs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            jobs.recv()
+        };
+        let Ok(job) = job else {
+            return;
+        };
         if let Some(notifier) = notifier.get() {
             for stale in &job.stale {
                 notify(notifier, stale);

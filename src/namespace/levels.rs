@@ -266,7 +266,10 @@ impl Namespace {
             Kind::Level(path) if is_year(path) => {
                 let rep = Rep::parse(&below(path, text(name)?)).map_err(|_| Errno::NOTDIR)?;
                 let item = self.archive.item_at(&rep)?;
-                self.remove_item(&item)
+                self.remove_item(&item)?;
+                // The kernel forgets the name in the directory where it was removed by itself, and
+                // holds that directory until it is answered.
+                Ok(Vec::new())
             }
             Kind::Prefix(prefix) => match self.item_below_prefix(prefix, text(name)?)? {
                 Some((item, true)) => self.remove_item(&item),
