@@ -35,6 +35,7 @@ pub use sidecars::{Belief, Fact};
 use crate::distributor::TemporalDistributor;
 use crate::ibi::{AliasPair, Ibi, Rep, Timestamp};
 use crate::item::{Names, State};
+use crate::locks::locked;
 use crate::store::{self, Item, ItemId, Record, Store};
 use crate::tree::{Owner, Place, Tree};
 
@@ -156,9 +157,7 @@ impl Archive {
     }
 
     fn edits(&self) -> MutexGuard<'_, ()> {
-        self.edits
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        locked(&self.edits)
     }
 
     fn writable(&self) -> Result<(), ArchiveError> {
@@ -290,10 +289,7 @@ impl Archive {
         if !self.tree.holds_only_sidecar(&place)? {
             return Err(ArchiveError::NotEmpty(item.names.into()));
         }
-        let mut tombstone = self.believed_sidecar(&item)?;
-        let now = Timestamp::from_unix(self.clock.now().seconds(), 0);
-        tombstone.set_state(State::Deleted);
-        tombstone.set_timestamp(&now);
+        let tombstone = self.tombstone_of(&item)?;
         let bytes = tombstone.to_bytes();
         self.tree.write_tombstone(&place, &bytes)?;
         self.tree.remove_item(&place)?;

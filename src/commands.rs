@@ -137,14 +137,8 @@ fn adopted_store(directory: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn service_names(texts: &[String]) -> Result<Option<Names>, Failure> {
-    let (mut rep, mut ibip) = (None, None);
-    for text in texts {
-        match Ibi::parse(text).map_err(usage)? {
-            Ibi::Rep(found) => rep = Some(found),
-            Ibi::Ibip(found) => ibip = Some(found),
-        }
-    }
-    Ok(Names::new(rep, ibip))
+    let ibis: Result<Vec<Ibi>, _> = texts.iter().map(|text| Ibi::parse(text)).collect();
+    Ok(Names::collect(ibis.map_err(usage)?))
 }
 
 fn mount(options: &Mount) -> Result<Exit, Failure> {
@@ -251,23 +245,21 @@ fn mint_through(door: &Door, relative: Option<&Relative>) -> Result<Names, Failu
     let path = match relative {
         None => mount_point.join(".mint").join(&label),
         Some(relative) => {
-            let (names, tail) = match relative {
-                Relative::EditionOf(names) => (names, "!".to_owned()),
-                Relative::TranslationOf(names, language) => (names, format!("+({language})")),
-                Relative::MetadataOf(names) => (names, ":".to_owned()),
-            };
             door.read()?.check_relative(relative)?;
-            mount_point.join(format!("{}{tail}", names.preferred()))
+            let tail = match relative {
+                Relative::EditionOf(_) => "!".to_owned(),
+                Relative::TranslationOf(_, language) => format!("+({language})"),
+                Relative::MetadataOf(_) => ":".to_owned(),
+            };
+            mount_point.join(format!("{}{tail}", relative.source().preferred()))
         }
     };
     let mode = rustix::fs::Mode::from_raw_mode(0o777);
-    match rustix::fs::mkdir(door::bytes(&path), mode) {
-        Ok(()) => {}
+    match (rustix::fs::mkdir(door::bytes(&path), mode), relative) {
+        (Ok(()), _) => {}
         // The last edition of an item without a next one is the item: the name is taken.
-        Err(rustix::io::Errno::EXIST) if relative.is_some() => {
-            return mint_and_relate(door, relative);
-        }
-        Err(error) => return Err(door::refused("minting", error)),
+        (Err(rustix::io::Errno::EXIST), Some(relative)) => return mint_and_relate(door, relative),
+        (Err(error), _) => return Err(door::refused("minting", error)),
     }
     let names = minted_names(&path)?;
     if relative.is_none() {
@@ -277,21 +269,13 @@ fn mint_through(door: &Door, relative: Option<&Relative>) -> Result<Names, Failu
 }
 
 /// Where mkdir cannot say it: mints first and relates then.
-fn mint_and_relate(door: &Door, relative: Option<&Relative>) -> Result<Names, Failure> {
+fn mint_and_relate(door: &Door, relative: &Relative) -> Result<Names, Failure> {
     let names = mint_through(door, None)?;
-    let (source, kind) = match relative {
-        Some(Relative::EditionOf(source)) => (source, RelationKind::NextEdition),
-        Some(Relative::TranslationOf(source, language)) => {
-            (source, RelationKind::Translation(*language))
-        }
-        Some(Relative::MetadataOf(source)) => (source, RelationKind::Metadata),
-        None => return Ok(names),
-    };
     let named = Named {
         door: door.clone(),
-        names: source.clone(),
+        names: relative.source().clone(),
     };
-    relate_through(&named, &kind, &names)?;
+    relate_through(&named, &relative.kind(), &names)?;
     Ok(names)
 }
 
@@ -300,27 +284,18 @@ fn minted_names(path: &Path) -> Result<Names, Failure> {
         let text = door::attribute_of(path, attribute)?;
         Ibi::parse(&text).ok()
     };
-    let (mut rep, mut ibip) = (None, None);
-    for found in [read("user.ibi.rep"), read("user.ibi.ibip")]
-        .into_iter()
-        .flatten()
-    {
-        match found {
-            Ibi::Rep(found) => rep = Some(found),
-            Ibi::Ibip(found) => ibip = Some(found),
-        }
-    }
-    Names::new(rep, ibip)
-        .ok_or_else(|| Failure::new(Exit::Failed, "the mount does not say what it has minted"))
+    Names::collect(
+        [read("user.ibi.rep"), read("user.ibi.ibip")]
+            .into_iter()
+            .flatten(),
+    )
+    .ok_or_else(|| Failure::new(Exit::Failed, "the mount does not say what it has minted"))
 }
 
 fn show(options: &Show) -> Result<Exit, Failure> {
     let named = door::find(&options.item, options.store.as_deref())?;
     let archive = named.door.read()?;
-    let item = archive
-        .store()
-        .find_by_names(&named.names)
-        .map_err(crate::archive::ArchiveError::from)?;
+    let item = archive.store().find_by_names(&named.names)?;
     let Some(item) = item else {
         return Err(crate::archive::ArchiveError::Unknown {
             name: named.names.preferred(),
@@ -328,10 +303,7 @@ fn show(options: &Show) -> Result<Exit, Failure> {
         .into());
     };
     let relations = archive.relations(&item)?;
-    let aliases = archive
-        .store()
-        .aliases_of(item.id)
-        .map_err(crate::archive::ArchiveError::from)?;
+    let aliases = archive.store().aliases_of(item.id)?;
     say(&match options.json {
         true => print::item_json(&item, &relations, &aliases),
         false => print::item_text(&item, &relations, &aliases),
@@ -425,27 +397,24 @@ fn list(options: &List) -> Result<Exit, Failure> {
         .map_err(usage)?;
     let archive = Door::at(&options.place)?.read()?;
     let mut items = Vec::new();
-    archive
-        .store()
-        .each_item(|item| {
-            let names = [
-                item.names.rep().map(|rep| rep.canonical()),
-                item.names.ibip().map(|ibip| ibip.canonical()),
-            ];
-            let begins = |prefix: &String| {
-                names.iter().flatten().any(|name| {
-                    name.get(..prefix.len())
-                        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-                })
-            };
-            if state.is_none_or(|state| state == item.state)
-                && options.prefix.as_ref().is_none_or(begins)
-            {
-                items.push(item.clone());
-            }
-            Ok(())
-        })
-        .map_err(crate::archive::ArchiveError::from)?;
+    archive.store().each_item(|item| {
+        let names = [
+            item.names.rep().map(|rep| rep.canonical()),
+            item.names.ibip().map(|ibip| ibip.canonical()),
+        ];
+        let begins = |prefix: &String| {
+            names.iter().flatten().any(|name| {
+                name.get(..prefix.len())
+                    .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+            })
+        };
+        if state.is_none_or(|state| state == item.state)
+            && options.prefix.as_ref().is_none_or(begins)
+        {
+            items.push(item.clone());
+        }
+        Ok(())
+    })?;
     say(&match options.json {
         true => print::list_json(&items),
         false => items.iter().map(print::list_line).collect(),

@@ -8,9 +8,11 @@
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use rustix::io::Errno;
+
+use crate::locks::locked;
 
 /// The longest handle of a filesystem that the kernel gives out.
 const LONGEST: usize = libc::MAX_HANDLE_SZ as usize;
@@ -128,7 +130,7 @@ impl Descriptors {
     /// Counts one more open descriptor and closes the oldest where that is one too many.
     fn note(&self, slot: &Arc<Slot>) {
         let oldest = {
-            let mut open = lock(&self.open);
+            let mut open = locked(&self.open);
             open.push_back(Arc::downgrade(slot));
             match open.len() > self.limit {
                 true => open.pop_front(),
@@ -136,7 +138,7 @@ impl Descriptors {
             }
         };
         if let Some(oldest) = oldest.and_then(|oldest| oldest.upgrade()) {
-            let closed = lock(&oldest).take();
+            let closed = locked(&oldest).take();
             drop(closed);
         }
     }
@@ -153,7 +155,7 @@ pub struct Kept {
 impl Kept {
     /// The open file.
     pub fn open(&self) -> Result<Arc<OwnedFd>, Errno> {
-        let mut slot = lock(&self.slot);
+        let mut slot = locked(&self.slot);
         if let Some(descriptor) = &*slot {
             return Ok(Arc::clone(descriptor));
         }
@@ -169,12 +171,6 @@ impl Kept {
     pub fn is_same_file(&self, other: &Kept) -> bool {
         self.handle == other.handle
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[cfg(test)]
@@ -200,7 +196,7 @@ mod tests {
                 keeper.keep(file, device, true)
             })
             .collect();
-        let open = kept.iter().filter(|kept| lock(&kept.slot).is_some());
+        let open = kept.iter().filter(|kept| locked(&kept.slot).is_some());
         assert_eq!(open.count(), 16);
         let inodes: Vec<u64> = kept
             .iter()

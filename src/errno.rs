@@ -6,6 +6,7 @@ use rustix::io::Errno;
 
 use crate::archive::ArchiveError;
 use crate::store::StoreError;
+use crate::tree::TreeError;
 
 /// The errno of a refusal. No catch-all: a new error does not compile until one is chosen.
 pub fn of(error: &ArchiveError) -> Errno {
@@ -45,6 +46,18 @@ fn of_store(error: &StoreError) -> Errno {
             Errno::IO
         }
         StoreError::Taken { .. } => Errno::EXIST,
+    }
+}
+
+impl From<StoreError> for Errno {
+    fn from(error: StoreError) -> Errno {
+        ArchiveError::from(error).into()
+    }
+}
+
+impl From<TreeError> for Errno {
+    fn from(error: TreeError) -> Errno {
+        ArchiveError::from(error).into()
     }
 }
 

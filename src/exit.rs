@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::archive::ArchiveError;
 use crate::mount::MountError;
+use crate::store::StoreError;
 
 /// What a command's exit status says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,12 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::OtherItem { .. } => Exit::Failed,
         };
         Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        ArchiveError::from(error).into()
     }
 }
 

@@ -104,8 +104,7 @@ impl Ibifs {
             _ => None,
         };
         inside::change(real(node)?.as_fd(), open, change)?;
-        self.mirror
-            .forget(self.namespace.stale_elsewhere(node, None));
+        self.changed(node, None);
         self.namespace.attributes(node)
     }
 

@@ -16,6 +16,7 @@ use std::sync::{Arc, RwLock};
 use rustix::io::Errno;
 
 use crate::descriptors::Kept;
+use crate::locks;
 use crate::store::ItemId;
 
 /// The root's number, fixed by the protocol.
@@ -151,15 +152,11 @@ pub struct Table {
 
 impl Table {
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Inner> {
-        self.inner
-            .read()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        locks::read(&self.inner)
     }
 
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, Inner> {
-        self.inner
-            .write()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        locks::written(&self.inner)
     }
 
     /// The node with this number.

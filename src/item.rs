@@ -30,6 +30,19 @@ impl Names {
         (rep.is_some() || ibip.is_some()).then_some(Names { rep, ibip })
     }
 
+    /// The forms that some identifiers of one item are; `None` if there are none.
+    #[must_use]
+    pub fn collect(ibis: impl IntoIterator<Item = Ibi>) -> Option<Names> {
+        let (mut rep, mut ibip) = (None, None);
+        for ibi in ibis {
+            match ibi {
+                Ibi::Rep(found) => rep = Some(found),
+                Ibi::Ibip(found) => ibip = Some(found),
+            }
+        }
+        Names::new(rep, ibip)
+    }
+
     /// Both forms of one item.
     #[must_use]
     pub fn both(rep: Rep, ibip: Ibip) -> Names {
@@ -80,6 +93,14 @@ impl Names {
     #[must_use]
     pub fn ibip(&self) -> Option<&Ibip> {
         self.ibip.as_ref()
+    }
+
+    /// Tells whether both know a form that differs: they cannot name one item.
+    #[must_use]
+    pub fn contradicts(&self, other: &Names) -> bool {
+        let rep_differs = self.rep.is_some() && other.rep.is_some() && self.rep != other.rep;
+        let ibip_differs = self.ibip.is_some() && other.ibip.is_some() && self.ibip != other.ibip;
+        rep_differs || ibip_differs
     }
 
     /// Tells whether both name the same item: they share one form at least.

@@ -10,6 +10,7 @@
 //! - [`item`]: an item's names and state, and its sidecar.
 //! - [`distributor`]: the temporal distributor. The rule only; it neither reads the clock nor saves.
 //! - [`metadata`]: Dublin Core, and the formats it is read from.
+//! - [`locks`]: taking a lock whole after a panic.
 //! - [`links`]: what a symbolic link that climbs out of an item says in either tree.
 //!
 //! The Archive: what every door calls.
@@ -56,6 +57,7 @@ pub mod inode;
 pub mod inside;
 pub mod item;
 pub mod links;
+pub mod locks;
 pub mod metadata;
 pub mod mount;
 pub mod namespace;

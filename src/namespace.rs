@@ -15,7 +15,7 @@ mod staging;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -79,13 +79,6 @@ pub struct Namespace {
     labels: Mutex<BTreeMap<String, ItemId>>,
     fresh: Mutex<VecDeque<Fresh>>,
     staging: Staging,
-}
-
-/// Takes a lock that guards plain data, whole after any panic.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Namespace {
@@ -210,11 +203,7 @@ impl Namespace {
 
     /// The entry of an item's directory in a tree.
     fn item_entry(&self, item: &Item, view: View) -> Outcome<Entry> {
-        let descriptor = self
-            .archive
-            .tree()
-            .open_item(&Place::of(&item.names))
-            .map_err(ArchiveError::from)?;
+        let descriptor = self.archive.tree().open_item(&Place::of(&item.names))?;
         // Only the rep tree's own entries last: the others go with what the index says.
         self.real(descriptor, view, Kind::Item(item.id), view == View::Rep)
     }

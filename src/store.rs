@@ -22,6 +22,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, named_params};
 
 use crate::ibi::{AliasPair, Ibip, Rep, Timestamp};
 use crate::item::{Names, State};
+use crate::locks::locked;
 use crate::relation::{Language, RelationKind};
 
 pub use error::StoreError;
@@ -144,10 +145,7 @@ impl Store {
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
-        // A panic under the lock leaves no half transaction: dropping one rolls it back.
-        self.connection
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        locked(&self.connection)
     }
 
     fn find(&self, condition: &str, key: &str) -> Result<Option<Item>, StoreError> {

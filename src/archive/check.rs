@@ -83,7 +83,7 @@ impl Archive {
         };
         // The store's closure speaks its own errors; ours is carried round it.
         let mut failed = None;
-        let outcome = store.replace_all(None, |refill| {
+        let outcome = store.replace_all(|refill| {
             let result = self.each_record(&mut walk, progress, &mut |record, believed, report| {
                 let known = match believed {
                     true => None,
@@ -99,7 +99,7 @@ impl Archive {
                 }
             });
             match result {
-                Ok(()) => Ok(()),
+                Ok(()) => Ok(walk.last.clone()),
                 Err(ArchiveError::Store(error)) => Err(error),
                 Err(error) => {
                     failed = Some(error);
@@ -113,9 +113,6 @@ impl Archive {
             return Err(error);
         }
         outcome?;
-        if let Some(last) = &walk.last {
-            store.set_last_date(last)?;
-        }
         Ok(walk)
     }
 
@@ -450,9 +447,7 @@ impl Archive {
         let Some(item) = self.named(subject)? else {
             return Ok(false);
         };
-        let mut tombstone = self.believed_sidecar(&item)?;
-        tombstone.set_state(State::Deleted);
-        tombstone.set_timestamp(&Timestamp::from_unix(self.clock.now().seconds(), 0));
+        let tombstone = self.tombstone_of(&item)?;
         self.tree
             .write_tombstone(&Place::of(&item.names), &tombstone.to_bytes())?;
         Ok(true)

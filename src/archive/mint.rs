@@ -6,6 +6,7 @@ use super::{Archive, ArchiveError, WAIT_LIMIT};
 use crate::distributor::{Reservation, TemporalDistributor};
 use crate::ibi::{Ibip, Rep, Timestamp};
 use crate::item::{Names, Sidecar};
+use crate::locks::locked;
 use crate::relation::{Language, RelationKind};
 use crate::store::Item;
 use crate::tree::{Owner, Place};
@@ -22,7 +23,8 @@ pub enum Relative {
 }
 
 impl Relative {
-    fn source(&self) -> &Names {
+    /// The item that is there already.
+    pub fn source(&self) -> &Names {
         match self {
             Relative::EditionOf(names)
             | Relative::TranslationOf(names, _)
@@ -30,7 +32,8 @@ impl Relative {
         }
     }
 
-    fn kind(&self) -> RelationKind {
+    /// What the new item is to it.
+    pub fn kind(&self) -> RelationKind {
         match self {
             Relative::EditionOf(_) => RelationKind::NextEdition,
             Relative::TranslationOf(_, language) => RelationKind::Translation(*language),
@@ -41,9 +44,7 @@ impl Relative {
 
 impl Archive {
     pub(super) fn distributor(&self) -> MutexGuard<'_, TemporalDistributor> {
-        self.distributor
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        locked(&self.distributor)
     }
 
     /// Reserves a date. It is written down durably before this returns and is never handed out

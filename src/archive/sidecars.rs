@@ -5,7 +5,9 @@ use std::sync::MutexGuard;
 use rustix::io::Errno;
 
 use super::{Archive, ArchiveError};
+use crate::ibi::Timestamp;
 use crate::item::{Names, Sidecar, State};
+use crate::locks::locked;
 use crate::store::{Item, ItemId, Record, StoreError};
 use crate::tree::Place;
 
@@ -166,7 +168,7 @@ impl Archive {
             if let Some(rep) = names.rep()
                 && let Some(other) = self.store.find_by_rep(rep)?
                 && other.id != id
-                && (other.state != State::Deleted || contradict(&other.names, &names))
+                && (other.state != State::Deleted || other.names.contradicts(&names))
             {
                 return Ok(Belief::NotBelieved(ArchiveError::Exists(
                     other.names.into(),
@@ -215,9 +217,7 @@ impl Archive {
     }
 
     fn rewritten(&self) -> MutexGuard<'_, Vec<Names>> {
-        self.rewritten
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        locked(&self.rewritten)
     }
 
     /// The items whose sidecars the Archive has written since it was last asked: whoever remembers
@@ -235,6 +235,14 @@ impl Archive {
             }),
             None => Ok(Sidecar::new(&item.names)),
         }
+    }
+
+    /// What a removed item leaves: its last sidecar, with state and the present time.
+    pub(super) fn tombstone_of(&self, item: &Item) -> Result<Sidecar, ArchiveError> {
+        let mut tombstone = self.believed_sidecar(item)?;
+        tombstone.set_state(State::Deleted);
+        tombstone.set_timestamp(&Timestamp::from_unix(self.clock.now().seconds(), 0));
+        Ok(tombstone)
     }
 
     /// Changes an original's sidecar, on disk and in the index. The caller holds `edits`.
@@ -295,12 +303,6 @@ pub enum Fact {
     Target(Option<String>),
     /// A recorded alias.
     Alias(crate::ibi::AliasPair),
-}
-
-/// Whether two names that share a form have different ones of the other.
-fn contradict(one: &Names, other: &Names) -> bool {
-    let differ = one.ibip().is_some() && other.ibip().is_some() && one.ibip() != other.ibip();
-    differ || one.rep().is_some() && other.rep().is_some() && one.rep() != other.rep()
 }
 
 /// The names known from either side, as the tree spells them: the place tells the rep, or the IBIp

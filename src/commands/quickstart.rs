@@ -98,15 +98,12 @@ fn fill(store: &Path) -> Result<(), Failure> {
 fn what_to_try(store: &Path, mount_point: &Path) -> Result<String, Failure> {
     let archive = Archive::open_read_only(store)?;
     let mut first = None;
-    archive
-        .store()
-        .each_item(|item| {
-            if item.target.is_some() && first.is_none() {
-                first = Some(item.names.clone());
-            }
-            Ok(())
-        })
-        .map_err(crate::archive::ArchiveError::from)?;
+    archive.store().each_item(|item| {
+        if item.target.is_some() && first.is_none() {
+            first = Some(item.names.clone());
+        }
+        Ok(())
+    })?;
     let Some(names) = first else {
         return Ok(format!("mounted at {}\n", mount_point.display()));
     };

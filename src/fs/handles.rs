@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, Weak};
 use fuser::{BackingId, FileHandle};
 
 use crate::inode::Node;
+use crate::locks;
 use crate::namespace::Listed;
 
 /// An open file or directory.
@@ -40,28 +41,19 @@ pub(super) struct Handles {
 impl Handles {
     pub(super) fn add(&self, handle: Handle) -> FileHandle {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut open = self
-            .open
-            .write()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut open = locks::written(&self.open);
         open.insert(number, Arc::new(handle));
         FileHandle(number)
     }
 
     pub(super) fn get(&self, number: FileHandle) -> Option<Arc<Handle>> {
-        let open = self
-            .open
-            .read()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let open = locks::read(&self.open);
         open.get(&number.0).cloned()
     }
 
     pub(super) fn remove(&self, number: FileHandle) {
         let removed = {
-            let mut open = self
-                .open
-                .write()
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut open = locks::written(&self.open);
             open.remove(&number.0)
         };
         if let Some(Handle::File {
@@ -83,9 +75,7 @@ impl Handles {
     }
 
     fn backings(&self) -> MutexGuard<'_, HashMap<u64, Weak<BackingId>>> {
-        self.backings
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        locks::locked(&self.backings)
     }
 
     /// The one backing of a node's file, which all its handles share: the kernel allows no other.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use fuser::{INodeNo, Notifier};
 
+use crate::locks::locked;
 use crate::namespace::Stale;
 
 /// How long a request waits until the other tree has forgotten.
@@ -87,7 +88,7 @@ impl Mirror {
 fn serve(jobs: &Mutex<Receiver<Job>>, notifier: &OnceLock<Notifier>) {
     loop {
         let job = {
-            let jobs = jobs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let jobs = locked(jobs);
             jobs.recv()
         };
         let Ok(job) = job else {

@@ -20,7 +20,7 @@ pub fn is_virtual(name: &OsStr) -> bool {
 
 impl Namespace {
     fn item_of(&self, id: ItemId) -> Outcome<Item> {
-        let item = self.archive.store().item(id).map_err(ArchiveError::from)?;
+        let item = self.archive.store().item(id)?;
         item.ok_or(Errno::NOENT)
     }
 
@@ -36,11 +36,7 @@ impl Namespace {
             "language" => item.language.as_ref().map(ToString::to_string),
             "target" => item.target.clone(),
             "alias" => {
-                let aliases = self
-                    .archive
-                    .store()
-                    .aliases_of(id)
-                    .map_err(ArchiveError::from)?;
+                let aliases = self.archive.store().aliases_of(id)?;
                 (!aliases.is_empty()).then(|| aliases.join(" "))
             }
             "lastedition" => Some(self.archive.last_edition(&item.names)?.preferred()),

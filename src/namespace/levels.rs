@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 
 use super::{Entry, Namespace, directory, is_year, text};
-use crate::archive::ArchiveError;
 use crate::caller::Caller;
 use crate::ibi::{AliasPair, Ibi, Ibip, Rep, ibip, rep};
 use crate::inode::{Kind, Node, View};
@@ -71,7 +70,7 @@ impl Namespace {
         name: &str,
     ) -> Outcome<Option<String>> {
         let store = self.archive.store();
-        let recorded = store.spelling_of_level(path).map_err(ArchiveError::from)?;
+        let recorded = store.spelling_of_level(path)?;
         if let Some(recorded) = recorded
             && let Some((_, last)) = format!("/{recorded}").rsplit_once('/')
             && last != name
@@ -97,7 +96,7 @@ impl Namespace {
     fn lookup_prefix(&self, name: &str) -> Outcome<Entry> {
         let store = self.archive.store();
         if ibip::check_prefix(name).is_ok() {
-            let recorded = store.spelling_of_prefix(name).map_err(ArchiveError::from)?;
+            let recorded = store.spelling_of_prefix(name)?;
             let recorded = recorded.or_else(|| {
                 let made = |spelling: &String| {
                     self.archive
@@ -118,7 +117,7 @@ impl Namespace {
                 None => {}
             }
         }
-        if store.has_alias_prefix(name).map_err(ArchiveError::from)? {
+        if store.has_alias_prefix(name)? {
             return self.virtual_entry(View::Ibip, Kind::Prefix(name.to_owned()));
         }
         Err(Errno::NOENT)
@@ -167,7 +166,7 @@ impl Namespace {
         let store = self.archive.store();
         let whole = format!("{prefix}/{name}");
         if let Ok(ibip) = Ibip::parse(&whole) {
-            let found = store.find_by_ibip(&ibip).map_err(ArchiveError::from)?;
+            let found = store.find_by_ibip(&ibip)?;
             if let Some(item) = found.filter(|item| item.state != State::Deleted) {
                 // The directory itself is the recorded spelling of the prefix.
                 let is_recorded = item
@@ -187,7 +186,7 @@ impl Namespace {
             }
         }
         if let Ok(alias) = AliasPair::parse(&whole) {
-            let found = store.find_by_alias(&alias).map_err(ArchiveError::from)?;
+            let found = store.find_by_alias(&alias)?;
             if let Some(item) = found.filter(|item| item.state != State::Deleted) {
                 return Ok(Some((item, false)));
             }
@@ -207,11 +206,7 @@ impl Namespace {
         let owner = super::minting::owner(caller, mode, umask);
         match &parent.kind {
             Kind::Root if ibip::check_prefix(name).is_ok() => {
-                let ibip = self
-                    .archive
-                    .tree()
-                    .open_directory("ibip")
-                    .map_err(ArchiveError::from)?;
+                let ibip = self.archive.tree().open_directory("ibip")?;
                 let fd = ibip.as_fd();
                 inside::make(fd, OsStr::new(name), New::Directory, mode, umask, caller)?;
                 self.virtual_entry(View::Ibip, Kind::Prefix(name.to_owned()))
@@ -278,17 +273,11 @@ impl Namespace {
             Kind::Root if name == ".mint" => Err(Errno::PERM),
             Kind::Root if ibip::check_prefix(text(name)?).is_ok() => {
                 let store = self.archive.store();
-                let taken = store
-                    .spelling_of_prefix(text(name)?)
-                    .map_err(ArchiveError::from)?;
+                let taken = store.spelling_of_prefix(text(name)?)?;
                 if taken.is_some() {
                     return Err(Errno::NOTEMPTY);
                 }
-                let ibip = self
-                    .archive
-                    .tree()
-                    .open_directory("ibip")
-                    .map_err(ArchiveError::from)?;
+                let ibip = self.archive.tree().open_directory("ibip")?;
                 inside::remove(ibip.as_fd(), name, true)?;
                 Ok(Vec::new())
             }
@@ -315,7 +304,7 @@ impl Namespace {
         });
         self.archive.remove(item.id)?;
         log::info!("{} removed", place.as_str());
-        super::locked(&self.labels).retain(|_, labelled| *labelled != item.id);
+        crate::locks::locked(&self.labels).retain(|_, labelled| *labelled != item.id);
         Ok(year.into_iter().collect())
     }
 }

@@ -9,7 +9,6 @@ use rustix::io::Errno;
 
 use super::levels::{below, level_below};
 use super::{Namespace, is_year};
-use crate::archive::ArchiveError;
 use crate::ibi::{Rep, rep};
 use crate::inode::{Kind, Node, View};
 use crate::inside::{self, Outcome};
@@ -52,9 +51,7 @@ impl Namespace {
     fn list_root(&self, node: &Node) -> Outcome<Vec<Listed>> {
         let mut listed = self.list_level(node, "")?;
         let store = self.archive.store();
-        let prefixes = store
-            .prefixes(!self.options.list_all)
-            .map_err(ArchiveError::from)?;
+        let prefixes = store.prefixes(!self.options.list_all)?;
         for prefix in prefixes {
             listed.push(self.virtual_listed(prefix.clone(), Kind::Prefix(prefix)));
         }
@@ -133,13 +130,9 @@ impl Namespace {
     /// items have no rep, only these: the others are met in the rep tree.
     fn list_prefix(&self, prefix: &str) -> Outcome<Vec<Listed>> {
         let store = self.archive.store();
-        let without_rep = store
-            .suffixes_of_prefix(prefix, true)
-            .map_err(ArchiveError::from)?;
+        let without_rep = store.suffixes_of_prefix(prefix, true)?;
         let shown = match without_rep.is_empty() || self.options.list_all {
-            true => store
-                .suffixes_of_prefix(prefix, false)
-                .map_err(ArchiveError::from)?,
+            true => store.suffixes_of_prefix(prefix, false)?,
             false => without_rep,
         };
         let mut listed = Vec::with_capacity(shown.len());
@@ -154,7 +147,7 @@ impl Namespace {
     fn list_labels(&self) -> Outcome<Vec<Listed>> {
         let mut listed = Vec::new();
         for (label, id) in self.labels() {
-            if let Some(item) = self.archive.store().item(id).map_err(ArchiveError::from)? {
+            if let Some(item) = self.archive.store().item(id)? {
                 listed.extend(self.item_listed(label, &Place::of(&item.names), View::Mint));
             }
         }

@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::siblings::Sibling;
-use super::{Entry, Namespace, is_year, locked, text};
+use super::{Entry, Namespace, is_year, text};
 use crate::archive::{ArchiveError, Relative};
 use crate::caller::{Caller, Intent};
 use crate::inode::{Kind, Node, View};
 use crate::inside::{self, Outcome};
+use crate::locks::locked;
 use crate::relation::{Modifier, Request, Step};
 use crate::store::{Item, ItemId};
 use crate::tree::{Owner, SIDECAR};
@@ -241,7 +242,7 @@ impl Namespace {
             .get(label)
             .copied()
             .ok_or(Errno::NOENT)?;
-        let item = self.archive.store().item(id).map_err(ArchiveError::from)?;
+        let item = self.archive.store().item(id)?;
         let item = item.ok_or(Errno::NOENT)?;
         match is_link {
             true => {

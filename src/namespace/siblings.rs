@@ -9,7 +9,7 @@ use super::levels::below;
 use super::minting::single_step;
 use super::staging::may_be_staged;
 use super::{Entry, Namespace, is_year, metadata_text, text};
-use crate::archive::{ArchiveError, Related};
+use crate::archive::Related;
 use crate::caller::Caller;
 use crate::ibi::Rep;
 use crate::inode::{Kind, Node, View};
@@ -40,11 +40,7 @@ impl Namespace {
         let item = match &parent.kind {
             Kind::Level(path) if is_year(path) => match Rep::parse(&below(path, base)) {
                 Ok(rep) => {
-                    let found = self
-                        .archive
-                        .store()
-                        .find_by_rep(&rep)
-                        .map_err(ArchiveError::from)?;
+                    let found = self.archive.store().find_by_rep(&rep)?;
                     found.filter(|item| item.state != State::Deleted)
                 }
                 Err(_) => None,
@@ -71,7 +67,7 @@ impl Namespace {
         name: &str,
     ) -> Outcome<Entry> {
         if let Some(id) = self.declared_by(caller, parent.number, name) {
-            let item = self.archive.store().item(id).map_err(ArchiveError::from)?;
+            let item = self.archive.store().item(id)?;
             return self.item_entry(&item.ok_or(Errno::NOENT)?, View::declared_in(parent.view));
         }
         let Some(Sibling { item, request }) = self.sibling(parent, name)? else {
@@ -123,9 +119,7 @@ impl Namespace {
 
     fn item_directory(&self, item: &Item) -> Outcome<OwnedFd> {
         let tree = self.archive.tree();
-        Ok(tree
-            .open_item(&Place::of(&item.names))
-            .map_err(ArchiveError::from)?)
+        Ok(tree.open_item(&Place::of(&item.names))?)
     }
 
     /// The way from the directory of a modifier to an item, in the same tree where it has a name

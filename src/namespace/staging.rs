@@ -10,9 +10,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::locked;
 use crate::archive::ArchiveError;
 use crate::inside::{self, Outcome};
+use crate::locks::locked;
 use crate::tree::Tree;
 
 /// The staged names of a mount.

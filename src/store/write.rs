@@ -57,21 +57,20 @@ impl Store {
     }
 
     /// Records many items in one transaction, after forgetting all there were; what was believed of
-    /// them can still be asked until it ends.
+    /// them can still be asked until it ends. `fill` tells the last date handed out.
     pub fn replace_all(
         &self,
-        last: Option<&Timestamp>,
-        fill: impl FnOnce(&Refill<'_>) -> Result<(), StoreError>,
+        fill: impl FnOnce(&Refill<'_>) -> Result<Option<Timestamp>, StoreError>,
     ) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
             transaction.execute_batch(
                 "CREATE TEMP TABLE believed AS SELECT rep_key, ibip_key, sidecar FROM item;
                  DELETE FROM relation; DELETE FROM alias; DELETE FROM item; DELETE FROM ledger;",
             )?;
-            fill(&Refill(transaction))?;
+            let last = fill(&Refill(transaction))?;
             transaction.execute_batch("DROP TABLE believed")?;
             match last {
-                Some(last) => set_last(transaction, last),
+                Some(last) => set_last(transaction, &last),
                 None => Ok(()),
             }
         })
@@ -133,13 +132,7 @@ fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
     for (_, rep, ibip) in &known {
         let holder = rows::names("item", rep.clone(), ibip.clone())?;
         let Some(holder) = holder else { continue };
-        let contradicts = holder.rep().is_some()
-            && record.names.rep().is_some()
-            && holder.rep() != record.names.rep()
-            || holder.ibip().is_some()
-                && record.names.ibip().is_some()
-                && holder.ibip() != record.names.ibip();
-        if contradicts {
+        if holder.contradicts(&record.names) {
             let shared = match record.names.ibip() {
                 Some(ibip) if holder.ibip() == Some(ibip) => ibip.to_string(),
                 _ => record.names.preferred(),
