@@ -562,3 +562,24 @@ fn a_removed_item_is_shown_by_its_path() {
         "no item 'example.org/none/",
     );
 }
+
+/// `ibifs umount` returns when the store is free, however many locks others take and leave
+/// meanwhile: the next command is never refused.
+#[test]
+fn umount_returns_when_the_store_is_free() {
+    let world = World::new();
+    world.sh("ibifs init S --host s.example.org > /dev/null; mkdir m
+        python3 -c '
+import fcntl, threading, time
+def busy(thread, end=time.time() + 5):
+    while time.time() < end:
+        files = [open(f\"lock-{thread}-{number}\", \"w\") for number in range(40)]
+        for file in files: fcntl.flock(file, fcntl.LOCK_EX)
+        for file in files: file.close()
+for thread in range(4): threading.Thread(target=busy, args=(thread,)).start()' &
+        end=$((SECONDS + 4))
+        while ((SECONDS < end)); do
+            ibifs mount S m; mkdir m/.mint/x; ibifs umount m; ibifs reindex S > /dev/null
+        done
+        wait");
+}
