@@ -1,13 +1,14 @@
 //! Descriptors of the files that nodes stand for, and a bound on how many are open.
 //!
-//! The kernel may know a million nodes; a process may not open a million files. A node keeps its
-//! file's handle (name_to_handle_at), by which it is opened again when its descriptor has been
-//! closed for newer ones. Where handles are not to be had (an ordinary user's daemon, a filesystem
+//! The kernel may know a million nodes; a process may not open a million files. When a node's
+//! descriptor is closed for newer ones, the file's handle (name_to_handle_at) is kept instead, by
+//! which it is opened again. Where handles are not to be had (an ordinary user's daemon, a filesystem
 //! without them) descriptors stay open. A handle also tells a file from a later one that was given
 //! the same inode number.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
 
 use rustix::io::Errno;
@@ -82,7 +83,17 @@ fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-type Slot = Mutex<Option<Arc<OwnedFd>>>;
+/// A file, open or to be opened again: one of both is always there.
+#[derive(Debug)]
+struct State {
+    descriptor: Option<Arc<OwnedFd>>,
+    handle: Option<FileHandle>,
+}
+
+type Slot = Mutex<State>;
+
+/// How many descriptors are closed at a time, by a thread of their own.
+const BATCH: usize = 64;
 
 /// Keeps descriptors open up to a number of them, the latest ones.
 #[derive(Debug)]
@@ -92,6 +103,7 @@ pub struct Descriptors {
     limit: usize,
     by_handle: bool,
     open: Mutex<VecDeque<Weak<Slot>>>,
+    surplus: Sender<Vec<Weak<Slot>>>,
 }
 
 impl Descriptors {
@@ -101,53 +113,73 @@ impl Descriptors {
         let device = rustix::fs::fstat(&filesystem)?.st_dev;
         let own = FileHandle::of(filesystem.as_fd());
         let by_handle = own.is_some_and(|handle| handle.open(filesystem.as_fd()).is_ok());
+        let (surplus, closing) = channel::<Vec<Weak<Slot>>>();
+        std::thread::Builder::new()
+            .name("closing".to_owned())
+            .spawn(move || closing.iter().flatten().for_each(|slot| close(&slot)))
+            .map_err(|_| Errno::AGAIN)?;
         Ok(Descriptors {
             filesystem,
             device,
-            limit: limit.max(16),
+            limit: limit.max(BATCH),
             by_handle,
             open: Mutex::default(),
+            surplus,
         })
     }
 
     /// Takes over the descriptor of a node's file.
     pub fn keep(self: &Arc<Self>, descriptor: OwnedFd, device: u64, may_close: bool) -> Kept {
-        let handle = match self.by_handle && device == self.device {
-            true => FileHandle::of(descriptor.as_fd()),
-            false => None,
-        };
-        let slot = Arc::new(Mutex::new(Some(Arc::new(descriptor))));
-        if handle.is_some() && may_close {
+        let slot = Arc::new(Mutex::new(State {
+            descriptor: Some(Arc::new(descriptor)),
+            handle: None,
+        }));
+        if may_close && self.by_handle && device == self.device {
             self.note(&slot);
         }
         Kept {
-            handle,
             slot,
             keeper: Arc::clone(self),
         }
     }
 
-    /// Counts one more open descriptor and closes the oldest where that is one too many.
+    /// Counts one more open descriptor and has the oldest ones closed when there are too many.
     fn note(&self, slot: &Arc<Slot>) {
-        let oldest = {
+        let oldest: Vec<Weak<Slot>> = {
             let mut open = locked(&self.open);
             open.push_back(Arc::downgrade(slot));
             match open.len() > self.limit {
-                true => open.pop_front(),
-                false => None,
+                true => open.drain(..BATCH).collect(),
+                false => return,
             }
         };
-        if let Some(oldest) = oldest.and_then(|oldest| oldest.upgrade()) {
-            let closed = locked(&oldest).take();
-            drop(closed);
-        }
+        // The thread ends with this value only.
+        let _ = self.surplus.send(oldest);
     }
+}
+
+/// Closes a descriptor whose file can be opened again.
+fn close(slot: &Weak<Slot>) {
+    let Some(slot) = slot.upgrade() else {
+        return;
+    };
+    let mut state = locked(&slot);
+    if state.handle.is_none()
+        && let Some(descriptor) = &state.descriptor
+    {
+        state.handle = FileHandle::of(descriptor.as_fd());
+    }
+    let closed = match state.handle {
+        Some(_) => state.descriptor.take(),
+        None => None,
+    };
+    drop(state);
+    drop(closed);
 }
 
 /// The file of a node, open or to be opened again.
 #[derive(Debug)]
 pub struct Kept {
-    handle: Option<FileHandle>,
     slot: Arc<Slot>,
     keeper: Arc<Descriptors>,
 }
@@ -155,21 +187,26 @@ pub struct Kept {
 impl Kept {
     /// The open file.
     pub fn open(&self) -> Result<Arc<OwnedFd>, Errno> {
-        let mut slot = locked(&self.slot);
-        if let Some(descriptor) = &*slot {
+        let mut state = locked(&self.slot);
+        if let Some(descriptor) = &state.descriptor {
             return Ok(Arc::clone(descriptor));
         }
-        let handle = self.handle.as_ref().ok_or(Errno::STALE)?;
+        let handle = state.handle.as_ref().ok_or(Errno::STALE)?;
         let descriptor = Arc::new(handle.open(self.keeper.filesystem.as_fd())?);
-        *slot = Some(Arc::clone(&descriptor));
-        drop(slot);
+        state.descriptor = Some(Arc::clone(&descriptor));
+        drop(state);
         self.keeper.note(&self.slot);
         Ok(descriptor)
     }
 
-    /// Whether both are the same file, as far as handles tell.
+    /// Whether two files with the same device and inode number are the same: while one is open
+    /// nobody else is given its number, afterwards its handle tells.
     pub fn is_same_file(&self, other: &Kept) -> bool {
-        self.handle == other.handle
+        let state = locked(&self.slot);
+        state.descriptor.is_some()
+            || other
+                .open()
+                .is_ok_and(|other| state.handle == FileHandle::of(other.as_fd()))
     }
 }
 
@@ -181,6 +218,14 @@ mod tests {
         rustix::fs::fstat(descriptor).expect("an open file").st_dev
     }
 
+    fn wait_until(what: impl Fn() -> bool) {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !what() {
+            assert!(std::time::Instant::now() < end, "waited for nothing");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
     #[test]
     fn closed_descriptors_come_back_as_the_same_file() {
         let directory = std::env::temp_dir().join(format!("ibifs-fds-{}", std::process::id()));
@@ -188,16 +233,21 @@ mod tests {
         let root = OwnedFd::from(std::fs::File::open(&directory).expect("opens"));
         let keeper = Arc::new(Descriptors::new(root.as_fd(), 16).expect("a keeper"));
         assert!(keeper.by_handle, "root on a local filesystem has handles");
-        let kept: Vec<Kept> = (0..100)
-            .map(|number| {
-                let path = directory.join(format!("file-{number}"));
-                let file = OwnedFd::from(std::fs::File::create(path).expect("a file"));
-                let device = device_of(&file);
-                keeper.keep(file, device, true)
-            })
+        let path = |number: usize| directory.join(format!("file-{number}"));
+        let keep = |file: std::fs::File| {
+            let file = OwnedFd::from(file);
+            let device = device_of(&file);
+            keeper.keep(file, device, true)
+        };
+        let count = 4 * BATCH;
+        let kept: Vec<Kept> = (0..count)
+            .map(|number| keep(std::fs::File::create(path(number)).expect("a file")))
             .collect();
-        let open = kept.iter().filter(|kept| locked(&kept.slot).is_some());
-        assert_eq!(open.count(), 16);
+        let is_open = |kept: &&Kept| locked(&kept.slot).descriptor.is_some();
+        wait_until(|| kept.iter().filter(is_open).count() <= BATCH);
+        let again = keep(std::fs::File::open(path(0)).expect("opens"));
+        assert!(kept[0].is_same_file(&again));
+        assert!(!kept[0].is_same_file(&kept[1]));
         let inodes: Vec<u64> = kept
             .iter()
             .map(|kept| {
@@ -206,14 +256,12 @@ mod tests {
                     .st_ino
             })
             .collect();
-        let expected: Vec<u64> = (0..100)
-            .map(|number| {
-                let path = directory.join(format!("file-{number}"));
-                rustix::fs::stat(path).expect("is there").st_ino
-            })
+        let expected: Vec<u64> = (0..count)
+            .map(|number| rustix::fs::stat(path(number)).expect("is there").st_ino)
             .collect();
         assert_eq!(inodes, expected);
-        assert!(!kept[0].is_same_file(&kept[1]));
+        wait_until(|| !is_open(&&kept[0]));
+        drop(again);
         std::fs::remove_dir_all(&directory).expect("removed");
         assert_eq!(kept[0].open().err(), Some(Errno::STALE));
     }
