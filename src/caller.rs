@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// The process behind a request.
@@ -22,32 +23,66 @@ pub struct Caller {
 }
 
 thread_local! {
-    static OWN_UMASK: Cell<bool> = const { Cell::new(false) };
+    /// This thread's umask, once it has one of its own.
+    static UMASK: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+/// Whether this process may act as others.
+static MAY_ACT: LazyLock<bool> = LazyLock::new(|| rustix::process::geteuid().is_root());
+
+/// Takes a caller's credentials back, however the act has ended.
+struct Acting;
+
+impl Drop for Acting {
+    fn drop(&mut self) {
+        // SAFETY: plain system calls without pointers, on this thread's filesystem credentials only.
+        unsafe {
+            libc::syscall(libc::SYS_setfsuid, 0);
+            libc::syscall(libc::SYS_setfsgid, 0);
+        }
+        set_groups(&[0]);
+    }
 }
 
 impl Caller {
     /// Runs `make` with this caller's credentials and umask.
     pub fn make<T>(&self, umask: u32, make: impl FnOnce() -> T) -> T {
         set_umask(umask);
-        if rustix::process::geteuid().as_raw() != 0 || (self.uid == 0 && self.gid == 0) {
-            return make();
+        self.act(make)
+    }
+
+    /// Runs `act` with this caller's credentials: what depends on who asks, such as whether set-id
+    /// bits survive a write, then comes out as on the native filesystem.
+    pub fn act<T>(&self, act: impl FnOnce() -> T) -> T {
+        match self.is_other() {
+            true => self.act_with(&self.groups(), act),
+            false => act(),
         }
-        let groups = self.groups();
-        set_groups(&groups);
-        // SAFETY: plain system calls without pointers; they change this thread's filesystem
-        // credentials only, and are taken back below.
+    }
+
+    /// The same where no group but the caller's first can matter: to read the others takes as long
+    /// as opening a file ten times.
+    pub fn act_without_groups<T>(&self, act: impl FnOnce() -> T) -> T {
+        match self.is_other() {
+            true => self.act_with(&[], act),
+            false => act(),
+        }
+    }
+
+    fn act_with<T>(&self, groups: &[u32], act: impl FnOnce() -> T) -> T {
+        set_groups(groups);
+        let _acting = Acting;
+        // SAFETY: as above.
         unsafe {
             libc::syscall(libc::SYS_setfsgid, self.gid);
             libc::syscall(libc::SYS_setfsuid, self.uid);
         }
-        let made = make();
-        // SAFETY: as above.
-        unsafe {
-            libc::syscall(libc::SYS_setfsuid, 0);
-            libc::syscall(libc::SYS_setfsgid, 0);
-        }
-        set_groups(&[0]);
-        made
+        act()
+    }
+
+    /// Whether acting as this caller differs from acting as ourselves.
+    pub fn is_other(&self) -> bool {
+        *MAY_ACT && (self.uid != 0 || self.gid != 0)
     }
 
     /// The caller's supplementary groups; none where they cannot be read.
@@ -187,17 +222,19 @@ fn meaning(number: i64, arguments: &[u64; 6]) -> (Intent, Option<u64>) {
 }
 
 fn set_umask(umask: u32) {
-    OWN_UMASK.with(|own| {
-        if !own.get() {
-            // SAFETY: detaches this thread's umask (and working directory, which we never use)
-            // from the other threads'. Where it is refused the umask is set for all of them,
-            // which the lock-free fallback accepts: requests then differ in umask only.
-            unsafe { libc::unshare(libc::CLONE_FS) };
-            own.set(true);
+    let known = UMASK.get();
+    if known == Some(umask) {
+        return;
+    }
+    // SAFETY: neither call takes a pointer. The first detaches this thread's umask (and working
+    // directory, which we never use) from the other threads'. Where it is refused the umask is set
+    // for all of them.
+    unsafe {
+        if known.is_some() || libc::unshare(libc::CLONE_FS) == 0 {
+            UMASK.set(Some(umask));
         }
-    });
-    // SAFETY: umask cannot fail and takes no pointer.
-    unsafe { libc::umask(umask) };
+        libc::umask(umask);
+    }
 }
 
 fn set_groups(groups: &[u32]) {

@@ -5,18 +5,20 @@
 //! permission checks (`default_permissions`), file locks, and, where it can, reading and writing
 //! (FUSE passthrough). What a change makes stale in another tree goes through `mirror`.
 
+mod backing;
 mod convert;
 mod handles;
 mod mirror;
 mod protocol;
+mod readers;
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use fuser::{FileHandle, Notifier};
+use fuser::{FileHandle, FopenFlags, Notifier};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
@@ -26,8 +28,13 @@ use crate::inode::{Kind, Node, View};
 use crate::inside::{self, Change, New, Outcome};
 use crate::namespace::{Entry, Namespace, Stale, is_virtual};
 use crate::tree::SIDECAR;
-use handles::{Handle, Handles};
+use backing::{Backings, Route, Way};
+use handles::{Directory, Handle, Handles};
 use mirror::Mirror;
+use readers::Readers;
+
+/// What makes a program powerful; a write takes it away.
+const CAPABILITY: &str = "security.capability";
 
 /// How long the kernel may answer from memory what only we change; see `mirror`.
 const LASTING: Duration = Duration::from_secs(60);
@@ -38,8 +45,31 @@ pub struct Ibifs {
     namespace: Arc<Namespace>,
     handles: Handles,
     mirror: Mirror,
-    passthrough: AtomicBool,
+    backings: Backings,
+    readers: Readers,
     at_end: fn(),
+}
+
+/// What a file was opened as.
+struct Opened {
+    handle: FileHandle,
+    flags: FopenFlags,
+    backing: Option<Arc<backing::Backing>>,
+}
+
+/// A name in a listing.
+struct Name<'a> {
+    name: &'a OsStr,
+    number: u64,
+    kind: FileType,
+    /// Where the listing goes on after it.
+    next: u64,
+}
+
+impl Name<'_> {
+    fn is_dots(&self) -> bool {
+        self.name == "." || self.name == ".."
+    }
 }
 
 /// Where a name lies: inside an item, or at the levels of identifiers.
@@ -60,11 +90,16 @@ impl Ibifs {
         notifier: Arc<OnceLock<Notifier>>,
         at_end: fn(),
     ) -> std::io::Result<Ibifs> {
+        let way = match passthrough {
+            true => Way::Kernel { tried: false },
+            false => Way::Daemon("asked for with -o passthrough=no".to_owned()),
+        };
         Ok(Ibifs {
             namespace: Arc::new(namespace),
             handles: Handles::default(),
             mirror: Mirror::start(notifier)?,
-            passthrough: AtomicBool::new(passthrough),
+            backings: Backings::new(way),
+            readers: Readers::default(),
             at_end,
         })
     }
@@ -73,10 +108,14 @@ impl Ibifs {
         self.namespace.nodes.get(number.0).ok_or(Errno::STALE)
     }
 
-    /// Has other trees forget a name of this directory, and its attributes.
-    fn changed(&self, parent: &Node, name: Option<&OsStr>) {
-        self.mirror
-            .forget(self.namespace.stale_elsewhere(parent, name));
+    /// Has other trees forget the listing of this directory, and a name that was in it.
+    fn names_changed(&self, parent: &Node, name: Option<&OsStr>) {
+        self.mirror.forget(self.namespace.stale_names(parent, name));
+    }
+
+    /// Has other trees forget the attributes of this node.
+    fn attributes_changed(&self, node: &Node) {
+        self.mirror.forget(self.namespace.stale_attributes(node));
     }
 
     /// Has the kernel forget what we have changed of items ourselves.
@@ -87,6 +126,7 @@ impl Ibifs {
 
     fn set_attributes(
         &self,
+        caller: &Caller,
         node: &Node,
         handle: Option<FileHandle>,
         change: &Change,
@@ -103,8 +143,8 @@ impl Ibifs {
             Some(Handle::File { file, writable, .. }) if *writable => Some(file.as_fd()),
             _ => None,
         };
-        inside::change(real(node)?.as_fd(), open, change)?;
-        self.changed(node, None);
+        inside::change(real(node)?.as_fd(), open, change, caller)?;
+        self.attributes_changed(node);
         self.namespace.attributes(node)
     }
 
@@ -132,7 +172,7 @@ impl Ibifs {
             other => other,
         };
         let made = inside::make(real(parent)?.as_fd(), name, new, mode, umask, caller)?;
-        self.changed(parent, None);
+        self.names_changed(parent, None);
         self.namespace.made_inside(parent, name, made)
     }
 
@@ -154,13 +194,15 @@ impl Ibifs {
             && self.namespace.reveal(caller, item, name)
         {
             let found = inside::find(real(parent)?.as_fd(), name)?;
-            let opened = inside::open(found.as_fd(), flags | libc::O_TRUNC)?;
+            let opened = inside::open(found.as_fd(), flags | libc::O_TRUNC, caller)?;
             return Ok((self.namespace.made_inside(parent, name, found)?, opened));
         }
         let opened = inside::create(real(parent)?.as_fd(), name, flags, mode, umask, caller)?;
-        let found = inside::find(real(parent)?.as_fd(), name)?;
-        self.changed(parent, None);
-        Ok((self.namespace.made_inside(parent, name, found)?, opened))
+        let found = inside::find_open(opened.as_fd())?;
+        self.names_changed(parent, None);
+        let entry = self.namespace.made_inside(parent, name, found)?;
+        entry.node.set_lacks_capability(flags & libc::O_EXCL != 0);
+        Ok((entry, opened))
     }
 
     fn remove(
@@ -173,7 +215,7 @@ impl Ibifs {
         if is_inside(parent) {
             inside::remove(real(parent)?.as_fd(), name, is_directory)?;
             self.settle(self.namespace.name_gone(caller, parent, name))?;
-            self.changed(parent, Some(name));
+            self.names_changed(parent, Some(name));
             return Ok(());
         }
         if is_directory {
@@ -214,8 +256,8 @@ impl Ibifs {
         if let Kind::Item(item) = new_parent.kind {
             self.namespace.reveal(caller, item, new_name);
         }
-        let mut stale = self.namespace.stale_elsewhere(parent, Some(name));
-        stale.extend(self.namespace.stale_elsewhere(new_parent, Some(new_name)));
+        let mut stale = self.namespace.stale_names(parent, Some(name));
+        stale.extend(self.namespace.stale_names(new_parent, Some(new_name)));
         self.mirror.forget(stale);
         for (directory, name) in [(parent, name), (new_parent, new_name)] {
             self.note_sidecar(directory, name)?;
@@ -253,60 +295,60 @@ impl Ibifs {
             return Err(Errno::PERM);
         }
         let made = inside::link(real(node)?.as_fd(), real(parent)?.as_fd(), name)?;
-        self.changed(parent, None);
+        self.names_changed(parent, None);
         let entry = self.namespace.made_inside(parent, name, made)?;
         self.note_sidecar(parent, name)?;
         Ok(entry)
     }
 
-    /// Opens a file; the answer is its handle and the kernel's way round us, if there is one.
+    /// Opens a file, or takes one that has just been made.
     fn open_file(
         &self,
+        caller: &Caller,
         node: &Arc<Node>,
         file: Option<OwnedFd>,
         flags: i32,
-        open_backing: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<fuser::BackingId>,
-    ) -> Outcome<(FileHandle, Option<Arc<fuser::BackingId>>)> {
+        register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<fuser::BackingId>,
+    ) -> Outcome<Opened> {
         let access = OFlags::from_bits_retain(flags as u32) & OFlags::RWMODE;
         if let Kind::Text(_) = node.kind {
             // Its permissions do not keep root out; there is nothing behind it to write to.
             if access != OFlags::RDONLY {
                 return Err(Errno::PERM);
             }
-            return Ok((self.handles.add(Handle::Text(node.clone())), None));
+            return Ok(Opened {
+                handle: self.handles.add(Handle::Text(node.clone())),
+                flags: FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH,
+                backing: None,
+            });
         }
         let file = match file {
             Some(file) => file,
-            None => inside::open(real(node)?.as_fd(), flags)?,
+            None => inside::open(real(node)?.as_fd(), flags, caller)?,
         };
-        let backing = self.backing(node, file.as_fd(), open_backing);
+        let route = self
+            .backings
+            .route(node.number, file.as_fd(), caller, register);
+        let (mut flags, backing) = match route {
+            Route::Kernel(backing) => (FopenFlags::empty(), Some(backing)),
+            Route::Cached => (FopenFlags::FOPEN_KEEP_CACHE, None),
+            Route::Direct => (FopenFlags::FOPEN_DIRECT_IO, None),
+        };
+        if node.sidecar_of().is_none() {
+            // Nothing is kept back that a close would have to bring out.
+            flags |= FopenFlags::FOPEN_NOFLUSH;
+        }
         let handle = self.handles.add(Handle::File {
             file,
             writable: access != OFlags::RDONLY,
             node: node.clone(),
             backing: backing.clone(),
         });
-        Ok((handle, backing))
-    }
-
-    /// The kernel's way to a file round us, where it has one.
-    fn backing(
-        &self,
-        node: &Node,
-        file: BorrowedFd<'_>,
-        open_backing: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<fuser::BackingId>,
-    ) -> Option<Arc<fuser::BackingId>> {
-        if !self.passthrough.load(Ordering::Relaxed) {
-            return None;
-        }
-        match self.handles.backing(node.number, || open_backing(file)) {
-            Ok(backing) => Some(backing),
-            Err(error) => {
-                log::info!("files are read and written through the daemon: {error}");
-                self.passthrough.store(false, Ordering::Relaxed);
-                None
-            }
-        }
+        Ok(Opened {
+            handle,
+            flags,
+            backing,
+        })
     }
 
     /// What happens to a sidecar when whoever wrote it closes it.
@@ -331,7 +373,7 @@ impl Ibifs {
     ) -> Outcome<T> {
         match self.handles.get(handle).as_deref() {
             Some(Handle::File { file, .. }) => use_file(file.as_fd()),
-            Some(Handle::Directory { directory, .. }) => use_file(directory.as_fd()),
+            Some(Handle::Directory(directory)) => use_file(directory.open()?.as_fd()),
             _ => Err(Errno::BADF),
         }
     }
@@ -353,15 +395,17 @@ impl Ibifs {
         }
     }
 
-    fn open_directory(&self, node: Arc<Node>) -> Outcome<FileHandle> {
-        let handle = match is_inside(&node) {
-            true => Handle::Directory {
-                directory: inside::open_directory(real(&node)?.as_fd())?,
-                node,
-            },
-            false => Handle::Listing(self.namespace.list(&node)?),
-        };
-        Ok(self.handles.add(handle))
+    /// Opens a directory. The kernel may list one inside an item from memory: it forgets a listing
+    /// when it changes the directory itself, and when `mirror` tells it to.
+    fn open_directory(&self, node: Arc<Node>) -> Outcome<(FileHandle, FopenFlags)> {
+        if !is_inside(&node) {
+            let listed = self.namespace.list(&node)?;
+            let handle = self.handles.add(Handle::Listing { listed, node });
+            return Ok((handle, FopenFlags::empty()));
+        }
+        let handle = self.handles.add(Handle::Directory(Directory::new(node)));
+        let flags = FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE;
+        Ok((handle, flags))
     }
 
     /// Lists names from an offset on; `add` says whether the answer is full.
@@ -369,24 +413,31 @@ impl Ibifs {
         &self,
         handle: FileHandle,
         offset: u64,
-        mut add: impl FnMut(u64, u64, FileType, &OsStr) -> bool,
+        mut add: impl FnMut(&Node, Name<'_>) -> bool,
     ) -> Outcome<()> {
         match self.handles.get(handle).as_deref() {
-            Some(Handle::Listing(listed)) => {
+            Some(Handle::Listing { listed, node }) => {
                 let start = usize::try_from(offset)
                     .unwrap_or(usize::MAX)
                     .min(listed.len());
                 for (index, line) in listed.iter().enumerate().skip(start) {
-                    if add(line.number, index as u64 + 1, line.kind, &line.name) {
+                    let name = Name {
+                        name: &line.name,
+                        number: line.number,
+                        kind: line.kind,
+                        next: index as u64 + 1,
+                    };
+                    if add(node, name) {
                         break;
                     }
                 }
                 Ok(())
             }
-            Some(Handle::Directory { directory, node }) => {
+            Some(Handle::Directory(opened)) => {
+                let node = &opened.node;
+                let directory = opened.open()?;
                 let device = node.real.as_ref().map_or(0, |real| real.device);
                 inside::list(directory.as_fd(), offset, |name, inode, kind, next| {
-                    use std::os::unix::ffi::OsStrExt;
                     let name = OsStr::from_bytes(name.to_bytes());
                     let kind = known_type(directory.as_fd(), name, kind);
                     let view = match kind {
@@ -394,29 +445,113 @@ impl Ibifs {
                         _ => View::Rep,
                     };
                     let number = self.namespace.nodes.number_of(device, inode, view);
-                    !add(number, next, kind, name)
+                    let name = Name {
+                        name,
+                        number,
+                        kind,
+                        next,
+                    };
+                    !add(node, name)
                 })
             }
             _ => Err(Errno::BADF),
         }
     }
 
+    /// Lists names with their nodes, where the caller looks at names (see `readers`); where not, the
+    /// answer to the first request is `.` and `..` alone, after which the kernel asks for names only.
+    fn list_with_nodes(
+        &self,
+        caller: &Caller,
+        directory: u64,
+        handle: FileHandle,
+        offset: u64,
+        mut add: impl FnMut(&Name<'_>, &Entry) -> bool,
+    ) -> Outcome<()> {
+        let is_asked = offset > 0 || self.readers.lists(caller.pid, directory);
+        let mut added = 0;
+        let mut failed = None;
+        self.list(handle, offset, |node, name| {
+            if name.is_dots() {
+                let Ok(attr) = self.namespace.attributes(node) else {
+                    return false;
+                };
+                let node = self.namespace.nodes.get(node.number);
+                let Some(node) = node else {
+                    return true;
+                };
+                added += 1;
+                return add(
+                    &name,
+                    &Entry {
+                        node,
+                        attr,
+                        lasting: false,
+                    },
+                );
+            }
+            if !is_asked && added > 0 {
+                return true;
+            }
+            match self.namespace.listed(caller, node, name.name) {
+                Ok(entry) => {
+                    added += 1;
+                    let is_full = add(&name, &entry);
+                    if is_full {
+                        self.namespace.nodes.forget(entry.node.number, 1);
+                    }
+                    is_full
+                }
+                // It was removed since.
+                Err(Errno::NOENT) => false,
+                Err(error) => {
+                    failed = Some(error);
+                    true
+                }
+            }
+        })?;
+        match failed {
+            Some(error) if added == 0 => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     fn get_attribute(&self, node: &Node, name: &OsStr, limit: usize) -> Outcome<Vec<u8>> {
         match (&node.kind, &node.real) {
             (Kind::Item(item), _) if is_virtual(name) => self.namespace.get_attribute(*item, name),
-            (_, Some(real)) => inside::get_attribute(real.file.open()?.as_fd(), name, limit),
+            // The kernel asks before the first write to a file whether there is one to take away.
+            (..) if limit == 0 && name == CAPABILITY && node.lacks_capability() => {
+                Err(Errno::NODATA)
+            }
+            (_, Some(real)) => {
+                let value = inside::get_attribute(real.file.open()?.as_fd(), name, limit);
+                if name == CAPABILITY && value == Err(Errno::NODATA) {
+                    node.set_lacks_capability(true);
+                }
+                value
+            }
             _ => Err(Errno::NODATA),
         }
     }
 
-    fn set_attribute(&self, node: &Node, name: &OsStr, value: &[u8], flags: i32) -> Outcome<()> {
+    fn set_attribute(
+        &self,
+        caller: &Caller,
+        node: &Node,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+    ) -> Outcome<()> {
         let item = match node.kind {
             Kind::Item(item) if is_virtual(name) => item,
             // What a tool that copies a prefix directory can do without.
             _ if node.real.is_none() => return Err(Errno::OPNOTSUPP),
             _ => {
-                inside::set_attribute(real(node)?.as_fd(), name, value, flags)?;
-                self.changed(node, None);
+                inside::set_attribute(real(node)?.as_fd(), name, value, flags, caller)?;
+                if name == CAPABILITY {
+                    node.set_lacks_capability(false);
+                }
+                self.attributes_changed(node);
                 return Ok(());
             }
         };
@@ -436,7 +571,7 @@ impl Ibifs {
             _ if node.real.is_none() => Err(Errno::OPNOTSUPP),
             _ => {
                 inside::remove_attribute(real(node)?.as_fd(), name)?;
-                self.changed(node, None);
+                self.attributes_changed(node);
                 Ok(())
             }
         }

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, RwLock};
 
 use rustix::io::Errno;
@@ -110,6 +110,7 @@ pub struct Node {
     /// Its file, unless it is virtual.
     pub real: Option<Real>,
     sidecar_of: AtomicI64,
+    lacks_capability: AtomicBool,
 }
 
 impl Node {
@@ -127,6 +128,16 @@ impl Node {
             0 => None,
             id => Some(ItemId(id)),
         }
+    }
+
+    /// Whether this file is known to have no `security.capability`.
+    pub fn lacks_capability(&self) -> bool {
+        self.lacks_capability.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether this file is known to have no `security.capability`.
+    pub fn set_lacks_capability(&self, lacks: bool) {
+        self.lacks_capability.store(lacks, Ordering::Relaxed);
     }
 
     /// Notes that this file is, or no longer is, an item's sidecar.
@@ -278,6 +289,7 @@ fn insert(inner: &mut Inner, number: u64, kind: Kind, view: View, real: Option<R
         view,
         real,
         sidecar_of: AtomicI64::new(0),
+        lacks_capability: AtomicBool::new(false),
     });
     inner.nodes.insert(number, (node.clone(), 1));
     node

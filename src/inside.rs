@@ -29,6 +29,12 @@ pub fn find(directory: BorrowedFd<'_>, name: &OsStr) -> Outcome<OwnedFd> {
     rustix::fs::openat(directory, name, flags, Mode::empty())
 }
 
+/// Opens with O_PATH what is open already, whatever its name means by now.
+pub fn find_open(file: BorrowedFd<'_>) -> Outcome<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::open(by_descriptor(file), flags, Mode::empty())
+}
+
 /// What there is to make under a new name.
 #[derive(Clone, Copy, Debug)]
 pub enum New<'a> {
@@ -84,9 +90,32 @@ fn open_flags(flags: i32) -> OFlags {
 }
 
 /// Opens a file for reading or writing its content.
-pub fn open(file: BorrowedFd<'_>, flags: i32) -> Outcome<OwnedFd> {
+pub fn open(file: BorrowedFd<'_>, flags: i32, caller: &Caller) -> Outcome<OwnedFd> {
     let flags = (open_flags(flags) - OFlags::NOFOLLOW) | OFlags::CLOEXEC;
-    rustix::fs::open(by_descriptor(file), flags, Mode::empty())
+    let open = || rustix::fs::open(by_descriptor(file), flags, Mode::empty());
+    match flags.contains(OFlags::TRUNC) {
+        true => minding_set_id(file, caller, open),
+        false => open(),
+    }
+}
+
+/// Whether a file has a set-user-id or set-group-id bit.
+pub fn has_set_id(file: BorrowedFd<'_>) -> bool {
+    let bits = (Mode::SUID | Mode::SGID).as_raw_mode();
+    rustix::fs::fstat(file).is_ok_and(|stat| stat.st_mode & bits != 0)
+}
+
+/// Changes a file's content, owner or ACL. Whether its set-id bits outlive that depends on who
+/// does it; where there are any, it is done as the caller.
+fn minding_set_id<T>(
+    file: BorrowedFd<'_>,
+    caller: &Caller,
+    change: impl FnOnce() -> Outcome<T>,
+) -> Outcome<T> {
+    match caller.is_other() && has_set_id(file) {
+        true => caller.act(change),
+        false => change(),
+    }
 }
 
 /// Opens a directory for listing.
@@ -176,36 +205,51 @@ impl NewTime {
     }
 }
 
-/// Changes attributes, through the open file where the caller has one.
-pub fn change(file: BorrowedFd<'_>, open: Option<BorrowedFd<'_>>, change: &Change) -> Outcome<()> {
+/// Changes attributes, through the open file where the caller has one. To change nothing is what the
+/// kernel asks for before a write that takes set-id bits away, and for a change of the owner to the
+/// same one, which takes them away too.
+pub fn change(
+    file: BorrowedFd<'_>,
+    open: Option<BorrowedFd<'_>>,
+    change: &Change,
+    caller: &Caller,
+) -> Outcome<()> {
+    let is_empty = change.mode.is_none()
+        && change.size.is_none()
+        && change.accessed.is_none()
+        && change.modified.is_none();
     let path = by_descriptor(file);
-    if change.uid.is_some() || change.gid.is_some() {
+    if change.uid.is_some() || change.gid.is_some() || is_empty {
         let uid = change.uid.map(Uid::from_raw);
         let gid = change.gid.map(Gid::from_raw);
-        rustix::fs::chownat(file, "", uid, gid, AtFlags::EMPTY_PATH)?;
+        let set = || rustix::fs::chownat(file, "", uid, gid, AtFlags::EMPTY_PATH);
+        match minding_set_id(file, caller, set) {
+            // Whoever may write need not be the owner.
+            Err(Errno::PERM) if is_empty && change.uid.is_none() && change.gid.is_none() => set()?,
+            outcome => outcome?,
+        }
     }
     if let Some(mode) = change.mode {
         rustix::fs::chmod(path.as_str(), Mode::from_raw_mode(mode & 0o7777))?;
     }
     if let Some(size) = change.size {
-        match open {
-            Some(open) => rustix::fs::ftruncate(open, size)?,
+        let opened;
+        let open = match open {
+            Some(open) => open,
             None => {
-                let file = rustix::fs::open(
-                    path.as_str(),
-                    OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK,
-                    Mode::empty(),
-                )?;
-                rustix::fs::ftruncate(file, size)?;
+                let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+                opened = rustix::fs::open(path.as_str(), flags, Mode::empty())?;
+                opened.as_fd()
             }
-        }
+        };
+        minding_set_id(file, caller, || rustix::fs::ftruncate(open, size))?;
     }
     if change.accessed.is_some() || change.modified.is_some() {
         let times = Timestamps {
             last_access: NewTime::as_timespec(change.accessed),
             last_modification: NewTime::as_timespec(change.modified),
         };
-        rustix::fs::utimensat(rustix::fs::CWD, path.as_str(), &times, AtFlags::empty())?;
+        rustix::fs::utimensat(file, "", &times, AtFlags::EMPTY_PATH)?;
     }
     Ok(())
 }
@@ -237,10 +281,20 @@ fn read_growing(limit: usize, read: impl Fn(&mut [u8]) -> Outcome<usize>) -> Out
 }
 
 /// Sets an extended attribute.
-pub fn set_attribute(file: BorrowedFd<'_>, name: &OsStr, value: &[u8], flags: i32) -> Outcome<()> {
+pub fn set_attribute(
+    file: BorrowedFd<'_>,
+    name: &OsStr,
+    value: &[u8],
+    flags: i32,
+    caller: &Caller,
+) -> Outcome<()> {
     let (path, name) = (by_descriptor(file), c_name(name)?);
     let flags = rustix::fs::XattrFlags::from_bits_retain(flags as u32);
-    rustix::fs::setxattr(path.as_str(), name.as_c_str(), value, flags)
+    let set = || rustix::fs::setxattr(path.as_str(), name.as_c_str(), value, flags);
+    match name.to_bytes().starts_with(b"system.posix_acl_") {
+        true => minding_set_id(file, caller, set),
+        false => set(),
+    }
 }
 
 /// Removes an extended attribute.
@@ -264,6 +318,16 @@ pub fn read(file: BorrowedFd<'_>, offset: u64, size: usize) -> Outcome<Vec<u8>> 
     }
     buffer.truncate(done);
     Ok(buffer)
+}
+
+/// Writes bytes at an offset for a caller who may not keep set-id bits.
+pub fn write_as(
+    file: BorrowedFd<'_>,
+    offset: u64,
+    bytes: &[u8],
+    caller: &Caller,
+) -> Outcome<usize> {
+    minding_set_id(file, caller, || write(file, offset, bytes))
 }
 
 /// Writes bytes at an offset and says how many were written.
@@ -299,9 +363,17 @@ pub fn seek(file: BorrowedFd<'_>, offset: i64, whence: i32) -> Outcome<i64> {
 }
 
 /// Allocates, punches, zeroes, by the modes of fallocate(2).
-pub fn allocate(file: BorrowedFd<'_>, mode: i32, offset: u64, length: u64) -> Outcome<()> {
+pub fn allocate(
+    file: BorrowedFd<'_>,
+    mode: i32,
+    offset: u64,
+    length: u64,
+    caller: &Caller,
+) -> Outcome<()> {
     let mode = rustix::fs::FallocateFlags::from_bits_retain(mode as u32);
-    rustix::fs::fallocate(file, mode, offset, length)
+    minding_set_id(file, caller, || {
+        rustix::fs::fallocate(file, mode, offset, length)
+    })
 }
 
 /// Copies a range within the native filesystem, sharing blocks where it can.
@@ -311,8 +383,11 @@ pub fn copy_range(
     to: BorrowedFd<'_>,
     mut to_offset: u64,
     length: usize,
+    caller: &Caller,
 ) -> Outcome<usize> {
-    rustix::fs::copy_file_range(from, Some(&mut offset), to, Some(&mut to_offset), length)
+    minding_set_id(to, caller, || {
+        rustix::fs::copy_file_range(from, Some(&mut offset), to, Some(&mut to_offset), length)
+    })
 }
 
 /// The attributes of a file.

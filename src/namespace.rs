@@ -65,6 +65,8 @@ pub enum Stale {
     Name(u64, OsString),
     /// A node's attributes.
     Attributes(u64),
+    /// A directory's listing and attributes.
+    Listing(u64),
 }
 
 /// The mounted tree.
@@ -192,6 +194,18 @@ impl Namespace {
         self.real(descriptor, parent.view, Kind::Inside, true)
     }
 
+    /// The entry of a name that a listing has told.
+    pub fn listed(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<Entry> {
+        match &parent.kind {
+            Kind::Item(item) => {
+                let mut entry = self.lookup_inside(parent, name)?;
+                note_sidecar(&mut entry, *item, name);
+                Ok(entry)
+            }
+            _ => self.lookup(caller, parent, name),
+        }
+    }
+
     /// The entry of a file that has just been made inside an item.
     pub fn made_inside(&self, parent: &Node, name: &OsStr, descriptor: OwnedFd) -> Outcome<Entry> {
         let mut entry = self.real(descriptor, parent.view, Kind::Inside, true)?;
@@ -303,22 +317,29 @@ impl Namespace {
             };
             if let Ok(stat) = rustix::fs::fstat(&directory) {
                 let known = self.nodes.in_all_views(stat.st_dev, stat.st_ino);
-                stale.extend(known.into_iter().map(Stale::Attributes));
+                stale.extend(known.into_iter().map(Stale::Listing));
             }
         }
         stale
     }
 
-    /// What becomes stale in the other trees when a name in a directory changes.
-    pub fn stale_elsewhere(&self, parent: &Node, name: Option<&OsStr>) -> Vec<Stale> {
+    /// What becomes stale in the other trees when a name in a directory changes; where it is a new
+    /// one, nobody remembers it.
+    pub fn stale_names(&self, parent: &Node, name: Option<&OsStr>) -> Vec<Stale> {
         let mut stale = Vec::new();
         for number in self.nodes.in_other_views(parent) {
             if let Some(name) = name {
                 stale.push(Stale::Name(number, name.to_owned()));
             }
-            stale.push(Stale::Attributes(number));
+            stale.push(Stale::Listing(number));
         }
         stale
+    }
+
+    /// What becomes stale in the other trees when the attributes of a directory or link change.
+    pub fn stale_attributes(&self, node: &Node) -> Vec<Stale> {
+        let numbers = self.nodes.in_other_views(node).into_iter();
+        numbers.map(Stale::Attributes).collect()
     }
 }
 

@@ -1,13 +1,15 @@
 //! Open files and directories, by the number the kernel knows them by.
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, Weak};
+use std::sync::{Arc, Mutex, RwLock};
 
-use fuser::{BackingId, FileHandle};
+use fuser::FileHandle;
 
+use super::backing::Backing;
 use crate::inode::Node;
+use crate::inside::{self, Outcome};
 use crate::locks;
 use crate::namespace::Listed;
 
@@ -20,21 +22,51 @@ pub(super) enum Handle {
         writable: bool,
         node: Arc<Node>,
         /// Lives as long as any handle of the file: the kernel reads and writes through it.
-        backing: Option<Arc<BackingId>>,
+        #[allow(dead_code, reason = "kept for as long as the handle")]
+        backing: Option<Arc<Backing>>,
     },
     /// A virtual file.
     Text(Arc<Node>),
     /// A real directory inside an item, listed as it stands.
-    Directory { directory: OwnedFd, node: Arc<Node> },
+    Directory(Directory),
     /// A listing above the items, as it stood when it was opened.
-    Listing(Vec<Listed>),
+    Listing {
+        listed: Vec<Listed>,
+        node: Arc<Node>,
+    },
 }
 
-/// All that is open. Its locks are leaves.
+/// A real directory, opened when it is first read: mostly the kernel lists it from memory.
+#[derive(Debug)]
+pub(super) struct Directory {
+    pub(super) node: Arc<Node>,
+    opened: Mutex<Option<Arc<OwnedFd>>>,
+}
+
+impl Directory {
+    pub(super) fn new(node: Arc<Node>) -> Directory {
+        Directory {
+            node,
+            opened: Mutex::default(),
+        }
+    }
+
+    pub(super) fn open(&self) -> Outcome<Arc<OwnedFd>> {
+        let mut opened = locks::locked(&self.opened);
+        if let Some(directory) = &*opened {
+            return Ok(Arc::clone(directory));
+        }
+        let directory = inside::open_directory(self.node.file()?.as_fd())?;
+        let directory = Arc::new(directory);
+        *opened = Some(Arc::clone(&directory));
+        Ok(directory)
+    }
+}
+
+/// All that is open. Its lock is a leaf.
 #[derive(Debug, Default)]
 pub(super) struct Handles {
     open: RwLock<HashMap<u64, Arc<Handle>>>,
-    backings: Mutex<HashMap<u64, Weak<BackingId>>>,
     next: AtomicU64,
 }
 
@@ -51,45 +83,9 @@ impl Handles {
         open.get(&number.0).cloned()
     }
 
-    pub(super) fn remove(&self, number: FileHandle) {
-        let removed = {
-            let mut open = locks::written(&self.open);
-            open.remove(&number.0)
-        };
-        if let Some(Handle::File {
-            node,
-            backing: Some(_),
-            ..
-        }) = removed.as_deref()
-        {
-            let number = node.number;
-            drop(removed);
-            let mut backings = self.backings();
-            if backings
-                .get(&number)
-                .is_some_and(|known| known.strong_count() == 0)
-            {
-                backings.remove(&number);
-            }
-        }
-    }
-
-    fn backings(&self) -> MutexGuard<'_, HashMap<u64, Weak<BackingId>>> {
-        locks::locked(&self.backings)
-    }
-
-    /// The one backing of a node's file, which all its handles share: the kernel allows no other.
-    pub(super) fn backing(
-        &self,
-        node: u64,
-        open: impl FnOnce() -> std::io::Result<BackingId>,
-    ) -> std::io::Result<Arc<BackingId>> {
-        let mut backings = self.backings();
-        if let Some(backing) = backings.get(&node).and_then(Weak::upgrade) {
-            return Ok(backing);
-        }
-        let backing = Arc::new(open()?);
-        backings.insert(node, Arc::downgrade(&backing));
-        Ok(backing)
+    /// Takes a handle out; what it holds is closed when the answer is dropped.
+    pub(super) fn remove(&self, number: FileHandle) -> Option<Arc<Handle>> {
+        let mut open = locks::written(&self.open);
+        open.remove(&number.0)
     }
 }

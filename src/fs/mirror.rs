@@ -2,7 +2,8 @@
 //!
 //! The kernel answers from what it remembers, for a minute, in each tree by itself. So whoever
 //! changes a directory that the kernel knows in another tree too has it forgotten there before the
-//! change is answered. Forgetting attributes takes no lock and is done at once. Forgetting a name
+//! change is answered. Forgetting attributes and listings takes no lock that a request holds and is
+//! done at once. Forgetting a name
 //! takes the lock of its directory, which another request may hold that waits for us; so names are
 //! sent from threads of their own, several, for one that waits must not keep the others, and a
 //! request waits for its own no longer than [`PATIENCE`]: two changes that meet head on in both
@@ -54,7 +55,7 @@ impl Mirror {
         if let Some(notifier) = self.notifier.get() {
             stale.retain(|stale| match stale {
                 Stale::Name(..) => true,
-                Stale::Attributes(_) => {
+                Stale::Attributes(_) | Stale::Listing(_) => {
                     notify(notifier, stale);
                     false
                 }
@@ -111,6 +112,7 @@ fn notify(notifier: &Notifier, stale: &Stale) {
         }
         // A negative offset: the attributes alone, no cached content.
         Stale::Attributes(number) => notifier.inval_inode(INodeNo(*number), -1, 0),
+        Stale::Listing(number) => notifier.inval_inode(INodeNo(*number), 0, 0),
     };
     if let Err(error) = sent {
         log::debug!("the kernel did not take {stale:?}: {error}");

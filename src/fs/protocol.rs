@@ -1,24 +1,25 @@
 //! fuser's trait, request by request: name it, call one function, answer once.
 
 use std::ffi::OsStr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier,
-    RenameFlags, ReplyAttr, ReplyBmap, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr,
-    Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, Generation, INodeNo, InitFlags,
+    IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier,
+    RenameFlags, ReplyAttr, ReplyBmap, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::os::unix::ffi::OsStrExt;
 
 use super::convert::{caller, errno, file_attr, file_type, new_time};
-use super::{Ibifs, LASTING, is_inside, real};
+use super::{Ibifs, LASTING, Name, is_inside, real};
+use crate::attr::Attr;
 use crate::inside::{self, Change, New, Outcome};
 use crate::namespace::{Entry, Made};
 
@@ -36,16 +37,38 @@ fn answer_entry(reply: ReplyEntry, outcome: Outcome<Entry>) {
     match outcome {
         Ok(entry) => {
             let attr = file_attr(entry.node.number, &entry.attr);
-            reply.entry_with_ttls(&LASTING, &lifetime(&entry), &attr, GENERATION);
+            let lifetime = attribute_lifetime(&entry.attr);
+            reply.entry_with_ttls(&lifetime, &name_lifetime(&entry), &attr, GENERATION);
         }
         Err(error) => reply.error(errno(error)),
     }
 }
 
-fn lifetime(entry: &Entry) -> Duration {
+fn name_lifetime(entry: &Entry) -> Duration {
     match entry.lasting {
         true => LASTING,
         false => Duration::ZERO,
+    }
+}
+
+/// A write takes set-id bits away without the kernel's noticing: those it must not remember.
+fn attribute_lifetime(attr: &Attr) -> Duration {
+    let set_id = attr.kind == FileType::RegularFile && attr.permissions & 0o6000 != 0;
+    match set_id {
+        true => Duration::ZERO,
+        false => LASTING,
+    }
+}
+
+/// Where one lifetime goes for both.
+fn lifetime(entry: &Entry) -> Duration {
+    name_lifetime(entry).min(attribute_lifetime(&entry.attr))
+}
+
+fn answer_attr(reply: ReplyAttr, number: INodeNo, outcome: Outcome<Attr>) {
+    match outcome {
+        Ok(attr) => reply.attr(&attribute_lifetime(&attr), &file_attr(number.0, &attr)),
+        Err(error) => reply.error(errno(error)),
     }
 }
 
@@ -64,7 +87,15 @@ impl Filesystem for Ibifs {
             | InitFlags::FUSE_DONT_MASK
             | InitFlags::FUSE_ATOMIC_O_TRUNC
             | InitFlags::FUSE_PARALLEL_DIROPS
-            | InitFlags::FUSE_CACHE_SYMLINKS;
+            | InitFlags::FUSE_CACHE_SYMLINKS
+            // With nodes only for those who look at them, see `readers`.
+            | InitFlags::FUSE_DO_READDIRPLUS
+            | InitFlags::FUSE_READDIRPLUS_AUTO
+            // A cached listing that was told while it changed is known by the directory's time.
+            | InitFlags::FUSE_AUTO_INVAL_DATA
+            // Else the kernel asks before each write whether there is a capability to take away.
+            // What it leaves to us instead is done in `inside`, and by `backing` for passthrough.
+            | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
         if let Err(missing) = config.add_capabilities(wanted) {
             log::info!("this kernel's FUSE lacks {missing:?}");
             let _ = config.add_capabilities(wanted & !missing);
@@ -74,7 +105,10 @@ impl Filesystem for Ibifs {
         let _ = config.set_max_readahead(1 << 20);
         let offered = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok()
             && config.set_max_stack_depth(1).is_ok();
-        self.passthrough.fetch_and(offered, Ordering::Relaxed);
+        if !offered {
+            self.backings
+                .give_up("this kernel has no FUSE passthrough (Linux 6.9)");
+        }
         self.namespace.root()?;
         Ok(())
     }
@@ -87,6 +121,12 @@ impl Filesystem for Ibifs {
         let found = self
             .node(parent)
             .and_then(|parent| self.namespace.lookup(&caller(request), &parent, name));
+        if found
+            .as_ref()
+            .is_ok_and(|found| found.attr.kind != FileType::Directory)
+        {
+            self.readers.looks(request.pid(), parent.0);
+        }
         answer_entry(reply, found);
     }
 
@@ -101,18 +141,15 @@ impl Filesystem for Ibifs {
         _handle: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
-        match self
+        let found = self
             .node(number)
-            .and_then(|node| self.namespace.attributes(&node))
-        {
-            Ok(attr) => reply.attr(&LASTING, &file_attr(number.0, &attr)),
-            Err(error) => reply.error(errno(error)),
-        }
+            .and_then(|node| self.namespace.attributes(&node));
+        answer_attr(reply, number, found);
     }
 
     fn setattr(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         mode: Option<u32>,
         uid: Option<u32>,
@@ -136,13 +173,10 @@ impl Filesystem for Ibifs {
             accessed: accessed.map(new_time),
             modified: modified.map(new_time),
         };
-        match self
+        let changed = self
             .node(number)
-            .and_then(|node| self.set_attributes(&node, handle, &change))
-        {
-            Ok(attr) => reply.attr(&LASTING, &file_attr(number.0, &attr)),
-            Err(error) => reply.error(errno(error)),
-        }
+            .and_then(|node| self.set_attributes(&caller(request), &node, handle, &change));
+        answer_attr(reply, number, changed);
     }
 
     fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
@@ -288,15 +322,18 @@ impl Filesystem for Ibifs {
         answer_entry(reply, made);
     }
 
-    fn open(&self, _request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let opened = self
-            .node(number)
-            .and_then(|node| self.open_file(&node, None, flags.0, |file| reply.open_backing(file)));
+    fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let opened = self.node(number).and_then(|node| {
+            let register = |file: BorrowedFd<'_>| reply.open_backing(file);
+            self.open_file(&caller(request), &node, None, flags.0, register)
+        });
         match opened {
-            Ok((handle, Some(backing))) => {
-                reply.opened_passthrough(handle, FopenFlags::empty(), &backing);
-            }
-            Ok((handle, None)) => reply.opened(handle, FopenFlags::FOPEN_KEEP_CACHE),
+            Ok(opened) => match &opened.backing {
+                Some(backing) => {
+                    reply.opened_passthrough(opened.handle, opened.flags, &backing.id);
+                }
+                None => reply.opened(opened.handle, opened.flags),
+            },
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -311,29 +348,24 @@ impl Filesystem for Ibifs {
         flags: i32,
         reply: ReplyCreate,
     ) {
+        let caller = caller(request);
         let made = self.node(parent).and_then(|parent| {
-            let (entry, file) =
-                self.create_file(&caller(request), &parent, name, flags, mode, umask)?;
-            let (handle, backing) = self.open_file(&entry.node, Some(file), flags, |file| {
-                reply.open_backing(file)
-            })?;
-            Ok((entry, handle, backing))
+            let (entry, file) = self.create_file(&caller, &parent, name, flags, mode, umask)?;
+            let register = |file: BorrowedFd<'_>| reply.open_backing(file);
+            let opened = self.open_file(&caller, &entry.node, Some(file), flags, register)?;
+            Ok((entry, opened))
         });
         match made {
-            Ok((entry, handle, backing)) => {
+            Ok((entry, opened)) => {
                 let attr = file_attr(entry.node.number, &entry.attr);
                 let lifetime = lifetime(&entry);
-                let flags = FopenFlags::empty();
-                match backing {
-                    Some(backing) => reply
-                        .created_passthrough(&lifetime, &attr, GENERATION, handle, flags, &backing),
-                    None => reply.created(
-                        &lifetime,
-                        &attr,
-                        GENERATION,
-                        handle,
-                        flags | FopenFlags::FOPEN_KEEP_CACHE,
-                    ),
+                let (handle, flags) = (opened.handle, opened.flags);
+                match &opened.backing {
+                    Some(backing) => {
+                        let id = &backing.id;
+                        reply.created_passthrough(&lifetime, &attr, GENERATION, handle, flags, id);
+                    }
+                    None => reply.created(&lifetime, &attr, GENERATION, handle, flags),
                 }
             }
             Err(error) => reply.error(errno(error)),
@@ -359,17 +391,23 @@ impl Filesystem for Ibifs {
 
     fn write(
         &self,
-        _request: &Request,
+        request: &Request,
         _number: INodeNo,
         handle: FileHandle,
         offset: u64,
         bytes: &[u8],
-        _write_flags: WriteFlags,
+        write_flags: WriteFlags,
         _flags: OpenFlags,
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.with_file(handle, |file| inside::write(file, offset, bytes)) {
+        let written = self.with_file(handle, |file| {
+            match write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+                true => inside::write_as(file, offset, bytes, &caller(request)),
+                false => inside::write(file, offset, bytes),
+            }
+        });
+        match written {
             Ok(count) => reply.written(u32::try_from(count).unwrap_or(u32::MAX)),
             Err(error) => reply.error(errno(error)),
         }
@@ -398,8 +436,10 @@ impl Filesystem for Ibifs {
     ) {
         // A sidecar may have been written through a mapping after it was closed.
         let closed = self.closed(handle);
-        self.handles.remove(handle);
+        let handle = self.handles.remove(handle);
+        // Nobody should wait for what is closed now.
         answer(reply, closed);
+        drop(handle);
     }
 
     fn fsync(
@@ -418,7 +458,7 @@ impl Filesystem for Ibifs {
 
     fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         match self.node(number).and_then(|node| self.open_directory(node)) {
-            Ok(handle) => reply.opened(handle, FopenFlags::empty()),
+            Ok((handle, flags)) => reply.opened(handle, flags),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -431,10 +471,36 @@ impl Filesystem for Ibifs {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let listed = self.list(handle, offset, |number, next, kind, name| {
-            reply.add(INodeNo(number), next, file_type(kind), name)
+        let listed = self.list(handle, offset, |_, name| {
+            let number = INodeNo(name.number);
+            reply.add(number, name.next, file_type(name.kind), name.name)
         });
         match listed {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let caller = caller(request);
+        let add = |name: &Name<'_>, entry: &Entry| {
+            // Of `.` and `..` the kernel takes the number alone.
+            let number = match name.is_dots() {
+                true => name.number,
+                false => entry.node.number,
+            };
+            let attr = file_attr(number, &entry.attr);
+            let lifetime = lifetime(entry);
+            reply.add(attr.ino, name.next, name.name, &lifetime, &attr, GENERATION)
+        };
+        match self.list_with_nodes(&caller, number.0, handle, offset, add) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(errno(error)),
         }
@@ -448,8 +514,9 @@ impl Filesystem for Ibifs {
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.handles.remove(handle);
+        let handle = self.handles.remove(handle);
         reply.ok();
+        drop(handle);
     }
 
     fn fsyncdir(
@@ -498,7 +565,7 @@ impl Filesystem for Ibifs {
 
     fn setxattr(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -508,7 +575,7 @@ impl Filesystem for Ibifs {
     ) {
         let set = self
             .node(number)
-            .and_then(|node| self.set_attribute(&node, name, value, flags));
+            .and_then(|node| self.set_attribute(&caller(request), &node, name, value, flags));
         answer(reply, set);
     }
 
@@ -543,7 +610,7 @@ impl Filesystem for Ibifs {
 
     fn fallocate(
         &self,
-        _request: &Request,
+        request: &Request,
         _number: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -551,7 +618,9 @@ impl Filesystem for Ibifs {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let done = self.with_file(handle, |file| inside::allocate(file, mode, offset, length));
+        let done = self.with_file(handle, |file| {
+            inside::allocate(file, mode, offset, length, &caller(request))
+        });
         answer(reply, done);
     }
 
@@ -572,7 +641,7 @@ impl Filesystem for Ibifs {
 
     fn copy_file_range(
         &self,
-        _request: &Request,
+        request: &Request,
         _from: INodeNo,
         from_handle: FileHandle,
         from_offset: u64,
@@ -587,7 +656,7 @@ impl Filesystem for Ibifs {
         let length = usize::try_from(length.min(1 << 30)).unwrap_or(1 << 30);
         let copied = self.with_file(from_handle, |from| {
             self.with_file(to_handle, |to| {
-                inside::copy_range(from, from_offset, to, to_offset, length)
+                inside::copy_range(from, from_offset, to, to_offset, length, &caller(request))
             })
         });
         match copied {

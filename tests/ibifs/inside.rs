@@ -388,6 +388,42 @@ h = os.open('d', os.O_RDONLY); os.rmdir('d'); print(os.listdir(h), tried(os.mkdi
     }
 }
 
+/// A listing that the kernel remembers of one tree knows what has changed since through the other,
+/// and through the same; whoever looks at the names it lists is told all of them.
+#[test]
+fn listings_remembered_are_true() {
+    let places = Places::new();
+    places.across(
+        "python3 - $REP $IBIP <<'END'
+import os, sys
+rep, ibip = sys.argv[1:]
+names = set()
+for turn in range(400):
+    one, other = (rep, ibip) if turn % 3 else (ibip, rep)
+    for place in (one, other):
+        assert set(os.listdir(place)) == names, (turn, place)
+    with os.scandir(other) as entries:
+        assert {entry.name for entry in entries if entry.stat(follow_symlinks=False)} == names, turn
+    name = 'n%d' % (turn % 90)
+    if turn % 90 == 5 and 'n1' in names and name not in names:
+        os.rename(one + '/n1', one + '/' + name); names -= {'n1'}
+    elif name in names:
+        os.unlink(one + '/' + name); names.remove(name); continue
+    elif turn % 4 == 0:
+        os.symlink('x', one + '/' + name)
+    else:
+        open(one + '/' + name, 'w').close()
+    names.add(name)
+END",
+    );
+    places.same(
+        "mkdir -p a/b/c; for i in $(seq 300); do echo $i > a/f$i; echo $i > a/b/g$i; ln -s f$i a/b/c/l$i; done
+         for i in 1 2 3; do find . | sort | md5sum; ls -lR --time-style=+ . | sed 's/^total.*//' | md5sum; done
+         find . -type f -printf '%p %s %m\\n' | sort | md5sum; du -a --apparent-size a/b/c | wc -l
+         rm a/b/g7; ls a/b | wc -l; ls -l a/b | wc -l; find a/b -name g7; tar cf - a | tar tf - | sort | md5sum",
+    );
+}
+
 /// Names of 255 bytes and names that are no UTF-8 are names like any other; longer ones are refused.
 #[test]
 fn long_and_strange_names() {

@@ -318,5 +318,5 @@ fn a_whole_prefix_is_copied() {
         "cat B/$(rep A/.mint/two)/doc/file; state B/$(rep A/.mint/two)",
         "text\nCopy",
     );
-    world.prints("rsync -aHAXni --delete A/example.org/ B/example.org/", "");
+    world.prints("rsync -aHAXniO --delete A/example.org/ B/example.org/", "");
 }

@@ -1,0 +1,148 @@
+//! The kernel's way to a file round us (FUSE passthrough), and why there is none.
+//!
+//! The kernel reads, writes and maps a file that is registered with it without asking us. It does so
+//! with the credentials of whoever registered it, so we register it as the caller: whether a write
+//! takes set-id bits away depends on who writes. All handles of one file must share one
+//! registration; where that would be wrong, the later handle goes through us.
+//!
+//! Passthrough and FUSE's write-back cache exclude each other on a file. Passthrough is the better
+//! half: it has the native filesystem's own cache, write-back included. Without passthrough writes
+//! go straight to us, so that nothing acknowledged is kept back in a second cache.
+
+use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, Weak};
+
+use fuser::BackingId;
+
+use crate::caller::Caller;
+use crate::inside;
+use crate::locks::locked;
+
+/// A file registered with the kernel.
+#[derive(Debug)]
+pub(super) struct Backing {
+    pub(super) id: BackingId,
+    caller: (u32, u32),
+    node: u64,
+    registered: Arc<Mutex<Registered>>,
+}
+
+impl Drop for Backing {
+    fn drop(&mut self) {
+        let mut registered = locked(&self.registered);
+        // Another one may have taken its place since the last handle went.
+        if let Some(known) = registered.by_node.get(&self.node)
+            && known.strong_count() == 0
+        {
+            registered.by_node.remove(&self.node);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Registered {
+    by_node: HashMap<u64, Weak<Backing>>,
+    way: Way,
+}
+
+/// How files are read and written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// By the kernel, as far as is known.
+    Kernel {
+        /// Whether it has been seen to work.
+        tried: bool,
+    },
+    /// By us, with the reason.
+    Daemon(String),
+}
+
+/// How one open file is to be read and written.
+#[derive(Debug)]
+pub(super) enum Route {
+    /// By the kernel.
+    Kernel(Arc<Backing>),
+    /// By us, through the kernel's cache.
+    Cached,
+    /// By us and past the cache: other handles of the file go past it too.
+    Direct,
+}
+
+/// The files registered with the kernel. Its lock is a leaf.
+#[derive(Debug)]
+pub(super) struct Backings {
+    registered: Arc<Mutex<Registered>>,
+}
+
+impl Backings {
+    pub(super) fn new(way: Way) -> Backings {
+        Backings {
+            registered: Arc::new(Mutex::new(Registered {
+                by_node: HashMap::new(),
+                way,
+            })),
+        }
+    }
+
+    /// From now on files go through us.
+    pub(super) fn give_up(&self, reason: &str) {
+        let mut registered = locked(&self.registered);
+        if matches!(registered.way, Way::Kernel { .. }) {
+            log::info!("files are read and written through the daemon: {reason}");
+            registered.way = Way::Daemon(reason.to_owned());
+        }
+    }
+
+    /// How a file that has just been opened for a caller is read and written.
+    pub(super) fn route(
+        &self,
+        node: u64,
+        file: BorrowedFd<'_>,
+        caller: &Caller,
+        register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
+    ) -> Route {
+        let owner = (caller.uid, caller.gid);
+        // Held until it is registered: two first openers must not register it twice.
+        let mut registered = locked(&self.registered);
+        if let Way::Daemon(_) = registered.way {
+            return Route::Cached;
+        }
+        if let Some(known) = registered.by_node.get(&node).and_then(Weak::upgrade) {
+            let is_right = known.caller == owner || !inside::has_set_id(file);
+            drop(registered);
+            return match is_right {
+                true => Route::Kernel(known),
+                false => Route::Direct,
+            };
+        }
+        let registering = || register(file);
+        // Groups decide about a set-group-id bit only.
+        let outcome = match caller.is_other() && inside::has_set_id(file) {
+            true => caller.act(registering),
+            false => caller.act_without_groups(registering),
+        };
+        match outcome {
+            Ok(id) => {
+                registered.way = Way::Kernel { tried: true };
+                let backing = Arc::new(Backing {
+                    id,
+                    caller: owner,
+                    node,
+                    registered: Arc::clone(&self.registered),
+                });
+                registered.by_node.insert(node, Arc::downgrade(&backing));
+                Route::Kernel(backing)
+            }
+            Err(error) if registered.way == (Way::Kernel { tried: false }) => {
+                drop(registered);
+                self.give_up(&error.to_string());
+                Route::Cached
+            }
+            Err(error) => {
+                log::warn!("a file is read and written through the daemon: {error}");
+                Route::Direct
+            }
+        }
+    }
+}
