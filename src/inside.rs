@@ -390,6 +390,44 @@ pub fn copy_range(
     })
 }
 
+/// Flags and generation of a file by ioctl: which are answered and what each carries.
+const IOCTLS: [(u32, usize, usize); 5] = [
+    (FS_IOC_GETFLAGS, 0, 4),
+    (FS_IOC_SETFLAGS, 4, 0),
+    (FS_IOC_FSGETXATTR, 0, FSXATTR),
+    (FS_IOC_FSSETXATTR, FSXATTR, 0),
+    (FS_IOC_GETVERSION, 0, 4),
+];
+const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
+const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
+const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
+const FS_IOC_FSSETXATTR: u32 = 0x401c_5820;
+const FS_IOC_GETVERSION: u32 = 0x8008_7601;
+/// The size of the kernel's `struct fsxattr`.
+const FSXATTR: usize = 28;
+
+/// Reads or sets a file's flags by one of the ioctls that filesystems share; ENOTTY for others.
+pub fn control(
+    file: BorrowedFd<'_>,
+    command: u32,
+    input: &[u8],
+    caller: &Caller,
+) -> Outcome<Vec<u8>> {
+    let known = IOCTLS.iter().find(|(known, ..)| *known == command);
+    let (_, takes, gives) = known.ok_or(Errno::NOTTY)?;
+    let mut bytes = [0_u8; 32];
+    let given = input.get(..*takes).ok_or(Errno::INVAL)?;
+    bytes[..*takes].copy_from_slice(given);
+    // SAFETY: each of these commands reads or writes at most FSXATTR bytes, of which there are 32.
+    let outcome = caller.act(|| unsafe {
+        libc::ioctl(file.as_raw_fd(), command as libc::Ioctl, bytes.as_mut_ptr())
+    });
+    match outcome {
+        -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        _ => Ok(bytes[..*gives].to_vec()),
+    }
+}
+
 /// The attributes of a file.
 pub fn attributes(file: impl AsFd) -> Outcome<Attr> {
     Attr::of(file)

@@ -21,7 +21,7 @@ use super::convert::{caller, errno, file_attr, file_type, new_time};
 use super::{Ibifs, LASTING, Name, is_inside, real};
 use crate::attr::Attr;
 use crate::inside::{self, Change, New, Outcome};
-use crate::namespace::{Entry, Made};
+use crate::namespace::{Entry, Made, Stale};
 
 /// One generation: a node's number is not given to another file while the kernel knows it.
 const GENERATION: Generation = Generation(0);
@@ -88,6 +88,7 @@ impl Filesystem for Ibifs {
             | InitFlags::FUSE_ATOMIC_O_TRUNC
             | InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_CACHE_SYMLINKS
+            | InitFlags::FUSE_HAS_IOCTL_DIR
             // With nodes only for those who look at them, see `readers`.
             | InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_READDIRPLUS_AUTO
@@ -667,16 +668,28 @@ impl Filesystem for Ibifs {
 
     fn ioctl(
         &self,
-        _request: &Request,
-        _number: INodeNo,
-        _handle: FileHandle,
+        request: &Request,
+        number: INodeNo,
+        handle: FileHandle,
         _flags: IoctlFlags,
-        _command: u32,
-        _input: &[u8],
+        command: u32,
+        input: &[u8],
         _output_size: u32,
         reply: ReplyIoctl,
     ) {
-        reply.error(errno(Errno::NOTTY));
+        let done = self.with_file(handle, |file| {
+            inside::control(file, command, input, &caller(request))
+        });
+        match done {
+            Ok(output) => {
+                // What flags change the kernel does not see.
+                self.mirror.forget(vec![Stale::Attributes(number.0)]);
+                reply.ioctl(0, &output);
+            }
+            // What is no file of an item has none of these.
+            Err(Errno::BADF) => reply.error(errno(Errno::NOTTY)),
+            Err(error) => reply.error(errno(error)),
+        }
     }
 
     fn poll(

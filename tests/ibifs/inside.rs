@@ -388,6 +388,20 @@ h = os.open('d', os.O_RDONLY); os.rmdir('d'); print(os.listdir(h), tried(os.mkdi
     }
 }
 
+/// Flags are set and read by chattr and lsattr, and do at once what they say.
+#[test]
+fn flags_of_files() {
+    let places = Places::new();
+    places.same(
+        "said() { bash -c \"$1\" 2>&1 | sed 's/.*: //' || true; }
+         echo one > f; mkdir d; flags() { lsattr -d \"$1\" | cut -d' ' -f1 | tr -d e-; }
+         flags f; chattr +a f; flags f; echo two >> f; said 'echo three > f'; said 'rm f'
+         chattr -a f; chattr +i f; flags f; said 'echo four >> f'; said 'mv f g'; said 'chmod 600 f'
+         chattr -i f; chattr +d d; flags d; cat f; lsattr -v f > /dev/null; rm f
+         py \"f = open('x', 'w'); print(tried(fcntl.ioctl, f, 0x12345678, 0))\"",
+    );
+}
+
 /// A listing that the kernel remembers of one tree knows what has changed since through the other,
 /// and through the same; whoever looks at the names it lists is told all of them.
 #[test]
