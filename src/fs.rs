@@ -133,8 +133,9 @@ impl Ibifs {
     ) -> Outcome<Attr> {
         if node.real.is_none() {
             return match node.kind {
-                // A tool that copies a prefix directory sets its times and owner at the end.
-                Kind::Prefix(_) | Kind::Mint => self.namespace.attributes(node),
+                // A tool that copies a prefix directory or a modifier's link sets its times and
+                // owner at the end.
+                Kind::Prefix(_) | Kind::Mint | Kind::Link(_) => self.namespace.attributes(node),
                 _ => Err(Errno::PERM),
             };
         }

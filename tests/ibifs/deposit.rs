@@ -245,7 +245,8 @@ fn links_declare_beside_the_item() {
          ln -sfn ../$(basename $NEXT) \"$ITEM!\" 2>/dev/null || ln -sfn $(basename $NEXT) \"$ITEM!\"; is $NEXT
          ln -sfn $PWD/$OTHER \"$OPAQUE!\"; is $OTHER
          rm \"$ITEM!\"; [ \"$(realpath \"$ITEM!\")\" = \"$(realpath $ITEM)\" ]; clean
-         mkdir links; ln -s ../../../${{NEXT#A/}} \"links/$(basename $ITEM)!\"; rsync -a links/ $(dirname $ITEM)/; is $NEXT
+         mkdir links; ln -s ../../../${{NEXT#A/}} \"links/$(basename $ITEM)!\"
+         touch -h -d 2001-02-03 links/*; rsync -a links/ $(dirname $ITEM)/; is $NEXT
          rsync -ai links/ $(dirname $ITEM)/
          rm \"$OPAQUE!\"; clean"
     ));
