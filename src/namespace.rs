@@ -27,6 +27,7 @@ use crate::descriptors::Descriptors;
 use crate::inode::{Kind, Node, Real, Table, View};
 use crate::inside::{self, Outcome};
 use crate::item::Names;
+use crate::locks::locked;
 use crate::relation::Language;
 use crate::store::{Item, ItemId};
 use crate::tree::{METADATA_TEXT, Place, SIDECAR};
@@ -80,6 +81,8 @@ pub struct Namespace {
     descriptors: Arc<Descriptors>,
     labels: Mutex<BTreeMap<String, ItemId>>,
     fresh: Mutex<VecDeque<Fresh>>,
+    /// Items that have come since the kernel was last told.
+    placed: Mutex<Vec<Names>>,
     staging: Staging,
 }
 
@@ -98,6 +101,7 @@ impl Namespace {
             descriptors: Arc::new(descriptors),
             labels: Mutex::default(),
             fresh: Mutex::default(),
+            placed: Mutex::default(),
             staging,
         })
     }
@@ -136,7 +140,7 @@ impl Namespace {
         })
     }
 
-    /// Makes the entry of something virtual.
+    /// Makes the entry of something virtual, which may mean something else the next time.
     fn virtual_entry(&self, view: View, kind: Kind) -> Outcome<Entry> {
         let attr = self.virtual_attr(&kind)?;
         Ok(Entry {
@@ -218,14 +222,18 @@ impl Namespace {
     /// The entry of an item's directory in a tree.
     fn item_entry(&self, item: &Item, view: View) -> Outcome<Entry> {
         let descriptor = self.archive.tree().open_item(&Place::of(&item.names))?;
-        // Only the rep tree's own entries last: the others go with what the index says.
-        self.real(descriptor, view, Kind::Item(item.id), view == View::Rep)
+        // Labels end with an rmdir, and what a modifier names was a directory for its maker only.
+        let lasting = matches!(view, View::Rep | View::Ibip);
+        self.real(descriptor, view, Kind::Item(item.id), lasting)
     }
 
     /// After a sidecar was closed or renamed into an item: it is taken in.
     pub fn sidecar_written(&self, item: ItemId) -> Outcome<()> {
         match self.archive.accept_sidecar(item)? {
-            Belief::Believed(item) => log::info!("sidecar of {} taken in", item.names),
+            Belief::Believed(item) => {
+                log::info!("sidecar of {} taken in", item.names);
+                self.note_placed(&item.names);
+            }
             Belief::Unchanged => {}
             Belief::NotBelieved(error) => log::warn!("{error}"),
         }
@@ -306,18 +314,51 @@ impl Namespace {
         })
     }
 
-    /// What becomes stale of the items whose sidecars we have written ourselves: the times of their
-    /// directories.
+    /// What becomes stale by what we have done ourselves since this was last asked: of the items whose
+    /// sidecars were written, the times of their directories; of those that have come, the times of
+    /// the levels above them.
     pub fn stale_items(&self) -> Vec<Stale> {
         let mut stale = Vec::new();
         for names in self.archive.take_rewritten() {
             // One that has gone meanwhile has nothing to remember.
-            let Ok(directory) = self.archive.tree().open_item(&Place::of(&names)) else {
-                continue;
-            };
-            if let Ok(stat) = rustix::fs::fstat(&directory) {
-                let known = self.nodes.in_all_views(stat.st_dev, stat.st_ino);
+            if let Ok(directory) = self.archive.tree().open_item(&Place::of(&names)) {
+                let known = self.known_directory(directory.as_fd());
                 stale.extend(known.into_iter().map(Stale::Listing));
+            }
+        }
+        let placed = std::mem::take(&mut *locked(&self.placed));
+        for names in placed {
+            stale.extend(self.stale_levels(&names));
+        }
+        stale
+    }
+
+    fn known_directory(&self, directory: BorrowedFd<'_>) -> Vec<u64> {
+        let Ok(stat) = rustix::fs::fstat(directory) else {
+            return Vec::new();
+        };
+        self.nodes.in_all_views(stat.st_dev, stat.st_ino)
+    }
+
+    /// Notes that an item has come.
+    fn note_placed(&self, names: &Names) {
+        locked(&self.placed).push(names.clone());
+    }
+
+    /// The levels above an item, the times of which change when it comes or goes.
+    fn stale_levels(&self, names: &Names) -> Vec<Stale> {
+        let mut stale = vec![Stale::Attributes(crate::inode::ROOT)];
+        let mut path = "col".to_owned();
+        for component in names
+            .rep()
+            .iter()
+            .flat_map(|rep| rep.components().into_iter().take(3))
+        {
+            path.push('/');
+            path.push_str(component);
+            if let Ok(level) = self.archive.tree().open_directory(&path) {
+                let known = self.known_directory(level.as_fd());
+                stale.extend(known.into_iter().map(Stale::Attributes));
             }
         }
         stale

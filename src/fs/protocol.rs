@@ -231,7 +231,7 @@ impl Filesystem for Ibifs {
                     .make_directory(&caller, &parent, name, mode, umask),
             });
         match made {
-            Ok(Made::Done(entry)) => answer_entry(reply, Ok(entry)),
+            Ok(Made::Done(entry)) => answer_entry(reply, self.settle(Ok(entry))),
             Err(error) => answer_entry(reply, Err(error)),
             Ok(Made::Minting(minting)) => {
                 let (namespace, mirror) = (Arc::clone(&self.namespace), self.mirror.clone());

@@ -5,23 +5,33 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::io::Errno;
 
-use super::{Entry, Namespace, directory, is_year, text};
+use super::{Entry, Namespace, Stale, directory, is_year, text};
 use crate::caller::Caller;
 use crate::ibi::{AliasPair, Ibi, Ibip, Rep, ibip, rep};
 use crate::inode::{Kind, Node, View};
 use crate::inside::{self, New, Outcome};
 use crate::item::{Names, State};
+use crate::locks::locked;
 use crate::store::Item;
 
 impl Namespace {
     pub(super) fn lookup_in_root(&self, name: &OsStr) -> Outcome<Entry> {
         if name == ".mint" {
-            return self.virtual_entry(View::Mint, Kind::Mint);
+            return self.lasting_entry(View::Mint, Kind::Mint);
         }
         match self.find_level("", self.root_descriptor(), text(name)?) {
             Err(Errno::NOENT) => self.lookup_prefix(text(name)?),
             other => other,
         }
+    }
+
+    /// Something virtual that goes on meaning the same.
+    fn lasting_entry(&self, view: View, kind: Kind) -> Outcome<Entry> {
+        let entry = self.virtual_entry(view, kind)?;
+        Ok(Entry {
+            lasting: true,
+            ..entry
+        })
     }
 
     fn root_descriptor(&self) -> BorrowedFd<'_> {
@@ -109,7 +119,7 @@ impl Namespace {
             });
             match recorded {
                 Some(recorded) if recorded == name => {
-                    return self.virtual_entry(View::Ibip, Kind::Prefix(recorded));
+                    return self.lasting_entry(View::Ibip, Kind::Prefix(recorded));
                 }
                 Some(recorded) => {
                     return self.virtual_entry(View::Ibip, Kind::Link(recorded.into_bytes()));
@@ -209,7 +219,7 @@ impl Namespace {
                 let ibip = self.archive.tree().open_directory("ibip")?;
                 let fd = ibip.as_fd();
                 inside::make(fd, OsStr::new(name), New::Directory, mode, umask, caller)?;
-                self.virtual_entry(View::Ibip, Kind::Prefix(name.to_owned()))
+                self.lasting_entry(View::Ibip, Kind::Prefix(name.to_owned()))
             }
             Kind::Level(path) if is_year(path) => {
                 let rep = Rep::parse(&below(path, name)).map_err(|error| {
@@ -219,6 +229,7 @@ impl Namespace {
                 let item = self
                     .archive
                     .register(&Names::from(Ibi::Rep(rep)), Some(owner))?;
+                self.note_placed(&item.names);
                 self.item_entry(&item, View::Rep)
             }
             Kind::Root | Kind::Level(_) => {
@@ -248,6 +259,7 @@ impl Namespace {
                 let item = self
                     .archive
                     .register(&Names::from(Ibi::Ibip(ibip)), Some(owner))?;
+                self.note_placed(&item.names);
                 self.item_entry(&item, View::Ibip)
             }
             _ => Err(Errno::PERM),
@@ -255,19 +267,16 @@ impl Namespace {
     }
 
     /// Removes an empty level, an empty prefix, or an item that holds nothing but its sidecar.
-    pub fn remove_directory(&self, parent: &Node, name: &OsStr) -> Outcome<Vec<super::Stale>> {
+    pub fn remove_directory(&self, parent: &Node, name: &OsStr) -> Outcome<Vec<Stale>> {
         match &parent.kind {
             Kind::Mint => self.forget_label(text(name)?).map(|()| Vec::new()),
             Kind::Level(path) if is_year(path) => {
                 let rep = Rep::parse(&below(path, text(name)?)).map_err(|_| Errno::NOTDIR)?;
                 let item = self.archive.item_at(&rep)?;
-                self.remove_item(&item)?;
-                // The kernel forgets the name in the directory where it was removed by itself, and
-                // holds that directory until it is answered.
-                Ok(Vec::new())
+                self.remove_item(parent, &item)
             }
             Kind::Prefix(prefix) => match self.item_below_prefix(prefix, text(name)?)? {
-                Some((item, true)) => self.remove_item(&item),
+                Some((item, true)) => self.remove_item(parent, &item),
                 _ => Err(Errno::NOTDIR),
             },
             Kind::Root if name == ".mint" => Err(Errno::PERM),
@@ -289,23 +298,35 @@ impl Namespace {
         }
     }
 
-    fn remove_item(&self, item: &Item) -> Outcome<Vec<super::Stale>> {
-        let place = crate::tree::Place::of(&item.names);
-        let year = item.names.rep().and_then(|rep| {
-            let (parent, name) = rep.as_str().rsplit_once('/')?;
-            let descriptor = self
-                .archive
-                .tree()
-                .open_directory(&format!("col/{parent}"))
-                .ok()?;
-            let stat = rustix::fs::fstat(&descriptor).ok()?;
-            let number = self.nodes.number_of(stat.st_dev, stat.st_ino, View::Rep);
-            Some(super::Stale::Name(number, name.into()))
-        });
+    /// Removes an item by its name in a directory. The kernel forgets that name by itself, and holds
+    /// that directory until it is answered; the others it must be told.
+    fn remove_item(&self, parent: &Node, item: &Item) -> Outcome<Vec<Stale>> {
+        let mut stale = self.stale_levels(&item.names);
+        if let Some(rep) = item.names.rep()
+            && let Some((year, name)) = rep.as_str().rsplit_once('/')
+            && let Ok(year) = self.archive.tree().open_directory(&format!("col/{year}"))
+        {
+            let known = self.known_directory(year.as_fd());
+            stale.extend(known.into_iter().map(|node| Stale::Name(node, name.into())));
+        }
         self.archive.remove(item.id)?;
-        log::info!("{} removed", place.as_str());
-        crate::locks::locked(&self.labels).retain(|_, labelled| *labelled != item.id);
-        Ok(year.into_iter().collect())
+        log::info!("{} removed", crate::tree::Place::of(&item.names).as_str());
+        locked(&self.labels).retain(|_, labelled| *labelled != item.id);
+        if let Some(ibip) = item.names.ibip() {
+            let prefix = Kind::Prefix(ibip.prefix().to_owned());
+            let node = self.nodes.number_of_virtual(&prefix);
+            stale.push(Stale::Name(node, ibip.suffix().into()));
+            if self
+                .archive
+                .store()
+                .spelling_of_prefix(ibip.prefix())?
+                .is_none()
+            {
+                stale.push(Stale::Name(crate::inode::ROOT, ibip.prefix().into()));
+            }
+        }
+        stale.retain(|stale| !matches!(stale, Stale::Name(node, _) if *node == parent.number));
+        Ok(stale)
     }
 }
 

@@ -146,6 +146,7 @@ impl Namespace {
                 other => break other?,
             }
         };
+        self.note_placed(&item.names);
         if let Some(label) = &minting.label {
             let mut labels = locked(&self.labels);
             // Two of the same label at once: the later one keeps its item but not the label.

@@ -135,6 +135,31 @@ for i, a, b in turns(200):
     );
 }
 
+/// An item that comes or goes through one tree does so in the other at once, though both were asked
+/// before, and the times of the levels above it tell.
+#[test]
+fn items_come_and_go_in_both_trees_at_once() {
+    let world = World::new().with_a();
+    world.sh("mint A first; year=A/$(dirname $(rep A/.mint/first)); ls $year > /dev/null
+        there() { for name in A/$rep A/$ibip; do test -d $name; stat $name > /dev/null; done; ls $year | grep -qx $(basename $rep); }
+        gone() { for name in A/$rep A/$ibip; do no stat $name; no ls $name; done; no ls $year/$(basename $rep); }
+        for turn in 1 2 3 4 5 6; do
+            before=$(stat -c %y $year A); mint A l$turn; test \"$before\" != \"$(stat -c %y $year A)\"
+            rep=$(rep A/.mint/l$turn); ibip=$(ibip A/.mint/l$turn); there; there
+            before=$(stat -c %y $year)
+            case $turn in [123]) rm -r A/$rep;; *) rm -r A/$ibip;; esac
+            gone; gone; test \"$before\" != \"$(stat -c %y $year)\"; no stat A/.mint/l$turn
+            mkdir A/$rep; there; rm -r A/$ibip; gone
+        done
+        ! ls A/$(dirname $ibip) | grep -x $(basename $ibip)");
+    // A prefix that has only this item goes with it, and comes with it.
+    world.sh(
+        "mkdir A/8JMKD3MGP8W; ls A/8JMKD3MGP8W; mkdir A/8JMKD3MGP8W/34PGRBS; ls A/8JMKD3MGP8W | grep 34PGRBS
+        rmdir A/8JMKD3MGP8W/34PGRBS; no ls A/8JMKD3MGP8W/34PGRBS; rmdir A/8JMKD3MGP8W 2> why || cat why
+        mkdir -p A/8JMKD3MGP8W; mkdir A/8JMKD3MGP8W/34PGRBS; ls A/8JMKD3MGP8W/34PGRBS",
+    );
+}
+
 /// The item's own directory, too: its mode, attributes and times are one thing in both trees.
 #[test]
 fn an_items_own_attributes_are_the_same_in_both_trees() {
