@@ -30,6 +30,8 @@ pub enum Command {
     Mount(Mount),
     /// Unmount; returns when the store is free
     Umount(Umount),
+    /// Say what is mounted where, and how files are read and written there
+    Status(Status),
     /// Mint a new repository and print its two names
     Mint(Mint),
     /// Say what is known of an item
@@ -105,6 +107,16 @@ pub struct Mount {
 pub struct Umount {
     /// Where it is mounted
     pub mount_point: PathBuf,
+}
+
+/// `ibifs status`
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Store or mount point [default: all that is mounted]
+    pub store: Option<PathBuf>,
+    /// Print one JSON array
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `ibifs mint`

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use crate::archive::{Archive, ArchiveError, Relative, Setup, SystemClock, holder};
 use crate::cli::{
-    Command, Fsck, Id, IdCommand, Init, List, Mint, Mount, Reindex, Relate, Show, Umount, Unrelate,
+    Command, Fsck, Id, IdCommand, Init, List, Mint, Mount, Reindex, Relate, Show, Status, Umount,
+    Unrelate,
 };
 use crate::distributor::Granularity;
 use crate::exit::{Exit, Failure};
@@ -33,6 +34,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Init(options) => init(&options),
         Command::Mount(options) => mount(&options),
         Command::Umount(options) => umount(&options),
+        Command::Status(options) => status(&options),
         Command::Mint(options) => mint(&options),
         Command::Show(options) => show(&options),
         Command::Relate(options) => relate(&options),
@@ -149,6 +151,27 @@ fn mount(options: &Mount) -> Result<Exit, Failure> {
     }
     crate::mount::serve(&options.store, &options.mount_point, &settings, || {
         start::tell_ready(options.ready_fd);
+    })?;
+    Ok(Exit::Done)
+}
+
+fn status(options: &Status) -> Result<Exit, Failure> {
+    let ours = || {
+        let mounts = crate::mount::mounts().into_iter();
+        mounts.filter(crate::mount::Mounted::is_ours)
+    };
+    let serving: Vec<print::Serving> = match &options.store {
+        None => ours().map(print::Serving::from).collect(),
+        Some(path) => {
+            let door = Door::at(path)?;
+            let mounted =
+                ours().find(|mount| Some(&mount.mount_point) == door.mount_point.as_ref());
+            vec![mounted.map_or_else(|| print::Serving::nobody(door.store), print::Serving::from)]
+        }
+    };
+    say(&match options.json {
+        true => print::serving_json(&serving),
+        false => print::serving_text(&serving),
     })?;
     Ok(Exit::Done)
 }

@@ -33,6 +33,9 @@ use handles::{Directory, Handle, Handles};
 use mirror::Mirror;
 use readers::Readers;
 
+/// The virtual attribute of the mount's root that says how files are read and written.
+pub const DATA: &str = "user.ibi.data";
+
 /// What makes a program powerful; a write takes it away.
 const CAPABILITY: &str = "security.capability";
 
@@ -520,6 +523,7 @@ impl Ibifs {
     fn get_attribute(&self, node: &Node, name: &OsStr, limit: usize) -> Outcome<Vec<u8>> {
         match (&node.kind, &node.real) {
             (Kind::Item(item), _) if is_virtual(name) => self.namespace.get_attribute(*item, name),
+            (Kind::Root, _) if name == DATA => Ok(self.backings.describe().into_bytes()),
             // The kernel asks before the first write to a file whether there is one to take away.
             (..) if limit == 0 && name == CAPABILITY && node.lacks_capability() => {
                 Err(Errno::NODATA)

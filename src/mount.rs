@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crate::archive::{Archive, ArchiveError, SystemClock};
 use crate::fs::Ibifs;
 use crate::namespace::{Namespace, Options};
+use crate::tree::SIDECAR;
 
 pub use error::MountError;
 pub use settings::Settings;
@@ -53,6 +54,11 @@ pub fn serve(
     let background = session.spawn().map_err(failed)?;
     // The tree is usable when its root answers.
     std::fs::read_dir(&mount_point).map_err(failed)?;
+    // The first file opened shows whether the kernel takes files, which `ibifs status` then knows.
+    let own = mount_point.join(archive.facts().service.preferred());
+    if let Err(error) = std::fs::File::open(own.join(SIDECAR)) {
+        log::info!("{}: {error}", own.display());
+    }
     log::info!(
         "{} is mounted at {}",
         store.display(),

@@ -1,12 +1,13 @@
 //! What the commands print, for people and as JSON.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
 use crate::archive::{Facts, Relations, Report};
 use crate::ibi::Explanation;
 use crate::item::Names;
+use crate::mount::Mounted;
 use crate::store::Item;
 
 fn line(value: Value) -> String {
@@ -45,6 +46,64 @@ pub(super) fn facts_json(store: &Path, facts: &Facts) -> String {
         "granularity": facts.granularity.to_string(),
         "archiveservice": names_value(&facts.service),
     }))
+}
+
+/// A store, and what serves it.
+pub(super) struct Serving {
+    store: PathBuf,
+    mount_point: Option<PathBuf>,
+    data: Option<String>,
+}
+
+impl From<Mounted> for Serving {
+    fn from(mounted: Mounted) -> Serving {
+        Serving {
+            data: mounted.data(),
+            store: mounted.source,
+            mount_point: Some(mounted.mount_point),
+        }
+    }
+}
+
+impl Serving {
+    /// A store that is not mounted.
+    pub(super) fn nobody(store: PathBuf) -> Serving {
+        Serving {
+            store,
+            mount_point: None,
+            data: None,
+        }
+    }
+}
+
+pub(super) fn serving_json(all: &[Serving]) -> String {
+    let text = |path: &PathBuf| path.display().to_string();
+    let values = all.iter().map(|serving| {
+        json!({
+            "store": text(&serving.store),
+            "mount_point": serving.mount_point.as_ref().map(text),
+            "data": serving.data,
+        })
+    });
+    line(values.collect())
+}
+
+pub(super) fn serving_text(all: &[Serving]) -> String {
+    if all.is_empty() {
+        return "no store is mounted\n".to_owned();
+    }
+    let paragraphs = all.iter().map(|serving| {
+        let store = serving.store.display();
+        match (&serving.mount_point, &serving.data) {
+            (None, _) => format!("store    {store}\nmounted  no\n"),
+            (Some(at), data) => format!(
+                "store    {store}\nmounted  {}\ndata     {}\n",
+                at.display(),
+                data.as_deref().unwrap_or("its daemon does not answer")
+            ),
+        }
+    });
+    paragraphs.collect::<Vec<_>>().join("\n")
 }
 
 fn item_value(item: &Item) -> Map<String, Value> {

@@ -85,6 +85,17 @@ impl Backings {
         }
     }
 
+    /// How files are read and written, as a sentence.
+    pub(super) fn describe(&self) -> String {
+        match &locked(&self.registered).way {
+            Way::Kernel { tried: true } => {
+                "the kernel reads and writes files itself (FUSE passthrough)".to_owned()
+            }
+            Way::Kernel { tried: false } => "no file has been opened yet".to_owned(),
+            Way::Daemon(reason) => format!("the daemon reads and writes files: {reason}"),
+        }
+    }
+
     /// From now on files go through us.
     pub(super) fn give_up(&self, reason: &str) {
         let mut registered = locked(&self.registered);
@@ -136,7 +147,7 @@ impl Backings {
             }
             Err(error) if registered.way == (Way::Kernel { tried: false }) => {
                 drop(registered);
-                self.give_up(&error.to_string());
+                self.give_up(&reason(&error));
                 Route::Cached
             }
             Err(error) => {
@@ -144,5 +155,17 @@ impl Backings {
                 Route::Direct
             }
         }
+    }
+}
+
+/// Why the kernel does not take a file.
+fn reason(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => "FUSE passthrough wants CAP_SYS_ADMIN".to_owned(),
+        Some(libc::ELOOP) => {
+            "the store lies on a filesystem that is itself stacked on others".to_owned()
+        }
+        Some(libc::EOPNOTSUPP) => "the store's filesystem cannot be read so".to_owned(),
+        _ => error.to_string(),
     }
 }

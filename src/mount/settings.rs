@@ -42,7 +42,8 @@ pub struct Settings {
     pub list_all: bool,
     /// Whether the kernel may read and write files without us.
     pub passthrough: bool,
-    /// Whether other users may enter.
+    /// Whether other users may enter: what root mounts is for all, as with any filesystem; each
+    /// access is checked as whoever asks.
     pub allow_other: bool,
     /// What the kernel is told.
     flags: Vec<MountOption>,
@@ -59,7 +60,7 @@ impl Settings {
             languages: Vec::new(),
             list_all: false,
             passthrough: true,
-            allow_other: false,
+            allow_other: rustix::process::geteuid().is_root(),
             flags: Vec::new(),
         };
         // `lang=pt-BR,pt,en`: a word that is a language and no option goes on with the list.
@@ -99,6 +100,8 @@ impl Settings {
             Some(("list", "items")) => self.list_all = false,
             Some(("passthrough", "yes")) => self.passthrough = true,
             Some(("passthrough", "no")) => self.passthrough = false,
+            Some(("allow_other", "yes")) => self.allow_other = true,
+            Some(("allow_other", "no")) => self.allow_other = false,
             Some(_) => return Err(refuse()),
             None => match word {
                 "allow_other" => self.allow_other = true,

@@ -18,6 +18,14 @@ impl Mounted {
     pub fn is_ours(&self) -> bool {
         self.kind == "fuse.ibifs"
     }
+
+    /// How files are read and written there, as its daemon says; None where it does not answer.
+    pub fn data(&self) -> Option<String> {
+        let mut text = vec![0; 1024];
+        let length = rustix::fs::getxattr(&self.mount_point, crate::fs::DATA, &mut text).ok()?;
+        text.truncate(length);
+        String::from_utf8(text).ok()
+    }
 }
 
 /// What is mounted, as this process sees it.

@@ -101,6 +101,32 @@ fn id_check_tells_good_from_bad() {
     }
 }
 
+/// `ibifs status` says what is mounted where, and who reads and writes files.
+#[test]
+fn status_says_who_reads_and_writes() {
+    let world = World::new();
+    world.sh("ibifs init A.store --host archive-a.example.org; mkdir A; ibifs mount A.store A");
+    let expected = format!(
+        "store    {0}/A.store\nmounted  {0}/A\ndata     the kernel reads and writes files itself (FUSE passthrough)",
+        world.root().display()
+    );
+    world.prints("ibifs status A", &expected);
+    world.prints("ibifs status A.store", &expected);
+    world.sh("ibifs status | grep -qx \"store    $PWD/A.store\"; ibifs umount A");
+    world.prints("ibifs status A.store | sed 1d", "mounted  no");
+    world.sh("ibifs mount -o passthrough=no A.store A");
+    world.prints(
+        "ibifs status A --json | grep data",
+        "    \"data\": \"the daemon reads and writes files: asked for with -o passthrough=no\"",
+    );
+    world.exits("ibifs status nowhere", 3);
+    // What root mounts is for all, unless it says otherwise.
+    world.sh(
+        "chmod 755 .; setpriv --reuid 1234 --clear-groups ls A; ibifs umount A
+        ibifs mount -o allow_other=no A.store A; no setpriv --reuid 1234 --clear-groups ls A",
+    );
+}
+
 /// A usage error is status 2, and so are missing and contradictory arguments.
 #[test]
 fn usage_errors_are_status_2() {

@@ -61,6 +61,90 @@ fn an_ordinary_user_mounts_through_fusermount3() {
     );
 }
 
+/// What an ordinary user's daemon does with bytes, where the kernel may not do without it: every way
+/// to write is seen by every way to read, in both trees, and `ibifs status` says why it is so.
+#[test]
+fn an_ordinary_users_bytes_go_through_the_daemon() {
+    let world = World::new();
+    std::fs::write(world.root().join("bytes.py"), BYTES).expect("a program");
+    let output = as_user(
+        &world,
+        "",
+        "cd home; ibifs init S --host u.example.org > /dev/null; mkdir m; ibifs mount S m
+         ibifs status m | sed 1,2d; ibifs status m --json | grep -c '\"mount_point\"'
+         mkdir m/.mint/x; rep=$(readlink m/.mint/.x); ibip=$(getfattr --only-values -n user.ibi.ibip m/.mint/x)
+         python3 ../bytes.py m/.mint/$rep/doc m/$ibip/doc
+         ibifs umount m; ibifs status S | sed 1d; ibifs fsck S",
+    );
+    says(
+        &output,
+        0,
+        "data     the daemon reads and writes files: FUSE passthrough wants CAP_SYS_ADMIN\n1\nsame\n\
+         mounted  no\n2 items, 0 findings",
+        "",
+    );
+}
+
+/// Random changes of a file by two directories of it, beside the same changes in memory.
+const BYTES: &str = "
+import ctypes, mmap, os, random, sys
+rep, ibip = sys.argv[1:]
+seed = int.from_bytes(os.urandom(4), 'big'); r = random.Random(seed)
+libc = ctypes.CDLL(None, use_errno=True)
+names = [rep + '/f', ibip + '/f']
+open(names[0], 'w').close()
+files = [os.open(n, os.O_RDWR) for n in names]
+size, model = 3 << 20, bytearray()
+def same(what):
+    for n, f in zip(names, files):
+        assert os.fstat(f).st_size == os.stat(n).st_size == len(model), (seed, what)
+        assert os.pread(f, len(model) + 1, 0) == model, (seed, what)
+    assert open(r.choice(names), 'rb').read() == model, (seed, what)
+for turn in range(150):
+    f, what = r.choice(files), r.choice('write write append truncate map allocate punch copy reopen'.split())
+    at, n = r.randrange(size), r.randrange(1, r.choice([9, 5000, 1 << 20]))
+    if what == 'write':
+        bytes_ = r.randbytes(n); assert os.pwrite(f, bytes_, at) == n
+        model.extend(bytes(max(0, at - len(model)))); model[at:at + n] = bytes_
+    elif what == 'append':
+        a = os.open(r.choice(names), os.O_WRONLY | os.O_APPEND); bytes_ = r.randbytes(n % 70000)
+        os.write(a, bytes_); os.close(a); model.extend(bytes_)
+    elif what == 'truncate':
+        os.ftruncate(f, at); del model[at:]; model.extend(bytes(at - len(model)))
+    elif what == 'map' and len(model) > 4096:
+        with mmap.mmap(f, len(model)) as m:
+            at %= len(model); bytes_ = r.randbytes(min(n, len(model) - at)); m[at:at + len(bytes_)] = bytes_
+            model[at:at + len(bytes_)] = bytes_; assert m[:] == model, (seed, turn)
+    elif what == 'allocate':
+        os.posix_fallocate(f, at, n); model.extend(bytes(max(0, at + n - len(model))))
+    elif what == 'punch' and at < len(model):
+        assert libc.fallocate(f, 3, ctypes.c_long(at), ctypes.c_long(n)) == 0, (seed, ctypes.get_errno())
+        end = min(at + n, len(model)); model[at:end] = bytes(end - at)
+    elif what == 'copy' and len(model) > 9:
+        to = open(rep + '/g', 'wb+'); n = min(n, len(model))
+        os.copy_file_range(f, to.fileno(), n, 0, 0); to.seek(0); got = to.read()
+        assert got and got == model[:len(got)], (seed, turn)
+    elif what == 'reopen':
+        i = files.index(f); os.close(f); names[i] = r.choice([rep, ibip]) + '/f'
+        files[i] = os.open(names[i], os.O_RDWR)
+    same((turn, what))
+print('same')
+";
+
+/// Without passthrough, too, the kernel asks for much at once: reads ahead, and writes by the MiB.
+#[test]
+fn requests_for_bytes_are_large() {
+    let world = World::new();
+    world.sh(
+        "ibifs init A.store --host archive-a.example.org; mkdir A
+         RUST_LOG=fuser=debug ibifs mount -f -o passthrough=no A.store A 2> log &
+         until mountpoint -q A; do sleep 0.02; done
+         mkdir A/.mint/x; dd if=/dev/zero of=A/.mint/x/doc/f bs=8M count=1 status=none
+         sync A/.mint/x/doc/f; echo 1 > /proc/sys/vm/drop_caches; cat A/.mint/x/doc/f > /dev/null; ibifs umount A; wait
+         test $(grep -c ' WRITE ' log) -le 16; test $(grep -c ' READ ' log) -le 40",
+    );
+}
+
 /// Without /dev/fuse, without the right to open it, without fusermount3: each says what to do, with
 /// exit status 6.
 #[test]
