@@ -12,6 +12,7 @@ use crate::inode::{Kind, Node, View};
 use crate::inside::{self, New, Outcome};
 use crate::item::{Names, State};
 use crate::locks::locked;
+use crate::relation::{Request, split_name};
 use crate::store::Item;
 
 impl Namespace {
@@ -224,7 +225,7 @@ impl Namespace {
             Kind::Level(path) if is_year(path) => {
                 let rep = Rep::parse(&below(path, name)).map_err(|error| {
                     log::debug!("refused: {error}");
-                    Errno::INVAL
+                    no_identifier(name)
                 })?;
                 let item = self
                     .archive
@@ -254,7 +255,7 @@ impl Namespace {
             Kind::Prefix(prefix) => {
                 let ibip = Ibip::parse(&format!("{prefix}/{name}")).map_err(|error| {
                     log::debug!("refused: {error}");
-                    Errno::INVAL
+                    no_identifier(name)
                 })?;
                 let item = self
                     .archive
@@ -327,6 +328,15 @@ impl Namespace {
         }
         stale.retain(|stale| !matches!(stale, Stale::Name(node, _) if *node == parent.number));
         Ok(stale)
+    }
+}
+
+/// Why nothing can be made under a name that is no identifier: the item of a modifier is not here, or
+/// it means nothing.
+fn no_identifier(name: &str) -> Errno {
+    match split_name(name) {
+        Some((_, tail)) if Request::parse_tail(tail).is_ok() => Errno::NOENT,
+        _ => Errno::INVAL,
     }
 }
 

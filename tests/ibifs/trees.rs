@@ -148,7 +148,7 @@ fn items_come_and_go_in_both_trees_at_once() {
             rep=$(rep A/.mint/l$turn); ibip=$(ibip A/.mint/l$turn); there; there
             before=$(stat -c %y $year)
             case $turn in [123]) rm -r A/$rep;; *) rm -r A/$ibip;; esac
-            gone; gone; test \"$before\" != \"$(stat -c %y $year)\"; no stat A/.mint/l$turn
+            gone; gone; ! mkdir \"A/$rep+(fr)\" 2> why; grep -q 'No such file' why; test \"$before\" != \"$(stat -c %y $year)\"; no stat A/.mint/l$turn
             mkdir A/$rep; there; rm -r A/$ibip; gone
         done
         ! ls A/$(dirname $ibip) | grep -x $(basename $ibip)");
