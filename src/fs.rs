@@ -7,6 +7,7 @@
 
 mod backing;
 mod convert;
+mod crew;
 mod handles;
 mod mirror;
 mod protocol;
@@ -29,6 +30,7 @@ use crate::inside::{self, Change, New, Outcome};
 use crate::namespace::{Entry, Namespace, Stale, is_virtual};
 use crate::tree::SIDECAR;
 use backing::{Backings, Route, Way};
+use crew::Crew;
 use handles::{Directory, Handle, Handles};
 use mirror::Mirror;
 use readers::Readers;
@@ -38,6 +40,11 @@ pub const DATA: &str = "user.ibi.data";
 
 /// What makes a program powerful; a write takes it away.
 const CAPABILITY: &str = "security.capability";
+
+/// What SELinux calls a file. Where SELinux runs, the kernel answers by itself. Where it does not,
+/// `ls -l` asks for it for every file until told that there are no labels here; so whoever asks
+/// for one that is not there is told so.
+const LABEL: &str = "security.selinux";
 
 /// How long the kernel may answer from memory what only we change; see `mirror`.
 const LASTING: Duration = Duration::from_secs(60);
@@ -50,7 +57,14 @@ pub struct Ibifs {
     mirror: Mirror,
     backings: Backings,
     readers: Readers,
+    crew: Arc<Crew>,
     at_end: fn(),
+}
+
+/// How many threads are to take requests.
+pub fn threads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(2, usize::from);
+    processors.clamp(2, 8) * 2
 }
 
 /// What a file was opened as.
@@ -93,6 +107,8 @@ impl Ibifs {
         notifier: Arc<OnceLock<Notifier>>,
         at_end: fn(),
     ) -> std::io::Result<Ibifs> {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        let crew = Crew::start(threads(), processors)?;
         let way = match passthrough {
             true => Way::Kernel { tried: false },
             false => Way::Daemon("asked for with -o passthrough=no".to_owned()),
@@ -100,15 +116,22 @@ impl Ibifs {
         Ok(Ibifs {
             namespace: Arc::new(namespace),
             handles: Handles::default(),
-            mirror: Mirror::start(notifier)?,
+            mirror: Mirror::start(notifier, Arc::clone(&crew))?,
             backings: Backings::new(way),
             readers: Readers::default(),
+            crew,
             at_end,
         })
     }
 
     fn node(&self, number: fuser::INodeNo) -> Outcome<Arc<Node>> {
         self.namespace.nodes.get(number.0).ok_or(Errno::STALE)
+    }
+
+    fn forget_node(&self, number: fuser::INodeNo, lookups: u64) {
+        if self.namespace.nodes.forget(number.0, lookups) {
+            self.backings.forget(number.0);
+        }
     }
 
     /// Has other trees forget the listing of this directory, and a name that was in it.
@@ -332,7 +355,7 @@ impl Ibifs {
         };
         let route = self
             .backings
-            .route(node.number, file.as_fd(), caller, register);
+            .route(node.number, file.as_fd(), access, caller, register);
         let (mut flags, backing) = match route {
             Route::Kernel(backing) => (FopenFlags::empty(), Some(backing)),
             Route::Cached => (FopenFlags::FOPEN_KEEP_CACHE, None),
@@ -530,10 +553,14 @@ impl Ibifs {
             }
             (_, Some(real)) => {
                 let value = inside::get_attribute(real.file.open()?.as_fd(), name, limit);
-                if name == CAPABILITY && value == Err(Errno::NODATA) {
-                    node.set_lacks_capability(true);
+                match value {
+                    Err(Errno::NODATA) if name == LABEL => Err(Errno::OPNOTSUPP),
+                    Err(Errno::NODATA) if name == CAPABILITY => {
+                        node.set_lacks_capability(true);
+                        value
+                    }
+                    value => value,
                 }
-                value
             }
             _ => Err(Errno::NODATA),
         }

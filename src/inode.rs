@@ -246,18 +246,18 @@ impl Table {
         numbers
     }
 
-    /// Takes lookups back; the node goes with the last one.
-    pub fn forget(&self, number: u64, lookups: u64) {
+    /// Takes lookups back; the node goes with the last one, and true is the answer.
+    pub fn forget(&self, number: u64, lookups: u64) -> bool {
         if number == ROOT {
-            return;
+            return false;
         }
         let mut inner = self.write();
         let Some((node, count)) = inner.nodes.get_mut(&number) else {
-            return;
+            return false;
         };
         *count = count.saturating_sub(lookups);
         if *count > 0 {
-            return;
+            return false;
         }
         if let Some(real) = &node.real {
             let key = (real.device, real.inode, node.view);
@@ -269,6 +269,7 @@ impl Table {
         // Closing the descriptor may take time; nobody needs to wait for it.
         drop(inner);
         drop(gone);
+        true
     }
 
     /// How many nodes the kernel knows.

@@ -9,11 +9,12 @@
 //! half: it has the native filesystem's own cache, write-back included. Without passthrough writes
 //! go straight to us, so that nothing acknowledged is kept back in a second cache.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, Weak};
 
 use fuser::BackingId;
+use rustix::fs::OFlags;
 
 use crate::caller::Caller;
 use crate::inside;
@@ -40,10 +41,32 @@ impl Drop for Backing {
     }
 }
 
+/// How many files stay registered after their last handle went, for whoever opens them next. Of a file
+/// that is removed the node goes, and its registration with it.
+const KEPT: usize = 16_384;
+
 #[derive(Debug)]
 struct Registered {
     by_node: HashMap<u64, Weak<Backing>>,
+    kept: HashMap<u64, Arc<Backing>>,
+    /// In the order in which they were kept; some may be gone.
+    oldest: VecDeque<u64>,
     way: Way,
+}
+
+impl Registered {
+    /// Keeps one more; gives what is kept no longer, to be dropped without the lock.
+    fn keep(&mut self, backing: Arc<Backing>) -> Vec<Arc<Backing>> {
+        let mut gone = Vec::new();
+        self.oldest.push_back(backing.node);
+        gone.extend(self.kept.insert(backing.node, backing));
+        while self.oldest.len() > KEPT
+            && let Some(oldest) = self.oldest.pop_front()
+        {
+            gone.extend(self.kept.remove(&oldest));
+        }
+        gone
+    }
 }
 
 /// How files are read and written.
@@ -80,6 +103,8 @@ impl Backings {
         Backings {
             registered: Arc::new(Mutex::new(Registered {
                 by_node: HashMap::new(),
+                kept: HashMap::new(),
+                oldest: VecDeque::new(),
                 way,
             })),
         }
@@ -105,11 +130,18 @@ impl Backings {
         }
     }
 
+    /// After the kernel has forgotten a node.
+    pub(super) fn forget(&self, node: u64) {
+        let gone = locked(&self.registered).kept.remove(&node);
+        drop(gone);
+    }
+
     /// How a file that has just been opened for a caller is read and written.
     pub(super) fn route(
         &self,
         node: u64,
         file: BorrowedFd<'_>,
+        access: OFlags,
         caller: &Caller,
         register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
     ) -> Route {
@@ -120,12 +152,22 @@ impl Backings {
             return Route::Cached;
         }
         if let Some(known) = registered.by_node.get(&node).and_then(Weak::upgrade) {
-            let is_right = known.caller == owner || !inside::has_set_id(file);
+            let is_kept = registered.kept.contains_key(&node);
+            // What is only kept for the next one is no handle's.
+            let is_free = Arc::strong_count(&known) == 1 + usize::from(is_kept);
+            if known.caller == owner || (!is_free && !inside::has_set_id(file)) {
+                drop(registered);
+                return Route::Kernel(known);
+            }
+            if !is_free {
+                drop(registered);
+                return Route::Direct;
+            }
+            registered.by_node.remove(&node);
+            let kept = registered.kept.remove(&node);
             drop(registered);
-            return match is_right {
-                true => Route::Kernel(known),
-                false => Route::Direct,
-            };
+            drop((known, kept));
+            return self.route(node, file, access, caller, register);
         }
         let registering = || register(file);
         // Groups decide about a set-group-id bit only.
@@ -143,6 +185,13 @@ impl Backings {
                     registered: Arc::clone(&self.registered),
                 });
                 registered.by_node.insert(node, Arc::downgrade(&backing));
+                // One that was opened for writing would keep others from running the file.
+                let gone = match access == OFlags::RDONLY {
+                    true => registered.keep(Arc::clone(&backing)),
+                    false => Vec::new(),
+                };
+                drop(registered);
+                drop(gone);
                 Route::Kernel(backing)
             }
             Err(error) if registered.way == (Way::Kernel { tried: false }) => {

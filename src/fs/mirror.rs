@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use fuser::{INodeNo, Notifier};
 
+use super::crew::Crew;
 use crate::locks::locked;
 use crate::namespace::Stale;
 
@@ -34,11 +35,15 @@ struct Job {
 pub(super) struct Mirror {
     jobs: Sender<Job>,
     notifier: Arc<OnceLock<Notifier>>,
+    crew: Arc<Crew>,
 }
 
 impl Mirror {
     /// Starts the threads; they end with this value. The notifier is there once the mount is.
-    pub(super) fn start(notifier: Arc<OnceLock<Notifier>>) -> std::io::Result<Mirror> {
+    pub(super) fn start(
+        notifier: Arc<OnceLock<Notifier>>,
+        crew: Arc<Crew>,
+    ) -> std::io::Result<Mirror> {
         let (jobs, received) = channel();
         let received = Arc::new(Mutex::new(received));
         for _ in 0..THREADS {
@@ -47,7 +52,11 @@ impl Mirror {
                 .name("mirror".to_owned())
                 .spawn(move || serve(&received, &notifier))?;
         }
-        Ok(Mirror { jobs, notifier })
+        Ok(Mirror {
+            jobs,
+            notifier,
+            crew,
+        })
     }
 
     /// Has the kernel forget attributes now, and gives back the names that are left to forget.
@@ -72,6 +81,7 @@ impl Mirror {
         }
         let (done, waiting) = channel();
         if self.jobs.send(Job { stale, done }).is_ok() {
+            self.crew.about_to_wait();
             // An Err means that patience ran out: the kernel forgets a little later.
             let _ = waiting.recv_timeout(PATIENCE);
         }

@@ -119,6 +119,7 @@ impl Filesystem for Ibifs {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let _turn = self.crew.turn();
         let found = self
             .node(parent)
             .and_then(|parent| self.namespace.lookup(&caller(request), &parent, name));
@@ -132,7 +133,8 @@ impl Filesystem for Ibifs {
     }
 
     fn forget(&self, _request: &Request, number: INodeNo, lookups: u64) {
-        self.namespace.nodes.forget(number.0, lookups);
+        let _turn = self.crew.turn();
+        self.forget_node(number, lookups);
     }
 
     fn getattr(
@@ -142,6 +144,7 @@ impl Filesystem for Ibifs {
         _handle: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
+        let _turn = self.crew.turn();
         let found = self
             .node(number)
             .and_then(|node| self.namespace.attributes(&node));
@@ -166,6 +169,7 @@ impl Filesystem for Ibifs {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        let _turn = self.crew.turn();
         let change = Change {
             mode,
             uid,
@@ -181,6 +185,7 @@ impl Filesystem for Ibifs {
     }
 
     fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
+        let _turn = self.crew.turn();
         match self
             .node(number)
             .and_then(|node| self.namespace.read_link(&node))
@@ -200,6 +205,7 @@ impl Filesystem for Ibifs {
         device: u32,
         reply: ReplyEntry,
     ) {
+        let _turn = self.crew.turn();
         let caller = caller(request);
         let made = self
             .node(parent)
@@ -219,6 +225,7 @@ impl Filesystem for Ibifs {
         umask: u32,
         reply: ReplyEntry,
     ) {
+        let _turn = self.crew.turn();
         let caller = caller(request);
         let made = self
             .node(parent)
@@ -252,6 +259,7 @@ impl Filesystem for Ibifs {
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let _turn = self.crew.turn();
         let removed = self
             .node(parent)
             .and_then(|parent| self.remove(&caller(request), &parent, name, false));
@@ -259,6 +267,7 @@ impl Filesystem for Ibifs {
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let _turn = self.crew.turn();
         let removed = self
             .node(parent)
             .and_then(|parent| self.remove(&caller(request), &parent, name, true));
@@ -273,6 +282,7 @@ impl Filesystem for Ibifs {
         target: &Path,
         reply: ReplyEntry,
     ) {
+        let _turn = self.crew.turn();
         let caller = caller(request);
         let target = target.as_os_str().as_bytes();
         let made = self
@@ -294,6 +304,7 @@ impl Filesystem for Ibifs {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
+        let _turn = self.crew.turn();
         let renamed = self.node(parent).and_then(|parent| {
             let new_parent = self.node(new_parent)?;
             self.rename_name(
@@ -316,6 +327,7 @@ impl Filesystem for Ibifs {
         new_name: &OsStr,
         reply: ReplyEntry,
     ) {
+        let _turn = self.crew.turn();
         let made = self.node(number).and_then(|node| {
             let parent = self.node(new_parent)?;
             self.make_hard_link(&node, &parent, new_name)
@@ -324,6 +336,7 @@ impl Filesystem for Ibifs {
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let _turn = self.crew.turn();
         let opened = self.node(number).and_then(|node| {
             let register = |file: BorrowedFd<'_>| reply.open_backing(file);
             self.open_file(&caller(request), &node, None, flags.0, register)
@@ -349,6 +362,7 @@ impl Filesystem for Ibifs {
         flags: i32,
         reply: ReplyCreate,
     ) {
+        let _turn = self.crew.turn();
         let caller = caller(request);
         let made = self.node(parent).and_then(|parent| {
             let (entry, file) = self.create_file(&caller, &parent, name, flags, mode, umask)?;
@@ -384,6 +398,7 @@ impl Filesystem for Ibifs {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let _turn = self.crew.turn();
         match self.read_file(handle, offset, size as usize) {
             Ok(bytes) => reply.data(&bytes),
             Err(error) => reply.error(errno(error)),
@@ -402,6 +417,7 @@ impl Filesystem for Ibifs {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        let _turn = self.crew.turn();
         let written = self.with_file(handle, |file| {
             match write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
                 true => inside::write_as(file, offset, bytes, &caller(request)),
@@ -422,6 +438,7 @@ impl Filesystem for Ibifs {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
+        let _turn = self.crew.turn();
         answer(reply, self.closed(handle));
     }
 
@@ -435,6 +452,7 @@ impl Filesystem for Ibifs {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
+        let _turn = self.crew.turn();
         // A sidecar may have been written through a mapping after it was closed.
         let closed = self.closed(handle);
         let handle = self.handles.remove(handle);
@@ -451,6 +469,7 @@ impl Filesystem for Ibifs {
         content_only: bool,
         reply: ReplyEmpty,
     ) {
+        let _turn = self.crew.turn();
         answer(
             reply,
             self.with_file(handle, |file| inside::sync(file, content_only)),
@@ -458,6 +477,7 @@ impl Filesystem for Ibifs {
     }
 
     fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        let _turn = self.crew.turn();
         match self.node(number).and_then(|node| self.open_directory(node)) {
             Ok((handle, flags)) => reply.opened(handle, flags),
             Err(error) => reply.error(errno(error)),
@@ -472,6 +492,7 @@ impl Filesystem for Ibifs {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
+        let _turn = self.crew.turn();
         let listed = self.list(handle, offset, |_, name| {
             let number = INodeNo(name.number);
             reply.add(number, name.next, file_type(name.kind), name.name)
@@ -490,6 +511,7 @@ impl Filesystem for Ibifs {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
+        let _turn = self.crew.turn();
         let caller = caller(request);
         let add = |name: &Name<'_>, entry: &Entry| {
             // Of `.` and `..` the kernel takes the number alone.
@@ -515,6 +537,7 @@ impl Filesystem for Ibifs {
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
+        let _turn = self.crew.turn();
         let handle = self.handles.remove(handle);
         reply.ok();
         drop(handle);
@@ -528,6 +551,7 @@ impl Filesystem for Ibifs {
         content_only: bool,
         reply: ReplyEmpty,
     ) {
+        let _turn = self.crew.turn();
         let synced = match self.node(number) {
             Ok(node) if is_inside(&node) => {
                 self.with_file(handle, |file| inside::sync(file, content_only))
@@ -545,6 +569,7 @@ impl Filesystem for Ibifs {
     }
 
     fn statfs(&self, _request: &Request, number: INodeNo, reply: ReplyStatfs) {
+        let _turn = self.crew.turn();
         let found = self.node(number).and_then(|node| match &node.real {
             Some(real) => inside::statistics(real.file.open()?.as_fd()),
             None => inside::statistics(self.namespace.archive().tree().root()),
@@ -574,6 +599,7 @@ impl Filesystem for Ibifs {
         _position: u32,
         reply: ReplyEmpty,
     ) {
+        let _turn = self.crew.turn();
         let set = self
             .node(number)
             .and_then(|node| self.set_attribute(&caller(request), &node, name, value, flags));
@@ -588,6 +614,7 @@ impl Filesystem for Ibifs {
         size: u32,
         reply: ReplyXattr,
     ) {
+        let _turn = self.crew.turn();
         let value = self
             .node(number)
             .and_then(|node| self.get_attribute(&node, name, size as usize));
@@ -595,6 +622,7 @@ impl Filesystem for Ibifs {
     }
 
     fn listxattr(&self, _request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        let _turn = self.crew.turn();
         let list = self.node(number).and_then(|node| match &node.real {
             Some(real) => inside::list_attributes(real.file.open()?.as_fd(), size as usize),
             None => Ok(Vec::new()),
@@ -603,6 +631,7 @@ impl Filesystem for Ibifs {
     }
 
     fn removexattr(&self, _request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let _turn = self.crew.turn();
         let removed = self
             .node(number)
             .and_then(|node| self.remove_attribute(&node, name));
@@ -619,6 +648,7 @@ impl Filesystem for Ibifs {
         mode: i32,
         reply: ReplyEmpty,
     ) {
+        let _turn = self.crew.turn();
         let done = self.with_file(handle, |file| {
             inside::allocate(file, mode, offset, length, &caller(request))
         });
@@ -634,6 +664,7 @@ impl Filesystem for Ibifs {
         whence: i32,
         reply: ReplyLseek,
     ) {
+        let _turn = self.crew.turn();
         match self.with_file(handle, |file| inside::seek(file, offset, whence)) {
             Ok(position) => reply.offset(position),
             Err(error) => reply.error(errno(error)),
@@ -653,6 +684,7 @@ impl Filesystem for Ibifs {
         _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
+        let _turn = self.crew.turn();
         // The answer's count has 32 bits; whoever asks for more asks again.
         let length = usize::try_from(length.min(1 << 30)).unwrap_or(1 << 30);
         let copied = self.with_file(from_handle, |from| {
@@ -677,6 +709,7 @@ impl Filesystem for Ibifs {
         _output_size: u32,
         reply: ReplyIoctl,
     ) {
+        let _turn = self.crew.turn();
         let done = self.with_file(handle, |file| {
             inside::control(file, command, input, &caller(request))
         });
@@ -702,6 +735,7 @@ impl Filesystem for Ibifs {
         _flags: PollFlags,
         reply: ReplyPoll,
     ) {
+        let _turn = self.crew.turn();
         // The kernel then answers for itself: a regular file is always ready.
         reply.error(errno(Errno::NOSYS));
     }
@@ -714,6 +748,7 @@ impl Filesystem for Ibifs {
         _index: u64,
         reply: ReplyBmap,
     ) {
+        let _turn = self.crew.turn();
         reply.error(errno(Errno::NOSYS));
     }
 }

@@ -144,8 +144,7 @@ impl Settings {
             true => SessionACL::All,
             false => SessionACL::Owner,
         };
-        let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        config.n_threads = Some(processors.clamp(2, 8) * 2);
+        config.n_threads = Some(crate::fs::threads());
         config.clone_fd = true;
         config
     }
