@@ -4,7 +4,7 @@
 //! first, then to the index, so that a crash in between leaves an index that lags and can be
 //! brought up from the tree. This room knows no inode, errno or HTTP status.
 //!
-//! Locks, in the order in which they may be taken: `edits`, then `distributor`, then the store's.
+//! Locks, in the order in which they may be taken: `edits`, then `dates`, then the store's.
 //! `rewritten` is a leaf.
 
 mod check;
@@ -32,7 +32,6 @@ pub use mint::Relative;
 pub use resolve::{Related, Relations};
 pub use sidecars::{Belief, Fact};
 
-use crate::distributor::TemporalDistributor;
 use crate::ibi::{AliasPair, Ibi, Rep, Timestamp};
 use crate::item::{Names, State};
 use crate::locks::locked;
@@ -68,7 +67,7 @@ pub struct Archive {
     tree: Tree,
     store: Store,
     clock: Box<dyn Clock>,
-    distributor: Mutex<TemporalDistributor>,
+    dates: Mutex<ledger::Dates>,
     edits: Mutex<()>,
     rewritten: Mutex<Vec<Names>>,
     lock: Option<lock::Lock>,
@@ -88,9 +87,8 @@ impl Archive {
         let (facts, tree) = Archive::open_tree(path)?;
         let lock = lock::Lock::take(path)?;
         let store = Store::open(&path.join(store::FILE))?;
-        let last = store.last_date()?;
         let archive = Archive {
-            distributor: Mutex::new(TemporalDistributor::new(facts.granularity, last)),
+            dates: Mutex::new(ledger::Dates::after(facts.granularity, None)),
             facts,
             tree,
             store,
@@ -108,7 +106,7 @@ impl Archive {
         let (facts, tree) = Archive::open_tree(path)?;
         let store = Store::open_read_only(&path.join(store::FILE))?;
         Ok(Archive {
-            distributor: Mutex::new(TemporalDistributor::new(facts.granularity, None)),
+            dates: Mutex::new(ledger::Dates::after(facts.granularity, None)),
             facts,
             tree,
             store,
@@ -234,7 +232,7 @@ impl Archive {
     }
 
     fn refuse_unminted(&self, names: &Names) -> Result<(), ArchiveError> {
-        let last = self.distributor().last().cloned();
+        let last = self.dates().last().cloned();
         let refuse = |name: &dyn std::fmt::Display| {
             Err(ArchiveError::NotMintedYet {
                 name: name.to_string(),

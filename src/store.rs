@@ -206,18 +206,32 @@ impl Store {
             .flatten())
     }
 
-    /// The last date handed out.
+    /// The last date handed out, as last written down. Later ones may have been handed out since,
+    /// up to [`Store::reserved_date`].
     pub fn last_date(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.ledger("last")
+    }
+
+    /// The date up to which dates may have been handed out since the last one was written down;
+    /// None where that is known exactly.
+    pub fn reserved_date(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.ledger("reserved")
+    }
+
+    fn ledger(&self, column: &str) -> Result<Option<Timestamp>, StoreError> {
         let connection = self.lock();
-        let last: Option<String> = connection
-            .query_row("SELECT last FROM ledger", [], |row| row.get(0))
-            .optional()?;
-        last.map(|text| {
-            Timestamp::parse_rfc3339(&text).map_err(|_| StoreError::Broken {
-                what: format!("ledger.last is '{text}'"),
+        let date: Option<Option<String>> = connection
+            .query_row(&format!("SELECT {column} FROM ledger"), [], |row| {
+                row.get(0)
             })
-        })
-        .transpose()
+            .optional()?;
+        date.flatten()
+            .map(|text| {
+                Timestamp::parse_rfc3339(&text).map_err(|_| StoreError::Broken {
+                    what: format!("ledger.{column} is '{text}'"),
+                })
+            })
+            .transpose()
     }
 
     /// What an item's own sidecar declares.
@@ -386,7 +400,7 @@ impl Store {
                  ifnull(target_ibip, '')
              FROM relation JOIN item ON item.id = source",
             "SELECT coalesce(rep, ibip) || ' alias ' || name FROM alias JOIN item ON item.id = item",
-            "SELECT ' last ' || last FROM ledger",
+            "SELECT ' last ' || coalesce(reserved, last) FROM ledger",
         ] {
             let mut statement = connection.prepare(sql)?;
             for line in statement.query_map([], |row| row.get::<_, String>(0))? {

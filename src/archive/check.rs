@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::ledger::Dates;
 use super::relations::inverse;
 use super::{Archive, ArchiveError};
-use crate::distributor::TemporalDistributor;
 use crate::ibi::{Ibi, Rep, Timestamp};
 use crate::item::{Names, Sidecar, State};
 use crate::relation::RelationKind;
@@ -61,11 +61,10 @@ impl Archive {
     pub fn reindex(&self, progress: &mut Progress<'_>) -> Result<Report, ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
-        // The date known until now counts where it can still be read.
-        let known = self.store.last_date().ok().flatten();
-        let walk = self.index_into(&self.store, known, progress)?;
-        let last = self.store.last_date()?;
-        *self.distributor() = TemporalDistributor::new(self.facts.granularity, last);
+        // What the ledger reserves goes with the rows: nobody is handed a date meanwhile.
+        let mut dates = self.dates();
+        let walk = self.index_into(&self.store, dates.last().cloned(), progress)?;
+        *dates = Dates::after(self.facts.granularity, self.store.last_date()?);
         let mut report = walk.report;
         report.items = walk.items;
         Ok(report)
@@ -78,7 +77,7 @@ impl Archive {
         progress: &mut Progress<'_>,
     ) -> Result<Walk, ArchiveError> {
         let mut walk = Walk {
-            last: known.max(self.distributor().last().cloned()),
+            last: known,
             ..Walk::default()
         };
         // The store's closure speaks its own errors; ours is carried round it.
@@ -268,7 +267,9 @@ impl Archive {
     /// are recorded as removed, and the index is made anew.
     pub fn check(&self, repair: bool, progress: &mut Progress<'_>) -> Result<Report, ArchiveError> {
         let fresh = Store::in_memory()?;
-        let walk = self.index_into(&fresh, self.store.last_date().ok().flatten(), progress)?;
+        let last = self.store.last_date().ok().flatten();
+        let reserved = self.store.reserved_date().ok().flatten();
+        let walk = self.index_into(&fresh, last.max(reserved), progress)?;
         let mut report = walk.report;
         report.items = walk.items;
         self.compare(&fresh, &mut report)?;

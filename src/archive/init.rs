@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Mutex;
 
+use super::ledger::Dates;
 use super::{Archive, ArchiveError, Clock, Facts, Progress, WAIT_LIMIT, facts, lock};
 use crate::distributor::{Granularity, TemporalDistributor};
 use crate::ibi::{Ibi, Ibip, Rep, RepPrefix, Timestamp};
@@ -70,30 +71,30 @@ impl Archive {
         let tree = Tree::create(path)?;
         let lock = lock::Lock::take(path)?;
         let store = Store::open(&path.join(store::FILE))?;
-        let mut distributor =
-            TemporalDistributor::new(facts.granularity, latest_own(&tree, &rep_prefix)?);
+        let mut last = latest_own(&tree, &rep_prefix)?;
         if setup.service.is_none() {
+            let mut distributor = TemporalDistributor::new(facts.granularity, last);
             let reservation = distributor.reserve(&clock.now(), WAIT_LIMIT)?;
             std::thread::sleep(reservation.wait);
             let ibip = Ibip::mint(&facts.ibip_prefix(), &reservation.date)?;
             let rep = Rep::mint(&rep_prefix, &reservation.date);
             facts.service = Names::both(rep, ibip);
-            store.set_last_date(&reservation.date)?;
+            last = Some(reservation.date);
         } else {
             // Whatever the lost Archive has minted is earlier than now: it may come back, and is
             // never minted again.
-            let last = distributor.last().cloned().max(Some(clock.now()));
-            distributor = TemporalDistributor::new(facts.granularity, last.clone());
-            if let Some(last) = &last {
-                store.set_last_date(last)?;
-            }
+            last = last.max(Some(clock.now()));
         }
+        if let Some(last) = &last {
+            store.set_last_date(last)?;
+        }
+        let dates = Dates::after(facts.granularity, last);
         let mut archive = Archive {
             facts,
             tree,
             store,
             clock,
-            distributor: Mutex::new(distributor),
+            dates: Mutex::new(dates),
             edits: Mutex::new(()),
             rewritten: Mutex::default(),
             lock: Some(lock),

@@ -1,12 +1,8 @@
 //! Minting: a date is reserved durably, waited for, and becomes an item (SPEC 4).
 
-use std::sync::MutexGuard;
-
-use super::{Archive, ArchiveError, WAIT_LIMIT};
-use crate::distributor::{Reservation, TemporalDistributor};
+use super::{Archive, ArchiveError};
 use crate::ibi::{Ibip, Rep, Timestamp};
 use crate::item::{Names, Sidecar};
-use crate::locks::locked;
 use crate::relation::{Language, RelationKind};
 use crate::store::Item;
 use crate::tree::{Owner, Place};
@@ -43,25 +39,6 @@ impl Relative {
 }
 
 impl Archive {
-    pub(super) fn distributor(&self) -> MutexGuard<'_, TemporalDistributor> {
-        locked(&self.distributor)
-    }
-
-    /// Reserves a date. It is written down durably before this returns and is never handed out
-    /// again, whatever becomes of it. The caller waits `reservation.wait` and then calls
-    /// [`Archive::mint_reserved`]; meanwhile nobody is held up.
-    pub fn reserve(&self) -> Result<Reservation, ArchiveError> {
-        self.writable()?;
-        let mut distributor = self.distributor();
-        let before = distributor.clone();
-        let reservation = distributor.reserve(&self.clock.now(), WAIT_LIMIT)?;
-        if let Err(error) = self.store.set_last_date(&reservation.date) {
-            *distributor = before;
-            return Err(error.into());
-        }
-        Ok(reservation)
-    }
-
     /// Makes the item of a reserved date: both names, the original here, `doc/` in it, and what it
     /// is to another item. It is on disk when this returns.
     pub fn mint_reserved(

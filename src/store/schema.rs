@@ -58,6 +58,12 @@ const MIGRATIONS: &[&str] = &[
         last TEXT NOT NULL
     ) STRICT;
     ",
+    // 2: dates are reserved ahead.
+    "
+    -- Any date up to this one may have been handed out since `last` was written; NULL when none
+    -- was. What is not known to be free is taken.
+    ALTER TABLE ledger ADD COLUMN reserved TEXT;
+    ",
 ];
 
 /// Brings the database up to the newest schema; refuses one that a newer ibifs has written.

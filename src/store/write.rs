@@ -76,9 +76,22 @@ impl Store {
         })
     }
 
-    /// Writes down the last date handed out; durable when this returns.
+    /// Writes down the last date handed out, and that it is known exactly; durable when this
+    /// returns.
     pub fn set_last_date(&self, last: &Timestamp) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| set_last(transaction, last))
+    }
+
+    /// Writes down that dates up to `reserved` may be handed out after `last`; durable when this
+    /// returns.
+    pub fn reserve_dates(&self, last: &Timestamp, reserved: &Timestamp) -> Result<(), StoreError> {
+        self.write(Sync::Now, |transaction| {
+            set_last(transaction, last)?;
+            transaction
+                .prepare_cached("UPDATE ledger SET reserved = ?1")?
+                .execute([reserved.to_rfc3339()])?;
+            Ok(())
+        })
     }
 }
 
@@ -110,7 +123,10 @@ impl Refill<'_> {
 
 fn set_last(connection: &Connection, last: &Timestamp) -> Result<(), StoreError> {
     connection
-        .prepare_cached("INSERT INTO ledger VALUES (1, ?1) ON CONFLICT DO UPDATE SET last = ?1")?
+        .prepare_cached(
+            "INSERT INTO ledger (one, last) VALUES (1, ?1)
+             ON CONFLICT DO UPDATE SET last = ?1, reserved = NULL",
+        )?
         .execute([last.to_rfc3339()])?;
     Ok(())
 }

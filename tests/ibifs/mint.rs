@@ -66,3 +66,74 @@ fn commands_that_mint_at_once_take_turns() {
     world.prints("cat reps-* | wc -l; sort -u reps-* | wc -l", "200\n200");
     world.prints("ibifs fsck A.store", "201 items, 0 findings");
 }
+
+/// Kills the daemon without warning, takes the dead mount away and mounts the store again.
+const CRASH: &str = "crash() {
+        kill -9 $(sed -n 's/^pid //p' A.store/lock)
+        ibifs umount A
+    }";
+
+/// The daemon is killed in the middle of a storm of mints, three times over: no name is handed out
+/// twice, and every name that was printed is there whole.
+#[test]
+fn a_killed_daemon_hands_out_no_name_twice_and_loses_none() {
+    let world = World::new().with_a();
+    world.sh(&format!(
+        "{CRASH}
+        for round in 1 2 3; do
+            for p in 1 2 3 4 5 6 7 8; do
+                (i=0; while mkdir A/.mint/$round-$p-$i 2> /dev/null; do
+                    readlink A/.mint/.$round-$p-$i >> printed-$round-$p || true
+                    i=$((i + 1))
+                done) &
+            done
+            sleep 0.7; crash; wait; ibifs mount A.store A
+        done
+        sed 's,^../,,' printed-* > printed; sort -u printed > once"
+    ));
+    let printed: usize = world.sh("wc -l < printed").parse().expect("a number");
+    assert!(printed > 30, "{printed} minted");
+    world.prints("wc -l < once", &printed.to_string());
+    world.sh("while read -r rep; do
+            test -d A/$rep/doc -a \"$(state A/$rep)\" = Original
+            grep -q \"^ibi {rep $rep \" A/$rep/.ibi
+        done < once
+        ibifs umount A
+        ibifs ls A.store | cut -d' ' -f2 | sort | comm -13 - once | no grep .");
+}
+
+/// Dates are reserved ahead of what is shown: they are given back at a regular end, and count as
+/// handed out after any other. Then the next mint waits for them to pass, a second at most.
+#[test]
+fn dates_reserved_ahead_are_not_handed_out_after_a_crash() {
+    let world = World::new().with_a();
+    world.sh(&format!(
+        "{CRASH}; mint A one > one; crash
+        sqlite3 A.store/relations.sqlite3 'SELECT reserved FROM ledger' | grep . > reserved
+        ibifs mount A.store A"
+    ));
+    let seconds = |script: &str| -> f64 {
+        world
+            .sh(&format!("date -u +%s.%N -d \"$({script})\""))
+            .parse()
+            .expect("a number")
+    };
+    let reserved = seconds("cat reserved");
+    let minted = seconds(
+        "mint A two | awk -F'[/.]' '{ printf \"%s-%s-%s %s:%s:%s.%s\", $4, $5, $6, $7, $8, $9, $10 }'",
+    );
+    assert!(
+        minted > reserved,
+        "{minted} was minted, {reserved} was reserved"
+    );
+    assert!(minted < reserved + 60.0);
+    world.sh("ibifs umount A");
+    world.prints(
+        "sqlite3 A.store/relations.sqlite3 'SELECT reserved FROM ledger'",
+        "",
+    );
+    world.prints(
+        "sed -n 's/^last //p' A.store/ledger | cmp - <(sqlite3 A.store/relations.sqlite3 'SELECT last FROM ledger')",
+        "",
+    );
+}
