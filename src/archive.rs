@@ -2,10 +2,12 @@
 //!
 //! The tree is the truth and the relation store its index: whatever changes is written to the tree
 //! first, then to the index, so that a crash in between leaves an index that lags and can be
-//! brought up from the tree. This room knows no inode, errno or HTTP status.
+//! brought up from the tree. Only minting goes the other way: what is minted is a row that is synced,
+//! and a start after a crash makes the directory of it where it is missing. This room knows no inode,
+//! errno or HTTP status.
 //!
 //! Locks, in the order in which they may be taken: `edits`, then `dates`, then the store's.
-//! `rewritten` is a leaf.
+//! `rewritten` and `placed` are leaves.
 
 mod check;
 mod describe;
@@ -17,10 +19,11 @@ mod lock;
 mod mint;
 mod relations;
 mod resolve;
+mod settle;
 mod sidecars;
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 pub use check::{Finding, Progress, Report};
@@ -64,12 +67,13 @@ impl Clock for SystemClock {
 /// An open Archive.
 pub struct Archive {
     facts: Facts,
-    tree: Tree,
-    store: Store,
+    tree: Arc<Tree>,
+    store: Arc<Store>,
     clock: Box<dyn Clock>,
     dates: Mutex<ledger::Dates>,
     edits: Mutex<()>,
     rewritten: Mutex<Vec<Names>>,
+    placed: Mutex<Vec<settle::Placed>>,
     lock: Option<lock::Lock>,
 }
 
@@ -90,14 +94,18 @@ impl Archive {
         let archive = Archive {
             dates: Mutex::new(ledger::Dates::after(facts.granularity, None)),
             facts,
-            tree,
-            store,
+            tree: Arc::new(tree),
+            store: Arc::new(store),
             clock,
             edits: Mutex::new(()),
             rewritten: Mutex::default(),
+            placed: Mutex::default(),
             lock: Some(lock),
         };
         archive.read_ledger()?;
+        if let Err(error) = archive.make_again() {
+            log::warn!("not all that was minted before a crash is in the tree again: {error}");
+        }
         Ok(archive)
     }
 
@@ -108,11 +116,12 @@ impl Archive {
         Ok(Archive {
             dates: Mutex::new(ledger::Dates::after(facts.granularity, None)),
             facts,
-            tree,
-            store,
+            tree: Arc::new(tree),
+            store: Arc::new(store),
             clock: Box::new(SystemClock),
             edits: Mutex::new(()),
             rewritten: Mutex::default(),
+            placed: Mutex::default(),
             lock: None,
         })
     }

@@ -7,15 +7,17 @@
 //! write is one immediate transaction. One connection writes; a read-only one may be open beside
 //! it in another process.
 //!
-//! A `Store` may be shared by threads; its lock is a leaf (nothing else is locked under it).
+//! A `Store` may be shared by threads; its lock is a leaf but for the queue of what waits to be
+//! committed with it.
 
 mod error;
+mod group;
 mod rows;
 mod schema;
 mod write;
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, named_params};
@@ -96,10 +98,25 @@ impl Record {
     }
 }
 
+/// For whom an item is made, should it have to be made again: user, group and permission bits.
+pub type Maker = (u32, u32, u32);
+
+/// An item that has been minted and whose directory is not known to be on disk.
+#[derive(Debug)]
+pub struct Unsettled {
+    /// The item.
+    pub item: Item,
+    /// Its sidecar, byte for byte.
+    pub sidecar: Vec<u8>,
+    /// For whom it is made, unless for the Archive itself.
+    pub maker: Option<Maker>,
+}
+
 /// The open relation store.
 #[derive(Debug)]
 pub struct Store {
     connection: Mutex<Connection>,
+    waiting: Mutex<Vec<Arc<group::Waiting>>>,
 }
 
 impl Store {
@@ -111,9 +128,7 @@ impl Store {
         connection.pragma_update(None, "synchronous", Sync::Later.word())?;
         Store::prepared(&mut connection)?;
         schema::migrate(&mut connection)?;
-        Ok(Store {
-            connection: Mutex::new(connection),
-        })
+        Ok(Store::over(connection))
     }
 
     /// Opens the database for reading only, beside a writer.
@@ -123,9 +138,7 @@ impl Store {
         connection.busy_timeout(Duration::from_secs(10))?;
         Store::prepared(&mut connection)?;
         schema::check(&connection)?;
-        Ok(Store {
-            connection: Mutex::new(connection),
-        })
+        Ok(Store::over(connection))
     }
 
     /// A store in memory, for comparing and for tests.
@@ -133,9 +146,14 @@ impl Store {
         let mut connection = Connection::open_in_memory()?;
         Store::prepared(&mut connection)?;
         schema::migrate(&mut connection)?;
-        Ok(Store {
+        Ok(Store::over(connection))
+    }
+
+    fn over(connection: Connection) -> Store {
+        Store {
             connection: Mutex::new(connection),
-        })
+            waiting: Mutex::default(),
+        }
     }
 
     fn prepared(connection: &mut Connection) -> Result<(), StoreError> {
@@ -232,6 +250,32 @@ impl Store {
                 })
             })
             .transpose()
+    }
+
+    /// The items whose mint was not settled, see [`Store::mint`].
+    pub fn unsettled(&self) -> Result<Vec<Unsettled>, StoreError> {
+        let connection = self.lock();
+        let sql = format!(
+            "SELECT {}, item.sidecar, uid, gid, mode FROM unsettled
+             JOIN item ON item.id = unsettled.item ORDER BY item.id",
+            rows::ITEM
+        );
+        let mut statement = connection.prepare(&sql)?;
+        let mut found = statement.query([])?;
+        let mut unsettled = Vec::new();
+        while let Some(row) = found.next()? {
+            let (uid, gid, mode): (Option<u32>, Option<u32>, Option<u32>) =
+                (row.get("uid")?, row.get("gid")?, row.get("mode")?);
+            unsettled.push(Unsettled {
+                item: rows::item(row)?,
+                sidecar: row.get::<_, Option<_>>("sidecar")?.unwrap_or_default(),
+                maker: uid
+                    .zip(gid)
+                    .zip(mode)
+                    .map(|((uid, gid), mode)| (uid, gid, mode)),
+            });
+        }
+        Ok(unsettled)
     }
 
     /// What an item's own sidecar declares.

@@ -3,8 +3,10 @@
 //! Everything goes by directory descriptor and never through a symbolic link below the store
 //! (`openat2` with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS), so nothing outside it can be reached,
 //! whatever is raced. What is written here is on disk when the call returns: files are written in
-//! `staging/`, synced, renamed into place, and the directory is synced. This room knows names of
-//! items, not their relations; it has no database.
+//! `staging/`, synced, renamed into place, and the directory is synced. Only the directories of items
+//! are synced by whoever has them made: those that are copied in by whoever copies, minted ones some
+//! time after the index has them. This room knows names of items, not their relations; it has no
+//! database.
 
 mod place;
 mod walk;
@@ -34,6 +36,13 @@ pub struct Tree {
     path: PathBuf,
     root: OwnedFd,
     next_temporary: AtomicU64,
+}
+
+/// An item that has been made and does not appear yet.
+#[derive(Debug)]
+pub struct Staged {
+    staging: OwnedFd,
+    name: String,
 }
 
 const DIRECTORIES: [&str; 4] = ["col", "ibip", "deleted", "staging"];
@@ -146,41 +155,98 @@ impl Tree {
     }
 
     /// Makes an item with `doc/` (where an item's own files are by convention, SPEC 5) and its
-    /// sidecar, all synced, and only then lets it appear at its place. EEXIST if one is there.
-    pub fn make_whole_item(
+    /// sidecar, out of sight; [`Tree::place_item`] lets it appear, whole. Nothing is synced but the
+    /// levels above it, where they are new.
+    pub fn stage_item(
         &self,
         place: &Place,
         sidecar: &[u8],
         owner: Option<Owner>,
-    ) -> Result<(), TreeError> {
+    ) -> Result<Staged, TreeError> {
         let failed = |errno| failed("make", place.as_str())(errno);
-        let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
-        let temporary = format!("mint-{}-{number}", std::process::id());
-        let below = format!("staging/{temporary}");
-        let staging = self.open_directory("staging")?;
-        let mode = Mode::from_raw_mode(owner.map_or(0o755, |owner| owner.mode) & 0o7777);
-        rustix::fs::mkdirat(&staging, &temporary, mode).map_err(failed)?;
-        let item = self.open_directory(&below)?;
-        rustix::fs::mkdirat(&item, "doc", mode).map_err(failed)?;
-        let file_owner = owner.map(|owner| Owner {
-            mode: 0o644,
-            ..owner
-        });
-        self.write_small(&below, SIDECAR, sidecar, file_owner)?;
-        if let Some(owner) = owner {
-            let doc = self.open_directory(&format!("{below}/doc"))?;
-            give_to(&doc, owner).map_err(failed)?;
-            give_to(&item, owner).map_err(failed)?;
-        }
         self.make_levels(place.parent())?;
+        let staging = self.open_directory("staging")?;
+        let staged = Staged {
+            name: self.temporary("mint"),
+            staging,
+        };
+        let mode = Mode::from_raw_mode(owner.map_or(0o755, |owner| owner.mode) & 0o7777);
+        let filled = (|| {
+            rustix::fs::mkdirat(&staged.staging, &staged.name, mode)?;
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let open = |parent: &OwnedFd, name: &str| {
+                rustix::fs::openat(parent, name, flags, Mode::empty())
+            };
+            let item = open(&staged.staging, &staged.name)?;
+            rustix::fs::mkdirat(&item, "doc", mode)?;
+            drop(new_file(
+                &item,
+                SIDECAR,
+                sidecar,
+                owner.map(Owner::of_file),
+            )?);
+            if let Some(owner) = owner {
+                give_to(&open(&item, "doc")?, owner)?;
+                give_to(&item, owner)?;
+            }
+            Ok(())
+        })();
+        match filled {
+            Ok(()) => Ok(staged),
+            Err(errno) => {
+                self.discard(&staged);
+                Err(failed(errno))
+            }
+        }
+    }
+
+    /// Lets a staged item appear at its place. EEXIST if one is there.
+    pub fn place_item(&self, staged: &Staged, place: &Place) -> Result<(), TreeError> {
         let parent = self.open_directory(place.parent())?;
         let flags = RenameFlags::NOREPLACE;
-        rustix::fs::renameat_with(&staging, &temporary, &parent, place.name(), flags)
-            .map_err(failed)?;
+        rustix::fs::renameat_with(&staged.staging, &staged.name, &parent, place.name(), flags)
+            .map_err(failed("make", place.as_str()))
+    }
+
+    /// Takes away a staged item that will not appear, as far as it was made.
+    pub fn discard(&self, staged: &Staged) {
+        let below = |name: &str| format!("{}/{name}", staged.name);
+        for (name, flags) in [
+            (below(SIDECAR), AtFlags::empty()),
+            (below("doc"), AtFlags::REMOVEDIR),
+            (staged.name.clone(), AtFlags::REMOVEDIR),
+        ] {
+            // Whatever stays is out of sight, and the next mount clears it away.
+            let _ = rustix::fs::unlinkat(&staged.staging, name, flags);
+        }
+    }
+
+    /// Waits until an item's directory, its sidecar and its name are on disk.
+    pub fn sync_item(&self, place: &Place) -> Result<(), TreeError> {
+        let sidecar = format!("{}/{SIDECAR}", place.as_str());
+        match self.open_beneath(&sidecar, OFlags::RDONLY | OFlags::NONBLOCK) {
+            Ok(file) => rustix::fs::fsync(file).map_err(failed("sync", &sidecar))?,
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(failed("open", &sidecar)(errno)),
+        }
+        self.sync_directory(place.as_str())?;
         self.sync_directory(place.parent())
     }
 
+    /// Waits until all that has been written on the store's filesystem is on disk.
+    pub fn sync_all(&self) -> Result<(), TreeError> {
+        rustix::fs::syncfs(&self.root).map_err(failed("sync", "."))
+    }
+
+    fn temporary(&self, what: &str) -> String {
+        let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
+        format!("{what}-{}-{number}", std::process::id())
+    }
+
     fn make_levels(&self, path: &str) -> Result<(), TreeError> {
+        if self.is_directory(path) {
+            return Ok(());
+        }
         let mut made = String::new();
         for name in path.split('/') {
             let parent = made.clone();
@@ -310,34 +376,12 @@ impl Tree {
         let shown = format!("{directory}/{name}");
         let failed = |errno| failed("write", &shown)(errno);
         let staging = self.open_directory("staging")?;
-        let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
-        let temporary = format!("write-{}-{number}", std::process::id());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
-        let mode = Mode::from_raw_mode(owner.map_or(0o644, |owner| owner.mode));
-        let file = rustix::fs::openat(&staging, &temporary, flags | OFlags::CLOEXEC, mode)
-            .map_err(failed)?;
-        let written = (|| {
-            let mut rest = bytes;
-            while !rest.is_empty() {
-                let count = rustix::io::write(&file, rest)?;
-                rest = &rest[count..];
-            }
-            if let Some(owner) = owner {
-                rustix::fs::fchmod(&file, mode)?;
-                match rustix::fs::fchown(
-                    &file,
-                    Some(rustix::fs::Uid::from_raw(owner.uid)),
-                    Some(rustix::fs::Gid::from_raw(owner.gid)),
-                ) {
-                    // An ordinary user's daemon can only make files of its own.
-                    Ok(()) | Err(Errno::PERM) => {}
-                    Err(errno) => return Err(errno),
-                }
-            }
+        let temporary = self.temporary("write");
+        let written = new_file(&staging, &temporary, bytes, owner).and_then(|file| {
             rustix::fs::fsync(&file)?;
             let target = self.open_beneath(directory, OFlags::PATH | OFlags::DIRECTORY)?;
             rustix::fs::renameat(&staging, &temporary, &target, name)
-        })();
+        });
         if let Err(errno) = written {
             let _ = rustix::fs::unlinkat(&staging, &temporary, AtFlags::empty());
             return Err(failed(errno));
@@ -371,6 +415,36 @@ impl Tree {
             Err(errno) => Err(failed("remove", &shown)(errno)),
         }
     }
+}
+
+/// Makes a small file in a directory of `staging/`, and whose it is; not synced.
+fn new_file(
+    directory: &OwnedFd,
+    name: &str,
+    bytes: &[u8],
+    owner: Option<Owner>,
+) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+    let mode = Mode::from_raw_mode(owner.map_or(0o644, |owner| owner.mode));
+    let file = rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, mode)?;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let count = rustix::io::write(&file, rest)?;
+        rest = &rest[count..];
+    }
+    if let Some(owner) = owner {
+        rustix::fs::fchmod(&file, mode)?;
+        match rustix::fs::fchown(
+            &file,
+            Some(rustix::fs::Uid::from_raw(owner.uid)),
+            Some(rustix::fs::Gid::from_raw(owner.gid)),
+        ) {
+            // An ordinary user's daemon can only make files of its own.
+            Ok(()) | Err(Errno::PERM) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(file)
 }
 
 fn give_to(directory: &OwnedFd, owner: Owner) -> Result<(), Errno> {

@@ -63,6 +63,8 @@ impl Archive {
         let _edits = self.edits();
         // What the ledger reserves goes with the rows: nobody is handed a date meanwhile.
         let mut dates = self.dates();
+        // So does which directories are not on disk.
+        self.settle_now()?;
         let walk = self.index_into(&self.store, dates.last().cloned(), progress)?;
         *dates = Dates::after(self.facts.granularity, self.store.last_date()?);
         let mut report = walk.report;
@@ -124,7 +126,7 @@ impl Archive {
         refill: &Refill<'_>,
     ) -> Result<Option<Record>, ArchiveError> {
         let names = &record.names;
-        let bytes = if std::ptr::eq(store, &self.store) {
+        let bytes = if std::ptr::eq(store, &*self.store) {
             refill.sidecar_before(names)?
         } else {
             match self.store.find_by_names(names)? {

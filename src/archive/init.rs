@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::ledger::Dates;
 use super::{Archive, ArchiveError, Clock, Facts, Progress, WAIT_LIMIT, facts, lock};
@@ -91,12 +91,13 @@ impl Archive {
         let dates = Dates::after(facts.granularity, last);
         let mut archive = Archive {
             facts,
-            tree,
-            store,
+            tree: Arc::new(tree),
+            store: Arc::new(store),
             clock,
             dates: Mutex::new(dates),
             edits: Mutex::new(()),
             rewritten: Mutex::default(),
+            placed: Mutex::default(),
             lock: Some(lock),
         };
         if let Some(rep) = archive.facts.service.rep() {

@@ -123,11 +123,14 @@ impl Archive {
         Ok(())
     }
 
-    /// Writes down what a later start should know. The Archive works without; a store whose
-    /// database is lost afterwards is then safe as well.
+    /// Syncs what was minted and writes down what a later start should know. The Archive works
+    /// without; a store whose database is lost afterwards is then safe as well.
     pub fn close(&self) {
         if self.lock.is_some()
-            && let Err(error) = self.give_dates_back().and_then(|()| self.write_ledger())
+            && let Err(error) = self
+                .settle_now()
+                .and_then(|()| self.give_dates_back())
+                .and_then(|()| self.write_ledger())
         {
             log::warn!("cannot write the ledger: {error}");
         }

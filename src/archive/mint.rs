@@ -4,7 +4,7 @@ use super::{Archive, ArchiveError};
 use crate::ibi::{Ibip, Rep, Timestamp};
 use crate::item::{Names, Sidecar};
 use crate::relation::{Language, RelationKind};
-use crate::store::Item;
+use crate::store::{Item, StoreError};
 use crate::tree::{Owner, Place};
 
 /// What a newly minted item is to an item that is there already.
@@ -50,10 +50,6 @@ impl Archive {
         let rep = self.as_spelled_here(&Rep::mint(&self.facts.rep_prefix()?, date))?;
         let ibip = Ibip::mint(&self.facts.ibip_prefix(), date)?;
         let names = Names::both(rep, ibip);
-        if let Some(known) = self.store.find_by_names(&names)? {
-            // Only an item that came from elsewhere with our own address can be in the way.
-            return Err(ArchiveError::Exists(known.names.into()));
-        }
         let item = self.make(&names, relative, owner)?;
         if let Some(relative) = relative {
             self.relate(relative.source(), &relative.kind(), &names)?;
@@ -102,6 +98,10 @@ impl Archive {
     }
 
     /// Makes an original's directory with `doc/` and sidecar. The directory appears whole.
+    ///
+    /// One sync makes the mint durable, that of the index: from then on a start after a crash makes
+    /// the directory again where it is not on disk. So the index has it first, and the directory is
+    /// synced together with others afterwards.
     pub(super) fn make(
         &self,
         names: &Names,
@@ -115,10 +115,26 @@ impl Archive {
         }
         let bytes = sidecar.to_bytes();
         let place = Place::of(names);
-        self.tree.make_whole_item(&place, &bytes, owner)?;
-        let id = self
-            .store
-            .put(&self.record_of(names.clone(), &sidecar, bytes))?;
-        self.known(id)
+        let staged = self.tree.stage_item(&place, &bytes, owner)?;
+        let record = self.record_of(names.clone(), &sidecar, bytes);
+        let maker = owner.map(|owner| (owner.uid, owner.gid, owner.mode));
+        let item = match self.store.mint(&record, maker) {
+            Ok(item) => item,
+            Err(error) => {
+                self.tree.discard(&staged);
+                return Err(match error {
+                    // Only an item that came from elsewhere with our own address can be in the way.
+                    StoreError::Taken { holder, .. } => ArchiveError::Exists(holder),
+                    other => other.into(),
+                });
+            }
+        };
+        if let Err(error) = self.tree.place_item(&staged, &place) {
+            self.tree.discard(&staged);
+            self.store.forget(item.id)?;
+            return Err(error.into());
+        }
+        self.settle_later(item.id, place);
+        Ok(item)
     }
 }

@@ -64,6 +64,17 @@ const MIGRATIONS: &[&str] = &[
     -- was. What is not known to be free is taken.
     ALTER TABLE ledger ADD COLUMN reserved TEXT;
     ",
+    // 3: a mint is durable here before its directory is.
+    "
+    -- Minted items whose directories are not known to be on disk, and for whom they are made: a
+    -- start after a crash makes again what is missing.
+    CREATE TABLE unsettled (
+        item INTEGER PRIMARY KEY REFERENCES item (id) ON DELETE CASCADE,
+        uid  INTEGER,
+        gid  INTEGER,
+        mode INTEGER
+    ) STRICT;
+    ",
 ];
 
 /// Brings the database up to the newest schema; refuses one that a newer ibifs has written.

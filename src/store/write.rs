@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, named_params};
 
-use super::{ItemId, Record, Store, StoreError, rows};
+use super::group::{Change, Mint};
+use super::{Item, ItemId, Maker, Record, Store, StoreError, rows};
 use crate::ibi::{Ibip, Rep, Timestamp};
 use crate::item::{Names, State};
 
@@ -26,11 +27,55 @@ impl Sync {
 impl Store {
     /// Records an item, new or known by any of its names, with all that its sidecar declares.
     pub fn put(&self, record: &Record) -> Result<ItemId, StoreError> {
-        let sync = match record.state {
-            State::Copy => Sync::Later,
-            State::Original | State::Deleted => Sync::Now,
-        };
-        self.write(sync, |transaction| put(transaction, record))
+        match record.state {
+            State::Copy => self.write(Sync::Later, |transaction| put(transaction, record)),
+            State::Original | State::Deleted => self.write_together(Change {
+                record: record.clone(),
+                mint: None,
+            }),
+        }
+    }
+
+    /// Records an item whose directory will be put in place after this and synced later: durable
+    /// when this returns, and unsettled until [`Store::settle`] says that the directory is, too.
+    /// [`StoreError::Taken`] where its name is known already.
+    pub fn mint(&self, record: &Record, maker: Option<Maker>) -> Result<Item, StoreError> {
+        let id = self.write_together(Change {
+            record: record.clone(),
+            mint: Some(Mint { maker }),
+        })?;
+        // Asking the index would mean to wait for the next sync of others.
+        Ok(Item {
+            id,
+            names: record.names.clone(),
+            state: record.state,
+            service: record.service.clone(),
+            language: record.language,
+            target: record.target.clone(),
+            removed_at: record.removed_at.clone(),
+        })
+    }
+
+    /// Notes that the directories of minted items are on disk.
+    pub fn settle(&self, items: &[ItemId]) -> Result<(), StoreError> {
+        self.write(Sync::Later, |transaction| {
+            let mut statement =
+                transaction.prepare_cached("DELETE FROM unsettled WHERE item = ?1")?;
+            for item in items {
+                statement.execute([item.0])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Forgets an item whose directory could not be put in place.
+    pub fn forget(&self, item: ItemId) -> Result<(), StoreError> {
+        self.write(Sync::Later, |transaction| {
+            transaction
+                .prepare_cached("DELETE FROM item WHERE id = ?1")?
+                .execute([item.0])?;
+            Ok(())
+        })
     }
 
     /// Runs one immediate transaction.
@@ -39,21 +84,7 @@ impl Store {
         sync: Sync,
         change: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut connection = self.lock();
-        if sync == Sync::Now {
-            connection.pragma_update(None, "synchronous", sync.word())?;
-        }
-        let written = (|| {
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let written = change(&transaction)?;
-            transaction.commit()?;
-            Ok(written)
-        })();
-        if sync == Sync::Now {
-            connection.pragma_update(None, "synchronous", Sync::Later.word())?;
-        }
-        written
+        transact(&mut self.lock(), sync, change)
     }
 
     /// Records many items in one transaction, after forgetting all there were; what was believed of
@@ -95,6 +126,27 @@ impl Store {
     }
 }
 
+/// Runs one immediate transaction.
+pub(super) fn transact<T>(
+    connection: &mut Connection,
+    sync: Sync,
+    change: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    if sync == Sync::Now {
+        connection.pragma_update(None, "synchronous", sync.word())?;
+    }
+    let written = (|| {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let written = change(&transaction)?;
+        transaction.commit()?;
+        Ok(written)
+    })();
+    if sync == Sync::Now {
+        connection.pragma_update(None, "synchronous", Sync::Later.word())?;
+    }
+    written
+}
+
 /// The store while all is recorded anew.
 #[derive(Debug)]
 pub struct Refill<'a>(&'a Connection);
@@ -129,6 +181,46 @@ fn set_last(connection: &Connection, last: &Timestamp) -> Result<(), StoreError>
         )?
         .execute([last.to_rfc3339()])?;
     Ok(())
+}
+
+/// Writes one record of a group.
+pub(super) fn apply(connection: &Connection, change: &Change) -> Result<ItemId, StoreError> {
+    if change.mint.is_some()
+        && let Some(holder) = holder_of(connection, &change.record.names)?
+    {
+        return Err(StoreError::Taken {
+            name: change.record.names.preferred(),
+            holder: Box::new(holder),
+        });
+    }
+    let id = put(connection, &change.record)?;
+    if let Some(Mint { maker }) = &change.mint {
+        let [uid, gid, mode] = match maker {
+            Some((uid, gid, mode)) => [Some(uid), Some(gid), Some(mode)],
+            None => [None; 3],
+        };
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO unsettled VALUES (?1, ?2, ?3, ?4)")?
+            .execute((id.0, uid, gid, mode))?;
+    }
+    Ok(id)
+}
+
+/// The item, removed or not, that has one of these names.
+fn holder_of(connection: &Connection, names: &Names) -> Result<Option<Names>, StoreError> {
+    let mut statement = connection
+        .prepare_cached("SELECT rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2")?;
+    let keys = (
+        names.rep().map(Rep::canonical),
+        names.ibip().map(Ibip::canonical),
+    );
+    let found = statement
+        .query_row(keys, |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    match found {
+        Some((rep, ibip)) => rows::names("item", rep, ibip),
+        None => Ok(None),
+    }
 }
 
 fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
@@ -204,6 +296,12 @@ fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
             ":removed_at": record.removed_at.as_ref().map(Timestamp::to_rfc3339),
             ":sidecar": record.sidecar,
         })?;
+    if record.state == State::Deleted {
+        // A mint that has been removed since is not made again.
+        connection
+            .prepare_cached("DELETE FROM unsettled WHERE item = ?1")?
+            .execute([id])?;
+    }
     connection
         .prepare_cached("DELETE FROM relation WHERE source = ?1")?
         .execute([id])?;

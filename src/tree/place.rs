@@ -91,6 +91,16 @@ pub struct Owner {
     pub mode: u32,
 }
 
+impl Owner {
+    /// The owner of the small files that we make in such a directory.
+    pub(super) fn of_file(self) -> Owner {
+        Owner {
+            mode: 0o644,
+            ..self
+        }
+    }
+}
+
 /// The two areas of the store that hold items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {

@@ -1,4 +1,10 @@
-//! Minting: `mkdir .mint/NAME` and `ibifs mint` hand out names that nobody else has.
+//! Minting: `mkdir .mint/NAME` and `ibifs mint` hand out names that nobody else has, and what they
+//! have handed out is there after a crash.
+
+use std::path::Path;
+use std::process::Command;
+
+use ibifs::archive::{Archive, Setup, SystemClock};
 
 use crate::support::World;
 
@@ -74,7 +80,7 @@ const CRASH: &str = "crash() {
     }";
 
 /// The daemon is killed in the middle of a storm of mints, three times over: no name is handed out
-/// twice, and every name that was printed is there whole.
+/// twice, every name that was printed is there whole, and nothing is left to mend.
 #[test]
 fn a_killed_daemon_hands_out_no_name_twice_and_loses_none() {
     let world = World::new().with_a();
@@ -100,6 +106,37 @@ fn a_killed_daemon_hands_out_no_name_twice_and_loses_none() {
         done < once
         ibifs umount A
         ibifs ls A.store | cut -d' ' -f2 | sort | comm -13 - once | no grep .");
+    assert!(
+        world.sh("ibifs fsck A.store").ends_with(", 0 findings"),
+        "nothing to mend"
+    );
+}
+
+/// A power cut may take directories of items just minted, and what stands in their sidecars: the
+/// next mount makes them again, for the same owner. One that had been removed stays removed.
+#[test]
+fn what_a_power_cut_takes_of_a_mint_is_made_again() {
+    let world = World::new().with_a();
+    world.sh(&format!(
+        "{CRASH}
+        for i in 1 2 3 4; do mkdir -m 750 A/.mint/$i; chown 123:456 A/.mint/$i; rep A/.mint/$i > $i; done
+        chmod 750 A/$(cat 1); rm -r A/$(cat 4); cp -r A.store/$(dirname col/$(cat 1)) before
+        crash
+        col=A.store/col
+        rm -r $col/$(cat 1); : > $col/$(cat 2)/.ibi; rm $col/$(cat 3)/.ibi
+        ibifs mount A.store A"
+    ));
+    world.sh("diff -r before A.store/$(dirname col/$(cat 1)); no ls A/$(cat 4)");
+    world.prints(
+        "stat -c '%a %U' A/$(cat 1) A/$(cat 1)/doc A/$(cat 1)/.ibi",
+        "750 root\n750 root\n644 root",
+    );
+    world.prints("stat -c %u:%g A/$(cat 2)/.ibi", "123:456");
+    world.sh("ibifs umount A");
+    world.prints("ibifs fsck A.store", "4 items, 0 findings");
+    // After a regular end nothing is made again: who takes a directory away then is told.
+    world.sh("rm -r A.store/col/$(cat 2)");
+    world.complains("ibifs fsck A.store | tee /dev/stderr; false", "not-in-tree");
 }
 
 /// Dates are reserved ahead of what is shown: they are given back at a regular end, and count as
@@ -136,4 +173,95 @@ fn dates_reserved_ahead_are_not_handed_out_after_a_crash() {
         "sed -n 's/^last //p' A.store/ledger | cmp - <(sqlite3 A.store/relations.sqlite3 'SELECT last FROM ledger')",
         "",
     );
+}
+
+/// The syncs that strace has seen.
+fn syncs(told: &Path) -> usize {
+    let told = std::fs::read_to_string(told).expect("what strace says");
+    let calls = ["fsync(", "fdatasync(", "syncfs(", "sync_file_range("];
+    let is_sync = |line: &&str| calls.iter().any(|call| line.contains(call));
+    told.lines().filter(is_sync).count()
+}
+
+/// One sync makes a mint durable; the dates and the directories are synced for many at a time.
+#[test]
+fn a_mint_costs_one_sync() {
+    let world = World::new().with_a();
+    world.sh(
+        "strace -f -qq -e trace=fsync,fdatasync,syncfs,sync_file_range -o told \\
+            -p $(sed -n 's/^pid //p' A.store/lock) &
+        sleep 1
+        for p in 1 2 3 4 5 6 7 8; do
+            (for i in $(seq 25); do mkdir A/.mint/$p-$i; done) &
+            minting+=($!)
+        done
+        wait ${minting[@]}
+        kill %1; wait %1 || true",
+    );
+    let counted = syncs(&world.root().join("told"));
+    assert!(
+        (200..240).contains(&counted),
+        "{counted} syncs of 200 mints"
+    );
+}
+
+/// Threads that mint at once share their syncs, and each gets a name of its own.
+#[test]
+fn threads_that_mint_at_once_share_their_syncs() {
+    let world = World::new();
+    let told = world.root().join("told");
+    // In a process of its own: other tests run in this one and sync, too.
+    let output = Command::new("strace")
+        .args([
+            "-f",
+            "-qq",
+            "-e",
+            "trace=fsync,fdatasync,syncfs,sync_file_range",
+            "-o",
+        ])
+        .arg(&told)
+        .arg(std::env::current_exe().expect("this test"))
+        .args(["--ignored", "--exact", "mint::mint_by_threads"])
+        .current_dir(world.root())
+        .output()
+        .expect("strace runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    let counted = syncs(&told);
+    assert!(counted < 1600, "{counted} syncs of 2000 mints");
+    world.prints("ibifs fsck store", "2001 items, 0 findings");
+    world.prints("ibifs ls store | cut -d' ' -f2 | sort -u | wc -l", "2001");
+}
+
+/// Eight threads mint 250 items each in the store `store` of the current directory, and tell how fast.
+#[test]
+#[ignore = "a part of another test, and a measurement"]
+fn mint_by_threads() {
+    let setup = Setup {
+        host: Some("archive-a.example.org".to_owned()),
+        ..Setup::default()
+    };
+    let archive = Archive::init(
+        Path::new("store"),
+        &setup,
+        Box::new(SystemClock),
+        &mut |_| (),
+    );
+    let archive = archive.expect("a new store");
+    let started = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..250 {
+                    archive.mint(None, None).expect("a mint");
+                }
+            });
+        }
+    });
+    let rate = 2000.0 / started.elapsed().as_secs_f64();
+    println!("{rate:.0} mints a second by eight threads");
+    archive.close();
 }
