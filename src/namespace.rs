@@ -133,11 +133,23 @@ impl Namespace {
             device: stat.st_dev,
             inode: stat.st_ino,
         };
+        let node = self.nodes.remember(real, view, kind);
         Ok(Entry {
-            node: self.nodes.remember(real, view, kind),
-            attr,
+            attr: self.as_met(&node, attr),
+            node,
             lasting,
         })
+    }
+
+    /// Attributes as the tree has them in which a node is met: a link is as long as what it says.
+    fn as_met(&self, node: &Node, mut attr: Attr) -> Attr {
+        if attr.kind == FileType::Symlink
+            && !node.view.is_as_on_disk()
+            && let Ok(target) = self.read_link(node)
+        {
+            attr.size = target.len() as u64;
+        }
+        attr
     }
 
     /// Makes the entry of something virtual, which may mean something else the next time.
@@ -167,7 +179,7 @@ impl Namespace {
     /// A node's attributes.
     pub fn attributes(&self, node: &Node) -> Outcome<Attr> {
         match &node.real {
-            Some(real) => inside::attributes(real.file.open()?),
+            Some(real) => Ok(self.as_met(node, inside::attributes(real.file.open()?)?)),
             None => self.virtual_attr(&node.kind),
         }
     }

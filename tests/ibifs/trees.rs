@@ -243,6 +243,12 @@ fn climbing_links_hold_in_both_trees_of_a_copy() {
         &format!("readlink A/{one}/doc/whole A/{one_i}/doc/whole A/{one_i}/doc/inside"),
         &format!("../../../../../{two}/doc/report\n../../../{two}/doc/report\n../doc/whole"),
     );
+    // And each is as long as it says.
+    world.sh(&format!(
+        "for l in A/{one}/doc/whole A/{one_i}/doc/whole A/{one_i}/doc/from-ibip; do
+             [ $(stat -c %s $l) = $(readlink -n $l | wc -c) ] || exit 1
+         done"
+    ));
     let prefix = one_i.split('/').next().expect("a prefix");
     world.sh(&format!(
         "mkdir B/{prefix}; cp -a A/{one_i} A/{two_i} B/{prefix}/"
