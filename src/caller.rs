@@ -11,6 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use rustix::thread::CapabilitySet;
+
 /// The process behind a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
@@ -29,6 +31,29 @@ thread_local! {
 
 /// Whether this process may act as others.
 static MAY_ACT: LazyLock<bool> = LazyLock::new(|| rustix::process::geteuid().is_root());
+
+/// What a process may do with files that are not its own. Who acts as another user loses these.
+const OVER_FILES: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::LINUX_IMMUTABLE)
+    .union(CapabilitySet::MKNOD);
+
+/// What a process may do beyond what its user and first group may.
+#[derive(Debug)]
+struct Powers {
+    groups: Vec<u32>,
+    capabilities: CapabilitySet,
+}
+
+impl Powers {
+    const NONE: Powers = Powers {
+        groups: Vec::new(),
+        capabilities: CapabilitySet::empty(),
+    };
+}
 
 /// Takes a caller's credentials back, however the act has ended.
 struct Acting;
@@ -55,7 +80,7 @@ impl Caller {
     /// bits survive a write, then comes out as on the native filesystem.
     pub fn act<T>(&self, act: impl FnOnce() -> T) -> T {
         match self.is_other() {
-            true => self.act_with(&self.groups(), act),
+            true => self.act_with(&self.powers(), act),
             false => act(),
         }
     }
@@ -64,19 +89,20 @@ impl Caller {
     /// as opening a file ten times.
     pub fn act_without_groups<T>(&self, act: impl FnOnce() -> T) -> T {
         match self.is_other() {
-            true => self.act_with(&[], act),
+            true => self.act_with(&Powers::NONE, act),
             false => act(),
         }
     }
 
-    fn act_with<T>(&self, groups: &[u32], act: impl FnOnce() -> T) -> T {
-        set_groups(groups);
+    fn act_with<T>(&self, powers: &Powers, act: impl FnOnce() -> T) -> T {
+        set_groups(&powers.groups);
         let _acting = Acting;
         // SAFETY: as above.
         unsafe {
             libc::syscall(libc::SYS_setfsgid, self.gid);
             libc::syscall(libc::SYS_setfsuid, self.uid);
         }
+        raise(powers.capabilities);
         act()
     }
 
@@ -85,16 +111,43 @@ impl Caller {
         *MAY_ACT && (self.uid != 0 || self.gid != 0)
     }
 
-    /// The caller's supplementary groups; none where they cannot be read.
-    fn groups(&self) -> Vec<u32> {
+    /// The caller's supplementary groups and what it may do with others' files; none of either
+    /// where they cannot be read.
+    fn powers(&self) -> Powers {
         let Ok(status) = std::fs::read_to_string(format!("/proc/{}/status", self.pid)) else {
-            return Vec::new();
+            return Powers::NONE;
         };
-        let line = status.lines().find_map(|line| line.strip_prefix("Groups:"));
-        line.unwrap_or_default()
+        let groups = line_of(&status, "Groups:")
             .split_whitespace()
             .filter_map(|word| word.parse().ok())
-            .collect()
+            .collect();
+        Powers {
+            groups,
+            capabilities: self.capabilities(&status) & OVER_FILES,
+        }
+    }
+
+    /// Whether the caller may see the attributes that are for administrators.
+    pub fn administers(&self) -> bool {
+        if self.uid == 0 {
+            return true;
+        }
+        std::fs::read_to_string(format!("/proc/{}/status", self.pid)).is_ok_and(|status| {
+            self.capabilities(&status)
+                .contains(CapabilitySet::SYS_ADMIN)
+        })
+    }
+
+    /// The capabilities in a process's status. In a user namespace of its own anybody has all of
+    /// them, which mean nothing here.
+    fn capabilities(&self, status: &str) -> CapabilitySet {
+        let effective = u64::from_str_radix(line_of(status, "CapEff:").trim(), 16).unwrap_or(0);
+        let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/user")).ok();
+        match effective {
+            0 => CapabilitySet::empty(),
+            _ if namespace(&self.pid.to_string()) != namespace("self") => CapabilitySet::empty(),
+            _ => CapabilitySet::from_bits_retain(effective),
+        }
     }
 
     /// Whether a signal that the caller does not block or ignore is waiting for it, or it is gone.
@@ -219,6 +272,26 @@ fn meaning(number: i64, arguments: &[u64; 6]) -> (Intent, Option<u64>) {
         _ => return (Intent::Other, None),
     };
     (intent, arguments.get(path).copied())
+}
+
+/// What a process's status says of a matter.
+fn line_of<'a>(status: &'a str, matter: &str) -> &'a str {
+    let line = status.lines().find_map(|line| line.strip_prefix(matter));
+    line.unwrap_or_default()
+}
+
+/// Gives this thread back what acting as another user took from it.
+fn raise(capabilities: CapabilitySet) {
+    if capabilities.is_empty() {
+        return;
+    }
+    // Where it is refused, the caller is refused what it could do natively.
+    if let Ok(mut sets) = rustix::thread::capabilities(None) {
+        sets.effective |= capabilities;
+        if let Err(error) = rustix::thread::set_capabilities(None, sets) {
+            log::debug!("cannot act with {capabilities:?}: {error}");
+        }
+    }
 }
 
 fn set_umask(umask: u32) {

@@ -279,7 +279,7 @@ impl Ibifs {
             // answer. Tools then copy.
             return Err(Errno::XDEV);
         }
-        inside::rename(from.as_fd(), name, to.as_fd(), new_name, flags)?;
+        inside::rename_for(from.as_fd(), name, to.as_fd(), new_name, flags, caller)?;
         if let Kind::Item(item) = new_parent.kind {
             self.namespace.reveal(caller, item, new_name);
         }

@@ -155,6 +155,22 @@ pub fn rename(
     )
 }
 
+/// Renames for a caller, who owns a whiteout that is left in the old place.
+pub fn rename_for(
+    from: BorrowedFd<'_>,
+    name: &OsStr,
+    to: BorrowedFd<'_>,
+    new_name: &OsStr,
+    flags: u32,
+    caller: &Caller,
+) -> Outcome<()> {
+    let rename = || rename(from, name, to, new_name, flags);
+    match RenameFlags::from_bits_retain(flags).contains(RenameFlags::WHITEOUT) {
+        true => caller.act(rename),
+        false => rename(),
+    }
+}
+
 /// Makes a hard link.
 pub fn link(file: BorrowedFd<'_>, directory: BorrowedFd<'_>, name: &OsStr) -> Outcome<OwnedFd> {
     let from = by_descriptor(file);
@@ -267,9 +283,24 @@ pub fn get_attribute(file: BorrowedFd<'_>, name: &OsStr, limit: usize) -> Outcom
 }
 
 /// The names of the extended attributes, each ended by a NUL.
-pub fn list_attributes(file: BorrowedFd<'_>, limit: usize) -> Outcome<Vec<u8>> {
+pub fn list_attributes(file: BorrowedFd<'_>, limit: usize, caller: &Caller) -> Outcome<Vec<u8>> {
     let path = by_descriptor(file);
-    read_growing(limit, |buffer| rustix::fs::listxattr(path.as_str(), buffer))
+    let list = |limit| read_growing(limit, |buffer| rustix::fs::listxattr(path.as_str(), buffer));
+    if caller.uid == 0 {
+        return list(limit);
+    }
+    // What the caller must not see does not count to its limit.
+    let mut names = list(0)?;
+    let is_hidden = |name: &[u8]| name.starts_with(b"trusted.");
+    if names.split(|byte| *byte == 0).any(is_hidden) && !caller.administers() {
+        names = names
+            .split_inclusive(|byte| *byte == 0)
+            .filter(|name| !is_hidden(name))
+            .flatten()
+            .copied()
+            .collect();
+    }
+    Ok(names)
 }
 
 fn read_growing(limit: usize, read: impl Fn(&mut [u8]) -> Outcome<usize>) -> Outcome<Vec<u8>> {

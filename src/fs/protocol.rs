@@ -621,10 +621,13 @@ impl Filesystem for Ibifs {
         answer_bytes(reply, size, value);
     }
 
-    fn listxattr(&self, _request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+    fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
         let _turn = self.crew.turn();
         let list = self.node(number).and_then(|node| match &node.real {
-            Some(real) => inside::list_attributes(real.file.open()?.as_fd(), size as usize),
+            Some(real) => {
+                let file = real.file.open()?;
+                inside::list_attributes(file.as_fd(), size as usize, &caller(request))
+            }
             None => Ok(Vec::new()),
         });
         answer_bytes(reply, size, list);

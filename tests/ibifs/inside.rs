@@ -244,6 +244,44 @@ fn modes_and_owners() {
     );
 }
 
+/// Who holds capabilities over files, without being root, can use them; those that anybody has in a
+/// user namespace of its own count for nothing.
+#[test]
+fn capabilities_of_ordinary_users() {
+    let places = Places::mounted("allow_other,suid");
+    places.same(
+        "chmod 755 .; mkdir -m 700 shut; echo x > shut/roots; chmod 600 shut/roots
+         able() { setpriv --reuid 1234 --regid 1234 --clear-groups --inh-caps \"$1\" \
+             --ambient-caps \"$1\" -- \"${@:2}\" 2>&1 | sed 's/.*: //' || true; }
+         for caps in +dac_override +chown,+fowner +dac_override,+fowner,+fsetid,+chown,+mknod; do
+             able $caps bash -c 'umask 022; mkdir shut/d; echo y > shut/f; ln -s x shut/l
+                 mknod shut/c c 1 3; mkfifo shut/p; mv shut/p shut/q; cat shut/roots
+                 chown 5:6 shut/roots; chmod 2755 shut/f; setfacl -m u:7:r shut/roots
+                 truncate -s 1 shut/roots; echo z >> shut/f'
+             stat -c '%n %u %g %a' shut/*; getfacl -cn shut/roots
+             rm -rf shut/[dflcq]; setfacl -b shut/roots; chmod 600 shut/roots
+         done
+         mkdir group; chgrp 77 group; chmod 2777 group
+         py \"os.umask(0); os.setgroups([]); os.setresgid(9, 9, 9); os.setresuid(9, 9, 9)
+libc.unshare(0x10000000); os.close(os.open('group/f', os.O_CREAT, 0o2775))\"; stat -c '%a %g' group/f",
+    );
+}
+
+/// What a rename leaves in the old place, and what is for administrators to see.
+#[test]
+fn whiteouts_and_hidden_attributes() {
+    let places = Places::mounted("allow_other");
+    places.same(
+        "chmod 777 .; touch a; chown 1234:1234 a
+         py \"os.setresgid(1234, 1234, 1234); os.setresuid(1234, 1234, 1234)
+print(tried(renameat2, 'a', 'b', 4))\"; stat -c '%n %F %u %g %t,%T' a b
+         setfattr -n trusted.t -v 1 b; setfattr -n user.u -v 2 b
+         getfattr -m - b; as 1234 1234 getfattr -m - b
+         setpriv --reuid 1234 --inh-caps +sys_admin --ambient-caps +sys_admin getfattr -m - b
+         py \"os.setresuid(9, 9, 9); libc.unshare(0x10000000); print(os.listxattr('b'))\"",
+    );
+}
+
 /// An ordinary user owns what it makes, with its umask and groups, and is refused what others own.
 #[test]
 fn an_ordinary_user_owns_what_it_makes() {
