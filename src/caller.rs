@@ -182,6 +182,17 @@ pub enum Intent {
     Other,
 }
 
+/// What a caller does to a file, where a request tells that something is done and not what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Its content is written.
+    Write,
+    /// Its owner is changed.
+    ChangeOwner,
+    /// It cannot be told.
+    Unseen,
+}
+
 /// Programs that make what they have just made a directory for without looking first.
 const BLIND: [&str; 3] = ["cp", "mv", "install"];
 
@@ -204,6 +215,14 @@ impl Caller {
                     false => Intent::Other,
                 }
             }
+        }
+    }
+
+    /// What the system call in which this caller waits for us does to a file.
+    pub fn deed(&self) -> Deed {
+        match self.system_call() {
+            Some((number, _)) => deed(number),
+            None => Deed::Unseen,
         }
     }
 
@@ -272,6 +291,25 @@ fn meaning(number: i64, arguments: &[u64; 6]) -> (Intent, Option<u64>) {
         _ => return (Intent::Other, None),
     };
     (intent, arguments.get(path).copied())
+}
+
+/// Other calls, and those of programs of another architecture, count as unseen.
+fn deed(number: i64) -> Deed {
+    match number {
+        libc::SYS_write
+        | libc::SYS_pwrite64
+        | libc::SYS_writev
+        | libc::SYS_pwritev
+        | libc::SYS_pwritev2
+        | libc::SYS_sendfile
+        | libc::SYS_splice
+        | libc::SYS_copy_file_range
+        | libc::SYS_fallocate => Deed::Write,
+        libc::SYS_fchown | libc::SYS_fchownat => Deed::ChangeOwner,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chown | libc::SYS_lchown => Deed::ChangeOwner,
+        _ => Deed::Unseen,
+    }
 }
 
 /// What a process's status says of a matter.

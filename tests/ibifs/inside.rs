@@ -244,6 +244,33 @@ fn modes_and_owners() {
     );
 }
 
+/// Changing the owner to nobody changes the time of change, and takes set-id bits away where that is
+/// the caller's to do: a file's owner, or who writes it.
+#[test]
+fn a_change_of_owner_to_nobody() {
+    let places = Places::mounted("allow_other,suid");
+    places.same(
+        "chmod 755 .; echo x > f
+         py \"
+def told(act):
+    print(tried(act), oct(os.stat('f').st_mode), flush=True)
+def told_as(uid, group, act):
+    if os.fork() == 0:
+        os.setgroups([group]); os.setresgid(uid, uid, uid); os.setresuid(uid, uid, uid)
+        told(act); os._exit(0)
+    os.wait()
+for owner in (0, 0), (1234, 1234), (1234, 77):
+    for mode in 0o4711, 0o2755, 0o6777, 0o2767, 0o755:
+        for who in (1234, 1234), (1234, 77), (99, 99), (0, 0):
+            os.chown('f', *owner); os.chmod('f', mode); print(owner, oct(mode), who, flush=True)
+            told_as(*who, lambda: os.chown('f', -1, -1))
+os.chown('f', 0, 77); os.chmod('f', 0o755); before = os.stat('f').st_ctime_ns; time.sleep(0.02)
+told_as(99, 99, lambda: os.chown('f', -1, -1)); print(os.stat('f').st_ctime_ns != before)
+opened = os.open('f', os.O_WRONLY); os.chmod('f', 0o4711)
+told_as(99, 99, lambda: os.write(opened, b'z')); told(lambda: os.fstat(opened).st_mode)\"",
+    );
+}
+
 /// Who holds capabilities over files, without being root, can use them; those that anybody has in a
 /// user namespace of its own count for nothing.
 #[test]
