@@ -12,6 +12,7 @@ mod metadata;
 mod mint;
 mod modifiers;
 mod ordinary_user;
+mod posix;
 mod readme;
 mod refusals;
 mod scale;

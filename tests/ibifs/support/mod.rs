@@ -5,6 +5,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory of its own for one test, with whatever it has mounted in it.
+#[derive(Debug)]
 pub struct World {
     root: PathBuf,
 }

@@ -1,0 +1,143 @@
+//! Where an item differs from the native filesystem: the rows, the difference, and what the manual
+//! says of it. Nothing else may differ, and these may differ in this way only.
+
+use super::places::WITHOUT_PASSTHROUGH;
+
+/// A documented difference.
+#[derive(Debug)]
+pub struct Exception {
+    /// What the names of its rows have in them.
+    pub rows: &'static str,
+    /// The one place where it is met, or all.
+    pub place: Option<&'static str>,
+    pub difference: Difference,
+    /// What `man/ibifs-tree.7` says, with the line ends and macros taken out.
+    pub manual: &'static str,
+}
+
+/// How a row may differ.
+#[derive(Debug)]
+pub enum Difference {
+    /// The first step that answers otherwise, and what is answered on the mount; what comes after
+    /// it follows from it.
+    Answer(&'static str, &'static str),
+    /// The step is refused natively in this way, and may succeed on the mount.
+    Allows(&'static str, &'static str),
+    /// These times of its files may stay as they were.
+    Times(&'static str),
+}
+
+use Difference::{Allows, Answer, Times};
+
+pub const EXCEPTIONS: &[Exception] = &[
+    Exception {
+        rows: "a file with no name",
+        place: None,
+        difference: Answer("O_TMPFILE", "EOPNOTSUPP"),
+        manual: "files without a name",
+    },
+    Exception {
+        rows: "fallocate COLLAPSE of",
+        place: None,
+        difference: Answer("COLLAPSE", "EOPNOTSUPP"),
+        manual: "ranges cut out of a file and put into one",
+    },
+    Exception {
+        rows: "fallocate INSERT of",
+        place: None,
+        difference: Answer("INSERT", "EOPNOTSUPP"),
+        manual: "ranges cut out of a file and put into one",
+    },
+    Exception {
+        rows: "statx tells the time of birth",
+        place: None,
+        difference: Answer("statx f birth", "0"),
+        manual: "time of birth",
+    },
+    Exception {
+        rows: "a fifo carries bytes",
+        place: None,
+        difference: Times("amc"),
+        manual: "times of a FIFO",
+    },
+    Exception {
+        rows: "an opened fifo where nothing may be written",
+        place: None,
+        difference: Times("amc"),
+        manual: "times of a FIFO",
+    },
+    Exception {
+        rows: "two mappings are one",
+        place: None,
+        difference: Times("amc"),
+        manual: "written through a shared mapping",
+    },
+    Exception {
+        rows: "a mapping at an offset",
+        place: Some(WITHOUT_PASSTHROUGH),
+        difference: Times("mc"),
+        manual: "written through a shared mapping",
+    },
+    Exception {
+        rows: "direct I/O of",
+        place: Some(WITHOUT_PASSTHROUGH),
+        difference: Allows("direct-", "EINVAL"),
+        manual: "of any length at any offset",
+    },
+    Exception {
+        rows: "",
+        place: Some(WITHOUT_PASSTHROUGH),
+        difference: Times("a"),
+        manual: "time of access",
+    },
+];
+
+/// Rows that differ still, each a defect that is to be mended: they may differ in any way.
+pub const UNMENDED: &[(&str, &str)] = &[
+    (
+        "open with O_TRUNC by",
+        "the daemon truncates as root, which keeps set-id bits",
+    ),
+    (
+        "of a file with 02767",
+        "the kernel asks for the set-gid bit to be taken off only where the group may execute",
+    ),
+    (
+        "of a file with 06666",
+        "the kernel asks for the set-gid bit to be taken off only where the group may execute",
+    ),
+    (
+        "copy a range",
+        "the kernel is not told that the source was read, and keeps its time of access",
+    ),
+    (
+        "copy a long range",
+        "the kernel is not told that the source was read, and keeps its time of access",
+    ),
+    (
+        "what changes: copying a range",
+        "the kernel is not told that the source was read, and keeps its time of access",
+    ),
+    (
+        "ACL set by alice on a set-id file of alice:bob",
+        "the daemon sets the list as root, which keeps the set-gid bit",
+    ),
+    (
+        "trusted ones are not shown to users",
+        "the daemon lists as root",
+    ),
+    (
+        "a whiteout stays behind for alice",
+        "the daemon renames as root, who then owns the whiteout",
+    ),
+    (
+        "chown -:- by bob",
+        "the daemon changes nothing as root, whom the set-gid bit does not keep from it",
+    ),
+    ("flags are read and set", "ioctl is not passed on"),
+    ("flags of a directory", "ioctl is not passed on"),
+    ("flags are not an ordinary user's", "ioctl is not passed on"),
+    ("append only", "ioctl is not passed on"),
+    ("immutable", "ioctl is not passed on"),
+    ("a generation", "ioctl is not passed on"),
+];
