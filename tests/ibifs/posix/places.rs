@@ -95,11 +95,10 @@ impl Seen {
             words.collect::<Vec<_>>().join(" ")
         };
         let paths = self.paths.iter();
+        let paths = paths.map(|(path, told)| (path.clone(), line(told)));
         Seen {
             answers: self.answers.clone(),
-            paths: paths
-                .map(|(path, told)| (path.clone(), line(told)))
-                .collect(),
+            paths: paths.filter(|(_, told)| !told.is_empty()).collect(),
         }
     }
 }
@@ -142,7 +141,8 @@ impl Place {
                 self.enter(&name(at));
                 answers.extend(row.tested.iter().map(|step| take(bench, step)));
                 self.enter(&name(at));
-                let paths = snapshot::after(&before[at], started);
+                let backing = self.backing.join(name(at));
+                let paths = snapshot::after(&before[at], started, &backing);
                 *bench = Bench::default();
                 let answers = std::mem::take(answers);
                 all.push(Seen { answers, paths });

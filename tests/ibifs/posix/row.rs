@@ -19,6 +19,31 @@ pub struct Row {
     pub tested: Vec<Step>,
 }
 
+/// Calls that read a file, a directory or a link.
+const READING: [&str; 12] = [
+    "cat",
+    "copyrange",
+    "count",
+    "listfd",
+    "map",
+    "mapped",
+    "names",
+    "pread",
+    "read",
+    "readlink",
+    "sendfile",
+    "seeks",
+];
+
+impl Row {
+    /// Whether something is read before the tested steps. Then the clock's tick decides whether the
+    /// next reading renews the time of access, on a filesystem mounted with relatime.
+    pub fn reads_before(&self) -> bool {
+        let mut words = self.before.iter().map(|step| step.words[0].as_str());
+        words.any(|word| READING.contains(&word))
+    }
+}
+
 /// One call by one user.
 #[derive(Debug)]
 pub struct Step {

@@ -114,8 +114,9 @@ pub fn before(backing: &Path) -> Before {
     found
 }
 
-/// Everything about every path of the present directory, a line each.
-pub fn after(before: &Before, started: i64) -> BTreeMap<PathBuf, String> {
+/// Everything about every path of the present directory, a line each; and one more for a path of
+/// which the mount tells otherwise than the store, the directory `backing`.
+pub fn after(before: &Before, started: i64, backing: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![PathBuf::from(".")];
     while let Some(path) = waiting.pop() {
@@ -123,6 +124,10 @@ pub fn after(before: &Before, started: i64) -> BTreeMap<PathBuf, String> {
         let line = match look(AT_FDCWD, &name, AT_SYMLINK_NOFOLLOW) {
             Err(errno) => errno_name(errno),
             Ok(seen) => {
+                if let Some(told) = stale(&seen, &backing.join(&path)) {
+                    let name = format!("{} beside the store", path.display());
+                    found.insert(PathBuf::from(name), told);
+                }
                 if seen.kind() == "dir" {
                     match names(&path) {
                         Ok(names) if names.len() > 100 => {}
@@ -141,6 +146,22 @@ pub fn after(before: &Before, started: i64) -> BTreeMap<PathBuf, String> {
         found.insert(path, line);
     }
     found
+}
+
+/// What the mount tells otherwise of a path than the store, which it is to mirror at once; the time
+/// of access is left out, because looking changes it.
+fn stale(told: &Seen, backing: &Path) -> Option<String> {
+    let stored = look(AT_FDCWD, &c_path(backing), AT_SYMLINK_NOFOLLOW).ok()?;
+    let mut words = Vec::new();
+    if told.shown() != stored.shown() {
+        words.push(format!("{}, in the store {}", told.shown(), stored.shown()));
+    }
+    for (at, letter) in [(1, "m"), (2, "c")] {
+        if told.times[at] != stored.times[at] {
+            words.push(format!("{letter}:stale"));
+        }
+    }
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// Of each time: whether it is the one before, a new one of this test, or which.

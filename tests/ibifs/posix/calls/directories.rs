@@ -25,7 +25,7 @@ pub fn call(bench: &mut Bench, words: &Words<'_>) -> Option<Outcome> {
             let listed = list(file, words.get(2).map_or(32768, |_| words.number(2)));
             sys!(SYS_close, file)?;
             let listed = listed?;
-            let once: BTreeSet<&String> = listed.iter().map(|entry| &entry.name).collect();
+            let once: BTreeSet<&Vec<u8>> = listed.iter().map(|entry| &entry.bytes).collect();
             Ok(format!("{} {}", listed.len(), once.len()))
         }),
         // An open directory, from where it stands, and from its beginning.

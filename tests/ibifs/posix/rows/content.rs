@@ -5,13 +5,13 @@ use super::{Row, row};
 pub fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     // Direct I/O by offset, length and address; which of them are aligned enough the disk says.
-    for offset in [0, 512, 4096, 1, 100] {
-        for length in [4096, 512, 8192, 100, 0] {
+    for offset in [0, 512, 4096, 1] {
+        for length in [4096, 512, 100] {
             for address in [0, 512, 1] {
                 rows.push(row(
                     format!("direct I/O of {length} at {offset} from {address} beyond a page"),
                     format!(
-                        "a: open f O_CREAT|O_RDWR; ftruncate a 20000; sync a; b: open f O_RDWR|O_DIRECT => *; --
+                        "a: open f O_CREAT|O_RDWR; ftruncate a 20000; b: open f O_RDWR|O_DIRECT => *; --
                          direct-write b {offset} {length} {address} => *; direct-read b {offset} {length} {address} => *
                          pread a 0 20000 => *"
                     ),

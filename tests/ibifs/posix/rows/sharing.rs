@@ -13,14 +13,9 @@ pub fn rows() -> Vec<Row> {
     ] {
         for held in ["read", "write"] {
             for wanted in ["read", "write"] {
-                for (start, length, meets) in [
-                    (0, 10, true),
-                    (5, 1, true),
-                    (9, 1, true),
-                    (10, 5, false),
-                    (0, 0, true),
-                    (100, 0, false),
-                ] {
+                for (start, length, meets) in
+                    [(0, 0, true), (9, 1, true), (10, 5, false), (100, 0, false)]
+                {
                     let expected = match meets && conflict(held, wanted) {
                         true => "EAGAIN",
                         false => "ok",
@@ -97,8 +92,8 @@ const OTHERS: &[(&str, &str)] = &[
         "mkdir d; fill d 300; --; count d => 300 300; count d 512 => 300 300",
     ),
     (
-        "a listing of 1500 names",
-        "mkdir d; fill d 1500 a-name-that-is-rather-long-for-a-name-; --; count d => 1500 1500; count d 400 => 1500 1500",
+        "a listing of 600 names",
+        "mkdir d; fill d 600 a-name-that-is-rather-long-for-a-name-; --; count d => 600 600; count d 400 => 600 600",
     ),
     (
         "a listing tells types",
@@ -113,16 +108,16 @@ const OTHERS: &[(&str, &str)] = &[
         "mkdir d; fill d 200; --; seeks d => 202 entries, 0 wrong",
     ),
     (
-        "seeking in a listing of 600 names",
-        "mkdir d; fill d 600; --; seeks d => 602 entries, 0 wrong",
+        "seeking in a listing of 400 names",
+        "mkdir d; fill d 400; --; seeks d => 402 entries, 0 wrong",
     ),
     (
         "names removed while they are listed",
-        "mkdir d; fill d 500; --; remove-while-listing d => 500 met, 0 twice, 0 left",
+        "mkdir d; fill d 300; --; remove-while-listing d => 300 met, 0 twice, 0 left",
     ),
     (
         "names renamed while they are listed",
-        "mkdir d; fill d 300; --; rename-while-listing d => 300 met, 0 twice, 300 left",
+        "mkdir d; fill d 200; --; rename-while-listing d => 200 met, 0 twice, 200 left",
     ),
     (
         "a listing made anew sees what is new",

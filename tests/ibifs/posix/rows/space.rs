@@ -24,7 +24,7 @@ pub fn rows() -> Vec<Row> {
             rows.push(row(
                 format!("fallocate {mode} of {length} at {offset}"),
                 format!(
-                    "a: open f O_CREAT|O_RDWR; write a ~64K; sync a; --; fallocate a {mode} {offset} {length} => *
+                    "a: open f O_CREAT|O_RDWR; write a ~64K; --; fallocate a {mode} {offset} {length} => *
                      fstat a => *; allocated a => *; pread a 0 1M => *; seek a 0 DATA => *; seek a 0 HOLE => *; seek a 5000 DATA => *"
                 ),
             ));
@@ -61,7 +61,7 @@ pub fn rows() -> Vec<Row> {
             rows.push(row(
                 format!("seek {whence} from {at}"),
                 format!(
-                    "a: open f O_CREAT|O_RDWR; pwrite a 1M ~4096; ftruncate a 2M; sync a; --; seek a {at} {whence} => *; seek a 0 CUR => *"
+                    "a: open f O_CREAT|O_RDWR; pwrite a 1M ~4096; ftruncate a 2M; --; seek a {at} {whence} => *; seek a 0 CUR => *"
                 ),
             ));
         }
