@@ -4,11 +4,13 @@
 
 mod calls;
 mod exceptions;
+mod exerciser;
 mod listing;
 mod places;
 mod row;
 mod rows;
 mod snapshot;
+
 mod system;
 
 use exceptions::{Difference, EXCEPTIONS, Exception, UNMENDED};
