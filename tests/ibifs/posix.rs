@@ -10,7 +10,7 @@ mod places;
 mod row;
 mod rows;
 mod snapshot;
-
+mod stress;
 mod system;
 
 use exceptions::{Difference, EXCEPTIONS, Exception, UNMENDED};
