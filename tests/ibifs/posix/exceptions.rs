@@ -99,11 +99,11 @@ pub const UNMENDED: &[(&str, &str)] = &[
         "the daemon truncates as root, which keeps set-id bits",
     ),
     (
-        "of a file with 02767",
+        "by another of a file with 02767",
         "the kernel asks for the set-gid bit to be taken off only where the group may execute",
     ),
     (
-        "of a file with 06666",
+        "by another of a file with 06666",
         "the kernel asks for the set-gid bit to be taken off only where the group may execute",
     ),
     (
