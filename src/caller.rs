@@ -127,6 +127,11 @@ impl Caller {
         }
     }
 
+    /// Whether the caller is in a group.
+    pub fn belongs_to(&self, group: u32) -> bool {
+        self.gid == group || self.powers().groups.contains(&group)
+    }
+
     /// Whether the caller may see the attributes that are for administrators.
     pub fn administers(&self) -> bool {
         if self.uid == 0 {

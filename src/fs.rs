@@ -357,7 +357,12 @@ impl Ibifs {
             .backings
             .route(node.number, file.as_fd(), access, caller, register);
         let (mut flags, backing) = match route {
-            Route::Kernel(backing) => (FopenFlags::empty(), Some(backing)),
+            Route::Kernel(backing) => {
+                if access == OFlags::RDWR && node.note_mapped() {
+                    self.mirror.forget(vec![Stale::Attributes(node.number)]);
+                }
+                (FopenFlags::empty(), Some(backing))
+            }
             Route::Cached => (FopenFlags::FOPEN_KEEP_CACHE, None),
             Route::Direct => (FopenFlags::FOPEN_DIRECT_IO, None),
         };

@@ -111,6 +111,7 @@ pub struct Node {
     pub real: Option<Real>,
     sidecar_of: AtomicI64,
     lacks_capability: AtomicBool,
+    may_be_mapped: AtomicBool,
 }
 
 impl Node {
@@ -138,6 +139,16 @@ impl Node {
     /// Notes whether this file is known to have no `security.capability`.
     pub fn set_lacks_capability(&self, lacks: bool) {
         self.lacks_capability.store(lacks, Ordering::Relaxed);
+    }
+
+    /// Whether this file may be written through a mapping without anybody being told.
+    pub fn may_be_mapped(&self) -> bool {
+        self.may_be_mapped.load(Ordering::Relaxed)
+    }
+
+    /// Notes that this file may be; it says whether that is new.
+    pub fn note_mapped(&self) -> bool {
+        !self.may_be_mapped.swap(true, Ordering::Relaxed)
     }
 
     /// Notes that this file is, or no longer is, an item's sidecar.
@@ -291,6 +302,7 @@ fn insert(inner: &mut Inner, number: u64, kind: Kind, view: View, real: Option<R
         real,
         sidecar_of: AtomicI64::new(0),
         lacks_capability: AtomicBool::new(false),
+        may_be_mapped: AtomicBool::new(false),
     });
     inner.nodes.insert(number, (node.clone(), 1));
     node

@@ -266,9 +266,9 @@ pub fn change(
             // A write comes to this, and whoever writes need not be the owner. So does chown(2)
             // without an owner, by which nobody else may take the bits away.
             Err(Errno::PERM) if is_empty => match caller.deed() {
-                Deed::Write => set()?,
+                Deed::Write => take_set_id_away(file, caller)?,
                 Deed::ChangeOwner => return Err(Errno::PERM),
-                Deed::Unseen if may_write(file, caller) => set()?,
+                Deed::Unseen if may_write(file, caller) => take_set_id_away(file, caller)?,
                 Deed::Unseen => {}
             },
             outcome => outcome?,
@@ -289,6 +289,18 @@ pub fn change(
             last_modification: NewTime::as_timespec(change.modified),
         };
         rustix::fs::utimensat(file, "", &times, AtFlags::EMPTY_PATH)?;
+    }
+    Ok(())
+}
+
+/// Takes from a file the set-id bits that do not outlive a write by this caller.
+fn take_set_id_away(file: BorrowedFd<'_>, caller: &Caller) -> Outcome<()> {
+    rustix::fs::chownat(file, "", None, None, AtFlags::EMPTY_PATH)?;
+    let stat = rustix::fs::fstat(file)?;
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    // Where the group may not execute, its members may write and leave the bit.
+    if mode.contains(Mode::SGID) && !caller.belongs_to(stat.st_gid) {
+        rustix::fs::chmod(by_descriptor(file), mode - Mode::SGID)?;
     }
     Ok(())
 }

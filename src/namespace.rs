@@ -145,6 +145,8 @@ impl Namespace {
     fn as_met(&self, node: &Node, mut attr: Attr) -> Attr {
         if attr.kind == FileType::Symlink
             && !node.view.is_as_on_disk()
+            // To read it sets its time of access; the shortest that climbs is `..`.
+            && attr.size > 1
             && let Ok(target) = self.read_link(node)
         {
             attr.size = target.len() as u64;
@@ -406,11 +408,11 @@ fn directory(node: &Node) -> Outcome<Arc<OwnedFd>> {
     node.file()
 }
 
-/// Half of the descriptors this process may have; the other half is for open files.
+/// A quarter of the descriptors this process may have; the others are for open files.
 fn descriptor_limit() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.map_or(1 << 16, |limit| {
-        usize::try_from(limit / 2).unwrap_or(1 << 16)
+        usize::try_from(limit / 4).unwrap_or(1 << 16)
     })
 }
 

@@ -1,9 +1,10 @@
 //! The kernel's way to a file round us (FUSE passthrough), and why there is none.
 //!
 //! The kernel reads, writes and maps a file that is registered with it without asking us. It does so
-//! with the credentials of whoever registered it, so we register it as the caller: whether a write
-//! takes set-id bits away depends on who writes. All handles of one file must share one
-//! registration; where that would be wrong, the later handle goes through us.
+//! with the credentials of whoever registered it, so we register it as the caller: a full disk keeps
+//! a reserve for root. All handles of one file share one registration. A file with set-id bits is
+//! registered as ourselves: who may not keep them has them taken away by a request that the kernel
+//! sends before the write, and root, who may, must not lose them to another's credentials.
 //!
 //! Passthrough and FUSE's write-back cache exclude each other on a file. Passthrough is the better
 //! half: it has the native filesystem's own cache, write-back included. Without passthrough writes
@@ -24,7 +25,7 @@ use crate::locks::locked;
 #[derive(Debug)]
 pub(super) struct Backing {
     pub(super) id: BackingId,
-    caller: (u32, u32),
+    owner: (u32, u32),
     node: u64,
     registered: Arc<Mutex<Registered>>,
 }
@@ -145,7 +146,11 @@ impl Backings {
         caller: &Caller,
         register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
     ) -> Route {
-        let owner = (caller.uid, caller.gid);
+        let is_other = caller.is_other() && !inside::has_set_id(file);
+        let owner = match is_other {
+            true => (caller.uid, caller.gid),
+            false => (0, 0),
+        };
         // Held until it is registered: two first openers must not register it twice.
         let mut registered = locked(&self.registered);
         if let Way::Daemon(_) = registered.way {
@@ -155,13 +160,9 @@ impl Backings {
             let is_kept = registered.kept.contains_key(&node);
             // What is only kept for the next one is no handle's.
             let is_free = Arc::strong_count(&known) == 1 + usize::from(is_kept);
-            if known.caller == owner || (!is_free && !inside::has_set_id(file)) {
+            if known.owner == owner || !is_free {
                 drop(registered);
                 return Route::Kernel(known);
-            }
-            if !is_free {
-                drop(registered);
-                return Route::Direct;
             }
             registered.by_node.remove(&node);
             let kept = registered.kept.remove(&node);
@@ -169,18 +170,17 @@ impl Backings {
             drop((known, kept));
             return self.route(node, file, access, caller, register);
         }
-        let registering = || register(file);
-        // Groups decide about a set-group-id bit only.
-        let outcome = match caller.is_other() && inside::has_set_id(file) {
-            true => caller.act(registering),
-            false => caller.act_without_groups(registering),
+        let outcome = match is_other {
+            // Groups decide about set-id bits only.
+            true => caller.act_without_groups(|| register(file)),
+            false => register(file),
         };
         match outcome {
             Ok(id) => {
                 registered.way = Way::Kernel { tried: true };
                 let backing = Arc::new(Backing {
                     id,
-                    caller: owner,
+                    owner,
                     node,
                     registered: Arc::clone(&self.registered),
                 });

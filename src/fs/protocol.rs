@@ -20,6 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::convert::{caller, errno, file_attr, file_type, new_time};
 use super::{Ibifs, LASTING, Name, is_inside, real};
 use crate::attr::Attr;
+use crate::inode::Node;
 use crate::inside::{self, Change, New, Outcome};
 use crate::namespace::{Entry, Made, Stale};
 
@@ -37,7 +38,7 @@ fn answer_entry(reply: ReplyEntry, outcome: Outcome<Entry>) {
     match outcome {
         Ok(entry) => {
             let attr = file_attr(entry.node.number, &entry.attr);
-            let lifetime = attribute_lifetime(&entry.attr);
+            let lifetime = attribute_lifetime(&entry.node, &entry.attr);
             reply.entry_with_ttls(&lifetime, &name_lifetime(&entry), &attr, GENERATION);
         }
         Err(error) => reply.error(errno(error)),
@@ -51,10 +52,11 @@ fn name_lifetime(entry: &Entry) -> Duration {
     }
 }
 
-/// A write takes set-id bits away without the kernel's noticing: those it must not remember.
-fn attribute_lifetime(attr: &Attr) -> Duration {
+/// The kernel must not remember what changes without its noticing: a write takes set-id bits away,
+/// and one through a mapping changes times and blocks.
+fn attribute_lifetime(node: &Node, attr: &Attr) -> Duration {
     let set_id = attr.kind == FileType::RegularFile && attr.permissions & 0o6000 != 0;
-    match set_id {
+    match set_id || node.may_be_mapped() {
         true => Duration::ZERO,
         false => LASTING,
     }
@@ -62,12 +64,15 @@ fn attribute_lifetime(attr: &Attr) -> Duration {
 
 /// Where one lifetime goes for both.
 fn lifetime(entry: &Entry) -> Duration {
-    name_lifetime(entry).min(attribute_lifetime(&entry.attr))
+    name_lifetime(entry).min(attribute_lifetime(&entry.node, &entry.attr))
 }
 
-fn answer_attr(reply: ReplyAttr, number: INodeNo, outcome: Outcome<Attr>) {
+fn answer_attr(reply: ReplyAttr, outcome: Outcome<(Arc<Node>, Attr)>) {
     match outcome {
-        Ok(attr) => reply.attr(&attribute_lifetime(&attr), &file_attr(number.0, &attr)),
+        Ok((node, attr)) => {
+            let lifetime = attribute_lifetime(&node, &attr);
+            reply.attr(&lifetime, &file_attr(node.number, &attr));
+        }
         Err(error) => reply.error(errno(error)),
     }
 }
@@ -145,10 +150,11 @@ impl Filesystem for Ibifs {
         reply: ReplyAttr,
     ) {
         let _turn = self.crew.turn();
-        let found = self
-            .node(number)
-            .and_then(|node| self.namespace.attributes(&node));
-        answer_attr(reply, number, found);
+        let found = self.node(number).and_then(|node| {
+            let attr = self.namespace.attributes(&node)?;
+            Ok((node, attr))
+        });
+        answer_attr(reply, found);
     }
 
     fn setattr(
@@ -178,10 +184,11 @@ impl Filesystem for Ibifs {
             accessed: accessed.map(new_time),
             modified: modified.map(new_time),
         };
-        let changed = self
-            .node(number)
-            .and_then(|node| self.set_attributes(&caller(request), &node, handle, &change));
-        answer_attr(reply, number, changed);
+        let changed = self.node(number).and_then(|node| {
+            let attr = self.set_attributes(&caller(request), &node, handle, &change)?;
+            Ok((node, attr))
+        });
+        answer_attr(reply, changed);
     }
 
     fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
@@ -677,7 +684,7 @@ impl Filesystem for Ibifs {
     fn copy_file_range(
         &self,
         request: &Request,
-        _from: INodeNo,
+        source: INodeNo,
         from_handle: FileHandle,
         from_offset: u64,
         _to: INodeNo,
@@ -690,6 +697,8 @@ impl Filesystem for Ibifs {
         let _turn = self.crew.turn();
         // The answer's count has 32 bits; whoever asks for more asks again.
         let length = usize::try_from(length.min(1 << 30)).unwrap_or(1 << 30);
+        // The kernel does not know that the source is read.
+        self.mirror.forget(vec![Stale::Attributes(source.0)]);
         let copied = self.with_file(from_handle, |from| {
             self.with_file(to_handle, |to| {
                 inside::copy_range(from, from_offset, to, to_offset, length, &caller(request))

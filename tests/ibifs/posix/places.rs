@@ -11,6 +11,7 @@ use super::system::sys;
 use crate::support::World;
 
 /// The place where files are read and written through the daemon.
+pub const IBIP_TREE: &str = "the IBIp tree";
 pub const WITHOUT_PASSTHROUGH: &str = "the rep tree without passthrough";
 
 /// A directory for rows, and the same one natively.
@@ -57,7 +58,7 @@ impl Places {
             match passthrough {
                 "yes" => {
                     place("the rep tree", &rep);
-                    place("the IBIp tree", &ibip);
+                    place(IBIP_TREE, &ibip);
                 }
                 _ => place(WITHOUT_PASSTHROUGH, &rep),
             }
