@@ -8,8 +8,8 @@
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::time::Duration;
 
 use rustix::io::Errno;
 
@@ -92,8 +92,81 @@ struct State {
 
 type Slot = Mutex<State>;
 
-/// How many descriptors are closed at a time, by a thread of their own.
+/// How many descriptors are given up at a time when there are too many.
 const BATCH: usize = 64;
+/// How long what is to be closed is gathered.
+const GATHERING: Duration = Duration::from_millis(5);
+/// When more is waiting to be closed, whoever brings something closes it.
+const BACKLOG: usize = 4096;
+
+/// What is to be closed.
+#[derive(Debug)]
+enum Closing {
+    /// The descriptor of a file that can be opened again.
+    Surplus(Weak<Slot>),
+    /// That of a file that nobody knows any more.
+    Forgotten(Arc<OwnedFd>),
+}
+
+/// Closes descriptors in a thread of its own: with a file's last one it may have to free all its
+/// blocks, and nobody should wait for that.
+#[derive(Debug, Default)]
+struct Closer {
+    waiting: Mutex<(Vec<Closing>, bool)>,
+    woken: Condvar,
+}
+
+impl Closer {
+    fn start() -> Result<Arc<Closer>, Errno> {
+        let closer = Arc::new(Closer::default());
+        let served = Arc::clone(&closer);
+        std::thread::Builder::new()
+            .name("closing".to_owned())
+            .spawn(move || served.serve())
+            .map_err(|_| Errno::AGAIN)?;
+        Ok(closer)
+    }
+
+    fn serve(&self) {
+        // SAFETY: takes no pointer; 0 is the calling thread. It makes room for whoever is waited for.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+        loop {
+            let mut waiting = locked(&self.waiting);
+            while waiting.0.is_empty() && !waiting.1 {
+                waiting = match self.woken.wait(waiting) {
+                    Ok(waiting) => waiting,
+                    Err(poisoned) => poisoned.into_inner(),
+                };
+            }
+            let is_over = waiting.1;
+            drop(waiting);
+            if !is_over {
+                std::thread::sleep(GATHERING);
+            }
+            let gathered = std::mem::take(&mut locked(&self.waiting).0);
+            for closing in gathered {
+                close(closing);
+            }
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    fn add(&self, more: impl Iterator<Item = Closing>) {
+        let mut waiting = locked(&self.waiting);
+        if waiting.0.len() > BACKLOG {
+            drop(waiting);
+            more.for_each(close);
+            return;
+        }
+        let was_empty = waiting.0.is_empty();
+        waiting.0.extend(more);
+        if was_empty && !waiting.0.is_empty() {
+            self.woken.notify_one();
+        }
+    }
+}
 
 /// Keeps descriptors open up to a number of them, the latest ones.
 #[derive(Debug)]
@@ -103,7 +176,14 @@ pub struct Descriptors {
     limit: usize,
     by_handle: bool,
     open: Mutex<VecDeque<Weak<Slot>>>,
-    surplus: Sender<Vec<Weak<Slot>>>,
+    closer: Arc<Closer>,
+}
+
+impl Drop for Descriptors {
+    fn drop(&mut self) {
+        locked(&self.closer.waiting).1 = true;
+        self.closer.woken.notify_one();
+    }
 }
 
 impl Descriptors {
@@ -113,18 +193,13 @@ impl Descriptors {
         let device = rustix::fs::fstat(&filesystem)?.st_dev;
         let own = FileHandle::of(filesystem.as_fd());
         let by_handle = own.is_some_and(|handle| handle.open(filesystem.as_fd()).is_ok());
-        let (surplus, closing) = channel::<Vec<Weak<Slot>>>();
-        std::thread::Builder::new()
-            .name("closing".to_owned())
-            .spawn(move || closing.iter().flatten().for_each(|slot| close(&slot)))
-            .map_err(|_| Errno::AGAIN)?;
         Ok(Descriptors {
             filesystem,
             device,
             limit: limit.max(BATCH),
             by_handle,
             open: Mutex::default(),
-            surplus,
+            closer: Closer::start()?,
         })
     }
 
@@ -153,14 +228,16 @@ impl Descriptors {
                 false => return,
             }
         };
-        // The thread ends with this value only.
-        let _ = self.surplus.send(oldest);
+        self.closer.add(oldest.into_iter().map(Closing::Surplus));
     }
 }
 
-/// Closes a descriptor whose file can be opened again.
-fn close(slot: &Weak<Slot>) {
-    let Some(slot) = slot.upgrade() else {
+fn close(closing: Closing) {
+    let slot = match closing {
+        Closing::Forgotten(descriptor) => return drop(descriptor),
+        Closing::Surplus(slot) => slot.upgrade(),
+    };
+    let Some(slot) = slot else {
         return;
     };
     let mut state = locked(&slot);
@@ -182,6 +259,14 @@ fn close(slot: &Weak<Slot>) {
 pub struct Kept {
     slot: Arc<Slot>,
     keeper: Arc<Descriptors>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let forgotten = locked(&self.slot).descriptor.take();
+        let closing = forgotten.into_iter().map(Closing::Forgotten);
+        self.keeper.closer.add(closing);
+    }
 }
 
 impl Kept {

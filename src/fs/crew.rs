@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use crate::locks::locked;
 
 /// A request that takes longer has waited for something other than a processor.
-const SLOW: Duration = Duration::from_micros(80);
+const SLOW: Duration = Duration::from_micros(400);
 /// For so many requests after a slow one all threads take part.
-const AFTER_SLOW: usize = 64;
+const AFTER_SLOW: usize = 16;
 /// How long nothing may get done until another thread is called.
 const STUCK: Duration = Duration::from_millis(1);
 /// How long a thread rests, or the watch sleeps, when nobody calls.

@@ -138,7 +138,6 @@ impl Filesystem for Ibifs {
     }
 
     fn forget(&self, _request: &Request, number: INodeNo, lookups: u64) {
-        let _turn = self.crew.turn();
         self.forget_node(number, lookups);
     }
 
