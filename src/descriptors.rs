@@ -1,28 +1,34 @@
 //! Descriptors of the files that nodes stand for, and a bound on how many are open.
 //!
-//! The kernel may know a million nodes; a process may not open a million files. When a node's
-//! descriptor is closed for newer ones, the file's handle (name_to_handle_at) is kept instead, by
-//! which it is opened again. Where handles are not to be had (an ordinary user's daemon, a filesystem
-//! without them) descriptors stay open. A handle also tells a file from a later one that was given
-//! the same inode number.
+//! The kernel may know a million nodes; a process may not open a million files. So a file is found
+//! without being opened, and its handle kept (name_to_handle_at), by which it is opened when it is
+//! needed and, after its descriptor was closed for newer ones, again. Where handles are not to be
+//! had (an ordinary user's daemon, a filesystem without them) descriptors stay open. A handle also
+//! tells a file from a later one that was given the same inode number.
 
 use std::collections::VecDeque;
+use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::Duration;
 
+use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::locks::locked;
 
 /// The longest handle of a filesystem that the kernel gives out.
 const LONGEST: usize = libc::MAX_HANDLE_SZ as usize;
+/// The longest that is kept; those of the usual filesystems have 8 to 24 bytes.
+const KEPT: usize = 31;
 
 /// What tells a file on its filesystem, deleted ones included.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHandle {
     kind: i32,
-    bytes: Box<[u8]>,
+    length: u8,
+    bytes: [u8; KEPT],
 }
 
 /// The C structure, with room for any handle behind it.
@@ -36,39 +42,49 @@ struct Raw {
 impl FileHandle {
     /// The handle of an open file; None where its filesystem has none.
     fn of(file: BorrowedFd<'_>) -> Option<FileHandle> {
+        FileHandle::at(file, c"", libc::AT_EMPTY_PATH)
+    }
+
+    fn at(directory: BorrowedFd<'_>, name: &CStr, flags: i32) -> Option<FileHandle> {
         let mut raw = Raw {
             bytes: LONGEST as u32,
             kind: 0,
             handle: [0; LONGEST],
         };
         let mut mount = 0;
-        // SAFETY: the structure begins as file_handle does and has the room it says; the empty
-        // path with AT_EMPTY_PATH names the open file itself.
+        // SAFETY: the structure begins as file_handle does and has the room it says; the name ends
+        // with a NUL.
         let outcome = unsafe {
             libc::name_to_handle_at(
-                file.as_raw_fd(),
-                c"".as_ptr(),
+                directory.as_raw_fd(),
+                name.as_ptr(),
                 (&raw mut raw).cast(),
                 &mut mount,
-                libc::AT_EMPTY_PATH,
+                flags,
             )
         };
         let length = usize::try_from(raw.bytes).ok()?;
-        (outcome == 0).then(|| FileHandle {
+        if outcome != 0 || length > KEPT {
+            return None;
+        }
+        let mut bytes = [0; KEPT];
+        bytes[..length].copy_from_slice(&raw.handle[..length]);
+        Some(FileHandle {
             kind: raw.kind,
-            bytes: raw.handle[..length.min(LONGEST)].into(),
+            length: length as u8,
+            bytes,
         })
     }
 
-    /// Opens the file again, with O_PATH; ESTALE when it is no more.
-    fn open(&self, filesystem: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    /// Opens the file; ESTALE when it is no more.
+    fn open(&self, filesystem: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mut raw = Raw {
-            bytes: self.bytes.len() as u32,
+            bytes: self.length.into(),
             kind: self.kind,
             handle: [0; LONGEST],
         };
-        raw.handle[..self.bytes.len()].copy_from_slice(&self.bytes);
-        let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        raw.handle[..KEPT].copy_from_slice(&self.bytes);
+        let flags = (flags | OFlags::CLOEXEC).bits() as i32;
         // SAFETY: as above; the descriptor that comes back is ours alone.
         unsafe {
             match libc::open_by_handle_at(filesystem.as_raw_fd(), (&raw mut raw).cast(), flags) {
@@ -78,6 +94,9 @@ impl FileHandle {
         }
     }
 }
+
+/// How a file is opened that is to be named, not read.
+const NAMED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
 
 fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
@@ -192,7 +211,7 @@ impl Descriptors {
         let filesystem = rustix::io::fcntl_dupfd_cloexec(root, 3)?;
         let device = rustix::fs::fstat(&filesystem)?.st_dev;
         let own = FileHandle::of(filesystem.as_fd());
-        let by_handle = own.is_some_and(|handle| handle.open(filesystem.as_fd()).is_ok());
+        let by_handle = own.is_some_and(|handle| handle.open(filesystem.as_fd(), NAMED).is_ok());
         Ok(Descriptors {
             filesystem,
             device,
@@ -203,19 +222,66 @@ impl Descriptors {
         })
     }
 
-    /// Takes over the descriptor of a node's file.
-    pub fn keep(self: &Arc<Self>, descriptor: OwnedFd, device: u64, may_close: bool) -> Kept {
-        let slot = Arc::new(Mutex::new(State {
-            descriptor: Some(Arc::new(descriptor)),
-            handle: None,
-        }));
-        if may_close && self.by_handle && device == self.device {
-            self.note(&slot);
+    /// Finds a name in a directory without opening it. None where it has to be opened: a link that
+    /// `is_open_link` says is told by the way it was opened, a file of another filesystem, and any
+    /// file where there are no handles.
+    pub fn find(
+        self: &Arc<Self>,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        is_open_link: bool,
+    ) -> Result<Option<(Stat, Kept)>, Errno> {
+        if !self.by_handle {
+            return Ok(None);
         }
+        let name = CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
+        let stat = rustix::fs::statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        if stat.st_dev != self.device || (is_link && is_open_link) {
+            return Ok(None);
+        }
+        // Another file may have taken the name since: that is seen when the handle is used.
+        let handle = FileHandle::at(directory, &name, 0);
+        Ok(handle.map(|handle| (stat, self.kept(&stat, None, Some(handle)))))
+    }
+
+    /// What is kept of a file that is open now, without its descriptor; None where there are no
+    /// handles.
+    pub fn note_open(
+        self: &Arc<Self>,
+        file: BorrowedFd<'_>,
+    ) -> Result<Option<(Stat, Kept)>, Errno> {
+        let stat = rustix::fs::fstat(file)?;
+        if !self.by_handle || stat.st_dev != self.device {
+            return Ok(None);
+        }
+        let handle = FileHandle::of(file);
+        Ok(handle.map(|handle| (stat, self.kept(&stat, None, Some(handle)))))
+    }
+
+    fn kept(
+        self: &Arc<Self>,
+        stat: &Stat,
+        descriptor: Option<OwnedFd>,
+        handle: Option<FileHandle>,
+    ) -> Kept {
         Kept {
-            slot,
+            slot: Arc::new(Mutex::new(State {
+                descriptor: descriptor.map(Arc::new),
+                handle,
+            })),
+            identity: (stat.st_dev, stat.st_ino),
             keeper: Arc::clone(self),
         }
+    }
+
+    /// Takes over the descriptor of a node's file.
+    pub fn keep(self: &Arc<Self>, descriptor: OwnedFd, stat: &Stat, may_close: bool) -> Kept {
+        let kept = self.kept(stat, Some(descriptor), None);
+        if may_close && self.by_handle && stat.st_dev == self.device {
+            self.note(&kept.slot);
+        }
+        kept
     }
 
     /// Counts one more open descriptor and has the oldest ones closed when there are too many.
@@ -254,54 +320,79 @@ fn close(closing: Closing) {
     drop(closed);
 }
 
-/// The file of a node, open or to be opened again.
+/// The file of a node, open or to be opened.
 #[derive(Debug)]
 pub struct Kept {
     slot: Arc<Slot>,
+    /// Device and inode number.
+    identity: (u64, u64),
     keeper: Arc<Descriptors>,
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
         let forgotten = locked(&self.slot).descriptor.take();
-        let closing = forgotten.into_iter().map(Closing::Forgotten);
-        self.keeper.closer.add(closing);
+        if let Some(forgotten) = forgotten {
+            let closing = std::iter::once(Closing::Forgotten(forgotten));
+            self.keeper.closer.add(closing);
+        }
     }
 }
 
 impl Kept {
-    /// The open file.
+    /// The open file, with O_PATH.
     pub fn open(&self) -> Result<Arc<OwnedFd>, Errno> {
         let mut state = locked(&self.slot);
         if let Some(descriptor) = &state.descriptor {
             return Ok(Arc::clone(descriptor));
         }
         let handle = state.handle.as_ref().ok_or(Errno::STALE)?;
-        let descriptor = Arc::new(handle.open(self.keeper.filesystem.as_fd())?);
+        let descriptor = Arc::new(self.open_by(handle, NAMED)?);
         state.descriptor = Some(Arc::clone(&descriptor));
         drop(state);
         self.keeper.note(&self.slot);
         Ok(descriptor)
     }
 
+    /// Opens the file by its handle; None where it is kept open instead.
+    pub fn open_content(&self, flags: OFlags) -> Result<Option<OwnedFd>, Errno> {
+        let handle = locked(&self.slot).handle;
+        match handle {
+            Some(handle) => self.open_by(&handle, flags).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn open_by(&self, handle: &FileHandle, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let descriptor = handle.open(self.keeper.filesystem.as_fd(), flags)?;
+        let stat = rustix::fs::fstat(&descriptor)?;
+        match self.identity == (stat.st_dev, stat.st_ino) {
+            true => Ok(descriptor),
+            false => Err(Errno::STALE),
+        }
+    }
+
     /// Whether two files with the same device and inode number are the same: while one is open
-    /// nobody else is given its number, afterwards its handle tells.
+    /// nobody else is given its number, otherwise its handle tells.
     pub fn is_same_file(&self, other: &Kept) -> bool {
         let state = locked(&self.slot);
-        state.descriptor.is_some()
-            || other
+        if state.descriptor.is_some() {
+            return true;
+        }
+        let others = locked(&other.slot).handle;
+        let others = others.or_else(|| {
+            other
                 .open()
-                .is_ok_and(|other| state.handle == FileHandle::of(other.as_fd()))
+                .ok()
+                .and_then(|file| FileHandle::of(file.as_fd()))
+        });
+        state.handle == others
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn device_of(descriptor: &OwnedFd) -> u64 {
-        rustix::fs::fstat(descriptor).expect("an open file").st_dev
-    }
 
     fn wait_until(what: impl Fn() -> bool) {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
@@ -321,8 +412,8 @@ mod tests {
         let path = |number: usize| directory.join(format!("file-{number}"));
         let keep = |file: std::fs::File| {
             let file = OwnedFd::from(file);
-            let device = device_of(&file);
-            keeper.keep(file, device, true)
+            let stat = rustix::fs::fstat(&file).expect("an open file");
+            keeper.keep(file, &stat, true)
         };
         let count = 4 * BATCH;
         let kept: Vec<Kept> = (0..count)
@@ -346,6 +437,24 @@ mod tests {
             .collect();
         assert_eq!(inodes, expected);
         wait_until(|| !is_open(&&kept[0]));
+        let name = |number| std::ffi::OsString::from(format!("file-{number}"));
+        let (stat, found) = keeper
+            .find(root.as_fd(), &name(1), false)
+            .expect("is there")
+            .expect("has a handle");
+        assert!(found.is_same_file(&kept[1]) && !found.is_same_file(&kept[2]));
+        assert_eq!(stat.st_ino, inodes[1]);
+        let content = found.open_content(OFlags::RDONLY).expect("opens");
+        let content = rustix::fs::fstat(content.expect("by its handle"));
+        assert_eq!(content.expect("is open").st_ino, inodes[1]);
+        let mut wrong = stat;
+        wrong.st_ino = inodes[2];
+        let other = keeper.kept(&wrong, None, locked(&found.slot).handle);
+        assert_eq!(
+            other.open().err(),
+            Some(Errno::STALE),
+            "another file's handle"
+        );
         drop(again);
         std::fs::remove_dir_all(&directory).expect("removed");
         assert_eq!(kept[0].open().err(), Some(Errno::STALE));

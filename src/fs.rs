@@ -13,7 +13,7 @@ mod mirror;
 mod protocol;
 mod readers;
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
@@ -88,6 +88,13 @@ impl Name<'_> {
         self.name == "." || self.name == ".."
     }
 }
+
+/// Where a listing inside an item goes on after `.`. It begins with `.` and `..`, for which nothing has
+/// to be read; ext4 has them anywhere. No filesystem's own offset: ext4's are hashes of 63 bits, the
+/// others' count.
+const AFTER_DOT: u64 = i64::MAX as u64 - 2;
+/// The same after `..`.
+const AFTER_DOTS: u64 = i64::MAX as u64 - 1;
 
 /// Where a name lies: inside an item, or at the levels of identifiers.
 fn is_inside(node: &Node) -> bool {
@@ -225,9 +232,8 @@ impl Ibifs {
             return Ok((self.namespace.made_inside(parent, name, found)?, opened));
         }
         let opened = inside::create(real(parent)?.as_fd(), name, flags, mode, umask, caller)?;
-        let found = inside::find_open(opened.as_fd())?;
         self.names_changed(parent, None);
-        let entry = self.namespace.made_inside(parent, name, found)?;
+        let entry = self.namespace.made_open(parent, name, opened.as_fd())?;
         entry.node.set_lacks_capability(flags & libc::O_EXCL != 0);
         Ok((entry, opened))
     }
@@ -351,7 +357,7 @@ impl Ibifs {
         }
         let file = match file {
             Some(file) => file,
-            None => inside::open(real(node)?.as_fd(), flags, caller)?,
+            None => self.open_content(caller, node, flags)?,
         };
         let route = self
             .backings
@@ -381,6 +387,17 @@ impl Ibifs {
             flags,
             backing,
         })
+    }
+
+    fn open_content(&self, caller: &Caller, node: &Node, flags: i32) -> Outcome<OwnedFd> {
+        // To cut a file short may take its set-id bits, which depends on the caller.
+        if flags & libc::O_TRUNC == 0
+            && let Some(real) = &node.real
+            && let Some(opened) = real.file.open_content(inside::content_flags(flags))?
+        {
+            return Ok(opened);
+        }
+        inside::open(real(node)?.as_fd(), flags, caller)
     }
 
     /// What happens to a sidecar when whoever wrote it closes it.
@@ -467,16 +484,31 @@ impl Ibifs {
             }
             Some(Handle::Directory(opened)) => {
                 let node = &opened.node;
-                let directory = opened.open()?;
                 let device = node.real.as_ref().map_or(0, |real| real.device);
-                inside::list(directory.as_fd(), offset, |name, inode, kind, next| {
+                if matches!(offset, 0 | AFTER_DOT) {
+                    let told = [(".", AFTER_DOT), ("..", AFTER_DOTS)];
+                    let dots = told.into_iter().zip(self.dots(node)?);
+                    for ((name, next), number) in dots.skip(usize::from(offset == AFTER_DOT)) {
+                        let name = Name {
+                            name: OsStr::new(name),
+                            number,
+                            kind: FileType::Directory,
+                            next,
+                        };
+                        if add(node, name) {
+                            return Ok(());
+                        }
+                    }
+                }
+                let offset = match offset {
+                    AFTER_DOT | AFTER_DOTS => 0,
+                    offset => offset,
+                };
+                let is_wanted = |name: &CStr| !matches!(name.to_bytes(), b"." | b"..");
+                opened.list(offset, is_wanted, |directory, name, inode, kind, next| {
                     let name = OsStr::from_bytes(name.to_bytes());
-                    let kind = known_type(directory.as_fd(), name, kind);
-                    let view = match kind {
-                        FileType::Directory | FileType::Symlink => node.view,
-                        _ => View::Rep,
-                    };
-                    let number = self.namespace.nodes.number_of(device, inode, view);
+                    let kind = known_type(directory, name, kind);
+                    let number = self.number_in(node, device, inode, kind);
                     let name = Name {
                         name,
                         number,
@@ -490,6 +522,23 @@ impl Ibifs {
         }
     }
 
+    /// The number of a name in a directory, as a lookup would tell it.
+    fn number_in(&self, directory: &Node, device: u64, inode: u64, kind: FileType) -> u64 {
+        let view = match kind {
+            FileType::Directory | FileType::Symlink => directory.view,
+            _ => View::Rep,
+        };
+        self.namespace.nodes.number_of(device, inode, view)
+    }
+
+    /// The numbers of `.` and `..` of a directory inside an item.
+    fn dots(&self, node: &Node) -> Outcome<[u64; 2]> {
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        let above = rustix::fs::statat(real(node)?.as_fd(), "..", flags)?;
+        let above = self.number_in(node, above.st_dev, above.st_ino, FileType::Directory);
+        Ok([node.number, above])
+    }
+
     /// Lists names with their nodes, where the caller looks at names (see `readers`); where not, the
     /// answer to the first request is `.` and `..` alone, after which the kernel asks for names only.
     fn list_with_nodes(
@@ -498,45 +547,38 @@ impl Ibifs {
         directory: u64,
         handle: FileHandle,
         offset: u64,
-        mut add: impl FnMut(&Name<'_>, &Entry) -> bool,
+        mut add: impl FnMut(&Name<'_>, &Attr, Option<&Entry>) -> bool,
     ) -> Outcome<()> {
         let is_asked = offset > 0 || self.readers.lists(caller.pid, directory);
         let mut added = 0;
         let mut failed = None;
         self.list(handle, offset, |node, name| {
+            let added_so_far = added;
+            added += 1;
             if name.is_dots() {
-                let Ok(attr) = self.namespace.attributes(node) else {
-                    return false;
+                return match self.namespace.attributes(node) {
+                    Ok(attr) => add(&name, &attr, None),
+                    Err(_) => false,
                 };
-                let node = self.namespace.nodes.get(node.number);
-                let Some(node) = node else {
-                    return true;
-                };
-                added += 1;
-                return add(
-                    &name,
-                    &Entry {
-                        node,
-                        attr,
-                        lasting: false,
-                    },
-                );
             }
-            if !is_asked && added > 0 {
+            if !is_asked && added_so_far > 0 {
                 return true;
             }
             match self.namespace.listed(caller, node, name.name) {
                 Ok(entry) => {
-                    added += 1;
-                    let is_full = add(&name, &entry);
+                    let is_full = add(&name, &entry.attr, Some(&entry));
                     if is_full {
-                        self.namespace.nodes.forget(entry.node.number, 1);
+                        self.forget_node(fuser::INodeNo(entry.node.number), 1);
                     }
                     is_full
                 }
                 // It was removed since.
-                Err(Errno::NOENT) => false,
+                Err(Errno::NOENT) => {
+                    added = added_so_far;
+                    false
+                }
                 Err(error) => {
+                    added = added_so_far;
                     failed = Some(error);
                     true
                 }

@@ -8,7 +8,7 @@
 //! cached target outlives its truth. This room serves nobody: it neither opens nor reads anything.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, RwLock};
@@ -160,16 +160,59 @@ impl Node {
 
 type Key = (u64, u64, View);
 
+/// The number that a file has unless another one has it.
+fn wanted(key: &Key) -> u64 {
+    key.1 | key.2.mark()
+}
+
+/// Spreads node numbers, which are dealt out in order. They come from a filesystem, which has no
+/// reason to choose them so that they meet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 #[derive(Debug, Default)]
 struct Inner {
-    nodes: HashMap<u64, (Arc<Node>, u64)>,
-    by_key: HashMap<Key, u64>,
+    nodes: HashMap<u64, (Arc<Node>, u64), BuildHasherDefault<Spread>>,
+    /// The files that do not have the number they want: the root, and those whose number is taken.
+    displaced: HashMap<Key, u64>,
+}
+
+impl Inner {
+    /// The number of a file that the kernel knows.
+    fn number(&self, key: &Key) -> Option<u64> {
+        if let Some(number) = self.displaced.get(key) {
+            return Some(*number);
+        }
+        let number = wanted(key);
+        let (node, _) = self.nodes.get(&number)?;
+        let real = node.real.as_ref()?;
+        ((real.device, real.inode, node.view) == *key).then_some(number)
+    }
 }
 
 /// The nodes that the kernel knows. Its lock is a leaf.
 #[derive(Debug, Default)]
 pub struct Table {
     inner: RwLock<Inner>,
+    /// Whether any file but the root has another number than it wants.
+    any_displaced: AtomicBool,
 }
 
 impl Table {
@@ -188,8 +231,12 @@ impl Table {
 
     /// The number that a file would have in a view; a directory listing tells it before any lookup.
     pub fn number_of(&self, device: u64, inode: u64, view: View) -> u64 {
-        let known = self.read().by_key.get(&(device, inode, view)).copied();
-        known.unwrap_or(inode | view.mark())
+        let key = (device, inode, view);
+        // A listing asks for every name.
+        match self.any_displaced.load(Ordering::Relaxed) {
+            true => self.read().number(&key).unwrap_or_else(|| wanted(&key)),
+            false => wanted(&key),
+        }
     }
 
     /// The number of a virtual node.
@@ -203,7 +250,7 @@ impl Table {
     pub fn remember(&self, real: Real, view: View, kind: Kind) -> Arc<Node> {
         let key = (real.device, real.inode, view);
         let mut inner = self.write();
-        if let Some(number) = inner.by_key.get(&key).copied()
+        if let Some(number) = inner.number(&key)
             && let Some((node, count)) = inner.nodes.get_mut(&number)
             // A directory may become an item's after it was looked up as something else, and an
             // inode number another file's while the kernel still knows the old one.
@@ -213,12 +260,16 @@ impl Table {
             *count += 1;
             return node.clone();
         }
-        let wanted = match kind {
+        let number = match kind {
             Kind::Root => ROOT,
-            _ => real.inode | view.mark(),
+            _ => free_number(&inner, wanted(&key)),
         };
-        let number = free_number(&inner, wanted, matches!(kind, Kind::Root));
-        inner.by_key.insert(key, number);
+        if number != wanted(&key) {
+            inner.displaced.insert(key, number);
+            if number != ROOT {
+                self.any_displaced.store(true, Ordering::Relaxed);
+            }
+        }
         insert(&mut inner, number, kind, view, Some(real))
     }
 
@@ -243,7 +294,7 @@ impl Table {
         let inner = self.read();
         View::ALL
             .iter()
-            .filter_map(|view| inner.by_key.get(&(device, inode, *view)).copied())
+            .filter_map(|view| inner.number(&(device, inode, *view)))
             .collect()
     }
 
@@ -272,8 +323,8 @@ impl Table {
         }
         if let Some(real) = &node.real {
             let key = (real.device, real.inode, node.view);
-            if inner.by_key.get(&key) == Some(&number) {
-                inner.by_key.remove(&key);
+            if number != wanted(&key) && inner.displaced.get(&key) == Some(&number) {
+                inner.displaced.remove(&key);
             }
         }
         let gone = inner.nodes.remove(&number);
@@ -308,10 +359,11 @@ fn insert(inner: &mut Inner, number: u64, kind: Kind, view: View, real: Option<R
     node
 }
 
-/// The wanted number, unless it is the root's or taken by a file of another device.
-fn free_number(inner: &Inner, wanted: u64, is_root: bool) -> u64 {
+/// The wanted number, unless it is the root's or taken: by a file of another device, or by one that is
+/// gone and that the kernel still knows.
+fn free_number(inner: &Inner, wanted: u64) -> u64 {
     let mut number = wanted;
-    while !is_root && (number == ROOT || number == 0 || inner.nodes.contains_key(&number)) {
+    while number == ROOT || number == 0 || inner.nodes.contains_key(&number) {
         number = (number & (7 << 60)) | (number.wrapping_add(1 << 50) & !(7 << 60));
     }
     number
@@ -327,9 +379,11 @@ mod tests {
     fn real(inode: u64) -> Real {
         let root = OwnedFd::from(std::fs::File::open("/").expect("the root opens"));
         let keeper = Arc::new(Descriptors::new(root.as_fd(), 16).expect("a keeper"));
+        let mut stat = rustix::fs::fstat(&root).expect("the root is there");
+        // No device of this number: the descriptor stays open and no handle is compared.
+        stat.st_dev = u64::MAX;
         Real {
-            // No device of this number: the descriptor stays open and no handle is compared.
-            file: keeper.keep(root, u64::MAX, true),
+            file: keeper.keep(root, &stat, true),
             device: 5,
             inode,
         }

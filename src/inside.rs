@@ -89,9 +89,14 @@ fn open_flags(flags: i32) -> OFlags {
     flags - OFlags::DIRECT - OFlags::NOCTTY - OFlags::CREATE - OFlags::EXCL
 }
 
+/// The flags to open a file with that has been found already.
+pub fn content_flags(flags: i32) -> OFlags {
+    (open_flags(flags) - OFlags::NOFOLLOW) | OFlags::CLOEXEC
+}
+
 /// Opens a file for reading or writing its content.
 pub fn open(file: BorrowedFd<'_>, flags: i32, caller: &Caller) -> Outcome<OwnedFd> {
-    let flags = (open_flags(flags) - OFlags::NOFOLLOW) | OFlags::CLOEXEC;
+    let flags = content_flags(flags);
     let open = || rustix::fs::open(by_descriptor(file), flags, Mode::empty());
     match flags.contains(OFlags::TRUNC) {
         true => minding_set_id(file, caller, open),
@@ -504,21 +509,47 @@ pub fn statistics(file: BorrowedFd<'_>) -> Outcome<rustix::fs::StatVfs> {
     rustix::fs::fstatvfs(file)
 }
 
-/// Lists names from where a listing stands; `visit` says whether it wants more.
+/// Lists names from an offset on; `visit` says whether it wants more.
 pub fn list(
     directory: BorrowedFd<'_>,
     offset: u64,
     mut visit: impl FnMut(&CStr, u64, FileType, u64) -> bool,
 ) -> Outcome<()> {
     rustix::fs::seek(directory, rustix::fs::SeekFrom::Start(offset))?;
-    let mut buffer = Vec::with_capacity(32 * 1024);
+    while let Some(Part { is_all: true }) = list_part(directory, &mut visit)? {}
+    Ok(())
+}
+
+/// A part of a listing.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Whether all of it was wanted.
+    pub is_all: bool,
+}
+
+/// Names at a time: so many that they fit into an answer of the 32 KiB that the C library asks for,
+/// where they take up to a third more.
+const PART: usize = 24 * 1024;
+
+/// Lists the next names of a directory; None at its end. To go on after a part of which not all was
+/// wanted, seek: that costs some filesystems as much as reading from the beginning.
+pub fn list_part(
+    directory: BorrowedFd<'_>,
+    visit: &mut impl FnMut(&CStr, u64, FileType, u64) -> bool,
+) -> Outcome<Option<Part>> {
+    let mut buffer = Vec::with_capacity(PART);
     let mut entries = rustix::fs::RawDir::new(directory, buffer.spare_capacity_mut());
+    let mut part = None;
     while let Some(entry) = entries.next() {
         let entry = entry?;
         let next = entry.next_entry_cookie();
         if !visit(entry.file_name(), entry.ino(), entry.file_type(), next) {
+            return Ok(Some(Part { is_all: false }));
+        }
+        part = Some(Part { is_all: true });
+        if entries.is_buffer_empty() {
             break;
         }
     }
-    Ok(())
+    Ok(part)
 }

@@ -17,13 +17,13 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use crate::archive::{Archive, ArchiveError, Belief};
 use crate::attr::Attr;
 use crate::caller::Caller;
-use crate::descriptors::Descriptors;
+use crate::descriptors::{Descriptors, Kept};
 use crate::inode::{Kind, Node, Real, Table, View};
 use crate::inside::{self, Outcome};
 use crate::item::Names;
@@ -120,25 +120,31 @@ impl Namespace {
     /// Makes the entry of a real file.
     fn real(&self, descriptor: OwnedFd, view: View, kind: Kind, lasting: bool) -> Outcome<Entry> {
         let stat = rustix::fs::fstat(&descriptor)?;
+        // Where a link lies is told by the way it was opened: such a one stays open.
+        let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        let may_close = !is_link || view == View::Rep;
+        let file = self.descriptors.keep(descriptor, &stat, may_close);
+        Ok(self.entry(stat, file, view, kind, lasting))
+    }
+
+    fn entry(&self, stat: Stat, file: Kept, view: View, kind: Kind, lasting: bool) -> Entry {
         let attr = Attr::from(stat);
         // Only what leads on or climbs out differs between the trees.
         let view = match attr.kind {
             FileType::Directory | FileType::Symlink => view,
             _ => View::Rep,
         };
-        // Where a link lies is told by the way it was opened: such a one stays open.
-        let may_close = attr.kind != FileType::Symlink || view == View::Rep;
         let real = Real {
-            file: self.descriptors.keep(descriptor, stat.st_dev, may_close),
+            file,
             device: stat.st_dev,
             inode: stat.st_ino,
         };
         let node = self.nodes.remember(real, view, kind);
-        Ok(Entry {
+        Entry {
             attr: self.as_met(&node, attr),
             node,
             lasting,
-        })
+        }
     }
 
     /// Attributes as the tree has them in which a node is met: a link is as long as what it says.
@@ -208,8 +214,30 @@ impl Namespace {
     }
 
     fn lookup_inside(&self, parent: &Node, name: &OsStr) -> Outcome<Entry> {
-        let descriptor = inside::find(directory(parent)?.as_fd(), name)?;
-        self.real(descriptor, parent.view, Kind::Inside, true)
+        let directory = directory(parent)?;
+        let view = parent.view;
+        match self
+            .descriptors
+            .find(directory.as_fd(), name, view != View::Rep)?
+        {
+            Some((stat, file)) => Ok(self.entry(stat, file, view, Kind::Inside, true)),
+            None => {
+                let descriptor = inside::find(directory.as_fd(), name)?;
+                self.real(descriptor, view, Kind::Inside, true)
+            }
+        }
+    }
+
+    /// The entry of a regular file that has just been made inside an item and is open.
+    pub fn made_open(&self, parent: &Node, name: &OsStr, file: BorrowedFd<'_>) -> Outcome<Entry> {
+        let mut entry = match self.descriptors.note_open(file)? {
+            Some((stat, file)) => self.entry(stat, file, parent.view, Kind::Inside, true),
+            None => self.real(inside::find_open(file)?, parent.view, Kind::Inside, true)?,
+        };
+        if let Kind::Item(item) = parent.kind {
+            note_sidecar(&mut entry, item, name);
+        }
+        Ok(entry)
     }
 
     /// The entry of a name that a listing has told.

@@ -21,8 +21,12 @@ const SLOW: Duration = Duration::from_micros(400);
 const AFTER_SLOW: usize = 16;
 /// How long nothing may get done until another thread is called.
 const STUCK: Duration = Duration::from_millis(1);
-/// How long a thread rests, or the watch sleeps, when nobody calls.
-const REST: Duration = Duration::from_millis(500);
+/// How long the watch sleeps when nobody wakes it.
+const NAP: Duration = Duration::from_millis(500);
+/// How long a thread rests before it sees whether it has missed its call.
+const LONG: Duration = Duration::from_secs(60);
+/// How long it rests in the middle of something that can wait.
+const SHORT: Duration = Duration::from_millis(20);
 /// After so many requests a thread sees how busy it was.
 const WINDOW: u32 = 128;
 
@@ -168,7 +172,7 @@ impl Crew {
         } else if left > 0 {
             self.all_for.store(left - 1, Ordering::Relaxed);
         } else if self.is_surplus() {
-            self.rest();
+            self.rest(LONG);
         }
         MEMBER.with_borrow_mut(|member| {
             if let Some(member) = member {
@@ -185,14 +189,21 @@ impl Crew {
             && self.seen.load(Ordering::Relaxed) >= self.size
     }
 
-    fn rest(&self) {
+    /// Something has been done that nobody waits for, and that comes by the thousand.
+    pub(super) fn has_done_little(&self) {
+        if self.is_surplus() {
+            self.rest(SHORT);
+        }
+    }
+
+    fn rest(&self, most: Duration) {
         let mut called = locked(&self.called);
         // Seen again under the lock, so that two do not leave for each other's sake.
         if !self.is_surplus() {
             return;
         }
         self.at_hand.fetch_sub(1, Ordering::Relaxed);
-        let until = Instant::now() + REST;
+        let until = Instant::now() + most;
         while *called == 0 && !self.over.load(Ordering::Relaxed) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -240,7 +251,7 @@ impl Crew {
             quiet += STUCK;
             if busy == 0 && quiet > 100 * STUCK {
                 self.watch_sleeps.store(true, Ordering::Relaxed);
-                drop(wait(&self.watch_wakes, locked(&self.watch), REST));
+                drop(wait(&self.watch_wakes, locked(&self.watch), NAP));
                 self.watch_sleeps.store(false, Ordering::Relaxed);
             }
         }

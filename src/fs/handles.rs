@@ -1,15 +1,17 @@
 //! Open files and directories, by the number the kernel knows them by.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use fuser::FileHandle;
+use rustix::fs::FileType;
 
 use super::backing::Backing;
 use crate::inode::Node;
-use crate::inside::{self, Outcome};
+use crate::inside::{self, Outcome, Part};
 use crate::locks;
 use crate::namespace::Listed;
 
@@ -41,6 +43,8 @@ pub(super) enum Handle {
 pub(super) struct Directory {
     pub(super) node: Arc<Node>,
     opened: Mutex<Option<Arc<OwnedFd>>>,
+    /// Where its listing stands, if that is known.
+    position: Mutex<Option<u64>>,
 }
 
 impl Directory {
@@ -48,6 +52,7 @@ impl Directory {
         Directory {
             node,
             opened: Mutex::default(),
+            position: Mutex::default(),
         }
     }
 
@@ -59,7 +64,47 @@ impl Directory {
         let directory = inside::open_directory(self.node.file()?.as_fd())?;
         let directory = Arc::new(directory);
         *opened = Some(Arc::clone(&directory));
+        *locks::locked(&self.position) = Some(0);
         Ok(directory)
+    }
+
+    /// Lists names from an offset on, as many as come at a time; `visit` gets the directory, the
+    /// name, its inode, its type and where the listing goes on, and says whether it wants more.
+    /// What it passes over does not count as an answer: `is_wanted` says what does.
+    pub(super) fn list(
+        &self,
+        offset: u64,
+        is_wanted: impl Fn(&CStr) -> bool,
+        mut visit: impl FnMut(BorrowedFd<'_>, &CStr, u64, FileType, u64) -> bool,
+    ) -> Outcome<()> {
+        let directory = self.open()?;
+        let directory = directory.as_fd();
+        // Held to the end: it says where the descriptor stands.
+        let mut position = locks::locked(&self.position);
+        if *position != Some(offset) {
+            *position = None;
+            rustix::fs::seek(directory, rustix::fs::SeekFrom::Start(offset))?;
+        }
+        let mut any = false;
+        loop {
+            let mut last = offset;
+            let part = inside::list_part(directory, &mut |name, inode, kind, next| {
+                last = next;
+                if !is_wanted(name) {
+                    return true;
+                }
+                any = true;
+                visit(directory, name, inode, kind, next)
+            });
+            *position = match part {
+                Ok(Some(Part { is_all: true })) => Some(last),
+                _ => None,
+            };
+            // An empty answer would be the end.
+            if any || part?.is_none() {
+                return Ok(());
+            }
+        }
     }
 }
 

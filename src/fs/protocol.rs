@@ -139,6 +139,7 @@ impl Filesystem for Ibifs {
 
     fn forget(&self, _request: &Request, number: INodeNo, lookups: u64) {
         self.forget_node(number, lookups);
+        self.crew.has_done_little();
     }
 
     fn getattr(
@@ -519,14 +520,11 @@ impl Filesystem for Ibifs {
     ) {
         let _turn = self.crew.turn();
         let caller = caller(request);
-        let add = |name: &Name<'_>, entry: &Entry| {
+        let add = |name: &Name<'_>, attr: &Attr, entry: Option<&Entry>| {
             // Of `.` and `..` the kernel takes the number alone.
-            let number = match name.is_dots() {
-                true => name.number,
-                false => entry.node.number,
-            };
-            let attr = file_attr(number, &entry.attr);
-            let lifetime = lifetime(entry);
+            let number = entry.map_or(name.number, |entry| entry.node.number);
+            let attr = file_attr(number, attr);
+            let lifetime = entry.map_or(Duration::ZERO, lifetime);
             reply.add(attr.ino, name.next, name.name, &lifetime, &attr, GENERATION)
         };
         match self.list_with_nodes(&caller, number.0, handle, offset, add) {
