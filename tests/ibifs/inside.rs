@@ -271,6 +271,39 @@ told_as(99, 99, lambda: os.write(opened, b'z')); told(lambda: os.fstat(opened).s
     );
 }
 
+/// A program with set-id bits that one user runs can be run and opened by others, and whether a write
+/// takes the bits away depends on who writes, not on who opened the file.
+#[test]
+fn set_id_files_open_by_several_users() {
+    for options in ["allow_other,suid", "allow_other,suid,passthrough=no"] {
+        let places = Places::mounted(options);
+        places.same(
+            "chmod 755 .; cp /bin/sleep program; chmod 4755 program
+             as 1234 1234 ./program 1 & sleep 0.3
+             as 99 99 ./program 0 && echo others run it; ./program 0 && echo so does root; wait
+             py \"
+def told_as(uid, group, act):
+    if os.fork() == 0:
+        os.setgroups([group]); os.setresgid(uid, uid, uid); os.setresuid(uid, uid, uid)
+        print(tried(act), flush=True); os._exit(0)
+    os.wait()
+users = (0, 0), (1234, 1234), (99, 99), (99, 77)
+for mode in 0o4777, 0o2777, 0o2767:
+    for opener in users:
+        for writer in users:
+            open('f', 'w').write('x' * 9); os.chown('f', 1234, 77); os.chmod('f', mode)
+            os.setgroups([opener[1]]); os.setegid(opener[0]); os.seteuid(opener[0])
+            opened = os.open('f', os.O_RDWR)
+            os.seteuid(0); os.setegid(0); os.setgroups([])
+            other = os.open('f', os.O_RDONLY)
+            told_as(*writer, lambda: os.write(opened, b'y'))
+            told_as(*writer, lambda: os.close(os.open('f', os.O_RDWR)))
+            print(oct(mode), opener, writer, oct(os.stat('f').st_mode), flush=True)
+            os.close(opened); os.close(other)\"",
+        );
+    }
+}
+
 /// Who holds capabilities over files, without being root, can use them; those that anybody has in a
 /// user namespace of its own count for nothing.
 #[test]
