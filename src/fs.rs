@@ -393,7 +393,10 @@ impl Ibifs {
         // To cut a file short may take its set-id bits, which depends on the caller.
         if flags & libc::O_TRUNC == 0
             && let Some(real) = &node.real
-            && let Some(opened) = real.file.open_content(inside::content_flags(flags))?
+            && let Some(opened) =
+                inside::open_or_append(flags, inside::content_flags(flags), |flags| {
+                    real.file.open_content(flags)
+                })?
         {
             return Ok(opened);
         }

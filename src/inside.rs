@@ -7,11 +7,12 @@
 //! This room knows neither items nor identifiers.
 
 use std::ffi::{CStr, CString, OsStr};
+use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::attr::{Attr, Time};
 use crate::caller::{Caller, Deed};
@@ -77,16 +78,34 @@ pub fn create(
     caller: &Caller,
 ) -> Outcome<OwnedFd> {
     let exclusive = OFlags::from_bits_retain(flags as u32) & OFlags::EXCL;
-    let flags = open_flags(flags) | exclusive | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let ours = exclusive | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let bits = Mode::from_raw_mode(mode & 0o7777);
-    caller.make(umask, || rustix::fs::openat(directory, name, flags, bits))
+    caller.make(umask, || {
+        open_or_append(flags, open_flags(flags) | ours, |flags| {
+            rustix::fs::openat(directory, name, flags, bits)
+        })
+    })
 }
 
 /// The flags to open a file with on the native filesystem: direct I/O is the kernel's business
-/// with its caller, whose buffers ours are not.
+/// with its caller, whose buffers ours are not. Whether a write appends is told with each: pages of
+/// a mapping never do.
 fn open_flags(flags: i32) -> OFlags {
     let flags = OFlags::from_bits_retain(flags as u32);
-    flags - OFlags::DIRECT - OFlags::NOCTTY - OFlags::CREATE - OFlags::EXCL
+    let ours = OFlags::DIRECT | OFlags::NOCTTY | OFlags::CREATE | OFlags::EXCL | OFlags::APPEND;
+    flags - ours
+}
+
+/// Opens with these flags; to append where nothing else is allowed, as in a file with that flag.
+pub fn open_or_append<T>(
+    asked: i32,
+    flags: OFlags,
+    open: impl Fn(OFlags) -> Outcome<T>,
+) -> Outcome<T> {
+    match open(flags) {
+        Err(Errno::PERM) if asked & libc::O_APPEND != 0 => open(flags | OFlags::APPEND),
+        outcome => outcome,
+    }
 }
 
 /// The flags to open a file with that has been found already.
@@ -96,9 +115,13 @@ pub fn content_flags(flags: i32) -> OFlags {
 
 /// Opens a file for reading or writing its content.
 pub fn open(file: BorrowedFd<'_>, flags: i32, caller: &Caller) -> Outcome<OwnedFd> {
-    let flags = content_flags(flags);
-    let open = || rustix::fs::open(by_descriptor(file), flags, Mode::empty());
-    match flags.contains(OFlags::TRUNC) {
+    let path = by_descriptor(file);
+    let open = || {
+        open_or_append(flags, content_flags(flags), |flags| {
+            rustix::fs::open(path.as_str(), flags, Mode::empty())
+        })
+    };
+    match flags & libc::O_TRUNC != 0 {
         true => minding_set_id(file, caller, open),
         false => open(),
     }
@@ -391,21 +414,38 @@ pub fn read(file: BorrowedFd<'_>, offset: u64, size: usize) -> Outcome<Vec<u8>> 
     Ok(buffer)
 }
 
-/// Writes bytes at an offset for a caller who may not keep set-id bits.
+/// Writes bytes for a caller who may not keep set-id bits.
 pub fn write_as(
     file: BorrowedFd<'_>,
-    offset: u64,
+    place: Where,
     bytes: &[u8],
     caller: &Caller,
 ) -> Outcome<usize> {
-    minding_set_id(file, caller, || write(file, offset, bytes))
+    minding_set_id(file, caller, || write(file, place, bytes))
 }
 
-/// Writes bytes at an offset and says how many were written.
-pub fn write(file: BorrowedFd<'_>, offset: u64, bytes: &[u8]) -> Outcome<usize> {
+/// Where bytes are written.
+#[derive(Clone, Copy, Debug)]
+pub enum Where {
+    /// At an offset.
+    At(u64),
+    /// Behind what is there, wherever that ends by now.
+    End,
+}
+
+/// Writes bytes and says how many were written.
+pub fn write(file: BorrowedFd<'_>, place: Where, bytes: &[u8]) -> Outcome<usize> {
     let mut done = 0;
     while done < bytes.len() {
-        match rustix::io::pwrite(file, &bytes[done..], offset + done as u64) {
+        let rest = &bytes[done..];
+        let written = match place {
+            Where::At(offset) => rustix::io::pwrite(file, rest, offset + done as u64),
+            Where::End => {
+                let (rest, flags) = ([IoSlice::new(rest)], ReadWriteFlags::APPEND);
+                rustix::io::pwritev2(file, &rest, 0, flags)
+            }
+        };
+        match written {
             Ok(count) => done += count,
             Err(Errno::INTR) => continue,
             Err(_) if done > 0 => break,

@@ -21,7 +21,7 @@ use super::convert::{caller, errno, file_attr, file_type, new_time};
 use super::{Ibifs, LASTING, Name, is_inside, real};
 use crate::attr::Attr;
 use crate::inode::Node;
-use crate::inside::{self, Change, New, Outcome};
+use crate::inside::{self, Change, New, Outcome, Where};
 use crate::namespace::{Entry, Made, Stale};
 
 /// One generation: a node's number is not given to another file while the kernel knows it.
@@ -420,15 +420,21 @@ impl Filesystem for Ibifs {
         offset: u64,
         bytes: &[u8],
         write_flags: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         let _turn = self.crew.turn();
+        // Pages of a mapping lie where they lie, whatever the descriptor was opened for.
+        let is_page = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let place = match flags.0 & libc::O_APPEND != 0 && !is_page {
+            true => Where::End,
+            false => Where::At(offset),
+        };
         let written = self.with_file(handle, |file| {
             match write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
-                true => inside::write_as(file, offset, bytes, &caller(request)),
-                false => inside::write(file, offset, bytes),
+                true => inside::write_as(file, place, bytes, &caller(request)),
+                false => inside::write(file, place, bytes),
             }
         });
         match written {

@@ -304,6 +304,22 @@ for mode in 0o4777, 0o2777, 0o2767:
     }
 }
 
+/// A mapping of a descriptor that appends writes where it lies, and nothing else does.
+#[test]
+fn mappings_of_files_opened_to_append() {
+    for options in ["passthrough=yes", "passthrough=no"] {
+        let places = Places::mounted(options);
+        places.same(
+            "py \"
+opened = os.open('f', os.O_RDWR | os.O_CREAT | os.O_APPEND); os.write(opened, b'x' * 5000)
+mapped = mmap.mmap(opened, 5000); mapped[0:3] = mapped[4500:4503] = b'new'; mapped.flush()
+os.pwrite(opened, b'end', 0); mapped[1000] = 65; mapped.close(); os.close(opened)\"
+             stat -c %s f; md5sum < f
+             chattr +a f; echo y >> f; no bash -c 'echo z > f' && echo refused; chattr -a f; tail -c 9 f",
+        );
+    }
+}
+
 /// Who holds capabilities over files, without being root, can use them; those that anybody has in a
 /// user namespace of its own count for nothing.
 #[test]
