@@ -85,11 +85,15 @@ impl Caller {
         }
     }
 
-    /// The same where no group but the caller's first can matter: to read the others takes as long
-    /// as opening a file ten times.
-    pub fn act_without_groups<T>(&self, act: impl FnOnce() -> T) -> T {
+    /// The same for what outlives this request and others then use: without the groups, which take
+    /// as long to read as opening a file ten times, and letting set-id bits be.
+    pub fn act_for_others<T>(&self, act: impl FnOnce() -> T) -> T {
+        let powers = Powers {
+            groups: Vec::new(),
+            capabilities: CapabilitySet::FSETID,
+        };
         match self.is_other() {
-            true => self.act_with(&Powers::NONE, act),
+            true => self.act_with(&powers, act),
             false => act(),
         }
     }

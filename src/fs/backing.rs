@@ -2,9 +2,9 @@
 //!
 //! The kernel reads, writes and maps a file that is registered with it without asking us. It does so
 //! with the credentials of whoever registered it, so we register it as the caller: a full disk keeps
-//! a reserve for root. All handles of one file share one registration. A file with set-id bits is
-//! registered as ourselves: who may not keep them has them taken away by a request that the kernel
-//! sends before the write, and root, who may, must not lose them to another's credentials.
+//! a reserve for root. All handles of one file share one registration, so that nothing in it may
+//! depend on who writes: it lets set-id bits be, which the file may get while it is open. Who may not
+//! keep them has them taken away by a request that the kernel sends before the write.
 //!
 //! Passthrough and FUSE's write-back cache exclude each other on a file. Passthrough is the better
 //! half: it has the native filesystem's own cache, write-back included. Without passthrough writes
@@ -18,7 +18,6 @@ use fuser::BackingId;
 use rustix::fs::OFlags;
 
 use crate::caller::Caller;
-use crate::inside;
 use crate::locks::locked;
 
 /// A file registered with the kernel.
@@ -146,11 +145,7 @@ impl Backings {
         caller: &Caller,
         register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
     ) -> Route {
-        let is_other = caller.is_other() && !inside::has_set_id(file);
-        let owner = match is_other {
-            true => (caller.uid, caller.gid),
-            false => (0, 0),
-        };
+        let owner = (caller.uid, caller.gid);
         // Held until it is registered: two first openers must not register it twice.
         let mut registered = locked(&self.registered);
         if let Way::Daemon(_) = registered.way {
@@ -170,12 +165,7 @@ impl Backings {
             drop((known, kept));
             return self.route(node, file, access, caller, register);
         }
-        let outcome = match is_other {
-            // Groups decide about set-id bits only.
-            true => caller.act_without_groups(|| register(file)),
-            false => register(file),
-        };
-        match outcome {
+        match caller.act_for_others(|| register(file)) {
             Ok(id) => {
                 registered.way = Way::Kernel { tried: true };
                 let backing = Arc::new(Backing {

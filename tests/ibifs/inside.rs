@@ -290,12 +290,15 @@ def told_as(uid, group, act):
 users = (0, 0), (1234, 1234), (99, 99), (99, 77)
 for mode in 0o4777, 0o2777, 0o2767:
     for opener in users:
-        for writer in users:
-            open('f', 'w').write('x' * 9); os.chown('f', 1234, 77); os.chmod('f', mode)
+        for writer in users + ((1234, 99), (0, 1)):
+            # Whether the bits are there before the file is opened or come while it is open.
+            late = writer[1] % 2
+            open('f', 'w').write('x' * 9); os.chown('f', 1234, 77)
+            os.chmod('f', 0o777 if late else mode)
             os.setgroups([opener[1]]); os.setegid(opener[0]); os.seteuid(opener[0])
             opened = os.open('f', os.O_RDWR)
             os.seteuid(0); os.setegid(0); os.setgroups([])
-            other = os.open('f', os.O_RDONLY)
+            other = os.open('f', os.O_RDONLY); os.chmod('f', mode)
             told_as(*writer, lambda: os.write(opened, b'y'))
             told_as(*writer, lambda: os.close(os.open('f', os.O_RDWR)))
             print(oct(mode), opener, writer, oct(os.stat('f').st_mode), flush=True)
