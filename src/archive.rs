@@ -210,6 +210,13 @@ impl Archive {
 
     /// Registers an item whose directory is in the tree, by what its sidecar says.
     pub fn item_on_sight(&self, names: &Names) -> Result<Item, ArchiveError> {
+        // It may just have been removed by somebody else, who must not see it come back.
+        let _edits = self.edits();
+        if !self.tree.is_directory(Place::of(names).as_str()) {
+            return Err(ArchiveError::Unknown {
+                name: names.preferred(),
+            });
+        }
         let (record, _) = self.read_item(names)?;
         let id = self.store.put(&record)?;
         self.known(id)

@@ -23,7 +23,7 @@ use crate::relation::{Language, RelationKind};
 use door::{Door, Named};
 
 /// How long `umount` waits until the daemon has let go of the store.
-const UMOUNT_PATIENCE: Duration = Duration::from_secs(15);
+const UMOUNT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long those who still use an unmounted tree may keep its daemon at work.
 const UMOUNT_GRACE: Duration = Duration::from_secs(1);
