@@ -331,10 +331,13 @@ impl Tree {
         let io = |error: std::io::Error| {
             failed("read", path)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
         };
-        if !file.metadata().map_err(io)?.is_file() {
+        let metadata = file.metadata().map_err(io)?;
+        if !metadata.is_file() {
             return Err(failed("read", path)(Errno::INVAL));
         }
-        let mut bytes = Vec::new();
+        // With room for all of it, it is read at once.
+        let room = metadata.len().min(SMALL_FILE_LIMIT) + 1;
+        let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
         let read = (&file)
             .take(SMALL_FILE_LIMIT + 1)
             .read_to_end(&mut bytes)

@@ -1,5 +1,7 @@
 //! Tree against index: adopting, reindexing, and the check that names each difference.
 
+mod reading;
+
 use std::collections::BTreeMap;
 
 use super::ledger::Dates;
@@ -36,21 +38,26 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-impl Report {
-    fn add(&mut self, code: &'static str, subject: impl ToString, sentence: impl ToString) {
-        self.findings.push(Finding {
+impl Finding {
+    fn new(code: &'static str, subject: impl ToString, sentence: impl ToString) -> Finding {
+        Finding {
             code,
             subject: subject.to_string(),
             sentence: sentence.to_string(),
             repaired: false,
-        });
+        }
+    }
+}
+
+impl Report {
+    fn add(&mut self, code: &'static str, subject: impl ToString, sentence: impl ToString) {
+        self.findings.push(Finding::new(code, subject, sentence));
     }
 }
 
 /// What reading the whole tree gave, beside the records themselves.
 #[derive(Default)]
 struct Walk {
-    items: u64,
     last: Option<Timestamp>,
     report: Report,
 }
@@ -67,9 +74,7 @@ impl Archive {
         self.settle_now()?;
         let walk = self.index_into(&self.store, dates.last().cloned(), progress)?;
         *dates = Dates::after(self.facts.granularity, self.store.last_date()?);
-        let mut report = walk.report;
-        report.items = walk.items;
-        Ok(report)
+        Ok(walk.report)
     }
 
     fn index_into(
@@ -85,15 +90,25 @@ impl Archive {
         // The store's closure speaks its own errors; ours is carried round it.
         let mut failed = None;
         let outcome = store.replace_all(|refill| {
-            let result = self.each_record(&mut walk, progress, &mut |record, believed, report| {
+            let result = self.each_sight(&mut |sight| {
+                walk.last = walk.last.take().max(sight.own_date);
+                walk.report.findings.extend(sight.finding);
+                let Some((record, believed)) = sight.record else {
+                    return Ok(());
+                };
+                if sight.is_here {
+                    walk.report.items += 1;
+                    progress(walk.report.items);
+                }
                 let known = match believed {
                     true => None,
-                    false => self.believed_before(record, store, refill)?,
+                    false => self.believed_before(&record, store, refill)?,
                 };
-                let record = known.as_ref().unwrap_or(record);
+                let record = known.as_ref().unwrap_or(&record);
                 match refill.put(record) {
                     Err(error @ StoreError::Taken { .. }) => {
-                        report.add("name-taken", record.names.preferred(), error);
+                        let name = record.names.preferred();
+                        walk.report.add("name-taken", name, error);
                         self.put_without_taken_name(record, store, refill)
                     }
                     other => Ok(other?),
@@ -174,74 +189,6 @@ impl Archive {
         Ok(())
     }
 
-    /// Reads every tombstone and every item of the tree, in this order, so that an item that is
-    /// back counts as here and keeps the names its tombstone tells.
-    fn each_record(
-        &self,
-        walk: &mut Walk,
-        progress: &mut Progress<'_>,
-        put: &mut dyn FnMut(&Record, bool, &mut Report) -> Result<(), ArchiveError>,
-    ) -> Result<(), ArchiveError> {
-        self.tree.each_tombstone::<ArchiveError>(|area, path| {
-            let shown = format!("deleted/{}/{path}", area.name());
-            let Some(names) = names_at(area, path) else {
-                walk.report
-                    .add("stray-name", &shown, "this name is no identifier");
-                return Ok(());
-            };
-            self.note_own_date(&names, &mut walk.last)?;
-            let place = Place::of(&names);
-            let bytes = self.tree.read_tombstone(&place)?.unwrap_or_default();
-            let (record, believed) = match Sidecar::parse(&bytes) {
-                Ok(tombstone) => {
-                    let names = tombstone.names().clone();
-                    (self.record_of_removed(names, &tombstone, bytes), true)
-                }
-                Err(error) => {
-                    walk.report.add("broken-tombstone", &shown, error);
-                    (Record::bare(names, State::Deleted), false)
-                }
-            };
-            put(&record, believed, &mut walk.report)
-        })?;
-        self.tree.each_item::<ArchiveError>(|area, path| {
-            let Some(names) = names_at(area, path) else {
-                walk.report.add(
-                    "stray-name",
-                    format!("{}/{path}", area.name()),
-                    "this directory's name is no identifier; the mount does not show it",
-                );
-                return Ok(());
-            };
-            self.note_own_date(&names, &mut walk.last)?;
-            let (record, disbelief) = self.read_item(&names)?;
-            let believed = disbelief.is_none();
-            if let Some(error) = disbelief {
-                let code = match error {
-                    ArchiveError::OtherItem { .. } => "foreign-sidecar",
-                    _ => "broken-sidecar",
-                };
-                walk.report.add(code, &names, error);
-            }
-            walk.items += 1;
-            progress(walk.items);
-            put(&record, believed, &mut walk.report)
-        })
-    }
-
-    fn note_own_date(
-        &self,
-        names: &Names,
-        last: &mut Option<Timestamp>,
-    ) -> Result<(), ArchiveError> {
-        if let Some(rep) = names.rep()
-            && self.is_own_rep(rep)?
-        {
-            *last = last.take().max(Some(rep.timestamp()));
-        }
-        Ok(())
-    }
-
     /// Takes over what lies in `col/` without sidecars: items of the Archive's own name space
     /// become originals, all are indexed.
     pub(super) fn adopt(&self, progress: &mut Progress<'_>) -> Result<(), ArchiveError> {
@@ -273,7 +220,6 @@ impl Archive {
         let reserved = self.store.reserved_date().ok().flatten();
         let walk = self.index_into(&fresh, last.max(reserved), progress)?;
         let mut report = walk.report;
-        report.items = walk.items;
         self.compare(&fresh, &mut report)?;
         self.check_editions(&mut report)?;
         self.check_dates(&mut report)?;

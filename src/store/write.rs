@@ -1,11 +1,19 @@
 //! Writing: every change is one immediate transaction, synced now or with the next that is.
 
+use std::path::Path;
+
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, named_params};
 
 use super::group::{Change, Mint};
 use super::{Item, ItemId, Maker, Record, Store, StoreError, rows};
 use crate::ibi::{Ibip, Rep, Timestamp};
 use crate::item::{Names, State};
+
+/// Page cache of the store, in SQLite's words (KiB, negative): its own default.
+const CACHE: i64 = -2_000;
+
+/// Page cache while all is recorded anew.
+const REFILL_CACHE: i64 = -65_536;
 
 /// When a commit reaches the disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,18 +101,33 @@ impl Store {
         &self,
         fill: impl FnOnce(&Refill<'_>) -> Result<Option<Timestamp>, StoreError>,
     ) -> Result<(), StoreError> {
-        self.write(Sync::Now, |transaction| {
+        let mut connection = self.lock();
+        let before = match connection.path() {
+            Some(path) if !path.is_empty() => Some(Store::open_read_only(Path::new(path))?),
+            _ => None,
+        };
+        // Without foreign keys a table is emptied at once, not row by row; so many rows come in that
+        // a page must not be written each time that one is put on it.
+        connection.pragma_update(None, "foreign_keys", "off")?;
+        connection.pragma_update(None, "cache_size", REFILL_CACHE)?;
+        let written = transact(&mut connection, Sync::Now, |transaction| {
             transaction.execute_batch(
-                "CREATE TEMP TABLE believed AS SELECT rep_key, ibip_key, sidecar FROM item;
-                 DELETE FROM relation; DELETE FROM alias; DELETE FROM item; DELETE FROM ledger;",
+                "DELETE FROM unsettled; DELETE FROM relation; DELETE FROM alias; DELETE FROM item;
+                 DELETE FROM ledger;",
             )?;
-            let last = fill(&Refill(transaction))?;
-            transaction.execute_batch("DROP TABLE believed")?;
+            let last = fill(&Refill {
+                connection: transaction,
+                before,
+            })?;
             match last {
                 Some(last) => set_last(transaction, &last),
                 None => Ok(()),
             }
-        })
+        });
+        connection.pragma_update(None, "cache_size", CACHE)?;
+        connection.pragma_update(None, "foreign_keys", "on")?;
+        connection.release_memory()?;
+        written
     }
 
     /// Writes down the last date handed out, and that it is known exactly; durable when this
@@ -149,27 +172,27 @@ pub(super) fn transact<T>(
 
 /// The store while all is recorded anew.
 #[derive(Debug)]
-pub struct Refill<'a>(&'a Connection);
+pub struct Refill<'a> {
+    connection: &'a Connection,
+    /// A reader beside the writer sees what there was, until the writer commits.
+    before: Option<Store>,
+}
 
 impl Refill<'_> {
     /// Records an item.
     pub fn put(&self, record: &Record) -> Result<(), StoreError> {
-        put(self.0, record).map(drop)
+        put(self.connection, record).map(drop)
     }
 
     /// The sidecar that was last believed of an item before.
     pub fn sidecar_before(&self, names: &Names) -> Result<Option<Vec<u8>>, StoreError> {
-        let mut statement = self
-            .0
-            .prepare_cached("SELECT sidecar FROM believed WHERE rep_key = ?1 OR ibip_key = ?2")?;
-        let keys = (
-            names.rep().map(Rep::canonical),
-            names.ibip().map(Ibip::canonical),
-        );
-        Ok(statement
-            .query_row(keys, |row| row.get(0))
-            .optional()?
-            .flatten())
+        let Some(before) = &self.before else {
+            return Ok(None);
+        };
+        match before.find_by_names(names)? {
+            Some(item) => before.sidecar(item.id),
+            None => Ok(None),
+        }
     }
 }
 
@@ -223,6 +246,20 @@ fn holder_of(connection: &Connection, names: &Names) -> Result<Option<Names>, St
     }
 }
 
+const INSERT: &str = "
+    INSERT INTO item (id, rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip, language,
+        target, removed_at, sidecar)
+    VALUES (:id, :rep, :rep_key, :ibip, :ibip_key, :state, :service_rep, :service_ibip, :language,
+        :target, :removed_at, :sidecar)";
+
+/// A form that is not told stays known.
+const UPDATE: &str = "
+    UPDATE item SET rep = coalesce(:rep, rep), rep_key = coalesce(:rep_key, rep_key),
+        ibip = coalesce(:ibip, ibip), ibip_key = coalesce(:ibip_key, ibip_key),
+        state = :state, service_rep = :service_rep, service_ibip = :service_ibip,
+        language = :language, target = :target, removed_at = :removed_at, sidecar = :sidecar
+    WHERE id = :id";
+
 fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
     let rep_key = record.names.rep().map(Rep::canonical);
     let ibip_key = record.names.ibip().map(Ibip::canonical);
@@ -251,39 +288,29 @@ fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
             });
         }
     }
-    let id = match known.as_slice() {
-        [] => {
-            connection
-                .prepare_cached("INSERT INTO item (rep, rep_key, ibip, ibip_key, state) VALUES (?1, ?2, ?3, ?4, ?5)")?
-                .execute((
-                    record.names.rep().map(Rep::as_str),
-                    &rep_key,
-                    record.names.ibip().map(Ibip::as_str),
-                    &ibip_key,
-                    record.state.to_string(),
-                ))?;
-            connection.last_insert_rowid()
+    let known: Vec<i64> = known.into_iter().map(|(id, ..)| id).collect();
+    for id in &known {
+        for forget in [
+            "DELETE FROM relation WHERE source = ?1",
+            "DELETE FROM alias WHERE item = ?1",
+        ] {
+            connection.prepare_cached(forget)?.execute([id])?;
         }
-        [(id, ..), merged @ ..] => {
-            // The two forms were known as two items until now: they are one.
-            for (other, ..) in merged {
-                connection
-                    .prepare_cached("DELETE FROM item WHERE id = ?1")?
-                    .execute([other])?;
-            }
-            *id
-        }
-    };
+    }
+    // The two forms were known as two items until now: they are one.
+    for merged in known.iter().skip(1) {
+        connection
+            .prepare_cached("DELETE FROM item WHERE id = ?1")?
+            .execute([merged])?;
+    }
+    let known = known.first().copied();
     connection
-        .prepare_cached(
-            "UPDATE item SET rep = coalesce(:rep, rep), rep_key = coalesce(:rep_key, rep_key),
-             ibip = coalesce(:ibip, ibip), ibip_key = coalesce(:ibip_key, ibip_key),
-             state = :state, service_rep = :service_rep, service_ibip = :service_ibip,
-             language = :language, target = :target, removed_at = :removed_at, sidecar = :sidecar
-             WHERE id = :id",
-        )?
+        .prepare_cached(match known {
+            Some(_) => UPDATE,
+            None => INSERT,
+        })?
         .execute(named_params! {
-            ":id": id,
+            ":id": known,
             ":rep": record.names.rep().map(Rep::as_str),
             ":rep_key": rep_key,
             ":ibip": record.names.ibip().map(Ibip::as_str),
@@ -296,15 +323,13 @@ fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
             ":removed_at": record.removed_at.as_ref().map(Timestamp::to_rfc3339),
             ":sidecar": record.sidecar,
         })?;
+    let id = known.unwrap_or_else(|| connection.last_insert_rowid());
     if record.state == State::Deleted {
         // A mint that has been removed since is not made again.
         connection
             .prepare_cached("DELETE FROM unsettled WHERE item = ?1")?
             .execute([id])?;
     }
-    connection
-        .prepare_cached("DELETE FROM relation WHERE source = ?1")?
-        .execute([id])?;
     for (kind, target) in &record.relations {
         connection
             .prepare_cached("INSERT OR IGNORE INTO relation VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
@@ -317,9 +342,6 @@ fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
                 target.ibip().map(Ibip::canonical),
             ))?;
     }
-    connection
-        .prepare_cached("DELETE FROM alias WHERE item = ?1")?
-        .execute([id])?;
     for alias in &record.aliases {
         connection
             .prepare_cached("INSERT OR IGNORE INTO alias VALUES (?1, ?2)")?

@@ -175,7 +175,7 @@ fn the_manual_has_every_mount_option() {
 /// DIAGNOSTICS has every code that `ibifs fsck` prints, and no other.
 #[test]
 fn the_manual_has_every_finding_of_fsck() {
-    let source = read("src/archive/check.rs");
+    let source = read("src/archive/check.rs") + &read("src/archive/check/reading.rs");
     let is_code = |word: &&str| {
         word.contains('-')
             && word
