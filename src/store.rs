@@ -376,40 +376,46 @@ impl Store {
         Ok(statement.exists([prefix])?)
     }
 
-    /// The suffixes, as recorded, of the items here under an IBIp prefix.
-    pub fn suffixes_of_prefix(
+    /// The names of the items here under an IBIp prefix; of those without a rep if asked.
+    pub fn names_under_prefix(
         &self,
         prefix: &str,
         without_rep: bool,
-    ) -> Result<Vec<String>, StoreError> {
+    ) -> Result<Vec<Names>, StoreError> {
         let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT ibip FROM item WHERE ibip_key > ?1 || '/' AND ibip_key < ?1 || '0'
-             AND state <> 'Deleted' AND (rep IS NULL OR NOT ?2) ORDER BY ibip_key",
-        )?;
-        let found = statement.query_map((prefix.to_ascii_uppercase(), without_rep), |row| {
-            row.get::<_, String>(0)
-        })?;
-        let mut suffixes = Vec::new();
-        for ibip in found {
-            let ibip = ibip?;
-            if let Some((_, suffix)) = ibip.split_once('/') {
-                suffixes.push(suffix.to_owned());
-            }
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT rep, ibip FROM item WHERE ibip_key > ?1 || '/' AND ibip_key < ?1 || '0'
+             AND state <> 'Deleted' {} ORDER BY ibip_key",
+            only(without_rep)
+        ))?;
+        let mut found = statement.query([prefix.to_ascii_uppercase()])?;
+        let mut names = Vec::new();
+        while let Some(row) = found.next()? {
+            names.extend(rows::names("item", row.get(0)?, row.get(1)?)?);
         }
-        Ok(suffixes)
+        Ok(names)
     }
 
     /// The IBIp prefixes, as recorded, of the items here; of those without a rep if asked.
     pub fn prefixes(&self, without_rep: bool) -> Result<Vec<String>, StoreError> {
         let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT DISTINCT substr(ibip, 1, instr(ibip, '/') - 1) FROM item
-             WHERE ibip IS NOT NULL AND state <> 'Deleted' AND (rep_key IS NULL OR NOT ?1)
-             ORDER BY 1",
-        )?;
-        let found = statement.query_map([without_rep], |row| row.get(0))?;
-        Ok(found.collect::<Result<_, _>>()?)
+        // One step of the index for each prefix, however many items have it.
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT substr(ibip, 1, instr(ibip, '/') - 1) FROM item
+             WHERE ibip_key > ?1 AND state <> 'Deleted' {} ORDER BY ibip_key LIMIT 1",
+            only(without_rep)
+        ))?;
+        let mut prefixes = Vec::new();
+        let mut after = String::new();
+        while let Some(prefix) = statement
+            .query_row([&after], |row| row.get::<_, String>(0))
+            .optional()?
+        {
+            // '0' follows '/' in ASCII.
+            after = format!("{}0", prefix.to_ascii_uppercase());
+            prefixes.push(prefix);
+        }
+        Ok(prefixes)
     }
 
     /// Every item, one at a time, in the order of their names.
@@ -453,5 +459,13 @@ impl Store {
         }
         lines.sort();
         Ok(lines)
+    }
+}
+
+/// The condition for what lies under its IBIp, in the words of the index that has it.
+fn only(without_rep: bool) -> &'static str {
+    match without_rep {
+        true => "AND rep_key IS NULL",
+        false => "",
     }
 }

@@ -1,6 +1,7 @@
 //! Listings above the items. What a recursive tool meets is shown: rep trees, each item once; what
 //! answers lookups only (IBIp prefixes, modifiers, `.mint`) is shown with `-o list=all`.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 
@@ -13,6 +14,9 @@ use crate::ibi::{Rep, rep};
 use crate::inode::{Kind, Node, View};
 use crate::inside::{self, Outcome};
 use crate::tree::Place;
+
+/// From so many items on it is cheaper to read a directory of 10,000 than to open each.
+const CROWD: usize = 500;
 
 /// One line of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,18 +134,56 @@ impl Namespace {
     /// items have no rep, only these: the others are met in the rep tree.
     fn list_prefix(&self, prefix: &str) -> Outcome<Vec<Listed>> {
         let store = self.archive.store();
-        let without_rep = store.suffixes_of_prefix(prefix, true)?;
+        let without_rep = store.names_under_prefix(prefix, true)?;
         let shown = match without_rep.is_empty() || self.options.list_all {
-            true => store.suffixes_of_prefix(prefix, false)?,
+            true => store.names_under_prefix(prefix, false)?,
             false => without_rep,
         };
-        let mut listed = Vec::with_capacity(shown.len());
-        for suffix in shown {
-            if let Some((item, _)) = self.item_below_prefix(prefix, &suffix)? {
-                listed.extend(self.item_listed(suffix, &Place::of(&item.names), View::Ibip));
+        let items: Vec<(&str, Place)> = shown
+            .iter()
+            .filter_map(|names| Some((names.ibip()?.suffix(), Place::of(names))))
+            .collect();
+        let mut crowds: HashMap<&str, usize> = HashMap::new();
+        for (_, place) in &items {
+            *crowds.entry(place.parent()).or_default() += 1;
+        }
+        // Where many lie together, their directory tells the numbers of all at once.
+        let mut told = HashMap::new();
+        for (parent, _) in crowds.into_iter().filter(|(_, count)| *count >= CROWD) {
+            if let Ok((device, numbers)) = self.numbers_in(parent) {
+                told.insert(parent, (device, numbers));
+            }
+        }
+        let mut listed = Vec::with_capacity(items.len());
+        for (suffix, place) in &items {
+            let known = told
+                .get(place.parent())
+                .and_then(|(device, numbers)| Some((*device, *numbers.get(place.name())?)));
+            match known {
+                Some((device, inode)) => listed.push(Listed {
+                    name: suffix.into(),
+                    number: self.nodes.number_of(device, inode, View::Ibip),
+                    kind: FileType::Directory,
+                }),
+                None => listed.extend(self.item_listed((*suffix).to_owned(), place, View::Ibip)),
             }
         }
         Ok(listed)
+    }
+
+    /// The directories in a directory of the store, by name, with its device and their inodes.
+    fn numbers_in(&self, path: &str) -> Outcome<(u64, HashMap<String, u64>)> {
+        let directory = self.archive.tree().open_directory(path)?;
+        let directory = inside::open_directory(directory.as_fd())?;
+        let device = rustix::fs::fstat(&directory)?.st_dev;
+        let mut numbers = HashMap::new();
+        inside::list(directory.as_fd(), 0, |name, inode, kind, _| {
+            if let (Ok(name), FileType::Directory) = (name.to_str(), kind) {
+                numbers.insert(name.to_owned(), inode);
+            }
+            true
+        })?;
+        Ok((device, numbers))
     }
 
     fn list_labels(&self) -> Outcome<Vec<Listed>> {

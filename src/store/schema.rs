@@ -75,6 +75,10 @@ const MIGRATIONS: &[&str] = &[
         mode INTEGER
     ) STRICT;
     ",
+    // 4: listings ask for the items that have no rep.
+    "
+    CREATE INDEX item_without_rep ON item (ibip_key) WHERE rep_key IS NULL;
+    ",
 ];
 
 /// Brings the database up to the newest schema; refuses one that a newer ibifs has written.

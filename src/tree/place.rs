@@ -71,11 +71,13 @@ impl Place {
         &self.0
     }
 
-    pub(super) fn parent(&self) -> &str {
+    /// The directory it lies in, relative to the store.
+    pub fn parent(&self) -> &str {
         self.0.rsplit_once('/').map_or("", |(parent, _)| parent)
     }
 
-    pub(super) fn name(&self) -> &str {
+    /// Its name in there.
+    pub fn name(&self) -> &str {
         self.0.rsplit_once('/').map_or("", |(_, name)| name)
     }
 }
