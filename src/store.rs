@@ -255,9 +255,10 @@ impl Store {
     /// The items whose mint was not settled, see [`Store::mint`].
     pub fn unsettled(&self) -> Result<Vec<Unsettled>, StoreError> {
         let connection = self.lock();
+        // CROSS JOIN: the few that are unsettled come first, whatever SQLite thinks of their number.
         let sql = format!(
             "SELECT {}, item.sidecar, uid, gid, mode FROM unsettled
-             JOIN item ON item.id = unsettled.item ORDER BY item.id",
+             CROSS JOIN item ON item.id = unsettled.item ORDER BY unsettled.item",
             rows::ITEM
         );
         let mut statement = connection.prepare(&sql)?;
@@ -384,9 +385,10 @@ impl Store {
     ) -> Result<Vec<Names>, StoreError> {
         let connection = self.lock();
         let mut statement = connection.prepare_cached(&format!(
-            "SELECT rep, ibip FROM item WHERE ibip_key > ?1 || '/' AND ibip_key < ?1 || '0'
-             AND state <> 'Deleted' {} ORDER BY ibip_key",
-            only(without_rep)
+            "SELECT rep, ibip FROM item {}
+             AND ibip_key > ?1 || '/' AND ibip_key < ?1 || '0' AND state <> 'Deleted'
+             ORDER BY ibip_key",
+            listed_by(without_rep)
         ))?;
         let mut found = statement.query([prefix.to_ascii_uppercase()])?;
         let mut names = Vec::new();
@@ -401,9 +403,9 @@ impl Store {
         let connection = self.lock();
         // One step of the index for each prefix, however many items have it.
         let mut statement = connection.prepare_cached(&format!(
-            "SELECT substr(ibip, 1, instr(ibip, '/') - 1) FROM item
-             WHERE ibip_key > ?1 AND state <> 'Deleted' {} ORDER BY ibip_key LIMIT 1",
-            only(without_rep)
+            "SELECT substr(ibip, 1, instr(ibip, '/') - 1) FROM item {}
+             AND ibip_key > ?1 AND state <> 'Deleted' ORDER BY ibip_key LIMIT 1",
+            listed_by(without_rep)
         ))?;
         let mut prefixes = Vec::new();
         let mut after = String::new();
@@ -462,10 +464,10 @@ impl Store {
     }
 }
 
-/// The condition for what lies under its IBIp, in the words of the index that has it.
-fn only(without_rep: bool) -> &'static str {
+/// Items in the order of their IBIps: by an index that has only those asked for.
+fn listed_by(without_rep: bool) -> &'static str {
     match without_rep {
-        true => "AND rep_key IS NULL",
-        false => "",
+        true => "INDEXED BY item_without_rep WHERE rep_key IS NULL",
+        false => "WHERE ibip_key IS NOT NULL",
     }
 }
