@@ -177,7 +177,14 @@ impl Ibifs {
             Some(Handle::File { file, writable, .. }) if *writable => Some(file.as_fd()),
             _ => None,
         };
-        inside::change(real(node)?.as_fd(), open, change, caller)?;
+        let file = real(node)?;
+        let make = || inside::change(file.as_fd(), open, change, caller);
+        // The kernel has checked by what it knew of the owner in this tree, which another tree may
+        // have changed: the native filesystem checks again.
+        match self.namespace.is_met_elsewhere(node) {
+            true => caller.act(make)?,
+            false => make()?,
+        }
         self.attributes_changed(node);
         self.namespace.attributes(node)
     }
@@ -246,7 +253,10 @@ impl Ibifs {
         is_directory: bool,
     ) -> Outcome<()> {
         if is_inside(parent) {
-            inside::remove(real(parent)?.as_fd(), name, is_directory)?;
+            let directory = real(parent)?;
+            let victim = self.namespace.stale_victim(parent, name);
+            inside::remove(directory.as_fd(), name, is_directory)?;
+            self.mirror.forget(victim);
             self.settle(self.namespace.name_gone(caller, parent, name))?;
             self.names_changed(parent, Some(name));
             return Ok(());
@@ -285,11 +295,12 @@ impl Ibifs {
             // answer. Tools then copy.
             return Err(Errno::XDEV);
         }
+        let mut stale = self.namespace.stale_victim(new_parent, new_name);
         inside::rename_for(from.as_fd(), name, to.as_fd(), new_name, flags, caller)?;
         if let Kind::Item(item) = new_parent.kind {
             self.namespace.reveal(caller, item, new_name);
         }
-        let mut stale = self.namespace.stale_names(parent, Some(name));
+        stale.extend(self.namespace.stale_names(parent, Some(name)));
         stale.extend(self.namespace.stale_names(new_parent, Some(new_name)));
         self.mirror.forget(stale);
         for (directory, name) in [(parent, name), (new_parent, new_name)] {
@@ -328,6 +339,7 @@ impl Ibifs {
             return Err(Errno::PERM);
         }
         let made = inside::link(real(node)?.as_fd(), real(parent)?.as_fd(), name)?;
+        self.attributes_changed(node);
         self.names_changed(parent, None);
         let entry = self.namespace.made_inside(parent, name, made)?;
         self.note_sidecar(parent, name)?;

@@ -419,6 +419,26 @@ impl Namespace {
         stale
     }
 
+    /// Whether the kernel knows this directory or link in another tree, too.
+    pub fn is_met_elsewhere(&self, node: &Node) -> bool {
+        !self.nodes.in_other_views(node).is_empty()
+    }
+
+    /// What becomes stale in the other trees when a name's file loses that name: its link count. To
+    /// be asked while it still has it.
+    pub fn stale_victim(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
+        if !self.is_met_elsewhere(parent) {
+            return Vec::new();
+        }
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        let Ok(stat) = directory(parent).and_then(|above| rustix::fs::statat(&*above, name, flags))
+        else {
+            return Vec::new();
+        };
+        let numbers = self.nodes.in_all_views(stat.st_dev, stat.st_ino);
+        numbers.into_iter().map(Stale::Attributes).collect()
+    }
+
     /// What becomes stale in the other trees when the attributes of a directory or link change.
     pub fn stale_attributes(&self, node: &Node) -> Vec<Stale> {
         let numbers = self.nodes.in_other_views(node).into_iter();

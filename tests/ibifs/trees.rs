@@ -160,6 +160,34 @@ fn items_come_and_go_in_both_trees_at_once() {
     );
 }
 
+/// What loses a name or an owner through one tree has lost it in the other: open directories that are
+/// removed, symbolic links with several names, and who may change a directory.
+#[test]
+fn counts_and_owners_change_in_both_trees_at_once() {
+    python(
+        "
+import ctypes
+for turn, one, other in turns():
+    os.mkdir(one + '/d'); d = os.open(other + '/d', os.O_RDONLY); assert os.fstat(d).st_nlink == 2
+    os.rmdir(one + '/d'); assert os.fstat(d).st_nlink == 0, turn; os.close(d)
+    os.symlink('x', one + '/l'); assert os.lstat(other + '/l').st_nlink == 1
+    os.link(one + '/l', one + '/m', follow_symlinks=False)
+    assert os.lstat(other + '/l').st_nlink == 2, turn
+    os.unlink(one + '/m'); assert os.lstat(other + '/l').st_nlink == 1, turn
+    os.unlink(one + '/l')
+os.mkdir(rep + '/e'); os.chown(rep + '/e', 1234, 1234); os.chmod(rep, 0o755); os.stat(ibip + '/e')
+os.chown(rep + '/e', 4321, 4321)
+child = os.fork()
+if child == 0:
+    os.setresgid(1234, 1234, 1234); os.setresuid(1234, 1234, 1234)
+    try: os.chmod(ibip + '/e', 0o777)
+    except PermissionError: os._exit(0)
+    os._exit(1)
+assert os.waitpid(child, 0)[1] == 0; assert os.stat(rep + '/e').st_mode & 0o777 == 0o755
+",
+    );
+}
+
 /// The item's own directory, too: its mode, attributes and times are one thing in both trees.
 #[test]
 fn an_items_own_attributes_are_the_same_in_both_trees() {
