@@ -157,6 +157,20 @@ impl Ibifs {
         outcome
     }
 
+    /// Changes a node. The kernel has checked by what it knew of the owner in this tree, which another
+    /// tree may have changed: where that can be, the native filesystem checks again.
+    fn checked_again<T>(
+        &self,
+        caller: &Caller,
+        node: &Node,
+        change: impl FnOnce() -> Outcome<T>,
+    ) -> Outcome<T> {
+        match self.namespace.is_met_elsewhere(node) {
+            true => caller.act(change),
+            false => change(),
+        }
+    }
+
     fn set_attributes(
         &self,
         caller: &Caller,
@@ -178,13 +192,9 @@ impl Ibifs {
             _ => None,
         };
         let file = real(node)?;
-        let make = || inside::change(file.as_fd(), open, change, caller);
-        // The kernel has checked by what it knew of the owner in this tree, which another tree may
-        // have changed: the native filesystem checks again.
-        match self.namespace.is_met_elsewhere(node) {
-            true => caller.act(make)?,
-            false => make()?,
-        }
+        self.checked_again(caller, node, || {
+            inside::change(file.as_fd(), open, change, caller)
+        })?;
         self.attributes_changed(node);
         self.namespace.attributes(node)
     }
@@ -641,7 +651,10 @@ impl Ibifs {
             // What a tool that copies a prefix directory can do without.
             _ if node.real.is_none() => return Err(Errno::OPNOTSUPP),
             _ => {
-                inside::set_attribute(real(node)?.as_fd(), name, value, flags, caller)?;
+                let file = real(node)?;
+                self.checked_again(caller, node, || {
+                    inside::set_attribute(file.as_fd(), name, value, flags, caller)
+                })?;
                 if name == CAPABILITY {
                     node.set_lacks_capability(false);
                 }
@@ -657,14 +670,17 @@ impl Ibifs {
         }
     }
 
-    fn remove_attribute(&self, node: &Node, name: &OsStr) -> Outcome<()> {
+    fn remove_attribute(&self, caller: &Caller, node: &Node, name: &OsStr) -> Outcome<()> {
         match node.kind {
             Kind::Item(item) if is_virtual(name) => {
                 self.settle(self.namespace.remove_attribute(item, name))
             }
             _ if node.real.is_none() => Err(Errno::OPNOTSUPP),
             _ => {
-                inside::remove_attribute(real(node)?.as_fd(), name)?;
+                let file = real(node)?;
+                self.checked_again(caller, node, || {
+                    inside::remove_attribute(file.as_fd(), name)
+                })?;
                 self.attributes_changed(node);
                 Ok(())
             }

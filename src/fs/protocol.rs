@@ -643,11 +643,11 @@ impl Filesystem for Ibifs {
         answer_bytes(reply, size, list);
     }
 
-    fn removexattr(&self, _request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+    fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let _turn = self.crew.turn();
         let removed = self
             .node(number)
-            .and_then(|node| self.remove_attribute(&node, name));
+            .and_then(|node| self.remove_attribute(&caller(request), &node, name));
         answer(reply, removed);
     }
 

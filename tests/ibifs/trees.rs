@@ -180,9 +180,13 @@ os.chown(rep + '/e', 4321, 4321)
 child = os.fork()
 if child == 0:
     os.setresgid(1234, 1234, 1234); os.setresuid(1234, 1234, 1234)
-    try: os.chmod(ibip + '/e', 0o777)
-    except PermissionError: os._exit(0)
-    os._exit(1)
+    acl = bytes.fromhex('02000000' + '01000700ffffffff' + '04000700ffffffff' + '20000700ffffffff')
+    for change in (lambda: os.chmod(ibip + '/e', 0o777),
+                   lambda: os.setxattr(ibip + '/e', 'system.posix_acl_access', acl)):
+        try: change()
+        except PermissionError: continue
+        os._exit(1)
+    os._exit(0)
 assert os.waitpid(child, 0)[1] == 0; assert os.stat(rep + '/e').st_mode & 0o777 == 0o755
 ",
     );
