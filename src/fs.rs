@@ -63,8 +63,11 @@ pub struct Ibifs {
 
 /// How many threads are to take requests.
 pub fn threads() -> usize {
-    let processors = std::thread::available_parallelism().map_or(2, usize::from);
-    processors.clamp(2, 8) * 2
+    processors().clamp(2, 8) * 2
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
 }
 
 /// What a file was opened as.
@@ -114,8 +117,7 @@ impl Ibifs {
         notifier: Arc<OnceLock<Notifier>>,
         at_end: fn(),
     ) -> std::io::Result<Ibifs> {
-        let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        let crew = Crew::start(threads(), processors)?;
+        let crew = Crew::start(threads(), processors())?;
         let way = match passthrough {
             true => Way::Kernel { tried: false },
             false => Way::Daemon("asked for with -o passthrough=no".to_owned()),
