@@ -484,7 +484,7 @@ fn every_way_of_ending_a_mount_ends_it() {
                 ":"
             };
             world.sh(&format!(
-                "pid=$(sed -n 's/^pid //p' A.store/lock); {sit}
+                "pid=$(daemon A.store); {sit}
                  {end}; {leave}
                  for i in $(seq 100); do test -d /proc/$pid || break; sleep 0.1; done
                  test ! -d /proc/$pid
@@ -502,7 +502,7 @@ fn every_way_of_ending_a_mount_ends_it() {
 fn a_killed_daemon_is_no_loss() {
     let world = World::new().with_a();
     world.sh("mint A x > rep; echo text > A/$(<rep)/doc/text
-        pid=$(sed -n 's/^pid //p' A.store/lock); kill -9 $pid
+        pid=$(daemon A.store); kill -9 $pid
         while test -d /proc/$pid; do sleep 0.05; done
         ls A 2> complaint && exit 1
         ibifs umount A; ibifs mount A.store A; cat A/$(<rep)/doc/text

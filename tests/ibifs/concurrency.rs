@@ -1,6 +1,6 @@
 //! Many at once: processes that mint, write, relate, remove and copy in both trees together.
 
-use crate::support::World;
+use crate::support::{World, switch};
 
 /// What each process does, for `$2` seconds from the seed `$1`; it prints how many operations it
 /// did, its longest one in seconds, and what it was refused.
@@ -50,7 +50,7 @@ print(count, longest, *refused)
 /// index made anew says the same.
 #[test]
 fn eight_processes_at_once_leave_a_sound_store() {
-    let seconds = std::env::var("IBIFS_TEST_SECONDS").unwrap_or_else(|_| "5".to_owned());
+    let seconds = switch("IBIFS_TEST_SECONDS").unwrap_or(5);
     let world = World::new().with_a();
     std::fs::write(world.root().join("busy.py"), BUSY).expect("a script");
     world.sh(&format!(

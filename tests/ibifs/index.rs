@@ -67,7 +67,7 @@ fn reindex_never_mints_again_what_was_minted() {
         for i in $(seq 6); do
             ibifs mint A.store | head -1 >> minted
             ibifs mount A.store A; mint A last | sed -e '$a\\' >> minted; rm -r A/$(tail -1 minted)
-            pid=$(sed -n 's/^pid //p' A.store/lock)
+            pid=$(daemon A.store)
             if test $((i % 2)) = 0; then kill -9 $pid; fi
             ibifs umount A
             rm A.store/relations.sqlite3*; ibifs reindex A.store

@@ -13,6 +13,7 @@ mod mint;
 mod modifiers;
 mod ordinary_user;
 mod posix;
+mod power;
 mod readme;
 mod refusals;
 mod scale;

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use ibifs::metadata::{DublinCore, Element, MAX_BYTES, MetadataError, read_record};
 
+use crate::support::Dice;
+
 type Read = fn(&[u8]) -> Result<DublinCore, MetadataError>;
 
 const READERS: [(&str, Read); 4] = [
@@ -276,7 +278,7 @@ fn any_beginning_of_a_record_is_survived() {
 
 #[test]
 fn random_changes_are_survived() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Dice::from_seed(1);
     let pieces: [&[u8]; 16] = [
         b"{",
         b"}",
@@ -323,26 +325,5 @@ fn random_changes_are_survived() {
             }
         }
         survives("changed.bib", &bytes);
-    }
-}
-
-/// Numbers that are the same in every run (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        let limit = u64::try_from(limit.max(1)).unwrap_or(1);
-        usize::try_from(self.next() % limit).unwrap_or(0)
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.next().to_be_bytes()[0]
     }
 }

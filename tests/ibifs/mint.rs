@@ -75,7 +75,7 @@ fn commands_that_mint_at_once_take_turns() {
 
 /// Kills the daemon without warning, takes the dead mount away and mounts the store again.
 const CRASH: &str = "crash() {
-        kill -9 $(sed -n 's/^pid //p' A.store/lock)
+        kill -9 $(daemon A.store)
         ibifs umount A
     }";
 
@@ -189,7 +189,7 @@ fn a_mint_costs_one_sync() {
     let world = World::new().with_a();
     world.sh(
         "strace -f -qq -e trace=fsync,fdatasync,syncfs,sync_file_range -o told \\
-            -p $(sed -n 's/^pid //p' A.store/lock) &
+            -p $(daemon A.store) &
         sleep 1
         for p in 1 2 3 4 5 6 7 8; do
             (for i in $(seq 25); do mkdir A/.mint/$p-$i; done) &

@@ -522,7 +522,7 @@ fn a_damaged_relation_store_is_mended_by_reindex() {
 fn a_mounted_store_is_held() {
     let world = World::new().with_a();
     world.sh("mkdir A2");
-    let pid = world.sh("sed -n 's/^pid //p' A.store/lock");
+    let pid = world.sh("daemon A.store");
     world.sh(&format!("test -d /proc/{pid}"));
     for command in [
         "ibifs mount A.store A2",

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::World;
+use crate::support::{World, switch};
 
 /// Seconds that a script takes, the best of a few tries: the machine's other work is not ours.
 fn best_of(tries: usize, mut run: impl FnMut()) -> f64 {
@@ -20,10 +20,7 @@ fn best_of(tries: usize, mut run: impl FnMut()) -> f64 {
 /// takes under 0.2 s warm; every item answers by both names, and is listed once.
 #[test]
 fn many_items_mount_and_list_at_once() {
-    let items: u32 = match std::env::var("IBIFS_TEST_ITEMS") {
-        Ok(number) => number.parse().expect("a number of items"),
-        Err(_) => 20_000,
-    };
+    let items = switch("IBIFS_TEST_ITEMS").unwrap_or(20_000);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scale/make-store");
     let world = World::new();
     world.sh(&format!(

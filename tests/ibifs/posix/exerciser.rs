@@ -3,25 +3,14 @@
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use super::places::Places;
 use super::system::{detach, errno_name, room, sys};
+use crate::support::{Dice, seed, switch};
 
 /// As long as the file may become.
 const LONGEST: usize = 256 * 1024;
-
-/// Numbers that look random, the same for the same seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit.max(1)
-    }
-}
 
 struct Exerciser {
     paths: [CString; 2],
@@ -269,11 +258,8 @@ fn agree(seen: &[u8], expected: &[u8], offset: usize) -> Outcome {
 /// again): every byte that is read is the one that was written last.
 #[test]
 fn a_file_changed_at_random_through_both_trees_is_what_was_written() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let seconds = number("IBIFS_TEST_SECONDS").unwrap_or(1);
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH);
-    let seed = number("IBIFS_TEST_SEED").unwrap_or(clock.expect("after 1970").as_nanos() as u64);
-    println!("IBIFS_TEST_SEED={seed}");
+    let seconds = switch("IBIFS_TEST_SECONDS").unwrap_or(1);
+    let seed = seed();
     let places = Places::new(true);
     let daemon = places.mounted[2].directory.join("f");
     let [rep, ibip] = [0, 1].map(|at| places.mounted[at].directory.join("f"));
@@ -296,7 +282,7 @@ fn a_file_changed_at_random_through_both_trees_is_what_was_written() {
                 paths,
                 files: [-1, -1],
                 model: Vec::new(),
-                dice: Dice(seed | 1),
+                dice: Dice::from_seed(seed),
                 done: Vec::new(),
             };
             exerciser.open(0).and_then(|()| exerciser.open(1))?;

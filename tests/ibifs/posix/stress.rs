@@ -1,6 +1,6 @@
 //! stress-ng's filesystem stressors inside an item, in the long form.
 
-use crate::support::World;
+use crate::support::{World, switch};
 
 /// Stressors that check what they do; each is run by two processes.
 const STRESSORS: [&str; 40] = [
@@ -50,7 +50,7 @@ const STRESSORS: [&str; 40] = [
 /// passthrough and without: none fails, none finds anything wrong, and the store is sound.
 #[test]
 fn stress_ng_finds_nothing_wrong_inside_an_item() {
-    let Ok(seconds) = std::env::var("IBIFS_TEST_SECONDS") else {
+    let Some(seconds) = switch("IBIFS_TEST_SECONDS") else {
         return;
     };
     for passthrough in ["yes", "no"] {

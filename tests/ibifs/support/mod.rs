@@ -1,8 +1,23 @@
 //! A temporary world of mounted Archives and a shell in it, cleaned up when dropped.
 
+mod dice;
+mod disk;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use dice::{Dice, seed};
+pub use disk::{Disk, Format};
+
+/// The number that an environment variable holds, for switching a test to its long form.
+pub fn switch(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}: '{text}' is no number")),
+    )
+}
 
 /// A directory of its own for one test, with whatever it has mounted in it.
 #[derive(Debug)]
@@ -134,6 +149,8 @@ ibip() { getfattr --absolute-names --only-values -n user.ibi.ibip "$1"; }
 state() { getfattr --absolute-names --only-values -n user.ibi.state "$1"; }
 # What must fail; bash itself passes over a failing `! command`.
 no() { ! "$@" 2> /dev/null; }
+# The process of the daemon that has the store $1.
+daemon() { sed -n 's/^pid //p' "$1/lock"; }
 # Mints in a mount under a label and prints the rep.
 mint() { mkdir "$1/.mint/$2" && rep "$1/.mint/$2"; }
 "#;
