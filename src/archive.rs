@@ -7,7 +7,7 @@
 //! errno or HTTP status.
 //!
 //! Locks, in the order in which they may be taken: `edits`, then `dates`, then the store's.
-//! `rewritten` and `placed` are leaves.
+//! `rewritten`, `placed` and `ahead` are leaves.
 
 mod check;
 mod describe;
@@ -24,7 +24,7 @@ mod sidecars;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 pub use check::{Finding, Progress, Report};
 pub use error::{ArchiveError, Holder};
@@ -56,11 +56,14 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        let now = chrono::Utc::now();
-        Timestamp::from_unix(
-            now.timestamp(),
-            now.timestamp_subsec_nanos().min(999_999_999),
-        )
+        // Not the calendar library's own clock: it panics past the last year it can hold.
+        match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => Timestamp::from_unix(
+                i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+                after.subsec_nanos(),
+            ),
+            Err(_) => Timestamp::from_unix(0, 0),
+        }
     }
 }
 
@@ -71,6 +74,7 @@ pub struct Archive {
     store: Arc<Store>,
     clock: Box<dyn Clock>,
     dates: Mutex<ledger::Dates>,
+    ahead: Mutex<Option<ledger::Ahead>>,
     edits: Mutex<()>,
     rewritten: Mutex<Vec<Names>>,
     placed: Mutex<Vec<settle::Placed>>,
@@ -97,6 +101,7 @@ impl Archive {
             tree: Arc::new(tree),
             store: Arc::new(store),
             clock,
+            ahead: Mutex::default(),
             edits: Mutex::new(()),
             rewritten: Mutex::default(),
             placed: Mutex::default(),
@@ -119,6 +124,7 @@ impl Archive {
             tree: Arc::new(tree),
             store: Arc::new(store),
             clock: Box::new(SystemClock),
+            ahead: Mutex::default(),
             edits: Mutex::new(()),
             rewritten: Mutex::default(),
             placed: Mutex::default(),
@@ -249,6 +255,7 @@ impl Archive {
 
     fn refuse_unminted(&self, names: &Names) -> Result<(), ArchiveError> {
         let last = self.dates().last().cloned();
+        let is_minted = |date: Timestamp| self.is_ahead(&date) || Some(date) <= last;
         let refuse = |name: &dyn std::fmt::Display| {
             Err(ArchiveError::NotMintedYet {
                 name: name.to_string(),
@@ -256,14 +263,14 @@ impl Archive {
         };
         if let Some(rep) = names.rep()
             && self.is_own_rep(rep)?
-            && Some(rep.timestamp()) > last
+            && !is_minted(rep.timestamp())
         {
             return refuse(rep);
         }
         if let Some(ibip) = names.ibip()
             && ibip.address() == self.facts.ip
             && ibip.port() == self.facts.ip_port
-            && Some(ibip.timestamp()) > last
+            && !is_minted(ibip.timestamp())
         {
             return refuse(ibip);
         }

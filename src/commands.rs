@@ -282,7 +282,12 @@ fn mint_through(door: &Door, relative: Option<&Relative>) -> Result<Names, Failu
         (Ok(()), _) => {}
         // The last edition of an item without a next one is the item: the name is taken.
         (Err(rustix::io::Errno::EXIST), Some(relative)) => return mint_and_relate(door, relative),
-        (Err(error), _) => return Err(door::refused("minting", error)),
+        (Err(error), _) => {
+            if error == rustix::io::Errno::AGAIN {
+                door.read()?.check_wait()?;
+            }
+            return Err(door::refused("minting", error));
+        }
     }
     let names = minted_names(&path)?;
     if relative.is_none() {

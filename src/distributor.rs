@@ -150,7 +150,8 @@ impl TemporalDistributor {
         self.granularity
     }
 
-    /// Hands out the date for a request made at `now` (SPEC 4, steps 1 to 3).
+    /// Hands out the date for a request made at `now` (SPEC 4, steps 1 to 3), none before the first
+    /// that an IBIp can carry.
     ///
     /// # Errors
     /// A wait longer than `limit` (SPEC 10.5); then nothing is handed out and nothing changes.
@@ -166,9 +167,14 @@ impl TemporalDistributor {
             Some(last) => floor(last.as_nanoseconds(), step),
             None => rounded - step,
         };
-        let creation = rounded.max(last + step);
+        let first = Timestamp::first_of_ibip().as_nanoseconds();
+        let creation = rounded.max(last + step).max(first);
         let wait = duration(creation - instant);
-        let too_long = WaitTooLong { wait, limit };
+        let too_long = WaitTooLong {
+            next: Timestamp::from_nanoseconds(creation),
+            wait,
+            limit,
+        };
         if wait > limit {
             return Err(too_long);
         }
@@ -210,8 +216,10 @@ fn duration(nanoseconds: i128) -> Duration {
 }
 
 /// A request would have to wait longer than it may: a clock set back, or a long queue (SPEC 10.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitTooLong {
+    /// The date that is waited for; `None` past the last year of the calendar.
+    pub next: Option<Timestamp>,
     /// How long it would have been.
     pub wait: Duration,
     /// How long it may be.
@@ -220,10 +228,15 @@ pub struct WaitTooLong {
 
 impl fmt::Display for WaitTooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the next free date, ")?;
+        match &self.next {
+            Some(next) => f.write_str(&next.to_rfc3339())?,
+            None => f.write_str("past the last year")?,
+        }
         let (wait, limit) = (self.wait.as_secs_f64(), self.limit.as_secs_f64());
         write!(
             f,
-            "the next free date is {wait} s away and the limit is {limit} s: the clock was set back or the queue is long"
+            ", is {wait:.1} s away and the limit is {limit} s: the clock was set back or the queue is long"
         )
     }
 }
@@ -338,8 +351,20 @@ mod tests {
     fn a_clock_set_back_is_waited_for_or_refused() {
         let mut seconds = distributor("1", Some(at(1_287_588_115, 0)));
         handed(&mut seconds, at(1_287_588_106, 0), "2010/10.20.15.21.56", 10_000_000_000);
-        refused(&mut seconds, at(1_287_588_106, 500_000_000), "the next free date is 10.5 s away and the limit is 10 s: the clock was set back or the queue is long");
+        refused(&mut seconds, at(1_287_588_106, 500_000_000), "the next free date, 2010-10-20T15:21:57Z, is 10.5 s away and the limit is 10 s: the clock was set back or the queue is long");
         handed(&mut seconds, at(1_287_588_107, 0), "2010/10.20.15.21.57", 10_000_000_000);
+    }
+
+    #[test]
+    #[rustfmt::skip] // one case, one line
+    fn no_date_is_before_the_first_of_ibip() {
+        let first = Timestamp::first_of_ibip().seconds();
+        let mut seconds = distributor("1", None);
+        refused(&mut seconds, at(first - 3600, 0), "the next free date, 1995-08-01T00:00:00Z, is 3600.0 s away and the limit is 10 s: the clock was set back or the queue is long");
+        handed(&mut seconds, at(first - 3, 0), "1995/08.01.00.00", 3_000_000_000);
+        handed(&mut seconds, at(first, 0), "1995/08.01.00.00.01", 1_000_000_000);
+        let mut older = distributor("1", Some(at(first - 3600, 0)));
+        handed(&mut older, at(first - 3, 0), "1995/08.01.00.00", 3_000_000_000);
     }
 
     #[test]

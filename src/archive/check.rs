@@ -4,7 +4,6 @@ mod reading;
 
 use std::collections::BTreeMap;
 
-use super::ledger::Dates;
 use super::relations::inverse;
 use super::{Archive, ArchiveError};
 use crate::ibi::{Ibi, Rep, Timestamp};
@@ -73,7 +72,7 @@ impl Archive {
         // So does which directories are not on disk.
         self.settle_now()?;
         let walk = self.index_into(&self.store, dates.last().cloned(), progress)?;
-        *dates = Dates::after(self.facts.granularity, self.store.last_date()?);
+        dates.go_on_after(self.store.last_date()?);
         Ok(walk.report)
     }
 
@@ -91,7 +90,8 @@ impl Archive {
         let mut failed = None;
         let outcome = store.replace_all(|refill| {
             let result = self.each_sight(&mut |sight| {
-                walk.last = walk.last.take().max(sight.own_date);
+                let own_date = sight.own_date.filter(|date| !self.is_ahead(date));
+                walk.last = walk.last.take().max(own_date);
                 walk.report.findings.extend(sight.finding);
                 let Some((record, believed)) = sight.record else {
                     return Ok(());

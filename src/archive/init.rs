@@ -68,6 +68,8 @@ impl Archive {
                 .clone()
                 .unwrap_or_else(|| Names::from(Ibi::Rep(Rep::mint(&rep_prefix, &clock.now())))),
         };
+        // A clock that no name can be minted by is refused before anything is made.
+        TemporalDistributor::new(facts.granularity, None).reserve(&clock.now(), WAIT_LIMIT)?;
         let tree = Tree::create(path)?;
         let lock = lock::Lock::take(path)?;
         let store = Store::open(&path.join(store::FILE))?;
@@ -95,6 +97,7 @@ impl Archive {
             store: Arc::new(store),
             clock,
             dates: Mutex::new(dates),
+            ahead: Mutex::default(),
             edits: Mutex::new(()),
             rewritten: Mutex::default(),
             placed: Mutex::default(),

@@ -27,6 +27,14 @@ pub(super) struct Dates {
     reserved: Option<Timestamp>,
 }
 
+/// The dates that were handed out while the clock ran ahead, the first one excluded. Minting went
+/// back to the present from there, and passes over those among them that an item has.
+#[derive(Clone, Debug)]
+pub(super) struct Ahead {
+    after: Timestamp,
+    until: Timestamp,
+}
+
 impl Dates {
     /// Goes on after the last date handed out, with nothing reserved.
     pub(super) fn after(granularity: Granularity, last: Option<Timestamp>) -> Dates {
@@ -34,6 +42,13 @@ impl Dates {
             distributor: TemporalDistributor::new(granularity, last),
             reserved: None,
         }
+    }
+
+    /// Goes on after another date, with nothing reserved.
+    pub(super) fn go_on_after(&mut self, last: Option<Timestamp>) {
+        let granularity = self.distributor.granularity();
+        self.distributor = TemporalDistributor::new(granularity, last);
+        self.reserved = None;
     }
 
     /// The last date handed out.
@@ -79,7 +94,8 @@ impl Archive {
         };
         let found = self.lock.as_ref().map(lock::Lock::found);
         let same = word("store").as_deref() == found;
-        let noted = word("last").and_then(|last| Timestamp::parse_rfc3339(&last).ok());
+        let date = |name: &str| Timestamp::parse_rfc3339(&word(name)?).ok();
+        let noted = date("last");
         let last = self.store.last_date()?;
         let reserved = self.store.reserved_date()?;
         let mut mark = last.clone().max(reserved.clone()).max(noted);
@@ -94,7 +110,9 @@ impl Archive {
         {
             self.store.set_last_date(mark)?;
         }
-        *self.dates() = Dates::after(self.facts.granularity, mark);
+        self.dates().go_on_after(mark);
+        let ahead = date("after").zip(date("until"));
+        *locked(&self.ahead) = ahead.map(|(after, until)| Ahead { after, until });
         self.write_ledger()
     }
 
@@ -104,10 +122,58 @@ impl Archive {
         };
         let fingerprint = lock.fingerprint().unwrap_or_else(|_| "unknown".to_owned());
         let mut text = format!("store {fingerprint}\n");
+        let mut note = |name: &str, date: &Timestamp| {
+            text.push_str(&format!("{name} {}\n", date.to_rfc3339()));
+        };
         if let Some(last) = self.store.last_date()? {
-            text.push_str(&format!("last {}\n", last.to_rfc3339()));
+            note("last", &last);
+        }
+        if let Some(ahead) = &*locked(&self.ahead) {
+            note("after", &ahead.after);
+            note("until", &ahead.until);
         }
         Ok(self.tree.write_small(".", LEDGER, text.as_bytes(), None)?)
+    }
+
+    /// Minting goes on from the present although later dates were handed out: the clock had run
+    /// ahead and is right again. No date is handed out twice; those that an item has are passed over
+    /// when their time comes. Tells the last of them, if there is one.
+    pub fn go_on_from_present(&self) -> Result<Option<Timestamp>, ArchiveError> {
+        self.writable()?;
+        let now = self.clock.now();
+        let mut dates = self.dates();
+        let Some(last) = dates.last().filter(|last| **last > now).cloned() else {
+            return Ok(None);
+        };
+        {
+            let mut ahead = locked(&self.ahead);
+            let (after, until) = match ahead.take() {
+                Some(known) => (known.after.min(now.clone()), known.until.max(last.clone())),
+                None => (now.clone(), last.clone()),
+            };
+            *ahead = Some(Ahead { after, until });
+        }
+        // First what is known of the dates ahead: after a crash in between they still count.
+        self.write_ledger()?;
+        self.store.set_last_date(&now)?;
+        dates.go_on_after(Some(now));
+        self.write_ledger()?;
+        Ok(Some(last))
+    }
+
+    /// Whether a date was handed out by a clock that ran ahead: such a one does not tell how far
+    /// minting has come.
+    pub(super) fn is_ahead(&self, date: &Timestamp) -> bool {
+        let is_in = |ahead: &Ahead|  *date > ahead.after && *date <= ahead.until;
+        locked(&self.ahead).as_ref().is_some_and(is_in)
+    }
+
+    /// Refuses what [`Archive::reserve`] would refuse now, and says why.
+    pub fn check_wait(&self) -> Result<(), ArchiveError> {
+        let last = self.store.last_date()?.max(self.store.reserved_date()?);
+        let mut distributor = TemporalDistributor::new(self.facts.granularity, last);
+        distributor.reserve(&self.clock.now(), WAIT_LIMIT)?;
+        Ok(())
     }
 
     /// Gives back the dates that are reserved and not handed out.

@@ -1,5 +1,7 @@
 //! Minting: a date is reserved durably, waited for, and becomes an item (SPEC 4).
 
+use rustix::io::Errno;
+
 use super::{Archive, ArchiveError};
 use crate::ibi::{Ibip, Rep, Timestamp};
 use crate::item::{Names, Sidecar};
@@ -89,8 +91,8 @@ impl Archive {
             let reservation = self.reserve()?;
             std::thread::sleep(reservation.wait);
             match self.mint_reserved(&reservation.date, relative, owner) {
-                Err(ArchiveError::Exists(names)) if relative.is_none() => {
-                    log::warn!("{names} came from elsewhere and is taken; minting the next");
+                Err(ArchiveError::Exists(names)) => {
+                    log::warn!("{names} is taken; minting the next");
                 }
                 other => return other,
             }
@@ -132,7 +134,11 @@ impl Archive {
         if let Err(error) = self.tree.place_item(&staged, &place) {
             self.tree.discard(&staged);
             self.store.forget(item.id)?;
-            return Err(error.into());
+            return Err(match error.errno() {
+                // So can a directory that the index does not know.
+                Errno::EXIST | Errno::NOTEMPTY => ArchiveError::Exists(names.clone().into()),
+                _ => error.into(),
+            });
         }
         self.settle_later(item.id, place);
         Ok(item)

@@ -66,6 +66,12 @@ impl Timestamp {
             .then_some(Timestamp { seconds, fraction })
     }
 
+    /// 1995-08-01T00:00:00Z: no IBIp carries an earlier date (SPEC 3).
+    #[must_use]
+    pub fn first_of_ibip() -> Timestamp {
+        Timestamp::from_unix(IBIP_EPOCH, 0)
+    }
+
     /// The whole seconds since 1970-01-01T00:00:00Z, rounded down.
     #[must_use]
     pub fn seconds(&self) -> i64 {

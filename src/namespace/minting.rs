@@ -142,7 +142,7 @@ impl Namespace {
                 .mint_reserved(&reservation.date, relative, owner)
             {
                 // The name came from elsewhere before we minted it: the next date is ours.
-                Err(ArchiveError::Exists(_)) if relative.is_none() => continue,
+                Err(ArchiveError::Exists(_)) => continue,
                 other => break other?,
             }
         };
