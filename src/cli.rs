@@ -46,6 +46,8 @@ pub enum Command {
     Reindex(Reindex),
     /// Compare the tree of a store with its index
     Fsck(Fsck),
+    /// Read every file again and compare it with its SHA-256 digest
+    Scrub(Scrub),
     /// Say what an identifier says, without any store
     Id(Id),
     /// Make a demonstration store, mount it, and say what to try
@@ -236,6 +238,47 @@ pub struct Fsck {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// `ibifs scrub`
+#[derive(Debug, Args)]
+pub struct Scrub {
+    /// Store or mount point
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: PathBuf,
+    /// Only these items
+    #[arg(value_name = "ITEM")]
+    pub items: Vec<String>,
+    /// Take these items for right as they are now
+    #[arg(long, requires = "items", conflicts_with = "dry_run")]
+    pub accept: bool,
+    /// Compare only; record nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Begin anew, wherever the last pass stopped
+    #[arg(long, conflicts_with = "items")]
+    pub restart: bool,
+    /// Read so many bytes a second at most; K, M and G are powers of 1024
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub rate: Option<u64>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `50M` and the like; at least 1.
+fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .filter(|number| *number > 0)
+        .ok_or_else(|| "not a number of bytes, such as 500K or 50M".to_owned())
 }
 
 /// `ibifs id`

@@ -4,6 +4,7 @@
 mod door;
 mod print;
 mod quickstart;
+mod scrub;
 mod start;
 
 use std::io::{IsTerminal, Write};
@@ -42,6 +43,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Ls(options) => list(&options),
         Command::Reindex(options) => reindex(&options),
         Command::Fsck(options) => fsck(&options),
+        Command::Scrub(options) => scrub::run(&options),
         Command::Id(options) => id(&options),
         Command::Quickstart(options) => quickstart::run(&options),
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::archive::ArchiveError;
 use crate::mount::MountError;
+use crate::scrub::ScrubError;
 use crate::store::StoreError;
 
 /// What a command's exit status says.
@@ -88,6 +89,16 @@ impl From<ArchiveError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         ArchiveError::from(error).into()
+    }
+}
+
+impl From<ScrubError> for Failure {
+    fn from(error: ScrubError) -> Failure {
+        let exit = match &error {
+            ScrubError::Busy => Exit::Busy,
+            ScrubError::Tree(_) | ScrubError::Report(_) => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
     }
 }
 

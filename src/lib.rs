@@ -9,6 +9,7 @@
 //! - [`relation`]: relations, modifiers and their verbs, languages, formats.
 //! - [`item`]: an item's names and state, and its sidecar.
 //! - [`distributor`]: the temporal distributor. The rule only; it neither reads the clock nor saves.
+//! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
 //! - [`metadata`]: Dublin Core, and the formats it is read from.
 //! - [`locks`]: taking a lock whole after a panic.
 //! - [`links`]: what a symbolic link that climbs out of an item says in either tree.
@@ -17,6 +18,7 @@
 //!
 //! - [`store`]: the relation store. All the SQL, and the ledger of dates handed out.
 //! - [`tree`]: the store's directories. What it writes is on disk when it returns.
+//! - [`scrub`]: reads every file again and compares it with its digest. Needs no index.
 //! - [`archive`]: mint, find, relate, resolve, remove, check. The tree is the truth and the store
 //!   its index: the tree is written first. Knows no inode, errno or HTTP status.
 //!
@@ -51,6 +53,7 @@ pub mod descriptors;
 pub mod distributor;
 pub mod errno;
 pub mod exit;
+pub mod fixity;
 pub mod fs;
 pub mod ibi;
 pub mod inode;
@@ -63,5 +66,6 @@ pub mod mount;
 pub mod namespace;
 pub mod pairs;
 pub mod relation;
+pub mod scrub;
 pub mod store;
 pub mod tree;

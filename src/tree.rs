@@ -8,6 +8,7 @@
 //! time after the index has them. This room knows names of items, not their relations; it has no
 //! database.
 
+mod files;
 mod place;
 mod walk;
 
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
+pub use files::{Met, joined};
 pub use place::{Area, Owner, Place, TreeError};
 
 use place::failed;

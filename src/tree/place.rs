@@ -121,7 +121,8 @@ impl Area {
         }
     }
 
-    pub(super) fn depth(self) -> usize {
+    /// How many levels below it the items are.
+    pub fn depth(self) -> usize {
         match self {
             Area::Col => 4,
             Area::Ibip => 2,

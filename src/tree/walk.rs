@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir, ResolveFlags};
+use rustix::io::Errno;
 
 use super::place::failed;
 use super::{Area, Place, Tree, TreeError};
@@ -120,7 +121,7 @@ impl Tree {
         Ok(())
     }
 
-    fn descend<E: From<TreeError>>(
+    pub(super) fn descend<E: From<TreeError>>(
         &self,
         root: &str,
         path: &str,
@@ -150,12 +151,19 @@ impl Tree {
 fn each_name_of(
     directory: &OwnedFd,
     path: &str,
-    mut visit: impl FnMut(&[u8], bool),
+    visit: impl FnMut(&[u8], bool),
 ) -> Result<(), TreeError> {
+    each_entry_of(directory, visit).map_err(failed("list", path))
+}
+
+pub(super) fn each_entry_of(
+    directory: &OwnedFd,
+    mut visit: impl FnMut(&[u8], bool),
+) -> Result<(), Errno> {
     let mut buffer = Vec::with_capacity(32 * 1024);
     let mut entries = RawDir::new(&directory, buffer.spare_capacity_mut());
     while let Some(entry) = entries.next() {
-        let entry = entry.map_err(failed("list", path))?;
+        let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name == b"." || name == b".." {
             continue;

@@ -193,6 +193,21 @@ fn the_manual_has_every_finding_of_fsck() {
     assert_eq!(explained(&sections(&page)["DIAGNOSTICS"], "Sy"), known);
 }
 
+/// The part of scrub has every code that it prints, and no other.
+#[test]
+fn the_manual_has_every_code_of_scrub() {
+    let source = read("src/scrub/finding.rs");
+    let known: BTreeSet<&str> = source
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("Code::")?.split_once(" => \""))
+        .filter_map(|(_, word)| word.strip_suffix("\","))
+        .filter(|word| !word.contains(' '))
+        .collect();
+    assert!(known.contains("damaged") && known.len() == 8, "{known:?}");
+    let page = read("man/ibifs.1");
+    assert_eq!(explained(&sections(&page)["scrub"], "Sy"), known);
+}
+
 /// ENVIRONMENT and FILES have what the program reads and keeps.
 #[test]
 fn the_manual_has_the_environment_and_the_files() {

@@ -18,6 +18,7 @@ mod power;
 mod readme;
 mod refusals;
 mod scale;
+mod scrub;
 mod session;
 mod support;
 mod texts;

@@ -1,0 +1,149 @@
+//! `ibifs scrub`: what it is told, what it prints, and how far it is.
+
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use super::door::{self, Door};
+use super::say;
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::fixity::shown;
+use crate::ibi::Ibi;
+use crate::item::Names;
+use crate::scrub::{Finding, Manner, Scrub, Tally};
+use crate::tree::{Place, Tree, joined};
+
+pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
+    let door = Door::at(&options.place)?;
+    let tree = Tree::open(&door.store).map_err(crate::archive::ArchiveError::from)?;
+    let places = options
+        .items
+        .iter()
+        .map(|text| place(&door, text))
+        .collect::<Result<Vec<_>, _>>()?;
+    let manner = Manner {
+        accept: options.accept,
+        dry_run: options.dry_run,
+        restart: options.restart,
+        rate: options.rate,
+    };
+    let mut tell = |finding: &Finding| {
+        let text = match options.json {
+            true => finding_json(finding),
+            false => finding_line(finding),
+        };
+        match std::io::stdout().write_all(text.as_bytes()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(()),
+        }
+    };
+    let mut progress = progress();
+    let scrub = Scrub::new(&tree, manner, &mut tell, &mut progress)?;
+    let tally = match places.is_empty() {
+        true => {
+            if let Some(last) = scrub.goes_on_after() {
+                eprintln!("ibifs: going on after {last}");
+            }
+            scrub.all()?
+        }
+        false => scrub.some(&places)?,
+    };
+    say(&match options.json {
+        true => tally_json(&tally),
+        false => tally_line(&tally, options.dry_run),
+    })?;
+    Ok(match tally.is_wrong {
+        true => Exit::Failed,
+        false => Exit::Done,
+    })
+}
+
+/// The place of an item that a user named. What the index does not know may lie in the tree.
+fn place(door: &Door, text: &str) -> Result<Place, Failure> {
+    match (door::find(text, Some(&door.store)), Ibi::parse(text)) {
+        (Ok(named), _) if named.door.store != door.store => Err(Failure::new(
+            Exit::NotFound,
+            format!(
+                "'{text}' is in another store, '{}'",
+                named.door.store.display()
+            ),
+        )),
+        (Ok(named), _) => Ok(Place::of(&named.names)),
+        (Err(_), Ok(ibi)) => Ok(Place::of(&Names::from(ibi))),
+        (Err(failure), Err(_)) => Err(failure),
+    }
+}
+
+/// Counts files and bytes on a terminal's standard error, a few times a second.
+fn progress() -> impl FnMut(u64, u64) {
+    let is_terminal = std::io::stderr().is_terminal();
+    let started = Instant::now();
+    let mut told = started;
+    move |files, bytes| {
+        if is_terminal && told.elapsed() > Duration::from_millis(200) {
+            told = Instant::now();
+            let rate = bytes as f64 / started.elapsed().as_secs_f64() / 1e6;
+            let megabytes = bytes as f64 / 1e6;
+            eprint!("\r{files} files, {megabytes:.0} MB, {rate:.0} MB/s ");
+        }
+    }
+}
+
+fn finding_line(finding: &Finding) -> String {
+    let path = joined(finding.item.as_bytes(), &finding.path);
+    let accepted = if finding.accepted { " (accepted)" } else { "" };
+    let word = finding.code.word();
+    format!(
+        "{word}: {}: {}{accepted}\n",
+        shown(&path),
+        finding.sentence()
+    )
+}
+
+fn finding_json(finding: &Finding) -> String {
+    let value = json!({
+        "code": finding.code.word(),
+        "item": shown(finding.item.as_bytes()),
+        "path": shown(&finding.path),
+        "sentence": finding.sentence(),
+        "accepted": finding.accepted,
+    });
+    format!("{value}\n")
+}
+
+fn tally_line(tally: &Tally, dry_run: bool) -> String {
+    let mut text = format!(
+        "{} items, {} files, {} bytes",
+        tally.items, tally.files, tally.bytes
+    );
+    for (code, count) in &tally.found {
+        text.push_str(&format!(", {count} {}", code.word()));
+    }
+    if tally.recorded > 0 {
+        let what = match dry_run {
+            true => "items not recorded yet",
+            false => "items recorded for the first time",
+        };
+        text.push_str(&format!(", {} {what}", tally.recorded));
+    }
+    text.push('\n');
+    text
+}
+
+fn tally_json(tally: &Tally) -> String {
+    let found: Map<String, Value> = tally
+        .found
+        .iter()
+        .map(|(code, count)| (code.word().to_owned(), json!(count)))
+        .collect();
+    let value = json!({
+        "items": tally.items,
+        "files": tally.files,
+        "bytes": tally.bytes,
+        "recorded": tally.recorded,
+        "found": found,
+    });
+    format!("{value}\n")
+}

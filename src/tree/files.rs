@@ -1,0 +1,180 @@
+//! The files of an item one by one, for whoever reads them all, and whole files written for it.
+//!
+//! A path of a file may be longer than the system takes at once: it is walked in pieces.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::place::failed;
+use super::walk::each_entry_of;
+use super::{Tree, TreeError};
+
+/// The longest path that is handed to the system at once.
+const PIECE: usize = 4000;
+
+/// Something met below a directory.
+#[derive(Debug)]
+pub enum Met {
+    /// What is no directory, by its path.
+    Entry(Vec<u8>),
+    /// A directory whose names cannot be read, and why.
+    Unreadable(Vec<u8>, Errno),
+}
+
+impl Tree {
+    /// Opens something below the store by a path of any length, never through a symbolic link.
+    pub fn open_far(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        let mut from: Option<OwnedFd> = None;
+        let mut rest = path;
+        while rest.len() > PIECE {
+            let cut = rest[..PIECE].iter().rposition(|byte| *byte == b'/');
+            let Some(cut) = cut else {
+                return Err(Errno::NAMETOOLONG);
+            };
+            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            let next = self.open_from(from.as_ref(), &rest[..cut], flags)?;
+            from = Some(next);
+            rest = &rest[cut + 1..];
+        }
+        self.open_from(from.as_ref(), rest, flags)
+    }
+
+    fn open_from(
+        &self,
+        from: Option<&OwnedFd>,
+        path: &[u8],
+        flags: OFlags,
+    ) -> Result<OwnedFd, Errno> {
+        let from = from.unwrap_or(&self.root);
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        loop {
+            let flags = flags | OFlags::CLOEXEC;
+            match rustix::fs::openat2(from, path, flags, Mode::empty(), resolve) {
+                Err(Errno::AGAIN | Errno::INTR) => continue,
+                other => return other,
+            }
+        }
+    }
+
+    /// Opens a file for reading it once: neither is a FIFO waited for nor the access time changed.
+    pub fn open_to_read(&self, path: &[u8]) -> Result<File, Errno> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        match self.open_far(path, flags | OFlags::NOATIME) {
+            // Only its owner may leave the access time alone.
+            Err(Errno::PERM) => self.open_far(path, flags),
+            other => other,
+        }
+        .map(File::from)
+    }
+
+    /// Calls `meet` with all that is no directory below a directory, by its path below that, and
+    /// with the directories that cannot be read. ENOENT where there is no such directory.
+    pub fn each_met_below(&self, path: &str, mut meet: impl FnMut(Met)) -> Result<(), TreeError> {
+        let mut waiting = vec![Vec::new()];
+        while let Some(directory) = waiting.pop() {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let full = joined(path.as_bytes(), &directory);
+            let mut found = Vec::new();
+            let listed = self.open_far(&full, flags).and_then(|opened| {
+                each_entry_of(&opened, |name, is_directory| {
+                    found.push((joined(&directory, name), is_directory));
+                })
+            });
+            match listed {
+                Ok(()) => {}
+                Err(errno) if directory.is_empty() => return Err(failed("list", path)(errno)),
+                // Removed meanwhile.
+                Err(Errno::NOENT) => continue,
+                Err(errno) => meet(Met::Unreadable(directory, errno)),
+            }
+            for (below, is_directory) in found {
+                match is_directory {
+                    true => waiting.push(below),
+                    false => meet(Met::Entry(below)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A whole file of the store's own, of any size; None where there is none.
+    pub fn read_whole(&self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {
+        let read = |mut file: File| {
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut file, &mut bytes)
+                .map(|_| bytes)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        };
+        match self.open_to_read(path.as_bytes()).and_then(read) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(failed("read", path)(errno)),
+        }
+    }
+
+    /// Puts a file in place in a directory that only its caller writes to, whole, and on disk when
+    /// this returns if `now`. What is half written lies beside it meanwhile, not in `staging/`,
+    /// which a mount that begins empties.
+    pub fn write_beside(
+        &self,
+        directory: &str,
+        name: &str,
+        bytes: &[u8],
+        now: bool,
+    ) -> Result<(), TreeError> {
+        let shown = format!("{directory}/{name}");
+        let failed = |errno| failed("write", &shown)(errno);
+        let opened = self.open_directory(directory)?;
+        let temporary = format!("{name}.new");
+        let file = super::new_file(&opened, &temporary, bytes, None).map_err(failed)?;
+        if now {
+            rustix::fs::fsync(&file).map_err(failed)?;
+        }
+        rustix::fs::renameat(&opened, &temporary, &opened, name).map_err(failed)?;
+        match now {
+            true => self.sync_directory(directory),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes a directory and those above it where they are missing, without waiting for the disk.
+    pub fn make_directories(&self, path: &str) -> Result<(), TreeError> {
+        if self.is_directory(path) {
+            return Ok(());
+        }
+        let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
+        if parent != "." {
+            self.make_directories(parent)?;
+        }
+        let parent = self.open_directory(parent)?;
+        match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(failed("make", path)(errno)),
+        }
+    }
+
+    /// Visits every directory so many levels below another, sorted; nothing where that is missing.
+    pub fn each_directory_at<E: From<TreeError>>(
+        &self,
+        path: &str,
+        depth: usize,
+        mut visit: impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match self.is_directory(path) {
+            true => self.descend(path, "", depth, &mut |below, _| visit(below)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A name below a path that may be empty.
+pub fn joined(path: &[u8], name: &[u8]) -> Vec<u8> {
+    match (path, name) {
+        ([], name) => name.to_vec(),
+        (path, []) => path.to_vec(),
+        (path, name) => [path, b"/", name].concat(),
+    }
+}
