@@ -38,6 +38,9 @@ use readers::Readers;
 /// The virtual attribute of the mount's root that says how files are read and written.
 pub const DATA: &str = "user.ibi.data";
 
+/// The virtual attribute of the mount's root that says how much the daemon holds for the kernel.
+pub const HELD: &str = "user.ibi.held";
+
 /// What makes a program powerful; a write takes it away.
 const CAPABILITY: &str = "security.capability";
 
@@ -617,10 +620,21 @@ impl Ibifs {
         }
     }
 
+    /// What is held until the kernel lets go of it: in numbers, to see whether it ever does.
+    fn held(&self) -> String {
+        format!(
+            "nodes {} handles {} backings {}",
+            self.namespace.nodes.len(),
+            self.handles.len(),
+            self.backings.len()
+        )
+    }
+
     fn get_attribute(&self, node: &Node, name: &OsStr, limit: usize) -> Outcome<Vec<u8>> {
         match (&node.kind, &node.real) {
             (Kind::Item(item), _) if is_virtual(name) => self.namespace.get_attribute(*item, name),
             (Kind::Root, _) if name == DATA => Ok(self.backings.describe().into_bytes()),
+            (Kind::Root, _) if name == HELD => Ok(self.held().into_bytes()),
             // The kernel asks before the first write to a file whether there is one to take away.
             (..) if limit == 0 && name == CAPABILITY && node.lacks_capability() => {
                 Err(Errno::NODATA)

@@ -121,6 +121,11 @@ impl Backings {
         }
     }
 
+    /// How many files are registered with the kernel.
+    pub(super) fn len(&self) -> usize {
+        locked(&self.registered).by_node.len()
+    }
+
     /// From now on files go through us.
     pub(super) fn give_up(&self, reason: &str) {
         let mut registered = locked(&self.registered);

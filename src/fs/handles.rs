@@ -133,4 +133,9 @@ impl Handles {
         let mut open = locks::written(&self.open);
         open.remove(&number.0)
     }
+
+    /// How many are open.
+    pub(super) fn len(&self) -> usize {
+        locks::read(&self.open).len()
+    }
 }

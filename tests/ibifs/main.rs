@@ -20,6 +20,7 @@ mod refusals;
 mod scale;
 mod scrub;
 mod session;
+mod soak;
 mod support;
 mod texts;
 mod trees;

@@ -65,7 +65,8 @@ impl World {
         self
     }
 
-    fn command(&self, script: &str) -> Command {
+    /// A script to be run in the world.
+    pub fn command(&self, script: &str) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_ibifs"));
         let mut directories = vec![program.parent().expect("a directory").to_owned()];
         directories.extend(std::env::split_paths(

@@ -1,0 +1,217 @@
+//! Several processes that use a mounted Archive at once, and somebody who watches that none waits
+//! too long for anything.
+
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::support::World;
+
+const SCRIPT: &str = include_str!("crowd.py");
+
+/// Nobody waits longer for an operation.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+/// How long whoever watches looks away.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Operations that run tools, which are many operations.
+const TOOLS: [&str; 4] = ["copy", "renew", "rsync", "tar"];
+/// Nor longer for a tool.
+const TOOL_PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the processes may be refused: somebody else was faster, or the rules are against it. EBADMSG
+/// is for a relation of an item that another one's sidecar is just being copied into.
+const REASONS: [&str; 10] = [
+    "EBADMSG",
+    "ENOENT",
+    "EEXIST",
+    "ELOOP",
+    "EPERM",
+    "ENOTEMPTY",
+    "ENODATA",
+    "ENOTDIR",
+    "EISDIR",
+    "ESTALE",
+];
+
+/// What a process did.
+#[derive(Debug)]
+pub struct Told {
+    /// How many operations.
+    pub operations: u64,
+    /// How long the longest took.
+    pub longest: Duration,
+    /// Which that was.
+    pub slowest: String,
+}
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Told {
+            operations,
+            longest,
+            slowest,
+        } = self;
+        write!(
+            f,
+            "{operations} operations, the longest {longest:?} ({slowest})"
+        )
+    }
+}
+
+/// The processes, in the world of the Archive A.
+pub struct Crowd<'a> {
+    world: &'a World,
+    children: Vec<Child>,
+    until: Instant,
+}
+
+impl<'a> Crowd<'a> {
+    /// Starts them.
+    #[track_caller]
+    pub fn start(world: &'a World, count: usize, seconds: u64, load: &str) -> Crowd<'a> {
+        std::fs::write(world.root().join("crowd.py"), SCRIPT).expect("a script");
+        let start = |number: usize| {
+            let script = format!("exec python3 crowd.py {number} {seconds} {load}");
+            let mut command = world.command(&script);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().expect("bash runs")
+        };
+        Crowd {
+            world,
+            children: (1..=count).map(start).collect(),
+            until: Instant::now() + Duration::from_secs(seconds),
+        }
+    }
+
+    /// Waits for their end, looking now and then at each; `look` is called in between. One that
+    /// waits too long ends the test with a report of what the daemon and it are doing.
+    #[track_caller]
+    pub fn watch(mut self, mut look: impl FnMut() + Send) -> Vec<Told> {
+        let is_over = AtomicBool::new(false);
+        let report = std::thread::scope(|scope| {
+            // In a thread of its own: whoever looks may wait too long as well.
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    look();
+                    std::thread::sleep(PAUSE);
+                }
+            });
+            let report = self.wait();
+            is_over.store(true, Ordering::Relaxed);
+            report
+        });
+        if let Err(report) = report {
+            panic!("{report}");
+        }
+        self.children.drain(..).map(told).collect()
+    }
+
+    /// Waits for their end. Where one waits too long, they are ended, and a report is the answer.
+    fn wait(&mut self) -> Result<(), String> {
+        loop {
+            let mut alive = 0;
+            for child in &mut self.children {
+                alive += usize::from(child.try_wait().expect("a child").is_none());
+            }
+            if alive == 0 {
+                return Ok(());
+            }
+            if let Some(stuck) = self.stuck() {
+                let report = self.report(&stuck);
+                self.end();
+                return Err(report);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Who waits too long, and for what.
+    fn stuck(&self) -> Option<String> {
+        // Whoever reads its script or writes its end has a while for it.
+        let is_late = Instant::now() > self.until + TOOL_PATIENCE * 2;
+        for (index, child) in self.children.iter().enumerate() {
+            let path = self.world.root().join(format!("at-{}", index + 1));
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            let mut words = text.split_whitespace();
+            let (Some(count), Some(since), Some(what)) = (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            let Ok(since) = since.parse() else { continue };
+            let since = SystemTime::UNIX_EPOCH + Duration::from_secs_f64(since);
+            let waits = since.elapsed().unwrap_or_default();
+            let limit = match TOOLS.contains(&what) {
+                true => TOOL_PATIENCE,
+                false => PATIENCE,
+            };
+            if waits > limit || is_late {
+                let process = child.id();
+                return Some(format!(
+                    "process {process} waits for operation {count}, {what}, since {waits:?}"
+                ));
+            }
+        }
+        None
+    }
+
+    /// What everybody is doing, as the kernel tells it.
+    fn report(&self, stuck: &str) -> String {
+        let mut report = format!("{stuck}\n");
+        let daemon = self.world.sh("daemon A.store");
+        let mut all: Vec<u32> = daemon.parse().into_iter().collect();
+        all.extend(self.children.iter().map(Child::id));
+        for process in all {
+            let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
+            for task in tasks.into_iter().flatten().flatten() {
+                let tell = |name: &str| -> String {
+                    let text = std::fs::read_to_string(task.path().join(name)).unwrap_or_default();
+                    text.trim().replace('\n', "\n      ")
+                };
+                report.push_str(&format!(
+                    "  {process} {} {}: {}\n    {}\n      {}\n",
+                    task.file_name().to_string_lossy(),
+                    tell("comm"),
+                    tell("wchan"),
+                    tell("syscall"),
+                    tell("stack")
+                ));
+            }
+        }
+        report
+    }
+
+    /// Ends them, and the daemon, without which none can wait for it.
+    fn end(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+        }
+        self.world.run("kill -9 $(daemon A.store); umount -l A");
+        for child in &mut self.children {
+            let _ = child.wait();
+        }
+    }
+}
+
+/// What a process printed at its end. It may have complained of nothing, and been refused only what
+/// others or the rules had taken.
+#[track_caller]
+fn told(child: Child) -> Told {
+    let output = child.wait_with_output().expect("a child");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && complaint.is_empty(),
+        "{complaint}"
+    );
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut words = text.split_whitespace();
+    let mut word = || words.next().unwrap_or_else(|| panic!("told only {text}"));
+    let told = Told {
+        operations: word().parse().expect("a number"),
+        longest: Duration::from_secs_f64(word().parse().expect("a number")),
+        slowest: word().to_owned(),
+    };
+    for refused in words {
+        assert!(REASONS.contains(&refused), "was refused: {text}");
+    }
+    told
+}
