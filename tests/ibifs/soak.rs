@@ -129,10 +129,16 @@ fn a_long_time_under_load_leaves_the_daemon_as_it_was() {
         println!("{told}");
     }
     let before = Sample::take(&world, &daemon, started);
-    drop_caches();
-    // What is closed is closed by a thread of its own.
-    std::thread::sleep(Duration::from_secs(1));
-    let after = Sample::take(&world, &daemon, started);
+    // One pass spares what was used lately, and what is closed is closed by a thread of its own.
+    let mut after = before.clone();
+    for _ in 0..20 {
+        if after.nodes < 20 && after.handles == 0 && after.descriptors < 40 {
+            break;
+        }
+        drop_caches();
+        std::thread::sleep(Duration::from_millis(500));
+        after = Sample::take(&world, &daemon, started);
+    }
     println!("{before:?}\n{after:?}");
     assert!(
         after.nodes < 20 && after.handles == 0,
