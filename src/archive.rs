@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
-pub use check::{Finding, Progress, Report};
+pub use check::{Code, Finding, Progress, Report, Severity};
 pub use error::{ArchiveError, Holder};
 pub use facts::Facts;
 pub use init::Setup;
@@ -92,8 +92,28 @@ impl std::fmt::Debug for Archive {
 impl Archive {
     /// Opens a store for writing; refused while somebody else does.
     pub fn open(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
-        let (facts, tree) = Archive::open_tree(path)?;
+        // What is no store is not locked either.
+        Archive::refuse_other_directories(path)?;
         let lock = lock::Lock::take(path)?;
+        Archive::open_held(path, clock, lock, false)
+    }
+
+    /// Opens a store for making its index anew: what `archive.ibi` says now is believed.
+    pub fn open_for_reindex(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
+        Archive::refuse_other_directories(path)?;
+        let lock = lock::Lock::take(path)?;
+        Archive::open_held(path, clock, lock, true)
+    }
+
+    fn open_held(
+        path: &Path,
+        clock: Box<dyn Clock>,
+        lock: lock::Lock,
+        believes: bool,
+    ) -> Result<Archive, ArchiveError> {
+        let (facts, tree) = Archive::open_tree(path)?;
+        lock.describe(None)
+            .map_err(|error| tree.io_error("write", lock::FILE, &error))?;
         let store = Store::open(&path.join(store::FILE))?;
         let archive = Archive {
             dates: Mutex::new(ledger::Dates::after(facts.granularity, None)),
@@ -107,11 +127,32 @@ impl Archive {
             placed: Mutex::default(),
             lock: Some(lock),
         };
+        archive.believe_facts(believes)?;
         archive.read_ledger()?;
         if let Err(error) = archive.make_again() {
             log::warn!("not all that was minted before a crash is in the tree again: {error}");
         }
         Ok(archive)
+    }
+
+    /// Who the Archive is decides what is minted, and nothing but a person changes it: a file that
+    /// says otherwise than it did is not believed without being asked to.
+    fn believe_facts(&self, believes: bool) -> Result<(), ArchiveError> {
+        let text = self.tree.read_small(facts::FILE)?.unwrap_or_default();
+        match self.store.facts()? {
+            Some(known) if known == text => Ok(()),
+            Some(_) if !believes => Err(ArchiveError::FactsChanged),
+            _ => Ok(self.store.set_facts(&text)?),
+        }
+    }
+
+    fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
+        match path.join(facts::FILE).is_file() {
+            true => Ok(()),
+            false => Err(ArchiveError::NotAStore {
+                path: path.to_owned(),
+            }),
+        }
     }
 
     /// Opens a store for reading, beside whoever writes it.
@@ -133,11 +174,7 @@ impl Archive {
     }
 
     fn open_tree(path: &Path) -> Result<(Facts, Tree), ArchiveError> {
-        if !path.join(facts::FILE).is_file() {
-            return Err(ArchiveError::NotAStore {
-                path: path.to_owned(),
-            });
-        }
+        Archive::refuse_other_directories(path)?;
         let tree = Tree::open(path)?;
         let text = tree.read_small(facts::FILE)?.unwrap_or_default();
         Ok((Facts::parse(&text)?, tree))

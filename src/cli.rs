@@ -235,6 +235,9 @@ pub struct Fsck {
     /// Mend what can be mended
     #[arg(long)]
     pub repair: bool,
+    /// Say what --repair would mend, and mend nothing
+    #[arg(long, conflicts_with = "repair")]
+    pub dry_run: bool,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

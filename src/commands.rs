@@ -11,7 +11,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::archive::{Archive, ArchiveError, Relative, Setup, SystemClock, holder};
+use crate::archive::{Archive, ArchiveError, Finding, Relative, Setup, SystemClock, holder};
 use crate::cli::{
     Command, Fsck, Id, IdCommand, Init, List, Mint, Mount, Reindex, Relate, Show, Status, Umount,
     Unrelate,
@@ -466,24 +466,24 @@ fn reindex(options: &Reindex) -> Result<Exit, Failure> {
     };
     archive.close();
     for finding in &report.findings {
-        eprintln!(
-            "ibifs: {}: {}: {}",
-            finding.code, finding.subject, finding.sentence
-        );
+        eprint!("ibifs: {}", print::finding_line(finding, false));
     }
     say(&format!("{} items indexed\n", report.items))?;
     Ok(Exit::Done)
 }
 
 fn fsck(options: &Fsck) -> Result<Exit, Failure> {
-    let archive = Archive::open(&options.store, Box::new(SystemClock))?;
-    let report = archive.check(options.repair, &mut progress())?;
-    archive.close();
+    let mut told = progress();
+    let report = match options.repair {
+        true => Archive::repair(&options.store, Box::new(SystemClock), &mut told)?,
+        false => Archive::check(&options.store, &SystemClock, &mut told)?,
+    };
+    drop(told);
     say(&match options.json {
-        true => print::report_json(&report),
-        false => print::report_text(&report),
+        true => print::report_json(&options.store, &report),
+        false => print::report_text(&report, options.dry_run),
     })?;
-    let left = report.findings.iter().any(|finding| !finding.repaired);
+    let left = report.findings.iter().any(Finding::is_left);
     Ok(if left { Exit::Failed } else { Exit::Done })
 }
 

@@ -16,7 +16,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::Ibi(_) => Errno::INVAL,
         ArchiveError::NotAStore { .. } => Errno::NOENT,
         ArchiveError::IsAStore { .. } => Errno::EXIST,
-        ArchiveError::Facts { .. } => Errno::IO,
+        ArchiveError::Facts { .. } | ArchiveError::FactsChanged => Errno::IO,
         ArchiveError::Busy(_) => Errno::BUSY,
         ArchiveError::ReadOnly => Errno::ROFS,
         ArchiveError::Unknown { .. } | ArchiveError::NoRelation { .. } => Errno::NOENT,
@@ -26,7 +26,9 @@ pub fn of(error: &ArchiveError) -> Errno {
         | ArchiveError::NotOriginal { .. } => Errno::PERM,
         ArchiveError::Cycle { .. } => Errno::LOOP,
         // "Not a data message" is the nearest there is to "this text says something else".
-        ArchiveError::Sidecar { .. } | ArchiveError::OtherItem { .. } => Errno::BADMSG,
+        ArchiveError::Sidecar { .. }
+        | ArchiveError::OtherItem { .. }
+        | ArchiveError::Changed(_) => Errno::BADMSG,
         ArchiveError::Wait(_) => Errno::AGAIN,
         ArchiveError::NotEmpty(_) => Errno::NOTEMPTY,
     }

@@ -79,7 +79,9 @@ impl From<ArchiveError> for Failure {
             ArchiveError::Store(_)
             | ArchiveError::Tree(_)
             | ArchiveError::Facts { .. }
+            | ArchiveError::FactsChanged
             | ArchiveError::Sidecar { .. }
+            | ArchiveError::Changed(_)
             | ArchiveError::OtherItem { .. } => Exit::Failed,
         };
         Failure::new(exit, error.to_string())

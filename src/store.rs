@@ -10,6 +10,8 @@
 //! A `Store` may be shared by threads; its lock is a leaf but for the queue of what waits to be
 //! committed with it.
 
+mod claims;
+mod compare;
 mod error;
 mod group;
 mod rows;
@@ -27,6 +29,8 @@ use crate::item::{Names, State};
 use crate::locks::locked;
 use crate::relation::{Language, RelationKind};
 
+pub use claims::{Contested, OneSided};
+pub use compare::{Difference, DifferenceKind};
 pub use error::StoreError;
 pub use write::Refill;
 
@@ -141,14 +145,6 @@ impl Store {
         Ok(Store::over(connection))
     }
 
-    /// A store in memory, for comparing and for tests.
-    pub fn in_memory() -> Result<Store, StoreError> {
-        let mut connection = Connection::open_in_memory()?;
-        Store::prepared(&mut connection)?;
-        schema::migrate(&mut connection)?;
-        Ok(Store::over(connection))
-    }
-
     fn over(connection: Connection) -> Store {
         Store {
             connection: Mutex::new(connection),
@@ -224,6 +220,25 @@ impl Store {
             .flatten())
     }
 
+    /// The sidecar last believed of the item with one of these names, whatever else its row holds.
+    pub fn believed(&self, names: &Names) -> Result<Option<Vec<u8>>, StoreError> {
+        let connection = self.lock();
+        let keys = [
+            ("rep_key", names.rep().map(Rep::canonical)),
+            ("ibip_key", names.ibip().map(Ibip::canonical)),
+        ];
+        for (column, key) in keys {
+            let sql = format!("SELECT sidecar FROM item WHERE {column} = ?1");
+            let mut statement = connection.prepare_cached(&sql)?;
+            let found: Option<Option<Vec<u8>>> =
+                statement.query_row([key], |row| row.get(0)).optional()?;
+            if let Some(sidecar) = found {
+                return Ok(sidecar);
+            }
+        }
+        Ok(None)
+    }
+
     /// The last date handed out, as last written down. Later ones may have been handed out since,
     /// up to [`Store::reserved_date`].
     pub fn last_date(&self) -> Result<Option<Timestamp>, StoreError> {
@@ -250,6 +265,13 @@ impl Store {
                 })
             })
             .transpose()
+    }
+
+    /// `archive.ibi` as it was when the store was last used, byte for byte.
+    pub fn facts(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare("SELECT text FROM facts")?;
+        Ok(statement.query_row([], |row| row.get(0)).optional()?)
     }
 
     /// The items whose mint was not settled, see [`Store::mint`].
@@ -420,6 +442,15 @@ impl Store {
         Ok(prefixes)
     }
 
+    /// Whether any item that is here has a rep.
+    pub fn has_reps(&self) -> Result<bool, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare(
+            "SELECT 1 FROM item WHERE rep_key IS NOT NULL AND state <> 'Deleted' LIMIT 1",
+        )?;
+        Ok(statement.exists([])?)
+    }
+
     /// Every item, one at a time, in the order of their names.
     pub fn each_item(
         &self,
@@ -436,31 +467,6 @@ impl Store {
             visit(&rows::item(row)?)?;
         }
         Ok(())
-    }
-
-    /// Everything the index says, as sorted lines without internal numbers, for comparing.
-    pub fn dump(&self) -> Result<Vec<String>, StoreError> {
-        let connection = self.lock();
-        let mut lines = Vec::new();
-        for sql in [
-            "SELECT coalesce(rep, ibip) || ' item' || ' rep=' || ifnull(rep, '') || ' ibip=' ||
-                 ifnull(ibip, '') || ' state=' || state || ' service=' || ifnull(service_rep, '') ||
-                 ',' || ifnull(service_ibip, '') || ' language=' || ifnull(language, '') ||
-                 ' target=' || ifnull(target, '') || ' removed=' || ifnull(removed_at, '')
-             FROM item",
-            "SELECT coalesce(rep, ibip) || ' ' || kind || ' ' || ifnull(target_rep, '') || ',' ||
-                 ifnull(target_ibip, '')
-             FROM relation JOIN item ON item.id = source",
-            "SELECT coalesce(rep, ibip) || ' alias ' || name FROM alias JOIN item ON item.id = item",
-            "SELECT ' last ' || coalesce(reserved, last) FROM ledger",
-        ] {
-            let mut statement = connection.prepare(sql)?;
-            for line in statement.query_map([], |row| row.get::<_, String>(0))? {
-                lines.push(line?);
-            }
-        }
-        lines.sort();
-        Ok(lines)
     }
 }
 

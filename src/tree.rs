@@ -22,6 +22,7 @@ use rustix::io::Errno;
 
 pub use files::{Met, joined};
 pub use place::{Area, Owner, Place, TreeError};
+pub use walk::{Seen, Visit};
 
 use place::failed;
 
@@ -81,6 +82,11 @@ impl Tree {
         Ok(tree)
     }
 
+    /// Opens an existing store as it is, and makes nothing in it.
+    pub fn open_as_it_is(path: &Path) -> Result<Tree, TreeError> {
+        Tree::open_root(path)
+    }
+
     fn open_root(path: &Path) -> Result<Tree, TreeError> {
         let shown = path.display().to_string();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -97,6 +103,11 @@ impl Tree {
     /// An error of this room for what was done with a descriptor of it elsewhere.
     pub fn error(&self, action: &'static str, path: &str, errno: Errno) -> TreeError {
         failed(action, path)(errno)
+    }
+
+    /// The same for an error of the standard library.
+    pub fn io_error(&self, action: &'static str, path: &str, error: &std::io::Error) -> TreeError {
+        failed(action, path)(Errno::from_io_error(error).unwrap_or(Errno::IO))
     }
 
     /// The store's absolute path.
@@ -240,6 +251,43 @@ impl Tree {
         rustix::fs::syncfs(&self.root).map_err(failed("sync", "."))
     }
 
+    /// What lies in `staging/`: where nobody writes the store, it is left over from a crash.
+    pub fn left_in_staging(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        let _ = self.each_name("staging", |name, _| {
+            names.push(String::from_utf8_lossy(name).into_owned());
+        });
+        names.sort();
+        names
+    }
+
+    /// Clears `staging/` away, which only the one writer of a store may do.
+    pub fn clear_staging(&self) {
+        if let Ok(entries) = std::fs::read_dir(self.path.join("staging")) {
+            for entry in entries.flatten() {
+                let path = entry.path();
+                let _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path));
+            }
+        }
+    }
+
+    /// The permission bits of something in the store's own directory, by its name there; `.` is
+    /// that directory itself.
+    pub fn mode_of(&self, name: &str) -> Option<u32> {
+        let stat = rustix::fs::statat(&self.root, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some(stat.st_mode & 0o7777)
+    }
+
+    /// Takes others' permission to write from something in the store's own directory.
+    pub fn tighten(&self, name: &str) -> Result<(), TreeError> {
+        let file = self
+            .open_beneath(name, OFlags::RDONLY | OFlags::NONBLOCK)
+            .map_err(failed("open", name))?;
+        let stat = rustix::fs::fstat(&file).map_err(failed("read", name))?;
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o7775);
+        rustix::fs::fchmod(&file, mode).map_err(failed("change the mode of", name))
+    }
+
     fn temporary(&self, what: &str) -> String {
         let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
         format!("{what}-{}-{number}", std::process::id())
@@ -352,6 +400,10 @@ impl Tree {
 
     /// Puts an item's sidecar in place, whole and synced. It belongs to whoever owns the item.
     pub fn write_sidecar(&self, place: &Place, bytes: &[u8]) -> Result<(), TreeError> {
+        self.write_in_item(place, SIDECAR, bytes)
+    }
+
+    fn write_in_item(&self, place: &Place, name: &str, bytes: &[u8]) -> Result<(), TreeError> {
         let item = self.open_item(place)?;
         let stat = rustix::fs::fstat(&item).map_err(failed("read", place.as_str()))?;
         let owner = Owner {
@@ -359,15 +411,46 @@ impl Tree {
             gid: stat.st_gid,
             mode: 0o644,
         };
-        self.write_small(place.as_str(), SIDECAR, bytes, Some(owner))
+        self.write_small(place.as_str(), name, bytes, Some(owner))
     }
 
-    /// Renames a file of an item, for setting aside a sidecar that cannot be believed.
-    pub fn set_aside(&self, place: &Place, name: &str, aside: &str) -> Result<(), TreeError> {
-        let item = self.open_item(place)?;
-        rustix::fs::renameat_with(&item, name, &item, aside, RenameFlags::NOREPLACE)
-            .map_err(failed("rename", place.as_str()))?;
-        self.sync_directory(place.as_str())
+    /// Renames a file that cannot be believed: the first free of `<aside>-1`, `<aside>-2` and so
+    /// on. None where it is not there.
+    pub fn set_aside(
+        &self,
+        directory: &str,
+        name: &str,
+        aside: &str,
+    ) -> Result<Option<String>, TreeError> {
+        let opened = self.open_directory(directory)?;
+        for number in 1u32.. {
+            let aside = format!("{aside}-{number}");
+            match rustix::fs::renameat_with(&opened, name, &opened, &aside, RenameFlags::NOREPLACE)
+            {
+                Ok(()) => {
+                    self.sync_directory(directory)?;
+                    return Ok(Some(aside));
+                }
+                Err(Errno::EXIST) => {}
+                Err(Errno::NOENT) => return Ok(None),
+                Err(errno) => return Err(failed("rename", name)(errno)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Keeps bytes in a new file of an item: the first free of `<name>-1`, `<name>-2` and so on.
+    pub fn keep(&self, place: &Place, name: &str, bytes: &[u8]) -> Result<(), TreeError> {
+        for number in 1u32.. {
+            let name = format!("{name}-{number}");
+            if self
+                .read_small(&format!("{}/{name}", place.as_str()))?
+                .is_none()
+            {
+                return self.write_in_item(place, &name, bytes);
+            }
+        }
+        Ok(())
     }
 
     /// Writes a small file below the store: beside, synced, renamed into place, directory synced.

@@ -1,64 +1,83 @@
-//! Tree against index: adopting, reindexing, and the check that names each difference.
+//! Tree against index: adopting, reindexing, and the check that names whatever is not as it should
+//! be.
+//!
+//! A check reads, and writes nothing in the store. It makes an index of its own from the tree, in a
+//! temporary file, and compares the two side by side, so that it needs no more memory for a large
+//! store than for a small one. It can be made beside a daemon: what it finds then is looked at again,
+//! since it may have been under way.
 
+mod compare;
+mod finding;
+mod grounds;
 mod reading;
+mod repair;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
-use super::relations::inverse;
-use super::{Archive, ArchiveError};
+use super::ledger::{Dates, LEDGER};
+use super::{Archive, ArchiveError, Clock, Facts, lock};
 use crate::ibi::{Ibi, Rep, Timestamp};
 use crate::item::{Names, Sidecar, State};
-use crate::relation::RelationKind;
 use crate::store::{Record, Refill, Store, StoreError};
-use crate::tree::{Area, Place, SIDECAR};
+use crate::tree::{Area, Place, Tree};
+
+pub use finding::{Code, Finding, Report, Severity};
 
 /// Told now and then how many items have been looked at.
 pub type Progress<'a> = dyn FnMut(u64) + 'a;
 
-/// One thing that is not as it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// A stable word for the kind of thing.
-    pub code: &'static str,
-    /// The item or path.
-    pub subject: String,
-    /// What is wrong, and what can be done.
-    pub sentence: String,
-    /// Whether it was repaired.
-    pub repaired: bool,
-}
-
-/// What a check found.
-#[derive(Debug, Default)]
-pub struct Report {
-    /// How many items are in the tree.
-    pub items: u64,
-    /// What is not as it should be.
-    pub findings: Vec<Finding>,
-}
-
-impl Finding {
-    fn new(code: &'static str, subject: impl ToString, sentence: impl ToString) -> Finding {
-        Finding {
-            code,
-            subject: subject.to_string(),
-            sentence: sentence.to_string(),
-            repaired: false,
-        }
-    }
-}
-
-impl Report {
-    fn add(&mut self, code: &'static str, subject: impl ToString, sentence: impl ToString) {
-        self.findings.push(Finding::new(code, subject, sentence));
-    }
-}
+/// How often a store in use is looked over before what was found each time is believed.
+const LOOKS: usize = 3;
 
 /// What reading the whole tree gave, beside the records themselves.
 #[derive(Default)]
 struct Walk {
-    last: Option<Timestamp>,
+    /// The last date of the Archive's own name space, and the rep that has it.
+    own: Option<(Timestamp, String)>,
     report: Report,
+}
+
+/// A set of items, in a few bytes each.
+#[derive(Default)]
+struct Marks {
+    hasher: RandomState,
+    known: HashSet<u64>,
+}
+
+impl Marks {
+    fn number(&self, names: &Names) -> u64 {
+        self.hasher.hash_one(names.preferred().to_ascii_lowercase())
+    }
+
+    fn add(&mut self, names: &Names) {
+        self.known.insert(self.number(names));
+    }
+
+    fn has(&self, names: &Names) -> bool {
+        !self.known.is_empty() && self.known.contains(&self.number(names))
+    }
+}
+
+/// What was believed of sidecars before, for those that cannot be believed now.
+struct Before<'a> {
+    index: Option<&'a Store>,
+    /// Whether the index is to be forgotten: then what it had otherwise is told, and a tree that
+    /// cannot be read is an error.
+    is_last: bool,
+}
+
+impl Before<'_> {
+    fn sidecar(&self, names: &Names) -> Result<Option<Vec<u8>>, ArchiveError> {
+        match self.index.map(|index| index.believed(names)) {
+            Some(Err(error)) if self.is_last => Err(error.into()),
+            // A damaged index is named where it is compared.
+            Some(known) => Ok(known.ok().flatten()),
+            None => Ok(None),
+        }
+    }
 }
 
 impl Archive {
@@ -71,27 +90,38 @@ impl Archive {
         let mut dates = self.dates();
         // So does which directories are not on disk.
         self.settle_now()?;
-        let walk = self.index_into(&self.store, dates.last().cloned(), progress)?;
+        // A reader beside the writer sees what there was, until the writer commits.
+        let index = Store::open_read_only(&self.tree.path().join(crate::store::FILE))?;
+        let before = Before {
+            index: Some(&index),
+            is_last: true,
+        };
+        let walk = self.index_into(&self.store, &before, dates.last().cloned(), progress)?;
         dates.go_on_after(self.store.last_date()?);
+        if let Some(text) = self.tree.read_small(super::facts::FILE)? {
+            self.store.set_facts(&text)?;
+        }
         Ok(walk.report)
     }
 
     fn index_into(
         &self,
         store: &Store,
+        before: &Before<'_>,
         known: Option<Timestamp>,
         progress: &mut Progress<'_>,
     ) -> Result<Walk, ArchiveError> {
-        let mut walk = Walk {
-            last: known,
-            ..Walk::default()
-        };
+        let mut walk = Walk::default();
+        let mut removed = Marks::default();
         // The store's closure speaks its own errors; ours is carried round it.
         let mut failed = None;
         let outcome = store.replace_all(|refill| {
             let result = self.each_sight(&mut |sight| {
-                let own_date = sight.own_date.filter(|date| !self.is_ahead(date));
-                walk.last = walk.last.take().max(own_date);
+                if let (true, Some(error)) = (before.is_last, sight.unlisted) {
+                    return Err(error.into());
+                }
+                let own_date = sight.own_date.filter(|(date, _)| !self.is_ahead(date));
+                walk.own = walk.own.take().max(own_date);
                 walk.report.findings.extend(sight.finding);
                 let Some((record, believed)) = sight.record else {
                     return Ok(());
@@ -99,23 +129,17 @@ impl Archive {
                 if sight.is_here {
                     walk.report.items += 1;
                     progress(walk.report.items);
-                }
-                let known = match believed {
-                    true => None,
-                    false => self.believed_before(&record, store, refill)?,
-                };
-                let record = known.as_ref().unwrap_or(&record);
-                match refill.put(record) {
-                    Err(error @ StoreError::Taken { .. }) => {
-                        let name = record.names.preferred();
-                        walk.report.add("name-taken", name, error);
-                        self.put_without_taken_name(record, store, refill)
+                    if record.sidecar.is_some() && removed.has(&record.names) {
+                        walk.report
+                            .add(Finding::of(Code::LeftTombstone, &record.names));
                     }
-                    other => Ok(other?),
+                } else {
+                    removed.add(&record.names);
                 }
+                self.put_believed(record, believed, before, refill, &mut walk.report)
             });
             match result {
-                Ok(()) => Ok(walk.last.clone()),
+                Ok(()) => Ok(known.max(walk.own.clone().map(|(date, _)| date))),
                 Err(ArchiveError::Store(error)) => Err(error),
                 Err(error) => {
                     failed = Some(error);
@@ -132,31 +156,65 @@ impl Archive {
         Ok(walk)
     }
 
+    /// Records an item as its sidecar says, or as the last one said that was believed.
+    fn put_believed(
+        &self,
+        record: Record,
+        believed: bool,
+        before: &Before<'_>,
+        refill: &Refill<'_>,
+        report: &mut Report,
+    ) -> Result<(), ArchiveError> {
+        let mut record = record;
+        if !believed || record.sidecar.is_none() {
+            if let Some(known) = self.believed_before(&record, before)? {
+                if believed {
+                    report.add(Finding::of(Code::MissingSidecar, &known.names));
+                }
+                record = known;
+            }
+        } else if before.is_last
+            && let Some(known) = before.sidecar(&record.names)?
+            && record.sidecar.as_ref() != Some(&known)
+        {
+            let code = match record.state {
+                State::Deleted => Code::ChangedTombstone,
+                _ => Code::ChangedSidecar,
+            };
+            report.add(Finding::of(code, &record.names));
+        }
+        for alias in &record.aliases {
+            if let Some(holder) = refill.holder_of_alias(alias)?
+                && !holder.matches(&record.names)
+            {
+                let taken = Finding::of(Code::AliasTaken, &record.names);
+                report.add(taken.saying(format!("{alias} is {}", holder.preferred())));
+            }
+        }
+        match refill.put(&record) {
+            Err(error @ StoreError::Taken { .. }) => {
+                report.add(Finding::of(Code::NameTaken, &record.names).saying(error));
+                self.put_without_taken_name(&record, before, refill)
+            }
+            other => Ok(other?),
+        }
+    }
+
     /// What the index has known until now of an item whose sidecar is not believed: it must not be
     /// forgotten before the sidecar is mended from it.
     fn believed_before(
         &self,
         record: &Record,
-        store: &Store,
-        refill: &Refill<'_>,
+        before: &Before<'_>,
     ) -> Result<Option<Record>, ArchiveError> {
         let names = &record.names;
-        let bytes = if std::ptr::eq(store, &*self.store) {
-            refill.sidecar_before(names)?
-        } else {
-            match self.store.find_by_names(names)? {
-                Some(item) => self.store.sidecar(item.id)?,
-                None => None,
-            }
-        };
+        let bytes = before.sidecar(names)?;
         Ok(bytes.and_then(|bytes| {
             let before = Sidecar::parse(&bytes).ok()?;
             let was_removed = before.state() == Some(State::Deleted);
             match (was_removed, record.state == State::Deleted) {
                 (false, false) => self.record_from(names, bytes).ok(),
-                (true, true) => {
-                    Some(self.record_of_removed(before.names().clone(), &before, bytes))
-                }
+                (true, true) => self.tombstone_from(names, &bytes).ok(),
                 _ => None,
             }
         }))
@@ -167,7 +225,7 @@ impl Archive {
     fn put_without_taken_name(
         &self,
         record: &Record,
-        store: &Store,
+        before: &Before<'_>,
         refill: &Refill<'_>,
     ) -> Result<(), ArchiveError> {
         let place = match (record.names.rep(), record.names.ibip()) {
@@ -179,8 +237,8 @@ impl Archive {
             names: Names::from(place),
             ..record.clone()
         };
-        let before = self.believed_before(&by_place, store, refill)?;
-        for record in before.iter().chain([&by_place]) {
+        let known = self.believed_before(&by_place, before)?;
+        for record in known.iter().chain([&by_place]) {
             match refill.put(record) {
                 Err(StoreError::Taken { .. }) => {}
                 other => return Ok(other?),
@@ -211,196 +269,196 @@ impl Archive {
         Ok(())
     }
 
-    /// Compares the tree with the index and names each difference; with `repair`, mends what can
-    /// be mended: unbelieved sidecars are set aside and written again from the index, lost items
-    /// are recorded as removed, and the index is made anew.
-    pub fn check(&self, repair: bool, progress: &mut Progress<'_>) -> Result<Report, ArchiveError> {
-        let fresh = Store::in_memory()?;
-        let last = self.store.last_date().ok().flatten();
-        let reserved = self.store.reserved_date().ok().flatten();
-        let walk = self.index_into(&fresh, last.max(reserved), progress)?;
-        let mut report = walk.report;
-        self.compare(&fresh, &mut report)?;
-        self.check_editions(&mut report)?;
-        self.check_dates(&mut report)?;
-        if repair {
-            self.writable()?;
-            self.repair(&mut report, progress)?;
+    /// Looks a whole store over and names whatever is not as it should be, beside whoever has it
+    /// mounted. Nothing is changed.
+    pub fn check(
+        path: &Path,
+        clock: &dyn Clock,
+        progress: &mut Progress<'_>,
+    ) -> Result<Report, ArchiveError> {
+        refuse_other_directories(path)?;
+        let reading = lock::Reading::of(path);
+        let mut report = look(path, reading.is_alone(), clock, progress)?;
+        for _ in 1..LOOKS {
+            if reading.is_alone() || report.findings.is_empty() {
+                break;
+            }
+            // What was under way is done by now; what is wrong is there again.
+            let again = look(path, false, clock, progress)?;
+            let found = report.identities();
+            report = again;
+            let is_again = |finding: &Finding| found.contains(&finding.identity());
+            report.findings.retain(is_again);
         }
+        report.in_use = !reading.is_alone();
         Ok(report)
     }
+}
 
-    fn compare(&self, fresh: &Store, report: &mut Report) -> Result<(), ArchiveError> {
-        let by_subject = |lines: Vec<String>| {
-            let mut map: BTreeMap<String, Vec<String>> = BTreeMap::new();
-            for line in lines {
-                let (subject, rest) = line.split_once(' ').unwrap_or((&line, ""));
-                map.entry(subject.to_owned())
-                    .or_default()
-                    .push(rest.to_owned());
-            }
-            map
-        };
-        let tree = by_subject(fresh.dump()?);
-        let index = by_subject(self.store.dump()?);
-        for (subject, lines) in &tree {
-            match index.get(subject) {
-                None => report.add(
-                    "not-indexed",
-                    subject,
-                    "is in the tree but not in the index; 'ibifs reindex' or --repair adds it",
-                ),
-                Some(known) if known != lines => {
-                    let differs: Vec<&str> = lines
-                        .iter()
-                        .filter(|line| !known.contains(line))
-                        .chain(known.iter().filter(|line| !lines.contains(line)))
-                        .map(String::as_str)
-                        .collect();
-                    report.add(
-                        "index-differs",
-                        subject,
-                        format!("tree and index disagree: {}", differs.join(" | ")),
-                    );
-                }
-                Some(_) => {}
-            }
+/// A directory that has neither the facts nor the index is no damaged store, but none.
+fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
+    let holds = |name: &str| path.join(name).symlink_metadata().is_ok();
+    match holds(super::facts::FILE) || holds(crate::store::FILE) {
+        true => Ok(()),
+        false => Err(ArchiveError::NotAStore {
+            path: path.to_owned(),
+        }),
+    }
+}
+
+/// Looks a store over once.
+fn look(
+    path: &Path,
+    is_quiet: bool,
+    clock: &dyn Clock,
+    progress: &mut Progress<'_>,
+) -> Result<Report, ArchiveError> {
+    let mut report = Report::default();
+    let tree = Tree::open_as_it_is(path)?;
+    let index = grounds::open_index(&tree, is_quiet, &mut report)?;
+    let facts = grounds::read_facts(&tree, index.as_ref(), &mut report);
+    if is_quiet {
+        grounds::look_around(&tree, &mut report);
+    }
+    // Without these nobody could say what the tree means.
+    let (Some(facts), false) = (facts, report.has(Code::IndexNewer)) else {
+        return Ok(report);
+    };
+    let told = Archive::of_parts(facts, tree, Store::temporary()?);
+    told.remember_ahead(
+        &told
+            .tree
+            .read_small(LEDGER)
+            .ok()
+            .flatten()
+            .unwrap_or_default(),
+    );
+    let before = Before {
+        index: index.as_ref(),
+        is_last: false,
+    };
+    let walk = told.index_into(&told.store, &before, None, progress)?;
+    told.store.widen()?;
+    report.items = walk.report.items;
+    report.findings.extend(walk.report.findings);
+    told.check_service(&mut report)?;
+    if let (Some(index), false) = (&index, report.has(Code::IndexDamaged)) {
+        told.compare(index, &mut report)?;
+        told.check_dates(index, walk.own, is_quiet, clock, &mut report)?;
+    }
+    told.check_editions(&mut report)?;
+    told.check_relations(&mut report)?;
+    if report.has(Code::AreaMissing) || report.has(Code::Unreadable) {
+        // An index made anew would forget what cannot be seen now.
+        for finding in &mut report.findings {
+            finding.repairable = false;
         }
-        for subject in index.keys().filter(|subject| !tree.contains_key(*subject)) {
-            report.add(
-                "not-in-tree",
-                subject,
-                "is in the index but neither in the tree nor among the removed; \
-                 --repair records it as removed",
-            );
+    }
+    Ok(report)
+}
+
+impl Archive {
+    /// An Archive that only answers: for asking what a store says.
+    fn of_parts(facts: Facts, tree: Tree, store: Store) -> Archive {
+        Archive {
+            dates: Mutex::new(Dates::after(facts.granularity, None)),
+            facts,
+            tree: Arc::new(tree),
+            store: Arc::new(store),
+            clock: Box::new(super::SystemClock),
+            ahead: Mutex::default(),
+            edits: Mutex::new(()),
+            rewritten: Mutex::default(),
+            placed: Mutex::default(),
+            lock: None,
+        }
+    }
+
+    fn check_service(&self, report: &mut Report) -> Result<(), ArchiveError> {
+        let held = self.held(&self.facts.service)?;
+        if held.is_none_or(|item| item.state != State::Original)
+            && !is_below(
+                &Place::of(&self.facts.service),
+                &report.subjects(Code::Unreadable),
+            )
+        {
+            report.add(Finding::of(Code::ServiceMissing, &self.facts.service));
         }
         Ok(())
     }
 
     fn check_editions(&self, report: &mut Report) -> Result<(), ArchiveError> {
-        let mut all = Vec::new();
-        self.store.each_item(|item| {
-            all.push(item.clone());
-            Ok(())
-        })?;
-        for item in all {
-            match self.last_edition(&item.names) {
-                Err(ArchiveError::Cycle { .. }) => report.add(
-                    "edition-cycle",
-                    &item.names,
-                    "its editions go in a circle; remove one with 'ibifs unrelate'",
-                ),
-                Err(error) => return Err(error),
-                Ok(_) => {}
-            }
-            let declared = self.store.relations_of(item.id)?;
-            let back = self.store.relations_to(&item.names)?;
-            for (kind, target) in declared.iter().filter(|(kind, _)| {
-                matches!(kind, RelationKind::NextEdition | RelationKind::Metadata)
-            }) {
-                for (_, other) in back.iter().filter(|(known, _)| *known == inverse(kind)) {
-                    if !target.matches(&other.names) {
-                        report.add(
-                            "relations-differ",
-                            &item.names,
-                            format!(
-                                "says that its {} is {target}, but {} says it is that too",
-                                kind.pair_name(),
-                                other.names
-                            ),
-                        );
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn check_dates(&self, report: &mut Report) -> Result<(), ArchiveError> {
-        let now = self.clock.now();
-        if let Some(last) = self.store.last_date()?
-            && last.seconds() > now.seconds() + 60
-        {
-            report.add(
-                "date-ahead",
-                last.to_rfc3339(),
-                "the last date handed out lies in the future: minting is refused until then; \
-                 check the clock",
-            );
-        }
-        Ok(())
-    }
-
-    fn repair(&self, report: &mut Report, progress: &mut Progress<'_>) -> Result<(), ArchiveError> {
-        for finding in &mut report.findings {
-            finding.repaired = match finding.code {
-                "broken-sidecar" | "foreign-sidecar" => self.mend_sidecar(&finding.subject)?,
-                "broken-tombstone" => self.mend_tombstone(&finding.subject)?,
-                "not-in-tree" => self.bury(&finding.subject)?,
-                "not-indexed" | "index-differs" => true,
-                _ => false,
+        // Each chain is followed once: what leads into one that ends, ends as well.
+        let (mut ending, mut circling) = (Marks::default(), Marks::default());
+        for id in self.store.with_next_edition()? {
+            let Some(item) = self.store.item(id)? else {
+                continue;
             };
+            if item.state == State::Deleted {
+                continue;
+            }
+            let mut chain = Vec::new();
+            let mut current = item.names.clone();
+            let mut passed = Marks::default();
+            let is_circle = loop {
+                if ending.has(&current) {
+                    break false;
+                }
+                if circling.has(&current) || passed.has(&current) {
+                    break true;
+                }
+                passed.add(&current);
+                chain.push(current.clone());
+                match self.next_edition(&current)? {
+                    Some(next) => current = next,
+                    None => break false,
+                }
+            };
+            if is_circle {
+                report.add(Finding::of(Code::EditionCycle, &item.names));
+            }
+            let marks = match is_circle {
+                true => &mut circling,
+                false => &mut ending,
+            };
+            chain.iter().for_each(|names| marks.add(names));
         }
-        self.reindex(progress)?;
         Ok(())
     }
 
-    fn named(&self, subject: &str) -> Result<Option<crate::store::Item>, ArchiveError> {
-        let text = subject.trim_matches(['{', '}']);
-        let text = text.split(' ').nth(1).unwrap_or(text);
-        match Ibi::parse(text) {
-            Ok(ibi) => self.find(&ibi),
-            Err(_) => Ok(None),
+    fn check_relations(&self, report: &mut Report) -> Result<(), ArchiveError> {
+        for claim in self.store.contested()? {
+            let differ = Finding::of(Code::RelationsDiffer, &claim.names);
+            report.add(differ.saying(format!(
+                "its {} is {}, and {} says it is that too",
+                claim.kind.pair_name(),
+                claim.target.preferred(),
+                claim.other.preferred()
+            )));
         }
-    }
-
-    /// Sets an unbelieved sidecar aside, every byte kept, and writes what the index knows.
-    fn mend_sidecar(&self, subject: &str) -> Result<bool, ArchiveError> {
-        let Some(item) = self.named(subject)? else {
-            return Ok(false);
-        };
-        let place = Place::of(&item.names);
-        for number in 1..1000 {
-            match self
-                .tree
-                .set_aside(&place, SIDECAR, &format!("{SIDECAR}.broken-{number}"))
-            {
-                Err(error) if error.errno() == rustix::io::Errno::EXIST => continue,
-                Err(error) => return Err(error.into()),
-                Ok(()) => break,
+        let circling = report.subjects(Code::EditionCycle);
+        for claim in self.store.one_sided()? {
+            // Which of the editions in a circle is wrong is not known: none is written once more.
+            if circling.contains(&claim.near.preferred()) {
+                continue;
             }
+            let one_sided = Finding::of(Code::OneSided, &claim.near);
+            report.add(one_sided.saying(format!(
+                "{} {}",
+                claim.kind.pair_name(),
+                claim.far.preferred()
+            )));
         }
-        self.restore(&item)?;
-        Ok(true)
+        Ok(())
     }
+}
 
-    /// Writes the tombstone of a removed item again as the index knows it.
-    fn mend_tombstone(&self, subject: &str) -> Result<bool, ArchiveError> {
-        let path = ["deleted/col/", "deleted/ibip/"]
-            .iter()
-            .find_map(|area| subject.strip_prefix(area));
-        let Some(item) = self.named(path.unwrap_or(subject))? else {
-            return Ok(false);
-        };
-        match self.store.sidecar(item.id)? {
-            Some(bytes) if item.state == State::Deleted => {
-                self.tree.write_tombstone(&Place::of(&item.names), &bytes)?;
-                Ok(true)
-            }
-            _ => Ok(false),
-        }
-    }
-
-    /// Leaves a tombstone for an item whose directory is gone.
-    fn bury(&self, subject: &str) -> Result<bool, ArchiveError> {
-        let Some(item) = self.named(subject)? else {
-            return Ok(false);
-        };
-        let tombstone = self.tombstone_of(&item)?;
-        self.tree
-            .write_tombstone(&Place::of(&item.names), &tombstone.to_bytes())?;
-        Ok(true)
-    }
+/// Whether a place lies in one of these directories.
+fn is_below(place: &Place, directories: &BTreeSet<String>) -> bool {
+    let above = place.as_str().match_indices('/');
+    above
+        .filter_map(|(at, _)| place.as_str().get(..at))
+        .any(|above| directories.contains(above))
 }
 
 /// The names that a place in the tree gives an item, if it is the place of one.

@@ -99,6 +99,10 @@ pub enum ArchiveError {
         /// The item it names.
         found: Box<Names>,
     },
+    /// The sidecar on disk is not the one that was last believed: it was changed beside us.
+    Changed(Box<Names>),
+    /// `archive.ibi` is not what it was when the store was last used.
+    FactsChanged,
     /// Minting would have to wait too long.
     Wait(WaitTooLong),
     /// The item still holds files.
@@ -175,6 +179,15 @@ impl fmt::Display for ArchiveError {
             ArchiveError::OtherItem { names, found } => {
                 write!(f, "the sidecar .ibi of {names} names another item, {found}")
             }
+            ArchiveError::Changed(names) => write!(
+                f,
+                "the sidecar .ibi of {names} is not the one that was last believed; see with \
+                 'ibifs fsck' what was changed beside ibifs"
+            ),
+            ArchiveError::FactsChanged => f.write_str(
+                "archive.ibi is not what it was when the store was last used; write it as it was, \
+                 or run 'ibifs reindex' if the change is meant",
+            ),
             ArchiveError::Wait(error) => error.fmt(f),
             ArchiveError::NotEmpty(names) => write!(f, "item {names} still holds files"),
         }
@@ -194,7 +207,7 @@ impl std::error::Error for ArchiveError {
 }
 
 /// An error and what caused it, as one sentence.
-fn with_sources(error: &dyn std::error::Error) -> String {
+pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
     let mut sentence = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

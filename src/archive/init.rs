@@ -72,6 +72,8 @@ impl Archive {
         TemporalDistributor::new(facts.granularity, None).reserve(&clock.now(), WAIT_LIMIT)?;
         let tree = Tree::create(path)?;
         let lock = lock::Lock::take(path)?;
+        lock.describe(None)
+            .map_err(|error| tree.io_error("write", lock::FILE, &error))?;
         let store = Store::open(&path.join(store::FILE))?;
         let mut last = latest_own(&tree, &rep_prefix)?;
         if setup.service.is_none() {
@@ -120,6 +122,7 @@ impl Archive {
         archive
             .tree
             .write_small(".", facts::FILE, text.as_bytes(), None)?;
+        archive.store.set_facts(text.as_bytes())?;
         archive.write_ledger()?;
         Ok(archive)
     }

@@ -14,7 +14,7 @@ use crate::ibi::Timestamp;
 use crate::locks::locked;
 use crate::pairs::{Pairs, Value};
 
-const LEDGER: &str = "ledger";
+pub(super) const LEDGER: &str = "ledger";
 
 /// How far ahead dates are reserved. A start after a crash waits for the end of it, so it is far
 /// below the longest wait; minting at full speed writes the ledger once in this time.
@@ -111,9 +111,19 @@ impl Archive {
             self.store.set_last_date(mark)?;
         }
         self.dates().go_on_after(mark);
+        self.remember_ahead(&text);
+        self.write_ledger()
+    }
+
+    /// Which dates lie ahead, as the ledger says.
+    pub(super) fn remember_ahead(&self, ledger: &[u8]) {
+        let pairs = Pairs::parse(ledger).ok();
+        let date = |name: &str| match pairs.as_ref()?.get(name)? {
+            Value::Word(word) => Timestamp::parse_rfc3339(word).ok(),
+            Value::List(_) => None,
+        };
         let ahead = date("after").zip(date("until"));
         *locked(&self.ahead) = ahead.map(|(after, until)| Ahead { after, until });
-        self.write_ledger()
     }
 
     pub(super) fn write_ledger(&self) -> Result<(), ArchiveError> {
@@ -164,7 +174,7 @@ impl Archive {
     /// Whether a date was handed out by a clock that ran ahead: such a one does not tell how far
     /// minting has come.
     pub(super) fn is_ahead(&self, date: &Timestamp) -> bool {
-        let is_in = |ahead: &Ahead|  *date > ahead.after && *date <= ahead.until;
+        let is_in = |ahead: &Ahead| *date > ahead.after && *date <= ahead.until;
         locked(&self.ahead).as_ref().is_some_and(is_in)
     }
 

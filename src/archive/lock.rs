@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long somebody may hold the lock who only looks whether it is free, see [`holder`].
 const GLANCE: Duration = Duration::from_millis(20);
 
+/// File name of the lock.
+pub(super) const FILE: &str = "lock";
+
 /// The held lock; it ends with this value or with the process.
 #[derive(Debug)]
 pub(super) struct Lock {
@@ -27,7 +30,7 @@ pub(super) struct Lock {
 impl Lock {
     /// Takes the lock or says who has it. A command ends by itself and is waited for; a mount is not.
     pub(super) fn take(store: &Path) -> Result<Lock, ArchiveError> {
-        let path = store.join("lock");
+        let path = store.join(FILE);
         let failed = |error: std::io::Error| ArchiveError::Facts {
             what: format!("cannot lock the store ('{}'): {error}", path.display()),
         };
@@ -53,9 +56,7 @@ impl Lock {
             std::thread::sleep(Duration::from_millis(2));
         }
         let found = fingerprint(&file).map_err(failed)?;
-        let lock = Lock { file, found };
-        lock.describe(None).map_err(failed)?;
-        Ok(lock)
+        Ok(Lock { file, found })
     }
 
     /// Writes down who holds the lock, and where the store is mounted.
@@ -85,6 +86,34 @@ impl Lock {
     }
 }
 
+/// Who reads a whole store: nobody begins to write it meanwhile, unless somebody does already.
+#[derive(Debug)]
+pub(super) struct Reading {
+    /// Holds the lock, shared with other readers.
+    _file: Option<std::fs::File>,
+    is_alone: bool,
+}
+
+impl Reading {
+    /// Begins to read a store; nothing is written for it.
+    pub(super) fn of(store: &Path) -> Reading {
+        // Where there is no lock, nobody has ever written the store.
+        let file = std::fs::File::open(store.join(FILE)).ok();
+        let locked = file
+            .as_ref()
+            .map(|file| rustix::fs::flock(file, FlockOperation::NonBlockingLockShared));
+        Reading {
+            is_alone: !matches!(locked, Some(Err(_))),
+            _file: file,
+        }
+    }
+
+    /// Whether nobody writes the store.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+}
+
 /// What tells this store from a copy of it, and from itself with a backup put back over it: no copy
 /// has the lock file's inode and birth, and nobody can write a file without its change time.
 fn fingerprint(file: &std::fs::File) -> std::io::Result<String> {
@@ -103,7 +132,7 @@ fn fingerprint(file: &std::fs::File) -> std::io::Result<String> {
 
 /// Who holds the store right now, if anybody does.
 pub fn holder(store: &Path) -> Option<Holder> {
-    let file = std::fs::File::open(store.join("lock")).ok()?;
+    let file = std::fs::File::open(store.join(FILE)).ok()?;
     // This takes a free lock for an instant; whoever wants it then tries again. The system's table
     // of locks would disturb nobody, but it skips lines while others lock and unlock.
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {

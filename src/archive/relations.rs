@@ -143,7 +143,7 @@ impl Archive {
         Ok(())
     }
 
-    fn tell_far_end(
+    pub(super) fn tell_far_end(
         &self,
         near: &Item,
         kind: &RelationKind,

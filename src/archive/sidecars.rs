@@ -96,7 +96,7 @@ impl Archive {
         Ok(self.record_of(names, &sidecar, bytes))
     }
 
-    fn parse_for(&self, names: &Names, bytes: &[u8]) -> Result<Sidecar, ArchiveError> {
+    pub(super) fn parse_for(&self, names: &Names, bytes: &[u8]) -> Result<Sidecar, ArchiveError> {
         let sidecar = Sidecar::parse(bytes).map_err(|cause| ArchiveError::Sidecar {
             names: names.clone().into(),
             cause: cause.into(),
@@ -239,10 +239,15 @@ impl Archive {
 
     /// What a removed item leaves: its last sidecar, with state and the present time.
     pub(super) fn tombstone_of(&self, item: &Item) -> Result<Sidecar, ArchiveError> {
-        let mut tombstone = self.believed_sidecar(item)?;
+        Ok(self.tombstone_after(self.believed_sidecar(item)?))
+    }
+
+    /// A tombstone that says what this sidecar said, with state and the present time.
+    pub(super) fn tombstone_after(&self, last: Sidecar) -> Sidecar {
+        let mut tombstone = last;
         tombstone.set_state(State::Deleted);
         tombstone.set_timestamp(&Timestamp::from_unix(self.clock.now().seconds(), 0));
-        Ok(tombstone)
+        tombstone
     }
 
     /// Changes an original's sidecar, on disk and in the index. The caller holds `edits`.
@@ -254,7 +259,18 @@ impl Archive {
         let place = Place::of(&item.names);
         // What lies on disk counts, not what we remember: an unbelieved one is not overwritten.
         let mut sidecar = match self.tree.read_sidecar(&place)? {
-            Some(bytes) => self.parse_for(&item.names, &bytes)?,
+            Some(bytes) => {
+                let sidecar = self.parse_for(&item.names, &bytes)?;
+                // Nor is one that was changed beside us believed on the way.
+                if self
+                    .store
+                    .sidecar(item.id)?
+                    .is_none_or(|known| known != bytes)
+                {
+                    return Err(ArchiveError::Changed(item.names.clone().into()));
+                }
+                sidecar
+            }
             None => self.believed_sidecar(item)?,
         };
         change(&mut sidecar);

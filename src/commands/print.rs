@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::archive::{Facts, Relations, Report};
+use crate::archive::{Facts, Finding, Relations, Report, Severity};
 use crate::ibi::Explanation;
 use crate::item::Names;
 use crate::mount::Mounted;
@@ -181,33 +181,67 @@ pub(super) fn list_line(item: &Item) -> String {
     )
 }
 
-pub(super) fn report_json(report: &Report) -> String {
+pub(super) fn report_json(store: &Path, report: &Report) -> String {
     let findings: Vec<Value> = report
         .findings
         .iter()
         .map(|finding| {
             json!({
-                "code": finding.code,
+                "code": finding.code.word(),
+                "severity": finding.code.severity().to_string(),
                 "subject": finding.subject,
-                "sentence": finding.sentence,
+                "sentence": finding.sentence(),
+                "remedy": finding.code.remedy(),
+                "repairable": finding.repairable,
                 "repaired": finding.repaired,
             })
         })
         .collect();
-    line(json!({ "items": report.items, "findings": findings }))
+    line(json!({
+        "store": store.display().to_string(),
+        "in_use": report.in_use,
+        "items": report.items,
+        "errors": report.count(Severity::Error),
+        "warnings": report.count(Severity::Warning),
+        "notices": report.count(Severity::Notice),
+        "findings": findings,
+    }))
 }
 
-pub(super) fn report_text(report: &Report) -> String {
-    let mut text = String::new();
-    for finding in &report.findings {
-        let repaired = if finding.repaired { " (repaired)" } else { "" };
-        text.push_str(&format!(
-            "{}: {}: {}{repaired}\n",
-            finding.code, finding.subject, finding.sentence
-        ));
-    }
+/// Code, subject, what is wrong and the remedy, the severity and what becomes of it.
+pub(super) fn finding_line(finding: &Finding, is_dry: bool) -> String {
+    let outcome = match (finding.repaired, finding.repairable && is_dry) {
+        (true, _) => ", repaired",
+        (_, true) => ", would be repaired",
+        _ => "",
+    };
+    // One line, whatever a file was found to hold.
+    format!(
+        "{}: {}: {}; {} ({}{outcome})",
+        finding.code.word(),
+        finding.subject,
+        finding.sentence(),
+        finding.code.remedy(),
+        finding.code.severity()
+    )
+    .replace(char::is_control, " ")
+        + "\n"
+}
+
+pub(super) fn report_text(report: &Report, is_dry: bool) -> String {
+    let mut text: String = report
+        .findings
+        .iter()
+        .map(|finding| finding_line(finding, is_dry))
+        .collect();
     let count = report.findings.len();
-    text.push_str(&format!("{} items, {count} findings\n", report.items));
+    text.push_str(&format!("{} items, {count} findings", report.items));
+    let repaired = report.findings.iter().filter(|finding| finding.repaired);
+    match repaired.count() {
+        0 => {}
+        repaired => text.push_str(&format!(", {repaired} repaired")),
+    }
+    text.push('\n');
     text
 }
 

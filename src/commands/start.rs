@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::archive::{Archive, ArchiveError, SystemClock};
 use crate::cli::Mount;
 use crate::exit::{Exit, Failure};
-use crate::store::{self, StoreError};
+use crate::store::StoreError;
 
 /// Starts this program again, in the foreground of a session of its own, and waits until it says
 /// that the tree is usable. What it complains about until then is our complaint.
@@ -78,7 +78,7 @@ pub(super) fn tell_ready(descriptor: Option<i32>) {
 
 /// Opens a store whose index may be damaged: a database that is none is set aside first.
 pub(super) fn open_for_reindex(path: &Path) -> Result<Archive, Failure> {
-    match Archive::open(path, Box::new(SystemClock)) {
+    match Archive::open_for_reindex(path, Box::new(SystemClock)) {
         Err(ArchiveError::Store(error)) if error.is_damage() => open_anew(path, &error),
         other => Ok(other?),
     }
@@ -86,11 +86,7 @@ pub(super) fn open_for_reindex(path: &Path) -> Result<Archive, Failure> {
 
 /// Sets a damaged database aside and opens the store with an empty one.
 pub(super) fn open_anew(path: &Path, error: &StoreError) -> Result<Archive, Failure> {
-    for suffix in ["", "-wal", "-shm"] {
-        let name = format!("{}{suffix}", store::FILE);
-        let aside = path.join(format!("{name}.broken"));
-        let _ = std::fs::rename(path.join(&name), aside);
-    }
-    eprintln!("ibifs: {error}; it is set aside as {}.broken", store::FILE);
-    Ok(Archive::open(path, Box::new(SystemClock))?)
+    let aside = Archive::set_index_aside(path)?.unwrap_or_default();
+    eprintln!("ibifs: {error}; it is set aside as {aside}");
+    Ok(Archive::open_for_reindex(path, Box::new(SystemClock))?)
 }

@@ -32,13 +32,7 @@ impl Staging {
             next: AtomicU64::new(0),
         };
         // Only the one writer of a store comes here, so nothing found is in use.
-        let left = tree.path().join("staging");
-        if let Ok(entries) = std::fs::read_dir(left) {
-            for entry in entries.flatten() {
-                let path = entry.path();
-                let _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path));
-            }
-        }
+        tree.clear_staging();
         Ok(staging)
     }
 

@@ -71,6 +71,17 @@ impl StoreError {
     }
 }
 
+impl StoreError {
+    /// What went wrong, without the remedy.
+    pub fn cause(&self) -> String {
+        match self {
+            StoreError::Sqlite(error) => error.to_string(),
+            StoreError::Broken { what } => what.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

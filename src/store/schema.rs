@@ -79,6 +79,14 @@ const MIGRATIONS: &[&str] = &[
     "
     CREATE INDEX item_without_rep ON item (ibip_key) WHERE rep_key IS NULL;
     ",
+    // 5: what archive.ibi said is known apart from it.
+    "
+    -- archive.ibi as it was when the store was last used, in one row.
+    CREATE TABLE facts (
+        one  INTEGER PRIMARY KEY CHECK (one = 1),
+        text BLOB NOT NULL
+    ) STRICT;
+    ",
 ];
 
 /// Brings the database up to the newest schema; refuses one that a newer ibifs has written.
@@ -113,6 +121,21 @@ pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
         }),
         std::cmp::Ordering::Less => Err(StoreError::Older { found }),
     }
+}
+
+/// Whether the tables of a database are others than the migrations make.
+pub(super) fn is_altered(connection: &Connection) -> Result<bool, StoreError> {
+    let tables = |connection: &Connection| -> Result<Vec<(String, String)>, StoreError> {
+        let mut statement = connection.prepare(
+            "SELECT type || ' ' || name || ' ' || tbl_name, ifnull(sql, '') FROM sqlite_schema
+             WHERE name NOT LIKE 'sqlite_stat%' ORDER BY 1",
+        )?;
+        let found = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(found.collect::<Result<_, _>>()?)
+    };
+    let mut ours = Connection::open_in_memory()?;
+    migrate(&mut ours)?;
+    Ok(tables(connection)? != tables(&ours)?)
 }
 
 fn version(connection: &Connection) -> Result<usize, StoreError> {

@@ -1,12 +1,10 @@
 //! Writing: every change is one immediate transaction, synced now or with the next that is.
 
-use std::path::Path;
-
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, named_params};
 
 use super::group::{Change, Mint};
 use super::{Item, ItemId, Maker, Record, Store, StoreError, rows};
-use crate::ibi::{Ibip, Rep, Timestamp};
+use crate::ibi::{AliasPair, Ibip, Rep, Timestamp};
 use crate::item::{Names, State};
 
 /// Page cache of the store, in SQLite's words (KiB, negative): its own default.
@@ -95,17 +93,13 @@ impl Store {
         transact(&mut self.lock(), sync, change)
     }
 
-    /// Records many items in one transaction, after forgetting all there were; what was believed of
-    /// them can still be asked until it ends. `fill` tells the last date handed out.
+    /// Records many items in one transaction, after forgetting all there were; a reader beside it
+    /// still sees them until it ends. `fill` tells the last date handed out.
     pub fn replace_all(
         &self,
         fill: impl FnOnce(&Refill<'_>) -> Result<Option<Timestamp>, StoreError>,
     ) -> Result<(), StoreError> {
         let mut connection = self.lock();
-        let before = match connection.path() {
-            Some(path) if !path.is_empty() => Some(Store::open_read_only(Path::new(path))?),
-            _ => None,
-        };
         // Without foreign keys a table is emptied at once, not row by row; so many rows come in that
         // a page must not be written each time that one is put on it.
         connection.pragma_update(None, "foreign_keys", "off")?;
@@ -117,7 +111,6 @@ impl Store {
             )?;
             let last = fill(&Refill {
                 connection: transaction,
-                before,
             })?;
             match last {
                 Some(last) => set_last(transaction, &last),
@@ -128,6 +121,17 @@ impl Store {
         connection.pragma_update(None, "foreign_keys", "on")?;
         connection.release_memory()?;
         written
+    }
+
+    /// Writes down what archive.ibi says, byte for byte.
+    pub fn set_facts(&self, text: &[u8]) -> Result<(), StoreError> {
+        self.write(Sync::Now, |transaction| {
+            transaction.execute(
+                "INSERT INTO facts VALUES (1, ?1) ON CONFLICT DO UPDATE SET text = ?1",
+                [text],
+            )?;
+            Ok(())
+        })
     }
 
     /// Writes down the last date handed out, and that it is known exactly; durable when this
@@ -174,8 +178,6 @@ pub(super) fn transact<T>(
 #[derive(Debug)]
 pub struct Refill<'a> {
     connection: &'a Connection,
-    /// A reader beside the writer sees what there was, until the writer commits.
-    before: Option<Store>,
 }
 
 impl Refill<'_> {
@@ -184,13 +186,17 @@ impl Refill<'_> {
         put(self.connection, record).map(drop)
     }
 
-    /// The sidecar that was last believed of an item before.
-    pub fn sidecar_before(&self, names: &Names) -> Result<Option<Vec<u8>>, StoreError> {
-        let Some(before) = &self.before else {
-            return Ok(None);
-        };
-        match before.find_by_names(names)? {
-            Some(item) => before.sidecar(item.id),
+    /// The item that has an alias already.
+    pub fn holder_of_alias(&self, alias: &AliasPair) -> Result<Option<Names>, StoreError> {
+        let found = self
+            .connection
+            .prepare_cached(
+                "SELECT rep, ibip FROM alias JOIN item ON item.id = alias.item WHERE name = ?1",
+            )?
+            .query_row([alias.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        match found {
+            Some((rep, ibip)) => rows::names("item", rep, ibip),
             None => Ok(None),
         }
     }

@@ -164,7 +164,10 @@ impl Tree {
         mut visit: impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
         match self.is_directory(path) {
-            true => self.descend(path, "", depth, &mut |below, _| visit(below)),
+            true => self.descend(path, "", depth, false, &mut |seen| match seen.named()? {
+                Some(below) => visit(below),
+                None => Ok(()),
+            }),
             false => Ok(()),
         }
     }

@@ -1,8 +1,9 @@
 //! Walking a store: names of a directory, files of an item, items and tombstones of the whole.
 
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags};
 use rustix::io::Errno;
 
 use super::place::failed;
@@ -85,67 +86,150 @@ impl Tree {
     /// the path below that area; names that are no identifiers are the visitor's to judge.
     pub fn each_item<E: From<TreeError>>(
         &self,
-        mut visit: impl FnMut(Area, &str) -> Result<(), E>,
+        visit: impl FnMut(Area, &str) -> Result<(), E>,
     ) -> Result<(), E> {
-        for area in [Area::Col, Area::Ibip] {
-            self.descend(area.name(), "", area.depth(), &mut |path, _| {
-                visit(area, path)
-            })?;
-        }
-        Ok(())
+        self.each(visit, Tree::survey_items)
     }
 
     /// Visits every tombstone with its place, like [`Tree::each_item`].
     pub fn each_tombstone<E: From<TreeError>>(
         &self,
+        visit: impl FnMut(Area, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.each(visit, Tree::survey_tombstones)
+    }
+
+    fn each<E: From<TreeError>>(
+        &self,
         mut visit: impl FnMut(Area, &str) -> Result<(), E>,
+        survey: fn(&Tree, Area, Visit<'_, E>) -> Result<(), E>,
     ) -> Result<(), E> {
         for area in [Area::Col, Area::Ibip] {
-            let root = format!("deleted/{}", area.name());
-            if !self.is_directory(&root) {
-                continue;
-            }
-            self.descend(&root, "", area.depth() - 1, &mut |path, root| {
-                let mut names = Vec::new();
-                self.each_name(&format!("{root}/{path}"), |name, is_directory| {
-                    if !is_directory {
-                        names.push(String::from_utf8_lossy(name).into_owned());
-                    }
-                })?;
-                names.sort();
-                names
-                    .iter()
-                    .try_for_each(|name| visit(area, &format!("{path}/{name}")))
+            survey(self, area, &mut |seen| match seen.named()? {
+                Some(path) => visit(area, path),
+                None => Ok(()),
             })?;
         }
         Ok(())
     }
 
-    pub(super) fn descend<E: From<TreeError>>(
+    /// Visits the items of an area, and whatever is not as it should be on the way to them.
+    pub fn survey_items<E>(&self, area: Area, visit: Visit<'_, E>) -> Result<(), E> {
+        self.descend(area.name(), "", area.depth(), false, visit)
+    }
+
+    /// Visits the tombstones of an area, like [`Tree::survey_items`].
+    pub fn survey_tombstones<E>(&self, area: Area, visit: Visit<'_, E>) -> Result<(), E> {
+        let root = format!("deleted/{}", area.name());
+        self.descend(&root, "", area.depth(), true, visit)
+    }
+
+    pub(super) fn descend<E>(
         &self,
         root: &str,
         path: &str,
         depth: usize,
-        visit: &mut dyn FnMut(&str, &str) -> Result<(), E>,
+        to_files: bool,
+        visit: Visit<'_, E>,
     ) -> Result<(), E> {
-        if depth == 0 {
-            return visit(path, root);
-        }
-        let here = if path.is_empty() {
-            root.to_owned()
-        } else {
-            format!("{root}/{path}")
+        let join = |above: &str, name: &str| match above {
+            "" => name.to_owned(),
+            above => format!("{above}/{name}"),
         };
-        for name in self.directories_in(&here)? {
-            let below = if path.is_empty() {
-                name
-            } else {
-                format!("{path}/{name}")
-            };
-            self.descend(root, &below, depth - 1, visit)?;
+        let level = match self.level(&join(root, path), depth == 1 && to_files) {
+            Ok(level) => level,
+            // Taken away since it was listed.
+            Err(error) if error.errno() == Errno::NOENT => return Ok(()),
+            Err(error) => return visit(Seen::Unreadable(path, error)),
+        };
+        for (first, second) in twins(&level.names) {
+            visit(Seen::Twice(&join(path, first), &join(path, second)))?;
+        }
+        for name in &level.names {
+            let below = join(path, name);
+            match depth {
+                1 => visit(Seen::Named(&below))?,
+                _ => self.descend(root, &below, depth - 1, to_files, visit)?,
+            }
+        }
+        for (name, is_link) in &level.others {
+            if *is_link || depth == 1 {
+                visit(Seen::Other(&join(path, name)))?;
+            }
         }
         Ok(())
     }
+
+    /// What is in a directory of levels: the names that go on from here, and the others. Names
+    /// that are not UTF-8 are passed over: no identifier is spelled so.
+    fn level(&self, path: &str, wants_files: bool) -> Result<Level, TreeError> {
+        let directory = self
+            .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
+            .map_err(failed("open", path))?;
+        let mut level = Level::default();
+        each_typed_of(&directory, |name, file_type| {
+            if let Ok(name) = std::str::from_utf8(name) {
+                match file_type == FileType::Directory {
+                    is_directory if is_directory != wants_files => {
+                        level.names.push(name.to_owned());
+                    }
+                    _ => level
+                        .others
+                        .push((name.to_owned(), file_type == FileType::Symlink)),
+                }
+            }
+        })
+        .map_err(failed("list", path))?;
+        level.names.sort();
+        level.others.sort();
+        Ok(level)
+    }
+}
+
+/// What is seen on the way through an area; paths are relative to it.
+#[derive(Debug)]
+pub enum Seen<'a> {
+    /// An item or a tombstone, if its name is an identifier.
+    Named(&'a str),
+    /// A link instead of a level, or something else than a directory instead of an item.
+    Other(&'a str),
+    /// Two directories that differ in nothing but the case of their letters.
+    Twice(&'a str, &'a str),
+    /// A directory that cannot be listed.
+    Unreadable(&'a str, TreeError),
+}
+
+impl<'a> Seen<'a> {
+    /// The path of an item or a tombstone; what could not be listed is an error.
+    pub(super) fn named(self) -> Result<Option<&'a str>, TreeError> {
+        match self {
+            Seen::Named(path) => Ok(Some(path)),
+            Seen::Unreadable(_, error) => Err(error),
+            Seen::Other(_) | Seen::Twice(..) => Ok(None),
+        }
+    }
+}
+
+/// Who is told what is seen.
+pub type Visit<'a, E> = &'a mut dyn FnMut(Seen<'_>) -> Result<(), E>;
+
+#[derive(Default)]
+struct Level {
+    names: Vec<String>,
+    others: Vec<(String, bool)>,
+}
+
+/// The names that are there in another case of their letters as well, each with the other one.
+fn twins(names: &[String]) -> Vec<(&str, &str)> {
+    let mut known = HashMap::new();
+    let mut twins = Vec::new();
+    let cased = |name: &&String| name.bytes().any(|byte| byte.is_ascii_alphabetic());
+    for name in names.iter().filter(cased) {
+        if let Some(first) = known.insert(name.to_ascii_lowercase(), name.as_str()) {
+            twins.push((first, name.as_str()));
+        }
+    }
+    twins
 }
 
 fn each_name_of(
@@ -160,6 +244,12 @@ pub(super) fn each_entry_of(
     directory: &OwnedFd,
     mut visit: impl FnMut(&[u8], bool),
 ) -> Result<(), Errno> {
+    each_typed_of(directory, |name, file_type| {
+        visit(name, file_type == FileType::Directory);
+    })
+}
+
+fn each_typed_of(directory: &OwnedFd, mut visit: impl FnMut(&[u8], FileType)) -> Result<(), Errno> {
     let mut buffer = Vec::with_capacity(32 * 1024);
     let mut entries = RawDir::new(&directory, buffer.spare_capacity_mut());
     while let Some(entry) = entries.next() {
@@ -168,18 +258,16 @@ pub(super) fn each_entry_of(
         if name == b"." || name == b".." {
             continue;
         }
-        let is_directory = match entry.file_type() {
-            rustix::fs::FileType::Directory => true,
-            rustix::fs::FileType::Unknown => {
+        let file_type = match entry.file_type() {
+            FileType::Unknown => {
                 rustix::fs::statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-                    .is_ok_and(|stat| {
-                        rustix::fs::FileType::from_raw_mode(stat.st_mode)
-                            == rustix::fs::FileType::Directory
+                    .map_or(FileType::Unknown, |stat| {
+                        FileType::from_raw_mode(stat.st_mode)
                     })
             }
-            _ => false,
+            known => known,
         };
-        visit(name, is_directory);
+        visit(name, file_type);
     }
     Ok(())
 }

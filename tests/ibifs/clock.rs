@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use ibifs::archive::{Archive, ArchiveError, Clock, Setup};
+use ibifs::archive::{Archive, ArchiveError, Clock, Code, Setup};
 use ibifs::ibi::Timestamp;
 
 use crate::support::{Dice, World, seed, switch};
@@ -244,16 +244,20 @@ fn a_clock_far_ahead_is_found_and_overcome() {
     let archive = open();
     let wait = mint(&archive).expect_err("refused").to_string();
     assert!(wait.contains("is 315356400.0 s away"), "{wait}");
-    let found = archive.check(false, &mut |_| ()).expect("a check").findings;
+    let found = Archive::check(&store, &clock, &mut |_| ())
+        .expect("a check")
+        .findings;
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].code, "date-ahead");
+    assert_eq!(found[0].code, Code::DateAhead);
 
     let last = archive
         .go_on_from_present()
         .expect("the clock is right now");
     assert!(last.is_some_and(|last| last.seconds() == ahead / SECOND));
     assert!(archive.go_on_from_present().expect("again").is_none());
-    let found = archive.check(false, &mut |_| ()).expect("a check").findings;
+    let found = Archive::check(&store, &clock, &mut |_| ())
+        .expect("a check")
+        .findings;
     assert!(found.is_empty(), "{found:?}");
     mint(&archive).expect("minted at present");
     archive.close();

@@ -438,8 +438,8 @@ fn fsck_prints_an_object() {
     let world = World::new();
     world.sh("ibifs init A.store --host archive-a.example.org; mkdir -p A.store/col/sid.inpe.br/x/2009/01.01.00.00");
     world.prints(
-        "(ibifs fsck A.store --json || true) | jq -c '[.items, (.findings[] | [keys_unsorted, .code, .subject, .repaired])]'",
-        r#"[2,[["code","subject","sentence","repaired"],"not-indexed","sid.inpe.br/x/2009/01.01.00.00",false]]"#,
+        "(ibifs fsck A.store --json || true) | jq -c '[keys_unsorted, .items, .errors, (.findings[] | [keys_unsorted, .code, .subject, .repairable, .repaired])]'",
+        r#"[["store","in_use","items","errors","warnings","notices","findings"],2,1,[["code","severity","subject","sentence","remedy","repairable","repaired"],"not-indexed","sid.inpe.br/x/2009/01.01.00.00",true,false]]"#,
     );
     world.exits("ibifs fsck A.store --json > report", 1);
     world.exits("ibifs fsck A.store --repair > report", 0);

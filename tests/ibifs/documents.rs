@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::CommandFactory;
+use ibifs::archive::Code;
 use ibifs::cli::Cli;
 use ibifs::mount::Settings;
 
@@ -172,25 +173,44 @@ fn the_manual_has_every_mount_option() {
     assert_eq!(explained(&sections(&page)["MOUNT OPTIONS"], "Cm"), known);
 }
 
-/// DIAGNOSTICS has every code that `ibifs fsck` prints, and no other.
+/// DIAGNOSTICS has every code that `ibifs fsck` prints, and no other: how bad it is, whether it is
+/// repaired, what is wrong and what can be done, in the very words.
 #[test]
 fn the_manual_has_every_finding_of_fsck() {
-    let source = read("src/archive/check.rs") + &read("src/archive/check/reading.rs");
-    let is_code = |word: &&str| {
-        word.contains('-')
-            && word
-                .split('-')
-                .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase()))
+    let sentence = |text: &str| {
+        let mut letters = text.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        // A name stays as it is written.
+        match text.split(' ').next() {
+            Some(word) if word.contains('.') || word.starts_with('-') => format!("{text}."),
+            _ => format!("{}{}.", first.unwrap_or_default(), letters.as_str()),
+        }
     };
-    let known: BTreeSet<&str> = source
-        .split('"')
-        .skip(1)
-        .step_by(2)
-        .filter(is_code)
+    let expected: String = Code::ALL
+        .iter()
+        .map(|code| {
+            let repaired = if code.is_repairable() {
+                ", repaired"
+            } else {
+                ""
+            };
+            format!(
+                ".It Sy {} Pq {}{repaired}\n{}\n{}\n",
+                code.word(),
+                code.severity(),
+                sentence(code.what()),
+                sentence(code.remedy())
+            )
+        })
         .collect();
-    assert!(known.contains("not-in-tree"), "{known:?}");
     let page = read("man/ibifs.1");
-    assert_eq!(explained(&sections(&page)["DIAGNOSTICS"], "Sy"), known);
+    let (_, told) = page
+        .split_once(
+            ".\\\" The codes, as src/archive/check/finding.rs has them.\n.Bl -tag -width Ds\n",
+        )
+        .expect("a list of codes");
+    let (told, _) = told.split_once(".El\n").expect("its end");
+    assert_eq!(told, expected);
 }
 
 /// The part of scrub has every code that it prints, and no other.
@@ -308,7 +328,7 @@ fn a_command_ends_with_the_status_that_the_manual_says() {
     world.exits("ibifs unrelate A/$(cat one) --metadata", 3);
     world.exits("ibifs umount A.store", 3);
     world.exits("ibifs relate A/$(cat one) --next-edition A/$(cat one)", 4);
-    world.exits("ibifs fsck A.store", 5);
+    world.exits("ibifs fsck --repair A.store", 5);
     world.exits("ibifs mount A.store A", 5);
     world.sh("ibifs umount A && mkdir A.store/col/no-item A.store/col/no-item/x A.store/col/no-item/x/y A.store/col/no-item/x/y/z");
     world.exits("ibifs fsck A.store", 1);

@@ -319,7 +319,7 @@ fn fsck_finds_relations_that_do_not_fit() {
 fn fsck_finds_a_date_ahead() {
     let world = finds(
         "I \"UPDATE ledger SET last = '2999-01-01T00:00:00Z'\"",
-        "1 date-ahead",
+        "1 date-ahead 1 ledger-differs",
         "1 date-ahead",
     );
     world.exits("ibifs mint A.store", 4);

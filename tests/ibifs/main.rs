@@ -6,6 +6,7 @@ mod command_line;
 mod concurrency;
 mod deposit;
 mod documents;
+mod fsck;
 mod house;
 mod index;
 mod inside;

@@ -6,13 +6,14 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use rustix::io::Errno;
 
-use super::{Finding, names_at};
+use super::{Code, Finding, names_at};
+use crate::archive::error::with_sources;
 use crate::archive::{Archive, ArchiveError};
 use crate::ibi::Timestamp;
-use crate::item::{Names, Sidecar, State};
+use crate::item::{Names, State};
 use crate::locks::locked;
 use crate::store::Record;
-use crate::tree::{Area, Place, TreeError};
+use crate::tree::{Area, Place, Seen, TreeError};
 
 /// How many read at once.
 const READERS: usize = 4;
@@ -20,6 +21,9 @@ const READERS: usize = 4;
 /// How many places are handed to a reader at a time, and how many such groups may lie ahead.
 const GROUP: usize = 64;
 const AHEAD: usize = 4 * READERS;
+
+/// What the name of a tombstone ends in that was set aside, before a number.
+pub(super) const ASIDE: &str = ".broken";
 
 /// What one place of the tree shows.
 #[derive(Default)]
@@ -30,15 +34,22 @@ pub(super) struct Sight {
     pub(super) is_here: bool,
     /// What is wrong.
     pub(super) finding: Option<Finding>,
+    /// A directory that could not be listed: what lies below it is not known.
+    pub(super) unlisted: Option<TreeError>,
     /// Its date, where it is of the Archive's own name space.
-    pub(super) own_date: Option<Timestamp>,
+    pub(super) own_date: Option<(Timestamp, String)>,
 }
 
-/// A name in the tree where an item or a tombstone lies.
-struct Spot {
-    area: Area,
-    path: String,
-    is_tombstone: bool,
+/// What the walk meets.
+enum Spot {
+    /// A name in the tree where an item or a tombstone lies.
+    Named {
+        area: Area,
+        path: String,
+        is_tombstone: bool,
+    },
+    /// What is wrong without being looked at.
+    Wrong(Finding, Option<TreeError>),
 }
 
 type Sights = Vec<Result<Sight, ArchiveError>>;
@@ -46,18 +57,8 @@ type Sights = Vec<Result<Sight, ArchiveError>>;
 /// Places to be read, and where what they show is waited for.
 type Work = (Vec<Spot>, Sender<Sights>);
 
-/// Why the walk ends early.
-enum Stop {
-    Failed(TreeError),
-    /// Nobody wants to know more.
-    Unheard,
-}
-
-impl From<TreeError> for Stop {
-    fn from(error: TreeError) -> Stop {
-        Stop::Failed(error)
-    }
-}
+/// Nobody wants to know more.
+struct Unheard;
 
 /// Groups what is met on the walk, and hands it out.
 struct Foreman {
@@ -67,23 +68,46 @@ struct Foreman {
 }
 
 impl Foreman {
-    fn meet(&mut self, area: Area, path: &str, is_tombstone: bool) -> Result<(), Stop> {
-        self.group.push(Spot {
-            area,
-            path: path.to_owned(),
-            is_tombstone,
-        });
+    fn meet(&mut self, area: Area, is_tombstone: bool, seen: Seen<'_>) -> Result<(), Unheard> {
+        let below = |path: &str| match is_tombstone {
+            true => format!("deleted/{}/{path}", area.name()),
+            false => format!("{}/{path}", area.name()),
+        };
+        let spot = match seen {
+            // One that was set aside lies beside the good one.
+            Seen::Named(path) if is_tombstone && path.contains(ASIDE) => return Ok(()),
+            Seen::Named(path) => Spot::Named {
+                area,
+                path: path.to_owned(),
+                is_tombstone,
+            },
+            Seen::Twice(first, second) => {
+                let twice = Finding::new(Code::SpelledTwice, below(second));
+                Spot::Wrong(twice.saying(below(first)), None)
+            }
+            // Only what would be an item, and links to levels: any other file is nobody's business.
+            Seen::Other(path) if is_item_level(area, path) && names_at(area, path).is_none() => {
+                return Ok(());
+            }
+            Seen::Other(path) => Spot::Wrong(Finding::new(Code::NotADirectory, below(path)), None),
+            Seen::Unreadable(path, error) => {
+                let path = below(path);
+                let unreadable = Finding::new(Code::Unreadable, path.trim_end_matches('/'));
+                Spot::Wrong(unreadable.saying(&error), Some(error))
+            }
+        };
+        self.group.push(spot);
         match self.group.len() {
             GROUP.. => self.hand_out(),
             _ => Ok(()),
         }
     }
 
-    fn hand_out(&mut self) -> Result<(), Stop> {
+    fn hand_out(&mut self) -> Result<(), Unheard> {
         let (told, heard) = channel();
         let work = (std::mem::take(&mut self.group), told);
-        self.ordered.send(heard).map_err(|_| Stop::Unheard)?;
-        self.work.send(work).map_err(|_| Stop::Unheard)
+        self.ordered.send(heard).map_err(|_| Unheard)?;
+        self.work.send(work).map_err(|_| Unheard)
     }
 }
 
@@ -113,7 +137,7 @@ impl Archive {
                     .map_err(no_thread)?;
             }
             let walking = thread()
-                .spawn_scoped(scope, move || self.walk(&mut foreman))
+                .spawn_scoped(scope, move || self.walk(&mut foreman).is_ok())
                 .map_err(no_thread)?;
             for heard in &sights {
                 for sight in heard.recv().unwrap_or_default() {
@@ -121,18 +145,21 @@ impl Archive {
                 }
             }
             match walking.join() {
-                Ok(Err(Stop::Failed(error))) => Err(error.into()),
                 Ok(_) => Ok(()),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         })
     }
 
-    fn walk(&self, foreman: &mut Foreman) -> Result<(), Stop> {
-        self.tree
-            .each_tombstone(|area, path| foreman.meet(area, path, true))?;
-        self.tree
-            .each_item(|area, path| foreman.meet(area, path, false))?;
+    fn walk(&self, foreman: &mut Foreman) -> Result<(), Unheard> {
+        for area in [Area::Col, Area::Ibip] {
+            self.tree
+                .survey_tombstones(area, &mut |seen| foreman.meet(area, true, seen))?;
+        }
+        for area in [Area::Col, Area::Ibip] {
+            self.tree
+                .survey_items(area, &mut |seen| foreman.meet(area, false, seen))?;
+        }
         foreman.hand_out()
     }
 
@@ -142,77 +169,134 @@ impl Archive {
             let Ok((group, told)) = job else {
                 return;
             };
-            let sights = group.iter().map(|spot| self.look_at(spot)).collect();
+            let sights = group.into_iter().map(|spot| self.look_at(spot)).collect();
             // Where nobody hears it, the walk ends, too.
             let _ = told.send(sights);
         }
     }
 
-    fn look_at(&self, spot: &Spot) -> Result<Sight, ArchiveError> {
-        let area = spot.area.name();
-        let Some(names) = names_at(spot.area, &spot.path) else {
+    fn look_at(&self, spot: Spot) -> Result<Sight, ArchiveError> {
+        let (area, path, is_tombstone) = match spot {
+            Spot::Named {
+                area,
+                path,
+                is_tombstone,
+            } => (area, path, is_tombstone),
+            Spot::Wrong(finding, unlisted) => {
+                return Ok(Sight {
+                    finding: Some(finding),
+                    unlisted,
+                    ..Sight::default()
+                });
+            }
+        };
+        let shown = match is_tombstone {
+            true => format!("deleted/{}/{path}", area.name()),
+            false => format!("{}/{path}", area.name()),
+        };
+        let Some(names) = names_at(area, &path) else {
             return Ok(Sight {
-                finding: Some(match spot.is_tombstone {
-                    true => Finding::new(
-                        "stray-name",
-                        format!("deleted/{area}/{}", spot.path),
-                        "this name is no identifier",
-                    ),
-                    false => Finding::new(
-                        "stray-name",
-                        format!("{area}/{}", spot.path),
-                        "this directory's name is no identifier; the mount does not show it",
-                    ),
-                }),
+                finding: Some(Finding::new(Code::StrayName, shown)),
                 ..Sight::default()
             });
         };
-        let mut sight = match spot.is_tombstone {
-            true => self.look_at_tombstone(&names, &format!("deleted/{area}/{}", spot.path))?,
-            false => self.look_at_item(&names)?,
+        let mut sight = match is_tombstone {
+            true => self.look_at_tombstone(&names, &shown),
+            false => self.look_at_item(&names),
         };
         if let Some(rep) = names.rep()
             && self.is_own_rep(rep)?
         {
-            sight.own_date = Some(rep.timestamp());
+            sight.own_date = Some((rep.timestamp(), rep.to_string()));
         }
         Ok(sight)
     }
 
-    fn look_at_tombstone(&self, names: &Names, shown: &str) -> Result<Sight, ArchiveError> {
-        let place = Place::of(names);
-        let bytes = self.tree.read_tombstone(&place)?.unwrap_or_default();
-        Ok(match Sidecar::parse(&bytes) {
-            Ok(tombstone) => {
-                let names = tombstone.names().clone();
-                Sight {
-                    record: Some((self.record_of_removed(names, &tombstone, bytes), true)),
-                    ..Sight::default()
-                }
+    fn look_at_tombstone(&self, names: &Names, shown: &str) -> Sight {
+        let (bytes, unreadable) = match self.tree.read_tombstone(&Place::of(names)) {
+            Ok(bytes) => (bytes.unwrap_or_default(), None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let disbelief = match (unreadable, self.tombstone_from(names, &bytes)) {
+            (Some(error), _) if is_unreadable(&error) => {
+                Finding::new(Code::Unreadable, shown).saying(error)
             }
-            Err(error) => Sight {
-                record: Some((Record::bare(names.clone(), State::Deleted), false)),
-                finding: Some(Finding::new("broken-tombstone", shown, error)),
-                ..Sight::default()
-            },
-        })
+            (Some(error), _) => Finding::new(Code::BrokenTombstone, shown).saying(error),
+            (None, Err(error)) => {
+                Finding::new(Code::BrokenTombstone, shown).saying(in_short(&error))
+            }
+            (None, Ok(record)) => {
+                return Sight {
+                    record: Some((record, true)),
+                    ..Sight::default()
+                };
+            }
+        };
+        Sight {
+            record: Some((Record::bare(names.clone(), State::Deleted), false)),
+            finding: Some(Finding {
+                names: Some(Box::new(names.clone())),
+                ..disbelief
+            }),
+            ..Sight::default()
+        }
     }
 
-    fn look_at_item(&self, names: &Names) -> Result<Sight, ArchiveError> {
-        let (record, disbelief) = self.read_item(names)?;
+    /// A row from the bytes of a tombstone, if it is that of the item whose place it has.
+    pub(super) fn tombstone_from(
+        &self,
+        names: &Names,
+        bytes: &[u8],
+    ) -> Result<Record, ArchiveError> {
+        let tombstone = self.parse_for(names, bytes)?;
+        let names = tombstone.names().clone();
+        Ok(self.record_of_removed(names, &tombstone, bytes.to_vec()))
+    }
+
+    fn look_at_item(&self, names: &Names) -> Sight {
+        let (record, disbelief) = match self.read_item(names) {
+            Ok(read) => read,
+            Err(error) => (Record::bare(names.clone(), State::Copy), Some(error)),
+        };
         let believed = disbelief.is_none();
         let finding = disbelief.map(|error| {
-            let code = match error {
-                ArchiveError::OtherItem { .. } => "foreign-sidecar",
-                _ => "broken-sidecar",
+            let code = match &error {
+                ArchiveError::OtherItem { .. } => Code::ForeignSidecar,
+                ArchiveError::Tree(error) if is_unreadable(error) => Code::Unreadable,
+                _ => Code::BrokenSidecar,
             };
-            Finding::new(code, names, error)
+            Finding::of(code, names).saying(in_short(&error))
         });
-        Ok(Sight {
+        Sight {
             record: Some((record, believed)),
             is_here: true,
             finding,
-            own_date: None,
-        })
+            ..Sight::default()
+        }
+    }
+}
+
+/// Whether something could not be read that may be good.
+fn is_unreadable(error: &TreeError) -> bool {
+    !matches!(
+        error.errno(),
+        Errno::INVAL | Errno::LOOP | Errno::FBIG | Errno::NXIO | Errno::ISDIR
+    )
+}
+
+/// What is wrong with a sidecar, without what the finding says anyway.
+fn in_short(error: &ArchiveError) -> String {
+    match error {
+        ArchiveError::Sidecar { cause, .. } => with_sources(cause.as_ref()),
+        ArchiveError::OtherItem { found, .. } => format!("it names {}", found.preferred()),
+        other => other.to_string(),
+    }
+}
+
+fn is_item_level(area: Area, path: &str) -> bool {
+    let depth = path.split('/').count();
+    match area {
+        Area::Col => depth == 4,
+        Area::Ibip => depth == 2,
     }
 }

@@ -1,0 +1,205 @@
+//! `ibifs fsck`: every code has a store in `tests/stores` that is found so, and repaired where that is
+//! promised; whatever changes an answer is found.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use ibifs::archive::Code;
+
+use crate::support::World;
+
+fn stores() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores")
+}
+
+/// The lines of a file of a fixture, if it is there.
+fn lines(code: &str, name: &str) -> Option<BTreeSet<String>> {
+    let text = std::fs::read_to_string(stores().join(code).join(name)).ok()?;
+    Some(text.lines().map(str::to_owned).collect())
+}
+
+/// Makes the sound store in a new world, as `store`, in this state: a copy of it, indexed.
+fn sound() -> World {
+    let world = World::new();
+    world.sh(&format!(
+        "cp -r {}/sound store; mkdir -p store/staging; ibifs reindex store 2> /dev/null",
+        stores().display()
+    ));
+    world
+}
+
+/// What a break may use.
+const WORDS: &str = "cd store
+    col=col/example.org/archive/2009
+    report=$col/02.16.17.46; second=$col/02.17.08.00; metadata=$col/02.18.09.30
+    gone=deleted/$col/02.19.10.00
+    I() { sqlite3 relations.sqlite3 \"PRAGMA foreign_keys = on; $1\" > ../said; }";
+
+/// Everything in the store: names, kinds, modes, links and bytes.
+const STATE: &str = "cd store && find . -printf '%P %y %m %l\\n' | sort
+    find . -type f -print0 | sort -z | xargs -0 sha256sum";
+
+/// The findings of a report in the file `report`, as `severity subject`.
+const FINDINGS: &str = "jq -r '.findings[] | \"\\(.code) \\(.severity) \\(.subject)\"' report";
+
+/// Fsck as the user who must not read everything.
+fn fsck(code: &str, options: &str) -> String {
+    match code {
+        "unreadable" => format!(
+            "setpriv --reuid=65534 --regid=65534 --clear-groups $(command -v ibifs) fsck store {options}"
+        ),
+        _ => format!("ibifs fsck store {options}"),
+    }
+}
+
+/// The files of a store that do not belong to the index, with their digests.
+fn files(world: &World) -> BTreeMap<String, String> {
+    let text = world.sh("cd store && find . -type f ! -name 'relations.sqlite3' \
+        ! -name 'relations.sqlite3-*' ! -name ledger ! -name lock -printf '%P\\0' | xargs -0 sha256sum");
+    text.lines()
+        .filter_map(|line| line.split_once("  "))
+        .map(|(digest, name)| (name.to_owned(), digest.to_owned()))
+        .collect()
+}
+
+/// Which files were added, changed and deleted.
+fn changes(
+    before: &BTreeMap<String, String>,
+    after: &BTreeMap<String, String>,
+) -> BTreeSet<String> {
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let change = |name: &&String| match (before.get(*name), after.get(*name)) {
+        (None, _) => Some(format!("A {name}")),
+        (_, None) => Some(format!("D {name}")),
+        (before, after) => (before != after).then(|| format!("M {name}")),
+    };
+    names.iter().filter_map(change).collect()
+}
+
+/// A store broken in one way: found so and not otherwise, untouched by looking, repaired where that
+/// is promised and then sound, with nothing else changed.
+fn shows(code: Code) {
+    let word = code.word();
+    let world = sound();
+    world.prints("ibifs fsck store", "7 items, 0 findings");
+    let script = std::fs::read_to_string(stores().join(word).join("break")).expect(word);
+    world.sh(&format!("umask 022; {WORDS}\n{script}"));
+    let expected: BTreeSet<String> = lines(word, "found")
+        .expect(word)
+        .iter()
+        .map(|line| format!("{word} {line}"))
+        .collect();
+    let is_notice = code.severity().to_string() == "notice";
+    let status = i32::from(!is_notice);
+
+    let before = world.sh(STATE);
+    world.exits(&format!("{} > report", fsck(word, "--json")), status);
+    let found: BTreeSet<String> = world.sh(FINDINGS).lines().map(str::to_owned).collect();
+    assert_eq!(found, expected, "{}", world.sh("cat report"));
+    world.exits(&format!("{} > told", fsck(word, "--dry-run")), status);
+    assert_eq!(world.sh(STATE), before, "{word}: looking changed the store");
+    let promised = lines(word, "changes");
+    let would = world.sh("grep -c 'would be repaired)' told || true");
+    let count = if promised.is_some() {
+        expected.len()
+    } else {
+        0
+    };
+    assert_eq!(would, count.to_string(), "{}", world.sh("cat told"));
+    assert_eq!(promised.is_some(), code.is_repairable(), "{word}");
+
+    let before = files(&world);
+    world.run(&format!("{} > repaired", fsck(word, "--repair --json")));
+    let after = files(&world);
+    let Some(promised) = promised else {
+        assert_eq!(after, before, "{word}");
+        world.exits(&fsck(word, ""), 1);
+        return;
+    };
+    assert_eq!(changes(&before, &after), promised, "{word}");
+    world.prints("jq '[.findings[].repaired] | all' repaired", "true");
+    world.exits(&fsck(word, "--json > report"), 0);
+    world.prints(FINDINGS, "");
+    for change in &promised {
+        // What was set aside is there byte for byte.
+        if let Some(aside) = change.strip_prefix("A ")
+            && let Some((name, _)) = aside.rsplit_once(".broken-")
+            && let Some(digest) = before.get(name)
+        {
+            assert_eq!(after.get(aside), Some(digest), "{aside}");
+        }
+    }
+}
+
+/// Each code has a store that shows it, and no other has.
+#[test]
+fn every_finding_has_a_store() {
+    let kept: BTreeSet<String> = std::fs::read_dir(stores())
+        .expect("tests/stores")
+        .flatten()
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name != "sound")
+        .collect();
+    let codes: BTreeSet<String> = Code::ALL
+        .iter()
+        .map(|code| code.word().to_owned())
+        .collect();
+    assert_eq!(kept, codes);
+}
+
+macro_rules! shown {
+    ($($name:ident $code:ident)*) => {
+        /// Each of these stores is found as what it is.
+        mod stores_of {
+            use super::*;
+            $(#[test] fn $name() { shows(Code::$code); })*
+        }
+
+        /// The tests above are all there are codes for.
+        #[test]
+        fn every_store_is_tested() {
+            let shown: BTreeSet<Code> = [$(Code::$code),*].into();
+            assert_eq!(shown, Code::ALL.iter().copied().collect());
+        }
+    };
+}
+
+shown! {
+    facts_missing FactsMissing
+    facts_broken FactsBroken
+    facts_changed FactsChanged
+    index_missing IndexMissing
+    index_damaged IndexDamaged
+    index_newer IndexNewer
+    index_older IndexOlder
+    area_missing AreaMissing
+    unreadable Unreadable
+    not_indexed NotIndexed
+    index_differs IndexDiffers
+    not_in_tree NotInTree
+    mint_unfinished MintUnfinished
+    broken_sidecar BrokenSidecar
+    foreign_sidecar ForeignSidecar
+    missing_sidecar MissingSidecar
+    changed_sidecar ChangedSidecar
+    broken_tombstone BrokenTombstone
+    missing_tombstone MissingTombstone
+    changed_tombstone ChangedTombstone
+    left_tombstone LeftTombstone
+    name_taken NameTaken
+    alias_taken AliasTaken
+    spelled_twice SpelledTwice
+    stray_name StrayName
+    not_a_directory NotADirectory
+    edition_cycle EditionCycle
+    relations_differ RelationsDiffer
+    one_sided OneSided
+    service_missing ServiceMissing
+    ledger_broken LedgerBroken
+    ledger_differs LedgerDiffers
+    date_behind DateBehind
+    date_ahead DateAhead
+    staging_left StagingLeft
+    loose_permissions LoosePermissions
+}
