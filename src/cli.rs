@@ -235,6 +235,9 @@ pub struct Fsck {
     /// Mend what can be mended
     #[arg(long)]
     pub repair: bool,
+    /// Go on minting from the present: the clock ran ahead, and is right now
+    #[arg(long, requires = "repair")]
+    pub clock_is_right: bool,
     /// Say what --repair would mend, and mend nothing
     #[arg(long, conflicts_with = "repair")]
     pub dry_run: bool,

@@ -473,6 +473,16 @@ fn reindex(options: &Reindex) -> Result<Exit, Failure> {
 }
 
 fn fsck(options: &Fsck) -> Result<Exit, Failure> {
+    if options.clock_is_right {
+        let archive = Archive::open(&options.store, Box::new(SystemClock))?;
+        if let Some(last) = archive.go_on_from_present()? {
+            eprintln!(
+                "ibifs: minting goes on from now; dates until {} that items have are passed over",
+                last.to_rfc3339()
+            );
+        }
+        archive.close();
+    }
     let mut told = progress();
     let report = match options.repair {
         true => Archive::repair(&options.store, Box::new(SystemClock), &mut told)?,

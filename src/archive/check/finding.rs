@@ -151,7 +151,7 @@ codes! {
         "--repair or 'ibifs reindex' goes on from the item's date"
     DateAhead "date-ahead" Error told
         "the last date handed out lies in the future, so that minting is refused until then"
-        "check the clock"
+        "set the clock; if it had run ahead and is right now, give --repair --clock-is-right"
     StagingLeft "staging-left" Notice repaired
         "something half made was left behind"
         "the next mount or --repair clears it away"
