@@ -56,8 +56,6 @@ pub enum MetadataError {
         line: usize,
         /// The text at that place.
         text: String,
-        /// What the XML reader says of it.
-        cause: quick_xml::Error,
     },
     /// The XML refers to an entity that is not one of the five standard ones.
     UnknownEntity {
@@ -158,7 +156,7 @@ impl fmt::Display for MetadataError {
                     quote(name)
                 )
             }
-            Self::BadXml { line, text, .. } => write!(
+            Self::BadXml { line, text } => write!(
                 f,
                 "line {line} of the XML is not well formed near {}",
                 quote(text)
@@ -233,14 +231,8 @@ impl fmt::Display for MetadataError {
     }
 }
 
-impl Error for MetadataError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::BadXml { cause, .. } => Some(cause),
-            _ => None,
-        }
-    }
-}
+// What the XML reader says is no source: it quotes the document as it is, line ends and all.
+impl Error for MetadataError {}
 
 /// How many characters of an offending text are shown.
 const SHOWN: usize = 40;
