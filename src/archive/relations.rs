@@ -2,6 +2,8 @@
 //!
 //! A relation is written in the sidecar of each end of which this Archive holds the original.
 
+use std::collections::BTreeMap;
+
 use super::{Archive, ArchiveError};
 use crate::ibi::Ibi;
 use crate::item::{Names, State};
@@ -120,17 +122,20 @@ impl Archive {
             return Ok(());
         }
         let now = self.store.relations_of(near.id)?;
-        let is_in = |relations: &[(RelationKind, Names)], kind: &RelationKind, names: &Names| {
-            relations
-                .iter()
-                .any(|(known, other)| known == kind && other.matches(names))
+        // A sidecar declares each kind once.
+        let by_kind = |relations: &[(RelationKind, Names)]| -> BTreeMap<RelationKind, Names> {
+            relations.iter().cloned().collect()
         };
+        let is_in = |known: &BTreeMap<RelationKind, Names>, kind: &RelationKind, names: &Names| {
+            known.get(kind).is_some_and(|other| other.matches(names))
+        };
+        let (kinds_before, kinds_now) = (by_kind(before), by_kind(&now));
         let gone = before
             .iter()
-            .filter(|(kind, names)| !is_in(&now, kind, names));
+            .filter(|(kind, names)| !is_in(&kinds_now, kind, names));
         let new = now
             .iter()
-            .filter(|(kind, names)| !is_in(before, kind, names));
+            .filter(|(kind, names)| !is_in(&kinds_before, kind, names));
         let changes = gone
             .map(|change| (change, false))
             .chain(new.map(|change| (change, true)));

@@ -3,8 +3,11 @@
 //! What an item's own sidecar says comes first, then what others say of it, so that a translation
 //! here of somebody else's item is found from there.
 
+use std::collections::HashSet;
+
 use super::relations::inverse;
 use super::{Archive, ArchiveError};
+use crate::ibi::Ibi;
 use crate::item::{Names, State};
 use crate::relation::{Language, Modifier, RelationKind, Step};
 use crate::store::Item;
@@ -23,6 +26,24 @@ pub enum Related {
         /// The metadata item to read, if it is not the item's own.
         from: Option<Names>,
     },
+}
+
+/// Items that have been met. A sidecar may name very many, and editions may follow one another for
+/// very long: looking through a list for each would take for ever.
+#[derive(Debug, Default)]
+struct Met(HashSet<Ibi>);
+
+impl Met {
+    /// Notes an item; tells whether none was met before that shares a form of its names.
+    fn note(&mut self, names: &Names) -> bool {
+        let rep = names.rep().cloned().map(Ibi::Rep);
+        let ibip = names.ibip().cloned().map(Ibi::Ibip);
+        let mut is_new = true;
+        for form in rep.into_iter().chain(ibip) {
+            is_new &= self.0.insert(form);
+        }
+        is_new
+    }
 }
 
 /// Everything that is known of an item's relations.
@@ -76,12 +97,12 @@ impl Archive {
     /// The last edition: the item itself where there is no next one.
     pub fn last_edition(&self, names: &Names) -> Result<Names, ArchiveError> {
         let mut current = self.complete(names)?;
-        let mut seen = vec![current.clone()];
+        let mut met = Met::default();
+        met.note(&current);
         while let Some(next) = self.next_edition(&current)? {
-            if seen.iter().any(|names| names.matches(&next)) {
+            if !met.note(&next) {
                 return Err(ArchiveError::Cycle { names: next.into() });
             }
-            seen.push(next.clone());
             current = next;
         }
         Ok(current)
@@ -93,15 +114,14 @@ impl Archive {
         wanted: &Names,
     ) -> Result<bool, ArchiveError> {
         let mut current = from.clone();
-        let mut seen: Vec<Names> = Vec::new();
+        let mut met = Met::default();
         loop {
             if current.matches(wanted) {
                 return Ok(true);
             }
-            if seen.iter().any(|names| names.matches(&current)) {
+            if !met.note(&current) {
                 return Ok(false);
             }
-            seen.push(current.clone());
             match self.next_edition(&current)? {
                 Some(next) => current = next,
                 None => return Ok(false),
@@ -132,9 +152,10 @@ impl Archive {
     pub fn translations(&self, names: &Names) -> Result<Vec<(Language, Names)>, ArchiveError> {
         let own = self.complete(names)?;
         let mut found: Vec<(Language, Names)> = Vec::new();
+        let mut met = Met::default();
         let mut add = |language: Option<Language>, names: Names| {
             if let Some(language) = language
-                && !found.iter().any(|(_, known)| known.matches(&names))
+                && met.note(&names)
             {
                 found.push((language, names));
             }
