@@ -39,6 +39,11 @@ pub use minting::{Made, Minting};
 use minting::Fresh;
 use staging::Staging;
 
+/// The longest name, as on nearly every filesystem; statfs tells what the native one takes.
+const LONGEST_NAME: usize = 255;
+/// The longest text of a symbolic link that the kernel passes on.
+const LONGEST_LINK: usize = 4095;
+
 /// What the mount was told.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -192,8 +197,13 @@ impl Namespace {
         }
     }
 
-    /// Finds a name in a directory.
+    /// Finds a name in a directory. The kernel asks this before it makes, renames or removes a
+    /// name, so one that is too long is refused here for all of them.
     pub fn lookup(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<Entry> {
+        // Inside an item the native filesystem knows its own limit.
+        if !matches!(parent.kind, Kind::Item(_) | Kind::Inside) && name.len() > LONGEST_NAME {
+            return Err(Errno::NAMETOOLONG);
+        }
         match &parent.kind {
             Kind::Root => self.lookup_in_root(name),
             Kind::Level(path) if is_year(path) => self.lookup_in_year(caller, parent, path, name),
@@ -307,11 +317,12 @@ impl Namespace {
                     return Ok(target);
                 };
                 let rep = position.names.rep().map(|rep| rep.components());
-                Ok(crate::links::read_in_ibip_tree(
-                    &target,
-                    position.depth,
-                    rep,
-                ))
+                let read = crate::links::read_in_ibip_tree(&target, position.depth, rep);
+                // The way round over the root may be longer than any link can be.
+                if read.len() > LONGEST_LINK {
+                    return Err(Errno::NAMETOOLONG);
+                }
+                Ok(read)
             }
             _ => Err(Errno::INVAL),
         }
