@@ -4,6 +4,7 @@
 mod clock;
 mod command_line;
 mod concurrency;
+mod damage;
 mod deposit;
 mod documents;
 mod fsck;

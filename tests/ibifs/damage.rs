@@ -1,0 +1,342 @@
+//! A byte of a store is damaged: whenever an answer would be another one, `ibifs fsck` has found it.
+//!
+//! `IBIFS_TEST_DAMAGE` says how many bytes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ibifs::archive::{Archive, ArchiveError, Clock, Finding};
+use ibifs::ibi::{Ibi, Timestamp};
+use ibifs::item::State;
+use ibifs::relation::{Language, Modifier};
+use ibifs::store::Item;
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::support::{Dice, World, seed, switch};
+
+/// How many bytes are damaged in a short run.
+const FEW: u64 = 300;
+
+/// A clock that stands a little before the last date handed out: the next one follows from that.
+#[derive(Debug)]
+struct Stopped;
+
+impl Clock for Stopped {
+    fn now(&self) -> Timestamp {
+        Timestamp::parse_rfc3339("2009-02-19T09:59:55Z").expect("a date")
+    }
+}
+
+/// All that was ever asked of an archive, in one text; what cannot be answered counts, too.
+fn answers(store: &Path) -> String {
+    match told(store) {
+        Ok(text) => text,
+        Err(error) => format!("no answer: {error}"),
+    }
+}
+
+fn told(store: &Path) -> Result<String, ArchiveError> {
+    let archive = Archive::open(store, Box::new(Stopped))?;
+    let mut items = Vec::new();
+    archive.store().each_item(|item| {
+        items.push(item.clone());
+        Ok(())
+    })?;
+    let mut text = String::new();
+    let shown = |item: &Item| {
+        format!(
+            "{} {} {:?} {:?} {:?} {:?}",
+            item.names, item.state, item.service, item.language, item.target, item.removed_at
+        )
+    };
+    let wanted = [Language::parse("pt").expect("a language")];
+    for item in &items {
+        text += &format!("{}\n", shown(item));
+        text += &format!("{:?}\n", archive.store().sidecar(item.id)?);
+        text += &format!("{:?}\n", archive.relations(item)?);
+        text += &format!("{:?}\n", archive.store().aliases_of(item.id)?);
+        if item.state != State::Deleted {
+            for signs in MODIFIERS {
+                let modifier = Modifier::parse(signs).expect(signs);
+                // Numbers of items mean nothing outside one index.
+                let related = match archive.resolve(&item.names, &modifier, &wanted) {
+                    Ok(related) => format!("{related:?}"),
+                    Err(error) => error.to_string(),
+                };
+                text += &format!("{signs} {}\n", without_numbers(&related));
+            }
+        }
+    }
+    for name in NAMES {
+        let found = archive.find_named(name)?;
+        text += &format!("{name}: {:?}\n", found.as_ref().map(shown));
+        if let Ok(Ibi::Rep(rep)) = Ibi::parse(name) {
+            let below = rep.components();
+            let level = format!("{}/{}", below[0], below[1]);
+            let spelled = archive.store().spelling_of_level(&level)?;
+            text += &format!("{level}: {spelled:?}\n");
+        }
+    }
+    for prefix in archive.store().prefixes(false)? {
+        let names = archive.store().names_under_prefix(&prefix, false)?;
+        text += &format!("{prefix}: {names:?}\n");
+    }
+    text += &format!("{:?}\n", archive.store().prefixes(true)?);
+    text += &format!("next {}\n", archive.reserve()?.date.to_rfc3339());
+    Ok(text)
+}
+
+fn without_numbers(text: &str) -> String {
+    let mut parts = text.split("ItemId(");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        kept += part.split_once(')').map_or(part, |(_, rest)| rest);
+    }
+    kept
+}
+
+/// SPEC 6.
+const MODIFIERS: [&str; 14] = [
+    ":", ":+", "!", "!+", "!:", "!+:", "!:+", "!+:+", "+", "+!", "+:", "+!:", "+:+", "+!:+",
+];
+
+/// Every name in the sound store.
+const NAMES: [&str; 13] = [
+    "example.org/archive/2009/01.01.00.00",
+    "example.org/archive/2009/02.16.17.46",
+    "example.org/archive/2009/02.17.08.00",
+    "example.org/archive/2009/02.18.09.30",
+    "example.org/archive/2009/02.19.10.00",
+    "32G4GKPW/34FTLP2",
+    "32G4GKPW/34PGRBS",
+    "32G4GKPW/34PUJHB",
+    "sid.inpe.br/mtc-m18@80/2009/08.25.19.43",
+    "8JMKD3MGP8W/34PGRBS",
+    "8JMKD3MGP8W/35UA4UB",
+    "dpi.inpe.br/banon/1999/01.01.00.00",
+    "6RPa7umaZ/UaJFT",
+];
+
+fn reindexed(store: &Path) -> Result<(), ArchiveError> {
+    let archive = Archive::open_for_reindex(store, Box::new(Stopped))?;
+    let done = archive.reindex(&mut |_| ()).map(drop);
+    archive.close();
+    done
+}
+
+impl Drop for Sample {
+    fn drop(&mut self) {
+        if let Ok(memory) = std::fs::canonicalize(self.store.join("..")) {
+            let _ = std::fs::remove_dir_all(memory);
+        }
+    }
+}
+
+/// A store of which every byte is remembered.
+struct Sample {
+    store: PathBuf,
+    files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl Sample {
+    fn new(world: &World) -> Sample {
+        let sound = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/sound");
+        // In memory where that can be: thousands of times the store is opened and synced.
+        let memory = format!("/dev/shm/ibifs-damage-{}", std::process::id());
+        world.sh(&format!(
+            "mkdir {memory} 2> /dev/null && ln -s {memory} memory || mkdir memory
+             cp -r {} memory/store; ln -s memory/store store",
+            sound.display()
+        ));
+        let store = world.root().join("memory/store");
+        reindexed(&store).expect("a sound store");
+        let list = world.sh("cd store/ && find . -type f ! -name lock");
+        let read = |path: &str| std::fs::read(store.join(path)).expect(path);
+        let files = list.lines().map(|path| (path.into(), read(path))).collect();
+        Sample { store, files }
+    }
+
+    fn restore(&self) {
+        for name in ["relations.sqlite3-wal", "relations.sqlite3-shm"] {
+            let _ = std::fs::remove_file(self.store.join(name));
+        }
+        for (path, bytes) in &self.files {
+            let path = self.store.join(path);
+            if std::fs::read(&path).ok().as_ref() != Some(bytes) {
+                std::fs::write(&path, bytes).expect("written");
+            }
+        }
+    }
+
+    /// Changes one byte of a file whose path contains this, and says which.
+    fn damage_file(&self, dice: &mut Dice, part: &str) -> String {
+        let those: Vec<&PathBuf> = self
+            .files
+            .keys()
+            .filter(|path| path.to_string_lossy().contains(part))
+            .collect();
+        let path = *dice.of(&those).expect(part);
+        let mut bytes = self.files[path].clone();
+        let said = change(dice, &mut bytes);
+        std::fs::write(self.store.join(path), bytes).expect("written");
+        format!("{}: {said}", path.display())
+    }
+
+    /// Changes one byte of a value of the index; None where SQLite does not take it.
+    fn damage_row(&self, dice: &mut Dice) -> Option<String> {
+        let path = self.store.join("relations.sqlite3");
+        let index = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).ok()?;
+        index
+            .execute_batch("PRAGMA foreign_keys = off; PRAGMA ignore_check_constraints = on")
+            .ok()?;
+        let (table, keys) = *dice.of(&TABLES)?;
+        let columns: Vec<String> = {
+            let sql = format!("SELECT name FROM pragma_table_info('{table}')");
+            let mut statement = index.prepare(&sql).ok()?;
+            let found = statement.query_map([], |row| row.get(0)).ok()?;
+            found.collect::<Result<_, _>>().ok()?
+        };
+        let column = dice.of(&columns)?;
+        let rows: i64 = index
+            .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
+                row.get(0)
+            })
+            .ok()?;
+        let at = dice.below(usize::try_from(rows).ok()?);
+        let row = format!("SELECT {keys} FROM {table} ORDER BY {keys} LIMIT 1 OFFSET {at}");
+        let value: Value = index
+            .query_row(
+                &format!("SELECT {column} FROM {table} WHERE ({keys}) = ({row})"),
+                [],
+                |row| row.get(0),
+            )
+            .ok()?;
+        let (changed, said, cast) = match value {
+            Value::Null => return None,
+            Value::Integer(number) => {
+                let mut bytes = number.to_be_bytes();
+                let said = change(dice, &mut bytes);
+                (Value::Integer(i64::from_be_bytes(bytes)), said, "?1")
+            }
+            Value::Real(_) => return None,
+            Value::Text(text) => {
+                let mut bytes = text.into_bytes();
+                let said = change(dice, &mut bytes);
+                (Value::Blob(bytes), said, "CAST(?1 AS TEXT)")
+            }
+            Value::Blob(mut bytes) => {
+                let said = change(dice, &mut bytes);
+                (Value::Blob(bytes), said, "?1")
+            }
+        };
+        index
+            .execute(
+                &format!("UPDATE {table} SET {column} = {cast} WHERE ({keys}) = ({row})"),
+                [changed],
+            )
+            .ok()?;
+        index
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            .ok()?;
+        Some(format!("row {at} of {table}.{column}: {said}"))
+    }
+}
+
+/// The tables of the index that answers come from, and what tells a row.
+const TABLES: [(&str, &str); 5] = [
+    ("item", "id"),
+    ("relation", "source, kind"),
+    ("alias", "name"),
+    ("ledger", "one"),
+    ("facts", "one"),
+];
+
+/// What stands in sidecars: damage that makes a good one of another.
+const LETTERS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ .{}/-";
+
+/// Gives one byte another value: any, or one that differs in a bit, or another letter or digit.
+fn change(dice: &mut Dice, bytes: &mut [u8]) -> String {
+    let at = dice.below(bytes.len());
+    let Some(byte) = bytes.get_mut(at) else {
+        return "nothing".to_owned();
+    };
+    let before = *byte;
+    while *byte == before {
+        *byte = match dice.below(3) {
+            0 => dice.byte(),
+            1 => before ^ (1 << dice.below(8)),
+            _ => dice.of(LETTERS).copied().unwrap_or_default(),
+        };
+    }
+    format!("byte {at} from {before:#04x} to {byte:#04x}")
+}
+
+/// Random bytes of sidecars, tombstones, the facts, the ledger, the values of the index and its file:
+/// each damage that changes an answer is found, and no sidecar is believed without being asked.
+#[test]
+fn every_damage_that_changes_an_answer_is_found() {
+    let mut dice = Dice::from_seed(seed());
+    let world = World::new();
+    let sample = Sample::new(&world);
+    sample.restore();
+    let sound = answers(&sample.store);
+    assert!(sound.contains("next 2009-02-19T10:00:00.001Z"), "{sound}");
+    sample.restore();
+    assert_eq!(
+        reindexed(&sample.store)
+            .map(|()| answers(&sample.store))
+            .expect("an index"),
+        sound
+    );
+    let mut tally: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
+    let mut missed = Vec::new();
+    let kinds = [
+        "/.ibi",
+        "deleted/",
+        "archive.ibi",
+        "ledger",
+        "row",
+        "relations.sqlite3",
+    ];
+    let wanted = switch("IBIFS_TEST_DAMAGE").unwrap_or(FEW);
+    let mut done = 0;
+    while done < wanted {
+        sample.restore();
+        let kind = *dice.of(&kinds).expect("a kind");
+        let damage = match kind {
+            "row" => sample.damage_row(&mut dice),
+            part => Some(sample.damage_file(&mut dice, part)),
+        };
+        let Some(damage) = damage else { continue };
+        done += 1;
+        let found = Archive::check(&sample.store, &Stopped, &mut |_| ());
+        let found = match &found {
+            Ok(report) => report.findings.iter().any(Finding::is_left),
+            Err(error) => panic!("{damage}: {error}"),
+        };
+        let direct = answers(&sample.store);
+        let is_text = kind == "/.ibi" || kind == "deleted/";
+        let after = match is_text {
+            true => {
+                assert_eq!(direct, sound, "{damage}: believed without being asked");
+                match reindexed(&sample.store) {
+                    Ok(()) => answers(&sample.store),
+                    Err(error) => error.to_string(),
+                }
+            }
+            false => direct,
+        };
+        let counts = tally.entry(kind).or_default();
+        counts[0] += 1;
+        counts[1] += u64::from(after != sound);
+        counts[2] += u64::from(found);
+        if after != sound && !found {
+            missed.push(damage);
+        }
+    }
+    for (kind, [damages, changed, found]) in &tally {
+        println!("{kind}: {damages} bytes, {changed} changed an answer, {found} found");
+    }
+    assert!(missed.is_empty(), "missed {}: {missed:#?}", missed.len());
+}
