@@ -38,11 +38,20 @@ pub use sidecars::{Belief, Fact};
 use crate::ibi::{AliasPair, Ibi, Rep, Timestamp};
 use crate::item::{Names, State};
 use crate::locks::locked;
+use crate::pairs::Pairs;
 use crate::store::{self, Item, ItemId, Record, Store};
 use crate::tree::{Owner, Place, Tree};
 
 /// A request to mint that would have to wait longer is refused (SPEC 10, ruling 5).
 pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a backup says of itself, in its directory: `finished` in it, or it cannot be opened.
+pub const BACKUP_NOTE: &str = "backup.ibi";
+
+/// A store that nobody else opens for writing.
+#[derive(Debug)]
+#[must_use]
+pub struct Held(#[allow(dead_code, reason = "held, not read")] lock::Lock);
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync {
@@ -173,8 +182,28 @@ impl Archive {
         })
     }
 
+    /// Keeps everybody else from opening a store for writing, as long as the result lives.
+    pub fn hold(path: &Path) -> Result<Held, ArchiveError> {
+        Ok(Held(lock::Lock::take(path)?))
+    }
+
+    /// Refuses a backup that was interrupted.
+    pub fn refuse_unfinished(path: &Path) -> Result<(), ArchiveError> {
+        let is_unfinished = match std::fs::read(path.join(BACKUP_NOTE)) {
+            Ok(note) => Pairs::parse(&note).map_or(true, |pairs| pairs.get("finished").is_none()),
+            Err(_) => false,
+        };
+        match is_unfinished {
+            true => Err(ArchiveError::Unfinished {
+                path: path.to_owned(),
+            }),
+            false => Ok(()),
+        }
+    }
+
     fn open_tree(path: &Path) -> Result<(Facts, Tree), ArchiveError> {
         Archive::refuse_other_directories(path)?;
+        Archive::refuse_unfinished(path)?;
         let tree = Tree::open(path)?;
         let text = tree.read_small(facts::FILE)?.unwrap_or_default();
         Ok((Facts::parse(&text)?, tree))

@@ -48,6 +48,8 @@ pub enum Command {
     Fsck(Fsck),
     /// Read every file again and compare it with its SHA-256 digest
     Scrub(Scrub),
+    /// Copy a store, mounted or not, as it is at one instant
+    Backup(Backup),
     /// Say what an identifier says, without any store
     Id(Id),
     /// Make a demonstration store, mount it, and say what to try
@@ -285,6 +287,20 @@ fn bytes(text: &str) -> Result<u64, String> {
         .and_then(|number| number.checked_mul(1 << shift))
         .filter(|number| *number > 0)
         .ok_or_else(|| "not a number of bytes, such as 500K or 50M".to_owned())
+}
+
+/// `ibifs backup`
+#[derive(Debug, Args)]
+pub struct Backup {
+    /// Store or mount point
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: PathBuf,
+    /// A new directory, or an earlier backup, which is brought up to date
+    #[arg(value_name = "DEST")]
+    pub destination: PathBuf,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `ibifs id`

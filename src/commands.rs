@@ -1,6 +1,7 @@
 //! What each command does, on the same library as the mount. On a mounted store whatever changes
 //! goes through the mount, by the same names a shell would use.
 
+mod backup;
 mod door;
 mod print;
 mod quickstart;
@@ -43,6 +44,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Ls(options) => list(&options),
         Command::Reindex(options) => reindex(&options),
         Command::Fsck(options) => fsck(&options),
+        Command::Backup(options) => backup::run(&options),
         Command::Scrub(options) => scrub::run(&options),
         Command::Id(options) => id(&options),
         Command::Quickstart(options) => quickstart::run(&options),
@@ -473,6 +475,7 @@ fn reindex(options: &Reindex) -> Result<Exit, Failure> {
 }
 
 fn fsck(options: &Fsck) -> Result<Exit, Failure> {
+    Archive::refuse_unfinished(&options.store)?;
     if options.clock_is_right {
         let archive = Archive::open(&options.store, Box::new(SystemClock))?;
         if let Some(last) = archive.go_on_from_present()? {

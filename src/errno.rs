@@ -16,6 +16,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::Ibi(_) => Errno::INVAL,
         ArchiveError::NotAStore { .. } => Errno::NOENT,
         ArchiveError::IsAStore { .. } => Errno::EXIST,
+        ArchiveError::Unfinished { .. } => Errno::BUSY,
         ArchiveError::Facts { .. } | ArchiveError::FactsChanged => Errno::IO,
         ArchiveError::Busy(_) => Errno::BUSY,
         ArchiveError::ReadOnly => Errno::ROFS,

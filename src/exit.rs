@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::archive::ArchiveError;
+use crate::backup::BackupError;
 use crate::mount::MountError;
 use crate::scrub::ScrubError;
 use crate::store::StoreError;
@@ -42,6 +43,12 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// The same failure, with what it is about before it.
+    #[must_use]
+    pub fn before(self, what: &str) -> Failure {
+        Failure::new(self.exit, format!("{what}: {}", self.sentence))
+    }
+
     /// A failure with its sentence.
     pub fn new(exit: Exit, sentence: impl Into<String>) -> Failure {
         Failure {
@@ -68,6 +75,7 @@ impl From<ArchiveError> for Failure {
             ArchiveError::Exists(_)
             | ArchiveError::HasOne { .. }
             | ArchiveError::IsAStore { .. }
+            | ArchiveError::Unfinished { .. }
             | ArchiveError::NotMintedYet { .. }
             | ArchiveError::ServiceItem
             | ArchiveError::NotOriginal { .. }
@@ -91,6 +99,20 @@ impl From<ArchiveError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         ArchiveError::from(error).into()
+    }
+}
+
+impl From<BackupError> for Failure {
+    fn from(error: BackupError) -> Failure {
+        let exit = match error {
+            BackupError::Archive(error) => return error.into(),
+            BackupError::Nested
+            | BackupError::NotABackup { .. }
+            | BackupError::OtherArchive { .. }
+            | BackupError::Used { .. } => Exit::Refused,
+            BackupError::Report(_) => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
     }
 }
 

@@ -21,6 +21,7 @@
 //! - [`scrub`]: reads every file again and compares it with its digest. Needs no index.
 //! - [`archive`]: mint, find, relate, resolve, remove, check. The tree is the truth and the store
 //!   its index: the tree is written first. Knows no inode, errno or HTTP status.
+//! - [`backup`]: another store that is the same as this one at one instant.
 //!
 //! The mounted tree.
 //!
@@ -46,6 +47,7 @@
 
 pub mod archive;
 pub mod attr;
+pub mod backup;
 pub mod caller;
 pub mod cli;
 pub mod commands;

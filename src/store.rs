@@ -12,6 +12,7 @@
 
 mod claims;
 mod compare;
+mod copy;
 mod error;
 mod group;
 mod rows;

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 pub use files::{Met, joined};
 pub use place::{Area, Owner, Place, TreeError};
-pub use walk::{Seen, Visit};
+pub use walk::{Seen, Visit, each_entry_of};
 
 use place::failed;
 

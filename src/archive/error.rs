@@ -38,6 +38,11 @@ pub enum ArchiveError {
         /// The directory.
         path: PathBuf,
     },
+    /// A backup that was interrupted.
+    Unfinished {
+        /// The directory.
+        path: PathBuf,
+    },
     /// `archive.ibi` cannot be read.
     Facts {
         /// What is wrong with it.
@@ -125,6 +130,13 @@ impl fmt::Display for ArchiveError {
                 f,
                 "'{}' is a store already; use it as it is, or name another directory",
                 path.display()
+            ),
+            ArchiveError::Unfinished { path } => write!(
+                f,
+                "'{}' is a backup that is not finished; make it again with 'ibifs backup', or, if the \
+                 store is lost, remove '{}' and run 'ibifs reindex'",
+                path.display(),
+                path.join(super::BACKUP_NOTE).display()
             ),
             ArchiveError::Facts { what } => write!(f, "archive.ibi: {what}"),
             ArchiveError::Busy(holder) => {

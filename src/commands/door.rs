@@ -98,6 +98,15 @@ fn mount_of(path: &Path) -> Option<Mounted> {
         .filter(Mounted::is_ours)
 }
 
+/// Whether a path, which need not be there, lies in an ibifs mount.
+pub(super) fn is_in_mount(path: &Path) -> bool {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let resolved = absolute
+        .ancestors()
+        .find_map(|above| std::fs::canonicalize(above).ok());
+    resolved.is_some_and(|path| mount_of(&path).is_some())
+}
+
 /// An item that a user named, and the store it is in.
 #[derive(Debug)]
 pub(super) struct Named {

@@ -49,6 +49,7 @@ impl Tree {
         flags: OFlags,
     ) -> Result<OwnedFd, Errno> {
         let from = from.unwrap_or(&self.root);
+        let path = if path.is_empty() { b"." } else { path };
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         loop {
             let flags = flags | OFlags::CLOEXEC;

@@ -240,10 +240,8 @@ fn each_name_of(
     each_entry_of(directory, visit).map_err(failed("list", path))
 }
 
-pub(super) fn each_entry_of(
-    directory: &OwnedFd,
-    mut visit: impl FnMut(&[u8], bool),
-) -> Result<(), Errno> {
+/// Calls `visit` with every name in an open directory and whether it is itself a directory.
+pub fn each_entry_of(directory: &OwnedFd, mut visit: impl FnMut(&[u8], bool)) -> Result<(), Errno> {
     each_typed_of(directory, |name, file_type| {
         visit(name, file_type == FileType::Directory);
     })

@@ -213,19 +213,24 @@ fn the_manual_has_every_finding_of_fsck() {
     assert_eq!(told, expected);
 }
 
-/// The part of scrub has every code that it prints, and no other.
+/// The parts of scrub and backup have every code that these print, and no other.
 #[test]
-fn the_manual_has_every_code_of_scrub() {
-    let source = read("src/scrub/finding.rs");
-    let known: BTreeSet<&str> = source
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("Code::")?.split_once(" => \""))
-        .filter_map(|(_, word)| word.strip_suffix("\","))
-        .filter(|word| !word.contains(' '))
-        .collect();
-    assert!(known.contains("damaged") && known.len() == 8, "{known:?}");
+fn the_manual_has_every_code_of_scrub_and_backup() {
     let page = read("man/ibifs.1");
-    assert_eq!(explained(&sections(&page)["scrub"], "Sy"), known);
+    for (part, file, count) in [
+        ("scrub", "src/scrub/finding.rs", 8),
+        ("backup", "src/backup.rs", 4),
+    ] {
+        let source = read(file);
+        let known: BTreeSet<&str> = source
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("Code::")?.split_once(" => \""))
+            .filter_map(|(_, word)| word.strip_suffix("\","))
+            .filter(|word| !word.contains(' '))
+            .collect();
+        assert_eq!(known.len(), count, "{known:?}");
+        assert_eq!(explained(&sections(&page)[part], "Sy"), known);
+    }
 }
 
 /// ENVIRONMENT and FILES have what the program reads and keeps.

@@ -274,7 +274,7 @@ for count in range(10000):
     os.utime(name, ns=(told.st_atime_ns, told.st_mtime_ns))
     time.sleep(.01)
 END
-         writer=$!; sleep .5
+         writer=$!; until grep -qa 1 $item/doc/busy; do sleep .02; done
          ibifs scrub --rate 1M A $item > told; kill $writer",
     );
     world.prints(

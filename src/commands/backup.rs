@@ -1,0 +1,85 @@
+//! `ibifs backup`: what it is told and what it prints.
+
+use std::io::{ErrorKind, Write};
+
+use serde_json::json;
+
+use super::door::{self, Door};
+use super::say;
+use crate::archive::SystemClock;
+use crate::backup::{self, Finding, Tally};
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::fixity::shown;
+
+pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
+    let door = Door::at(&options.place)?;
+    let destination = &options.destination;
+    let shown_destination = destination.display();
+    if door::is_in_mount(destination) {
+        return Err(Failure::new(
+            Exit::Refused,
+            format!("'{shown_destination}' lies in a mounted store; name a directory elsewhere"),
+        ));
+    }
+    let archive = door.read()?;
+    let mut tell = |finding: &Finding| {
+        let text = match options.json {
+            true => finding_json(finding),
+            false => finding_line(finding),
+        };
+        match std::io::stdout().write_all(text.as_bytes()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(()),
+        }
+    };
+    let mut progress = super::progress();
+    let tally = backup::make(
+        &archive,
+        destination,
+        &SystemClock,
+        &mut tell,
+        &mut progress,
+    )
+    .map_err(|error| Failure::from(error).before(&format!("'{shown_destination}'")))?;
+    say(&match options.json {
+        true => tally_json(&tally),
+        false => tally_line(&tally),
+    })?;
+    Ok(match tally.found {
+        0 => Exit::Done,
+        _ => Exit::Failed,
+    })
+}
+
+fn finding_line(finding: &Finding) -> String {
+    let word = finding.code.word();
+    format!("{word}: {}: {}\n", shown(&finding.path), finding.sentence())
+}
+
+fn finding_json(finding: &Finding) -> String {
+    let value = json!({
+        "code": finding.code.word(),
+        "path": shown(&finding.path),
+        "sentence": finding.sentence(),
+    });
+    format!("{value}\n")
+}
+
+fn tally_line(tally: &Tally) -> String {
+    format!(
+        "{} items: {} files copied, {} bytes; {} unchanged, {} removed\n",
+        tally.items, tally.copied, tally.bytes, tally.unchanged, tally.removed
+    )
+}
+
+fn tally_json(tally: &Tally) -> String {
+    let value = json!({
+        "items": tally.items,
+        "copied": tally.copied,
+        "bytes": tally.bytes,
+        "unchanged": tally.unchanged,
+        "removed": tally.removed,
+    });
+    format!("{value}\n")
+}

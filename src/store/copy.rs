@@ -1,0 +1,24 @@
+//! Copying the database as it is at one instant, by SQLite's own interface for it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+
+use super::{Store, StoreError};
+
+impl Store {
+    /// Writes what the index says now into a new database file; whoever writes the index meanwhile
+    /// is not held up. It is on disk when this returns.
+    pub fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
+        let mut target = Connection::open(path)?;
+        let source = self.lock();
+        let backup = Backup::new(&source, &mut target)?;
+        // All at once: in steps, each write of somebody else would have it begin anew.
+        while backup.step(-1)? != StepResult::Done {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,356 @@
+//! `ibifs backup`: a store that is the same, whatever goes on meanwhile and however it ends.
+
+use crate::concurrency::crowd::Crowd;
+use crate::support::{Dice, Disk, Format, World, seed, switch};
+
+/// What these scripts use: what differs between the store A.store and its backup D.
+const TOOLS: &str = r#"
+differs() {
+    for area in col ibip deleted fixity; do
+        test ! -d A.store/$area || rsync -aHAXni --delete --exclude=/progress --exclude="ddd*" A.store/$area/ D/$area/
+    done
+    # Paths longer than the system takes at once are beyond rsync.
+    diff <(cd A.store/col; find . -printf '%p %y %s %m %T@\n' | sort) <(cd D/col; find . -printf '%p %y %s %m %T@\n' | sort)
+    diff <(ibifs ls A.store) <(ibifs ls D)
+}
+# The sound store that D should be now.
+sound() { ibifs fsck D 2> complained > found || { cat found complained >&2; false; }; }
+"#;
+
+fn sh(world: &World, script: &str) -> String {
+    world.sh(&format!("{TOOLS}\n{script}"))
+}
+
+/// A mounted Archive with an item of everything that a filesystem holds, at `$item`.
+fn world() -> World {
+    let world = World::new().with_a();
+    world.sh(
+        r#"mkdir A/.mint/x; item=$(realpath A/.mint/.x); there=A.store/col/${item#*/A/}; echo $item > item
+         cd $item/doc; echo one > one; ln one two; ln -s one link; ln -s /nowhere/at/all dangling; mkfifo fifo
+         truncate -s 20M sparse; printf end | dd of=sparse bs=1M seek=15 conv=notrunc status=none
+         setfattr -n user.colour -v blue one; setfacl -m u:1234:r one; mkdir -p deep/deeper; echo x > deep/deeper/file
+         setfattr -n user.shape -v round deep; setfacl -d -m u:1234:rx deep; chmod 2751 deep; chown 12:34 deep/deeper
+         cp /bin/true set; chown 12:34 set; chmod 4711 set; touch -h -d '2001-02-03 04:05:06.123456789' link
+         touch -d '2001-02-03 04:05:06.987654321' deep/deeper/file deep/deeper
+         printf x > $'new\nline'; printf x > $'\xff'; chmod 500 deep/deeper; mkdir empty; cd - > /dev/null
+         mknod $there/doc/null c 1 3
+         python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' $there/doc/socket
+         python3 - $there/doc <<'END'
+import os, sys
+os.chdir(sys.argv[1])
+for level in range(40):
+    os.mkdir('d' * 200); os.chdir('d' * 200)
+open('deep', 'w').write('deep')
+END
+         ibifs mint A --edition-of $item > next; ibifs mint A --translation-of $item --lang pt > /dev/null
+         mkdir -p A/8JMKD3MGP8W/34PGRBS; echo x > A/8JMKD3MGP8W/34PGRBS/file
+         mkdir A/.mint/removed; ibifs ls A > /dev/null; rm -r $(realpath A/.mint/.removed)
+         chmod 750 A.store; ibifs scrub A > /dev/null"#,
+    );
+    world
+}
+
+/// Everything is in it, byte for byte and bit for bit; it is a sound store, and its files have the
+/// digests of the original's.
+#[test]
+fn a_backup_has_everything() {
+    let world = world();
+    world.prints(
+        "ibifs backup A D | cut -d: -f1; ls D/relations.sqlite3* D/staging",
+        "5 items\nD/relations.sqlite3\n\nD/staging:",
+    );
+    assert_eq!(sh(&world, "sound; differs"), "");
+    world.prints(
+        "there=D/col/$(sed 's|.*/A/||' item); stat -c '%h %a %U %y' $there/doc/two
+         test $(stat -c %b $there/doc/sparse) -lt 4000; cmp $there/doc/sparse A.store/${there#D/}/doc/sparse
+         test $there/doc/one -ef $there/doc/two; stat -c %a D D/fixity; ibifs scrub D | sed 's/.*bytes/read/'",
+        &world.sh(
+            "there=A.store/col/$(sed 's|.*/A/||' item); stat -c '%h %a %U %y' $there/doc/two
+             printf '750\\n700\\nread\\n'",
+        ),
+    );
+    // Again: nothing moves but what says when.
+    world.sh(
+        "find D/col -type f -printf '%p %i %C@\\n' | sort > before; ibifs backup A D > told
+         find D/col -type f -printf '%p %i %C@\\n' | sort | cmp - before",
+    );
+    assert_eq!(sh(&world, "sound; differs"), "");
+}
+
+/// What was edited, linked, removed and turned into something else since is so in the backup, and
+/// what has rotted does not overwrite its good copy.
+#[test]
+fn an_earlier_backup_is_brought_up_to_date() {
+    let world = world();
+    world.sh(
+        "ibifs backup A D; item=$(< item); there=A.store/col/${item#*/A/}; cd $item/doc; sleep .1
+         touch -r set time; printf Y | dd of=set bs=1 seek=100 conv=notrunc status=none; touch -r time set; rm time
+         rm two; ln deep/deeper/file two; ln set again; rm fifo; mkdir fifo; echo in > fifo/in; rm -r empty
+         ln -sfn elsewhere link; rm dangling; echo file > dangling; setfattr -x user.colour one; chmod 644 one
+         setfacl -b deep; chmod 700 deep/deeper; cd - > /dev/null
+         rm -r A/8JMKD3MGP8W/34PGRBS; mkdir -p A/8JMKD3MGP8W/3ABCDEF; ibifs mint A > /dev/null
+         ibifs unrelate --next-edition $item; rm -r A/$(head -n 1 next); ibifs backup A D",
+    );
+    assert_eq!(sh(&world, "sound; differs"), "");
+}
+
+/// Bits that fall over on the disk change no time: scrub finds them, and the next backup does not
+/// put them over the good copy, which is then put back.
+#[test]
+fn what_rots_is_found_and_stays_good_in_the_backup() {
+    let world = World::new();
+    let disk = Disk::new(world.root(), "disk", Format::Ext4, 16);
+    world.sh(
+        "ibifs init disk/store --host archive-a.example.org; rep=$(ibifs mint disk/store | head -n 1)
+         echo $rep > rep; file=disk/store/col/$rep/doc/file
+         { head -c 10000 /dev/urandom | base64; echo the bits of this line fall over; } > $file; cp $file good
+         touch -d '1 hour ago' $file; ibifs scrub disk/store; ibifs backup disk/store D",
+    );
+    disk.unmount();
+    world.sh("python3 -c '
+with open(\"disk.img\", \"r+b\") as image:
+    at = image.read().index(b\"the bits of this line\"); image.seek(at); image.write(b\"uhe\")'");
+    disk.mount();
+    world.exits("ibifs scrub disk/store > told", 1);
+    world.prints("sed 's/:.*doc/ doc/; s/:.*//; q' told", "damaged doc/file");
+    world.sh(
+        "ibifs backup disk/store D; cmp good D/col/$(< rep)/doc/file; ibifs fsck D; ibifs scrub D
+         cp -p D/col/$(< rep)/doc/file disk/store/col/$(< rep)/doc/file; ibifs scrub disk/store",
+    );
+}
+
+/// Minting goes on in a backup that is mounted, with no name that the store has handed out since.
+#[test]
+fn a_backup_is_a_store_and_mints_no_name_again() {
+    let world = World::new().with_a();
+    world.sh(
+        "ibifs mint A; ibifs backup A D; for count in 1 2 3 4 5; do ibifs mint A; done; mkdir M
+         ibifs umount A; ibifs mount D M; for count in 1 2 3 4 5; do ibifs mint M; done > minted
+         mkdir M/.mint/y; ls M/.mint/y/doc; ibifs umount M",
+    );
+    world.prints(
+        "test $(wc -l < minted) = 10; ibifs ls A.store | grep -c -F -f minted || true",
+        "0",
+    );
+    // Of the two it is the one with the later dates now: it is not made a backup again.
+    world.exits("ibifs backup A.store D", 4);
+    world.complains(
+        "ibifs backup A.store D",
+        "'D': it has been used as a store and holds {rep",
+    );
+    world.sh("ibifs backup D E; ibifs fsck E; ibifs fsck D");
+}
+
+/// While eight processes mint, write, relate, remove and copy, every backup is a sound store. Copying
+/// is made slow, so that much has changed between the first file and the last. `IBIFS_TEST_SECONDS`
+/// for longer.
+#[test]
+fn a_backup_of_a_busy_mount_is_sound() {
+    let seconds = switch("IBIFS_TEST_SECONDS").unwrap_or(6);
+    let world = World::new().with_a();
+    world.sh("for count in $(seq 40); do mkdir A/.mint/x$count; done");
+    let mut backups = 0;
+    Crowd::start(&world, 8, seconds, "grow").watch(|| {
+        world.sh(&format!(
+            "status=0
+             strace -f --seccomp-bpf -o log -e trace=copy_file_range \\
+                 -e inject=copy_file_range:delay_exit=20000 ibifs backup A D{} > told || status=$?
+             ! grep -v -e ^unsteady -e ' items: ' told && test $status -lt 2",
+            backups % 2
+        ));
+        sh(
+            &world,
+            &format!("rm -rf D; cp -a D{} D; sound; rm -r D", backups % 2),
+        );
+        backups += 1;
+    });
+    println!("{backups} backups");
+    assert!(backups > 0);
+    world.sh("rm -rf D; mv D0 D; ibifs backup A D");
+    assert_eq!(sh(&world, "sound; differs"), "");
+}
+
+/// Killed at any moment, a backup says that it is not finished, and the next one finishes it.
+#[test]
+fn a_killed_backup_is_known_and_finished_later() {
+    let world = World::new();
+    world.sh("ibifs init A.store --host archive-a.example.org
+         for count in $(seq 30); do
+             there=A.store/col/$(ibifs mint A.store | head -n 1)/doc
+             for file in 1 2 3 4 5; do head -c 200000 /dev/urandom > $there/$file; done
+         done");
+    // Killed before it could say what it is.
+    world.sh(
+        "mkdir -p D/col D/ibip D/deleted D/staging; echo half > D/staging/write-1-0; touch D/lock
+         ibifs backup A.store D; ibifs fsck D; rm -r D
+         mkdir -p D/col/x E/staging; touch D/lock E/staging/site",
+    );
+    world.exits("ibifs backup A.store D", 4);
+    world.exits("ibifs backup A.store E", 4);
+    world.sh("rm -r D E");
+    let mut dice = Dice::from_seed(seed());
+    let mut unfinished = 0;
+    for round in 0..8 {
+        let seconds = (5 + dice.below(250)) as f64 / 1000.0;
+        let killed = world.run(&format!(
+            "timeout -s KILL {seconds} ibifs backup A.store D || exit $?"
+        ));
+        if killed.status.code() == Some(137) {
+            unfinished += 1;
+            let output = world.run("ibifs fsck D");
+            let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+            let is_told = complaint.contains("is a backup that is not finished")
+                || complaint.contains("is not an ibifs store");
+            // It was killed before it wrote, or when it had finished, or it says so.
+            let is_sound = output.status.success();
+            assert!(is_told || is_sound, "{complaint}");
+        }
+        if round % 3 == 2 {
+            world.sh("ibifs backup A.store D");
+            assert_eq!(sh(&world, "sound; differs"), "", "after {seconds} s");
+            world.sh("find A.store/col -name 3 | shuf -n 10 | while read file; do echo new > $file; done");
+        }
+    }
+    println!("{unfinished} of 8 were killed in the middle");
+    world.sh("ibifs backup A.store D; sed -i /finished/d D/backup.ibi");
+    world.exits("mkdir M; ibifs mount D M", 4);
+    // The store is lost, and what there is of the backup must do.
+    world.sh("rm D/backup.ibi D/relations.sqlite3; ibifs reindex D");
+    assert_eq!(sh(&world, "sound; differs"), "");
+}
+
+/// A disk that is full is told plainly, and the backup goes on when there is room.
+#[test]
+fn a_full_disk_is_told() {
+    let world = World::new().with_a();
+    let disk = Disk::new(world.root(), "disk", Format::Ext4, 16);
+    world.sh("mkdir A/.mint/x; head -c 30000000 /dev/urandom > A/.mint/x/doc/large; echo x > A/.mint/x/doc/small");
+    world.exits("ibifs backup A disk/D", 1);
+    world.complains(
+        "ibifs backup A disk/D",
+        "/doc/large': No space left on device (os error 28)",
+    );
+    world.complains(
+        "mkdir M; ibifs mount disk/D M",
+        "is a backup that is not finished",
+    );
+    world.sh(
+        "truncate -s 1M A/.mint/x/doc/large; ibifs backup A disk/D; ibifs fsck disk/D
+         cmp disk/D/col/*/*/*/*/doc/large A/.mint/x/doc/large",
+    );
+    drop(disk);
+}
+
+/// A backup is made where nothing can be lost by it.
+#[test]
+fn no_backup_is_made_over_something_else() {
+    let world = World::new().with_a().with_b();
+    world.sh(
+        "ibifs backup B B.backup; mkdir full other; echo x > full/file; ln -s A.store/col link",
+    );
+    for (destination, why) in [
+        ("A.store", "would lie in the store"),
+        ("A.store/backup", "would lie in the store"),
+        ("link/backup", "would lie in the store"),
+        (".", "would lie in the store or the store in it"),
+        ("A", "lies in a mounted store"),
+        ("A/example.org/backup", "lies in a mounted store"),
+        ("B/backup", "lies in a mounted store"),
+        ("full", "is not empty and no backup"),
+        ("B.store", "is not empty and no backup"),
+        ("B.backup", "is the backup of another Archive"),
+    ] {
+        world.exits(&format!("ibifs backup A {destination}"), 4);
+        world.complains(&format!("ibifs backup A {destination}"), why);
+    }
+    world.exits("ibifs backup A no/such/place", 1);
+    world.exits("ibifs backup full other", 3);
+    world.prints(
+        "ls A.store/col full other; no ls no",
+        "A.store/col:\nexample.org\n\nfull:\nfile\n\nother:",
+    );
+    world.sh("ibifs backup A D; mkdir M; ibifs mount D M");
+    world.exits("ibifs backup A D", 5);
+    world.sh("ibifs umount M; ibifs backup A D");
+}
+
+/// A file that is written all the while is told; so is one that cannot be read, whose earlier copy
+/// stays. The rest is in the backup.
+#[test]
+fn what_cannot_be_copied_is_told() {
+    let world = World::new().with_a();
+    world.sh(
+        "mkdir A/.mint/x; item=$(realpath A/.mint/.x); there=A.store/col/${item#*/A/}; echo $there > there
+         echo x > $item/doc/steady; echo good > $item/doc/sick; ibifs backup A D; echo changed > $item/doc/sick
+         echo x > $item/doc/busy",
+    );
+    let failing =
+        "strace -f -o log -P $(< there)/doc/sick -e inject=copy_file_range,pread64:error=EIO";
+    world.exits(&format!("{failing} ibifs backup A.store D > told"), 1);
+    world.prints(
+        "sed -n 's/: .*doc/ doc/; 1p' told; cat D/$(cut -d/ -f2- there)/doc/sick",
+        "not-copied doc/sick: is not in the backup as it is now: Input/output error (os error 5)\ngood",
+    );
+    world.sh(
+        "ibifs fsck D; ibifs backup A D; cmp D/$(cut -d/ -f2- there)/doc/sick $(< there)/doc/sick",
+    );
+    world.sh("python3 -c '
+import sys
+with open(sys.argv[1], \"r+b\") as file:
+    while True:
+        file.seek(0); file.write(b\"y\"); file.flush()' $(< there)/doc/busy & writer=$!
+         until grep -q y $(< there)/doc/busy; do sleep .02; done; status=0
+         strace -f -o log -P $(< there)/doc/busy -e inject=copy_file_range:delay_exit=300000 \
+             ibifs backup A D > told || status=$?
+         kill $writer; test $status = 1");
+    world.prints(
+        "sed -n 's/: .*doc/ doc/; 1p' told; ibifs fsck D 2> /dev/null",
+        "unsteady doc/busy: changed each time that it was copied; make the backup again when it rests: \
+         it was written all the while\n2 items, 0 findings",
+    );
+}
+
+/// What the store has lost without anybody removing it stays in the backup, and a store that is not
+/// sound has a backup that says the same.
+#[test]
+fn a_backup_keeps_what_the_store_has_lost() {
+    let world = World::new();
+    world.sh(
+        "ibifs init A.store --host archive-a.example.org; rep=$(ibifs mint A.store | head -n 1); echo $rep > rep
+         other=$(ibifs mint A.store | head -n 1); echo x > A.store/col/$rep/doc/file; ibifs backup A.store D
+         rm -r A.store/col/$rep; sed -i 's/^ibi /language pt\\nibi /' A.store/col/$other/.ibi",
+    );
+    world.exits("ibifs backup A.store D > told", 1);
+    world.prints(
+        "cat D/col/$(< rep)/doc/file; sed 's/:.*//' told",
+        "x\nunsound\nkept\n3 items",
+    );
+    world.sh(
+        "diff -r A.store/col D/col | grep -v 'Only in D' || true; ibifs reindex D; ibifs fsck D",
+    );
+    world.prints(
+        "ibifs show --store D $(< rep) | grep state",
+        "state            Original",
+    );
+}
+
+/// Whoever may write in an item cannot have anything copied from outside of it.
+#[test]
+fn no_link_is_followed_out_of_an_item() {
+    let world = World::new().with_a();
+    world.sh(
+        "mkdir A/.mint/x outside; item=$(realpath A/.mint/.x); there=$PWD/A.store/col/${item#*/A/}
+         for count in $(seq 300); do echo secret > outside/$count; echo harmless > $item/doc/$count; done
+         ln -s $PWD/outside $there/away
+         python3 - $there <<'END' &
+import os, sys, ctypes
+os.chdir(sys.argv[1])
+libc = ctypes.CDLL(None)
+while True:
+    libc.renameat2(-100, b'doc', -100, b'away', 2)
+END
+         swapper=$!
+         for count in 1 2 3 4 5 6; do rm -rf D; ibifs backup A D > told || true; done
+         kill $swapper; no grep -r secret D; ibifs backup A D; no grep -r secret D; grep -rq harmless D",
+    );
+}
