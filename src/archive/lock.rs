@@ -1,6 +1,8 @@
 //! One writer a store: an advisory lock on `STORE/lock` that says who holds it.
 
+use std::ffi::OsString;
 use std::io::{Read, Seek, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -63,11 +65,8 @@ impl Lock {
     pub(super) fn describe(&self, mount_point: Option<&Path>) -> std::io::Result<()> {
         let mut text = format!("pid {}\n", std::process::id());
         if let Some(mount_point) = mount_point {
-            let shown = mount_point.to_string_lossy();
-            text.push_str(&format!(
-                "mountpoint {}\n",
-                percent_encode(shown.as_bytes())
-            ));
+            let path = percent_encode(mount_point.as_os_str().as_bytes());
+            text.push_str(&format!("mountpoint {path}\n"));
         }
         let mut file = &self.file;
         file.rewind()?;
@@ -161,8 +160,7 @@ fn read_holder(mut file: &std::fs::File) -> Holder {
     }
     Holder {
         pid,
-        mount_point: word("mountpoint").map(|path| {
-            PathBuf::from(String::from_utf8_lossy(&percent_decode(&path)).into_owned())
-        }),
+        mount_point: word("mountpoint")
+            .map(|path| PathBuf::from(OsString::from_vec(percent_decode(&path)))),
     }
 }

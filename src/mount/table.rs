@@ -1,5 +1,7 @@
 //! The system's table of mounts, as this process sees it.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 /// One line of the table of mounts.
@@ -30,24 +32,28 @@ impl Mounted {
 
 /// What is mounted, as this process sees it.
 pub fn mounts() -> Vec<Mounted> {
-    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    table.lines().filter_map(parse_mount).collect()
+    // Bytes, not text: somebody else's mount point may be called anything.
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let lines = table.split(|byte| *byte == b'\n');
+    lines.filter_map(parse_mount).collect()
 }
 
-fn parse_mount(line: &str) -> Option<Mounted> {
-    let (left, right) = line.split_once(" - ")?;
-    let mut after = right.split(' ');
+fn parse_mount(line: &[u8]) -> Option<Mounted> {
+    // A blank within a word is written otherwise.
+    let mut words = line.split(|byte| *byte == b' ');
+    let mount_point = words.nth(4)?;
+    let mut after = words.skip_while(|word| *word != b"-").skip(1);
     Some(Mounted {
-        mount_point: PathBuf::from(unescape(left.split(' ').nth(4)?)),
-        kind: after.next()?.to_owned(),
-        source: PathBuf::from(unescape(after.next()?)),
+        mount_point: unescape(mount_point),
+        kind: String::from_utf8_lossy(after.next()?).into_owned(),
+        source: unescape(after.next()?),
     })
 }
 
 /// The table writes space, tab, line end and backslash as three octal digits.
-fn unescape(text: &str) -> String {
+fn unescape(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
+    let mut rest = text;
     while let Some((first, after)) = rest.split_first() {
         let octal = after
             .get(..3)
@@ -63,7 +69,7 @@ fn unescape(text: &str) -> String {
             }
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    PathBuf::from(OsString::from_vec(bytes))
 }
 
 #[cfg(test)]
@@ -72,7 +78,7 @@ mod tests {
 
     #[test]
     fn the_mount_table_is_read_with_its_escapes() {
-        let line = "36 35 0:42 / /mnt/a\\040b rw,nosuid shared:1 - fuse.ibifs /store\\134x rw";
+        let line = b"36 35 0:42 / /mnt/a\\040b rw,nosuid shared:1 - fuse.ibifs /store\\134x rw";
         let mounted = parse_mount(line).expect("a good line");
         assert_eq!(mounted.mount_point, PathBuf::from("/mnt/a b"));
         assert_eq!(mounted.source, PathBuf::from("/store\\x"));

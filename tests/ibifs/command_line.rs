@@ -101,6 +101,19 @@ fn id_check_tells_good_from_bad() {
     }
 }
 
+/// A mount point may be called anything, somebody else's and one's own.
+#[test]
+fn a_mount_point_need_not_be_text() {
+    let world = World::new();
+    world.sh(
+        "ibifs init A.store --host archive-a.example.org; mkdir A $'other\\xff' $'own\\xff'
+         mount -t tmpfs tmpfs $'other\\xff'; trap \"umount $'other\\xff'\" EXIT
+         ibifs mount A.store A; ibifs status A | grep -q '^mounted .*/A$'; ibifs mint A; ibifs umount A
+         ibifs mount A.store $'own\\xff'; ibifs mint A.store; ibifs mint $'own\\xff'; ibifs umount $'own\\xff'",
+    );
+    world.prints("ibifs ls A.store | wc -l", "4");
+}
+
 /// `ibifs status` says what is mounted where, and who reads and writes files.
 #[test]
 fn status_says_who_reads_and_writes() {
