@@ -51,6 +51,16 @@ struct Pair {
     to: OwnedFd,
 }
 
+/// How copying what is no directory ended.
+enum Copied {
+    /// It is in the copy.
+    Placed,
+    /// It cannot be copied, which has been told.
+    Left,
+    /// It is not there any more, or something else.
+    Gone,
+}
+
 /// How copying a unit ended.
 enum End {
     /// It was the same from the beginning to the end.
@@ -118,6 +128,7 @@ impl<'a> Copier<'a> {
         };
         let mut names = match list(&pair.from) {
             Ok(names) => names,
+            Err(Errno::NOENT) => return Ok(()),
             Err(errno) => return self.not_copied(path, errno),
         };
         names.retain(|(name, _)| !leave(&joined(path, name)));
@@ -181,6 +192,11 @@ impl<'a> Copier<'a> {
             met.push((path.clone(), stat));
             let mut names = match list(&pair.from) {
                 Ok(names) => names,
+                // Removed while it was open.
+                Err(Errno::NOENT) => {
+                    steady = false;
+                    continue;
+                }
                 Err(errno) => {
                     self.not_copied(&path, errno)?;
                     continue;
@@ -331,29 +347,31 @@ impl<'a> Copier<'a> {
                 && !links.taken.contains(&old.st_ino)
                 && (many || old.st_nlink == 1)
         });
-        let (number, steady) = match (&old, is_copied) {
+        let number = match (&old, is_copied) {
             (Some(old), true) => {
                 self.tally.unchanged += 1;
-                (old.st_ino, true)
+                old.st_ino
             }
             _ => {
                 let copied = match kind {
                     FileType::RegularFile => self.file(pair, name)?,
                     _ => self.special(pair, name, &stat)?,
                 };
-                let Some(steady) = copied else {
-                    return Ok(true);
-                };
+                match copied {
+                    Copied::Placed => {}
+                    Copied::Left => return Ok(true),
+                    Copied::Gone => return Ok(false),
+                }
                 let new = rustix::fs::statat(&pair.to, name, AtFlags::SYMLINK_NOFOLLOW)
                     .map_err(|errno| failed(self.to, "read", &path, errno))?;
-                (new.st_ino, steady)
+                new.st_ino
             }
         };
         if many {
             links.copied.insert(key, (path, number));
             links.taken.insert(number);
         }
-        Ok(steady)
+        Ok(true)
     }
 
     fn temporary(&mut self) -> String {
@@ -388,9 +406,8 @@ impl<'a> Copier<'a> {
         self.place(&temporary, pair, name)
     }
 
-    /// Copies a regular file. None where it could not be read or is none any more, false where the unit
-    /// must be looked at again.
-    fn file(&mut self, pair: &Pair, name: &[u8]) -> Result<Option<bool>, BackupError> {
+    /// Copies a regular file.
+    fn file(&mut self, pair: &Pair, name: &[u8]) -> Result<Copied, BackupError> {
         let path = joined(&pair.path, name);
         for attempt in 1..=TRIES {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -403,16 +420,16 @@ impl<'a> Copier<'a> {
             let from = match opened {
                 Ok(from) => from,
                 Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::NODEV) => {
-                    return Ok(Some(false));
+                    return Ok(Copied::Gone);
                 }
                 Err(errno) => {
                     self.not_copied(&path, errno)?;
-                    return Ok(None);
+                    return Ok(Copied::Left);
                 }
             };
             let before = fstat(self.from, &from, &path)?;
             if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
-                return Ok(Some(false));
+                return Ok(Copied::Gone);
             }
             let temporary = self.temporary();
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -424,7 +441,7 @@ impl<'a> Copier<'a> {
                 Err(ContentError::From(errno)) => {
                     let _ = rustix::fs::unlinkat(&self.staging, &temporary, AtFlags::empty());
                     self.not_copied(&path, errno)?;
-                    return Ok(None);
+                    return Ok(Copied::Left);
                 }
                 Err(ContentError::To(errno)) => {
                     let _ = rustix::fs::unlinkat(&self.staging, &temporary, AtFlags::empty());
@@ -447,23 +464,18 @@ impl<'a> Copier<'a> {
             }
             break;
         }
-        Ok(Some(true))
+        Ok(Copied::Placed)
     }
 
     /// Copies a symbolic link, a FIFO, a socket or a device.
-    fn special(
-        &mut self,
-        pair: &Pair,
-        name: &[u8],
-        stat: &Stat,
-    ) -> Result<Option<bool>, BackupError> {
+    fn special(&mut self, pair: &Pair, name: &[u8], stat: &Stat) -> Result<Copied, BackupError> {
         let path = joined(&pair.path, name);
         let temporary = self.temporary();
         let kind = FileType::from_raw_mode(stat.st_mode);
         let made = match kind {
             FileType::Symlink => match rustix::fs::readlinkat(&pair.from, name, Vec::new()) {
                 Ok(target) => rustix::fs::symlinkat(&target, &self.staging, &temporary),
-                Err(_) => return Ok(Some(false)),
+                Err(_) => return Ok(Copied::Gone),
             },
             kind => {
                 let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
@@ -475,13 +487,13 @@ impl<'a> Copier<'a> {
             // Only root makes devices.
             Err(errno @ (Errno::PERM | Errno::ACCESS)) => {
                 self.not_copied(&path, errno)?;
-                return Ok(None);
+                return Ok(Copied::Left);
             }
             Err(errno) => return Err(failed(self.to, "make", &path, errno)),
         }
         self.place(&temporary, pair, name)?;
         self.tally.copied += 1;
-        Ok(Some(true))
+        Ok(Copied::Placed)
     }
 }
 
