@@ -22,6 +22,7 @@ use crate::exit::{Exit, Failure};
 use crate::ibi::Ibi;
 use crate::item::{Names, State};
 use crate::relation::{Language, RelationKind};
+use crate::terminal::Lines;
 use door::{Door, Named};
 
 /// How long `umount` waits until the daemon has let go of the store.
@@ -51,9 +52,9 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
     }
 }
 
-/// Writes to standard output; a reader that has gone away is no failure of ours.
+/// Writes lines to standard output; a reader that has gone away is no failure of ours.
 fn say(text: &str) -> Result<(), Failure> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    match std::io::stdout().write_all(Lines(text).to_string().as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
             Exit::Failed,
             format!("standard output: {error}"),

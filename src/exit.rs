@@ -7,6 +7,7 @@ use crate::backup::BackupError;
 use crate::mount::MountError;
 use crate::scrub::ScrubError;
 use crate::store::StoreError;
+use crate::terminal::OneLine;
 
 /// What a command's exit status says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +62,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // One line, whatever text was quoted in it.
-        f.write_str(&self.sentence.replace('\n', " "))
+        OneLine(&self.sentence).fmt(f)
     }
 }
 

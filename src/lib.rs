@@ -36,6 +36,7 @@
 //!
 //! The command.
 //!
+//! - [`terminal`]: what a person is shown, with nothing in it that a terminal would obey.
 //! - [`cli`]: what can be said, and its help. Touches nothing.
 //! - [`exit`]: exit codes, and failures that carry one.
 //! - [`commands`]: what each command does. On a mounted store it works through the mount.
@@ -70,4 +71,5 @@ pub mod pairs;
 pub mod relation;
 pub mod scrub;
 pub mod store;
+pub mod terminal;
 pub mod tree;

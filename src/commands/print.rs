@@ -9,9 +9,18 @@ use crate::ibi::Explanation;
 use crate::item::Names;
 use crate::mount::Mounted;
 use crate::store::Item;
+use crate::terminal::OneLine;
 
+/// JSON escapes the old control characters itself, but not those from 0x7f on.
 fn line(value: Value) -> String {
-    format!("{value:#}\n")
+    let mut text = String::new();
+    for character in format!("{value:#}\n").chars() {
+        match character {
+            '\u{7f}'..='\u{9f}' => text.push_str(&format!("\\u{:04x}", u32::from(character))),
+            _ => text.push(character),
+        }
+    }
+    text
 }
 
 fn names_value(names: &Names) -> Map<String, Value> {
@@ -93,12 +102,12 @@ pub(super) fn serving_text(all: &[Serving]) -> String {
         return "no store is mounted\n".to_owned();
     }
     let paragraphs = all.iter().map(|serving| {
-        let store = serving.store.display();
+        let store = OneLine(serving.store.display());
         match (&serving.mount_point, &serving.data) {
             (None, _) => format!("store    {store}\nmounted  no\n"),
             (Some(at), data) => format!(
                 "store    {store}\nmounted  {}\ndata     {}\n",
-                at.display(),
+                OneLine(at.display()),
                 data.as_deref().unwrap_or("its daemon does not answer")
             ),
         }
@@ -137,7 +146,7 @@ pub(super) fn item_text(item: &Item, relations: &Relations, aliases: &[String]) 
     let mut lines = Vec::new();
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
-            lines.push(format!("{name:<16} {value}\n"));
+            lines.push(format!("{name:<16} {}\n", OneLine(value)));
         }
     };
     add("rep", item.names.rep().map(ToString::to_string));
@@ -217,15 +226,13 @@ pub(super) fn finding_line(finding: &Finding, is_dry: bool) -> String {
     };
     // One line, whatever a file was found to hold.
     format!(
-        "{}: {}: {}; {} ({}{outcome})",
+        "{}: {}: {}; {} ({}{outcome})\n",
         finding.code.word(),
-        finding.subject,
-        finding.sentence(),
+        OneLine(&finding.subject),
+        OneLine(finding.sentence()),
         finding.code.remedy(),
         finding.code.severity()
     )
-    .replace(char::is_control, " ")
-        + "\n"
 }
 
 pub(super) fn report_text(report: &Report, is_dry: bool) -> String {

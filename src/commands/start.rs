@@ -10,6 +10,7 @@ use crate::archive::{Archive, ArchiveError, SystemClock};
 use crate::cli::Mount;
 use crate::exit::{Exit, Failure};
 use crate::store::StoreError;
+use crate::terminal::OneLine;
 
 /// Starts this program again, in the foreground of a session of its own, and waits until it says
 /// that the tree is usable. What it complains about until then is our complaint.
@@ -87,6 +88,7 @@ pub(super) fn open_for_reindex(path: &Path) -> Result<Archive, Failure> {
 /// Sets a damaged database aside and opens the store with an empty one.
 pub(super) fn open_anew(path: &Path, error: &StoreError) -> Result<Archive, Failure> {
     let aside = Archive::set_index_aside(path)?.unwrap_or_default();
+    let error = OneLine(error);
     eprintln!("ibifs: {error}; it is set aside as {aside}");
     Ok(Archive::open_for_reindex(path, Box::new(SystemClock))?)
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::settings::OPTION_NAMES;
 use crate::archive::ArchiveError;
+use crate::ibi::Quoted;
 
 /// Why a store was not mounted.
 #[derive(Debug)]
@@ -88,7 +89,8 @@ impl fmt::Display for MountError {
             ),
             MountError::Option { text } => write!(
                 f,
-                "no mount option '{text}'; there are {}",
+                "no mount option {}; there are {}",
+                Quoted(text),
                 OPTION_NAMES.join(", ")
             ),
             MountError::Failed { cause } => write!(f, "the mount was refused: {cause}"),

@@ -268,6 +268,16 @@ mod tests {
     }
 
     #[test]
+    fn an_option_draws_nothing_on_the_terminal() {
+        let error = settings(&["lst=\u{1b}[2J\n"], &[]).expect_err("no such option");
+        assert!(
+            error
+                .to_string()
+                .starts_with("no mount option 'lst=\\u{1b}[2J\\n'; there are lang=,")
+        );
+    }
+
+    #[test]
     fn an_unknown_option_is_named_with_those_there_are() {
         let error = settings(&["lang=pt,lst=all"], &[]).expect_err("no such option");
         assert!(
