@@ -32,6 +32,8 @@ pub const SIDECAR: &str = ".ibi";
 pub const METADATA_TEXT: &str = ".ibi.metadata";
 /// A sidecar or metadata text larger than this many bytes is refused.
 pub const SMALL_FILE_LIMIT: u64 = 1 << 20;
+/// A tombstone is a sidecar with a state and a time: so much more it may have.
+const TOMBSTONE_ADDS: u64 = 128;
 
 /// An open store directory.
 #[derive(Debug)]
@@ -372,6 +374,10 @@ impl Tree {
     /// Reads a whole regular file below the store; None where there is none, EFBIG beyond
     /// [`SMALL_FILE_LIMIT`].
     pub fn read_small(&self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {
+        self.read_up_to(path, SMALL_FILE_LIMIT)
+    }
+
+    fn read_up_to(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, TreeError> {
         // O_NONBLOCK: a FIFO in the place of a file must not hold us up.
         let file = match self.open_beneath(path, OFlags::RDONLY | OFlags::NONBLOCK) {
             Ok(file) => std::fs::File::from(file),
@@ -386,20 +392,26 @@ impl Tree {
             return Err(failed("read", path)(Errno::INVAL));
         }
         // With room for all of it, it is read at once.
-        let room = metadata.len().min(SMALL_FILE_LIMIT) + 1;
+        let room = metadata.len().min(limit) + 1;
         let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
         let read = (&file)
-            .take(SMALL_FILE_LIMIT + 1)
+            .take(limit + 1)
             .read_to_end(&mut bytes)
             .map_err(io)?;
-        if read as u64 > SMALL_FILE_LIMIT {
+        if read as u64 > limit {
             return Err(failed("read", path)(Errno::FBIG));
         }
         Ok(Some(bytes))
     }
 
-    /// Puts an item's sidecar in place, whole and synced. It belongs to whoever owns the item.
+    /// Puts an item's sidecar in place, whole and synced. It belongs to whoever owns the item. EFBIG
+    /// where it could not be read back.
     pub fn write_sidecar(&self, place: &Place, bytes: &[u8]) -> Result<(), TreeError> {
+        if bytes.len() as u64 > SMALL_FILE_LIMIT {
+            return Err(failed("write", &format!("{}/{SIDECAR}", place.as_str()))(
+                Errno::FBIG,
+            ));
+        }
         self.write_in_item(place, SIDECAR, bytes)
     }
 
@@ -486,7 +498,8 @@ impl Tree {
 
     /// The bytes of an item's tombstone, or None.
     pub fn read_tombstone(&self, place: &Place) -> Result<Option<Vec<u8>>, TreeError> {
-        self.read_small(&format!("deleted/{}", place.as_str()))
+        let path = format!("deleted/{}", place.as_str());
+        self.read_up_to(&path, SMALL_FILE_LIMIT + TOMBSTONE_ADDS)
     }
 
     /// Removes the tombstone of an item that has come back.
