@@ -1,7 +1,7 @@
 //! Walking a store: names of a directory, files of an item, items and tombstones of the whole.
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags};
 use rustix::io::Errno;
@@ -43,16 +43,7 @@ impl Tree {
                 path.extend_from_slice(&directory);
             }
             let shown = String::from_utf8_lossy(&path).into_owned();
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            let opened = rustix::fs::openat2(
-                &self.root,
-                &path[..],
-                flags | OFlags::CLOEXEC,
-                Mode::empty(),
-                resolve,
-            )
-            .map_err(failed("open", &shown))?;
+            let opened = self.open_deep(&path).map_err(failed("open", &shown))?;
             each_name_of(&opened, &shown, |name, is_directory| {
                 let mut below = directory.clone();
                 if !below.is_empty() {
@@ -67,6 +58,33 @@ impl Tree {
         }
         files.sort();
         Ok(files)
+    }
+
+    /// Opens a directory for reading, however long its path below the store is: no call takes more
+    /// than 4,095 bytes at once, so a longer path is walked in several steps.
+    fn open_deep(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        const LONGEST_PATH: usize = 4095;
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let mut rest = path;
+        let mut reached: Option<OwnedFd> = None;
+        loop {
+            let from = reached.as_ref().map_or(self.root.as_fd(), AsFd::as_fd);
+            // EAGAIN: a rename raced the walk and the kernel cannot vouch for it; walk again.
+            let open = |step: &[u8], flags| loop {
+                match rustix::fs::openat2(from, step, flags, Mode::empty(), resolve) {
+                    Err(Errno::AGAIN | Errno::INTR) => continue,
+                    other => return other,
+                }
+            };
+            if rest.len() <= LONGEST_PATH {
+                return open(rest, flags | OFlags::RDONLY);
+            }
+            let slash = rest[..LONGEST_PATH].iter().rposition(|byte| *byte == b'/');
+            let (step, after) = rest.split_at(slash.ok_or(Errno::NAMETOOLONG)?);
+            reached = Some(open(step, flags | OFlags::PATH)?);
+            rest = after.strip_prefix(b"/").unwrap_or(after);
+        }
     }
 
     /// The directory names in a directory, sorted. Names that are not UTF-8 are passed over: no
