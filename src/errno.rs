@@ -45,9 +45,10 @@ fn of_store(error: &StoreError) -> Errno {
             ErrorKind::PermissionDenied => Errno::ACCESS,
             _ => Errno::IO,
         },
-        StoreError::Newer { .. } | StoreError::Older { .. } | StoreError::Broken { .. } => {
-            Errno::IO
-        }
+        StoreError::Newer { .. }
+        | StoreError::Older { .. }
+        | StoreError::Broken { .. }
+        | StoreError::NotAFile => Errno::IO,
         StoreError::Taken { .. } => Errno::EXIST,
     }
 }

@@ -124,9 +124,19 @@ pub struct Store {
     waiting: Mutex<Vec<Arc<group::Waiting>>>,
 }
 
+/// Refuses what is no file: SQLite would wait for ever for whoever writes into a pipe.
+fn check_kind(path: &Path) -> Result<(), StoreError> {
+    match path.metadata() {
+        Ok(metadata) if !metadata.is_file() => Err(StoreError::NotAFile),
+        // Whatever else is the matter, SQLite says.
+        _ => Ok(()),
+    }
+}
+
 impl Store {
     /// Opens the database for writing, making or migrating it where needed.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
+        check_kind(path)?;
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(Duration::from_secs(10))?;
         connection.pragma_update(None, "journal_mode", "wal")?;
@@ -139,6 +149,7 @@ impl Store {
     /// Opens the database for reading only, beside a writer.
     pub fn open_read_only(path: &Path) -> Result<Store, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        check_kind(path)?;
         let mut connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(Duration::from_secs(10))?;
         Store::prepared(&mut connection)?;

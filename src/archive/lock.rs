@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::io::{Read, Seek, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use super::{ArchiveError, Holder};
@@ -21,6 +21,20 @@ const GLANCE: Duration = Duration::from_millis(20);
 
 /// File name of the lock.
 pub(super) const FILE: &str = "lock";
+
+/// The file is taken as found: it must neither lead elsewhere nor hold us up, as a pipe does.
+const UNTRUSTED: i32 = OFlags::NOFOLLOW
+    .union(OFlags::NONBLOCK)
+    .bits()
+    .cast_signed();
+
+/// Refuses what is no file.
+fn regular(file: std::fs::File) -> std::io::Result<std::fs::File> {
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(std::io::Error::other("it is no regular file; remove it")),
+    }
+}
 
 /// The held lock; it ends with this value or with the process.
 #[derive(Debug)]
@@ -41,7 +55,9 @@ impl Lock {
             .write(true)
             .create(true)
             .truncate(false)
+            .custom_flags(UNTRUSTED)
             .open(&path)
+            .and_then(regular)
             .map_err(failed)?;
         let started = Instant::now();
         loop {
@@ -131,7 +147,9 @@ fn fingerprint(file: &std::fs::File) -> std::io::Result<String> {
 
 /// Who holds the store right now, if anybody does.
 pub fn holder(store: &Path) -> Option<Holder> {
-    let file = std::fs::File::open(store.join(FILE)).ok()?;
+    let mut options = std::fs::OpenOptions::new();
+    let opened = options.read(true).custom_flags(UNTRUSTED);
+    let file = opened.open(store.join(FILE)).and_then(regular).ok()?;
     // This takes a free lock for an instant; whoever wants it then tries again. The system's table
     // of locks would disturb nobody, but it skips lines while others lock and unlock.
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {

@@ -13,6 +13,8 @@ use crate::item::Names;
 pub enum StoreError {
     /// SQLite refused or failed.
     Sqlite(rusqlite::Error),
+    /// Where the database should be is a directory, a device or a pipe.
+    NotAFile,
     /// A newer ibifs has written this database.
     Newer {
         /// The schema version found.
@@ -65,7 +67,7 @@ impl StoreError {
             StoreError::Sqlite(error) => error
                 .sqlite_error_code()
                 .is_none_or(|code| matches!(code, DatabaseCorrupt | NotADatabase | Unknown)),
-            StoreError::Broken { .. } => true,
+            StoreError::Broken { .. } | StoreError::NotAFile => true,
             StoreError::Newer { .. } | StoreError::Older { .. } | StoreError::Taken { .. } => false,
         }
     }
@@ -88,6 +90,10 @@ impl fmt::Display for StoreError {
             StoreError::Sqlite(error) => write!(
                 f,
                 "{FILE}: {error}; if it is damaged, remove it and run 'ibifs reindex'"
+            ),
+            StoreError::NotAFile => write!(
+                f,
+                "{FILE} is no regular file; remove it and run 'ibifs reindex'"
             ),
             StoreError::Newer { found, known } => write!(
                 f,
