@@ -9,6 +9,7 @@ mod damage;
 mod deposit;
 mod documents;
 mod fsck;
+mod hostile;
 mod house;
 mod index;
 mod inside;

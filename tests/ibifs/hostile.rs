@@ -1,0 +1,1002 @@
+//! Hostile names, sizes and kinds of files. Inside an item the native filesystem is the measure:
+//! the same deeds get the same answers. Everywhere else the answer is success or an errno that
+//! ibifs-tree(7) lists; never a panic, a hang or EIO. What has been made is listed byte for byte.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
+use rustix::io::Errno;
+
+use super::support::{World, switch};
+
+/// Every byte that a name can hold, alone and beside letters.
+fn names() -> Vec<Vec<u8>> {
+    let bytes = (1..=255u8).filter(|byte| *byte != b'/');
+    bytes
+        .flat_map(|b| [vec![b], vec![b, b'a'], vec![b'a', b], vec![b'a', b, b'z']])
+        .collect()
+}
+
+/// Every such byte, alone and between letters.
+fn few_names() -> Vec<Vec<u8>> {
+    let all = names();
+    all.chunks(4)
+        .flat_map(|of_byte| [of_byte[0].clone(), of_byte[3].clone()])
+        .collect()
+}
+
+fn join(directory: &Path, name: &[u8]) -> PathBuf {
+    directory.join(OsStr::from_bytes(name))
+}
+
+/// What a call answered: 0 or the errno.
+fn answer<T>(result: Result<T, Errno>) -> i32 {
+    match result {
+        Ok(_) => 0,
+        Err(errno) => errno.raw_os_error(),
+    }
+}
+
+fn make_directory(path: &Path) -> Result<(), Errno> {
+    rustix::fs::mkdir(path, Mode::from_raw_mode(0o755))
+}
+
+fn make_node(path: &Path, kind: FileType) -> Result<(), Errno> {
+    // 1, 5 is /dev/zero.
+    let device = rustix::fs::makedev(1, 5);
+    rustix::fs::mknodat(CWD, path, kind, Mode::from_raw_mode(0o644), device)
+}
+
+fn write(path: &Path, text: &[u8]) -> Result<(), Errno> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o644))?;
+    std::fs::File::from(file)
+        .write_all(text)
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// A directory's names with what they hold: a file's bytes, a link's text.
+fn listed(directory: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    entries
+        .map(|entry| {
+            let entry = entry.expect("an entry");
+            let kind = entry.file_type().expect("its kind");
+            let path = entry.path();
+            let holds = match () {
+                () if kind.is_dir() => b"a directory".to_vec(),
+                () if kind.is_symlink() => std::fs::read_link(&path)
+                    .expect("a link")
+                    .into_os_string()
+                    .into_vec(),
+                () => std::fs::read(&path).expect("a file"),
+            };
+            (entry.file_name().into_vec(), holds)
+        })
+        .collect()
+}
+
+/// A world with the Archive A, a native directory, and one item in both trees.
+struct Scene {
+    world: World,
+    /// A native directory on the same filesystem as the store.
+    native: PathBuf,
+    /// The item in the rep tree.
+    rep: PathBuf,
+    /// The item in the IBIp tree.
+    ibip: PathBuf,
+    /// The item in the store.
+    stored: PathBuf,
+}
+
+impl Scene {
+    #[track_caller]
+    fn new() -> Scene {
+        let world = World::new().with_a();
+        world.sh("mkdir native && mkdir A/.mint/x");
+        let rep = world.sh("rep A/.mint/x");
+        let ibip = world.sh("ibip A/.mint/x");
+        let root = world.root().to_owned();
+        Scene {
+            native: root.join("native"),
+            stored: root.join("A.store/col").join(&rep),
+            rep: root.join("A").join(rep),
+            ibip: root.join("A").join(ibip),
+            world,
+        }
+    }
+
+    /// The greatest size of the daemon so far, in KiB, and how many descriptors it holds.
+    fn daemon(&self) -> (u64, usize) {
+        let pid = self.world.sh("daemon A.store");
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a daemon");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let size = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        let size = size.and_then(|size| size.parse().ok()).expect("a size");
+        let held = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors");
+        (size, held.count())
+    }
+}
+
+#[test]
+fn names_of_every_byte_inside_an_item() {
+    let scene = Scene::new();
+    let names = names();
+    let deeds = |base: &Path| {
+        let directory = base.join("names");
+        make_directory(&directory).expect("a directory");
+        let mut answers = Vec::new();
+        for (number, name) in names.iter().enumerate() {
+            let path = join(&directory, name);
+            let made = match number % 4 {
+                0 => write(&path, name),
+                1 => make_directory(&path),
+                2 => rustix::fs::symlink(OsStr::from_bytes(name), &path),
+                _ => rustix::fs::symlink(OsStr::from_bytes(b"../names"), &path)
+                    .and_then(|()| rustix::fs::unlink(&path))
+                    .and_then(|()| write(&path, name)),
+            };
+            answers.push(answer(made));
+            answers.push(answer(rustix::fs::lstat(&path)));
+        }
+        let held = directory.join("attributes");
+        write(&held, b"").expect("a file");
+        for name in &names {
+            let mut attribute = b"user.".to_vec();
+            attribute.extend(name);
+            let attribute = OsStr::from_bytes(&attribute);
+            let value: Vec<u8> = (0..=255).collect();
+            answers.push(answer(rustix::fs::setxattr(
+                &held,
+                attribute,
+                &value,
+                XattrFlags::CREATE,
+            )));
+            let mut found = vec![0; 300];
+            let length = rustix::fs::getxattr(&held, attribute, &mut found[..]);
+            answers.push(answer(length));
+            assert_eq!(&found[..length.unwrap_or(0)], &value[..length.unwrap_or(0)]);
+            let mut list = vec![0; 300];
+            let length = rustix::fs::listxattr(&held, &mut list[..]).expect("a list");
+            let is_told = list[..length]
+                .split(|byte| *byte == 0)
+                .any(|told| told == attribute.as_bytes());
+            answers.push(i32::from(is_told));
+            answers.push(answer(rustix::fs::removexattr(&held, attribute)));
+        }
+        answers
+    };
+    let measure = deeds(&scene.native);
+    let expected = listed(&scene.native.join("names"));
+    let distinct: BTreeSet<&Vec<u8>> = names.iter().collect();
+    assert_eq!(expected.len(), distinct.len()); // "." is none, "attributes" is one
+    for (made, met) in [(&scene.rep, &scene.ibip), (&scene.ibip, &scene.rep)] {
+        assert_eq!(deeds(made), measure, "in {}", made.display());
+        for place in [made, met, &scene.stored] {
+            assert_eq!(
+                listed(&place.join("names")),
+                expected,
+                "{}",
+                place.display()
+            );
+        }
+        if made == &scene.rep {
+            scene.world.sh(&format!(
+                "rsync -aX --delete {rep}/names/ by-rsync/ && diff -r --no-dereference native/names by-rsync
+                 tar -C {ibip} -cf - names | tar -xf - && diff -r --no-dereference native/names names
+                 rsync -aX native/names/ {ibip}/doc/ && rsync -aXni --delete native/names/ {rep}/doc/ > second
+                 test ! -s second
+                 cmp <(cd native/names && ls -1bA) <(cd {ibip}/names && ls -1bA)
+                 rm -r {rep}/names {ibip}/doc",
+                rep = scene.rep.display(),
+                ibip = scene.ibip.display(),
+            ));
+        }
+    }
+}
+
+/// Documented in ibifs-tree(7), "REFUSALS".
+const REFUSALS: [i32; 7] = [
+    0,
+    libc::ENOENT,
+    libc::EINVAL,
+    libc::EPERM,
+    libc::EEXIST,
+    libc::EISDIR,
+    libc::ENOTEMPTY,
+];
+
+#[test]
+fn names_of_every_byte_above_items() {
+    let scene = Scene::new();
+    let names = few_names();
+    let parts: Vec<&Path> = scene.rep.ancestors().collect();
+    let [item, year, word, subdomain, root, ..] = parts[..] else {
+        panic!("an item has four levels");
+    };
+    let prefix = scene.ibip.parent().expect("a prefix");
+    let rep_suffix = item.file_name().expect("a name").as_bytes();
+    let ibip_suffix = scene.ibip.file_name().expect("a name").as_bytes();
+    for (level, suffix) in [
+        (root, None),
+        (subdomain, None),
+        (word, None),
+        (year, Some(rep_suffix)),
+        (prefix, Some(ibip_suffix)),
+    ] {
+        for name in &names {
+            let beside = suffix.map(|suffix| [suffix, name].concat());
+            for name in [Some(name), beside.as_ref()].into_iter().flatten() {
+                let path = join(level, name);
+                let shown = path.to_string_lossy();
+                if name == b"." {
+                    continue;
+                }
+                let found = answer(rustix::fs::lstat(&path));
+                let made = answer(make_directory(&path));
+                let removed = answer(rustix::fs::rmdir(&path));
+                let linked = answer(rustix::fs::symlink("nowhere", &path));
+                let unlinked = answer(rustix::fs::unlink(&path));
+                let written = answer(write(&path, b"x"));
+                let _ = rustix::fs::unlink(&path);
+                let fifo = answer(make_node(&path, FileType::Fifo));
+                for told in [found, made, linked, unlinked, written, fifo] {
+                    assert!(REFUSALS.contains(&told), "{told} for {shown:?}");
+                }
+                // What was made there was a level or an item, and went away again; or it was a
+                // link to one: to the item's metadata, or to what comes back in another spelling.
+                if made == 0 && removed == libc::ENOTDIR {
+                    let item = std::fs::canonicalize(&path).expect("a link to an item");
+                    let _ = rustix::fs::rmdir(item);
+                } else {
+                    assert!(made != 0 || removed == 0, "{removed} for {shown:?}");
+                }
+                assert!(
+                    [libc::EPERM, libc::EEXIST].contains(&fifo),
+                    "{fifo} for {shown:?}"
+                );
+            }
+        }
+    }
+    scene.world.sh("ibifs umount A && ibifs fsck A.store");
+}
+
+#[test]
+fn labels_of_every_byte() {
+    let scene = Scene::new();
+    let mint = scene.world.root().join("A/.mint");
+    let mut taken = vec![b"x".to_vec()];
+    for byte in (1..=255u8).filter(|byte| *byte != b'/') {
+        let label = [b'a', byte, b'z'];
+        let made = answer(make_directory(&join(&mint, &label)));
+        if byte.is_ascii() {
+            assert_eq!(made, 0, "{byte}");
+            taken.push(label.to_vec());
+        } else {
+            assert_eq!(made, libc::EINVAL, "{byte}");
+        }
+    }
+    let longest = [b'l'; 255];
+    assert_eq!(answer(make_directory(&join(&mint, &longest))), 0);
+    taken.push(longest.to_vec());
+    taken.push("São José 😀".as_bytes().to_vec());
+    make_directory(&mint.join("São José 😀")).expect("a label in UTF-8");
+    taken.sort();
+    let found: Vec<Vec<u8>> = listed(&mint).into_keys().collect();
+    assert_eq!(found, taken);
+    for label in &taken {
+        assert!(join(&mint, label).join("doc").is_dir());
+        assert_eq!(answer(rustix::fs::rmdir(join(&mint, label))), 0);
+    }
+    assert!(listed(&mint).is_empty());
+    scene.world.prints(
+        "ls A/example.org/archive-a/*/ | grep -c '^[0-9]'",
+        &(taken.len() + 1).to_string(),
+    );
+}
+
+/// Everything that can be done with a name that is too long, and what it answered.
+fn deeds_of_a_name(directory: &Path, name: &[u8]) -> Vec<i32> {
+    let path = join(directory, name);
+    let free = directory.join(".free");
+    let mut answers = vec![
+        answer(rustix::fs::lstat(&path)),
+        answer(make_directory(&path)),
+        answer(rustix::fs::rmdir(&path)),
+        answer(rustix::fs::symlink("nowhere", &path)),
+        answer(rustix::fs::unlink(&path)),
+        answer(write(&path, b"x")),
+        answer(rustix::fs::rename(&path, &free)),
+        answer(rustix::fs::rename(&free, &path)),
+        answer(rustix::fs::unlink(&path)),
+        answer(make_node(&path, FileType::Fifo)),
+    ];
+    let _ = rustix::fs::unlink(&path);
+    answers.push(answer(rustix::fs::link(directory.join("linked"), &path)));
+    let _ = rustix::fs::unlink(&path);
+    answers
+}
+
+#[test]
+fn names_of_255_bytes_and_of_one_more() {
+    let scene = Scene::new();
+    for place in [&scene.native, &scene.rep] {
+        write(&place.join("linked"), b"").expect("a file");
+    }
+    for length in [254, 255, 256, 1000, 1024, 1025, 4000] {
+        let name = vec![b'n'; length];
+        let measure = deeds_of_a_name(&scene.native, &name);
+        assert_eq!(measure.contains(&libc::ENAMETOOLONG), length > 255);
+        for place in [&scene.rep, &scene.ibip] {
+            assert_eq!(deeds_of_a_name(place, &name), measure, "{length}");
+        }
+    }
+    let parts: Vec<&Path> = scene.rep.ancestors().collect();
+    let prefix = scene.ibip.parent().expect("a prefix");
+    let mint = scene.world.root().join("A/.mint");
+    let suffixes = [&scene.rep, &scene.ibip].map(|item| item.file_name().expect("a name"));
+    let mut directories = parts[1..5].to_vec();
+    directories.extend([prefix, &mint]);
+    for directory in directories {
+        for length in [255usize, 256, 300, 1024] {
+            let mut names = vec![vec![b'n'; length], vec![b'9'; length]];
+            names.push([b".", &vec![b'n'; length - 1][..]].concat());
+            for suffix in suffixes {
+                for tail in ["!", ":", ":(", "+(pt):(", "?GetMetadata(", "?GetFileList"] {
+                    let mut name = [suffix.as_bytes(), tail.as_bytes()].concat();
+                    name.resize(length - 1, b'f');
+                    name.push(b')');
+                    names.push(name);
+                }
+            }
+            for name in names {
+                let shown = String::from_utf8_lossy(&name);
+                let answers = deeds_of_a_name(directory, &name);
+                // Two of the deeds begin with a name that is not there.
+                let mut others = answers
+                    .iter()
+                    .enumerate()
+                    .filter(|(at, _)| ![7, 10].contains(at));
+                let all_too_long = others.all(|(_, told)| *told == libc::ENAMETOOLONG);
+                let any_too_long = answers.contains(&libc::ENAMETOOLONG);
+                assert!(
+                    if length > 255 {
+                        all_too_long
+                    } else {
+                        !any_too_long
+                    },
+                    "{shown} in {}: {answers:?}",
+                    directory.display()
+                );
+                assert!(!answers.contains(&libc::EIO), "{shown}: {answers:?}");
+            }
+        }
+    }
+    // A format of the greatest length is none that we have; the item is there as ever.
+    scene.world.prints("ls -A A/.mint", "x");
+}
+
+#[test]
+fn attributes_and_links_of_the_greatest_length() {
+    let scene = Scene::new();
+    let deeds = |place: &Path| {
+        let mut answers = Vec::new();
+        let set = |name: &str, value: &[u8]| {
+            answer(rustix::fs::setxattr(
+                place,
+                name,
+                value,
+                XattrFlags::empty(),
+            ))
+        };
+        for length in [250, 255, 256, 300] {
+            answers.push(set(&format!("user.{}", "x".repeat(length - 5)), b"v"));
+        }
+        for length in [0, 1000, 3000, 4096, 65535, 65536, 65537] {
+            answers.push(set("user.v", &vec![b'v'; length]));
+            let mut found = vec![0; 70_000];
+            let found = rustix::fs::getxattr(place, "user.v", &mut found[..]);
+            answers.push(found.map_or(-1, |length| i32::try_from(length).expect("small")));
+        }
+        for length in [4090, 4094, 4095, 4096] {
+            let path = place.join(format!("link-{length}"));
+            let text = vec![b'x'; length];
+            answers.push(answer(rustix::fs::symlink(OsStr::from_bytes(&text), &path)));
+            answers.push(answer(rustix::fs::readlink(&path, Vec::new())));
+        }
+        for name in ["user.v"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain([250, 255].map(|length| format!("user.{}", "x".repeat(length - 5))))
+        {
+            let _ = rustix::fs::removexattr(place, name);
+        }
+        for length in [4090, 4094, 4095] {
+            rustix::fs::unlink(place.join(format!("link-{length}"))).expect("a link");
+        }
+        answers
+    };
+    let measure = deeds(&scene.native);
+    assert!(measure.contains(&libc::ENAMETOOLONG) && measure.contains(&libc::E2BIG));
+    assert_eq!(deeds(&scene.rep), measure);
+    assert_eq!(deeds(&scene.ibip), measure);
+    // A link that climbs is longer in one tree than in the other.
+    let climbing = |climbs: usize, length: usize| {
+        let mut text = b"../".repeat(climbs);
+        text.resize(length, b'y');
+        text
+    };
+    let make = |place: &Path, name: &str, text: &[u8]| {
+        answer(rustix::fs::symlink(
+            OsStr::from_bytes(text),
+            place.join(name),
+        ))
+    };
+    let read = |place: &Path, name: &str| match rustix::fs::readlink(place.join(name), Vec::new()) {
+        Ok(text) => i32::try_from(text.as_bytes().len()).expect("short"),
+        Err(errno) => -errno.raw_os_error(),
+    };
+    assert_eq!(make(&scene.rep, "over", &climbing(4, 4095)), 0);
+    assert_eq!(
+        (read(&scene.rep, "over"), read(&scene.ibip, "over")),
+        (4095, 4089)
+    );
+    // One that stops half way up is told from the root, and may then be too long for any reader.
+    assert_eq!(make(&scene.rep, "half", &climbing(1, 4095)), 0);
+    assert_eq!(read(&scene.rep, "half"), 4095);
+    assert_eq!(read(&scene.ibip, "half"), -libc::ENAMETOOLONG);
+    assert_eq!(
+        answer(rustix::fs::stat(scene.ibip.join("half"))),
+        libc::ENAMETOOLONG
+    );
+    assert_eq!(make(&scene.rep, "fits", &climbing(1, 4000)), 0);
+    assert!(read(&scene.ibip, "fits") > 4000);
+    // Written in the IBIp tree it may become too long to keep.
+    assert_eq!(make(&scene.ibip, "kept", &climbing(2, 4089)), 0);
+    assert_eq!(
+        (read(&scene.rep, "kept"), read(&scene.ibip, "kept")),
+        (4095, 4089)
+    );
+    assert_eq!(
+        make(&scene.ibip, "long", &climbing(2, 4090)),
+        libc::ENAMETOOLONG
+    );
+    scene
+        .world
+        .sh(&format!("ls -l {} > /dev/null", scene.rep.display()));
+}
+
+/// Makes a chain of directories below one, step by step, and a file at its end.
+fn chain(below: &Path, name: &str, depth: usize) {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut here = rustix::fs::open(below, flags, Mode::empty()).expect("a directory");
+    for _ in 0..depth {
+        rustix::fs::mkdirat(&here, name, Mode::from_raw_mode(0o755)).expect("a directory");
+        here = rustix::fs::openat(&here, name, flags, Mode::empty()).expect("the directory");
+    }
+    let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+    drop(rustix::fs::openat(&here, "end", flags, Mode::from_raw_mode(0o644)).expect("a file"));
+}
+
+#[test]
+fn paths_of_4096_bytes() {
+    let scene = Scene::new();
+    let deeds = |place: &Path| {
+        chain(place, "long-name-of-a-directory", 160);
+        let mut answers = Vec::new();
+        for length in [4094, 4095, 4096, 5000] {
+            let mut path = place.as_os_str().as_bytes().to_vec();
+            while path.len() + 26 + 255 < length {
+                path.extend(b"/long-name-of-a-directory");
+            }
+            path.push(b'/');
+            path.resize(length.min(path.len() + 255), b'f');
+            path.resize(length, b'f');
+            let path = PathBuf::from(std::ffi::OsString::from_vec(path));
+            answers.push(answer(write(&path, b"x")));
+            answers.push(answer(rustix::fs::lstat(&path)));
+            answers.push(answer(rustix::fs::unlink(&path)));
+            answers.push(answer(make_directory(&path)));
+            answers.push(answer(rustix::fs::rmdir(&path)));
+            answers.push(answer(rustix::fs::symlink(&path, place.join("to"))));
+            answers.push(answer(rustix::fs::stat(place.join("to"))));
+            let _ = rustix::fs::unlink(place.join("to"));
+        }
+        answers
+    };
+    let measure = deeds(&scene.native);
+    assert!(measure.contains(&0) && measure.contains(&libc::ENAMETOOLONG));
+    assert_eq!(deeds(&scene.rep), measure);
+    scene.world.sh(&format!(
+        "rm -r {}/long-name-of-a-directory",
+        scene.ibip.display()
+    ));
+    assert_eq!(deeds(&scene.ibip), measure);
+}
+
+#[test]
+fn trees_deeper_than_any_path() {
+    // Long form: IBIFS_TEST_DEPTH=20000.
+    let depth = switch("IBIFS_TEST_DEPTH").map_or(1500, |depth| depth as usize);
+    let scene = Scene::new();
+    chain(&scene.native, "deep", depth);
+    chain(&scene.rep, "deep", depth);
+    let (rep, ibip) = (scene.rep.display(), scene.ibip.display());
+    let count = (depth + 1).to_string();
+    for place in [format!("{rep}"), format!("{ibip}"), "native".to_owned()] {
+        scene
+            .world
+            .prints(&format!("find {place}/deep | wc -l"), &count);
+        let tar = format!("tar -C {place} -cf - deep | tar -tf - | wc -l");
+        scene.world.prints(&tar, &count);
+    }
+    let expected = format!("{}end", "deep/".repeat(depth));
+    for place in [&rep, &ibip] {
+        scene
+            .world
+            .prints(&format!("cat '{place}?GetFileList'"), &expected);
+        scene
+            .world
+            .sh(&format!("xmllint --noout '{place}:(oai_dc)'"));
+    }
+    scene.world.sh(&format!(
+        "ibifs show {rep} && rm -r native/deep {ibip}/deep"
+    ));
+    // What has a path can be copied, in and out.
+    chain(&scene.native, "d", 600);
+    scene.world.sh(&format!(
+        "cp -a native/d {rep}/ && cp -a {ibip}/d copied && diff -r native/d copied
+         rsync -a {rep}/d synced/ && diff -r native/d synced/d && rm -r {rep}/d"
+    ));
+    let (size, held) = scene.daemon();
+    println!("{depth} deep: the daemon took {size} KiB at most and holds {held} descriptors");
+    assert!(size < 128 * 1024, "{size} KiB");
+    scene.world.sh("ibifs umount A && ibifs fsck A.store");
+}
+
+#[test]
+fn a_directory_of_many_entries() {
+    // Long form: IBIFS_TEST_ENTRIES=1000000.
+    let count = switch("IBIFS_TEST_ENTRIES").map_or(20_000, |count| count as usize);
+    let scene = Scene::new();
+    let (before, _) = scene.daemon();
+    let timed = |what: &str, deed: &dyn Fn()| {
+        let started = Instant::now();
+        deed();
+        println!("{what}: {:.1} s", started.elapsed().as_secs_f64());
+    };
+    let many = scene.rep.join("doc/many");
+    make_directory(&many).expect("a directory");
+    timed("create", &|| {
+        for number in 0..count {
+            write(&many.join(format!("entry-{number:07}")), b"").expect("a file");
+        }
+    });
+    let told = count.to_string();
+    let (rep, ibip) = (scene.rep.display(), scene.ibip.display());
+    for (what, script) in [
+        ("ls -U", format!("ls -U {ibip}/doc/many | wc -l")),
+        ("ls -l", format!("ls -l {rep}/doc/many | grep -c entry")),
+        ("find", format!("find {ibip}/doc/many -type f | wc -l")),
+        ("?GetFileList", format!("cat '{rep}?GetFileList' | wc -l")),
+        (
+            "tar",
+            format!("tar -C {rep}/doc -cf - many | tar -tf - | grep -c entry"),
+        ),
+    ] {
+        timed(what, &|| scene.world.prints(&script, &told));
+    }
+    scene.world.sh(&format!("cat '{rep}:(oai_dc)' > /dev/null"));
+    timed("rm -r", &|| {
+        drop(scene.world.sh(&format!("rm -r {ibip}/doc/many")))
+    });
+    assert!(listed(&scene.stored.join("doc")).is_empty());
+    let (size, held) = scene.daemon();
+    println!(
+        "{count} entries: the daemon took {size} KiB at most, {before} KiB before, and holds {held} descriptors"
+    );
+    // The kernel keeps what it has met as it likes; a kibibyte for each is plenty.
+    assert!(size < before + 32 * 1024 + count as u64, "{size} KiB");
+}
+
+#[test]
+fn many_labels() {
+    // Long form: IBIFS_TEST_LABELS=5000.
+    let count = switch("IBIFS_TEST_LABELS").unwrap_or(100);
+    let scene = Scene::new();
+    scene.world.prints(
+        &format!(
+            "rmdir A/.mint/x
+             for ((i = 0; i < {count}; i++)); do echo A/.mint/label-$i; done | xargs mkdir
+             ls -U A/.mint | wc -l; ls -l A/.mint | grep -c label-; ls -d A/.mint/*/doc | wc -l
+             readlink A/.mint/.label-$(({count} - 1)) | grep -c /
+             rmdir A/.mint/*; ls -A A/.mint | wc -l"
+        ),
+        &format!("{count}\n{count}\n{count}\n1\n0"),
+    );
+    let (size, _) = scene.daemon();
+    println!("{count} labels: the daemon took {size} KiB at most");
+}
+
+/// Puts a file of a kind at a path, as an attacker with the store in hands would.
+fn put(kind: &str, path: &Path) {
+    let _ = std::fs::remove_file(path);
+    let _ = std::fs::remove_dir_all(path);
+    let made = match kind {
+        "fifo" => make_node(path, FileType::Fifo),
+        "socket" => make_node(path, FileType::Socket),
+        "device" => make_node(path, FileType::CharacterDevice),
+        "directory" => make_directory(path),
+        "dangling" => rustix::fs::symlink("nowhere", path),
+        "loop" => rustix::fs::symlink(path.file_name().expect("a name"), path),
+        "outside" => rustix::fs::symlink("/etc/passwd", path),
+        _ => panic!("no kind {kind}"),
+    };
+    made.unwrap_or_else(|errno| panic!("{kind} at {}: {errno}", path.display()));
+}
+
+const KINDS: [&str; 7] = [
+    "fifo",
+    "socket",
+    "device",
+    "directory",
+    "dangling",
+    "loop",
+    "outside",
+];
+
+#[test]
+fn kinds_of_files_in_the_place_of_a_sidecar() {
+    let scene = Scene::new();
+    let copy = scene.world.root().join("A/other.org/word/2020/01.02.03.04");
+    for kind in KINDS {
+        std::fs::create_dir_all(&copy).expect("a copy");
+        let direct = copy.join(".ibi");
+        put(kind, &direct);
+        let aside = copy.join("aside");
+        put(kind, &aside);
+        scene.world.sh(&format!(
+            "cd {copy}
+             test \"$(state .)\" = Copy
+             touch x
+             timeout 20 ls -la . > /dev/null
+             timeout 20 cat '../01.02.03.04:(oai_dc)' > /dev/null
+             timeout 20 cat '../01.02.03.04?GetFileList' > /dev/null
+             timeout 20 ibifs show . > /dev/null
+             timeout 20 mv -fT aside .ibi
+             test \"$(state .)\" = Copy
+             timeout 20 ln -sfn ../../../../{item} '../01.02.03.04!' 2> /dev/null || true
+             cd / && timeout 20 rm -r {copy}",
+            copy = copy.display(),
+            item = scene.world.sh("rep A/.mint/x"),
+        ));
+    }
+    // In an original it is the same, and what is in the way is told.
+    for kind in KINDS {
+        put(kind, &scene.stored.join(".ibi"));
+        put(kind, &scene.stored.join(".ibi.metadata"));
+        scene.world.sh(&format!(
+            "test \"$(state {item})\" = Original
+             timeout 20 ls -la {item} > /dev/null
+             timeout 20 cat '{item}?GetFileList' > /dev/null
+             timeout 20 cat '{item}:(oai_dc)' > /dev/null || true
+             timeout 20 cat '{item}:' > /dev/null < /dev/null || true
+             timeout 20 ln -s {item} '{item}+(pt)' 2> /dev/null || true
+             ibifs umount A
+             timeout 20 ibifs fsck A.store > found || true
+             grep -q 'sid' found
+             timeout 20 ibifs reindex A.store 2> /dev/null || true
+             timeout 20 ibifs mount A.store A",
+            item = scene.rep.display(),
+        ));
+    }
+}
+
+/// The store's own files are taken as found: whatever lies in their place, no command hangs, and
+/// none draws on the terminal.
+#[test]
+fn kinds_of_files_in_the_place_of_the_stores_own() {
+    let world = World::new();
+    world.sh("ibifs init clean --host archive-a.example.org && mkdir M");
+    let store = world.root().join("A.store");
+    for name in [
+        "archive.ibi",
+        "lock",
+        "ledger",
+        "relations.sqlite3",
+        "col",
+        "deleted",
+        "staging",
+    ] {
+        for kind in KINDS {
+            world.sh("rm -rf A.store && cp -a clean A.store");
+            put(kind, &store.join(name));
+            world.sh(
+                "for command in 'ls A.store' 'status A.store' 'mint A.store' 'fsck A.store' \
+                    'reindex A.store' 'mount A.store M'; do
+                    status=0
+                    timeout 20 ibifs $command > out 2>&1 || status=$?
+                    ((status < 7)) || { echo \"$command: $status\"; exit 1; }
+                    no grep -P '[\\x00-\\x08\\x0b-\\x1f\\x7f]' out
+                 done
+                 if mountpoint -q M; then timeout 20 ls M > /dev/null; ibifs umount M; fi",
+            );
+        }
+    }
+}
+
+/// A copy with this sidecar, written as a tool would; where it is in the mount.
+fn copy_with(world: &World, date: &str, sidecar: &[u8]) -> PathBuf {
+    let copy = world.root().join("A/other.org/word/2020").join(date);
+    std::fs::create_dir_all(&copy).expect("a copy");
+    std::fs::write(copy.join(".ibi"), sidecar).expect("a sidecar");
+    copy
+}
+
+#[test]
+fn sidecars_of_every_size() {
+    const LIMIT: usize = 1 << 20;
+    let scene = Scene::new();
+    let world = &scene.world;
+    let names = |date: &str| format!("ibi {{rep other.org/word/2020/{date}}}\n");
+    let state_of = |path: &Path| world.sh(&format!("ibifs show {}", path.display()));
+    // As many pairs as fit, to the last byte.
+    let mut pairs = names("01.01.00.00").into_bytes();
+    while pairs.len() + 4 < LIMIT {
+        pairs.extend(b"a 1\n");
+    }
+    pairs.resize(LIMIT, b'\n');
+    let full = copy_with(world, "01.01.00.00", &pairs);
+    // One byte too many, a million pairs, a hundred thousand relations: too large to be believed.
+    pairs.push(b'\n');
+    let mut large = vec![copy_with(world, "01.01.00.01", &pairs)];
+    large.push(copy_with(
+        world,
+        "01.01.00.02",
+        &[
+            names("01.01.00.02").into_bytes(),
+            b"a 1\n".repeat(1_000_000),
+        ]
+        .concat(),
+    ));
+    let letters = || b'a'..=b'z';
+    let languages: Vec<String> = letters()
+        .flat_map(|a| letters().map(move |b| (a, b)))
+        .flat_map(|(a, b)| letters().map(move |c| [a, b, b'-', b'A', c.to_ascii_uppercase()]))
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .collect();
+    let relation = |(at, language): (usize, &String)| {
+        let year = 1000 + at;
+        format!("ibi.translation({language}) {{rep a.b/c/{year}/02.16.17.46}}\n")
+    };
+    let many: String = languages.iter().enumerate().map(relation).collect();
+    large.push(copy_with(
+        world,
+        "01.01.00.03",
+        format!("{}{}", names("01.01.00.03"), many.repeat(6)).as_bytes(),
+    ));
+    // Seventeen thousand relations fit.
+    let mut started = Instant::now();
+    let related = copy_with(
+        world,
+        "01.01.00.04",
+        format!("{}{many}", names("01.01.00.04")).as_bytes(),
+    );
+    let taken_in = started.elapsed().as_secs_f64();
+    started = Instant::now();
+    let count = world.sh(&format!(
+        "ibifs show {} | grep -c translation",
+        related.display()
+    ));
+    let told = started.elapsed().as_secs_f64();
+    println!("{count} relations taken in after {taken_in:.1} s, told in {told:.1} s");
+    assert_eq!(count, languages.len().to_string());
+    world.prints(
+        &format!("readlink '{}+(zz-AZ)'", related.display()),
+        "../../../a.b/c/18575/02.16.17.46",
+    );
+    let name = |letter: &str| letter.repeat(255);
+    let far = format!("{}/{}/2009/02.16.17.46", name("s"), name("w"));
+    let long = copy_with(
+        world,
+        "01.01.00.05",
+        format!("{}ibi.nextedition {{rep {far}}}\n", names("01.01.00.05")).as_bytes(),
+    );
+    world.prints(
+        &format!("readlink '{}!'", long.display()),
+        &format!("../../../{far}"),
+    );
+    for path in [&full, &related, &long] {
+        assert!(state_of(path).contains("Copy"));
+        world.sh(&format!("rm -r {}", path.display()));
+    }
+    // What cannot be believed changes nothing, and is told.
+    for path in &large {
+        assert!(state_of(path).contains("Copy"));
+    }
+    let (size, _) = scene.daemon();
+    println!("sidecars: the daemon took {size} KiB at most");
+    assert!(size < 256 * 1024, "{size} KiB");
+    world.prints(
+        "ibifs umount A; ibifs fsck A.store > found || true; grep -c '^broken-sidecar: .*too large' found",
+        &large.len().to_string(),
+    );
+}
+
+#[test]
+fn a_sidecar_does_not_grow_beyond_what_is_read() {
+    const LIMIT: usize = 1 << 20;
+    let scene = Scene::new();
+    let world = &scene.world;
+    let sidecar = scene.rep.join(".ibi");
+    let mut text = std::fs::read(&sidecar).expect("a sidecar");
+    text.extend(b"x.filling ");
+    text.resize(LIMIT - 1, b'x');
+    text.push(b'\n');
+    std::fs::write(&sidecar, &text).expect("a full sidecar");
+    let item = scene.rep.display();
+    world.sh("mkdir A/.mint/other");
+    let other = world.sh("rep A/.mint/other");
+    for change in [
+        format!("ln -sfn ../../../{other} '{item}+(pt)'"),
+        format!("setfattr -n user.ibi.nextedition -v {other} {item}"),
+        format!("setfattr -n user.ibi.target -v {} {item}", "x".repeat(100)),
+        format!("mkdir '{item}+(fr)'"),
+    ] {
+        world.complains(&change, "File too large");
+        assert_eq!(
+            std::fs::read(&sidecar).expect("a sidecar"),
+            text,
+            "{change}"
+        );
+    }
+    world.prints(&format!("state {item}"), "Original");
+    world.sh("ibifs umount A && ibifs fsck A.store && ibifs reindex A.store");
+}
+
+#[test]
+fn metadata_of_every_kind_and_size() {
+    const LIMIT: usize = 1 << 20;
+    let scene = Scene::new();
+    let world = &scene.world;
+    let item = scene.rep.display();
+    let asks = format!(
+        "set -o pipefail; timeout 20 cat '{item}:(oai_dc)' | xmllint --xpath \"string(//*[local-name()='title'])\" -"
+    );
+    world.sh(&format!("mkdir '{item}:' && mkdir -p '{item}:/doc'"));
+    let doc = PathBuf::from(format!("{item}:/doc"));
+    let record = doc.join("record.bib");
+    let bibtex = |length: usize| {
+        let mut text = b"@misc{k, title = {held}}\n".to_vec();
+        text.resize(length, b'\n');
+        text
+    };
+    std::fs::write(&record, bibtex(LIMIT)).expect("a record");
+    world.prints(&asks, "held");
+    std::fs::write(&record, bibtex(LIMIT + 1)).expect("a record");
+    world.prints(&asks, "");
+    for kind in KINDS {
+        put(kind, &record);
+        world.prints(&asks, "");
+        put(kind, &doc.join("other.xml"));
+        put(kind, &doc.join("\u{1b}[31m\n.xml"));
+        std::fs::write(doc.join("good.enw"), "%0 Report\n%T held\n").expect("a record");
+        world.prints(&asks, "held");
+        world.sh(&format!("rm -rf '{item}:/doc'/*"));
+    }
+    // The text beside an item, at the limit and beyond it.
+    let text = |length: usize| {
+        let mut text = b"title: held\n".to_vec();
+        text.resize(length, b'\n');
+        text
+    };
+    world.sh("mkdir A/.mint/y");
+    let bare = world.root().join("A").join(world.sh("rep A/.mint/y"));
+    let asks = asks.replace(&item.to_string(), &bare.display().to_string());
+    let beside = format!("{}:", bare.display());
+    std::fs::write(&beside, text(LIMIT)).expect("a text");
+    world.prints(&asks, "held");
+    std::fs::write(&beside, text(LIMIT + 1)).expect("a text");
+    world.complains(&asks, "File too large");
+}
+
+#[test]
+fn a_hostile_target_and_hostile_names_draw_nothing_on_the_terminal() {
+    let scene = Scene::new();
+    let world = &scene.world;
+    let item = scene.rep.display();
+    let orders = "$'a\\e[2J\\e]0;x\\a\\nstate            Original\\r\\x7f\\u009b31m'";
+    world.sh(&format!("setfattr -n user.ibi.target -v {orders} {item}"));
+    let shown = world.sh(&format!("ibifs show {item}"));
+    assert!(
+        shown.contains(
+            "\ntarget           a\\u{1b}[2J\\u{1b}]0;x\\u{7}\\nstate            Original\\r\\u{7f}\\u{9b}31m\n"
+        ),
+        "{shown}"
+    );
+    // For a program it is whole.
+    let json = format!("ibifs show --json {item}");
+    let printed = world.sh(&json);
+    assert!(
+        !printed.contains(|c: char| c.is_control() && c != '\n'),
+        "{printed}"
+    );
+    let read = "import json, sys; print(ascii(json.load(sys.stdin)['target']))";
+    world.prints(
+        &format!("{json} | python3 -c \"{read}\""),
+        r"'a\x1b[2J\x1b]0;x\x07\nstate            Original\r\x7f\x9b31m'",
+    );
+    // Whatever is said, with hostile names wherever a name may stand.
+    world.sh(
+        "ibifs umount A
+         bad=$'\\e[31m\\n\\a\\u009b'
+         mkdir -p A.store/col/$bad/b/c/d A.store/col/a.b/$bad/c/d A.store/ibip/$bad/x A.store/deleted/col/a.b/c/2000
+         touch A.store/deleted/col/a.b/c/2000/$bad A.store/staging/$bad
+         printf 'ibi.alias {a\\033 b}' > A.store/col/example.org/archive-a/*/*/.ibi || true
+         mkdir \"store$bad\" \"mount$bad\"
+         ibifs init \"new$bad\" --host a.b.org > /dev/null",
+    );
+    let commands = [
+        "fsck A.store",
+        "fsck --json A.store",
+        "reindex A.store",
+        "ls A.store",
+        "show --store A.store a.b/c/2000/01.01.00.00",
+        "$bad",
+        "--$bad",
+        "init new$bad",
+        "init store$bad --host $bad",
+        "init other$bad --host a.b.org",
+        "init x --granularity $bad --host a.b",
+        "init x --service $bad --host a.b",
+        "init x --port $bad",
+        "mount A.store mount$bad",
+        "status mount$bad",
+        "umount mount$bad",
+        "umount mount$bad",
+        "mount new$bad mount$bad",
+        "status --json mount$bad",
+        "mount new$bad mount$bad",
+        "umount mount$bad",
+        "mount A.store M -o $bad",
+        "mount A.store nowhere$bad",
+        "mount nowhere$bad M",
+        "fsck nowhere$bad",
+        "show $bad",
+        "show nowhere$bad/$bad",
+        "ls --state $bad A.store",
+        "ls --prefix $bad A.store",
+        "mint --lang $bad --translation-of x A.store",
+        "relate $bad --next-edition $bad",
+        "id check $bad",
+        "id explain $bad",
+    ];
+    for command in commands {
+        let words: Vec<String> = command
+            .split(' ')
+            .map(|word| format!("\"{word}\""))
+            .collect();
+        let script = format!(
+            "bad=$'\\e[31m\\n\\a\\u009b\\r'\nRUST_LOG=debug timeout 30 ibifs {}",
+            words.join(" ")
+        );
+        let output = world.run(&script);
+        let status = output.status.code();
+        assert!(
+            status.is_some_and(|status| status < 7),
+            "{command}: {status:?}"
+        );
+        for told in [output.stdout, output.stderr] {
+            let told = String::from_utf8(told).expect("UTF-8");
+            assert!(
+                !told.contains(|c: char| c.is_control() && c != '\n'),
+                "{command}: {told:?}"
+            );
+        }
+    }
+}
