@@ -1000,3 +1000,28 @@ fn a_hostile_target_and_hostile_names_draw_nothing_on_the_terminal() {
         }
     }
 }
+
+/// Store and mount point may be called anything, and no mount with such a name, whosever it is,
+/// keeps the commands from finding the others.
+#[test]
+fn stores_and_mount_points_of_any_name() {
+    let world = World::new().with_a();
+    world.sh(
+        r#"store=$'st\xff\n \\040x' mount=$'m\xfe\t \\x' strange=$'strange\xff'
+          mkdir "$strange" && mount -t tmpfs none "$strange"
+          mkdir A/.mint/x
+          ibifs init "$store" --host archive-b.example.net > /dev/null && mkdir "$mount"
+          ibifs mount "$store" "$mount"
+          for place in "$mount" "$store"; do
+            ibifs mint "$place" > /dev/null
+            ibifs status "$place" | grep -q '^mounted  .*/m'
+          done
+          mkdir "$mount/.mint/x" && state "$mount/.mint/x" | grep -q Original
+          ibifs ls "$mount" > first && ibifs ls "$store" > second
+          cmp first second && test $(wc -l < first) = 4
+          no ibifs mount "$store" A.store
+          ibifs show --store "$mount" "$(rep "$mount/.mint/x")" > /dev/null
+          ibifs umount "$mount" && ibifs fsck "$store"
+          ibifs ls A > /dev/null && ibifs umount A && umount "$strange""#,
+    );
+}
