@@ -131,6 +131,77 @@ fn shows(code: Code) {
     }
 }
 
+/// A store can be looked over while it is mounted and at work: what is under way is no finding, what
+/// is wrong is, and a repair is refused.
+#[test]
+fn a_store_is_looked_over_beside_its_daemon() {
+    let world = World::new().with_a();
+    world.sh(
+        "mint A first > first
+        (i=0; while test ! -e enough; do
+            mint A x > x; ibifs relate A/$(<first) --next-edition $(<x); echo note$i w >> A/$(<x)/.ibi
+            rm -r A/$(<x); rmdir A/.mint/x 2> gone || true; i=$((i + 1))
+        done; echo $i > rounds) & worker=$!
+        for i in 1 2 3; do ibifs fsck A.store --json > report-$i || touch failed; done
+        touch enough; wait $worker; test $(<rounds) -gt 0",
+    );
+    for report in ["report-1", "report-2", "report-3"] {
+        world.prints(
+            &format!("jq -c '[.in_use, .errors, .warnings, .findings]' {report}"),
+            "[true,0,0,[]]",
+        );
+    }
+    world.sh("echo garbage > A.store/col/$(<first)/.ibi");
+    world.exits("ibifs fsck A.store > told", 1);
+    world.prints("cut -d: -f1 told | head -n 1", "broken-sidecar");
+    world.exits("ibifs fsck --repair A.store", 5);
+}
+
+/// A sidecar that was changed while the store was not mounted is believed by nobody who was not
+/// asked to: what it says changes no answer, the daemon does not rewrite it, fsck and reindex name it.
+#[test]
+fn a_sidecar_changed_beside_us_is_not_believed_unasked() {
+    let world = World::new().with_a();
+    world.sh(
+        "for n in a b c; do mint A $n > $n; done; ibifs relate A/$(<a) --next-edition $(<b)
+        ibifs umount A; sed -i s,$(<b),$(<c), A.store/col/$(<a)/.ibi; cp A.store/col/$(<a)/.ibi changed
+        ibifs mount A.store A",
+    );
+    world.prints("readlink \"A/$(<a)!\" | grep -c /$(basename $(<b))$", "1");
+    world.sh("no ibifs relate A/$(<a) --metadata $(<c); cmp changed A.store/col/$(<a)/.ibi");
+    world.exits("ibifs fsck A.store > told", 1);
+    world.prints("grep -c ^changed-sidecar: told", "1");
+    world.complains(
+        "ibifs umount A; ibifs relate $(<a) --metadata $(<c) --store A.store",
+        "is not the one that was last believed",
+    );
+    world.sh("ibifs reindex A.store 2> told; grep ^ibifs:.changed-sidecar: told");
+    world.prints(
+        "ibifs show $(<a) --store A.store | grep -c \"nextedition *$(<c)\"",
+        "1",
+    );
+    world.sh("ibifs relate $(<a) --metadata $(<c) --store A.store");
+}
+
+/// archive.ibi decides which names are minted: changed, it is believed by reindex alone.
+#[test]
+fn changed_facts_are_not_believed_unasked() {
+    let world = World::new();
+    world.sh("ibifs init A.store --host archive-a.example.org; mkdir A
+        sed -i s/^host.*/host.archive-b.example.org/ A.store/archive.ibi; sed -i s/^host./host\\ / A.store/archive.ibi");
+    for command in ["ibifs mint A.store", "ibifs mount A.store A"] {
+        world.complains(command, "archive.ibi is not what it was");
+    }
+    world.exits("ibifs fsck --repair A.store > told", 1);
+    world.prints("cut -d: -f1 told | head -n 1", "facts-changed");
+    world.sh("grep -q \"it says 'host archive-b.example.org' and said 'host archive-a.example.org'\" told
+        ibifs reindex A.store");
+    world.prints(
+        "ibifs mint A.store | head -n 1 | cut -d/ -f1,2",
+        "example.org/archive-b",
+    );
+}
+
 /// Each code has a store that shows it, and no other has.
 #[test]
 fn every_finding_has_a_store() {
