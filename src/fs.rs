@@ -214,10 +214,12 @@ impl Ibifs {
         mode: u32,
         umask: u32,
     ) -> Outcome<Entry> {
+        // A hidden name may have gone meanwhile, with its item or by somebody else's hand.
         if let (Kind::Item(item), New::Directory) = (&parent.kind, new)
             && self.namespace.reveal(caller, *item, name)
+            && let Ok(entry) = self.namespace.revealed(parent, name)
         {
-            return self.namespace.revealed(parent, name);
+            return Ok(entry);
         }
         let kept;
         let new = match new {
@@ -248,8 +250,8 @@ impl Ibifs {
         }
         if let Kind::Item(item) = parent.kind
             && self.namespace.reveal(caller, item, name)
+            && let Ok(found) = inside::find(real(parent)?.as_fd(), name)
         {
-            let found = inside::find(real(parent)?.as_fd(), name)?;
             let opened = inside::open(found.as_fd(), flags | libc::O_TRUNC, caller)?;
             return Ok((self.namespace.made_inside(parent, name, found)?, opened));
         }
@@ -268,7 +270,7 @@ impl Ibifs {
         is_directory: bool,
     ) -> Outcome<()> {
         if is_inside(parent) {
-            let directory = real(parent)?;
+                let directory = real(parent)?;
             let victim = self.namespace.stale_victim(parent, name);
             inside::remove(directory.as_fd(), name, is_directory)?;
             self.mirror.forget(victim);

@@ -327,6 +327,25 @@ fn items_are_removed_and_come_back() {
     }
 }
 
+/// One process may remove what it minted and copy it in again: what was hidden from it while it
+/// filled the new item does not stand in its way when there is nothing to hide any more.
+#[test]
+fn one_process_mints_removes_and_copies_back() {
+    let world = world();
+    world.sh("cat > both.py <<'END'
+import os, shutil
+os.mkdir('A/.mint/one')
+item = 'A/' + os.readlink('A/.mint/.one')[3:]
+sidecar = open(item + '/.ibi').read()
+shutil.rmtree(item)
+os.mkdir(item)
+os.mkdir(item + '/doc')
+open(item + '/.ibi', 'w').write(sidecar)
+print(os.getxattr(item, 'user.ibi.state').decode())
+END
+         test $(python3 both.py) = Original");
+}
+
 /// One process may mint and go on in what it has minted, with `doc/` there at once, and copy a tree
 /// that brings its own `doc/`; a translation it has made is a directory to it and tells, as a link,
 /// which item it is.
