@@ -7,7 +7,7 @@
 //! errno or HTTP status.
 //!
 //! Locks, in the order in which they may be taken: `edits`, then `dates`, then the store's.
-//! `rewritten`, `placed` and `ahead` are leaves.
+//! `rewritten`, `placed` and `ahead` are leaves; so is `levels` but for the store's.
 
 mod check;
 mod describe;
@@ -21,6 +21,7 @@ mod relations;
 mod resolve;
 mod settle;
 mod sidecars;
+mod touched;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -34,6 +35,8 @@ pub use lock::holder;
 pub use mint::Relative;
 pub use resolve::{Related, Relations};
 pub use sidecars::{Belief, Fact};
+
+use touched::Care;
 
 use crate::ibi::{AliasPair, Ibi, Rep, Timestamp};
 use crate::item::{Names, State};
@@ -87,6 +90,7 @@ pub struct Archive {
     edits: Mutex<()>,
     rewritten: Mutex<Vec<Names>>,
     placed: Mutex<Vec<settle::Placed>>,
+    levels: touched::Levels,
     lock: Option<lock::Lock>,
 }
 
@@ -134,12 +138,16 @@ impl Archive {
             edits: Mutex::new(()),
             rewritten: Mutex::default(),
             placed: Mutex::default(),
+            levels: touched::Levels::default(),
             lock: Some(lock),
         };
         archive.believe_facts(believes)?;
         archive.read_ledger()?;
         if let Err(error) = archive.make_again() {
             log::warn!("not all that was minted before a crash is in the tree again: {error}");
+        }
+        if let Err(error) = archive.mend_levels() {
+            log::warn!("the index may say less than the tree after a crash: {error}");
         }
         Ok(archive)
     }
@@ -178,6 +186,7 @@ impl Archive {
             edits: Mutex::new(()),
             rewritten: Mutex::default(),
             placed: Mutex::default(),
+            levels: touched::Levels::default(),
             lock: None,
         })
     }
@@ -314,7 +323,9 @@ impl Archive {
             Some(item) => item.names.clone(),
             None => names.clone(),
         };
-        self.tree.make_item(&Place::of(&names), owner)?;
+        let place = Place::of(&names);
+        let _touch = self.touch(&place, Care::Loose)?;
+        self.tree.make_item(&place, owner)?;
         let id = self.store.put(&Record::bare(names, State::Copy))?;
         self.known(id)
     }
@@ -376,6 +387,7 @@ impl Archive {
         if !self.tree.holds_only_sidecar(&place)? {
             return Err(ArchiveError::NotEmpty(item.names.into()));
         }
+        let _touch = self.touch(&place, Care::Synced)?;
         let tombstone = self.tombstone_of(&item)?;
         let bytes = tombstone.to_bytes();
         self.tree.write_tombstone(&place, &bytes)?;

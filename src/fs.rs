@@ -248,6 +248,7 @@ impl Ibifs {
                 .namespace
                 .create_file(caller, parent, name, flags, mode, umask);
         }
+        self.namespace.name_changes(parent, name)?;
         if let Kind::Item(item) = parent.kind
             && self.namespace.reveal(caller, item, name)
             && let Ok(found) = inside::find(real(parent)?.as_fd(), name)
@@ -270,7 +271,8 @@ impl Ibifs {
         is_directory: bool,
     ) -> Outcome<()> {
         if is_inside(parent) {
-                let directory = real(parent)?;
+            self.namespace.name_changes(parent, name)?;
+            let directory = real(parent)?;
             let victim = self.namespace.stale_victim(parent, name);
             inside::remove(directory.as_fd(), name, is_directory)?;
             self.mirror.forget(victim);
@@ -312,6 +314,8 @@ impl Ibifs {
             // answer. Tools then copy.
             return Err(Errno::XDEV);
         }
+        self.namespace.name_changes(parent, name)?;
+        self.namespace.name_changes(new_parent, new_name)?;
         let mut stale = self.namespace.stale_victim(new_parent, new_name);
         inside::rename_for(from.as_fd(), name, to.as_fd(), new_name, flags, caller)?;
         if let Kind::Item(item) = new_parent.kind {
@@ -355,6 +359,7 @@ impl Ibifs {
         if !is_inside(parent) {
             return Err(Errno::PERM);
         }
+        self.namespace.name_changes(parent, name)?;
         let made = inside::link(real(node)?.as_fd(), real(parent)?.as_fd(), name)?;
         self.attributes_changed(node);
         self.names_changed(parent, None);
@@ -383,6 +388,11 @@ impl Ibifs {
                 flags: FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH,
                 backing: None,
             });
+        }
+        if access != OFlags::RDONLY
+            && let Some(item) = node.sidecar_of()
+        {
+            self.namespace.archive().sidecar_changes(item)?;
         }
         let file = match file {
             Some(file) => file,

@@ -279,6 +279,14 @@ impl Namespace {
         self.real(descriptor, view, Kind::Item(item.id), lasting)
     }
 
+    /// Before a name in an item's own directory changes what it means: its sidecar's is noted.
+    pub fn name_changes(&self, parent: &Node, name: &OsStr) -> Outcome<()> {
+        match parent.kind {
+            Kind::Item(item) if name == SIDECAR => Ok(self.archive.sidecar_changes(item)?),
+            _ => Ok(()),
+        }
+    }
+
     /// After a sidecar was closed or renamed into an item: it is taken in.
     pub fn sidecar_written(&self, item: ItemId) -> Outcome<()> {
         match self.archive.accept_sidecar(item)? {

@@ -17,6 +17,7 @@ mod error;
 mod group;
 mod rows;
 mod schema;
+mod touched;
 mod write;
 
 use std::path::Path;

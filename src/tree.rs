@@ -371,6 +371,15 @@ impl Tree {
         self.read_small(&format!("{}/{METADATA_TEXT}", place.as_str()))
     }
 
+    /// Removes an item's sidecar, if it has one.
+    pub fn remove_sidecar(&self, place: &Place) -> Result<(), TreeError> {
+        let item = self.open_item(place)?;
+        match rustix::fs::unlinkat(&item, SIDECAR, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(failed("remove the sidecar of", place.as_str())(errno)),
+        }
+    }
+
     /// Reads a whole regular file below the store; None where there is none, EFBIG beyond
     /// [`SMALL_FILE_LIMIT`].
     pub fn read_small(&self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {

@@ -370,6 +370,7 @@ impl Archive {
             edits: Mutex::new(()),
             rewritten: Mutex::default(),
             placed: Mutex::default(),
+            levels: super::touched::Levels::default(),
             lock: None,
         }
     }
@@ -462,7 +463,7 @@ fn is_below(place: &Place, directories: &BTreeSet<String>) -> bool {
 }
 
 /// The names that a place in the tree gives an item, if it is the place of one.
-fn names_at(area: Area, path: &str) -> Option<Names> {
+pub(super) fn names_at(area: Area, path: &str) -> Option<Names> {
     let ibi = match area {
         Area::Col => Ibi::Rep(Rep::parse(path).ok()?),
         Area::Ibip => match Ibi::parse(path) {

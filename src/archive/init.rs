@@ -103,6 +103,7 @@ impl Archive {
             edits: Mutex::new(()),
             rewritten: Mutex::default(),
             placed: Mutex::default(),
+            levels: super::touched::Levels::default(),
             lock: Some(lock),
         };
         if let Some(rep) = archive.facts.service.rep() {

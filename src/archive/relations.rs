@@ -55,8 +55,11 @@ impl Archive {
                 what: format!("{source} and {target}"),
             });
         }
+        // In this order, so that at no time, and after no crash, two items claim to be the same
+        // relation of a third.
         if let Some(near) = &near {
             self.forget_far_end(near, kind)?;
+            self.edit_sidecar(near, |sidecar| sidecar.set_relation(kind, &target))?;
         }
         if let Some(far) = &far {
             self.edit_sidecar(far, |sidecar| {
@@ -67,9 +70,6 @@ impl Archive {
                     sidecar.set_language(language);
                 }
             })?;
-        }
-        if let Some(near) = &near {
-            self.edit_sidecar(near, |sidecar| sidecar.set_relation(kind, &target))?;
         }
         Ok(())
     }

@@ -46,7 +46,8 @@ impl Archive {
     /// Syncs all that was minted and is in place.
     pub(super) fn settle_now(&self) -> Result<(), ArchiveError> {
         let group = std::mem::take(&mut *locked(&self.placed));
-        settle(&self.tree, &self.store, &group)
+        settle(&self.tree, &self.store, &group)?;
+        self.settle_levels_now()
     }
 
     /// After a crash: makes the directories of minted items again that have not reached the disk.

@@ -4,6 +4,7 @@ use std::sync::MutexGuard;
 
 use rustix::io::Errno;
 
+use super::touched::Care;
 use super::{Archive, ArchiveError};
 use crate::ibi::Timestamp;
 use crate::item::{Names, Sidecar, State};
@@ -127,6 +128,7 @@ impl Archive {
         let _edits = self.edits();
         let item = self.known(id)?;
         let place = Place::of(&item.names);
+        let _touch = self.touch(&place, Care::Loose)?;
         let bytes = match self.tree.read_sidecar(&place) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Ok(Belief::Unchanged),
@@ -164,6 +166,7 @@ impl Archive {
             names = Names::new(Some(rep), names.ibip().cloned()).unwrap_or(names);
         }
         let new_place = Place::of(&names);
+        let _touch_new = self.touch(&new_place, Care::Loose)?;
         if new_place != place {
             if let Some(rep) = names.rep()
                 && let Some(other) = self.store.find_by_rep(rep)?
@@ -180,7 +183,13 @@ impl Archive {
             State::Original => self.store.relations_of(id)?,
             _ => Vec::new(),
         };
-        match self.store.put(&self.record_of(names, &sidecar, bytes)) {
+        let record = self.record_of(names, &sidecar, bytes);
+        if item.state == State::Original || record.state == State::Original {
+            // What the Archive that holds the original says it does not forget, whether or not
+            // whoever wrote it has synced it.
+            self.tree.sync_item(&new_place)?;
+        }
+        match self.store.put(&record) {
             Ok(id) => {
                 self.tree.remove_tombstone(&new_place)?;
                 let item = self.known(id)?;
@@ -257,6 +266,7 @@ impl Archive {
         change: impl FnOnce(&mut Sidecar),
     ) -> Result<(), ArchiveError> {
         let place = Place::of(&item.names);
+        let _touch = self.touch(&place, Care::Synced)?;
         // What lies on disk counts, not what we remember: an unbelieved one is not overwritten.
         let mut sidecar = match self.tree.read_sidecar(&place)? {
             Some(bytes) => {

@@ -87,6 +87,12 @@ const MIGRATIONS: &[&str] = &[
         text BLOB NOT NULL
     ) STRICT;
     ",
+    // 6: a start after a crash knows where to look.
+    "
+    -- Levels (col/SUBDOMAIN/WORD/YEAR, ibip/PREFIX) in which something has changed that the tree and
+    -- the index both tell, and that is not known to be on disk in both.
+    CREATE TABLE touched (level TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+    ",
 ];
 
 /// Brings the database up to the newest schema; refuses one that a newer ibifs has written.

@@ -85,7 +85,7 @@ impl Store {
     }
 
     /// Runs one immediate transaction.
-    fn write<T>(
+    pub(super) fn write<T>(
         &self,
         sync: Sync,
         change: impl FnOnce(&Connection) -> Result<T, StoreError>,

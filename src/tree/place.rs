@@ -43,7 +43,7 @@ pub(super) fn failed<'a>(
 }
 
 /// Where an item lies below the store: `col/<rep>` when it has a rep, else `ibip/<ibip>`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place(String);
 
 impl Place {
