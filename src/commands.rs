@@ -195,7 +195,8 @@ fn umount(options: &Umount) -> Result<Exit, Failure> {
         ));
     };
     let before = holder(&mounted.source);
-    if !crate::mount::unmount(&mounted.mount_point) {
+    let gone = crate::mount::cut_off_killed(&mounted.mount_point);
+    if !gone && !crate::mount::unmount(&mounted.mount_point) {
         return Err(Failure::new(
             Exit::Busy,
             format!("'{shown}' could not be unmounted; see who uses it with 'fuser -m {shown}'"),

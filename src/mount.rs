@@ -131,8 +131,9 @@ fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountEr
 
 /// A mount of ours whose daemon is gone answers nothing any more; it is taken away.
 fn detach_dead_mount(mount_point: &Path) {
-    let answer = std::fs::metadata(mount_point).map_err(|error| error.raw_os_error());
     let resolved = resolve(mount_point);
+    cut_off_killed(&resolved);
+    let answer = std::fs::metadata(mount_point).map_err(|error| error.raw_os_error());
     if answer.err() == Some(Some(libc::ENOTCONN))
         && mounts()
             .iter()
@@ -146,15 +147,53 @@ fn detach_dead_mount(mount_point: &Path) {
     }
 }
 
-/// The absolute path of a mount point, of a dead one too, which cannot itself be asked.
+/// A daemon that was killed while one of its threads waited in the kernel for a directory, and whoever
+/// holds that directory for the daemon, would wait for each other for ever: its mount is cut off.
+/// Says whether that has unmounted it.
+pub fn cut_off_killed(mount_point: &Path) -> bool {
+    let mut gone = false;
+    for mount in mounts() {
+        if mount.mount_point != mount_point || !mount.is_ours() {
+            continue;
+        }
+        let pid = crate::archive::holder(&mount.source).and_then(|holder| holder.pid);
+        if pid.is_some_and(is_killed) {
+            log::warn!("the daemon of {} was killed", mount_point.display());
+            // Where the mount is busy, all who wait for it are sent away nevertheless.
+            let flags = rustix::mount::UnmountFlags::FORCE;
+            gone |= rustix::mount::unmount(mount_point, flags).is_ok();
+        }
+    }
+    gone
+}
+
+/// Whether a process has been killed and is not gone yet.
+fn is_killed(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let value = |name: &str| {
+        let mut lines = status.lines();
+        lines.find_map(|line| Some(line.strip_prefix(name)?.trim()))
+    };
+    let is_waiting = |name: &str| {
+        let signals = value(name).and_then(|text| u64::from_str_radix(text, 16).ok());
+        signals.is_some_and(|signals| signals & 1 << (libc::SIGKILL - 1) != 0)
+    };
+    value("State:").is_some_and(|state| state.starts_with(['Z', 'X']))
+        || is_waiting("SigPnd:")
+        || is_waiting("ShdPnd:")
+}
+
+/// The absolute path of a mount point, of a dead one too, which is not itself asked.
 pub fn resolve(mount_point: &Path) -> PathBuf {
     let through_parent = || {
         let absolute = std::path::absolute(mount_point).ok()?;
         let parent = std::fs::canonicalize(absolute.parent()?).ok()?;
         Some(parent.join(absolute.file_name()?))
     };
-    std::fs::canonicalize(mount_point)
-        .ok()
+    let is_mounted = |path: &PathBuf| mounts().iter().any(|mount| mount.mount_point == *path);
+    through_parent()
+        .filter(is_mounted)
+        .or_else(|| std::fs::canonicalize(mount_point).ok())
         .or_else(through_parent)
         .unwrap_or_else(|| mount_point.to_owned())
 }
