@@ -17,7 +17,9 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::NotAStore { .. } => Errno::NOENT,
         ArchiveError::IsAStore { .. } => Errno::EXIST,
         ArchiveError::Unfinished { .. } => Errno::BUSY,
-        ArchiveError::Facts { .. } | ArchiveError::FactsChanged => Errno::IO,
+        ArchiveError::Facts { .. } | ArchiveError::FactsChanged | ArchiveError::Lock { .. } => {
+            Errno::IO
+        }
         ArchiveError::Busy(_) => Errno::BUSY,
         ArchiveError::ReadOnly => Errno::ROFS,
         ArchiveError::Unknown { .. } | ArchiveError::NoRelation { .. } => Errno::NOENT,
@@ -37,8 +39,9 @@ pub fn of(error: &ArchiveError) -> Errno {
 
 fn of_store(error: &StoreError) -> Errno {
     match error {
-        StoreError::Sqlite(_) => match error.kind() {
+        StoreError::Sqlite(_) | StoreError::System { .. } => match error.kind() {
             ErrorKind::StorageFull => Errno::NOSPC,
+            ErrorKind::QuotaExceeded => Errno::DQUOT,
             ErrorKind::ReadOnlyFilesystem => Errno::ROFS,
             ErrorKind::ResourceBusy => Errno::AGAIN,
             ErrorKind::OutOfMemory => Errno::NOMEM,

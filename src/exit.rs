@@ -89,6 +89,7 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::Tree(_)
             | ArchiveError::Facts { .. }
             | ArchiveError::FactsChanged
+            | ArchiveError::Lock { .. }
             | ArchiveError::Sidecar { .. }
             | ArchiveError::Changed(_)
             | ArchiveError::OtherItem { .. } => Exit::Failed,

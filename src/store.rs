@@ -149,6 +149,11 @@ impl Store {
 
     /// Opens the database for reading only, beside a writer.
     pub fn open_read_only(path: &Path) -> Result<Store, StoreError> {
+        if !path.exists() {
+            return Err(StoreError::Broken {
+                what: "is not there".to_owned(),
+            });
+        }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         check_kind(path)?;
         let mut connection = Connection::open_with_flags(path, flags)?;
@@ -285,6 +290,12 @@ impl Store {
         let connection = self.lock();
         let mut statement = connection.prepare("SELECT text FROM facts")?;
         Ok(statement.query_row([], |row| row.get(0)).optional()?)
+    }
+
+    /// Whether nothing has ever been recorded.
+    pub fn is_empty(&self) -> Result<bool, StoreError> {
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM item)";
+        Ok(self.lock().query_row(sql, [], |row| row.get(0))?)
     }
 
     /// The items whose mint was not settled, see [`Store::mint`].

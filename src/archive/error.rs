@@ -48,6 +48,11 @@ pub enum ArchiveError {
         /// What is wrong with it.
         what: String,
     },
+    /// The store cannot be locked.
+    Lock {
+        /// What is wrong with the lock file.
+        what: String,
+    },
     /// Somebody else writes this store.
     Busy(Holder),
     /// The store was opened for reading.
@@ -138,7 +143,10 @@ impl fmt::Display for ArchiveError {
                 path.display(),
                 path.join(super::BACKUP_NOTE).display()
             ),
-            ArchiveError::Facts { what } => write!(f, "archive.ibi: {what}"),
+            ArchiveError::Facts { what } => {
+                write!(f, "archive.ibi: {what}; mend it by hand or from a backup")
+            }
+            ArchiveError::Lock { what } => f.write_str(what),
             ArchiveError::Busy(holder) => {
                 f.write_str("the store is in use")?;
                 if let Some(pid) = holder.pid {

@@ -47,8 +47,12 @@ impl Lock {
     /// Takes the lock or says who has it. A command ends by itself and is waited for; a mount is not.
     pub(super) fn take(store: &Path) -> Result<Lock, ArchiveError> {
         let path = store.join(FILE);
-        let failed = |error: std::io::Error| ArchiveError::Facts {
-            what: format!("cannot lock the store ('{}'): {error}", path.display()),
+        let failed = |error: std::io::Error| ArchiveError::Lock {
+            what: format!(
+                "cannot lock '{}': {error}; it must be a file that may be written (or none, \
+                 and it is made)",
+                path.display()
+            ),
         };
         let file = std::fs::OpenOptions::new()
             .read(true)

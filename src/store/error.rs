@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::ErrorKind;
 
-use rusqlite::ErrorCode;
+use rusqlite::{Connection, ErrorCode};
 
 use super::FILE;
 use crate::item::Names;
@@ -15,6 +15,13 @@ pub enum StoreError {
     Sqlite(rusqlite::Error),
     /// Where the database should be is a directory, a device or a pipe.
     NotAFile,
+    /// SQLite failed because the system did.
+    System {
+        /// What SQLite says.
+        error: rusqlite::Error,
+        /// What the system says.
+        cause: std::io::Error,
+    },
     /// A newer ibifs has written this database.
     Newer {
         /// The schema version found.
@@ -44,8 +51,10 @@ pub enum StoreError {
 impl StoreError {
     /// What kind of trouble the system beneath is in, for those who must say it in a number.
     pub fn kind(&self) -> ErrorKind {
-        let StoreError::Sqlite(error) = self else {
-            return ErrorKind::Other;
+        let error = match self {
+            StoreError::Sqlite(error) => error,
+            StoreError::System { cause, .. } => return cause.kind(),
+            _ => return ErrorKind::Other,
         };
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => ErrorKind::StorageFull,
@@ -59,6 +68,26 @@ impl StoreError {
 }
 
 impl StoreError {
+    /// With what the system said, where SQLite only says that input or output failed.
+    pub(super) fn with_cause(self, connection: &Connection) -> StoreError {
+        let StoreError::Sqlite(error) = self else {
+            return self;
+        };
+        let is_systems = matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen)
+        );
+        // SAFETY: the handle is that of an open connection, which nobody else uses now.
+        let errno = unsafe { rusqlite::ffi::sqlite3_system_errno(connection.handle()) };
+        match (is_systems, errno) {
+            (true, 1..) => StoreError::System {
+                error,
+                cause: std::io::Error::from_raw_os_error(errno),
+            },
+            _ => StoreError::Sqlite(error),
+        }
+    }
+
     /// Whether the database is damaged, and not only in use, out of reach or newer than this
     /// program.
     pub fn is_damage(&self) -> bool {
@@ -68,7 +97,10 @@ impl StoreError {
                 .sqlite_error_code()
                 .is_none_or(|code| matches!(code, DatabaseCorrupt | NotADatabase | Unknown)),
             StoreError::Broken { .. } | StoreError::NotAFile => true,
-            StoreError::Newer { .. } | StoreError::Older { .. } | StoreError::Taken { .. } => false,
+            StoreError::System { .. }
+            | StoreError::Newer { .. }
+            | StoreError::Older { .. }
+            | StoreError::Taken { .. } => false,
         }
     }
 }
@@ -87,14 +119,16 @@ impl StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StoreError::Sqlite(error) => write!(
+            StoreError::Sqlite(error) if self.is_damage() => write!(
                 f,
-                "{FILE}: {error}; if it is damaged, remove it and run 'ibifs reindex'"
+                "{FILE} is damaged ({error}); 'ibifs reindex' makes it anew from the tree"
             ),
             StoreError::NotAFile => write!(
                 f,
                 "{FILE} is no regular file; remove it and run 'ibifs reindex'"
             ),
+            StoreError::Sqlite(error) => write!(f, "{FILE}: {error}"),
+            StoreError::System { cause, .. } => write!(f, "{FILE}: {cause}"),
             StoreError::Newer { found, known } => write!(
                 f,
                 "{FILE} has schema {found}, this ibifs knows {known}; use a newer ibifs"
@@ -104,7 +138,10 @@ impl fmt::Display for StoreError {
                 "{FILE} has the older schema {found}; mount the store or run 'ibifs reindex' once"
             ),
             StoreError::Broken { what } => {
-                write!(f, "{FILE}: {what}; run 'ibifs reindex' to make it anew")
+                write!(
+                    f,
+                    "{FILE}: {what}; 'ibifs reindex' makes it anew from the tree"
+                )
             }
             StoreError::Taken { name, holder } => {
                 write!(f, "'{name}' is already recorded for {holder}")
@@ -116,7 +153,7 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            StoreError::Sqlite(error) => Some(error),
+            StoreError::Sqlite(error) | StoreError::System { error, .. } => Some(error),
             _ => None,
         }
     }

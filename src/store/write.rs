@@ -171,7 +171,7 @@ pub(super) fn transact<T>(
     if sync == Sync::Now {
         connection.pragma_update(None, "synchronous", Sync::Later.word())?;
     }
-    written
+    written.map_err(|error: StoreError| error.with_cause(connection))
 }
 
 /// The store while all is recorded anew.
