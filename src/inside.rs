@@ -77,14 +77,26 @@ pub fn create(
     umask: u32,
     caller: &Caller,
 ) -> Outcome<OwnedFd> {
-    let exclusive = OFlags::from_bits_retain(flags as u32) & OFlags::EXCL;
-    let ours = exclusive | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let ours = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let bits = Mode::from_raw_mode(mode & 0o7777);
-    caller.make(umask, || {
+    let make = || {
         open_or_append(flags, open_flags(flags) | ours, |flags| {
             rustix::fs::openat(directory, name, flags, bits)
         })
-    })
+    };
+    loop {
+        match caller.make(umask, make) {
+            Err(Errno::EXIST) if flags & libc::O_EXCL == 0 => {}
+            made => return made,
+        }
+        // Somebody has been quicker.
+        let found = match find(directory, name) {
+            Err(Errno::NOENT) => continue,
+            found => found?,
+        };
+        is_regular(found.as_fd())?;
+        return caller.act(|| open_by_descriptor(found.as_fd(), flags));
+    }
 }
 
 /// The flags to open a file with on the native filesystem: direct I/O is the kernel's business
@@ -115,16 +127,30 @@ pub fn content_flags(flags: i32) -> OFlags {
 
 /// Opens a file for reading or writing its content.
 pub fn open(file: BorrowedFd<'_>, flags: i32, caller: &Caller) -> Outcome<OwnedFd> {
-    let path = by_descriptor(file);
-    let open = || {
-        open_or_append(flags, content_flags(flags), |flags| {
-            rustix::fs::open(path.as_str(), flags, Mode::empty())
-        })
-    };
+    is_regular(file)?;
+    let open = || open_by_descriptor(file, flags);
     match flags & libc::O_TRUNC != 0 {
         true => minding_set_id(file, caller, open),
         false => open(),
     }
+}
+
+/// The kernel opens all but regular files by itself: whatever else is found has taken the place of
+/// one since. It is looked at before it is opened, for to open a FIFO would hold us up, and to open a
+/// device may do something already. ESTALE has the kernel look the name up again.
+fn is_regular(file: BorrowedFd<'_>) -> Outcome<()> {
+    match FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode) {
+        FileType::RegularFile => Ok(()),
+        FileType::Directory => Err(Errno::ISDIR),
+        _ => Err(Errno::STALE),
+    }
+}
+
+fn open_by_descriptor(file: BorrowedFd<'_>, flags: i32) -> Outcome<OwnedFd> {
+    let path = by_descriptor(file);
+    open_or_append(flags, content_flags(flags), |flags| {
+        rustix::fs::open(path.as_str(), flags, Mode::empty())
+    })
 }
 
 /// Whether a file has a set-user-id or set-group-id bit.

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::{Entry, Namespace, Stale, directory, is_year, text};
@@ -58,7 +59,7 @@ impl Namespace {
             Ok(descriptor) => {
                 let entry = self.real(descriptor, View::Rep, Kind::Level(below), true)?;
                 match entry.attr.kind {
-                    rustix::fs::FileType::Directory => Ok(entry),
+                    FileType::Directory => Ok(entry),
                     _ => {
                         self.nodes.forget(entry.node.number, 1);
                         Err(Errno::NOENT)
@@ -144,6 +145,10 @@ impl Namespace {
         let name = text(name)?;
         if let Ok(rep) = Rep::parse(&below(path, name)) {
             let descriptor = inside::find(directory(parent)?.as_fd(), OsStr::new(name))?;
+            let stat = rustix::fs::fstat(&descriptor)?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+                return Err(Errno::NOENT);
+            }
             let item = self.archive.item_at(&rep)?;
             return self.real(descriptor, View::Rep, Kind::Item(item.id), true);
         }
