@@ -104,7 +104,7 @@ impl Store {
     /// Opens a database as it is, to be looked over and nothing else. Where nobody writes it
     /// meanwhile, nothing is written beside it either.
     pub fn open_as_it_is(path: &Path, is_quiet: bool) -> Result<Store, StoreError> {
-        super::check_is_file(path)?;
+        super::check_kind(path)?;
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         let has_log = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
