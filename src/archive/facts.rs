@@ -61,7 +61,7 @@ impl Facts {
             Some(value) => Names::from_value(value).ok(),
             None => None,
         };
-        Ok(Facts {
+        let facts = Facts {
             host: word("host")?,
             port: number("port")?,
             ip: ip.parse().map_err(|_| refuse("ip", &ip))?,
@@ -71,7 +71,12 @@ impl Facts {
             service: service.ok_or_else(|| ArchiveError::Facts {
                 what: "no identifier after 'ibi.archiveservice'".to_owned(),
             })?,
-        })
+        };
+        // A host that no rep can be built on is no good one.
+        facts
+            .rep_prefix()
+            .map_err(|_| refuse("host", &facts.host))?;
+        Ok(facts)
     }
 
     /// The text of `archive.ibi`.
