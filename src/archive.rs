@@ -42,7 +42,7 @@ use crate::ibi::{AliasPair, Ibi, Rep, Timestamp};
 use crate::item::{Names, State};
 use crate::locks::locked;
 use crate::pairs::Pairs;
-use crate::store::{self, Item, ItemId, Record, Store};
+use crate::store::{Item, ItemId, Record, Store};
 use crate::tree::{Owner, Place, Tree};
 
 /// A request to mint that would have to wait longer is refused (SPEC 10, ruling 5).
@@ -107,14 +107,14 @@ impl Archive {
     pub fn open(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
         // What is no store is not locked either.
         Archive::refuse_other_directories(path)?;
-        let lock = lock::Lock::take(path)?;
+        let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
         Archive::open_held(path, clock, lock, false)
     }
 
     /// Opens a store for making its index anew: what `archive.ibi` says now is believed.
     pub fn open_for_reindex(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
         Archive::refuse_other_directories(path)?;
-        let lock = lock::Lock::take(path)?;
+        let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
         Archive::open_held(path, clock, lock, true)
     }
 
@@ -127,7 +127,7 @@ impl Archive {
         let (facts, tree) = Archive::open_tree(path)?;
         lock.describe(None)
             .map_err(|error| tree.io_error("write", lock::FILE, &error))?;
-        let store = Store::open(&path.join(store::FILE))?;
+        let store = Store::open(tree.root())?;
         let archive = Archive {
             dates: Mutex::new(ledger::Dates::after(facts.granularity, None)),
             facts,
@@ -175,7 +175,7 @@ impl Archive {
     /// Opens a store for reading, beside whoever writes it.
     pub fn open_read_only(path: &Path) -> Result<Archive, ArchiveError> {
         let (facts, tree) = Archive::open_tree(path)?;
-        let store = Store::open_read_only(&path.join(store::FILE))?;
+        let store = Store::open_read_only(tree.root())?;
         Ok(Archive {
             dates: Mutex::new(ledger::Dates::after(facts.granularity, None)),
             facts,
@@ -192,8 +192,8 @@ impl Archive {
     }
 
     /// Keeps everybody else from opening a store for writing, as long as the result lives.
-    pub fn hold(path: &Path) -> Result<Held, ArchiveError> {
-        Ok(Held(lock::Lock::take(path)?))
+    pub fn hold(tree: &Tree) -> Result<Held, ArchiveError> {
+        Ok(Held(lock::Lock::take(tree)?))
     }
 
     /// Refuses a backup that was interrupted.

@@ -213,7 +213,7 @@ pub fn make(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Tally, BackupError> {
     let to = prepare(from, destination)?;
-    let _lock = Archive::hold(destination)?;
+    let _lock = Archive::hold(&to)?;
     let note = Note {
         from,
         to: &to,
@@ -288,7 +288,10 @@ fn whose(from: &Archive, path: &Path) -> Result<(), BackupError> {
         });
     }
     // Whoever mints in a backup has made a store of it; it is not thrown away for an older one.
-    let Ok(index) = Store::open_read_only(&path.join(store::FILE)) else {
+    let Ok(tree) = Tree::open_as_it_is(path) else {
+        return Ok(());
+    };
+    let Ok(index) = Store::open_read_only(tree.root()) else {
         return Ok(());
     };
     let mut unknown = None;

@@ -14,13 +14,14 @@ mod claims;
 mod compare;
 mod copy;
 mod error;
+mod files;
 mod group;
 mod rows;
 mod schema;
 mod touched;
 mod write;
 
-use std::path::Path;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -122,50 +123,43 @@ pub struct Unsettled {
 #[derive(Debug)]
 pub struct Store {
     connection: Mutex<Connection>,
+    /// Where the database lies, unless it is in memory. SQLite goes by this until it is closed, above.
+    _directory: Option<OwnedFd>,
     waiting: Mutex<Vec<Arc<group::Waiting>>>,
 }
 
-/// Refuses what is no file: SQLite would wait for ever for whoever writes into a pipe.
-fn check_kind(path: &Path) -> Result<(), StoreError> {
-    match path.metadata() {
-        Ok(metadata) if !metadata.is_file() => Err(StoreError::NotAFile),
-        // Whatever else is the matter, SQLite says.
-        _ => Ok(()),
-    }
-}
-
 impl Store {
-    /// Opens the database for writing, making or migrating it where needed.
-    pub fn open(path: &Path) -> Result<Store, StoreError> {
-        check_kind(path)?;
-        let mut connection = Connection::open(path)?;
+    /// Opens the database of a store's directory for writing, making or migrating it where needed.
+    pub fn open(directory: BorrowedFd<'_>) -> Result<Store, StoreError> {
+        let directory = kept(directory)?;
+        files::check(directory.as_fd(), true)?;
+        let path = files::path_in(directory.as_fd());
+        let mut connection = Connection::open(path).map_err(files::plain)?;
         connection.busy_timeout(Duration::from_secs(10))?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", Sync::Later.word())?;
         Store::prepared(&mut connection)?;
         schema::migrate(&mut connection)?;
-        Ok(Store::over(connection))
+        Ok(Store::over(connection, Some(directory)))
     }
 
     /// Opens the database for reading only, beside a writer.
-    pub fn open_read_only(path: &Path) -> Result<Store, StoreError> {
-        if !path.exists() {
-            return Err(StoreError::Broken {
-                what: "is not there".to_owned(),
-            });
-        }
+    pub fn open_read_only(directory: BorrowedFd<'_>) -> Result<Store, StoreError> {
+        let directory = kept(directory)?;
+        files::check(directory.as_fd(), false)?;
+        let path = files::path_in(directory.as_fd());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        check_kind(path)?;
-        let mut connection = Connection::open_with_flags(path, flags)?;
+        let mut connection = Connection::open_with_flags(path, flags).map_err(files::plain)?;
         connection.busy_timeout(Duration::from_secs(10))?;
         Store::prepared(&mut connection)?;
         schema::check(&connection)?;
-        Ok(Store::over(connection))
+        Ok(Store::over(connection, Some(directory)))
     }
 
-    fn over(connection: Connection) -> Store {
+    fn over(connection: Connection, directory: Option<OwnedFd>) -> Store {
         Store {
             connection: Mutex::new(connection),
+            _directory: directory,
             waiting: Mutex::default(),
         }
     }
@@ -492,6 +486,15 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// A descriptor of our own, which nobody closes before SQLite is done with it.
+fn kept(directory: BorrowedFd<'_>) -> Result<OwnedFd, StoreError> {
+    directory
+        .try_clone_to_owned()
+        .map_err(|error| StoreError::Broken {
+            what: format!("its directory cannot be kept open: {error}"),
+        })
 }
 
 /// Items in the order of their IBIps: by an index that has only those asked for.

@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 pub use files::{Met, joined};
@@ -50,6 +50,9 @@ pub struct Staged {
     name: String,
 }
 
+/// How many names in `staging/` are tried that somebody else has taken.
+const TRIES: usize = 10_000;
+
 const DIRECTORIES: [&str; 4] = ["col", "ibip", "deleted", "staging"];
 
 impl Tree {
@@ -62,7 +65,7 @@ impl Tree {
         })?;
         let tree = Tree::open_root(path)?;
         for name in DIRECTORIES {
-            match rustix::fs::mkdirat(&tree.root, name, Mode::from_raw_mode(0o755)) {
+            match make_level(&tree.root, name) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed("make", name)(errno)),
             }
@@ -76,7 +79,7 @@ impl Tree {
         let tree = Tree::open_root(path)?;
         for name in DIRECTORIES {
             // Without its empty directories a store is still whole: a copying tool may drop them.
-            match rustix::fs::mkdirat(&tree.root, name, Mode::from_raw_mode(0o755)) {
+            match make_level(&tree.root, name) {
                 Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS | Errno::PERM) => {}
                 Err(errno) => return Err(failed("make", name)(errno)),
             }
@@ -138,6 +141,55 @@ impl Tree {
         self.open_directory(path).is_ok()
     }
 
+    /// Opens a file of the store's own to be written, making it where it is missing; ELOOP for what
+    /// is no regular file, EMLINK for one that has another name, which may be anybody's.
+    pub fn open_own(&self, name: &str) -> Result<std::fs::File, TreeError> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        loop {
+            let opened = match self.open_beneath(name, OFlags::PATH | OFlags::NOFOLLOW) {
+                Ok(found) => only_name(&found).and_then(|()| {
+                    // Found first: to open a FIFO or a device may do something already.
+                    rustix::fs::open(by_descriptor(&found), flags, Mode::empty())
+                }),
+                Err(Errno::NOENT) => {
+                    let flags = flags | OFlags::CREATE | OFlags::EXCL;
+                    let mode = Mode::from_raw_mode(0o644);
+                    match rustix::fs::openat(&self.root, name, flags, mode) {
+                        Err(Errno::EXIST) => continue,
+                        made => made,
+                    }
+                }
+                Err(errno) => Err(errno),
+            };
+            return opened
+                .map(std::fs::File::from)
+                .map_err(failed("open", name));
+        }
+    }
+
+    /// Opens a file of the store's own to be read; None where there is none.
+    pub fn read_own(&self, name: &str) -> Result<Option<std::fs::File>, TreeError> {
+        let found = match self.open_beneath(name, OFlags::PATH | OFlags::NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(None),
+            found => found.map_err(failed("open", name))?,
+        };
+        let stat = rustix::fs::fstat(&found).map_err(failed("open", name))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(failed("open", name)(Errno::LOOP));
+        }
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        rustix::fs::open(by_descriptor(&found), flags, Mode::empty())
+            .map(|file| Some(file.into()))
+            .map_err(failed("open", name))
+    }
+
+    /// Clears `staging/` away, which only the one writer of a store may do.
+    pub fn clear_staging(&self) {
+        if let Ok(staging) = self.open_beneath("staging", OFlags::RDONLY | OFlags::DIRECTORY) {
+            clear(&staging);
+        }
+    }
+
     fn open_beneath(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         loop {
@@ -180,19 +232,21 @@ impl Tree {
     ) -> Result<Staged, TreeError> {
         let failed = |errno| failed("make", place.as_str())(errno);
         self.make_levels(place.parent())?;
-        let staging = self.open_directory("staging")?;
-        let staged = Staged {
-            name: self.temporary("mint"),
-            staging,
-        };
         let mode = Mode::from_raw_mode(owner.map_or(0o755, |owner| owner.mode) & 0o7777);
+        let staging = self.open_directory("staging")?;
+        let mut name = self.temporary("mint");
+        let mut made = rustix::fs::mkdirat(&staging, &name, mode);
+        for _ in 0..TRIES {
+            if made != Err(Errno::EXIST) {
+                break;
+            }
+            name = self.temporary("mint");
+            made = rustix::fs::mkdirat(&staging, &name, mode);
+        }
+        made.map_err(failed)?;
+        let staged = Staged { name, staging };
         let filled = (|| {
-            rustix::fs::mkdirat(&staged.staging, &staged.name, mode)?;
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let open = |parent: &OwnedFd, name: &str| {
-                rustix::fs::openat(parent, name, flags, Mode::empty())
-            };
-            let item = open(&staged.staging, &staged.name)?;
+            let item = open_below(&staged.staging, &staged.name)?;
             rustix::fs::mkdirat(&item, "doc", mode)?;
             drop(new_file(
                 &item,
@@ -201,7 +255,7 @@ impl Tree {
                 owner.map(Owner::of_file),
             )?);
             if let Some(owner) = owner {
-                give_to(&open(&item, "doc")?, owner)?;
+                give_to(&open_below(&item, "doc")?, owner)?;
                 give_to(&item, owner)?;
             }
             Ok(())
@@ -225,15 +279,12 @@ impl Tree {
 
     /// Takes away a staged item that will not appear, as far as it was made.
     pub fn discard(&self, staged: &Staged) {
-        let below = |name: &str| format!("{}/{name}", staged.name);
-        for (name, flags) in [
-            (below(SIDECAR), AtFlags::empty()),
-            (below("doc"), AtFlags::REMOVEDIR),
-            (staged.name.clone(), AtFlags::REMOVEDIR),
-        ] {
-            // Whatever stays is out of sight, and the next mount clears it away.
-            let _ = rustix::fs::unlinkat(&staged.staging, name, flags);
+        // Whatever stays is out of sight, and the next mount clears it away.
+        if let Ok(item) = open_below(&staged.staging, &staged.name) {
+            let _ = rustix::fs::unlinkat(&item, SIDECAR, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(&item, "doc", AtFlags::REMOVEDIR);
         }
+        let _ = rustix::fs::unlinkat(&staged.staging, &staged.name, AtFlags::REMOVEDIR);
     }
 
     /// Waits until an item's directory, its sidecar and its name are on disk.
@@ -263,16 +314,6 @@ impl Tree {
         names
     }
 
-    /// Clears `staging/` away, which only the one writer of a store may do.
-    pub fn clear_staging(&self) {
-        if let Ok(entries) = std::fs::read_dir(self.path.join("staging")) {
-            for entry in entries.flatten() {
-                let path = entry.path();
-                let _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path));
-            }
-        }
-    }
-
     /// The permission bits of something in the store's own directory, by its name there; `.` is
     /// that directory itself.
     pub fn mode_of(&self, name: &str) -> Option<u32> {
@@ -286,6 +327,9 @@ impl Tree {
             .open_beneath(name, OFlags::RDONLY | OFlags::NONBLOCK)
             .map_err(failed("open", name))?;
         let stat = rustix::fs::fstat(&file).map_err(failed("read", name))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            only_name(&file).map_err(failed("change the mode of", name))?;
+        }
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7775);
         rustix::fs::fchmod(&file, mode).map_err(failed("change the mode of", name))
     }
@@ -307,7 +351,7 @@ impl Tree {
             }
             made.push_str(name);
             let directory = self.open_directory(if parent.is_empty() { "." } else { &parent })?;
-            match rustix::fs::mkdirat(&directory, name, Mode::from_raw_mode(0o755)) {
+            match make_level(&directory, name) {
                 Ok(()) => self.sync_directory(if parent.is_empty() { "." } else { &parent })?,
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed("make", &made)(errno)),
@@ -485,14 +529,25 @@ impl Tree {
         let shown = format!("{directory}/{name}");
         let failed = |errno| failed("write", &shown)(errno);
         let staging = self.open_directory("staging")?;
-        let temporary = self.temporary("write");
-        let written = new_file(&staging, &temporary, bytes, owner).and_then(|file| {
+        let mut temporary = self.temporary("write");
+        let mut made = new_file(&staging, &temporary, bytes, owner);
+        for _ in 0..TRIES {
+            if !matches!(made, Err(Errno::EXIST)) {
+                break;
+            }
+            // What another process of our number has left, or somebody has put in the way.
+            temporary = self.temporary("write");
+            made = new_file(&staging, &temporary, bytes, owner);
+        }
+        let written = made.and_then(|file| {
             rustix::fs::fsync(&file)?;
             let target = self.open_beneath(directory, OFlags::PATH | OFlags::DIRECTORY)?;
             rustix::fs::renameat(&staging, &temporary, &target, name)
         });
         if let Err(errno) = written {
-            let _ = rustix::fs::unlinkat(&staging, &temporary, AtFlags::empty());
+            if errno != Errno::EXIST {
+                let _ = rustix::fs::unlinkat(&staging, &temporary, AtFlags::empty());
+            }
             return Err(failed(errno));
         }
         self.sync_directory(directory)
@@ -527,14 +582,58 @@ impl Tree {
     }
 }
 
-/// Makes a small file in a directory of `staging/`, and whose it is; not synced.
+/// Opens a directory in another (O_PATH), following no link.
+fn open_below(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(directory, name, flags, Mode::empty())
+}
+
+fn by_descriptor(file: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file))
+}
+
+/// Whether a file is regular and has one name.
+fn only_name(file: &OwnedFd) -> Result<(), Errno> {
+    let stat = rustix::fs::fstat(file)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile if stat.st_nlink <= 1 => Ok(()),
+        FileType::RegularFile => Err(Errno::MLINK),
+        _ => Err(Errno::LOOP),
+    }
+}
+
+/// Removes all that is in a directory, on its own filesystem and following no link.
+fn clear(directory: &OwnedFd) {
+    let mut names = Vec::new();
+    let _ = walk::each_name_of(directory, "staging", |name, is_directory| {
+        names.push((name.to_owned(), is_directory));
+    });
+    for (name, is_directory) in names {
+        if is_directory {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+            let below = rustix::fs::openat2(directory, &name[..], flags, Mode::empty(), resolve);
+            if let Ok(below) = below {
+                clear(&below);
+            }
+        }
+        let flags = match is_directory {
+            true => AtFlags::REMOVEDIR,
+            false => AtFlags::empty(),
+        };
+        let _ = rustix::fs::unlinkat(directory, &name[..], flags);
+    }
+}
+
+/// Makes a small file in a directory of `staging/`, and whose it is; not synced. EEXIST where the
+/// name is taken: by a link to somebody else's file, perhaps.
 fn new_file(
     directory: &OwnedFd,
     name: &str,
     bytes: &[u8],
     owner: Option<Owner>,
 ) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let mode = Mode::from_raw_mode(owner.map_or(0o644, |owner| owner.mode));
     let file = rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, mode)?;
     let mut rest = bytes;
@@ -542,8 +641,9 @@ fn new_file(
         let count = rustix::io::write(&file, rest)?;
         rest = &rest[count..];
     }
+    // Whatever our umask is: it may be the last caller's.
+    rustix::fs::fchmod(&file, mode)?;
     if let Some(owner) = owner {
-        rustix::fs::fchmod(&file, mode)?;
         match rustix::fs::fchown(
             &file,
             Some(rustix::fs::Uid::from_raw(owner.uid)),
@@ -557,11 +657,30 @@ fn new_file(
     Ok(file)
 }
 
+/// Makes a directory above the items, for all to read whatever our umask is: it may be the last
+/// caller's. A default ACL of the directory above it counts as with any mkdir.
+fn make_level(directory: &OwnedFd, name: &str) -> Result<(), Errno> {
+    let mode = Mode::from_raw_mode(0o755);
+    rustix::fs::mkdirat(directory, name, mode)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+    let has_acl = rustix::fs::fgetxattr(&made, "system.posix_acl_default", &mut [0; 0][..]).is_ok();
+    match has_acl || !is_ours(&made)? {
+        true => Ok(()),
+        false => rustix::fs::fchmod(&made, mode),
+    }
+}
+
+/// Whether we have made a directory, and nobody has put another in its place.
+fn is_ours(directory: &OwnedFd) -> Result<bool, Errno> {
+    Ok(rustix::fs::fstat(directory)?.st_uid == rustix::process::geteuid().as_raw())
+}
+
 fn give_to(directory: &OwnedFd, owner: Owner) -> Result<(), Errno> {
-    let path = format!(
-        "/proc/self/fd/{}",
-        std::os::fd::AsRawFd::as_raw_fd(directory)
-    );
+    if !is_ours(directory)? {
+        return Err(Errno::STALE);
+    }
+    let path = by_descriptor(directory);
     match rustix::fs::chown(
         path.as_str(),
         Some(rustix::fs::Uid::from_raw(owner.uid)),

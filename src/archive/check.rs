@@ -91,7 +91,7 @@ impl Archive {
         // So does which directories are not on disk.
         self.settle_now()?;
         // A reader beside the writer sees what there was, until the writer commits.
-        let index = Store::open_read_only(&self.tree.path().join(crate::store::FILE))?;
+        let index = Store::open_read_only(self.tree.root())?;
         let before = Before {
             index: Some(&index),
             is_last: true,

@@ -9,7 +9,7 @@ use super::{Archive, ArchiveError, Clock, Facts, Progress, WAIT_LIMIT, facts, lo
 use crate::distributor::{Granularity, TemporalDistributor};
 use crate::ibi::{Ibi, Ibip, Rep, RepPrefix, Timestamp};
 use crate::item::Names;
-use crate::store::{self, Store};
+use crate::store::Store;
 use crate::tree::{Place, Tree};
 
 /// What `ibifs init` is told; whatever is left out is chosen so that two Archives never mint alike.
@@ -71,10 +71,10 @@ impl Archive {
         // A clock that no name can be minted by is refused before anything is made.
         TemporalDistributor::new(facts.granularity, None).reserve(&clock.now(), WAIT_LIMIT)?;
         let tree = Tree::create(path)?;
-        let lock = lock::Lock::take(path)?;
+        let lock = lock::Lock::take(&tree)?;
         lock.describe(None)
             .map_err(|error| tree.io_error("write", lock::FILE, &error))?;
-        let store = Store::open(&path.join(store::FILE))?;
+        let store = Store::open(tree.root())?;
         let mut last = latest_own(&tree, &rep_prefix)?;
         if setup.service.is_none() {
             let mut distributor = TemporalDistributor::new(facts.granularity, last);

@@ -3,15 +3,16 @@
 use std::ffi::OsString;
 use std::io::{Read, Seek, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use super::{ArchiveError, Holder};
 use crate::pairs::{Pairs, Value, percent_decode, percent_encode};
+use crate::tree::Tree;
 
 /// How long another command is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -22,20 +23,6 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// File name of the lock.
 pub(super) const FILE: &str = "lock";
 
-/// The file is taken as found: it must neither lead elsewhere nor hold us up, as a pipe does.
-const UNTRUSTED: i32 = OFlags::NOFOLLOW
-    .union(OFlags::NONBLOCK)
-    .bits()
-    .cast_signed();
-
-/// Refuses what is no file.
-fn regular(file: std::fs::File) -> std::io::Result<std::fs::File> {
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(std::io::Error::other("it is no regular file; remove it")),
-    }
-}
-
 /// The held lock; it ends with this value or with the process.
 #[derive(Debug)]
 pub(super) struct Lock {
@@ -45,8 +32,8 @@ pub(super) struct Lock {
 
 impl Lock {
     /// Takes the lock or says who has it. A command ends by itself and is waited for; a mount is not.
-    pub(super) fn take(store: &Path) -> Result<Lock, ArchiveError> {
-        let path = store.join(FILE);
+    pub(super) fn take(tree: &Tree) -> Result<Lock, ArchiveError> {
+        let path = tree.path().join(FILE);
         let failed = |error: std::io::Error| ArchiveError::Lock {
             what: format!(
                 "cannot lock '{}': {error}; it must be a file that may be written (or none, \
@@ -54,15 +41,18 @@ impl Lock {
                 path.display()
             ),
         };
-        let file = std::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .custom_flags(UNTRUSTED)
-            .open(&path)
-            .and_then(regular)
-            .map_err(failed)?;
+        let file = tree.open_own(FILE).map_err(|error| {
+            // It is written to: it must be no link to somebody else's file.
+            match error.errno() {
+                Errno::LOOP | Errno::MLINK => ArchiveError::Lock {
+                    what: format!(
+                        "'{}' is not a file of this store alone; remove it",
+                        path.display()
+                    ),
+                },
+                errno => failed(errno.into()),
+            }
+        })?;
         let started = Instant::now();
         loop {
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -117,7 +107,7 @@ impl Reading {
     /// Begins to read a store; nothing is written for it.
     pub(super) fn of(store: &Path) -> Reading {
         // Where there is no lock, nobody has ever written the store.
-        let file = std::fs::File::open(store.join(FILE)).ok();
+        let file = read(store);
         let locked = file
             .as_ref()
             .map(|file| rustix::fs::flock(file, FlockOperation::NonBlockingLockShared));
@@ -149,11 +139,14 @@ fn fingerprint(file: &std::fs::File) -> std::io::Result<String> {
     ))
 }
 
+/// Opens the lock of a store, where there is one, to be read.
+fn read(store: &Path) -> Option<std::fs::File> {
+    Tree::open_as_it_is(store).ok()?.read_own(FILE).ok()?
+}
+
 /// Who holds the store right now, if anybody does.
 pub fn holder(store: &Path) -> Option<Holder> {
-    let mut options = std::fs::OpenOptions::new();
-    let opened = options.read(true).custom_flags(UNTRUSTED);
-    let file = opened.open(store.join(FILE)).and_then(regular).ok()?;
+    let file = read(store)?;
     // This takes a free lock for an instant; whoever wants it then tries again. The system's table
     // of locks would disturb nobody, but it skips lines while others lock and unlock.
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {

@@ -6,12 +6,13 @@
 //! has and the copy lacks is copied now; what is gone by now is so in a newer index, which is taken
 //! then. The result is checked as `fsck` does.
 
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
 use super::copying::Copier;
 use super::{BackupError, Code};
-use crate::archive::{Archive, Clock, holder};
+use crate::archive::{Archive, ArchiveError, Clock, holder};
 use crate::ibi::{Ibi, Rep};
 use crate::item::State;
 use crate::pairs::{Pairs, Value};
@@ -26,10 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 const LEDGER: &str = "ledger";
 
-/// The index is copied under this name first.
-fn new_file() -> String {
-    format!("{}.new", store::FILE)
-}
+/// The index is copied to here first.
+const STAGING: &str = "staging";
 
 pub(super) fn settle(
     from: &Archive,
@@ -40,7 +39,7 @@ pub(super) fn settle(
 ) -> Result<(), BackupError> {
     let mut last = None;
     for round in 1..=ROUNDS {
-        let missing = one_round(from, destination, copier)?;
+        let missing = one_round(from, copier)?;
         if missing > 0 && round < ROUNDS {
             std::thread::sleep(Duration::from_millis(50));
             continue;
@@ -59,7 +58,7 @@ pub(super) fn settle(
         last = Some(report.findings);
     }
     // The last to close a database for writing takes its log away.
-    drop(Store::open(&destination.join(store::FILE))?);
+    drop(Store::open(copier.to.root())?);
     for path in vanished {
         let is_kept = copier.to.open_far(path, rustix::fs::OFlags::PATH).is_ok()
             && copier
@@ -74,17 +73,16 @@ pub(super) fn settle(
 }
 
 /// Takes the index as it is now and makes the tree agree. Tells how many items could not be had.
-fn one_round(
-    from: &Archive,
-    destination: &Path,
-    copier: &mut Copier<'_>,
-) -> Result<u64, BackupError> {
-    let file = destination.join(new_file());
-    remove_index(&file);
-    from.store().copy_to(&file)?;
+fn one_round(from: &Archive, copier: &mut Copier<'_>) -> Result<u64, BackupError> {
+    let staging = copier
+        .to
+        .open_directory(STAGING)
+        .map_err(ArchiveError::from)?;
+    remove_index(&staging);
+    from.store().copy_to(staging.as_fd())?;
     // Two connections: one goes through the items, the other is asked about them.
-    let index = Store::open(&file)?;
-    let asked = Store::open(&file)?;
+    let index = Store::open(staging.as_fd())?;
+    let asked = Store::open(staging.as_fd())?;
     let mut round = Round {
         from,
         copier,
@@ -120,22 +118,20 @@ fn one_round(
         .write_small(".", LEDGER, &ledger.to_bytes(), None)?;
     drop(asked);
     drop(index);
-    let target = destination.join(store::FILE);
+    let root = copier.to.root();
     // Its log belongs to the old one.
-    remove_index(&target);
-    std::fs::rename(&file, &target).map_err(|error| {
-        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-        copier.to.error("rename", &new_file(), errno)
-    })?;
+    remove_index(root);
+    rustix::fs::renameat(&staging, store::FILE, root, store::FILE)
+        .map_err(|errno| copier.to.error("rename", store::FILE, errno).into())
+        .map_err(BackupError::Archive)?;
     Ok(missing)
 }
 
-fn remove_index(file: &Path) {
+fn remove_index(directory: impl AsFd) {
     for tail in ["", "-wal", "-shm", "-journal"] {
-        let mut name = file.as_os_str().to_owned();
-        name.push(tail);
+        let name = format!("{}{tail}", store::FILE);
         // Mostly there is none; one that stays is told by whoever opens it.
-        let _ = std::fs::remove_file(name);
+        let _ = rustix::fs::unlinkat(&directory, name, rustix::fs::AtFlags::empty());
     }
 }
 

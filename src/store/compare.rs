@@ -2,11 +2,11 @@
 //!
 //! What is looked at may be damaged, so values are compared as bytes, whatever they should be.
 
-use std::path::Path;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rusqlite::{Connection, OpenFlags, Row, Statement};
 
-use super::{Store, StoreError, schema};
+use super::{Store, StoreError, files, kept, schema};
 use crate::ibi::Ibi;
 use crate::item::Names;
 
@@ -93,7 +93,7 @@ impl Store {
         connection.pragma_update(None, "journal_mode", "off")?;
         Store::prepared(&mut connection)?;
         schema::migrate(&mut connection)?;
-        Ok(Store::over(connection))
+        Ok(Store::over(connection, None))
     }
 
     /// Gives a temporary store that has been filled room to be asked at random.
@@ -103,22 +103,26 @@ impl Store {
 
     /// Opens a database as it is, to be looked over and nothing else. Where nobody writes it
     /// meanwhile, nothing is written beside it either.
-    pub fn open_as_it_is(path: &Path, is_quiet: bool) -> Result<Store, StoreError> {
-        super::check_kind(path)?;
+    pub fn open_as_it_is(directory: BorrowedFd<'_>, is_quiet: bool) -> Result<Store, StoreError> {
+        let directory = kept(directory)?;
+        files::check(directory.as_fd(), false)?;
+        let path = files::path_in(directory.as_fd());
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         let has_log = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
         let mut flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = if is_quiet && !has_log {
+        let opened = if is_quiet && !has_log {
             flags |= OpenFlags::SQLITE_OPEN_URI;
-            Connection::open_with_flags(immutable(path), flags)?
+            // The name of a file that nobody changes while it is open.
+            Connection::open_with_flags(format!("file:{}?immutable=1", path.display()), flags)
         } else {
-            Connection::open_with_flags(path, flags)?
+            Connection::open_with_flags(path, flags)
         };
+        let mut connection = opened.map_err(files::plain)?;
         connection.busy_timeout(std::time::Duration::from_secs(10))?;
         Store::prepared(&mut connection)?;
         schema::check(&connection)?;
-        Ok(Store::over(connection))
+        Ok(Store::over(connection, Some(directory)))
     }
 
     /// What SQLite finds wrong with the database itself, and whether it is built as ours are.
@@ -162,22 +166,6 @@ impl Store {
         }
         Ok(differences)
     }
-}
-
-/// `path` as the name of a file that nobody changes while it is open.
-fn immutable(path: &Path) -> String {
-    use std::os::unix::ffi::OsStrExt;
-    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut uri = "file:".to_owned();
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
-            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
-            byte => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri.push_str("?immutable=1");
-    uri
 }
 
 fn text(row: &Row<'_>, column: usize) -> Result<String, StoreError> {

@@ -1,18 +1,19 @@
 //! Copying the database as it is at one instant, by SQLite's own interface for it.
 
-use std::path::Path;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, files};
 
 impl Store {
-    /// Writes what the index says now into a new database file; whoever writes the index meanwhile
-    /// is not held up. It is on disk when this returns.
-    pub fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
-        let mut target = Connection::open(path)?;
+    /// Writes what the index says now into a new database in a directory; whoever writes the index
+    /// meanwhile is not held up. It is on disk when this returns.
+    pub fn copy_to(&self, directory: BorrowedFd<'_>) -> Result<(), StoreError> {
+        files::check(directory, true)?;
+        let mut target = Connection::open(files::path_in(directory)).map_err(files::plain)?;
         let source = self.lock();
         let backup = Backup::new(&source, &mut target)?;
         // All at once: in steps, each write of somebody else would have it begin anew.

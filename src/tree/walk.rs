@@ -250,7 +250,7 @@ fn twins(names: &[String]) -> Vec<(&str, &str)> {
     twins
 }
 
-fn each_name_of(
+pub(super) fn each_name_of(
     directory: &OwnedFd,
     path: &str,
     visit: impl FnMut(&[u8], bool),

@@ -31,7 +31,7 @@ pub(super) fn open_index(
         report.add(found(Code::IndexMissing));
         return Ok(None);
     }
-    let opened = Store::open_as_it_is(&path, is_quiet)
+    let opened = Store::open_as_it_is(tree.root(), is_quiet)
         .and_then(|index| index.complaints().map(|complaints| (index, complaints)));
     match opened {
         Ok((index, complaints)) => {

@@ -20,7 +20,7 @@ impl Archive {
         progress: &mut Progress<'_>,
     ) -> Result<Report, ArchiveError> {
         refuse_other_directories(path)?;
-        let lock = lock::Lock::take(path)?;
+        let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
         let mut report = look(path, true, &*clock, progress)?;
         if !report.findings.iter().any(|finding| finding.repairable) {
             return Ok(report);
@@ -183,7 +183,7 @@ impl Archive {
 fn mend_grounds(path: &Path, report: &Report) -> Result<(), ArchiveError> {
     let tree = Tree::open(path)?;
     if report.has(Code::FactsBroken) || report.has(Code::FactsMissing) {
-        let index = Store::open_as_it_is(&path.join(store::FILE), true)?;
+        let index = Store::open_as_it_is(tree.root(), true)?;
         if let Some(text) = index.facts()? {
             let aside = format!("{}.broken", facts::FILE);
             tree.set_aside(".", facts::FILE, &aside)?;
@@ -207,8 +207,9 @@ fn mend_grounds(path: &Path, report: &Report) -> Result<(), ArchiveError> {
 impl Archive {
     /// Sets the damaged index of a store aside, and tells how it is called then.
     pub fn set_index_aside(path: &Path) -> Result<Option<String>, ArchiveError> {
-        let _lock = lock::Lock::take(path)?;
-        set_index_aside(&Tree::open_as_it_is(path)?)
+        let tree = Tree::open_as_it_is(path)?;
+        let _lock = lock::Lock::take(&tree)?;
+        set_index_aside(&tree)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -371,7 +372,8 @@ impl Rig {
 
     /// All that the index knows, by rep, or by IBIp where there is none.
     fn rows(&self) -> Result<BTreeMap<String, State>, String> {
-        let store = Store::open_read_only(&self.store().join("relations.sqlite3"));
+        let directory = std::fs::File::open(self.store()).map_err(|error| error.to_string())?;
+        let store = Store::open_read_only(directory.as_fd());
         let store = store.map_err(|error| error.to_string())?;
         let mut rows = BTreeMap::new();
         let outcome = store.each_item(|item| {

@@ -2,6 +2,7 @@
 
 mod dice;
 mod disk;
+mod user;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use dice::{Dice, seed};
 pub use disk::{Disk, Format};
+pub use user::User;
 
 /// The number that an environment variable holds, for switching a test to its long form.
 pub fn switch(name: &str) -> Option<u64> {

@@ -1,0 +1,201 @@
+//! The files that SQLite opens: by the store's directory, no others, and no links.
+//!
+//! SQLite goes by path, follows a link there, writes over whatever has the name of its log, and waits
+//! for a FIFO. So its system calls are ours. A database is named by the descriptor of its directory,
+//! which nobody can swap, and only its own four files are opened there, if they are regular and have
+//! no second name.
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Once;
+
+use rusqlite::ffi;
+
+use super::{FILE, StoreError};
+
+/// The path of the database in an open directory; good as long as that is open.
+pub(super) fn path_in(directory: BorrowedFd<'_>) -> PathBuf {
+    static GUARD: Once = Once::new();
+    GUARD.call_once(guard);
+    PathBuf::from(format!("{DESCRIPTORS}{}/{FILE}", directory.as_raw_fd()))
+}
+
+/// Says plainly what would be refused without a reason: what is no file of this store alone.
+pub(super) fn check(directory: BorrowedFd<'_>, is_written: bool) -> Result<(), StoreError> {
+    let path = path_in(directory);
+    match path.symlink_metadata() {
+        Ok(found) if !found.is_file() && !found.is_symlink() => Err(StoreError::NotAFile),
+        Ok(found) if !found.is_file() || (is_written && found.nlink() > 1) => {
+            Err(StoreError::Broken {
+                what: "it is a link, or has a second name, and may be somebody else's file"
+                    .to_owned(),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An error in opening a database, without a path that means nothing to anybody.
+pub(super) fn plain(error: rusqlite::Error) -> StoreError {
+    match error {
+        rusqlite::Error::SqliteFailure(code, Some(text)) => {
+            let plain = text.split(": /proc").next().map(str::to_owned);
+            StoreError::Sqlite(rusqlite::Error::SqliteFailure(code, plain))
+        }
+        error => StoreError::Sqlite(error),
+    }
+}
+
+const DESCRIPTORS: &str = "/proc/self/fd/";
+
+/// What follows the name of a database in those of its other files.
+const BESIDE: [&[u8]; 4] = [b"", b"-journal", b"-wal", b"-shm"];
+
+/// The names of SQLite's own temporary files begin so.
+const TEMPORARY: &[u8] = b"etilqs_";
+
+/// Gives SQLite our system calls for its own.
+fn guard() {
+    type Call = unsafe extern "C" fn();
+    type Open = unsafe extern "C" fn(*const c_char, c_int, c_int) -> c_int;
+    type Look = unsafe extern "C" fn(*const c_char, *mut libc::stat) -> c_int;
+    type Remove = unsafe extern "C" fn(*const c_char) -> c_int;
+    // SAFETY: each is called as what it is; SQLite knows their types by their names.
+    let calls = unsafe {
+        [
+            (c"open", std::mem::transmute::<Open, Call>(open)),
+            (c"lstat", std::mem::transmute::<Look, Call>(libc::stat)),
+            (c"unlink", std::mem::transmute::<Remove, Call>(unlink)),
+        ]
+    };
+    // SAFETY: the names end with a NUL, and the default VFS is there as long as the process.
+    unsafe {
+        let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
+        let Some(set) = vfs.as_ref().and_then(|vfs| vfs.xSetSystemCall) else {
+            return;
+        };
+        for (name, call) in calls {
+            set(vfs, name.as_ptr(), Some(call));
+        }
+    }
+}
+
+/// What a path is to us.
+enum Meaning {
+    /// A file of a database in a directory of ours.
+    Ours,
+    /// That directory itself.
+    Directory,
+    /// A temporary file, or where SQLite finds random numbers and nothing.
+    Elsewhere,
+    Stranger,
+}
+
+fn meaning(path: &CStr) -> Meaning {
+    let bytes = path.to_bytes();
+    let slash = bytes.iter().rposition(|byte| *byte == b'/');
+    let (above, name) = bytes.split_at(slash.map_or(0, |slash| slash + 1));
+    let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    if above == DESCRIPTORS.as_bytes() && is_number(name) {
+        return Meaning::Directory;
+    }
+    let number = above.strip_prefix(DESCRIPTORS.as_bytes());
+    let number = number.and_then(|number| number.strip_suffix(b"/"));
+    if let (true, Some(beside)) = (
+        number.is_some_and(is_number),
+        name.strip_prefix(FILE.as_bytes()),
+    ) && BESIDE.contains(&beside)
+    {
+        return Meaning::Ours;
+    }
+    match name.starts_with(TEMPORARY) || matches!(bytes, b"/dev/null" | b"/dev/urandom") {
+        true => Meaning::Elsewhere,
+        false => Meaning::Stranger,
+    }
+}
+
+fn refuse(errno: c_int) -> c_int {
+    // SAFETY: the address of this thread's errno.
+    unsafe { *libc::__errno_location() = errno };
+    -1
+}
+
+unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
+    // SAFETY: SQLite's paths end with a NUL.
+    let name = unsafe { CStr::from_ptr(path) };
+    let is_new = libc::O_CREAT | libc::O_EXCL;
+    match meaning(name) {
+        Meaning::Ours => open_ours(name, flags, mode),
+        // SAFETY: as above.
+        Meaning::Directory | Meaning::Elsewhere => unsafe { libc::open(path, flags, mode) },
+        // A temporary file without a name.
+        Meaning::Stranger if flags & libc::O_TMPFILE == libc::O_TMPFILE && flags & is_new != 0 => {
+            // SAFETY: as above.
+            unsafe { libc::open(path, flags, mode) }
+        }
+        Meaning::Stranger => refuse(libc::EACCES),
+    }
+}
+
+fn open_ours(name: &CStr, flags: c_int, mode: c_int) -> c_int {
+    let is_new = libc::O_CREAT | libc::O_EXCL;
+    loop {
+        // Found first: to open a FIFO would wait, and to open a device may do something already.
+        let look = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        // SAFETY: the name ends with a NUL.
+        let found = unsafe { libc::open(name.as_ptr(), look) };
+        if found >= 0 {
+            let opened = match flags & is_new == is_new {
+                true => refuse(libc::EEXIST),
+                false => open_found(found, flags & !is_new & !libc::O_NOFOLLOW),
+            };
+            // SAFETY: takes no pointer; the descriptor is ours. It leaves errno as it is.
+            unsafe { libc::close(found) };
+            return opened;
+        }
+        let errno = std::io::Error::last_os_error().raw_os_error();
+        if errno != Some(libc::ENOENT) || flags & libc::O_CREAT == 0 {
+            return -1;
+        }
+        // SAFETY: as above.
+        let made = unsafe { libc::open(name.as_ptr(), flags | is_new, mode) };
+        let errno = std::io::Error::last_os_error().raw_os_error();
+        if made >= 0 || errno != Some(libc::EEXIST) {
+            return made;
+        }
+    }
+}
+
+/// Opens a file that has been found, if it is a database's alone.
+fn open_found(found: c_int, flags: c_int) -> c_int {
+    // SAFETY: a structure of numbers, which the call fills.
+    let stat = unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        if libc::fstat(found, &mut stat) != 0 {
+            return -1;
+        }
+        stat
+    };
+    let is_written = flags & libc::O_ACCMODE != libc::O_RDONLY;
+    match stat.st_mode & libc::S_IFMT {
+        libc::S_IFREG if stat.st_nlink <= 1 || !is_written => {}
+        libc::S_IFREG => return refuse(libc::EMLINK),
+        _ => return refuse(libc::ELOOP),
+    }
+    match CString::new(format!("{DESCRIPTORS}{found}")) {
+        // SAFETY: the path ends with a NUL.
+        Ok(path) => unsafe { libc::open(path.as_ptr(), flags) },
+        Err(_) => refuse(libc::EINVAL),
+    }
+}
+
+unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
+    // SAFETY: SQLite's paths end with a NUL.
+    match meaning(unsafe { CStr::from_ptr(path) }) {
+        // SAFETY: as above.
+        Meaning::Ours | Meaning::Elsewhere => unsafe { libc::unlink(path) },
+        Meaning::Directory | Meaning::Stranger => refuse(libc::EACCES),
+    }
+}

@@ -1,0 +1,7 @@
+//! Somebody who may write the store's own directories, natively, and puts links, FIFOs, devices and
+//! other people's files where the daemon and the commands go: nothing outside the store is touched
+//! or told.
+
+mod canary;
+mod offline;
+mod races;
