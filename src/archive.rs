@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 pub use check::{Code, Finding, Progress, Report, Severity};
+pub use describe::Act;
 pub use error::{ArchiveError, Holder};
 pub use facts::Facts;
 pub use init::Setup;

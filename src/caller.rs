@@ -136,6 +136,16 @@ impl Caller {
         self.gid == group || self.powers().groups.contains(&group)
     }
 
+    /// Whether every file counts as the caller's own.
+    pub fn owns_all(&self) -> bool {
+        !self.is_other() || self.powers().capabilities.contains(CapabilitySet::FOWNER)
+    }
+
+    /// Whether set-id bits outlive what the caller writes.
+    pub fn keeps_set_id(&self) -> bool {
+        !self.is_other() || self.powers().capabilities.contains(CapabilitySet::FSETID)
+    }
+
     /// Whether the caller may see the attributes that are for administrators.
     pub fn administers(&self) -> bool {
         if self.uid == 0 {

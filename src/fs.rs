@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use crate::attr::Attr;
 use crate::caller::Caller;
 use crate::inode::{Kind, Node, View};
-use crate::inside::{self, Change, New, Outcome};
+use crate::inside::{self, CAPABILITY, Change, New, Outcome};
 use crate::namespace::{Entry, Namespace, Stale, is_virtual};
 use crate::tree::SIDECAR;
 use backing::{Backings, Route, Way};
@@ -41,8 +41,8 @@ pub const DATA: &str = "user.ibi.data";
 /// The virtual attribute of the mount's root that says how much the daemon holds for the kernel.
 pub const HELD: &str = "user.ibi.held";
 
-/// What makes a program powerful; a write takes it away.
-const CAPABILITY: &str = "security.capability";
+/// Who else may enter a directory.
+const ACL: &str = "system.posix_acl_access";
 
 /// What SELinux calls a file. Where SELinux runs, the kernel answers by itself. Where it does not,
 /// `ls -l` asks for it for every file until told that there are no labels here; so whoever asks
@@ -281,11 +281,11 @@ impl Ibifs {
             return Ok(());
         }
         if is_directory {
-            let stale = self.namespace.remove_directory(parent, name)?;
+            let stale = self.namespace.remove_directory(caller, parent, name)?;
             self.mirror.forget(stale);
             return Ok(());
         }
-        self.settle(self.namespace.remove_name(parent, name))
+        self.settle(self.namespace.remove_name(caller, parent, name))
     }
 
     fn rename_name(
@@ -301,7 +301,8 @@ impl Ibifs {
             (true, true) => {}
             (false, false) => {
                 let namespace = &self.namespace;
-                return self.settle(namespace.rename(parent, name, new_parent, new_name, flags));
+                let renamed = namespace.rename(caller, parent, name, new_parent, new_name, flags);
+                return self.settle(renamed);
             }
             // An item or a level stays where its name says; a file of an item may be copied out.
             (false, true) => return Err(Errno::PERM),
@@ -662,6 +663,9 @@ impl Ibifs {
                     value => value,
                 }
             }
+            (Kind::Mint | Kind::Prefix(_), None) if name == ACL => {
+                self.namespace.virtual_acl(name, limit)
+            }
             _ => Err(Errno::NODATA),
         }
     }
@@ -706,6 +710,9 @@ impl Ibifs {
             _ if node.real.is_none() => Err(Errno::OPNOTSUPP),
             _ => {
                 let file = real(node)?;
+                if name == CAPABILITY {
+                    inside::check_loss(file.as_fd(), caller)?;
+                }
                 self.checked_again(caller, node, || {
                     inside::remove_attribute(file.as_fd(), name)
                 })?;

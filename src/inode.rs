@@ -298,6 +298,14 @@ impl Table {
             .collect()
     }
 
+    /// The virtual directories that the kernel knows.
+    pub fn virtual_directories(&self) -> Vec<u64> {
+        let inner = self.read();
+        let all = inner.nodes.values().map(|(node, _)| node);
+        let directories = all.filter(|node| matches!(node.kind, Kind::Mint | Kind::Prefix(_)));
+        directories.map(|node| node.number).collect()
+    }
+
     /// The same directory or link as the kernel knows it in other trees.
     pub fn in_other_views(&self, node: &Node) -> Vec<u64> {
         let Some(real) = &node.real else {

@@ -11,7 +11,9 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid};
+use rustix::fs::{
+    Access, AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid,
+};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::attr::{Attr, Time};
@@ -277,11 +279,29 @@ impl NewTime {
 
 /// Whether a caller may write a file's content now.
 fn may_write(file: BorrowedFd<'_>, caller: &Caller) -> bool {
+    check_access(file, Access::WRITE_OK, caller).is_ok()
+}
+
+/// Refuses a caller what it may not do with a file now, whatever the way to it.
+pub fn check_access(file: BorrowedFd<'_>, access: Access, caller: &Caller) -> Outcome<()> {
     let path = by_descriptor(file);
-    caller.act(|| {
-        let (access, flags) = (rustix::fs::Access::WRITE_OK, AtFlags::EACCESS);
-        rustix::fs::accessat(rustix::fs::CWD, path.as_str(), access, flags).is_ok()
-    })
+    caller.act(|| rustix::fs::accessat(rustix::fs::CWD, path.as_str(), access, AtFlags::EACCESS))
+}
+
+/// Refuses a caller to remove a directory from another, as the native filesystem would.
+pub fn check_removal(
+    directory: BorrowedFd<'_>,
+    victim: BorrowedFd<'_>,
+    caller: &Caller,
+) -> Outcome<()> {
+    check_access(directory, Access::WRITE_OK | Access::EXEC_OK, caller)?;
+    let above = rustix::fs::fstat(directory)?;
+    let is_sticky = Mode::from_raw_mode(above.st_mode).contains(Mode::SVTX);
+    let owners = [above.st_uid, rustix::fs::fstat(victim)?.st_uid];
+    match is_sticky && !caller.owns_all() && !owners.contains(&caller.uid) {
+        true => Err(Errno::PERM),
+        false => Ok(()),
+    }
 }
 
 /// Truncates a file that need not be open: unlike ftruncate, to the size that it has already this
@@ -295,6 +315,9 @@ fn truncate(path: &str, size: u64) -> Outcome<()> {
         _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
     }
 }
+
+/// What makes a program powerful; a write takes it away.
+pub const CAPABILITY: &str = "security.capability";
 
 /// Changes attributes, through the open file where the caller has one. To change nothing is what the
 /// kernel asks for before a write that takes set-id bits away, and for a change of the owner to the
@@ -312,6 +335,13 @@ pub fn change(
         && change.accessed.is_none()
         && change.modified.is_none();
     let path = by_descriptor(file);
+    if is_empty && has_set_id(file) && caller.keeps_set_id() && caller.deed() == Deed::Write {
+        // What such a write takes away is the capability alone.
+        return match rustix::fs::removexattr(path.as_str(), CAPABILITY) {
+            Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
+            outcome => outcome,
+        };
+    }
     if has_owner || is_empty {
         let uid = change.uid.map(Uid::from_raw);
         let gid = change.gid.map(Gid::from_raw);
@@ -345,6 +375,23 @@ pub fn change(
         rustix::fs::utimensat(file, "", &times, AtFlags::EMPTY_PATH)?;
     }
     Ok(())
+}
+
+/// Refuses to take a capability away for a change of owner that is not the caller's to make, because
+/// it takes set-id bits away: the kernel asks for the one before it asks for the other.
+pub fn check_loss(file: BorrowedFd<'_>, caller: &Caller) -> Outcome<()> {
+    let stat = rustix::fs::fstat(file)?;
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    let loses_group =
+        mode.contains(Mode::SGID) && (mode.contains(Mode::XGRP) || !caller.belongs_to(stat.st_gid));
+    let is_own = stat.st_uid == caller.uid || caller.owns_all();
+    match !is_own
+        && (mode.contains(Mode::SUID) || loses_group)
+        && caller.deed() == Deed::ChangeOwner
+    {
+        true => Err(Errno::PERM),
+        false => Ok(()),
+    }
 }
 
 /// Takes from a file the set-id bits that do not outlive a write by this caller.

@@ -438,6 +438,11 @@ impl Namespace {
         stale
     }
 
+    /// The access control list of a virtual directory: the root's, as are its owner and mode.
+    pub fn virtual_acl(&self, name: &OsStr, limit: usize) -> Outcome<Vec<u8>> {
+        inside::get_attribute(self.collection.as_fd(), name, limit)
+    }
+
     /// Whether the kernel knows this directory or link in another tree, too.
     pub fn is_met_elsewhere(&self, node: &Node) -> bool {
         !self.nodes.in_other_views(node).is_empty()
@@ -460,8 +465,12 @@ impl Namespace {
 
     /// What becomes stale in the other trees when the attributes of a directory or link change.
     pub fn stale_attributes(&self, node: &Node) -> Vec<Stale> {
-        let numbers = self.nodes.in_other_views(node).into_iter();
-        numbers.map(Stale::Attributes).collect()
+        let mut numbers = self.nodes.in_other_views(node);
+        if node.kind == Kind::Root {
+            // They are as the root is.
+            numbers.extend(self.nodes.virtual_directories());
+        }
+        numbers.into_iter().map(Stale::Attributes).collect()
     }
 }
 

@@ -43,6 +43,24 @@ pub struct Tree {
     next_temporary: AtomicU64,
 }
 
+/// An item's directory, opened to read in it: as whoever does so then, whatever the way to it.
+#[derive(Debug)]
+pub struct OpenItem {
+    directory: OwnedFd,
+    place: Place,
+}
+
+impl OpenItem {
+    fn shown(&self, path: &str) -> String {
+        format!("{}/{path}", self.place.as_str())
+    }
+
+    /// Reads a small file of the item, as [`Tree::read_small`] does.
+    pub fn read_small(&self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {
+        read_small_in(&self.directory, path, &self.shown(path), SMALL_FILE_LIMIT)
+    }
+}
+
 /// An item that has been made and does not appear yet.
 #[derive(Debug)]
 pub struct Staged {
@@ -136,6 +154,14 @@ impl Tree {
         self.open_directory(place.as_str())
     }
 
+    /// Opens an item to read in it.
+    pub fn open_for_reader(&self, place: &Place) -> Result<OpenItem, TreeError> {
+        Ok(OpenItem {
+            directory: self.open_item(place)?,
+            place: place.clone(),
+        })
+    }
+
     /// Whether there is a directory of this name below the store.
     pub fn is_directory(&self, path: &str) -> bool {
         self.open_directory(path).is_ok()
@@ -191,20 +217,7 @@ impl Tree {
     }
 
     fn open_beneath(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        loop {
-            // EAGAIN: a rename raced the walk and the kernel cannot vouch for it; walk again.
-            match rustix::fs::openat2(
-                &self.root,
-                path,
-                flags | OFlags::CLOEXEC,
-                Mode::empty(),
-                resolve,
-            ) {
-                Err(Errno::AGAIN | Errno::INTR) => continue,
-                other => return other,
-            }
-        }
+        open_beneath(&self.root, path, flags)
     }
 
     /// Makes the directory of an item that is copied in, and its levels where they are missing.
@@ -427,34 +440,7 @@ impl Tree {
     /// Reads a whole regular file below the store; None where there is none, EFBIG beyond
     /// [`SMALL_FILE_LIMIT`].
     pub fn read_small(&self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {
-        self.read_up_to(path, SMALL_FILE_LIMIT)
-    }
-
-    fn read_up_to(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, TreeError> {
-        // O_NONBLOCK: a FIFO in the place of a file must not hold us up.
-        let file = match self.open_beneath(path, OFlags::RDONLY | OFlags::NONBLOCK) {
-            Ok(file) => std::fs::File::from(file),
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-            Err(errno) => return Err(failed("open", path)(errno)),
-        };
-        let io = |error: std::io::Error| {
-            failed("read", path)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
-        };
-        let metadata = file.metadata().map_err(io)?;
-        if !metadata.is_file() {
-            return Err(failed("read", path)(Errno::INVAL));
-        }
-        // With room for all of it, it is read at once.
-        let room = metadata.len().min(limit) + 1;
-        let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
-        let read = (&file)
-            .take(limit + 1)
-            .read_to_end(&mut bytes)
-            .map_err(io)?;
-        if read as u64 > limit {
-            return Err(failed("read", path)(Errno::FBIG));
-        }
-        Ok(Some(bytes))
+        read_small_in(&self.root, path, path, SMALL_FILE_LIMIT)
     }
 
     /// Puts an item's sidecar in place, whole and synced. It belongs to whoever owns the item. EFBIG
@@ -563,7 +549,7 @@ impl Tree {
     /// The bytes of an item's tombstone, or None.
     pub fn read_tombstone(&self, place: &Place) -> Result<Option<Vec<u8>>, TreeError> {
         let path = format!("deleted/{}", place.as_str());
-        self.read_up_to(&path, SMALL_FILE_LIMIT + TOMBSTONE_ADDS)
+        read_small_in(&self.root, &path, &path, SMALL_FILE_LIMIT + TOMBSTONE_ADDS)
     }
 
     /// Removes the tombstone of an item that has come back.
@@ -655,6 +641,50 @@ fn new_file(
         }
     }
     Ok(file)
+}
+
+fn open_beneath(directory: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let flags = flags | OFlags::CLOEXEC;
+    loop {
+        // EAGAIN: a rename raced the walk and the kernel cannot vouch for it; walk again.
+        match rustix::fs::openat2(directory, path, flags, Mode::empty(), resolve) {
+            Err(Errno::AGAIN | Errno::INTR) => continue,
+            other => return other,
+        }
+    }
+}
+
+fn read_small_in(
+    directory: &OwnedFd,
+    path: &str,
+    shown: &str,
+    limit: u64,
+) -> Result<Option<Vec<u8>>, TreeError> {
+    // O_NONBLOCK: a FIFO in the place of a file must not hold us up.
+    let file = match open_beneath(directory, path, OFlags::RDONLY | OFlags::NONBLOCK) {
+        Ok(file) => std::fs::File::from(file),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(errno) => return Err(failed("open", shown)(errno)),
+    };
+    let io = |error: std::io::Error| {
+        failed("read", shown)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    };
+    let metadata = file.metadata().map_err(io)?;
+    if !metadata.is_file() {
+        return Err(failed("read", shown)(Errno::INVAL));
+    }
+    // With room for all of it, it is read at once.
+    let room = metadata.len().min(limit) + 1;
+    let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
+    let read = (&file)
+        .take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(io)?;
+    if read as u64 > limit {
+        return Err(failed("read", shown)(Errno::FBIG));
+    }
+    Ok(Some(bytes))
 }
 
 /// Makes a directory above the items, for all to read whatever our umask is: it may be the last

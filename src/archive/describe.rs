@@ -1,10 +1,15 @@
 //! What the Archive says of an item in words: its Dublin Core and the list of its files.
 
+use rustix::io::Errno;
+
 use super::{Archive, ArchiveError};
 use crate::item::Names;
 use crate::metadata::{DublinCore, Element, RecordFormat};
 use crate::store::Item;
-use crate::tree::{METADATA_TEXT, Place, SIDECAR};
+use crate::tree::{METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError};
+
+/// Runs what it is given, with somebody's credentials.
+pub type Act<'a> = &'a dyn Fn(&mut dyn FnMut());
 
 /// Where persistent URLs begin (SPEC 7).
 const PERSISTENT_URL: &str = "http://urlib.net/";
@@ -13,7 +18,13 @@ impl Archive {
     /// The item's Dublin Core as an `oai_dc` XML document. The record comes from the metadata item
     /// `from`, else from the item's own metadata item or text; identifier, date, type and what is
     /// known of language and relations are always there.
-    pub fn dublin_core(&self, item: &Item, from: Option<&Names>) -> Result<String, ArchiveError> {
+    /// The files are read by `act`, as whoever asks.
+    pub fn dublin_core(
+        &self,
+        item: &Item,
+        from: Option<&Names>,
+        act: Act<'_>,
+    ) -> Result<String, ArchiveError> {
         let mut core = DublinCore::default();
         for name in [
             item.names.rep().map(ToString::to_string),
@@ -25,7 +36,7 @@ impl Archive {
             core.push(Element::Identifier, name);
         }
         core.push(Element::Identifier, persistent_url(&item.names));
-        core.extend(&self.record_about(item, from)?);
+        core.extend(&self.record_about(item, from, act)?);
         if core.first(Element::Date).is_none()
             && let Some(date) = date_of(&item.names)
         {
@@ -49,18 +60,24 @@ impl Archive {
     }
 
     /// The record that describes an item; one that cannot be read counts as none.
-    fn record_about(&self, item: &Item, from: Option<&Names>) -> Result<DublinCore, ArchiveError> {
+    fn record_about(
+        &self,
+        item: &Item,
+        from: Option<&Names>,
+        act: Act<'_>,
+    ) -> Result<DublinCore, ArchiveError> {
         let metadata = match from {
             Some(names) => Some(names.clone()),
             None => self.metadata(&item.names)?,
         };
         if let Some(names) = metadata {
             return match self.held(&names)? {
-                Some(metadata) => self.record_in(&metadata),
+                Some(metadata) => self.record_in(&metadata, act),
                 None => Ok(DublinCore::default()),
             };
         }
-        let Some(text) = self.tree.read_metadata_text(&Place::of(&item.names))? else {
+        let item_open = self.tree.open_for_reader(&Place::of(&item.names))?;
+        let Some(text) = self.acting(act, || item_open.read_small(METADATA_TEXT))? else {
             return Ok(DublinCore::default());
         };
         Ok(DublinCore::parse_text(&text).unwrap_or_else(|error| {
@@ -71,19 +88,41 @@ impl Archive {
 
     /// The best record among the files of a metadata item: an `oai_dc` XML before BibTeX before
     /// `refer` before a text of our own.
-    fn record_in(&self, metadata: &Item) -> Result<DublinCore, ArchiveError> {
-        let place = Place::of(&metadata.names);
+    fn record_in(&self, metadata: &Item, act: Act<'_>) -> Result<DublinCore, ArchiveError> {
+        let open = self.tree.open_for_reader(&Place::of(&metadata.names))?;
+        self.acting(act, || self.record_of_files(metadata, &open))
+    }
+
+    /// What comes of reading as somebody.
+    fn acting<T, E: From<TreeError>>(
+        &self,
+        act: Act<'_>,
+        mut read: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut outcome = None;
+        act(&mut || outcome = Some(read()));
+        // Whoever does not act may not read.
+        outcome.unwrap_or_else(|| Err(self.tree.error("read", ".", Errno::ACCESS).into()))
+    }
+
+    fn record_of_files(
+        &self,
+        metadata: &Item,
+        open: &OpenItem,
+    ) -> Result<DublinCore, ArchiveError> {
         let mut best: Option<(u8, DublinCore)> = None;
-        for file in self.tree.files_in(&place)? {
+        for file in self.tree.files_in(open)? {
             let Ok(path) = String::from_utf8(file) else {
                 continue;
             };
             let Some(name) = path.strip_prefix("doc/") else {
                 continue;
             };
-            let Ok(Some(bytes)) = self.tree.read_small(&format!("{}/{path}", place.as_str()))
-            else {
-                continue;
+            let bytes = match open.read_small(&path) {
+                Ok(Some(bytes)) => bytes,
+                // What the record would say is not for this reader.
+                Err(error) if error.errno() == Errno::ACCESS => return Err(error.into()),
+                Ok(None) | Err(_) => continue,
             };
             let Some(format) = crate::metadata::sniff(name, &bytes) else {
                 continue;
@@ -108,9 +147,11 @@ impl Archive {
 
     /// The item's files, one path a line, relative to the item; a control character or `%` in a
     /// name is written `%hh`. What ibifs keeps beside them is left out.
-    pub fn file_list(&self, item: &Item) -> Result<Vec<u8>, ArchiveError> {
+    /// The directories are read by `act`, as whoever asks: who may not read all of them gets no list.
+    pub fn file_list(&self, item: &Item, act: Act<'_>) -> Result<Vec<u8>, ArchiveError> {
         let mut list = Vec::new();
-        for file in self.tree.files_in(&Place::of(&item.names))? {
+        let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+        for file in self.acting(act, || self.tree.files_in(&open))? {
             if file == SIDECAR.as_bytes() || file == METADATA_TEXT.as_bytes() {
                 continue;
             }

@@ -273,16 +273,21 @@ impl Namespace {
     }
 
     /// Removes an empty level, an empty prefix, or an item that holds nothing but its sidecar.
-    pub fn remove_directory(&self, parent: &Node, name: &OsStr) -> Outcome<Vec<Stale>> {
+    pub fn remove_directory(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        name: &OsStr,
+    ) -> Outcome<Vec<Stale>> {
         match &parent.kind {
             Kind::Mint => self.forget_label(text(name)?).map(|()| Vec::new()),
             Kind::Level(path) if is_year(path) => {
                 let rep = Rep::parse(&below(path, text(name)?)).map_err(|_| Errno::NOTDIR)?;
                 let item = self.archive.item_at(&rep)?;
-                self.remove_item(parent, &item)
+                self.remove_item(caller, parent, &item)
             }
             Kind::Prefix(prefix) => match self.item_below_prefix(prefix, text(name)?)? {
-                Some((item, true)) => self.remove_item(parent, &item),
+                Some((item, true)) => self.remove_item(caller, parent, &item),
                 _ => Err(Errno::NOTDIR),
             },
             Kind::Root if name == ".mint" => Err(Errno::PERM),
@@ -306,7 +311,12 @@ impl Namespace {
 
     /// Removes an item by its name in a directory. The kernel forgets that name by itself, and holds
     /// that directory until it is answered; the others it must be told.
-    fn remove_item(&self, parent: &Node, item: &Item) -> Outcome<Vec<Stale>> {
+    fn remove_item(&self, caller: &Caller, parent: &Node, item: &Item) -> Outcome<Vec<Stale>> {
+        // The kernel has checked the directory in which the name was met, which may be a prefix.
+        let place = crate::tree::Place::of(&item.names);
+        let tree = self.archive.tree();
+        let above = tree.open_directory(place.parent())?;
+        inside::check_removal(above.as_fd(), tree.open_item(&place)?.as_fd(), caller)?;
         let mut stale = self.stale_levels(&item.names);
         if let Some(rep) = item.names.rep()
             && let Some((year, name)) = rep.as_str().rsplit_once('/')

@@ -107,6 +107,7 @@ impl Namespace {
             Kind::Level(_) | Kind::Prefix(_) => match self.sibling(parent, name_text)? {
                 Some(Sibling { item, request }) => {
                     let relative = relative_of(&item, &request).ok_or(Errno::INVAL)?;
+                    self.check_change(caller, &item)?;
                     self.archive.check_relative(&relative)?;
                     minting(Some(relative), None, Some((parent.number, name.to_owned())))
                 }

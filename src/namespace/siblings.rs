@@ -3,13 +3,14 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::Access;
 use rustix::io::Errno;
 
 use super::levels::below;
 use super::minting::single_step;
 use super::staging::may_be_staged;
 use super::{Entry, Namespace, is_year, metadata_text, text};
-use crate::archive::Related;
+use crate::archive::{Act, Related};
 use crate::caller::Caller;
 use crate::ibi::Rep;
 use crate::inode::{Kind, Node, View};
@@ -76,6 +77,8 @@ impl Namespace {
                 None => Err(Errno::NOENT),
             };
         };
+        // What is told of an item is what lies in its directory.
+        self.check_item(caller, &item, Access::READ_OK | Access::EXEC_OK)?;
         let modifier = match request {
             Request::Modifier(modifier) => modifier,
             Request::FileList(modifier) => {
@@ -86,7 +89,7 @@ impl Namespace {
                         _ => return Err(Errno::NOENT),
                     },
                 };
-                let list = self.archive.file_list(&listed)?;
+                let list = self.archive.file_list(&listed, &|read| caller.act(read))?;
                 return self.virtual_entry(View::Rep, Kind::Text(list));
             }
         };
@@ -97,7 +100,8 @@ impl Namespace {
             }
             Related::Text(item) => self.text_entry(&item),
             Related::DublinCore { item, from } => {
-                let document = self.archive.dublin_core(&item, from.as_ref())?;
+                let act: Act<'_> = &|read| caller.act(read);
+                let document = self.archive.dublin_core(&item, from.as_ref(), act)?;
                 self.virtual_entry(View::Rep, Kind::Text(document.into_bytes()))
             }
         }
@@ -115,6 +119,17 @@ impl Namespace {
         let directory = self.item_directory(item)?;
         let descriptor = inside::find(directory.as_fd(), metadata_text())?;
         self.real(descriptor, View::Rep, Kind::Inside, false)
+    }
+
+    /// Refuses a caller what it may not do with an item's directory.
+    fn check_item(&self, caller: &Caller, item: &Item, access: Access) -> Outcome<()> {
+        let directory = self.item_directory(item)?;
+        inside::check_access(directory.as_fd(), access, caller)
+    }
+
+    /// Refuses to change what is said of an item for a caller who may not write in its directory.
+    pub(super) fn check_change(&self, caller: &Caller, item: &Item) -> Outcome<()> {
+        self.check_item(caller, item, Access::WRITE_OK | Access::EXEC_OK)
     }
 
     fn item_directory(&self, item: &Item) -> Outcome<OwnedFd> {
@@ -147,6 +162,7 @@ impl Namespace {
             return Err(Errno::PERM);
         }
         if let Some(sibling) = self.sibling(parent, name_text)? {
+            self.check_change(caller, &sibling.item)?;
             self.declare(parent, &sibling, target)?;
             return self.lookup_sibling(caller, parent, name_text);
         }
@@ -229,7 +245,7 @@ impl Namespace {
     }
 
     /// rm beside an item: a relation, its metadata text, or a staged name.
-    pub fn remove_name(&self, parent: &Node, name: &OsStr) -> Outcome<()> {
+    pub fn remove_name(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<()> {
         let name_text = text(name)?;
         if let Some(kept) = self.staging.take(parent.number, name) {
             return inside::remove(self.staging.directory(), &kept, false);
@@ -237,6 +253,7 @@ impl Namespace {
         let Some(Sibling { item, request }) = self.sibling(parent, name_text)? else {
             return Err(Errno::PERM);
         };
+        self.check_change(caller, &item)?;
         if is_metadata(&request) && self.archive.metadata(&item.names)?.is_none() {
             let directory = self.item_directory(&item)?;
             return inside::remove(directory.as_fd(), metadata_text(), false);
@@ -268,6 +285,7 @@ impl Namespace {
     /// Renames beside items: what was staged becomes what it was meant for.
     pub fn rename(
         &self,
+        caller: &Caller,
         parent: &Node,
         name: &OsStr,
         new_parent: &Node,
@@ -285,6 +303,7 @@ impl Namespace {
         let target = self.sibling(new_parent, to_text)?;
         match (staged, target) {
             (Some(kept), Some(sibling)) => {
+                self.check_change(caller, &sibling.item)?;
                 self.replace(new_parent, &sibling, &kept)?;
                 if self.staging.take(parent.number, name).is_some() && !is_metadata_text(&sibling) {
                     let _ = inside::remove(self.staging.directory(), &kept, false);
@@ -308,6 +327,7 @@ impl Namespace {
                 if !is_metadata(&sibling.request) {
                     return Err(Errno::PERM);
                 }
+                self.check_change(caller, &sibling.item)?;
                 let directory = self.item_directory(&sibling.item)?;
                 let kept = self.staging.fresh_name();
                 let to = self.staging.directory();

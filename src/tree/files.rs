@@ -27,37 +27,7 @@ pub enum Met {
 impl Tree {
     /// Opens something below the store by a path of any length, never through a symbolic link.
     pub fn open_far(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-        let mut from: Option<OwnedFd> = None;
-        let mut rest = path;
-        while rest.len() > PIECE {
-            let cut = rest[..PIECE].iter().rposition(|byte| *byte == b'/');
-            let Some(cut) = cut else {
-                return Err(Errno::NAMETOOLONG);
-            };
-            let flags = OFlags::PATH | OFlags::DIRECTORY;
-            let next = self.open_from(from.as_ref(), &rest[..cut], flags)?;
-            from = Some(next);
-            rest = &rest[cut + 1..];
-        }
-        self.open_from(from.as_ref(), rest, flags)
-    }
-
-    fn open_from(
-        &self,
-        from: Option<&OwnedFd>,
-        path: &[u8],
-        flags: OFlags,
-    ) -> Result<OwnedFd, Errno> {
-        let from = from.unwrap_or(&self.root);
-        let path = if path.is_empty() { b"." } else { path };
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        loop {
-            let flags = flags | OFlags::CLOEXEC;
-            match rustix::fs::openat2(from, path, flags, Mode::empty(), resolve) {
-                Err(Errno::AGAIN | Errno::INTR) => continue,
-                other => return other,
-            }
-        }
+        open_far(&self.root, path, flags)
     }
 
     /// Opens a file for reading it once: neither is a FIFO waited for nor the access time changed.
@@ -170,6 +140,38 @@ impl Tree {
                 None => Ok(()),
             }),
             false => Ok(()),
+        }
+    }
+}
+
+/// Opens something below a directory by a path of any length, never through a symbolic link: no call
+/// takes more than 4,095 bytes at once.
+pub(super) fn open_far(below: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mut reached: Option<OwnedFd> = None;
+    let mut rest = path;
+    loop {
+        let from = reached.as_ref().unwrap_or(below);
+        if rest.len() <= PIECE {
+            return open_piece(from, rest, flags);
+        }
+        let cut = rest[..PIECE].iter().rposition(|byte| *byte == b'/');
+        let cut = cut.ok_or(Errno::NAMETOOLONG)?;
+        reached = Some(open_piece(
+            from,
+            &rest[..cut],
+            OFlags::PATH | OFlags::DIRECTORY,
+        )?);
+        rest = &rest[cut + 1..];
+    }
+}
+
+fn open_piece(from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    loop {
+        // EAGAIN: a rename raced the walk and the kernel cannot vouch for it; walk again.
+        match rustix::fs::openat2(from, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            Err(Errno::AGAIN | Errno::INTR) => continue,
+            other => return other,
         }
     }
 }

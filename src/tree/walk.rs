@@ -1,13 +1,14 @@
 //! Walking a store: names of a directory, files of an item, items and tombstones of the whole.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
 use rustix::io::Errno;
 
+use super::files::open_far;
 use super::place::failed;
-use super::{Area, Place, Tree, TreeError};
+use super::{Area, OpenItem, Tree, TreeError};
 
 impl Tree {
     /// Calls `visit` with every name in a directory and whether it is itself a directory.
@@ -33,17 +34,17 @@ impl Tree {
     }
 
     /// The paths of all that is no directory below an item, sorted, relative to the item.
-    pub fn files_in(&self, place: &Place) -> Result<Vec<Vec<u8>>, TreeError> {
+    pub fn files_in(&self, item: &OpenItem) -> Result<Vec<Vec<u8>>, TreeError> {
         let mut files = Vec::new();
         let mut waiting = vec![Vec::new()];
         while let Some(directory) = waiting.pop() {
-            let mut path = place.as_str().as_bytes().to_vec();
-            if !directory.is_empty() {
-                path.push(b'/');
-                path.extend_from_slice(&directory);
-            }
-            let shown = String::from_utf8_lossy(&path).into_owned();
-            let opened = self.open_deep(&path).map_err(failed("open", &shown))?;
+            let path = match directory.is_empty() {
+                true => b".".to_vec(),
+                false => directory.clone(),
+            };
+            let shown = item.shown(&String::from_utf8_lossy(&path));
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let opened = open_far(&item.directory, &path, flags).map_err(failed("open", &shown))?;
             each_name_of(&opened, &shown, |name, is_directory| {
                 let mut below = directory.clone();
                 if !below.is_empty() {
@@ -58,33 +59,6 @@ impl Tree {
         }
         files.sort();
         Ok(files)
-    }
-
-    /// Opens a directory for reading, however long its path below the store is: no call takes more
-    /// than 4,095 bytes at once, so a longer path is walked in several steps.
-    fn open_deep(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        const LONGEST_PATH: usize = 4095;
-        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let mut rest = path;
-        let mut reached: Option<OwnedFd> = None;
-        loop {
-            let from = reached.as_ref().map_or(self.root.as_fd(), AsFd::as_fd);
-            // EAGAIN: a rename raced the walk and the kernel cannot vouch for it; walk again.
-            let open = |step: &[u8], flags| loop {
-                match rustix::fs::openat2(from, step, flags, Mode::empty(), resolve) {
-                    Err(Errno::AGAIN | Errno::INTR) => continue,
-                    other => return other,
-                }
-            };
-            if rest.len() <= LONGEST_PATH {
-                return open(rest, flags | OFlags::RDONLY);
-            }
-            let slash = rest[..LONGEST_PATH].iter().rposition(|byte| *byte == b'/');
-            let (step, after) = rest.split_at(slash.ok_or(Errno::NAMETOOLONG)?);
-            reached = Some(open(step, flags | OFlags::PATH)?);
-            rest = after.strip_prefix(b"/").unwrap_or(after);
-        }
     }
 
     /// The directory names in a directory, sorted. Names that are not UTF-8 are passed over: no

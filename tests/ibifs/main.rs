@@ -18,6 +18,7 @@ mod metadata;
 mod mint;
 mod modifiers;
 mod ordinary_user;
+mod permissions;
 mod posix;
 mod power;
 mod readme;

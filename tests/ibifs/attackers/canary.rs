@@ -25,7 +25,7 @@ impl Canary {
              for d in . item item/doc item/doc/a level level/2026 level/2026/item/doc/a \
                       staging staging/deep deleted/col empty; do
                  mkdir -p $d; for f in f g notes .ibi .ibi.metadata ledger lock secret; do
-                     printf 'title {SECRET}\\nlanguage {SECRET}\\n' > $d/$f
+                     printf 'title: {SECRET}\\nlanguage {SECRET}\\n' > $d/$f
                  done
              done
              rm -r empty; mkdir empty

@@ -64,7 +64,7 @@ const COMMANDS: &str = "
 fn nothing_outside_is_touched_by_commands() {
     let world = World::new();
     world.sh("ibifs init S --host archive-a.example.org; mkdir M; for i in 1 2 3 4; do ibifs mint S | head -1; done > reps
-              cd S/col; for r in $(cat ../../reps); do mkdir $r/doc/a; echo text > $r/doc/f; echo 'title x' > $r/.ibi.metadata; done
+              cd S/col; for r in $(cat ../../reps); do mkdir $r/doc/a; echo text > $r/doc/f; echo title: x > $r/.ibi.metadata; done
               cd ../..; ibifs mount S M; rm -r M/$(sed -n 4p reps); ibifs umount M");
     let canary = Canary::new(&world);
     let is_long = switch("IBIFS_TEST_ATTACKS").is_some();

@@ -421,7 +421,7 @@ fn nothing_outside_is_touched_through_a_mount() {
              ibifs mount -o {options} A.store A; chmod 777 A A/*/*/* A/*/* A/*
              for i in 1 2 3 4 5 6 7 8; do
                  mkdir -p A/.mint/$i/doc/a; echo text > A/.mint/$i/doc/f; echo text > A/.mint/$i/doc/a/f
-                 echo 'title x' > A/.mint/$i/.ibi.metadata; chown -R 6000$((i % 3)) A/.mint/$i
+                 echo title: x > A/.mint/$i/.ibi.metadata; chown -R 6000$((i % 3)) A/.mint/$i
              done; for i in 1 2 3 4 5 6 7 8; do rep A/.mint/$i; echo; done > reps"
         ));
         let canary = Canary::new(&world);
