@@ -7,7 +7,7 @@
 //! errno or HTTP status.
 //!
 //! Locks, in the order in which they may be taken: `edits`, then `dates`, then the store's.
-//! `rewritten`, `placed` and `ahead` are leaves; so is `levels` but for the store's.
+//! `rewritten`, `placed`, `ahead` and `behind` are leaves; so is `levels` but for the store's.
 
 mod check;
 mod describe;
@@ -37,6 +37,8 @@ pub use mint::Relative;
 pub use resolve::{Related, Relations};
 pub use sidecars::{Belief, Fact};
 
+pub use touched::Changing;
+
 use touched::Care;
 
 use crate::ibi::{AliasPair, Ibi, Rep, Timestamp};
@@ -56,6 +58,15 @@ pub const BACKUP_NOTE: &str = "backup.ibi";
 #[derive(Debug)]
 #[must_use]
 pub struct Held(#[allow(dead_code, reason = "held, not read")] lock::Lock);
+
+/// Whether there is no room left on the disk.
+fn is_full(error: &ArchiveError) -> bool {
+    match error {
+        ArchiveError::Store(error) => error.kind() == std::io::ErrorKind::StorageFull,
+        ArchiveError::Tree(error) => error.errno() == rustix::io::Errno::NOSPC,
+        _ => false,
+    }
+}
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync {
@@ -92,6 +103,7 @@ pub struct Archive {
     rewritten: Mutex<Vec<Names>>,
     placed: Mutex<Vec<settle::Placed>>,
     levels: touched::Levels,
+    behind: touched::Behind,
     lock: Option<lock::Lock>,
 }
 
@@ -104,8 +116,19 @@ impl std::fmt::Debug for Archive {
 }
 
 impl Archive {
-    /// Opens a store for writing; refused while somebody else does.
+    /// Opens a store for writing; refused while somebody else does. An index that is missing is made
+    /// anew.
     pub fn open(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
+        let archive = Archive::open_as_it_is(path, clock)?;
+        if archive.store.is_empty()? {
+            log::warn!("the index is missing; it is made anew from the tree");
+            archive.reindex(&mut |_| ())?;
+        }
+        Ok(archive)
+    }
+
+    /// Opens a store for writing whatever its index holds.
+    pub fn open_as_it_is(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
         // What is no store is not locked either.
         Archive::refuse_other_directories(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
@@ -140,6 +163,7 @@ impl Archive {
             rewritten: Mutex::default(),
             placed: Mutex::default(),
             levels: touched::Levels::default(),
+            behind: touched::Behind::default(),
             lock: Some(lock),
         };
         archive.believe_facts(believes)?;
@@ -147,6 +171,7 @@ impl Archive {
         if let Err(error) = archive.make_again() {
             log::warn!("not all that was minted before a crash is in the tree again: {error}");
         }
+        archive.tree.keep_reserve();
         if let Err(error) = archive.mend_levels() {
             log::warn!("the index may say less than the tree after a crash: {error}");
         }
@@ -188,6 +213,7 @@ impl Archive {
             rewritten: Mutex::default(),
             placed: Mutex::default(),
             levels: touched::Levels::default(),
+            behind: touched::Behind::default(),
             lock: None,
         })
     }
@@ -245,8 +271,13 @@ impl Archive {
         self.close();
     }
 
+    /// The right to change what is known of items, with all known that was changed before.
     fn edits(&self) -> MutexGuard<'_, ()> {
-        locked(&self.edits)
+        let edits = locked(&self.edits);
+        if self.lock.is_some() && !locked(&self.behind).is_empty() {
+            self.catch_up();
+        }
+        edits
     }
 
     fn writable(&self) -> Result<(), ArchiveError> {
@@ -325,9 +356,19 @@ impl Archive {
             None => names.clone(),
         };
         let place = Place::of(&names);
-        let _touch = self.touch(&place, Care::Loose)?;
+        let change = self.changing_at(&place, Care::Loose)?;
         self.tree.make_item(&place, owner)?;
-        let id = self.store.put(&Record::bare(names, State::Copy))?;
+        let id = match self.store.put(&Record::bare(names, State::Copy)) {
+            Ok(id) => id,
+            Err(error) => {
+                // It is not half made: nothing is in it yet.
+                if self.tree.remove_item(&place).is_ok() {
+                    change.done();
+                }
+                return Err(error.into());
+            }
+        };
+        change.done();
         self.known(id)
     }
 
@@ -388,11 +429,35 @@ impl Archive {
         if !self.tree.holds_only_sidecar(&place)? {
             return Err(ArchiveError::NotEmpty(item.names.into()));
         }
-        let _touch = self.touch(&place, Care::Synced)?;
-        let tombstone = self.tombstone_of(&item)?;
+        self.even_if_full(|| {
+            let change = self.changing_at(&place, Care::Synced)?;
+            self.entomb(&item, &place)?;
+            change.done();
+            Ok(())
+        })
+    }
+
+    /// Does what a removal needs: whoever removes things from a full disk must not be told that it
+    /// is full.
+    fn even_if_full(&self, act: impl Fn() -> Result<(), ArchiveError>) -> Result<(), ArchiveError> {
+        match act() {
+            Err(error) if is_full(&error) && self.tree.spend_reserve() => {
+                let done = act();
+                self.tree.keep_reserve();
+                done
+            }
+            other => other,
+        }
+    }
+
+    /// Leaves a tombstone in the place of an item.
+    fn entomb(&self, item: &Item, place: &Place) -> Result<(), ArchiveError> {
+        let tombstone = self.tombstone_of(item)?;
         let bytes = tombstone.to_bytes();
-        self.tree.write_tombstone(&place, &bytes)?;
-        self.tree.remove_item(&place)?;
+        self.tree.write_tombstone(place, &bytes)?;
+        if self.tree.is_directory(place.as_str()) {
+            self.tree.remove_item(place)?;
+        }
         self.store
             .put(&self.record_of_removed(item.names.clone(), &tombstone, bytes))?;
         Ok(())

@@ -23,6 +23,7 @@ use fuser::{FileHandle, FopenFlags, Notifier};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
+use crate::archive::Changing;
 use crate::attr::Attr;
 use crate::caller::Caller;
 use crate::inode::{Kind, Node, View};
@@ -248,7 +249,7 @@ impl Ibifs {
                 .namespace
                 .create_file(caller, parent, name, flags, mode, umask);
         }
-        self.namespace.name_changes(parent, name)?;
+        let change = self.namespace.changing(parent, name)?;
         if let Kind::Item(item) = parent.kind
             && self.namespace.reveal(caller, item, name)
             && let Ok(found) = inside::find(real(parent)?.as_fd(), name)
@@ -260,6 +261,8 @@ impl Ibifs {
         self.names_changed(parent, None);
         let entry = self.namespace.made_open(parent, name, opened.as_fd())?;
         entry.node.set_lacks_capability(flags & libc::O_EXCL != 0);
+        // It is marked again as one that is open for writing.
+        change.into_iter().for_each(Changing::done);
         Ok((entry, opened))
     }
 
@@ -271,19 +274,29 @@ impl Ibifs {
         is_directory: bool,
     ) -> Outcome<()> {
         if is_inside(parent) {
-            self.namespace.name_changes(parent, name)?;
+            let change = self.namespace.changing(parent, name)?;
             let directory = real(parent)?;
             let victim = self.namespace.stale_victim(parent, name);
             inside::remove(directory.as_fd(), name, is_directory)?;
             self.mirror.forget(victim);
             self.settle(self.namespace.name_gone(caller, parent, name))?;
             self.names_changed(parent, Some(name));
+            change.into_iter().for_each(Changing::done);
             return Ok(());
         }
         if is_directory {
-            let stale = self.namespace.remove_directory(caller, parent, name)?;
-            self.mirror.forget(stale);
-            return Ok(());
+            return match self.namespace.remove_directory(caller, parent, name) {
+                Ok(stale) => {
+                    self.mirror.forget(stale);
+                    Ok(())
+                }
+                Err(errno) => {
+                    // A sync may have failed after the directory had gone.
+                    let stale = Stale::Name(parent.number, name.to_owned());
+                    self.mirror.forget_later(vec![stale]);
+                    Err(errno)
+                }
+            };
         }
         self.settle(self.namespace.remove_name(caller, parent, name))
     }
@@ -315,8 +328,10 @@ impl Ibifs {
             // answer. Tools then copy.
             return Err(Errno::XDEV);
         }
-        self.namespace.name_changes(parent, name)?;
-        self.namespace.name_changes(new_parent, new_name)?;
+        let changes = [
+            self.namespace.changing(parent, name)?,
+            self.namespace.changing(new_parent, new_name)?,
+        ];
         let mut stale = self.namespace.stale_victim(new_parent, new_name);
         inside::rename_for(from.as_fd(), name, to.as_fd(), new_name, flags, caller)?;
         if let Kind::Item(item) = new_parent.kind {
@@ -328,7 +343,9 @@ impl Ibifs {
         for (directory, name) in [(parent, name), (new_parent, new_name)] {
             self.note_sidecar(directory, name)?;
         }
-        self.settle(self.namespace.name_gone(caller, parent, name))
+        self.settle(self.namespace.name_gone(caller, parent, name))?;
+        changes.into_iter().flatten().for_each(Changing::done);
+        Ok(())
     }
 
     /// After a rename: what is now called `.ibi` in an item is its sidecar.
@@ -360,12 +377,13 @@ impl Ibifs {
         if !is_inside(parent) {
             return Err(Errno::PERM);
         }
-        self.namespace.name_changes(parent, name)?;
+        let change = self.namespace.changing(parent, name)?;
         let made = inside::link(real(node)?.as_fd(), real(parent)?.as_fd(), name)?;
         self.attributes_changed(node);
         self.names_changed(parent, None);
         let entry = self.namespace.made_inside(parent, name, made)?;
         self.note_sidecar(parent, name)?;
+        change.into_iter().for_each(Changing::done);
         Ok(entry)
     }
 
@@ -390,11 +408,12 @@ impl Ibifs {
                 backing: None,
             });
         }
-        if access != OFlags::RDONLY
-            && let Some(item) = node.sidecar_of()
-        {
-            self.namespace.archive().sidecar_changes(item)?;
-        }
+        let change = match node.sidecar_of() {
+            Some(item) if access != OFlags::RDONLY => {
+                Some(self.namespace.archive().changing(item)?)
+            }
+            _ => None,
+        };
         let file = match file {
             Some(file) => file,
             None => self.open_content(caller, node, flags)?,
@@ -420,6 +439,7 @@ impl Ibifs {
             file,
             writable: access != OFlags::RDONLY,
             node: node.clone(),
+            change: std::sync::Mutex::new(change),
             backing: backing.clone(),
         });
         Ok(Opened {

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use crate::archive::{Archive, ArchiveError, Belief};
+use crate::archive::{Archive, ArchiveError, Belief, Changing};
 use crate::attr::Attr;
 use crate::caller::Caller;
 use crate::descriptors::{Descriptors, Kept};
@@ -280,10 +280,10 @@ impl Namespace {
     }
 
     /// Before a name in an item's own directory changes what it means: its sidecar's is noted.
-    pub fn name_changes(&self, parent: &Node, name: &OsStr) -> Outcome<()> {
+    pub fn changing(&self, parent: &Node, name: &OsStr) -> Outcome<Option<Changing>> {
         match parent.kind {
-            Kind::Item(item) if name == SIDECAR => Ok(self.archive.sidecar_changes(item)?),
-            _ => Ok(()),
+            Kind::Item(item) if name == SIDECAR => Ok(Some(self.archive.changing(item)?)),
+            _ => Ok(None),
         }
     }
 

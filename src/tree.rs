@@ -10,6 +10,7 @@
 
 mod files;
 mod place;
+mod reserve;
 mod walk;
 
 use std::io::Read;
@@ -100,6 +101,11 @@ impl Tree {
             match make_level(&tree.root, name) {
                 Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS | Errno::PERM) => {}
                 Err(errno) => return Err(failed("make", name)(errno)),
+            }
+            if name == "staging" && tree.open_directory(name).is_err() {
+                // It holds nothing that lasts: whatever else has its name gives way.
+                let _ = rustix::fs::unlinkat(&tree.root, name, AtFlags::empty());
+                let _ = rustix::fs::mkdirat(&tree.root, name, Mode::from_raw_mode(0o755));
             }
         }
         Ok(tree)
@@ -228,8 +234,11 @@ impl Tree {
         let mode = Mode::from_raw_mode(owner.map_or(0o755, |owner| owner.mode) & 0o7777);
         rustix::fs::mkdirat(&parent, place.name(), mode).map_err(failed("make", place.as_str()))?;
         let item = self.open_item(place)?;
-        if let Some(owner) = owner {
-            give_to(&item, owner).map_err(failed("give away", place.as_str()))?;
+        if let Some(owner) = owner
+            && let Err(errno) = give_to(&item, owner)
+        {
+            let _ = rustix::fs::unlinkat(&parent, place.name(), AtFlags::REMOVEDIR);
+            return Err(failed("give away", place.as_str())(errno));
         }
         Ok(item)
     }
@@ -298,6 +307,19 @@ impl Tree {
             let _ = rustix::fs::unlinkat(&item, "doc", AtFlags::REMOVEDIR);
         }
         let _ = rustix::fs::unlinkat(&staged.staging, &staged.name, AtFlags::REMOVEDIR);
+    }
+
+    /// Takes back an item that has just been placed: out of sight, then away.
+    pub fn take_back(&self, place: &Place) -> Result<(), TreeError> {
+        let staged = Staged {
+            staging: self.open_directory("staging")?,
+            name: self.temporary("mint"),
+        };
+        let parent = self.open_directory(place.parent())?;
+        rustix::fs::renameat(&parent, place.name(), &staged.staging, &staged.name)
+            .map_err(failed("take back", place.as_str()))?;
+        self.discard(&staged);
+        Ok(())
     }
 
     /// Waits until an item's directory, its sidecar and its name are on disk.
@@ -418,6 +440,13 @@ impl Tree {
         Ok(only)
     }
 
+    /// Whether an item's directory holds nothing at all.
+    pub fn is_bare(&self, place: &Place) -> Result<bool, TreeError> {
+        let mut bare = true;
+        self.each_name(place.as_str(), |_, _| bare = false)?;
+        Ok(bare)
+    }
+
     /// The bytes of an item's sidecar, or None where it has none.
     pub fn read_sidecar(&self, place: &Place) -> Result<Option<Vec<u8>>, TreeError> {
         self.read_small(&format!("{}/{SIDECAR}", place.as_str()))
@@ -502,6 +531,13 @@ impl Tree {
             }
         }
         Ok(())
+    }
+
+    /// Renames a small file below the store over another; the directory is synced.
+    pub fn rename_small(&self, directory: &str, from: &str, to: &str) -> Result<(), TreeError> {
+        let parent = self.open_directory(directory)?;
+        rustix::fs::renameat(&parent, from, &parent, to).map_err(failed("rename", from))?;
+        self.sync_directory(directory)
     }
 
     /// Writes a small file below the store: beside, synced, renamed into place, directory synced.

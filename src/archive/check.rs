@@ -371,6 +371,7 @@ impl Archive {
             rewritten: Mutex::default(),
             placed: Mutex::default(),
             levels: super::touched::Levels::default(),
+            behind: super::touched::Behind::default(),
             lock: None,
         }
     }

@@ -12,6 +12,9 @@ use crate::item::Names;
 use crate::store::Store;
 use crate::tree::{Place, Tree};
 
+/// What will be the Archive's facts, until all that a store needs is there.
+const UNFINISHED: &str = "archive.ibi.new";
+
 /// What `ibifs init` is told; whatever is left out is chosen so that two Archives never mint alike.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
@@ -45,6 +48,7 @@ impl Archive {
             });
         }
         let mut setup = setup.clone();
+        let unfinished = unfinished(path);
         if let Some(rep) = setup.service.as_ref().and_then(Names::rep) {
             setup.host.get_or_insert_with(|| rep.host());
             setup.port.get_or_insert_with(|| rep.port());
@@ -52,6 +56,13 @@ impl Archive {
         if let Some(ibip) = setup.service.as_ref().and_then(Names::ibip) {
             setup.ip.get_or_insert_with(|| ibip.address());
             setup.ip_port.get_or_insert_with(|| ibip.port());
+        }
+        if let Some(before) = &unfinished {
+            setup.host.get_or_insert_with(|| before.host.clone());
+            setup.port.get_or_insert(before.port);
+            setup.ip.get_or_insert(before.ip);
+            setup.ip_port.get_or_insert(before.ip_port);
+            setup.granularity.get_or_insert(before.granularity);
         }
         let host = setup.host.clone().unwrap_or_else(default_host);
         let port = setup.port.unwrap_or(80);
@@ -70,6 +81,14 @@ impl Archive {
         };
         // A clock that no name can be minted by is refused before anything is made.
         TemporalDistributor::new(facts.granularity, None).reserve(&clock.now(), WAIT_LIMIT)?;
+        if let Some(before) = unfinished
+            && setup.service.is_none()
+            && (&before.host, before.port) == (&facts.host, facts.port)
+            && (before.ip, before.ip_port) == (facts.ip, facts.ip_port)
+        {
+            facts.service = before.service.clone();
+            setup.service = Some(before.service);
+        }
         let tree = Tree::create(path)?;
         let lock = lock::Lock::take(&tree)?;
         lock.describe(None)
@@ -104,6 +123,7 @@ impl Archive {
             rewritten: Mutex::default(),
             placed: Mutex::default(),
             levels: super::touched::Levels::default(),
+            behind: super::touched::Behind::default(),
             lock: Some(lock),
         };
         if let Some(rep) = archive.facts.service.rep() {
@@ -111,6 +131,12 @@ impl Archive {
             let ibip = archive.facts.service.ibip().cloned();
             archive.facts.service = Names::new(Some(rep), ibip).unwrap_or(archive.facts.service);
         }
+        let text = archive.facts.to_text();
+        archive
+            .tree
+            .write_small(".", UNFINISHED, text.as_bytes(), None)?;
+        // The service's item may have been recorded before all was cut short.
+        archive.make_again()?;
         if !archive
             .tree
             .is_directory(Place::of(&archive.facts.service).as_str())
@@ -119,14 +145,17 @@ impl Archive {
             archive.make(&service, None, None)?;
         }
         archive.adopt(progress)?;
-        let text = archive.facts.to_text();
-        archive
-            .tree
-            .write_small(".", facts::FILE, text.as_bytes(), None)?;
         archive.store.set_facts(text.as_bytes())?;
         archive.write_ledger()?;
+        // With this it is a store.
+        archive.tree.rename_small(".", UNFINISHED, facts::FILE)?;
         Ok(archive)
     }
+}
+
+/// Who an Archive was going to be whose making was cut short: it goes on under the same name.
+fn unfinished(path: &Path) -> Option<Facts> {
+    Facts::parse(&std::fs::read(path.join(UNFINISHED)).ok()?).ok()
 }
 
 /// The latest date of the Archive's own name space that the tree shows, tombstones included.

@@ -86,7 +86,15 @@ impl Archive {
     /// since, and so has one whose database is lost: it mints nothing up to the present. The first
     /// two are known by the lock file.
     pub(super) fn read_ledger(&self) -> Result<(), ArchiveError> {
-        let text = self.tree.read_small(LEDGER)?.unwrap_or_default();
+        let text = match self.tree.read_small(LEDGER) {
+            Ok(text) => text.unwrap_or_default(),
+            Err(error) => {
+                // As good as none, and safe: minting goes on from the present.
+                log::warn!("{error}; it is set aside and written anew");
+                self.tree.set_aside(".", LEDGER, "ledger.broken")?;
+                Vec::new()
+            }
+        };
         let pairs = Pairs::parse(&text).ok();
         let word = |name: &str| match pairs.as_ref().and_then(|pairs| pairs.get(name)) {
             Some(Value::Word(word)) => Some(word.clone()),

@@ -2,7 +2,9 @@
 
 use rustix::io::Errno;
 
-use super::{Archive, ArchiveError};
+use super::relations::inverse;
+use super::touched::Care;
+use super::{Archive, ArchiveError, Changing};
 use crate::ibi::{Ibip, Rep, Timestamp};
 use crate::item::{Names, Sidecar};
 use crate::relation::{Language, RelationKind};
@@ -49,13 +51,22 @@ impl Archive {
         relative: Option<&Relative>,
         owner: Option<Owner>,
     ) -> Result<Item, ArchiveError> {
+        self.catch_up_first();
         let rep = self.as_spelled_here(&Rep::mint(&self.facts.rep_prefix()?, date))?;
         let ibip = Ibip::mint(&self.facts.ibip_prefix(), date)?;
         let names = Names::both(rep, ibip);
+        let half = relative
+            .map(|_| self.changing_at(&Place::of(&names), Care::Loose))
+            .transpose()?;
         let item = self.make(&names, relative, owner)?;
-        if let Some(relative) = relative {
-            self.relate(relative.source(), &relative.kind(), &names)?;
+        if let Some(relative) = relative
+            && let Err(error) = self.relate(relative.source(), &relative.kind(), &names)
+        {
+            // Nobody has asked for an item that is nothing to any other.
+            self.unmake(&item)?;
+            return Err(error);
         }
+        half.into_iter().for_each(Changing::done);
         Ok(item)
     }
 
@@ -115,6 +126,11 @@ impl Archive {
         if let Some(Relative::TranslationOf(_, language)) = relative {
             sidecar.set_language(language);
         }
+        if let Some(relative) = relative {
+            // So the item appears as what it is, whenever a crash comes.
+            let source = self.complete(relative.source())?;
+            sidecar.set_relation(&inverse(&relative.kind()), &source);
+        }
         let bytes = sidecar.to_bytes();
         let place = Place::of(names);
         let staged = self.tree.stage_item(&place, &bytes, owner)?;
@@ -133,7 +149,11 @@ impl Archive {
         };
         if let Err(error) = self.tree.place_item(&staged, &place) {
             self.tree.discard(&staged);
-            self.store.forget(item.id)?;
+            let change = self.changing_at(&place, Care::Synced)?;
+            match self.store.forget(item.id) {
+                Ok(()) => change.done(),
+                Err(error) => log::warn!("{names} is forgotten later: {error}"),
+            }
             return Err(match error.errno() {
                 // So can a directory that the index does not know.
                 Errno::EXIST | Errno::NOTEMPTY => ArchiveError::Exists(names.clone().into()),
@@ -142,5 +162,14 @@ impl Archive {
         }
         self.settle_later(item.id, place);
         Ok(item)
+    }
+
+    /// Takes back an item that has just been made and that nobody has been told of.
+    fn unmake(&self, item: &Item) -> Result<(), ArchiveError> {
+        let change = self.changing_at(&Place::of(&item.names), Care::Synced)?;
+        self.tree.take_back(&Place::of(&item.names))?;
+        self.store.forget(item.id)?;
+        change.done();
+        Ok(())
     }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::sidecars::Edit;
 use super::{Archive, ArchiveError};
 use crate::ibi::Ibi;
 use crate::item::{Names, State};
@@ -55,23 +56,18 @@ impl Archive {
                 what: format!("{source} and {target}"),
             });
         }
-        // In this order, so that at no time, and after no crash, two items claim to be the same
-        // relation of a third.
-        if let Some(near) = &near {
-            self.forget_far_end(near, kind)?;
-            self.edit_sidecar(near, |sidecar| sidecar.set_relation(kind, &target))?;
+        // The near end goes first: what it says counts wherever a crash comes in between.
+        let mut edits = Vec::new();
+        if let Some(near) = near {
+            edits.extend(self.forgetting_far_end(&near, kind)?);
+            let (kind, target) = (*kind, target.clone());
+            let edit: Edit = Box::new(move |sidecar| sidecar.set_relation(&kind, &target));
+            edits.push((near, edit));
         }
-        if let Some(far) = &far {
-            self.edit_sidecar(far, |sidecar| {
-                sidecar.set_relation(&inverse(kind), &source);
-                if let RelationKind::Translation(language) = kind
-                    && sidecar.language().is_none()
-                {
-                    sidecar.set_language(language);
-                }
-            })?;
+        if let Some(far) = far {
+            edits.push((far, telling_far_end(*kind, inverse(kind), source)));
         }
-        Ok(())
+        self.edit_sidecars(edits)
     }
 
     /// The direct kind that an inverse one stands for, seen from the other end.
@@ -95,20 +91,24 @@ impl Archive {
     }
 
     /// Takes the inverse pair out of the target that a relation had until now.
-    fn forget_far_end(&self, near: &Item, kind: &RelationKind) -> Result<(), ArchiveError> {
+    fn forgetting_far_end(
+        &self,
+        near: &Item,
+        kind: &RelationKind,
+    ) -> Result<Option<(Item, Edit)>, ArchiveError> {
         let declared = self.store.relations_of(near.id)?;
         let Some((_, before)) = declared.into_iter().find(|(known, _)| known == kind) else {
-            return Ok(());
+            return Ok(None);
         };
-        if let Some(far) = self.held(&before)?
-            && far.state == State::Original
-            && self.declares(&far, &inverse(kind), &near.names)?
-        {
-            self.edit_sidecar(&far, |sidecar| {
-                sidecar.remove_relation(&inverse(kind));
-            })?;
-        }
-        Ok(())
+        let back = inverse(kind);
+        Ok(match self.held(&before)? {
+            Some(far)
+                if far.state == State::Original && self.declares(&far, &back, &near.names)? =>
+            {
+                Some((far, forgetting(vec![back])))
+            }
+            _ => None,
+        })
     }
 
     /// After an original's sidecar was written by somebody: what it declares anew, and what it no
@@ -169,11 +169,7 @@ impl Archive {
         if !is_new {
             return match says_so.is_empty() {
                 true => Ok(()),
-                false => self.edit_sidecar(&far, |sidecar| {
-                    for known in &says_so {
-                        sidecar.remove_relation(known);
-                    }
-                }),
+                false => self.edit_sidecars(vec![(far, forgetting(says_so))]),
             };
         }
         let Some(back) = kind.inverse(near.language) else {
@@ -184,14 +180,8 @@ impl Archive {
         if !says_so.is_empty() || is_taken {
             return Ok(());
         }
-        self.edit_sidecar(&far, |sidecar| {
-            sidecar.set_relation(&back, &near.names);
-            if let RelationKind::Translation(language) = kind
-                && sidecar.language().is_none()
-            {
-                sidecar.set_language(language);
-            }
-        })
+        let edit = telling_far_end(*kind, back, near.names.clone());
+        self.edit_sidecars(vec![(far, edit)])
     }
 
     fn declares(
@@ -252,22 +242,19 @@ impl Archive {
         target: &Names,
     ) -> Result<(), ArchiveError> {
         let _edits = self.edits();
-        let mut removed = false;
+        let mut edits = Vec::new();
         let ends = [(source, *kind, target), (target, inverse(kind), source)];
         for (end, kind, other) in ends {
             if let Some(item) = self.held(end)?
                 && item.state == State::Original
                 && self.declares(&item, &kind, other)?
             {
-                self.edit_sidecar(&item, |sidecar| {
-                    sidecar.remove_relation(&kind);
-                })?;
-                removed = true;
+                edits.push((item, forgetting(vec![kind])));
             }
         }
-        match removed {
-            true => Ok(()),
-            false => Err(ArchiveError::NotOriginal {
+        match edits.is_empty() {
+            false => self.edit_sidecars(edits),
+            true => Err(ArchiveError::NotOriginal {
                 what: format!("{source} and {target}"),
             }),
         }
@@ -297,6 +284,27 @@ impl Archive {
             .flatten()
             .map(|item| item.names)
     }
+}
+
+/// Takes relations out of a sidecar.
+fn forgetting(kinds: Vec<RelationKind>) -> Edit {
+    Box::new(move |sidecar| {
+        for kind in &kinds {
+            sidecar.remove_relation(kind);
+        }
+    })
+}
+
+/// Writes at the far end of a relation what it is to the near one, and in which language.
+fn telling_far_end(kind: RelationKind, back: RelationKind, near: Names) -> Edit {
+    Box::new(move |sidecar| {
+        sidecar.set_relation(&back, &near);
+        if let RelationKind::Translation(language) = &kind
+            && sidecar.language().is_none()
+        {
+            sidecar.set_language(language);
+        }
+    })
 }
 
 /// The kind under which the far end says the same of a direct kind. An inverse one, which callers

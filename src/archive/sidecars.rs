@@ -23,6 +23,12 @@ pub enum Belief {
     NotBelieved(ArchiveError),
 }
 
+/// A change of a sidecar.
+pub(super) type Edit = Box<dyn FnOnce(&mut Sidecar)>;
+
+/// What was on disk before a change, where it is there no more; with the error of one that failed.
+type Edited = Result<Option<Vec<u8>>, (ArchiveError, Option<Vec<u8>>)>;
+
 impl Archive {
     /// What a sidecar makes of an item that is here, as a row of the index. State follows from the
     /// Archive service that the sidecar names; what a tombstone would say of it does not count.
@@ -126,6 +132,11 @@ impl Archive {
     pub fn accept_sidecar(&self, id: ItemId) -> Result<Belief, ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
+        self.accept(id)
+    }
+
+    /// The same for who holds `edits`.
+    pub(super) fn accept(&self, id: ItemId) -> Result<Belief, ArchiveError> {
         let item = self.known(id)?;
         let place = Place::of(&item.names);
         let _touch = self.touch(&place, Care::Loose)?;
@@ -166,7 +177,7 @@ impl Archive {
             names = Names::new(Some(rep), names.ibip().cloned()).unwrap_or(names);
         }
         let new_place = Place::of(&names);
-        let _touch_new = self.touch(&new_place, Care::Loose)?;
+        let mut moving = None;
         if new_place != place {
             if let Some(rep) = names.rep()
                 && let Some(other) = self.store.find_by_rep(rep)?
@@ -177,6 +188,7 @@ impl Archive {
                     other.names.into(),
                 )));
             }
+            moving = Some(self.changing_at(&new_place, Care::Loose)?);
             self.tree.move_item(&place, &new_place)?;
         }
         let before = match item.state {
@@ -191,6 +203,9 @@ impl Archive {
         }
         match self.store.put(&record) {
             Ok(id) => {
+                if let Some(moving) = moving {
+                    moving.done();
+                }
                 self.tree.remove_tombstone(&new_place)?;
                 let item = self.known(id)?;
                 self.tell_far_ends(&item, &before)?;
@@ -214,7 +229,7 @@ impl Archive {
 
     pub(super) fn restore(&self, item: &Item) -> Result<(), ArchiveError> {
         match self.store.sidecar(item.id)? {
-            Some(bytes) => self.write_sidecar(&item.names, &bytes),
+            Some(bytes) => self.even_if_full(|| self.write_sidecar(&item.names, &bytes)),
             None => Ok(()),
         }
     }
@@ -263,32 +278,87 @@ impl Archive {
     pub(super) fn edit_sidecar(
         &self,
         item: &Item,
-        change: impl FnOnce(&mut Sidecar),
+        edit: impl FnOnce(&mut Sidecar) + 'static,
     ) -> Result<(), ArchiveError> {
-        let place = Place::of(&item.names);
-        let _touch = self.touch(&place, Care::Synced)?;
-        // What lies on disk counts, not what we remember: an unbelieved one is not overwritten.
-        let mut sidecar = match self.tree.read_sidecar(&place)? {
-            Some(bytes) => {
-                let sidecar = self.parse_for(&item.names, &bytes)?;
-                // Nor is one that was changed beside us believed on the way.
-                if self
-                    .store
-                    .sidecar(item.id)?
-                    .is_none_or(|known| known != bytes)
-                {
-                    return Err(ArchiveError::Changed(item.names.clone().into()));
-                }
-                sidecar
-            }
-            None => self.believed_sidecar(item)?,
+        self.edit_sidecars(vec![(item.clone(), Box::new(edit))])
+    }
+
+    /// Changes the sidecars of originals, all or none: what an error leaves undone is put back. The
+    /// caller holds `edits`.
+    pub(super) fn edit_sidecars(&self, edits: Vec<(Item, Edit)>) -> Result<(), ArchiveError> {
+        // All are marked before the first is changed: a crash in between is followed by what they say
+        // of each other.
+        let marked = |(item, edit): (Item, Edit)| {
+            let change = self.changing_at(&Place::of(&item.names), Care::Synced)?;
+            Ok((item, edit, change))
         };
-        change(&mut sidecar);
-        let bytes = sidecar.to_bytes();
-        self.write_sidecar(&item.names, &bytes)?;
-        self.store
-            .put(&self.record_of(item.names.clone(), &sidecar, bytes))?;
+        let edits: Result<Vec<_>, ArchiveError> = edits.into_iter().map(marked).collect();
+        let mut edits = edits?.into_iter();
+        let mut before = Vec::new();
+        while let Some((item, edit, change)) = edits.next() {
+            match self.edit_one(&item, edit) {
+                Ok(bytes) => before.push((item, bytes, change)),
+                Err((error, bytes)) => {
+                    before.push((item, bytes, change));
+                    edits.for_each(|(_, _, change)| change.done());
+                    for (item, bytes, change) in before.into_iter().rev() {
+                        match bytes.map_or(Ok(()), |bytes| self.put_back(&item, bytes)) {
+                            Ok(()) => change.done(),
+                            Err(error) => log::warn!("{} stays changed: {error}", item.names),
+                        }
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        for (_, _, change) in before {
+            change.done();
+        }
         Ok(())
+    }
+
+    fn put_back(&self, item: &Item, bytes: Vec<u8>) -> Result<(), ArchiveError> {
+        self.write_sidecar(&item.names, &bytes)?;
+        let sidecar = self.parse_for(&item.names, &bytes)?;
+        if self.store.sidecar(item.id)?.as_deref() != Some(&bytes) {
+            self.store
+                .put(&self.record_of(item.names.clone(), &sidecar, bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Changes one sidecar, and gives what was on disk before where that has been written over.
+    fn edit_one(&self, item: &Item, edit: Edit) -> Edited {
+        let untouched = |error: ArchiveError| (error, None);
+        let place = Place::of(&item.names);
+        let on_disk = self.tree.read_sidecar(&place);
+        // What lies on disk counts, not what we remember: an unbelieved one is not overwritten.
+        let read = on_disk.map_err(|error| untouched(error.into()))?;
+        let mut sidecar = match &read {
+            Some(bytes) => self.parse_for(&item.names, bytes),
+            None => self.believed_sidecar(item),
+        }
+        .map_err(untouched)?;
+        let known = self.store.sidecar(item.id);
+        let known = known.map_err(|error| untouched(error.into()))?;
+        if read.is_some() && read != known {
+            // Nor is one that was changed beside us believed on the way.
+            return Err(untouched(ArchiveError::Changed(item.names.clone().into())));
+        }
+        let before = read.unwrap_or_else(|| sidecar.to_bytes());
+        edit(&mut sidecar);
+        let bytes = sidecar.to_bytes();
+        if bytes == before && known.as_ref() == Some(&bytes) {
+            return Ok(None);
+        }
+        // A sync that fails comes after the rename.
+        let written = self.write_sidecar(&item.names, &bytes);
+        written.map_err(|error| (error, Some(before.clone())))?;
+        let record = self.record_of(item.names.clone(), &sidecar, bytes);
+        match self.store.put(&record) {
+            Ok(_) => Ok(Some(before)),
+            Err(error) => Err((error.into(), Some(before))),
+        }
     }
 
     /// Sets a plain fact of an original: its language or its target file, or takes it away.
@@ -303,7 +373,7 @@ impl Archive {
                 what: format!("{}, of which a copy is held here,", item.names),
             });
         }
-        self.edit_sidecar(&item, |sidecar| match &fact {
+        self.edit_sidecar(&item, move |sidecar| match &fact {
             Fact::Language(Some(language)) => sidecar.set_language(language),
             Fact::Target(Some(target)) => sidecar.set_target(target),
             Fact::Alias(alias) => sidecar.add_alias(alias),

@@ -5,15 +5,18 @@
 //! of reps, a prefix of IBIps) is marked in the index: durably, and once, however much changes there
 //! afterwards. A start that finds marks looks at these levels, and no others, and has the index say
 //! what the tree says. A regular end syncs and takes the marks away.
+//!
+//! An error may leave the two apart as well, while all goes on: a change that was not brought to its
+//! end is remembered by its place, which is read again before the next change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use super::check::names_at;
 use super::{Archive, ArchiveError, Belief};
-use crate::item::{Names, State};
+use crate::item::{Names, Sidecar, State};
 use crate::locks::locked;
-use crate::store::{Item, ItemId, Record, Store};
+use crate::store::{Item, ItemId, Store};
 use crate::tree::{Area, Place, Tree};
 
 /// With so many levels marked, those that nobody is changing are synced: a start after a crash should
@@ -48,6 +51,33 @@ pub(super) enum Care {
 pub(super) struct Touch {
     levels: Levels,
     level: String,
+}
+
+/// The places of changes that were not brought to their end.
+pub(super) type Behind = Arc<Mutex<Vec<Place>>>;
+
+/// A change of an item that is under way. Dropped before it is done, its place is read again.
+#[derive(Debug)]
+pub struct Changing {
+    place: Place,
+    is_done: bool,
+    behind: Behind,
+    _touch: Touch,
+}
+
+impl Changing {
+    /// The index says what the tree says.
+    pub fn done(mut self) {
+        self.is_done = true;
+    }
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        if !self.is_done {
+            locked(&self.behind).push(self.place.clone());
+        }
+    }
 }
 
 impl Drop for Touch {
@@ -92,11 +122,35 @@ impl Archive {
     }
 
     /// Before somebody changes, replaces or removes an item's sidecar through the mount.
-    pub fn sidecar_changes(&self, id: ItemId) -> Result<(), ArchiveError> {
-        if let Some(item) = self.store.item(id)? {
-            drop(self.touch(&Place::of(&item.names), Care::Loose)?);
+    pub fn changing(&self, id: ItemId) -> Result<Changing, ArchiveError> {
+        self.changing_at(&Place::of(&self.known(id)?.names), Care::Loose)
+    }
+
+    pub(super) fn changing_at(&self, place: &Place, care: Care) -> Result<Changing, ArchiveError> {
+        Ok(Changing {
+            _touch: self.touch(place, care)?,
+            place: place.clone(),
+            is_done: false,
+            behind: Arc::clone(&self.behind),
+        })
+    }
+
+    /// For a change that takes no `edits`.
+    pub(super) fn catch_up_first(&self) {
+        if !locked(&self.behind).is_empty() {
+            drop(self.edits());
         }
-        Ok(())
+    }
+
+    /// Reads again what an error has left behind; the caller holds `edits`. What cannot be read stays.
+    pub(super) fn catch_up(&self) {
+        let behind = std::mem::take(&mut *locked(&self.behind));
+        for place in behind {
+            if let Err(error) = self.read_again(&place) {
+                log::warn!("{} may not be known as it is: {error}", place.as_str());
+                locked(&self.behind).push(place);
+            }
+        }
     }
 
     /// Syncs the levels that nobody is changing, in a thread that nobody waits for.
@@ -123,6 +177,7 @@ impl Archive {
     /// After a crash: has the index say what the tree says where they may differ. The levels stay
     /// marked, since what was found there need not be on disk after a mere kill.
     pub(super) fn mend_levels(&self) -> Result<(), ArchiveError> {
+        let _edits = self.edits();
         for level in self.store.touched()? {
             log::info!("{level} is looked at after a crash");
             let mark = Mark {
@@ -136,94 +191,114 @@ impl Archive {
     }
 
     fn mend_level(&self, level: &str) -> Result<(), ArchiveError> {
-        let areas = [Area::Col, Area::Ibip].into_iter();
-        let found = areas.filter_map(|area| {
-            let path = level.strip_prefix(area.name())?.strip_prefix('/')?;
-            Some((area, path))
-        });
-        for (area, path) in found {
-            let known = match area {
-                Area::Col => self.store.items_below(path)?,
-                Area::Ibip => self.store.items_of_prefix(path)?,
-            };
-            let known = known.into_iter();
-            let mut known: BTreeMap<Place, Item> =
-                known.map(|item| (Place::of(&item.names), item)).collect();
-            let names = match self.tree.is_directory(level) {
-                true => self.tree.directories_in(level)?,
-                false => Vec::new(),
-            };
-            for name in names {
-                if let Some(names) = names_at(area, &format!("{path}/{name}")) {
-                    let item = known.remove(&Place::of(&names));
-                    self.mend_item(&names, item)?;
-                }
-            }
-            for item in known.into_values() {
-                self.mend_absent(item)?;
-            }
+        let Some((area, path)) = area_of(level) else {
+            return Ok(());
+        };
+        let known = match area {
+            Area::Col => self.store.items_below(path)?,
+            Area::Ibip => self.store.items_of_prefix(path)?,
+        };
+        let names = match self.tree.is_directory(level) {
+            true => self.tree.directories_in(level)?,
+            false => Vec::new(),
+        };
+        let found = names
+            .iter()
+            .filter_map(|name| names_at(area, &format!("{path}/{name}")));
+        let places: BTreeSet<Place> = found
+            .map(|names| Place::of(&names))
+            .chain(known.iter().map(|item| Place::of(&item.names)))
+            .collect();
+        places.iter().try_for_each(|place| self.read_again(place))
+    }
+
+    /// Has the index say of a place what the tree says; the caller holds `edits`.
+    fn read_again(&self, place: &Place) -> Result<(), ArchiveError> {
+        let Some(names) = area_of(place.as_str()).and_then(|(area, path)| names_at(area, path))
+        else {
+            return Ok(());
+        };
+        let tombstone = self.tree.read_tombstone(place)?;
+        let is_here = self.tree.is_directory(place.as_str());
+        if is_here && tombstone.is_some() && self.tree.is_bare(place)? {
+            // Its removal had come so far.
+            self.tree.remove_item(place)?;
+        } else if is_here {
+            return self.read_present(&names, place);
         }
-        Ok(())
+        match self.held(&names)? {
+            Some(item) => self.read_absent(item, tombstone),
+            None => Ok(()),
+        }
     }
 
     /// An item that is in the tree.
-    fn mend_item(&self, names: &Names, known: Option<Item>) -> Result<(), ArchiveError> {
-        let place = Place::of(names);
-        let bytes = match self.tree.read_sidecar(&place) {
-            Ok(bytes) => bytes.unwrap_or_default(),
+    fn read_present(&self, names: &Names, place: &Place) -> Result<(), ArchiveError> {
+        let bytes = match self.tree.read_sidecar(place) {
+            Ok(bytes) => bytes,
             // Somebody has put something else there; it stays for fsck to name.
             Err(_) => return Ok(()),
         };
+        let known = self.held(names)?;
         let believed = match &known {
             Some(item) => self.store.sidecar(item.id)?,
             None => None,
         };
-        if believed.as_ref() == Some(&bytes) {
-            // Nothing has changed, unless it was being removed.
-            return Ok(self.tree.remove_tombstone(&place)?);
-        }
-        if bytes.is_empty() {
-            match (&known, believed) {
+        if bytes.as_ref().is_none_or(Vec::is_empty) {
+            match (&known, &believed) {
                 // What it said was not synced, or somebody was removing it.
-                (Some(item), Some(_)) => return self.restore(item),
+                (Some(item), Some(_)) => self.restore(item)?,
                 // An empty file says nothing, and nobody knows what it was to say.
-                _ => self.tree.remove_sidecar(&place)?,
+                _ if bytes.is_some() => self.tree.remove_sidecar(place)?,
+                _ => {}
             }
         }
-        let id = match known {
-            Some(item) => item.id,
+        let item = match known {
+            Some(item) => item,
             None => {
                 log::info!("{names} is registered after a crash");
-                self.store.put(&Record::bare(names.clone(), State::Copy))?
+                let id = self.store.put(&self.read_item(names)?.0)?;
+                self.known(id)?
             }
         };
-        match self.accept_sidecar(id)? {
-            Belief::Believed(_) => {}
-            Belief::Unchanged | Belief::NotBelieved(_) => {
-                let (record, _) = self.read_item(names)?;
-                self.store.put(&record)?;
-            }
+        if (bytes.is_none() || bytes != believed)
+            && let Belief::NotBelieved(error) = self.accept(item.id)?
+        {
+            log::warn!("{error}");
         }
-        Ok(())
+        // A relation may have been written at one end.
+        self.tell_far_ends(&self.known(item.id)?, &[])?;
+        // It was written for a removal that did not come.
+        Ok(self.tree.remove_tombstone(place)?)
     }
 
     /// An item of the index that is not in the tree.
-    fn mend_absent(&self, item: Item) -> Result<(), ArchiveError> {
-        let place = Place::of(&item.names);
-        if let Some(bytes) = self.tree.read_tombstone(&place)? {
-            if let Ok(tombstone) = crate::item::Sidecar::parse(&bytes) {
+    fn read_absent(&self, item: Item, tombstone: Option<Vec<u8>>) -> Result<(), ArchiveError> {
+        if let Some(bytes) = tombstone {
+            if let Ok(tombstone) = Sidecar::parse(&bytes) {
                 let record = self.record_of_removed(item.names, &tombstone, bytes);
                 self.store.put(&record)?;
             }
             return Ok(());
         }
-        if item.state == State::Copy {
-            // It was being copied in, and whoever did so had not synced it.
-            log::info!("{} has not reached the disk and is forgotten", item.names);
+        let unsettled = self.store.unsettled()?;
+        let is_unsettled = unsettled.iter().any(|lost| lost.item.id == item.id);
+        if item.state == State::Copy || is_unsettled {
+            // It was being copied in, and whoever did so had not synced it; or it was minted in the
+            // index and never appeared.
+            log::info!("{} is not in the tree and is forgotten", item.names);
             self.store.forget(item.id)?;
         }
         Ok(())
     }
+}
+
+/// The area of a path below the store, and the rest of it.
+fn area_of(path: &str) -> Option<(Area, &str)> {
+    [Area::Col, Area::Ibip].into_iter().find_map(|area| {
+        let below = path.strip_prefix(area.name())?.strip_prefix('/')?;
+        Some((area, below))
+    })
 }
 
 fn settle_levels(tree: &Tree, store: &Store, levels: &Levels) -> Result<(), ArchiveError> {

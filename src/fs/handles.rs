@@ -10,6 +10,7 @@ use fuser::FileHandle;
 use rustix::fs::FileType;
 
 use super::backing::Backing;
+use crate::archive::Changing;
 use crate::inode::Node;
 use crate::inside::{self, Outcome, Part};
 use crate::locks;
@@ -23,6 +24,8 @@ pub(super) enum Handle {
         file: OwnedFd,
         writable: bool,
         node: Arc<Node>,
+        /// A sidecar that may be written: what it says is taken in when it is closed.
+        change: Mutex<Option<Changing>>,
         /// Lives as long as any handle of the file: the kernel reads and writes through it.
         #[allow(dead_code, reason = "kept for as long as the handle")]
         backing: Option<Arc<Backing>>,

@@ -34,6 +34,8 @@ struct Job {
 #[derive(Clone, Debug)]
 pub(super) struct Mirror {
     jobs: Sender<Job>,
+    /// What waits for an answer to be given first.
+    later: Arc<Mutex<Vec<Stale>>>,
     notifier: Arc<OnceLock<Notifier>>,
     crew: Arc<Crew>,
 }
@@ -54,6 +56,7 @@ impl Mirror {
         }
         Ok(Mirror {
             jobs,
+            later: Arc::default(),
             notifier,
             crew,
         })
@@ -87,9 +90,18 @@ impl Mirror {
         }
     }
 
-    /// Has the kernel forget as soon as it can: for names of a directory that the kernel holds until
-    /// the change is answered.
+    /// Has the kernel forget after the answer: names of a directory that it holds until then. A
+    /// thread that waited for the directory meanwhile could not be killed, nor the daemon.
     pub(super) fn forget_later(&self, stale: Vec<Stale>) {
+        locked(&self.later).extend(stale);
+    }
+
+    /// Sends what waited for an answer.
+    pub(super) fn answered(&self) {
+        let stale = std::mem::take(&mut *locked(&self.later));
+        if stale.is_empty() {
+            return;
+        }
         let (done, _) = channel();
         // The thread is gone only when the mount is.
         let _ = self.jobs.send(Job { stale, done });

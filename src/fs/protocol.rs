@@ -18,10 +18,12 @@ use rustix::io::Errno;
 use std::os::unix::ffi::OsStrExt;
 
 use super::convert::{caller, errno, file_attr, file_type, new_time};
+use super::handles::Handle;
 use super::{Ibifs, LASTING, Name, is_inside, real};
 use crate::attr::Attr;
 use crate::inode::Node;
 use crate::inside::{self, Change, New, Outcome, Where};
+use crate::locks::locked;
 use crate::namespace::{Entry, Made, Stale};
 
 /// One generation: a node's number is not given to another file while the kernel knows it.
@@ -279,6 +281,7 @@ impl Filesystem for Ibifs {
             .node(parent)
             .and_then(|parent| self.remove(&caller(request), &parent, name, true));
         answer(reply, removed);
+        self.mirror.answered();
     }
 
     fn symlink(
@@ -324,6 +327,7 @@ impl Filesystem for Ibifs {
             )
         });
         answer(reply, renamed);
+        self.mirror.answered();
     }
 
     fn link(
@@ -340,6 +344,7 @@ impl Filesystem for Ibifs {
             self.make_hard_link(&node, &parent, new_name)
         });
         answer_entry(reply, made);
+        self.mirror.answered();
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -469,6 +474,12 @@ impl Filesystem for Ibifs {
         // A sidecar may have been written through a mapping after it was closed.
         let closed = self.closed(handle);
         let handle = self.handles.remove(handle);
+        if closed.is_ok()
+            && let Some(Handle::File { change, .. }) = handle.as_deref()
+            && let Some(change) = locked(change).take()
+        {
+            change.done();
+        }
         // Nobody should wait for what is closed now.
         answer(reply, closed);
         drop(handle);
