@@ -27,6 +27,7 @@ mod scale;
 mod scrub;
 mod session;
 mod soak;
+mod steps;
 mod support;
 mod texts;
 mod trees;

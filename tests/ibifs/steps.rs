@@ -1,0 +1,13 @@
+//! Every durable step of every change: the daemon is killed before it, or it fails, and what was
+//! promised holds.
+//!
+//! A change is made again and again from the same store, stopped at its first, second, third durable
+//! step and so on, until it ends without having come to the step.
+
+mod damage;
+mod disk;
+mod errors;
+mod kill;
+mod operations;
+mod scene;
+mod supervisor;

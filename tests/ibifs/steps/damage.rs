@@ -1,0 +1,222 @@
+//! Files of the store's own are damaged, while it is mounted and while it is not.
+
+use super::scene::Scene;
+
+/// What happens to the index, and what for: each in the shell, in the store.
+const OF_THE_INDEX: &[(&str, &str)] = &[
+    ("emptied", ": > relations.sqlite3"),
+    ("cut short", "truncate -s 6000 relations.sqlite3"),
+    (
+        "text",
+        "echo 'this is text' > text; mv text relations.sqlite3",
+    ),
+    (
+        "a directory",
+        "mv relations.sqlite3 ../aside; mkdir relations.sqlite3",
+    ),
+    ("deleted", "rm relations.sqlite3"),
+    ("header flipped", "flip relations.sqlite3 3"),
+    (
+        "schema flipped",
+        "flip relations.sqlite3 $(seq 100 40 4000)",
+    ),
+    (
+        "rows flipped",
+        "flip relations.sqlite3 $(seq 4096 97 60000)",
+    ),
+    ("log deleted", "rm -f relations.sqlite3-wal"),
+    (
+        "log flipped",
+        "test ! -e relations.sqlite3-wal || flip relations.sqlite3-wal $(seq 0 501 9000)",
+    ),
+    (
+        "all deleted",
+        "rm -f relations.sqlite3 relations.sqlite3-wal relations.sqlite3-shm",
+    ),
+];
+
+const FLIP: &str = r#"
+flip() {
+    python3 -c 'import sys
+file = open(sys.argv[1], "r+b")
+for at in map(int, sys.argv[2:]):
+    file.seek(at); byte = file.read(1)
+    if byte: file.seek(at); file.write(bytes([byte[0] ^ 0x5A]))' "$@"
+}
+"#;
+
+/// A script that damages something while the store is mounted or while it is not, and tells what
+/// becomes of it, a line each.
+fn tale(mounted: bool, damage: &str, after: &str) -> String {
+    format!(
+        "set +e; exec 2>&1; {FLIP}
+         label() {{ if mkdir M/.mint/$1; then rep M/.mint/$1 >> reps; echo >> reps; echo mints; fi; }}
+         mounted() {{ ibifs mount S M && {{ echo mounts; daemon S > pid; }}; }}
+         if {mounted}; then mounted; label a; echo 'damaged now'; fi
+         (cd S; {damage})
+         if ! {mounted}; then mounted; fi
+         if mountpoint -q M; then
+             cat M/$(< one)/doc/file M/$(< two)/.ibi > /dev/null && echo reads
+             label b
+             timeout 10 setfattr -n user.ibi.metadata -v $(< two) M/$(< three) && echo relates
+             timeout 10 stat M/$(< three) > /dev/null && echo stats
+             kill -0 $(< pid) && echo alive
+             ibifs umount M && echo unmounts
+         fi
+         {after}"
+    )
+}
+
+/// After all damage of the index: it is named with the remedy, the remedy works, nothing is lost and
+/// no name is handed out twice.
+const MENDED: &str = "
+    ibifs fsck S > found 2>&1 || { cat found; grep -q 'reindex\\|--repair' found && echo 'named with the remedy'; }
+    ibifs reindex S > /dev/null 2>&1 && echo reindexed
+    ibifs fsck S > /dev/null && echo clean
+    ibifs ls S > list
+    for rep in $(cat reps); do grep -q \"$rep \" list || echo \"lost $rep\"; done
+    ibifs mint S | head -n 1 > new && grep -qxFf new reps && echo 'handed out twice'";
+
+/// Whatever becomes of the index, the daemon goes on and reads what it knows, the check says what to
+/// do, and that brings everything back.
+#[test]
+fn a_damaged_index_is_named_and_made_anew() {
+    for mounted in [false, true] {
+        for (what, damage) in OF_THE_INDEX {
+            let scene = Scene::new("");
+            let output = scene.world().run(&tale(mounted, damage, MENDED));
+            let told = String::from_utf8_lossy(&output.stdout);
+            let complain = |why: &str| panic!("index {what}, mounted {mounted}: {why}\n{told}");
+            let says = |line: &str| told.lines().any(|told| told == line);
+            for line in ["reindexed", "clean"] {
+                if !says(line) {
+                    complain(line);
+                }
+            }
+            if told.contains("lost ") || says("handed out twice") {
+                complain("not all is there");
+            }
+            if mounted || says("mounts") {
+                for line in ["reads", "stats", "alive", "unmounts"] {
+                    if !says(line) {
+                        complain(line);
+                    }
+                }
+            }
+            let is_clean = !scene.world().root().join("found").exists()
+                || std::fs::read_to_string(scene.world().root().join("found"))
+                    .is_ok_and(|found| found.contains(" 0 findings"));
+            if !is_clean && !says("named with the remedy") {
+                complain("not named");
+            }
+        }
+    }
+}
+
+/// What happens to a file or directory of the store, and what for.
+const OF_A_FILE: &[(&str, &str)] = &[
+    ("emptied", ": > FILE"),
+    ("cut short", "truncate -s 20 FILE"),
+    ("flipped", "flip FILE $(seq 1 9 200)"),
+    ("text", "echo 'this is text' > FILE"),
+    ("a directory", "rm FILE; mkdir FILE"),
+    ("a link", "rm FILE; ln -s /etc/passwd FILE"),
+    ("a device", "rm FILE; mknod FILE c 1 5"),
+    ("a FIFO", "rm FILE; mkfifo FILE"),
+    ("deleted", "rm FILE"),
+];
+
+/// Whatever becomes of a sidecar, its item and all others are there, nobody waits for it or follows
+/// it, the check names it, and its repair gives back what was believed, every byte kept.
+#[test]
+fn a_damaged_sidecar_is_named_and_mended() {
+    let after = "
+        timeout 10 ibifs fsck S > found; grep -q \"^broken-sidecar: .*$(< three)\" found && echo named
+        timeout 10 ibifs reindex S > /dev/null 2>&1 && echo reindexed
+        ibifs fsck --repair S > /dev/null; ibifs fsck S > /dev/null && echo clean
+        ibifs ls S | grep \"$(< three) \"
+        cmp before/col/$(< three)/.ibi S/col/$(< three)/.ibi && echo 'as before'
+        ls -A S/col/$(< three) | grep broken";
+    for mounted in [false, true] {
+        for (what, damage) in OF_A_FILE {
+            let scene = Scene::new("");
+            let damage = damage.replace("FILE", "col/$(< ../three)/.ibi");
+            let output = scene.world().run(&tale(mounted, &damage, after));
+            let told = String::from_utf8_lossy(&output.stdout);
+            let is_kept = *what != "deleted";
+            let mut expected = vec![
+                "reads",
+                "mints",
+                "stats",
+                "alive",
+                "unmounts",
+                "reindexed",
+                "clean",
+            ];
+            match is_kept {
+                true => expected.extend(["named", ".ibi.broken-1", "as before"]),
+                // Written again by the relation declared meanwhile.
+                false => expected.push("relates"),
+            }
+            for line in expected {
+                assert!(
+                    told.lines().any(|told| told == line),
+                    "sidecar {what}, mounted {mounted}: {line}?\n{told}"
+                );
+            }
+            assert_eq!(is_kept, !told.contains("relates"), "sidecar {what}\n{told}");
+            assert!(told.contains("Original"), "sidecar {what}\n{told}");
+        }
+    }
+}
+
+/// The store's own files and directories, and how each is damaged.
+const OWN: &[&str] = &["archive.ibi", "lock", "ledger", "staging", "deleted"];
+
+/// Whatever becomes of the store's own files, nothing is lost: the store goes on, or what is wrong is
+/// said in one sentence that names it and a remedy.
+#[test]
+fn own_files_are_made_again_or_named() {
+    let damages = [
+        ("missing", "rm -rf FILE"),
+        ("empty", "rm -rf FILE; : > FILE"),
+        ("text", "rm -rf FILE; echo 'this is text' > FILE"),
+        ("a directory", "rm -rf FILE; mkdir FILE"),
+    ];
+    for mounted in [false, true] {
+        for file in OWN {
+            for (what, damage) in damages {
+                let scene = Scene::new("");
+                let damage = damage.replace("FILE", file);
+                let after = "ibifs fsck S && echo clean; ibifs fsck --repair S; ibifs ls S > list
+                     for rep in $(cat reps); do grep -q \"$rep \" list || echo \"lost $rep\"; done
+                     ibifs mint S | head -n 1 > new && grep -qxFf new reps && echo 'handed out twice'";
+                let output = scene.world().run(&tale(mounted, &damage, after));
+                let told = String::from_utf8_lossy(&output.stdout);
+                let says = |line: &str| told.lines().any(|told| told == line);
+                let context = format!("{file} {what}, mounted {mounted}\n{told}");
+                assert!(!says("handed out twice"), "{context}");
+                if mounted || says("mounts") {
+                    for line in ["reads", "mints", "relates", "alive", "unmounts"] {
+                        assert!(says(line), "{line}? {context}");
+                    }
+                }
+                let refused = match (*file, what) {
+                    ("archive.ibi", "missing" | "a directory") => "no archive.ibi in it",
+                    ("archive.ibi", _) => "mend it by hand or from a backup",
+                    ("lock", "a directory") => "it must be a file that may be written",
+                    // What a removed item leaves is gone: the check says so and writes it again.
+                    ("deleted", _) => "missing-tombstone",
+                    _ => "",
+                };
+                match refused {
+                    "" => assert!(says("clean") && !told.contains("lost "), "{context}"),
+                    refused => assert!(told.contains(refused), "{context}"),
+                }
+                if *file == "deleted" {
+                    assert!(!told.contains("lost "), "{context}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The daemon or command is killed before each of its durable steps.
+//!
+//! Several writes in a row to one file count as one step; with `IBIFS_TEST_STEPS=1` each counts.
+
+use std::time::Duration;
+
+use super::operations::{self, Operation};
+use super::scene::Scene;
+use super::supervisor::What;
+
+/// How long a daemon may go on with a change after its caller has gone on.
+const AFTERWARDS: Duration = Duration::from_millis(20);
+
+/// No change has so many steps.
+const MANY: usize = 1000;
+
+/// Kills the daemon before every step of a change. Then the dead mount is taken away and the store
+/// mounted again in time, everything that was known is, the change has been made if its caller was
+/// told so, it can be made again, and there is nothing to mend.
+#[track_caller]
+fn at_each_step_of(operation: &Operation) {
+    let name = operation.name;
+    let scene = Scene::new("");
+    let mut longest = Duration::ZERO;
+    for at in 1..MANY {
+        scene.put_back();
+        let daemon = scene.mount();
+        daemon.arm(at, What::Kill);
+        // Whoever waits for a daemon that was killed is let go by the unmount.
+        let told = std::thread::scope(|scope| {
+            let caller = scope.spawn(|| (operation.make)(&scene));
+            while !caller.is_finished() && !daemon.reached() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            // A file is let go of after whoever closed it goes on.
+            std::thread::sleep(AFTERWARDS);
+            daemon.disarm();
+            if daemon.reached() {
+                longest = longest.max(scene.mount_again());
+            }
+            caller.join().expect("no panic")
+        });
+        if !daemon.reached() {
+            told.unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!((operation.is_made)(&scene), "{name} is made");
+            scene.unmount();
+            daemon.wait();
+            let steps = at - 1;
+            println!("{name}: killed at {steps} steps; mounted again after {longest:?} at most");
+            assert!(steps > 2, "{name} has steps");
+            return;
+        }
+        let step = format!("{name}, killed at {}", daemon.step());
+        daemon.wait();
+        scene.is_whole(&step);
+        let (_, report) = scene.look();
+        assert!(report.findings.is_empty(), "{step}: {:?}", report.findings);
+        assert!(
+            told.is_err() || operation.label_ends || (operation.is_made)(&scene),
+            "{step}: acknowledged and not made"
+        );
+        if !(operation.is_made)(&scene) {
+            (operation.make)(&scene).unwrap_or_else(|error| panic!("{step}: {error}"));
+            assert!((operation.is_made)(&scene), "{step}: made again");
+        }
+        scene.is_whole(&step);
+        scene.unmount();
+        assert_eq!(scene.mend(), Vec::<String>::new(), "{step}");
+    }
+    panic!("{name} has no end");
+}
+
+/// Kills a command before every step, the store being not mounted. Then it can be run again, and
+/// whatever is found is mended once and for all.
+#[track_caller]
+fn at_each_step_of_command(prepare: &str, arguments: &[&str], again: impl Fn(&Scene, &str)) {
+    let name = format!("ibifs {}", arguments.join(" "));
+    let scene = Scene::new(prepare);
+    for at in 1..MANY {
+        scene.put_back();
+        let (supervised, output) = scene.supervised(arguments, at, What::Kill);
+        let reached = supervised.reached();
+        let step = format!("{name}, killed at {}", supervised.step());
+        if !reached {
+            assert!(output.status.success(), "{name}: {output:?}");
+            println!("{name}: killed at {} steps", at - 1);
+            assert!(at > 3, "{name} has steps");
+            return;
+        }
+        // A daemon may have been killed; whoever started it ends by itself.
+        scene.detach();
+        supervised.wait();
+        again(&scene, &step);
+    }
+    panic!("{name} has no end");
+}
+
+fn run_again(arguments: &'static [&'static str]) -> impl Fn(&Scene, &str) {
+    move |scene, step| {
+        let known = scene.ibifs(&["ls", "S"]);
+        let told = scene.ibifs(arguments);
+        if arguments[0] == "mint" {
+            let rep = told.lines().next().unwrap_or_default().to_owned();
+            assert!(!known.contains(&rep), "{rep} is handed out twice, {step}");
+        }
+        scene.is_whole(step);
+        assert_eq!(scene.mend(), Vec::<String>::new(), "{step}");
+    }
+}
+
+#[test]
+fn mint() {
+    at_each_step_of(&operations::MINT);
+}
+
+#[test]
+fn mint_a_translation() {
+    at_each_step_of(&operations::MINT_TRANSLATION);
+}
+
+#[test]
+fn set_a_relation() {
+    at_each_step_of(&operations::RELATE);
+}
+
+#[test]
+fn replace_a_relation() {
+    at_each_step_of(&operations::RELATE_ANEW);
+}
+
+#[test]
+fn remove_a_relation() {
+    at_each_step_of(&operations::UNRELATE);
+}
+
+#[test]
+fn rename_onto_a_sidecar() {
+    at_each_step_of(&operations::RENAME_SIDECAR);
+}
+
+#[test]
+fn write_over_a_sidecar() {
+    at_each_step_of(&operations::WRITE_SIDECAR);
+}
+
+#[test]
+fn remove_an_item() {
+    at_each_step_of(&operations::REMOVE);
+}
+
+#[test]
+fn copy_in_by_rep() {
+    at_each_step_of(&operations::COPY_BY_REP);
+}
+
+#[test]
+fn copy_in_by_ibip() {
+    at_each_step_of(&operations::COPY_BY_IBIP);
+}
+
+#[test]
+fn mint_by_command() {
+    at_each_step_of_command("", &["mint", "S"], run_again(&["mint", "S"]));
+}
+
+#[test]
+fn mint_metadata_by_command() {
+    at_each_step_of_command(
+        "",
+        &["mint", "S", "--metadata-of", "{2}"],
+        run_again(&["mint", "S"]),
+    );
+}
+
+#[test]
+fn reindex() {
+    at_each_step_of_command("", &["reindex", "S"], run_again(&["reindex", "S"]));
+}
+
+/// A store whose daemon was killed is mounted; the daemon is killed while it mends.
+#[test]
+fn start() {
+    let crashed = "ibifs mount S M; mkdir M/.mint/new
+         gone=$(rep M/.mint/new); kill -9 $(daemon S); ibifs umount M; rm -r S/col/$gone
+         ln -s col/$(< three) S/staging/changed-1-1
+         echo 'language pt' >> S/col/$(< three)/.ibi";
+    at_each_step_of_command(crashed, &["mount", "S", "M"], |scene, step| {
+        scene.mount_again();
+        scene.is_whole(step);
+        assert_eq!(scene.ibifs(&["ls", "S"]).lines().count(), 6, "{step}");
+        scene.unmount();
+        assert_eq!(scene.mend(), Vec::<String>::new(), "{step}");
+    });
+}
+
+/// The check is killed while it mends; the next one mends the rest.
+#[test]
+fn repair() {
+    let damaged = "echo broken > S/col/$(< three)/.ibi; rm -r S/col/$(< two)
+         printf 'language pt\\n' >> S/col/$(< one)/.ibi";
+    at_each_step_of_command(damaged, &["fsck", "--repair", "S"], |scene, step| {
+        scene.mend();
+        scene.is_whole(step);
+    });
+}
+
+/// Killed at any step, `ibifs init` leaves a store, or what the next one makes a store of.
+#[test]
+fn init() {
+    let arguments = ["init", "S", "--host", "archive-a.example.org"];
+    at_each_step_of_command("rm -r S; mkdir S", &arguments, |scene, step| {
+        if !scene.store().join("archive.ibi").exists() {
+            scene.ibifs(&arguments);
+        }
+        let listed = scene.ibifs(&["ls", "S"]);
+        println!("{step}: {listed}");
+        assert_eq!(listed.lines().count(), 1, "{step}: {listed}");
+        assert_eq!(scene.mend(), Vec::<String>::new(), "{step}");
+    });
+}

@@ -1,0 +1,242 @@
+//! The changes that are stopped at each of their steps: how each is made through the mount, and how
+//! one sees that it has been made.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Error, ErrorKind, Write};
+use std::os::fd::IntoRawFd;
+use std::path::Path;
+
+use rustix::fs::XattrFlags;
+
+use super::scene::Scene;
+
+/// A change through the mount.
+#[derive(Debug)]
+pub struct Operation {
+    /// What it is called in a complaint.
+    pub name: &'static str,
+    /// Makes it, or goes on with it where it was stopped.
+    pub make: fn(&Scene) -> io::Result<()>,
+    /// Whether it has been made.
+    pub is_made: fn(&Scene) -> bool,
+    /// Whether it is made as a whole or not at all.
+    pub is_whole: bool,
+    /// What an error may leave for `ibifs fsck --repair`, by its code.
+    pub may_leave: Option<&'static str>,
+    /// Whether it goes on where the disk is full.
+    pub goes_on_if_full: bool,
+    /// Whether what tells that it was made ends with the mount.
+    pub label_ends: bool,
+}
+
+/// `mkdir .mint/NAME`.
+pub const MINT: Operation = Operation {
+    name: "mint",
+    make: |scene| fs::create_dir(scene.mounted(".mint/new")),
+    is_made: |scene| scene.mounted(".mint/new/doc").is_dir(),
+    is_whole: true,
+    may_leave: None,
+    goes_on_if_full: false,
+    label_ends: true,
+};
+
+/// `mkdir '<ibi>+(pt)'`.
+pub const MINT_TRANSLATION: Operation = Operation {
+    name: "mint a translation",
+    make: |scene| fs::create_dir(beside(scene, 1, "+(pt)")),
+    is_made: |scene| beside(scene, 1, "+(pt)").join("doc").is_dir(),
+    is_whole: true,
+    may_leave: None,
+    goes_on_if_full: false,
+    label_ends: false,
+};
+
+/// A relation where there was none.
+pub const RELATE: Operation = Operation {
+    name: "set a relation",
+    make: |scene| relate(scene, 2, "metadata", 3),
+    is_made: |scene| leads_to(scene, 2, ":", 3),
+    is_whole: true,
+    may_leave: None,
+    goes_on_if_full: false,
+    label_ends: false,
+};
+
+/// A relation in the place of another.
+pub const RELATE_ANEW: Operation = Operation {
+    name: "replace a relation",
+    make: |scene| relate(scene, 1, "nextedition", 3),
+    is_made: |scene| leads_to(scene, 1, "!", 3),
+    is_whole: true,
+    may_leave: None,
+    goes_on_if_full: false,
+    label_ends: false,
+};
+
+/// A relation taken back.
+pub const UNRELATE: Operation = Operation {
+    name: "remove a relation",
+    make: |scene| {
+        rustix::fs::removexattr(scene.item(1), "user.ibi.nextedition").map_err(Error::from)
+    },
+    is_made: |scene| leads_to(scene, 1, "!", 1),
+    is_whole: true,
+    may_leave: None,
+    goes_on_if_full: false,
+    label_ends: false,
+};
+
+/// A sidecar replaced as rsync and editors do it.
+pub const RENAME_SIDECAR: Operation = Operation {
+    name: "rename onto a sidecar",
+    make: |scene| {
+        let beside = scene.item(3).join("..ibi.AbCd12");
+        write(&beside, &with_language(scene)?)?;
+        fs::rename(&beside, scene.item(3).join(".ibi"))
+    },
+    is_made: says_language,
+    is_whole: false,
+    may_leave: None,
+    goes_on_if_full: false,
+    label_ends: false,
+};
+
+/// A sidecar written over as cp does it: a crash may leave half of it.
+pub const WRITE_SIDECAR: Operation = Operation {
+    name: "write over a sidecar",
+    make: |scene| write(&scene.item(3).join(".ibi"), &with_language(scene)?),
+    is_made: says_language,
+    is_whole: false,
+    may_leave: Some("broken-sidecar"),
+    goes_on_if_full: false,
+    label_ends: false,
+};
+
+/// `rm -r` of an item.
+pub const REMOVE: Operation = Operation {
+    name: "remove an item",
+    make: |scene| {
+        let item = scene.item(1);
+        ignore(fs::remove_file(item.join("doc/file")), ErrorKind::NotFound)?;
+        ignore(fs::remove_dir(item.join("doc")), ErrorKind::NotFound)?;
+        fs::remove_dir(item)
+    },
+    is_made: |scene| !scene.item(1).exists(),
+    is_whole: false,
+    may_leave: None,
+    goes_on_if_full: true,
+    label_ends: false,
+};
+
+/// An item of another Archive copied in by its rep.
+pub const COPY_BY_REP: Operation = Operation {
+    name: "copy in by rep",
+    make: |scene| {
+        let item = scene.mounted(ELSEWHERE);
+        for above in [
+            "sid.inpe.br",
+            "sid.inpe.br/mtc-m18@80",
+            "sid.inpe.br/mtc-m18@80/2009",
+        ] {
+            ignore(
+                fs::create_dir(scene.mounted(above)),
+                ErrorKind::AlreadyExists,
+            )?;
+        }
+        ignore(fs::create_dir(&item), ErrorKind::AlreadyExists)?;
+        write(&item.join("file"), b"file\n")?;
+        write(&item.join(".ibi"), SIDECAR.as_bytes())
+    },
+    is_made: is_copied_in,
+    is_whole: false,
+    may_leave: Some("broken-sidecar"),
+    goes_on_if_full: false,
+    label_ends: false,
+};
+
+/// The same by its IBIp: it moves to its place by its rep as soon as that is known.
+pub const COPY_BY_IBIP: Operation = Operation {
+    name: "copy in by IBIp",
+    make: |scene| {
+        let prefix = scene.mounted("8JMKD3MGP8W");
+        let item = prefix.join("35MMLL8");
+        ignore(fs::create_dir(&prefix), ErrorKind::AlreadyExists)?;
+        ignore(fs::create_dir(&item), ErrorKind::AlreadyExists)?;
+        write(&item.join("file"), b"file\n")?;
+        write(&item.join(".ibi"), SIDECAR.as_bytes())
+    },
+    is_made: is_copied_in,
+    is_whole: false,
+    may_leave: Some("broken-sidecar"),
+    goes_on_if_full: false,
+    label_ends: false,
+};
+
+const ELSEWHERE: &str = "sid.inpe.br/mtc-m18@80/2009/07.21.14.43";
+const SIDECAR: &str = "ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43 ibip 8JMKD3MGP8W/35MMLL8}\n\
+    ibi.archiveservice {rep sid.inpe.br/mtc-m18@80/2008/03.17.15.17}\n\
+    ibi.metadata {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43.05}\n";
+
+fn is_copied_in(scene: &Scene) -> bool {
+    let by = |name: &str| fs::read_to_string(scene.mounted(name).join("file")).ok();
+    let whole = Some("file\n".to_owned());
+    // By its IBIp it is known as soon as its sidecar is.
+    by(ELSEWHERE) == whole
+        && by("8JMKD3MGP8W/35MMLL8") == whole
+        && scene.store().join("col").join(ELSEWHERE).is_dir()
+        && fs::read_link(scene.mounted(format!("{ELSEWHERE}:"))).is_ok()
+}
+
+/// A name beside an item.
+fn beside(scene: &Scene, number: usize, modifier: &str) -> std::path::PathBuf {
+    scene.mounted(format!("{}{modifier}", scene.rep(number)))
+}
+
+fn relate(scene: &Scene, number: usize, relation: &str, target: usize) -> io::Result<()> {
+    let attribute = format!("user.ibi.{relation}");
+    let target = scene.rep(target).as_bytes();
+    rustix::fs::setxattr(scene.item(number), attribute, target, XattrFlags::empty())?;
+    Ok(())
+}
+
+fn leads_to(scene: &Scene, number: usize, modifier: &str, target: usize) -> bool {
+    fs::read_link(beside(scene, number, modifier))
+        .is_ok_and(|path| path.ends_with(scene.rep(target)))
+}
+
+fn with_language(scene: &Scene) -> io::Result<Vec<u8>> {
+    let before = scene.world().root().join("before/col").join(scene.rep(3));
+    let mut bytes = fs::read(before.join(".ibi"))?;
+    bytes.extend_from_slice(b"language pt\n");
+    Ok(bytes)
+}
+
+fn says_language(scene: &Scene) -> bool {
+    let mut value = [0; 64];
+    let told = rustix::fs::getxattr(scene.item(3), "user.ibi.language", &mut value);
+    told.is_ok_and(|length| value[..length] == *b"pt")
+}
+
+/// Writes a whole file, and learns what its close says.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)?;
+    let written = file.write_all(bytes);
+    // SAFETY: the descriptor is ours and used no more.
+    let closed = unsafe { libc::close(file.into_raw_fd()) };
+    written?;
+    match closed {
+        0 => Ok(()),
+        _ => Err(Error::last_os_error()),
+    }
+}
+
+fn ignore(outcome: io::Result<()>, kind: ErrorKind) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == kind => Ok(()),
+        other => other,
+    }
+}
