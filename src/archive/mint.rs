@@ -149,10 +149,9 @@ impl Archive {
         };
         if let Err(error) = self.tree.place_item(&staged, &place) {
             self.tree.discard(&staged);
-            let change = self.changing_at(&place, Care::Synced)?;
-            match self.store.forget(item.id) {
-                Ok(()) => change.done(),
-                Err(error) => log::warn!("{names} is forgotten later: {error}"),
+            if let Err(error) = self.store.forget(item.id) {
+                log::warn!("{names} is forgotten later: {error}");
+                self.read_later(place);
             }
             return Err(match error.errno() {
                 // So can a directory that the index does not know.
@@ -166,10 +165,12 @@ impl Archive {
 
     /// Takes back an item that has just been made and that nobody has been told of.
     fn unmake(&self, item: &Item) -> Result<(), ArchiveError> {
-        let change = self.changing_at(&Place::of(&item.names), Care::Synced)?;
-        self.tree.take_back(&Place::of(&item.names))?;
-        self.store.forget(item.id)?;
-        change.done();
-        Ok(())
+        let place = Place::of(&item.names);
+        let taken_back = self.tree.take_back(&place).map_err(ArchiveError::from);
+        let undone = taken_back.and_then(|()| Ok(self.store.forget(item.id)?));
+        if undone.is_err() {
+            self.read_later(place);
+        }
+        undone
     }
 }

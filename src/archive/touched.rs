@@ -135,6 +135,11 @@ impl Archive {
         })
     }
 
+    /// Has a place read again before the next change.
+    pub(super) fn read_later(&self, place: Place) {
+        locked(&self.behind).push(place);
+    }
+
     /// For a change that takes no `edits`.
     pub(super) fn catch_up_first(&self) {
         if !locked(&self.behind).is_empty() {
@@ -261,15 +266,25 @@ impl Archive {
                 self.known(id)?
             }
         };
-        if (bytes.is_none() || bytes != believed)
-            && let Belief::NotBelieved(error) = self.accept(item.id)?
-        {
-            log::warn!("{error}");
+        if bytes.is_none() || bytes != believed {
+            match self.accept(item.id)? {
+                Belief::Believed(_) => {}
+                // Nothing was believed of it, so it is what its place says, and no more.
+                _ if believed.is_none() => {
+                    self.store.put(&self.read_item(names)?.0)?;
+                }
+                Belief::NotBelieved(error) => log::warn!("{error}"),
+                Belief::Unchanged => {}
+            }
         }
         // A relation may have been written at one end.
         self.tell_far_ends(&self.known(item.id)?, &[])?;
-        // It was written for a removal that did not come.
-        Ok(self.tree.remove_tombstone(place)?)
+        if believed.is_some() {
+            // It was written for a removal that did not come. One of an item that is coming back
+            // tells its names until there is a sidecar.
+            self.tree.remove_tombstone(place)?;
+        }
+        Ok(())
     }
 
     /// An item of the index that is not in the tree.

@@ -197,23 +197,34 @@ fn own_files_are_made_again_or_named() {
                 let context = format!("{file} {what}, mounted {mounted}\n{told}");
                 assert!(!says("handed out twice"), "{context}");
                 if mounted || says("mounts") {
+                    // What is half made has no place until the next start makes one.
+                    let takes_changes = *file != "staging" || !mounted;
                     for line in ["reads", "mints", "relates", "alive", "unmounts"] {
-                        assert!(says(line), "{line}? {context}");
+                        let is_change = ["mints", "relates"].contains(&line);
+                        assert!(
+                            says(line) || is_change && !takes_changes,
+                            "{line}? {context}"
+                        );
                     }
                 }
                 let refused = match (*file, what) {
-                    ("archive.ibi", "missing" | "a directory") => "no archive.ibi in it",
-                    ("archive.ibi", _) => "mend it by hand or from a backup",
-                    ("lock", "a directory") => "it must be a file that may be written",
+                    ("archive.ibi", _) => "archive.ibi",
+                    ("lock", "a directory") => "is not a file of this store alone; remove it",
                     // What a removed item leaves is gone: the check says so and writes it again.
                     ("deleted", _) => "missing-tombstone",
                     _ => "",
                 };
                 match refused {
-                    "" => assert!(says("clean") && !told.contains("lost "), "{context}"),
+                    "" => {
+                        // Without the lock nobody knows when a daemon has ended.
+                        let is_known = *file != "lock" || !mounted;
+                        let is_mended = says("clean") || told.contains(" 1 repaired");
+                        assert!(is_mended || !is_known, "{context}");
+                        assert!(!told.contains("lost "), "{context}");
+                    }
                     refused => assert!(told.contains(refused), "{context}"),
                 }
-                if *file == "deleted" {
+                if *file == "deleted" || *file == "archive.ibi" {
                     assert!(!told.contains("lost "), "{context}");
                 }
             }
