@@ -15,6 +15,38 @@ use super::{Tree, TreeError};
 /// The longest path that is handed to the system at once.
 const PIECE: usize = 4000;
 
+/// How many directories of a walk are held open, the deepest ones.
+const HELD: usize = 64;
+
+/// How a directory is opened for listing it.
+const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+/// A directory on the way to where a walk is.
+struct Level {
+    /// How much of the way leads here, in bytes.
+    length: usize,
+    directory: Option<OwnedFd>,
+    /// The directories in it that are still to be visited.
+    waiting: Vec<Vec<u8>>,
+}
+
+impl Level {
+    /// Lists a directory: its level, and the names in it that are no directories.
+    fn of(directory: OwnedFd, here: &[u8]) -> Result<(Level, Vec<Vec<u8>>), Errno> {
+        let (mut waiting, mut entries) = (Vec::new(), Vec::new());
+        each_entry_of(&directory, |name, is_directory| match is_directory {
+            true => waiting.push(name.to_vec()),
+            false => entries.push(name.to_vec()),
+        })?;
+        let level = Level {
+            length: here.len(),
+            directory: Some(directory),
+            waiting,
+        };
+        Ok((level, entries))
+    }
+}
+
 /// Something met below a directory.
 #[derive(Debug)]
 pub enum Met {
@@ -43,32 +75,8 @@ impl Tree {
 
     /// Calls `meet` with all that is no directory below a directory, by its path below that, and
     /// with the directories that cannot be read. ENOENT where there is no such directory.
-    pub fn each_met_below(&self, path: &str, mut meet: impl FnMut(Met)) -> Result<(), TreeError> {
-        let mut waiting = vec![Vec::new()];
-        while let Some(directory) = waiting.pop() {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            let full = joined(path.as_bytes(), &directory);
-            let mut found = Vec::new();
-            let listed = self.open_far(&full, flags).and_then(|opened| {
-                each_entry_of(&opened, |name, is_directory| {
-                    found.push((joined(&directory, name), is_directory));
-                })
-            });
-            match listed {
-                Ok(()) => {}
-                Err(errno) if directory.is_empty() => return Err(failed("list", path)(errno)),
-                // Removed meanwhile.
-                Err(Errno::NOENT) => continue,
-                Err(errno) => meet(Met::Unreadable(directory, errno)),
-            }
-            for (below, is_directory) in found {
-                match is_directory {
-                    true => waiting.push(below),
-                    false => meet(Met::Entry(below)),
-                }
-            }
-        }
-        Ok(())
+    pub fn each_met_below(&self, path: &str, meet: impl FnMut(Met)) -> Result<(), TreeError> {
+        walk(&self.root, path.as_bytes(), meet).map_err(failed("list", path))
     }
 
     /// A whole file of the store's own, of any size; None where there is none.
@@ -176,11 +184,113 @@ fn open_piece(from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Err
     }
 }
 
+/// Walks what lies below a directory, as [`Tree::each_met_below`] says.
+///
+/// Each directory is opened from the one above it: by whole paths, a deep tree would take time by
+/// the square of its depth.
+pub(super) fn walk(from: &OwnedFd, path: &[u8], mut meet: impl FnMut(Met)) -> Result<(), Errno> {
+    let mut here = Vec::new();
+    let mut levels: Vec<Level> = Vec::new();
+    let mut next = open_far(from, path, LIST);
+    loop {
+        match next.and_then(|directory| Level::of(directory, &here)) {
+            Ok((level, entries)) => {
+                for name in entries {
+                    meet(Met::Entry(joined(&here, &name)));
+                }
+                levels.push(level);
+                if let Some(far) = levels.len().checked_sub(HELD + 1) {
+                    levels[far].directory = None;
+                }
+            }
+            Err(errno) if levels.is_empty() => return Err(errno),
+            // Removed meanwhile.
+            Err(Errno::NOENT) => {}
+            Err(errno) => meet(Met::Unreadable(here.clone(), errno)),
+        }
+        let name = loop {
+            match levels.last_mut().map(|level| level.waiting.pop()) {
+                None => return Ok(()),
+                Some(Some(name)) => break name,
+                Some(None) => drop(levels.pop()),
+            }
+        };
+        next = enter(from, path, &here, &mut levels, &name);
+        here.truncate(levels.last().map_or(0, |level| level.length));
+        if !here.is_empty() {
+            here.push(b'/');
+        }
+        here.extend(name);
+    }
+}
+
+/// Opens a directory of the last level, which is opened again where it is not held any more.
+fn enter(
+    from: &OwnedFd,
+    path: &[u8],
+    here: &[u8],
+    levels: &mut [Level],
+    name: &[u8],
+) -> Result<OwnedFd, Errno> {
+    if levels.last().is_some_and(|level| level.directory.is_none()) {
+        // With it as many above it as may be held, or each on the way up would be sought anew.
+        let first = levels.len().saturating_sub(HELD);
+        let mut above: Option<(usize, &OwnedFd)> = None;
+        for level in levels.iter_mut().skip(first) {
+            let opened = match above {
+                None => open_far(from, &joined(path, &here[..level.length]), LIST)?,
+                Some((length, directory)) => {
+                    let name = &here[length..level.length];
+                    open_far(directory, name.strip_prefix(b"/").unwrap_or(name), LIST)?
+                }
+            };
+            above = Some((level.length, level.directory.insert(opened)));
+        }
+    }
+    let last = levels.last().and_then(|level| level.directory.as_ref());
+    open_far(last.ok_or(Errno::NOENT)?, name, LIST)
+}
+
 /// A name below a path that may be empty.
 pub fn joined(path: &[u8], name: &[u8]) -> Vec<u8> {
     match (path, name) {
         ([], name) => name.to_vec(),
         (path, []) => path.to_vec(),
         (path, name) => [path, b"/", name].concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Deeper than directories are held open, with another directory at every level to go back to.
+    #[test]
+    fn a_deep_tree_is_met_whole() {
+        const DEPTH: usize = 3 * HELD;
+        let name = format!("ibifs-walk-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        let tree = Tree::create(&root).expect("a store");
+        let mut expected = Vec::new();
+        let mut way = String::new();
+        for level in 0..DEPTH {
+            for other in ["b", "d"] {
+                let aside = format!("{way}{other}{level}");
+                std::fs::create_dir_all(root.join("col").join(&aside)).expect("a directory");
+                std::fs::write(root.join("col").join(&aside).join("f"), "").expect("a file");
+                expected.push(format!("{aside}/f").into_bytes());
+            }
+            way.push_str("c/");
+        }
+        let mut found = Vec::new();
+        let walked = tree.each_met_below("col", |met| match met {
+            Met::Entry(path) => found.push(path),
+            Met::Unreadable(path, errno) => panic!("{path:?}: {errno}"),
+        });
+        std::fs::remove_dir_all(&root).expect("it was ours");
+        assert!(walked.is_ok());
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected);
     }
 }

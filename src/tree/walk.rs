@@ -6,9 +6,12 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
 use rustix::io::Errno;
 
-use super::files::open_far;
+use super::files::{Met, walk};
 use super::place::failed;
 use super::{Area, OpenItem, Tree, TreeError};
+
+/// The paths of an item's files together, in bytes: a million of 250 each.
+const LONGEST_LIST: usize = 250_000_000;
 
 impl Tree {
     /// Calls `visit` with every name in a directory and whether it is itself a directory.
@@ -33,29 +36,27 @@ impl Tree {
             .find(|known| known.eq_ignore_ascii_case(name)))
     }
 
-    /// The paths of all that is no directory below an item, sorted, relative to the item.
+    /// The paths of all that is no directory below an item, sorted, relative to the item. EFBIG
+    /// where they are too long together to be held.
     pub fn files_in(&self, item: &OpenItem) -> Result<Vec<Vec<u8>>, TreeError> {
         let mut files = Vec::new();
-        let mut waiting = vec![Vec::new()];
-        while let Some(directory) = waiting.pop() {
-            let path = match directory.is_empty() {
-                true => b".".to_vec(),
-                false => directory.clone(),
-            };
+        let (mut bytes, mut unreadable) = (0, None);
+        walk(&item.directory, b".", |met| match met {
+            Met::Entry(path) => {
+                bytes += path.len();
+                if bytes <= LONGEST_LIST {
+                    files.push(path);
+                }
+            }
+            Met::Unreadable(path, errno) => unreadable = Some((path, errno)),
+        })
+        .map_err(failed("open", item.place.as_str()))?;
+        if let Some((path, errno)) = unreadable {
             let shown = item.shown(&String::from_utf8_lossy(&path));
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            let opened = open_far(&item.directory, &path, flags).map_err(failed("open", &shown))?;
-            each_name_of(&opened, &shown, |name, is_directory| {
-                let mut below = directory.clone();
-                if !below.is_empty() {
-                    below.push(b'/');
-                }
-                below.extend_from_slice(name);
-                match is_directory {
-                    true => waiting.push(below),
-                    false => files.push(below),
-                }
-            })?;
+            return Err(failed("open", &shown)(errno));
+        }
+        if bytes > LONGEST_LIST {
+            return Err(failed("list", item.place.as_str())(Errno::FBIG));
         }
         files.sort();
         Ok(files)

@@ -529,13 +529,16 @@ fn trees_deeper_than_any_path() {
     let (rep, ibip) = (scene.rep.display(), scene.ibip.display());
     let count = (depth + 1).to_string();
     for place in [format!("{rep}"), format!("{ibip}"), "native".to_owned()] {
-        scene
-            .world
-            .prints(&format!("find {place}/deep | wc -l"), &count);
-        let tar = format!("tar -C {place} -cf - deep | tar -tf - | wc -l");
-        scene.world.prints(&tar, &count);
+        let find = format!("find {place}/deep | wc -l");
+        scene.world.prints(&find, &count);
+        // Beyond this tar itself overflows its stack, natively too.
+        if depth <= 5000 {
+            let tar = format!("tar -C {place} -cf - deep | tar -tf - | wc -l");
+            scene.world.prints(&tar, &count);
+        }
     }
     let expected = format!("{}end", "deep/".repeat(depth));
+    let started = Instant::now();
     for place in [&rep, &ibip] {
         scene
             .world
@@ -544,6 +547,7 @@ fn trees_deeper_than_any_path() {
             .world
             .sh(&format!("xmllint --noout '{place}:(oai_dc)'"));
     }
+    println!("listed in {:.1} s", started.elapsed().as_secs_f64());
     scene.world.sh(&format!(
         "ibifs show {rep} && rm -r native/deep {ibip}/deep"
     ));
