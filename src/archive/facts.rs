@@ -40,7 +40,7 @@ impl Facts {
     }
 
     /// Reads `archive.ibi`.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Facts, ArchiveError> {
+    pub fn parse(bytes: &[u8]) -> Result<Facts, ArchiveError> {
         let pairs = Pairs::parse(bytes)?;
         let word = |name: &str| match pairs.get(name) {
             Some(Value::Word(word)) => Ok(word.clone()),
@@ -80,7 +80,7 @@ impl Facts {
     }
 
     /// The text of `archive.ibi`.
-    pub(super) fn to_text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let address = match self.port {
             80 => self.host.clone(),
             port => format!("{}:{port}", self.host),

@@ -6,6 +6,7 @@ mod backup;
 mod clock;
 mod command_line;
 mod concurrency;
+mod corpus;
 mod damage;
 mod deposit;
 mod documents;

@@ -1,0 +1,64 @@
+//! What must hold of any input, whoever wrote it: one function a target.
+//!
+//! The fuzzer calls these bodies with inputs of its making; the tests replay the committed corpus
+//! through the same ones. A body panics where a promise is broken; that nothing else panics, hangs
+//! or takes memory without bound is what the fuzzer watches.
+
+pub mod facts;
+pub mod identifiers;
+pub mod links;
+pub mod metadata;
+pub mod modifiers;
+pub mod options;
+pub mod queries;
+pub mod sidecars;
+
+use std::fmt::Display;
+
+/// A body, as the targets and the replay call it.
+pub type Check = fn(&[u8]);
+
+/// All targets by name.
+pub const TARGETS: [(&str, Check); 8] = [
+    ("facts", facts::check),
+    ("identifiers", identifiers::check),
+    ("links", links::check),
+    ("metadata", metadata::check),
+    ("modifiers", modifiers::check),
+    ("options", options::check),
+    ("queries", queries::check),
+    ("sidecars", sidecars::check),
+];
+
+/// An error becomes a sentence that can be shown on a terminal: no control characters, and short
+/// however long the input is.
+fn sentence(error: &(dyn std::error::Error + 'static)) {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        plain(error);
+        next = error.source();
+    }
+}
+
+fn plain(shown: &(impl Display + ?Sized)) {
+    let text = shown.to_string();
+    assert!(!text.is_empty(), "an error says nothing");
+    assert!(
+        !text.chars().any(char::is_control),
+        "control characters in {text:?}"
+    );
+    assert!(text.len() < 8192, "{} bytes of error", text.len());
+}
+
+/// The input as text; most of what is read here is text or nothing.
+fn text(data: &[u8]) -> Option<&str> {
+    std::str::from_utf8(data).ok()
+}
+
+/// The input up to its first line end, and the rest.
+fn two_lines(data: &[u8]) -> (&[u8], &[u8]) {
+    match data.iter().position(|byte| *byte == b'\n') {
+        Some(at) => (&data[..at], &data[at + 1..]),
+        None => (data, &[]),
+    }
+}

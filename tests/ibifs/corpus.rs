@@ -1,0 +1,55 @@
+//! What the fuzz targets promise, shown on the corpus that is kept of them: small inputs that reach
+//! as much of the readers as hours of fuzzing have. `tests/fuzz/run` looks for new ones.
+
+use std::path::Path;
+
+#[path = "../fuzz/src/lib.rs"]
+mod bodies;
+
+/// How much of the repository the corpus may take.
+const MOST_BYTES: usize = 512 * 1024;
+
+/// Says which input it was, should its body panic.
+struct Replayed<'a>(&'a Path);
+
+impl Drop for Replayed<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the input is {}", self.0.display());
+        }
+    }
+}
+
+#[test]
+fn every_kept_input_keeps_every_promise() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus");
+    let mut directories: Vec<String> = std::fs::read_dir(&corpus)
+        .expect("the corpus")
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    directories.sort();
+    assert_eq!(directories, bodies::TARGETS.map(|(name, _)| name));
+    let mut bytes = 0;
+    for (target, check) in bodies::TARGETS {
+        let mut count = 0;
+        for entry in std::fs::read_dir(corpus.join(target)).expect("a target's corpus") {
+            let path = entry.expect("an entry").path();
+            let input = std::fs::read(&path).expect("an input");
+            let replayed = Replayed(&path);
+            check(&input);
+            drop(replayed);
+            count += 1;
+            bytes += input.len();
+        }
+        println!("{target}: {count} inputs");
+        assert!(count > 0, "{target} has no corpus");
+    }
+    println!("{bytes} bytes");
+    assert!(bytes < MOST_BYTES, "minimise it with 'cargo fuzz cmin'");
+}
