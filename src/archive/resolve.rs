@@ -153,16 +153,16 @@ impl Archive {
         let own = self.complete(names)?;
         let mut found: Vec<(Language, Names)> = Vec::new();
         let mut met = Met::default();
-        let mut add = |language: Option<Language>, names: Names| {
+        let mut add = |language: Option<Language>, names: Names, counts_always: bool| {
             if let Some(language) = language
-                && met.note(&names)
+                && (met.note(&names) || counts_always)
             {
                 found.push((language, names));
             }
         };
         let mut sources = Vec::new();
         if let Some(item) = self.held(&own)? {
-            add(item.language, own.clone());
+            add(item.language, own.clone(), false);
             for (kind, target) in self.store.relations_of(item.id)? {
                 if kind == RelationKind::TranslationOf {
                     sources.push(self.complete(&target)?);
@@ -171,22 +171,23 @@ impl Archive {
         }
         for (kind, item) in self.store.relations_to(&own)? {
             if let RelationKind::Translation(language) = kind {
-                add(Some(language), own.clone());
+                add(Some(language), own.clone(), false);
                 sources.push(item.names);
             }
         }
-        for source in std::iter::once(own).chain(sources) {
+        for (index, source) in std::iter::once(own).chain(sources).enumerate() {
             if let Some(item) = self.held(&source)? {
-                add(item.language, source.clone());
+                add(item.language, source.clone(), false);
                 for (kind, target) in self.store.relations_of(item.id)? {
                     if let RelationKind::Translation(language) = kind {
-                        add(Some(language), self.complete(&target)?);
+                        // What the item itself says counts, be it one text in two languages.
+                        add(Some(language), self.complete(&target)?, index == 0);
                     }
                 }
             }
             for (kind, item) in self.store.relations_to(&source)? {
                 if kind == RelationKind::TranslationOf {
-                    add(item.language, item.names);
+                    add(item.language, item.names, false);
                 }
             }
         }

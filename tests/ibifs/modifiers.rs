@@ -252,6 +252,17 @@ fn what_makes_no_sense_is_refused() {
     sh(&world, "ibifs umount A; ibifs fsck A.store");
 }
 
+/// One item may be the translation into two languages of another: each name leads to it, and each is
+/// taken back by itself.
+#[test]
+fn one_item_is_the_translation_into_two_languages() {
+    let world = World::new().with_a();
+    world.sh("mint A one > one; mint A both > both; cd A/$(dirname $(< one)); one=$(basename $(< ../../../../one))
+        ln -s ../../../$(< ../../../../both) $one'+(en)'; ln -s ../../../$(< ../../../../both) $one'+(pt)'
+        test $one'+(en)' -ef $one'+(pt)'; test \"$(readlink $one'+(pt)')\" = ../../../$(< ../../../../both)
+        rm $one'+(en)'; no readlink $one'+(en)'; readlink $one'+(pt)'; rm $one'+(pt)'; no readlink $one'+(pt)'");
+}
+
 /// `+` alone follows the mount's preferences, else the user's, else any translation; `pt` is met by
 /// `pt-BR`, an exact match is better, `pt-BR` is met by itself alone.
 #[test]
