@@ -245,9 +245,8 @@ impl Ibifs {
         umask: u32,
     ) -> Outcome<(Entry, OwnedFd)> {
         if !is_inside(parent) {
-            return self
-                .namespace
-                .create_file(caller, parent, name, flags, mode, umask);
+            let namespace = &self.namespace;
+            return self.settle(namespace.create_file(caller, parent, name, flags, mode, umask));
         }
         let change = self.namespace.changing(parent, name)?;
         if let Kind::Item(item) = parent.kind
@@ -277,6 +276,9 @@ impl Ibifs {
             let change = self.namespace.changing(parent, name)?;
             let directory = real(parent)?;
             let victim = self.namespace.stale_victim(parent, name);
+            if is_directory {
+                self.namespace.hold(parent, name);
+            }
             inside::remove(directory.as_fd(), name, is_directory)?;
             self.mirror.forget(victim);
             self.settle(self.namespace.name_gone(caller, parent, name))?;
@@ -333,12 +335,19 @@ impl Ibifs {
             self.namespace.changing(new_parent, new_name)?,
         ];
         let mut stale = self.namespace.stale_victim(new_parent, new_name);
+        self.namespace.hold(new_parent, new_name);
         inside::rename_for(from.as_fd(), name, to.as_fd(), new_name, flags, caller)?;
         if let Kind::Item(item) = new_parent.kind {
             self.namespace.reveal(caller, item, new_name);
         }
         stale.extend(self.namespace.stale_names(parent, Some(name)));
         stale.extend(self.namespace.stale_names(new_parent, Some(new_name)));
+        if parent.number != new_parent.number {
+            stale.extend(self.namespace.stale_links(new_parent, new_name));
+            if flags & libc::RENAME_EXCHANGE != 0 {
+                stale.extend(self.namespace.stale_links(parent, name));
+            }
+        }
         self.mirror.forget(stale);
         for (directory, name) in [(parent, name), (new_parent, new_name)] {
             self.note_sidecar(directory, name)?;
@@ -382,6 +391,11 @@ impl Ibifs {
         self.attributes_changed(node);
         self.names_changed(parent, None);
         let entry = self.namespace.made_inside(parent, name, made)?;
+        if entry.node.number != node.number {
+            // A symbolic link of one tree with a new name in the other, where it is another node: the
+            // kernel counts the name there.
+            self.mirror.forget(vec![Stale::Attributes(node.number)]);
+        }
         self.note_sidecar(parent, name)?;
         change.into_iter().for_each(Changing::done);
         Ok(entry)

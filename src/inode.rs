@@ -96,6 +96,8 @@ pub struct Real {
     pub device: u64,
     /// Inode number on the disk.
     pub inode: u64,
+    /// Whether it is a symbolic link.
+    pub is_link: bool,
 }
 
 /// One node the kernel knows.
@@ -306,6 +308,17 @@ impl Table {
         directories.map(|node| node.number).collect()
     }
 
+    /// The symbolic links that the kernel knows in trees that do not read them as they are on disk.
+    pub fn links_read_otherwise(&self) -> Vec<u64> {
+        let inner = self.read();
+        let nodes = inner.nodes.values().map(|(node, _)| node);
+        let is_such = |node: &&Arc<Node>| {
+            let is_link = node.real.as_ref().is_some_and(|real| real.is_link);
+            is_link && !node.view.is_as_on_disk()
+        };
+        nodes.filter(is_such).map(|node| node.number).collect()
+    }
+
     /// The same directory or link as the kernel knows it in other trees.
     pub fn in_other_views(&self, node: &Node) -> Vec<u64> {
         let Some(real) = &node.real else {
@@ -394,6 +407,7 @@ mod tests {
             file: keeper.keep(root, &stat, true),
             device: 5,
             inode,
+            is_link: false,
         }
     }
 

@@ -88,6 +88,8 @@ pub struct Namespace {
     fresh: Mutex<VecDeque<Fresh>>,
     /// Items that have come since the kernel was last told.
     placed: Mutex<Vec<Names>>,
+    /// Items whose own directories have got or lost a name by what was done beside them.
+    changed: Mutex<Vec<Names>>,
     staging: Staging,
 }
 
@@ -107,6 +109,7 @@ impl Namespace {
             labels: Mutex::default(),
             fresh: Mutex::default(),
             placed: Mutex::default(),
+            changed: Mutex::default(),
             staging,
         })
     }
@@ -143,6 +146,7 @@ impl Namespace {
             file,
             device: stat.st_dev,
             inode: stat.st_ino,
+            is_link: attr.kind == FileType::Symlink,
         };
         let node = self.nodes.remember(real, view, kind);
         Entry {
@@ -376,11 +380,12 @@ impl Namespace {
     }
 
     /// What becomes stale by what we have done ourselves since this was last asked: of the items whose
-    /// sidecars were written, the times of their directories; of those that have come, the times of
+    /// sidecars or metadata texts were written, their directories; of those that have come, the times of
     /// the levels above them.
     pub fn stale_items(&self) -> Vec<Stale> {
         let mut stale = Vec::new();
-        for names in self.archive.take_rewritten() {
+        let changed = std::mem::take(&mut *locked(&self.changed));
+        for names in self.archive.take_rewritten().into_iter().chain(changed) {
             // One that has gone meanwhile has nothing to remember.
             if let Ok(directory) = self.archive.tree().open_item(&Place::of(&names)) {
                 let known = self.known_directory(directory.as_fd());
@@ -399,6 +404,11 @@ impl Namespace {
             return Vec::new();
         };
         self.nodes.in_all_views(stat.st_dev, stat.st_ino)
+    }
+
+    /// Notes that an item's own directory has got or lost a name.
+    fn note_changed(&self, names: &Names) {
+        locked(&self.changed).push(names.clone());
     }
 
     /// Notes that an item has come.
@@ -461,6 +471,45 @@ impl Namespace {
         };
         let numbers = self.nodes.in_all_views(stat.st_dev, stat.st_ino);
         numbers.into_iter().map(Stale::Attributes).collect()
+    }
+
+    /// What becomes stale when a name's file has come there from another directory: what symbolic links
+    /// say that climb out of an item, where they are read otherwise than on disk.
+    pub fn stale_links(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        let Ok(stat) = directory(parent).and_then(|above| rustix::fs::statat(&*above, name, flags))
+        else {
+            return Vec::new();
+        };
+        let links = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => self.nodes.in_all_views(stat.st_dev, stat.st_ino),
+            // Which of them lie in it only their paths would tell.
+            FileType::Directory => self.nodes.links_read_otherwise(),
+            _ => Vec::new(),
+        };
+        links.into_iter().map(Stale::Listing).collect()
+    }
+
+    /// Opens a directory that is about to be removed, where the kernel knows it: who is in it finds
+    /// nothing there, but is somewhere.
+    pub fn hold(&self, parent: &Node, name: &OsStr) {
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        if let Ok(above) = directory(parent)
+            && let Ok(stat) = rustix::fs::statat(&*above, name, flags)
+            && FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+        {
+            self.hold_known(self.nodes.in_all_views(stat.st_dev, stat.st_ino));
+        }
+    }
+
+    fn hold_known(&self, numbers: Vec<u64>) {
+        for node in numbers
+            .into_iter()
+            .filter_map(|number| self.nodes.get(number))
+        {
+            // Where it cannot be opened it has gone already.
+            let _ = node.file();
+        }
     }
 
     /// What becomes stale in the other trees when the attributes of a directory or link change.

@@ -325,8 +325,14 @@ impl Namespace {
             let known = self.known_directory(year.as_fd());
             stale.extend(known.into_iter().map(|node| Stale::Name(node, name.into())));
         }
+        let place = crate::tree::Place::of(&item.names);
+        if let Ok(directory) = self.archive.tree().open_item(&place) {
+            let known = self.known_directory(directory.as_fd());
+            stale.extend(known.iter().copied().map(Stale::Attributes));
+            self.hold_known(known);
+        }
         self.archive.remove(item.id)?;
-        log::info!("{} removed", crate::tree::Place::of(&item.names).as_str());
+        log::info!("{} removed", place.as_str());
         locked(&self.labels).retain(|_, labelled| *labelled != item.id);
         if let Some(ibip) = item.names.ibip() {
             let prefix = Kind::Prefix(ibip.prefix().to_owned());

@@ -219,6 +219,7 @@ impl Namespace {
                     umask,
                     caller,
                 )?);
+                self.note_changed(&sibling.item.names);
                 self.text_entry(&sibling.item)?
             }
             None => self.stage(parent, name_text, |directory, kept| {
@@ -256,6 +257,7 @@ impl Namespace {
         self.check_change(caller, &item)?;
         if is_metadata(&request) && self.archive.metadata(&item.names)?.is_none() {
             let directory = self.item_directory(&item)?;
+            self.note_changed(&item.names);
             return inside::remove(directory.as_fd(), metadata_text(), false);
         }
         let kind = match relation_of(&request) {
@@ -332,6 +334,7 @@ impl Namespace {
                 let kept = self.staging.fresh_name();
                 let to = self.staging.directory();
                 inside::rename(directory.as_fd(), metadata_text(), to, &kept, 0)?;
+                self.note_changed(&sibling.item.names);
                 self.staging.note(new_parent.number, new_name, kept);
                 Ok(())
             }
@@ -357,6 +360,7 @@ impl Namespace {
                 }
                 let directory = self.item_directory(&sibling.item)?;
                 let from = self.staging.directory();
+                self.note_changed(&sibling.item.names);
                 inside::rename(from, kept, directory.as_fd(), metadata_text(), 0)
             }
             _ => Err(Errno::PERM),

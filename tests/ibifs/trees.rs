@@ -192,6 +192,93 @@ assert os.waitpid(child, 0)[1] == 0; assert os.stat(rep + '/e').st_mode & 0o777 
     );
 }
 
+/// A symbolic link with a new name in the other tree is counted in both.
+#[test]
+fn links_with_names_in_both_trees_are_counted() {
+    python(
+        "
+for i, a, b in turns():
+    os.symlink('x', a + '/l'); assert os.lstat(a + '/l').st_nlink == 1
+    os.link(a + '/l', b + '/m', follow_symlinks=False)
+    assert os.lstat(a + '/l').st_nlink == 2 and os.lstat(b + '/m').st_nlink == 2, i
+    os.unlink(b + '/m'); assert os.lstat(a + '/l').st_nlink == 1, i
+    os.unlink(a + '/l')
+",
+    );
+}
+
+/// What a link that climbs out of the item says depends on where it lies: moved, alone or in a
+/// directory, through either tree, it says so at once.
+#[test]
+fn links_that_are_moved_say_where_they_are() {
+    python(
+        "
+os.makedirs(rep + '/d/e')
+for i, a, b in turns(100):
+    os.symlink('../' * 6 + 'x', rep + '/d/e/l')
+    assert os.readlink(ibip + '/d/e/l') == '../' * 4 + 'x'
+    os.rename(a + '/d/e/l', a + '/d/l')
+    assert os.readlink(ibip + '/d/l') == '../' * 4 + 'x' and os.readlink(rep + '/d/l') == '../' * 6 + 'x', i
+    os.rename(a + '/d/l', a + '/l')
+    assert os.readlink(ibip + '/l') == '../' * 4 + 'x' and os.lstat(ibip + '/l').st_size == 13, i
+    os.unlink(ibip + '/l')
+    # Four above d/e is half way up the rep tree; four above e is the root.
+    os.symlink('../' * 5 + 'x', rep + '/d/e/l')
+    half = os.readlink(ibip + '/d/e/l'); assert half.endswith('/x') and 'example.org' in half, half
+    os.rename(b + '/d/e', b + '/e'); said = os.readlink(ibip + '/e/l'); assert said == '../' * 3 + 'x', (i, said)
+    assert os.lstat(ibip + '/e/l').st_size == len(said), i
+    os.rename(a + '/e', a + '/d/e'); assert os.readlink(ibip + '/d/e/l') == half, i
+    os.unlink(a + '/d/e/l')
+",
+    );
+}
+
+/// Who is in a directory that is removed through the other tree is in an empty one that is nowhere, as
+/// on any filesystem: in an item's own directory, too.
+#[test]
+fn a_removed_directory_is_empty_for_who_is_in_it() {
+    python(
+        "
+import time
+def nowhere():
+    # Until what knew it in the other tree has been forgotten and closed.
+    time.sleep(.05)
+    assert os.stat('.').st_nlink == 0
+    assert refused(os.stat, 'f') == refused(open, 'f', 'w') == refused(os.mkdir, 'd') == 'ENOENT'
+    assert refused(os.rename, 'f', rep + '/f') == 'ENOENT'
+    os.chdir('/')
+for i, a, b in turns(20):
+    os.makedirs(a + '/d/e'); os.stat(b + '/d/e'); os.chdir(b + '/d/e')
+    os.rmdir(a + '/d/e'); nowhere()
+    os.mkdir(a + '/e'); os.chdir(b + '/d'); os.rename(a + '/e', a + '/d'); nowhere()
+    os.rmdir(b + '/d')
+os.chdir(ibip); os.system('rm -r ' + rep)
+assert os.stat('.').st_nlink == 0 and refused(os.mkdir, 'd') == 'ENOENT'; os.chdir('/')
+",
+    );
+}
+
+/// The metadata text is a file of the item: written, replaced and removed beside it, it comes and goes
+/// in listings of the item that are remembered.
+#[test]
+fn a_metadata_text_is_listed_at_once() {
+    python(
+        "
+name = '.ibi.metadata'
+for i, a, b in turns(60):
+    assert name not in os.listdir(a) + os.listdir(b), i
+    before = os.stat(b).st_mtime_ns
+    open(a + ':', 'w').write('title: x')
+    assert name in os.listdir(a) and name in os.listdir(b) and os.stat(b).st_mtime_ns > before, i
+    os.unlink(b + ':'); assert name not in os.listdir(a) + os.listdir(b), i
+    open(os.path.dirname(a) + '/.new', 'w').write('title: y'); os.rename(os.path.dirname(a) + '/.new', a + ':')
+    assert name in os.listdir(a) and name in os.listdir(b), i
+    os.rename(b + ':', os.path.dirname(b) + '/.old'); assert name not in os.listdir(a) + os.listdir(b), i
+    os.unlink(os.path.dirname(b) + '/.old')
+",
+    );
+}
+
 /// The item's own directory, too: its mode, attributes and times are one thing in both trees.
 #[test]
 fn an_items_own_attributes_are_the_same_in_both_trees() {
