@@ -334,6 +334,7 @@ impl Namespace {
         self.archive.remove(item.id)?;
         log::info!("{} removed", place.as_str());
         locked(&self.labels).retain(|_, labelled| *labelled != item.id);
+        self.forget_fresh(item.id);
         if let Some(ibip) = item.names.ibip() {
             let prefix = Kind::Prefix(ibip.prefix().to_owned());
             let node = self.nodes.number_of_virtual(&prefix);

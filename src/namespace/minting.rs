@@ -191,6 +191,11 @@ impl Namespace {
         all.push_back(fresh);
     }
 
+    /// After an item was removed: nothing of it is hidden from anybody when it comes back.
+    pub(super) fn forget_fresh(&self, item: ItemId) {
+        locked(&self.fresh).retain(|fresh| fresh.item != item);
+    }
+
     /// The item that this caller has made under a modifier's name, still a directory for it.
     pub(super) fn declared_by(&self, caller: &Caller, parent: u64, name: &str) -> Option<ItemId> {
         let found = {

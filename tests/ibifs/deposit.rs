@@ -379,3 +379,28 @@ print(os.readlink(item + \"+(pt)\").startswith(\"../../../example.org/\"))
         "meu",
     );
 }
+
+/// A process that removes a sidecar, or an item, may write the sidecar again, whether or not there was
+/// one that could come back.
+#[test]
+fn a_sidecar_is_written_again_by_who_has_removed_it() {
+    let world = World::new().with_a();
+    world.sh(
+        "python3 - <<'END'
+import os, shutil
+item = 'A/example.net/archive-b/2009/02.16.17.46'
+good = 'ibi {rep example.net/archive-b/2009/02.16.17.46}\\n'
+def write(text):
+    with open(item + '/.ibi', 'w') as file:
+        file.write(text)
+    assert open(item + '/.ibi').read() == text
+os.makedirs(item)
+write('this is no sidecar'); os.unlink(item + '/.ibi'); write(good)
+shutil.rmtree(item); os.mkdir(item); assert os.listdir(item) == []; write(good)
+os.unlink(item + '/.ibi'); write(good); shutil.rmtree(item)
+os.mkdir('A/.mint/it'); item = 'A/' + os.getxattr('A/.mint/it', 'user.ibi.rep').decode()
+shutil.rmtree(item); os.mkdir(item); os.mkdir(item + '/doc'); os.rmdir(item + '/doc'); os.mkdir(item + '/doc')
+os.mkdir('A/.mint/it'); os.rmdir('A/.mint/it/doc'); os.mkdir('A/.mint/it/doc')
+END",
+    );
+}
