@@ -17,6 +17,7 @@ mod index;
 mod inside;
 mod metadata;
 mod mint;
+mod model;
 mod modifiers;
 mod ordinary_user;
 mod permissions;

@@ -7,11 +7,11 @@ mod exceptions;
 mod exerciser;
 mod listing;
 mod places;
-mod row;
+pub mod row;
 mod rows;
 mod snapshot;
 mod stress;
-mod system;
+pub mod system;
 
 use exceptions::{Difference, EXCEPTIONS, Exception};
 use places::{Place, Places, Seen};

@@ -30,14 +30,11 @@ def either(item):
 
 def tool(*command):
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    # What others remove meanwhile is missing for a tool, and it says so.
-    known = (b'No such file', b'vanished', b'file changed', b'cannot delete', b'rsync error: some files',
-             b'Directory not empty', b'File removed before', b'Exiting with failure', b'No such attribute',
-             b'not permitted', b'not a directory', b'Not a directory', b'File exists', b'had to be skipped',
-             b'Too many levels')
+    # Much is told of what others change meanwhile; these are never others' doing.
+    bad = (b'Input/output', b'Transport endpoint', b'Stale', b'Cannot allocate', b'Invalid argument', b'Bad ')
     for line in done.stderr.splitlines():
-        if line.strip() and not any(words in line for words in known):
-            print('%s: %s' % (' '.join(command), line.decode()), file=sys.stderr)
+        if any(words in line for words in bad):
+            print('%s: %s' % (' '.join(command), line.decode(errors='replace')), file=sys.stderr)
 
 
 def write(item, other):
@@ -230,7 +227,7 @@ BOTH = [
 ]
 LOADS = {
     'grow': BOTH + [(label, 6), (mint_relation, 3), (copy, 1), (remove, 4), (rsync, .5), (tar, .5)],
-    'steady': BOTH + [(renew, .5), (make_and_remove, .1), (rsync, .3), (tar, .3)],
+    'steady': BOTH + [(renew, .5), (make_and_remove, .02), (rsync, .3), (tar, .3)],
 }
 actions, weights = zip(*LOADS[load])
 

@@ -1,0 +1,463 @@
+//! A naive tree of plain maps, and random operations on it and on a real mount: each answers the
+//! same, and now and then the whole of both is compared.
+//!
+//! A run is told by its seed: `IBIFS_TEST_SEED` does it again, `IBIFS_TEST_OPERATIONS` says how many
+//! operations, and `IBIFS_TEST_SHRINK=1` looks for the fewest that still make a difference.
+
+mod archive;
+mod client;
+mod files;
+mod operation;
+mod perform;
+mod random;
+mod tree;
+mod whole;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::support::{Dice, World, seed, switch};
+use archive::{Names, written};
+use client::{Call, Client, Reply};
+use files::Ino;
+use operation::{Act, Operation, Where};
+use perform::Model;
+use random::Random;
+use tree::{View, Who, split};
+
+/// How many clients there are.
+const CLIENTS: usize = 2;
+/// After so many operations all is compared.
+const WHOLE: usize = 4000;
+/// Nobody waits longer, whatever else the machine does.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A mount, its clients, and the model of it.
+struct Trial {
+    model: Model,
+    clients: Vec<Client>,
+    times: HashMap<Ino, (u64, (i64, i64))>,
+    longest: (Duration, String),
+    done: usize,
+    last: Vec<String>,
+    world: World,
+}
+
+/// A difference, in words.
+type Difference = String;
+
+/// Names that the other Archive has given.
+fn origins() -> Vec<Names> {
+    let prefix = ibifs::ibi::IbipPrefix::parse("8JMKD3MGP8W").expect("a good prefix");
+    let one = |day: usize| {
+        let rep = format!("example.net/archive-b/2024/01.{day:02}.10.00.0{}", day % 10);
+        let date = ibifs::ibi::Rep::parse(&rep)
+            .expect("a good rep")
+            .timestamp();
+        let ibip = ibifs::ibi::Ibip::mint(&prefix, &date).expect("a good date");
+        Names {
+            rep: Some(rep),
+            ibip: Some(ibip.to_string()),
+        }
+    };
+    (1..=9).map(one).collect()
+}
+
+impl Trial {
+    fn start() -> Trial {
+        let world = World::new();
+        world.sh(
+            "ibifs init A.store --host archive-a.example.org > /dev/null; mkdir A
+             ibifs mount -o lang=en:fr A.store A",
+        );
+        let names = |text: &str| {
+            let (rep, ibip) = text.split_once(' ').expect("a rep and an IBIp");
+            Names {
+                rep: Some(rep.to_owned()),
+                ibip: Some(ibip.to_owned()),
+            }
+        };
+        let service = names(&world.sh("ibifs ls A.store | sed 's/  */ /g' | cut -d ' ' -f 2,3"));
+        let mut origins = origins();
+        let other_service = origins.pop().expect("some names");
+        let mut model = Model::new(service, other_service, CLIENTS);
+        model.origins = origins
+            .into_iter()
+            .enumerate()
+            .map(|(index, names)| (index + 1, names))
+            .collect();
+        let mut trial = Trial {
+            model,
+            clients: (0..CLIENTS).map(|_| Client::start()).collect(),
+            times: HashMap::new(),
+            longest: Default::default(),
+            done: 0,
+            last: Vec::new(),
+            world,
+        };
+        trial.enter().expect("the clients are in the mount");
+        trial
+    }
+
+    /// Has all clients go to the mount's root.
+    fn enter(&mut self) -> Result<(), Difference> {
+        for client in 0..CLIENTS {
+            let operation = Operation {
+                client,
+                who: Who::Root,
+                act: Act::Enter(Where::At(String::new())),
+            };
+            self.perform(&operation)?;
+        }
+        Ok(())
+    }
+
+    fn mount(&self) -> PathBuf {
+        self.world.root().join("A")
+    }
+
+    fn store(&self) -> PathBuf {
+        self.world.root().join("A.store")
+    }
+
+    /// A path as a client gives it.
+    fn path(&self, at: &Where) -> String {
+        let text = self.model.text_of(at).unwrap_or_default();
+        match at {
+            Where::Here(_) => text,
+            _ => self.mount().join(text).to_string_lossy().into_owned(),
+        }
+    }
+
+    /// An operation with all that a client has to know for it.
+    fn call(&self, operation: &Operation) -> Call {
+        let item = |item: usize, view: View| {
+            let path = self.model.path_of(item, view).unwrap_or_default();
+            self.mount().join(path).to_string_lossy().into_owned()
+        };
+        let mut call = Call {
+            operation: operation.clone(),
+            paths: Vec::new(),
+            text: String::new(),
+            bytes: Vec::new(),
+        };
+        match &operation.act {
+            Act::Stat(at)
+            | Act::List(at)
+            | Act::ReadLink(at)
+            | Act::Enter(at)
+            | Act::Get(at)
+            | Act::RemoveDirectory(at)
+            | Act::Remove(at)
+            | Act::ListAttributes(at)
+            | Act::Put { at, .. }
+            | Act::Open { at, .. }
+            | Act::Truncate { at, .. }
+            | Act::MakeDirectory { at, .. }
+            | Act::ChangeMode { at, .. }
+            | Act::ChangeOwner { at, .. }
+            | Act::GetAttribute { at, .. }
+            | Act::RemoveAttribute { at, .. }
+            | Act::MintRelated { at, .. } => call.paths.push(self.path(at)),
+            Act::MakeLink { target: text, at }
+            | Act::SetAttribute {
+                at, value: text, ..
+            } => {
+                call.paths.push(self.path(at));
+                call.text = self.model.text(text).unwrap_or_default();
+            }
+            Act::Link { from, to } | Act::Rename { from, to, .. } => {
+                call.paths = vec![self.path(from), self.path(to)];
+            }
+            Act::Mint { label, .. } => call
+                .paths
+                .push(self.path(&Where::At(format!(".mint/{label}")))),
+            Act::Bring { item, view } => {
+                let mut path = self.model.path_of(*item, *view).unwrap_or_default();
+                while !path.is_empty() {
+                    call.paths.insert(0, self.path(&Where::At(path.clone())));
+                    path = split(&path).0.to_owned();
+                }
+            }
+            Act::RemoveItem { item: number, view } | Act::RemoveSidecar { item: number, view } => {
+                call.paths.push(item(*number, *view));
+            }
+            Act::Sidecar {
+                item: number,
+                view,
+                edits,
+                ..
+            } => {
+                call.paths.push(item(*number, *view));
+                let pairs = self.model.edited(*number, edits).unwrap_or_default();
+                call.bytes = written(&pairs);
+            }
+            Act::Read { .. }
+            | Act::Write { .. }
+            | Act::Cut { .. }
+            | Act::StatOpen { .. }
+            | Act::Sync { .. }
+            | Act::Close { .. }
+            | Act::Remount { .. } => {}
+        }
+        call
+    }
+
+    /// Does an operation, the model's way and really.
+    fn perform(&mut self, operation: &Operation) -> Result<(), Difference> {
+        if !self.model.is_possible(operation) {
+            return Ok(());
+        }
+        self.done += 1;
+        let call = self.call(operation);
+        let (paths, text) = (call.paths.join(" "), call.text.clone());
+        let clients = match operation.act {
+            Act::Remount { .. } => 0..CLIENTS,
+            _ => operation.client..operation.client + 1,
+        };
+        let expected = self.model.perform(operation);
+        let mut reply: Option<Reply> = None;
+        for client in clients {
+            reply = self.clients[client].perform(call.clone());
+        }
+        let number = self.done;
+        let told = format!("{number}: {operation:?}\n      {paths} {text}");
+        let Some(reply) = reply else {
+            return Err(format!("{told}\n  no answer"));
+        };
+        self.last.push(format!("{told}\n      {:?}", reply.answer));
+        if self.last.len() > 30 {
+            self.last.remove(0);
+        }
+        if reply.took > self.longest.0 {
+            self.longest = (reply.took, told.clone());
+        }
+        if !expected.is_met_by(&reply.answer) {
+            let at = &self.model.clients[operation.client].directory;
+            let met = &reply.answer;
+            return Err(format!(
+                "{told}\n  in {at:?}\n  expected {expected:?}\n  met      {met:?}"
+            ));
+        }
+        self.model.learn(operation, &reply.answer);
+        self.check_time(&reply)
+            .map_err(|what| format!("{told}\n  {what}"))?;
+        if let Act::Remount { kill } = operation.act {
+            self.remount(kill)?;
+        }
+        Ok(())
+    }
+
+    /// The time of change of a content that has not changed is the same, and else no earlier one.
+    fn check_time(&mut self, reply: &Reply) -> Result<(), Difference> {
+        let (Some(ino), Some(time)) = (self.model.noticed, reply.time) else {
+            return Ok(());
+        };
+        let changes = self.model.tree.files.get(ino).changes;
+        match self.times.insert(ino, (changes, time)) {
+            Some((before, old)) if before == changes && old != time => Err(format!(
+                "not changed since {old:?}, but the time is {time:?}"
+            )),
+            Some((_, old)) if old > time => {
+                Err(format!("changed later, but {time:?} is before {old:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// All is compared.
+    fn whole(&mut self) -> Result<(), Difference> {
+        self.model.tidy();
+        let (mount, store) = (self.mount(), self.store());
+        let real = whole::Real {
+            mount: &mount,
+            store: &store,
+        };
+        let found = whole::differences(&self.model, &real);
+        match found.is_empty() {
+            true => Ok(()),
+            false => Err(format!(
+                "after {} operations:\n  {}",
+                self.done,
+                found.join("\n  ")
+            )),
+        }
+    }
+
+    /// Ends the mount and starts it anew; everything is as it was, but for labels.
+    fn remount(&mut self, kill: bool) -> Result<(), Difference> {
+        match kill {
+            true => self
+                .world
+                .sh("kill -9 $(daemon A.store); umount -l A; ibifs mount -o lang=en:fr A.store A"),
+            false => {
+                self.world
+                    .sh("ibifs umount A; ibifs fsck A.store > /dev/null");
+                self.listed()?;
+                self.world.sh("ibifs mount -o lang=en:fr A.store A")
+            }
+        };
+        self.enter()?;
+        self.whole()
+    }
+
+    /// The items as `ibifs ls` lists them.
+    fn listed(&self) -> Result<(), Difference> {
+        let shown = |name: &Option<String>| name.clone().unwrap_or_else(|| "-".to_owned());
+        let items = self
+            .model
+            .tree
+            .items
+            .items
+            .iter()
+            .filter(|(_, item)| item.is_known);
+        let mut expected: Vec<String> = items
+            .map(|(number, item)| {
+                let Names { rep, ibip } = &item.names;
+                format!(
+                    "{} {} {}",
+                    self.model.state(*number),
+                    shown(rep),
+                    shown(ibip)
+                )
+            })
+            .collect();
+        expected.sort();
+        let met = self.world.sh("ibifs ls A.store | sed 's/  */ /g' | sort");
+        match met == expected.join("\n") {
+            true => Ok(()),
+            false => Err(format!(
+                "ibifs ls: expected\n{}\nmet\n{met}",
+                expected.join("\n")
+            )),
+        }
+    }
+
+    /// The end: the store is sound, and an index made anew from it says the same.
+    fn finish(mut self) -> Result<(Duration, String), Difference> {
+        self.whole()?;
+        for client in &mut self.clients {
+            client.end();
+        }
+        self.world.sh("ibifs umount A; ibifs fsck A.store");
+        self.listed()?;
+        self.world
+            .sh("rm A.store/relations.sqlite3*; ibifs reindex A.store; ibifs fsck A.store");
+        self.listed()?;
+        self.world.sh("ibifs mount -o lang=en:fr A.store A");
+        self.model.perform(&Operation {
+            client: 0,
+            who: Who::Root,
+            act: Act::Remount { kill: false },
+        });
+        self.whole()?;
+        Ok(self.longest)
+    }
+}
+
+/// Does operations from a list, to the first difference.
+fn replay(operations: &[Operation]) -> Option<Difference> {
+    let mut trial = Trial::start();
+    for operation in operations {
+        if let Err(difference) = trial.perform(operation) {
+            return Some(difference);
+        }
+    }
+    trial.finish().err()
+}
+
+/// What two runs have in common that differ from the model in the same way.
+fn essence(difference: &str) -> Vec<&str> {
+    let told = |line: &&str| line.starts_with("  expected") || line.starts_with("  met");
+    let told: Vec<&str> = difference.lines().filter(told).collect();
+    match told.is_empty() {
+        true => difference.split(' ').take(1).collect(),
+        false => told,
+    }
+}
+
+/// Leaves out what is not needed for a difference, half by half and then one by one.
+fn shrink(mut operations: Vec<Operation>, difference: &str) -> Vec<Operation> {
+    let is_same =
+        |met: Option<Difference>| met.is_some_and(|met| essence(&met) == essence(difference));
+    let end = Instant::now() + Duration::from_secs(300);
+    let mut size = operations.len() / 2;
+    while size > 0 {
+        let mut start = 0;
+        while start < operations.len() && Instant::now() < end {
+            let mut fewer = operations.clone();
+            fewer.drain(start..(start + size).min(operations.len()));
+            match is_same(replay(&fewer)) {
+                true => operations = fewer,
+                false => start += size,
+            }
+        }
+        size /= 2;
+    }
+    operations
+}
+
+/// Two clients, both trees, two users: whatever they do, the mount answers as the model does, also
+/// after two remounts and a daemon that was killed.
+#[test]
+fn random_operations_answer_as_the_model_does() {
+    let seed = seed();
+    let count = switch("IBIFS_TEST_OPERATIONS").unwrap_or(100_000) as usize;
+    let mut random = Random::new(Dice::from_seed(seed));
+    let mut trial = Trial::start();
+    let mut all = Vec::new();
+    let started = Instant::now();
+    let outcome = 'run: {
+        while trial.done < count {
+            let remounts = [count / 4, count / 2, count * 3 / 4];
+            let before = trial.done;
+            for operation in random.next(&trial.model) {
+                all.push(operation.clone());
+                if let Err(difference) = trial.perform(&operation) {
+                    break 'run Err(difference);
+                }
+            }
+            let passed = |number: usize| before < number && trial.done >= number;
+            if let Some(which) = remounts.iter().position(|number| passed(*number)) {
+                let operation = Operation {
+                    client: 0,
+                    who: Who::Root,
+                    act: Act::Remount { kill: which == 1 },
+                };
+                all.push(operation.clone());
+                if let Err(difference) = trial.perform(&operation) {
+                    break 'run Err(difference);
+                }
+            } else if before / WHOLE != trial.done / WHOLE
+                && let Err(difference) = trial.whole()
+            {
+                break 'run Err(difference);
+            }
+        }
+        Ok(())
+    };
+    let last = trial.last.join("\n    ");
+    let done = trial.done;
+    match outcome.and_then(|()| trial.finish()) {
+        Ok((longest, which)) => {
+            println!(
+                "{done} operations in {:?}, the longest {longest:?}:\n{which}",
+                started.elapsed()
+            );
+            assert!(longest < PATIENCE, "seed {seed}: {longest:?} for {which}");
+        }
+        Err(difference) => {
+            if switch("IBIFS_TEST_SHRINK").is_some() {
+                println!("fewest operations:");
+                for operation in shrink(all, &difference) {
+                    println!("    {operation:?}");
+                }
+            }
+            panic!(
+                "seed {seed}, {done} operations; the last ones\n    {last}\n{difference}\n\
+                 again: IBIFS_TEST_SEED={seed} IBIFS_TEST_OPERATIONS={count}"
+            );
+        }
+    }
+}

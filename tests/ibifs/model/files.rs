@@ -1,0 +1,154 @@
+//! The files of all items, as plain maps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A file, directory or link, by a number of our own.
+pub type Ino = u64;
+
+/// What is in it.
+#[derive(Clone, Debug)]
+pub enum Body {
+    File(Vec<u8>),
+    Directory(BTreeMap<String, Ino>),
+    /// With what the rep tree reads.
+    Link(String),
+}
+
+/// One file.
+#[derive(Clone, Debug)]
+pub struct Inode {
+    pub body: Body,
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub attributes: BTreeMap<String, Vec<u8>>,
+    /// How often its content may have changed.
+    pub changes: u64,
+    /// A removed directory: nothing can be made in it any more.
+    pub is_dead: bool,
+}
+
+/// All files, and who has which name.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    inodes: BTreeMap<Ino, Inode>,
+    last: Ino,
+}
+
+impl Files {
+    pub fn make(&mut self, body: Body, mode: u32, (uid, gid): (u32, u32)) -> Ino {
+        self.last += 1;
+        let inode = Inode {
+            body,
+            mode,
+            uid,
+            gid,
+            attributes: BTreeMap::new(),
+            changes: 0,
+            is_dead: false,
+        };
+        self.inodes.insert(self.last, inode);
+        self.last
+    }
+
+    pub fn get(&self, ino: Ino) -> &Inode {
+        self.inodes.get(&ino).expect("a file that was made")
+    }
+
+    pub fn change(&mut self, ino: Ino) -> &mut Inode {
+        let inode = self.inodes.get_mut(&ino).expect("a file that was made");
+        inode.changes += 1;
+        inode
+    }
+
+    /// A change that leaves the time of change of the content.
+    pub fn change_attributes(&mut self, ino: Ino) -> &mut Inode {
+        self.inodes.get_mut(&ino).expect("a file that was made")
+    }
+
+    pub fn is_directory(&self, ino: Ino) -> bool {
+        matches!(self.get(ino).body, Body::Directory(_))
+    }
+
+    /// The names in a directory.
+    pub fn names(&self, directory: Ino) -> &BTreeMap<String, Ino> {
+        match &self.get(directory).body {
+            Body::Directory(names) => names,
+            other => panic!("{directory} is {other:?}"),
+        }
+    }
+
+    pub fn find(&self, directory: Ino, name: &str) -> Option<Ino> {
+        self.names(directory).get(name).copied()
+    }
+
+    /// Gives a file a name, which another one may have had.
+    pub fn enter(&mut self, directory: Ino, name: &str, ino: Ino) {
+        match &mut self.change(directory).body {
+            Body::Directory(names) => names.insert(name.to_owned(), ino),
+            other => panic!("{directory} is {other:?}"),
+        };
+    }
+
+    pub fn leave(&mut self, directory: Ino, name: &str) {
+        match &mut self.change(directory).body {
+            Body::Directory(names) => names.remove(name),
+            other => panic!("{directory} is {other:?}"),
+        };
+    }
+
+    /// A directory is removed, with whatever is below it.
+    pub fn kill(&mut self, directory: Ino) {
+        for ino in self.names(directory).clone().into_values() {
+            if self.is_directory(ino) {
+                self.kill(ino);
+            }
+        }
+        let inode = self.change(directory);
+        inode.is_dead = true;
+        inode.body = Body::Directory(BTreeMap::new());
+    }
+
+    /// How many names a file has; of a directory, two and one for each directory in it.
+    pub fn links(&self, ino: Ino) -> u64 {
+        if self.is_directory(ino) {
+            let below = self.names(ino).values();
+            let directories = below.filter(|below| self.is_directory(**below)).count();
+            return match self.get(ino).is_dead {
+                true => 0,
+                false => 2 + directories as u64,
+            };
+        }
+        let mut links = 0;
+        for inode in self.inodes.values() {
+            if let Body::Directory(names) = &inode.body {
+                links += names.values().filter(|named| **named == ino).count();
+            }
+        }
+        links as u64
+    }
+
+    /// The directory in which a directory lies; None for an item's own.
+    pub fn above(&self, directory: Ino) -> Option<Ino> {
+        let has = |inode: &Inode| match &inode.body {
+            Body::Directory(names) => names.values().any(|named| *named == directory),
+            _ => false,
+        };
+        let found = self.inodes.iter().find(|(_, inode)| has(inode));
+        found.map(|(above, _)| *above)
+    }
+
+    /// Forgets what can no longer be reached from these.
+    pub fn forget_all_but(&mut self, roots: impl IntoIterator<Item = Ino>) {
+        let mut kept = BTreeSet::new();
+        let mut waiting: Vec<Ino> = roots.into_iter().collect();
+        while let Some(ino) = waiting.pop() {
+            if kept.insert(ino)
+                && let Body::Directory(names) = &self.get(ino).body
+            {
+                waiting.extend(names.values());
+            }
+        }
+        self.inodes.retain(|ino, _| kept.contains(ino));
+    }
+}
