@@ -206,14 +206,26 @@ impl Archive {
                 if let Some(moving) = moving {
                     moving.done();
                 }
-                self.tree.remove_tombstone(&new_place)?;
                 let item = self.known(id)?;
+                self.remove_tombstones(&item.names)?;
                 self.tell_far_ends(&item, &before)?;
                 Ok(Belief::Believed(item.into()))
             }
             Err(error @ StoreError::Taken { .. }) => Ok(Belief::NotBelieved(error.into())),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// An item that is here was not removed, under whichever of its names it was known when it was.
+    fn remove_tombstones(&self, names: &Names) -> Result<(), ArchiveError> {
+        let places = [
+            names.rep().map(Place::of_rep),
+            names.ibip().map(Place::of_ibip),
+        ];
+        for place in places.iter().flatten() {
+            self.tree.remove_tombstone(place)?;
+        }
+        Ok(())
     }
 
     /// Writes an item's sidecar again as it was last believed; nothing where there never was one.

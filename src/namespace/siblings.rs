@@ -307,7 +307,8 @@ impl Namespace {
             (Some(kept), Some(sibling)) => {
                 self.check_change(caller, &sibling.item)?;
                 self.replace(new_parent, &sibling, &kept)?;
-                if self.staging.take(parent.number, name).is_some() && !is_metadata_text(&sibling) {
+                if self.staging.take(parent.number, name).is_some() {
+                    // A text has gone from there to its item.
                     let _ = inside::remove(self.staging.directory(), &kept, false);
                 }
                 Ok(())

@@ -343,3 +343,20 @@ fn a_sidecar_is_never_read_stale() {
             same; ! grep -q nextedition A/$(<ai)/.ibi
         done");
 }
+
+/// An item that was removed under one of its names and comes back with both leaves no record of a
+/// removal, and what was staged as a link to be its metadata leaves nothing behind.
+#[test]
+fn what_has_come_back_was_not_removed() {
+    let world = World::new().with_a();
+    world.sh(
+        r#"item=example.net/archive-b/2009/02.16.17.46; ibip=8JMKD3MGP8W/34PGRBS
+        names="ibi {rep $item ibip $ibip}"
+        mkdir -p A/$ibip; echo "ibi {ibip $ibip}" > A/$ibip/.ibi; rm -r A/$ibip
+        mkdir -p A/$ibip; echo "$names" > A/$ibip/.ibi; test -d A/$item; test -z "$(find A.store/deleted -type f)"
+        rm -r A/$item; mkdir A/$ibip; echo "$names" > A/$ibip/.ibi; test -z "$(find A.store/deleted -type f)"
+        mint A it > it; ln -s ../../../$item "A/$(dirname $(< it))/.staged"
+        mv -T "A/$(dirname $(< it))/.staged" "A/$(< it):"; readlink "A/$(< it):"; test -z "$(ls A.store/staging)"
+        ibifs umount A; ibifs fsck A.store"#,
+    );
+}
