@@ -1,6 +1,7 @@
 //! The files of all items, as plain maps.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 /// A file, directory or link, by a number of our own.
 pub type Ino = u64;
@@ -22,8 +23,9 @@ pub struct Inode {
     pub uid: u32,
     pub gid: u32,
     pub attributes: BTreeMap<String, Vec<u8>>,
-    /// How often its content may have changed.
+    /// How often its content may have changed, and when it did so last.
     pub changes: u64,
+    pub changed: Instant,
     /// A removed directory: nothing can be made in it any more.
     pub is_dead: bool,
 }
@@ -45,6 +47,7 @@ impl Files {
             gid,
             attributes: BTreeMap::new(),
             changes: 0,
+            changed: Instant::now(),
             is_dead: false,
         };
         self.inodes.insert(self.last, inode);
@@ -58,6 +61,7 @@ impl Files {
     pub fn change(&mut self, ino: Ino) -> &mut Inode {
         let inode = self.inodes.get_mut(&ino).expect("a file that was made");
         inode.changes += 1;
+        inode.changed = Instant::now();
         inode
     }
 

@@ -1410,6 +1410,11 @@ impl Model {
             .as_ref()
             .is_some_and(|target| self.tree.is_directory(target));
         match &target {
+            // From the other tree than that in which it was removed the kernel asks, and hears that of
+            // the two trees first.
+            None if self.is_dead(&new) && view_of(&old) != view_of(&new) => {
+                return Err(GONE_OR_DENIED);
+            }
             None => self.writable(who, &new)?,
             Some(target) => {
                 let wants = match exchanges {
@@ -1782,6 +1787,13 @@ impl Model {
                 set(pairs, "language", Value::Text(language.to_owned()));
             }
         });
+    }
+}
+
+fn view_of(directory: &Node) -> Option<View> {
+    match directory {
+        Node::File(_, view) => Some(*view),
+        _ => None,
     }
 }
 

@@ -196,7 +196,10 @@ impl Random {
         let item = self.held(model);
         match self.dice.below(20) {
             0 => {
-                let path = self.directory(model, item);
+                let path = match self.dice.percent(40) {
+                    true => String::new(),
+                    false => self.directory(model, item),
+                };
                 self.inside(model, item, path)
             }
             1 => Where::In {
@@ -327,6 +330,20 @@ impl Random {
         }
     }
 
+    /// Now and then an item that leads to this one from edition to edition.
+    fn earlier(&mut self, model: &Model, item: usize) -> Option<Text> {
+        let names = &model.item(item).names;
+        let mut held = model.held();
+        held.retain(|other| model.tree.items.leads_to(&model.item(*other).names, names));
+        let item = *self.dice.of(&held).filter(|_| held.len() > 1)?;
+        self.dice.percent(40).then(|| Text::Item {
+            before: "../".to_owned(),
+            item,
+            view: self.tree(model, item),
+            behind: String::new(),
+        })
+    }
+
     fn new_item(&mut self) -> usize {
         self.next_item += 1;
         self.next_item
@@ -430,7 +447,10 @@ impl Random {
                 at: self.place(model, client, "l", 20),
             },
             (75..78, _) => Act::Link {
-                from: self.place(model, client, "f", 90),
+                from: {
+                    let kinds = self.of(&["f", "l"]);
+                    self.place(model, client, kinds, 95)
+                },
                 to: self.place(model, client, "f", 15),
             },
             (78..86, _) => self.rename(model, client),
@@ -530,13 +550,9 @@ impl Random {
             0..12 => {
                 let tail = self.of(&RELATIONS);
                 let at = self.beside(model, item, tail);
-                vec![
-                    Act::Remove(at.clone()),
-                    Act::MakeLink {
-                        target: self.related(model, "../"),
-                        at,
-                    },
-                ]
+                let target = self.earlier(model, item);
+                let target = target.unwrap_or_else(|| self.related(model, "../"));
+                vec![Act::Remove(at.clone()), Act::MakeLink { target, at }]
             }
             12..24 => {
                 let name = self.of(&FACTS);
