@@ -27,7 +27,7 @@ use crate::archive::{Archive, ArchiveError, BACKUP_NOTE, Clock};
 use crate::item::{Names, State};
 use crate::pairs::Pairs;
 use crate::store::{self, Store, StoreError};
-use crate::tree::Tree;
+use crate::tree::{RESERVE, Tree};
 use copying::Copier;
 
 /// What is told of a path that is not, or not certainly, in the backup as it is in the store.
@@ -186,10 +186,11 @@ const AREAS: [(&str, usize); 4] = [("col", 4), ("ibip", 2), ("deleted", 3), ("fi
 /// What of the store's own directory is not taken along: what belongs to whoever has it open, and
 /// what is made for the backup.
 fn is_left(path: &[u8]) -> bool {
-    let own: [&[u8]; 6] = [
+    let own: [&[u8]; 7] = [
         b"lock",
         b"ledger",
         b"staging",
+        RESERVE.as_bytes(),
         b"lost+found",
         BACKUP_NOTE.as_bytes(),
         b"fixity/progress",

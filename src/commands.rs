@@ -265,10 +265,7 @@ fn mint(options: &Mint) -> Result<Exit, Failure> {
 /// Mints through the mount where there is one, by the same mkdir that a shell would use.
 fn mint_through(door: &Door, relative: Option<&Relative>) -> Result<Names, Failure> {
     let Some(mount_point) = &door.mount_point else {
-        let archive = door.write()?;
-        let names = archive.mint(relative, None)?.names;
-        archive.close();
-        return Ok(names);
+        return door.change(|archive| Ok(archive.mint(relative, None)?.names));
     };
     let label = format!("mint-{}", std::process::id());
     let path = match relative {
@@ -384,7 +381,9 @@ fn attribute_name(kind: &RelationKind) -> String {
 
 fn relate_through(named: &Named, kind: &RelationKind, target: &Names) -> Result<(), Failure> {
     let Some(path) = named.door.path_in_mount(&named.names) else {
-        return Ok(named.door.write()?.relate(&named.names, kind, target)?);
+        return named
+            .door
+            .change(|archive| archive.relate(&named.names, kind, target));
     };
     rustix::fs::setxattr(
         door::bytes(&path),
@@ -412,7 +411,9 @@ fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
         }
     };
     match named.door.path_in_mount(&named.names) {
-        None => named.door.write()?.unrelate(&named.names, &kind)?,
+        None => named
+            .door
+            .change(|archive| archive.unrelate(&named.names, &kind))?,
         Some(path) => {
             rustix::fs::removexattr(door::bytes(&path), attribute_name(&kind)).map_err(|error| {
                 door::refused(&format!("{} of {}", kind.pair_name(), named.names), error)

@@ -23,6 +23,7 @@ use rustix::io::Errno;
 
 pub use files::{Met, joined};
 pub use place::{Area, Owner, Place, TreeError};
+pub use reserve::RESERVE;
 pub use walk::{Seen, Visit, each_entry_of};
 
 use place::failed;

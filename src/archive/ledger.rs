@@ -210,6 +210,7 @@ impl Archive {
     /// Syncs what was minted and writes down what a later start should know. The Archive works
     /// without; a store whose database is lost afterwards is then safe as well.
     pub fn close(&self) {
+        self.catch_up_first();
         if self.lock.is_some()
             && let Err(error) = self
                 .settle_now()

@@ -217,7 +217,7 @@ impl Archive {
     }
 
     /// An item that is here was not removed, under whichever of its names it was known when it was.
-    fn remove_tombstones(&self, names: &Names) -> Result<(), ArchiveError> {
+    pub(super) fn remove_tombstones(&self, names: &Names) -> Result<(), ArchiveError> {
         let places = [
             names.rep().map(Place::of_rep),
             names.ibip().map(Place::of_ibip),

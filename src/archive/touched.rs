@@ -174,8 +174,12 @@ impl Archive {
         }
     }
 
-    /// Syncs the levels that nobody is changing.
+    /// Syncs the levels that nobody is changing, if all is known.
     pub(super) fn settle_levels_now(&self) -> Result<(), ArchiveError> {
+        if !locked(&self.behind).is_empty() {
+            // The next start reads again what could not be read.
+            return Ok(());
+        }
         settle_levels(&self.tree, &self.store, &self.levels)
     }
 
@@ -282,7 +286,7 @@ impl Archive {
         if believed.is_some() {
             // It was written for a removal that did not come. One of an item that is coming back
             // tells its names until there is a sidecar.
-            self.tree.remove_tombstone(place)?;
+            self.remove_tombstones(&self.known(item.id)?.names)?;
         }
         Ok(())
     }

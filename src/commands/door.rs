@@ -78,9 +78,16 @@ impl Door {
         Ok(Archive::open_read_only(&self.store)?)
     }
 
-    /// The Archive, for writing, where no mount does.
-    pub(super) fn write(&self) -> Result<Archive, Failure> {
-        Ok(Archive::open(&self.store, Box::new(SystemClock))?)
+    /// Changes the Archive where no mount does, and closes it whatever came of that: the next start
+    /// need not look for what a crash might have left.
+    pub(super) fn change<T>(
+        &self,
+        act: impl FnOnce(&Archive) -> Result<T, ArchiveError>,
+    ) -> Result<T, Failure> {
+        let archive = Archive::open(&self.store, Box::new(SystemClock))?;
+        let done = act(&archive);
+        archive.close();
+        Ok(done?)
     }
 
     /// An item's directory in the mount.

@@ -26,6 +26,11 @@ pub(super) fn path_in(directory: BorrowedFd<'_>) -> PathBuf {
 pub(super) fn check(directory: BorrowedFd<'_>, is_written: bool) -> Result<(), StoreError> {
     let path = path_in(directory);
     match path.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_written => {
+            Err(StoreError::Broken {
+                what: "is not there".to_owned(),
+            })
+        }
         Ok(found) if !found.is_file() && !found.is_symlink() => Err(StoreError::NotAFile),
         Ok(found) if !found.is_file() || (is_written && found.nlink() > 1) => {
             Err(StoreError::Broken {

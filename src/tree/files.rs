@@ -174,6 +174,7 @@ pub(super) fn open_far(below: &OwnedFd, path: &[u8], flags: OFlags) -> Result<Ow
 }
 
 fn open_piece(from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let path = if path.is_empty() { b"." } else { path };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     loop {
         // EAGAIN: a rename raced the walk and the kernel cannot vouch for it; walk again.

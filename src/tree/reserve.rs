@@ -6,7 +6,7 @@ use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use super::Tree;
 
 /// The file that keeps the room.
-const RESERVE: &str = "reserve";
+pub const RESERVE: &str = "reserve";
 
 /// As much as tombstones and rows of a few dozen items take.
 const BYTES: u64 = 256 << 10;
