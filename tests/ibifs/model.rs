@@ -308,7 +308,7 @@ impl Trial {
     /// Ends the mount and starts it anew; everything is as it was, but for labels.
     fn remount(&mut self, kill: bool) -> Result<(), Difference> {
         match kill {
-            true => drop(self.world.sh("kill -9 $(daemon A.store); umount -l A")),
+            true => drop(self.world.sh("pid=$(daemon A.store); kill -9 $pid; while test -d /proc/$pid; do sleep .01; done; umount -l A")),
             false => {
                 self.sound("ibifs umount A; ibifs fsck A.store")?;
                 self.listed()?;

@@ -208,6 +208,14 @@ impl Desk {
 
     fn try_to(&mut self, call: &Call) -> Outcome {
         let path = call.paths.first().map_or("", String::as_str);
+        if let Act::ChangeMode { .. } | Act::ChangeOwner { .. } | Act::Link { .. } =
+            call.operation.act
+            && call.operation.who != Who::Root
+        {
+            // Whose a directory or link is the kernel only knows as of when it last asked in this tree.
+            let _ = rustix::fs::stat(path);
+            let _ = rustix::fs::lstat(path);
+        }
         match &call.operation.act {
             Act::Stat(_) => {
                 let stat = rustix::fs::lstat(path)?;

@@ -217,6 +217,11 @@ impl Model {
         };
         let is_inside =
             |at: &Where, follow| has(at) && self.find(operation, at, follow) != Err(OUTSIDE);
+        // What is above items is nobody's to change here.
+        let is_no_level = |at: &Where, follow| match self.find(operation, at, follow) {
+            Ok(node) => matches!(node, Node::File(..)),
+            Err(_) => true,
+        };
         match &operation.act {
             Act::List(at)
             | Act::Enter(at)
@@ -227,10 +232,10 @@ impl Model {
             | Act::ReadLink(at)
             | Act::RemoveDirectory(at)
             | Act::Remove(at)
-            | Act::ListAttributes(at)
-            | Act::ChangeOwner { at, .. }
+            | Act::ListAttributes(at) => is_inside(at, false),
+            Act::ChangeOwner { at, .. }
             | Act::GetAttribute { at, .. }
-            | Act::RemoveAttribute { at, .. } => is_inside(at, false),
+            | Act::RemoveAttribute { at, .. } => is_inside(at, false) && is_no_level(at, false),
             // Items are minted by other operations, and what is above them is open to all.
             Act::MakeDirectory { at, mode } => {
                 let is_good = match self.parent(operation, at) {
@@ -241,18 +246,10 @@ impl Model {
                 };
                 is_inside(at, false) && is_good
             }
-            // What is above items is nobody's to change here.
-            Act::ChangeMode { at, .. } => {
-                is_inside(at, true)
-                    && !matches!(self.find(operation, at, true), Ok(node) if !matches!(node, Node::File(..)))
-            }
+            Act::ChangeMode { at, .. } => is_inside(at, true) && is_no_level(at, true),
             Act::MintRelated { item, at } => has(at) && !self.tree.items.items.contains_key(item),
             Act::Open { slot, at, .. } => {
-                let is_file = match self.find(operation, at, true) {
-                    Ok(node) => matches!(node, Node::File(..)),
-                    Err(_) => true,
-                };
-                is_inside(at, true) && is_file && !is_open(slot)
+                is_inside(at, true) && is_no_level(at, true) && !is_open(slot)
             }
             Act::Read { slot, .. }
             | Act::Write { slot, .. }
