@@ -461,14 +461,17 @@ impl Namespace {
     /// What becomes stale in the other trees when a name's file loses that name: its link count. To
     /// be asked while it still has it.
     pub fn stale_victim(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
-        if !self.is_met_elsewhere(parent) {
-            return Vec::new();
-        }
         let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
         let Ok(stat) = directory(parent).and_then(|above| rustix::fs::statat(&*above, name, flags))
         else {
             return Vec::new();
         };
+        // A symbolic link with more names may be known in another tree by one of those.
+        let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        let has_others = is_link && stat.st_nlink > 1;
+        if !has_others && !self.is_met_elsewhere(parent) {
+            return Vec::new();
+        }
         let numbers = self.nodes.in_all_views(stat.st_dev, stat.st_ino);
         numbers.into_iter().map(Stale::Attributes).collect()
     }

@@ -203,6 +203,11 @@ for i, a, b in turns():
     assert os.lstat(a + '/l').st_nlink == 2 and os.lstat(b + '/m').st_nlink == 2, i
     os.unlink(b + '/m'); assert os.lstat(a + '/l').st_nlink == 1, i
     os.unlink(a + '/l')
+    # In directories each of which is known in one tree alone.
+    os.mkdir(a + f'/d{i}'); os.mkdir(b + f'/e{i}')
+    os.symlink('x', a + f'/d{i}/l'); os.link(a + f'/d{i}/l', b + f'/e{i}/m', follow_symlinks=False)
+    assert os.lstat(a + f'/d{i}/l').st_nlink == 2
+    os.unlink(b + f'/e{i}/m'); assert os.lstat(a + f'/d{i}/l').st_nlink == 1, i
 ",
     );
 }
