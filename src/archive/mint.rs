@@ -3,8 +3,7 @@
 use rustix::io::Errno;
 
 use super::relations::inverse;
-use super::touched::Care;
-use super::{Archive, ArchiveError, Changing};
+use super::{Archive, ArchiveError};
 use crate::ibi::{Ibip, Rep, Timestamp};
 use crate::item::{Names, Sidecar};
 use crate::relation::{Language, RelationKind};
@@ -55,9 +54,14 @@ impl Archive {
         let rep = self.as_spelled_here(&Rep::mint(&self.facts.rep_prefix()?, date))?;
         let ibip = Ibip::mint(&self.facts.ibip_prefix(), date)?;
         let names = Names::both(rep, ibip);
-        let half = relative
-            .map(|_| self.changing_at(&Place::of(&names), Care::Loose))
-            .transpose()?;
+        let ends = match relative {
+            Some(relative) => vec![
+                Place::of(&self.complete(relative.source())?),
+                Place::of(&names),
+            ],
+            None => Vec::new(),
+        };
+        self.mark_ends(&ends)?;
         let item = self.make(&names, relative, owner)?;
         if let Some(relative) = relative
             && let Err(error) = self.relate(relative.source(), &relative.kind(), &names)
@@ -66,7 +70,7 @@ impl Archive {
             self.unmake(&item)?;
             return Err(error);
         }
-        half.into_iter().for_each(Changing::done);
+        self.unmark_ends(&ends)?;
         Ok(item)
     }
 

@@ -196,9 +196,12 @@ impl Archive {
             _ => Vec::new(),
         };
         let record = self.record_of(names, &sidecar, bytes);
-        if item.state == State::Original || record.state == State::Original {
+        if item.state == State::Original
+            || record.state == State::Original
+            || self.tree.read_tombstone(&new_place)?.is_some()
+        {
             // What the Archive that holds the original says it does not forget, whether or not
-            // whoever wrote it has synced it.
+            // whoever wrote it has synced it; nor does it forget the names that a tombstone tells.
             self.tree.sync_item(&new_place)?;
         }
         match self.store.put(&record) {
@@ -246,7 +249,7 @@ impl Archive {
         }
     }
 
-    fn write_sidecar(&self, names: &Names, bytes: &[u8]) -> Result<(), ArchiveError> {
+    pub(super) fn write_sidecar(&self, names: &Names, bytes: &[u8]) -> Result<(), ArchiveError> {
         self.tree.write_sidecar(&Place::of(names), bytes)?;
         self.rewritten().push(names.clone());
         Ok(())
@@ -298,8 +301,21 @@ impl Archive {
     /// Changes the sidecars of originals, all or none: what an error leaves undone is put back. The
     /// caller holds `edits`.
     pub(super) fn edit_sidecars(&self, edits: Vec<(Item, Edit)>) -> Result<(), ArchiveError> {
-        // All are marked before the first is changed: a crash in between is followed by what they say
-        // of each other.
+        let place = |(item, _): &(Item, Edit)| Place::of(&item.names);
+        let ends: Vec<Place> = edits.iter().map(place).collect();
+        if ends.len() < 2 {
+            return self.edit_each(edits);
+        }
+        self.mark_ends(&ends)?;
+        let edited = self.edit_each(edits);
+        if edited.is_ok() {
+            self.unmark_ends(&ends)?;
+        }
+        edited
+    }
+
+    fn edit_each(&self, edits: Vec<(Item, Edit)>) -> Result<(), ArchiveError> {
+        // All are marked before the first is changed.
         let marked = |(item, edit): (Item, Edit)| {
             let change = self.changing_at(&Place::of(&item.names), Care::Synced)?;
             Ok((item, edit, change))

@@ -9,14 +9,14 @@
 //! An error may leave the two apart as well, while all goes on: a change that was not brought to its
 //! end is remembered by its place, which is read again before the next change.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use super::check::names_at;
 use super::{Archive, ArchiveError, Belief};
 use crate::item::{Names, Sidecar, State};
 use crate::locks::locked;
-use crate::store::{Item, ItemId, Store};
+use crate::store::{Item, ItemId, Record, Store};
 use crate::tree::{Area, Place, Tree};
 
 /// With so many levels marked, those that nobody is changing are synced: a start after a crash should
@@ -44,6 +44,8 @@ pub(super) enum Care {
     Synced,
     /// It is when whoever changes it has synced it.
     Loose,
+    /// It was minted in the index and did not appear in the tree.
+    Unmade,
 }
 
 /// A level is being changed; dropped when the change is over.
@@ -54,12 +56,13 @@ pub(super) struct Touch {
 }
 
 /// The places of changes that were not brought to their end.
-pub(super) type Behind = Arc<Mutex<Vec<Place>>>;
+pub(super) type Behind = Arc<Mutex<Vec<(Place, Care)>>>;
 
 /// A change of an item that is under way. Dropped before it is done, its place is read again.
 #[derive(Debug)]
 pub struct Changing {
     place: Place,
+    care: Care,
     is_done: bool,
     behind: Behind,
     _touch: Touch,
@@ -75,7 +78,7 @@ impl Changing {
 impl Drop for Changing {
     fn drop(&mut self) {
         if !self.is_done {
-            locked(&self.behind).push(self.place.clone());
+            locked(&self.behind).push((self.place.clone(), self.care));
         }
     }
 }
@@ -105,7 +108,7 @@ impl Archive {
             None => false,
         };
         if !is_marked {
-            self.store.touch(&level)?;
+            self.store.touch(&[&level])?;
             let count = {
                 let mut levels = locked(&self.levels);
                 note(levels.entry(level.clone()).or_default());
@@ -130,14 +133,34 @@ impl Archive {
         Ok(Changing {
             _touch: self.touch(place, care)?,
             place: place.clone(),
+            care,
             is_done: false,
             behind: Arc::clone(&self.behind),
         })
     }
 
-    /// Has a place read again before the next change.
+    /// Has an item that could not be placed be forgotten before the next change.
     pub(super) fn read_later(&self, place: Place) {
-        locked(&self.behind).push(place);
+        locked(&self.behind).push((place, Care::Unmade));
+    }
+
+    /// Marks items that are about to say something of each other, durably: a start after a crash that
+    /// finds one of them saying it has the others say it as well.
+    pub(super) fn mark_ends(&self, places: &[Place]) -> Result<(), ArchiveError> {
+        if places.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<&str> = places.iter().map(Place::as_str).collect();
+        Ok(self.store.touch(&paths)?)
+    }
+
+    /// All of them say it, or none.
+    pub(super) fn unmark_ends(&self, places: &[Place]) -> Result<(), ArchiveError> {
+        if places.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<&str> = places.iter().map(Place::as_str).collect();
+        Ok(self.store.untouch(&paths)?)
     }
 
     /// For a change that takes no `edits`.
@@ -150,10 +173,10 @@ impl Archive {
     /// Reads again what an error has left behind; the caller holds `edits`. What cannot be read stays.
     pub(super) fn catch_up(&self) {
         let behind = std::mem::take(&mut *locked(&self.behind));
-        for place in behind {
-            if let Err(error) = self.read_again(&place) {
+        for (place, care) in behind {
+            if let Err(error) = self.read_again(&place, care) {
                 log::warn!("{} may not be known as it is: {error}", place.as_str());
-                locked(&self.behind).push(place);
+                locked(&self.behind).push((place, care));
             }
         }
     }
@@ -187,7 +210,18 @@ impl Archive {
     /// marked, since what was found there need not be on disk after a mere kill.
     pub(super) fn mend_levels(&self) -> Result<(), ArchiveError> {
         let _edits = self.edits();
-        for level in self.store.touched()? {
+        let is_item = |path: &String| {
+            area_of(path).is_some_and(|(area, path)| names_at(area, path).is_some())
+        };
+        let (items, levels): (Vec<_>, Vec<_>) =
+            self.store.touched()?.into_iter().partition(is_item);
+        for item in &items {
+            if let Some(names) = area_of(item).and_then(|(area, path)| names_at(area, path)) {
+                self.read_again(&Place::of(&names), Care::Synced)?;
+            }
+        }
+        self.store.untouch(&items)?;
+        for level in levels {
             log::info!("{level} is looked at after a crash");
             let mark = Mark {
                 is_loose: true,
@@ -200,29 +234,96 @@ impl Archive {
     }
 
     fn mend_level(&self, level: &str) -> Result<(), ArchiveError> {
-        let Some((area, path)) = area_of(level) else {
+        let areas = [Area::Col, Area::Ibip].into_iter();
+        let found = areas.filter_map(|area| {
+            let path = level.strip_prefix(area.name())?.strip_prefix('/')?;
+            Some((area, path))
+        });
+        for (area, path) in found {
+            let known = match area {
+                Area::Col => self.store.items_below(path)?,
+                Area::Ibip => self.store.items_of_prefix(path)?,
+            };
+            let known = known.into_iter();
+            let mut known: BTreeMap<Place, Item> =
+                known.map(|item| (Place::of(&item.names), item)).collect();
+            let names = match self.tree.is_directory(level) {
+                true => self.tree.directories_in(level)?,
+                false => Vec::new(),
+            };
+            for name in names {
+                if let Some(names) = names_at(area, &format!("{path}/{name}")) {
+                    let item = known.remove(&Place::of(&names));
+                    self.mend_item(&names, item)?;
+                }
+            }
+            for item in known.into_values() {
+                self.mend_absent(item)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An item that is in the tree.
+    fn mend_item(&self, names: &Names, known: Option<Item>) -> Result<(), ArchiveError> {
+        let place = Place::of(names);
+        let bytes = match self.tree.read_sidecar(&place) {
+            Ok(bytes) => bytes.unwrap_or_default(),
+            // Somebody has put something else there; it stays for fsck to name.
+            Err(_) => return Ok(()),
+        };
+        let believed = match &known {
+            Some(item) => self.store.sidecar(item.id)?,
+            None => None,
+        };
+        if believed.as_ref() == Some(&bytes) {
+            // Nothing has changed, unless it was being removed.
+            return Ok(self.tree.remove_tombstone(&place)?);
+        }
+        if bytes.is_empty() {
+            match (&known, believed) {
+                // What it said was not synced, or somebody was removing it.
+                (Some(item), Some(_)) => return self.restore(item),
+                // An empty file says nothing, and nobody knows what it was to say.
+                _ => self.tree.remove_sidecar(&place)?,
+            }
+        }
+        let id = match known {
+            Some(item) => item.id,
+            None => {
+                log::info!("{names} is registered after a crash");
+                self.store.put(&Record::bare(names.clone(), State::Copy))?
+            }
+        };
+        match self.accept(id)? {
+            Belief::Believed(_) => {}
+            Belief::Unchanged | Belief::NotBelieved(_) => {
+                self.believe_place(names, &self.known(id)?, Some(&bytes))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An item of the index that is not in the tree.
+    fn mend_absent(&self, item: Item) -> Result<(), ArchiveError> {
+        let place = Place::of(&item.names);
+        if let Some(bytes) = self.tree.read_tombstone(&place)? {
+            if let Ok(tombstone) = crate::item::Sidecar::parse(&bytes) {
+                let record = self.record_of_removed(item.names, &tombstone, bytes);
+                self.store.put(&record)?;
+            }
             return Ok(());
-        };
-        let known = match area {
-            Area::Col => self.store.items_below(path)?,
-            Area::Ibip => self.store.items_of_prefix(path)?,
-        };
-        let names = match self.tree.is_directory(level) {
-            true => self.tree.directories_in(level)?,
-            false => Vec::new(),
-        };
-        let found = names
-            .iter()
-            .filter_map(|name| names_at(area, &format!("{path}/{name}")));
-        let places: BTreeSet<Place> = found
-            .map(|names| Place::of(&names))
-            .chain(known.iter().map(|item| Place::of(&item.names)))
-            .collect();
-        places.iter().try_for_each(|place| self.read_again(place))
+        }
+        if item.state == State::Copy {
+            // It was being copied in, and whoever did so had not synced it.
+            log::info!("{} has not reached the disk and is forgotten", item.names);
+            self.store.forget(item.id)?;
+        }
+        Ok(())
     }
 
     /// Has the index say of a place what the tree says; the caller holds `edits`.
-    fn read_again(&self, place: &Place) -> Result<(), ArchiveError> {
+    fn read_again(&self, place: &Place, care: Care) -> Result<(), ArchiveError> {
         let Some(names) = area_of(place.as_str()).and_then(|(area, path)| names_at(area, path))
         else {
             return Ok(());
@@ -233,16 +334,16 @@ impl Archive {
             // Its removal had come so far.
             self.tree.remove_item(place)?;
         } else if is_here {
-            return self.read_present(&names, place);
+            return self.read_present(&names, place, care);
         }
         match self.held(&names)? {
-            Some(item) => self.read_absent(item, tombstone),
+            Some(item) => self.read_absent(item, tombstone, care),
             None => Ok(()),
         }
     }
 
     /// An item that is in the tree.
-    fn read_present(&self, names: &Names, place: &Place) -> Result<(), ArchiveError> {
+    fn read_present(&self, names: &Names, place: &Place, care: Care) -> Result<(), ArchiveError> {
         let bytes = match self.tree.read_sidecar(place) {
             Ok(bytes) => bytes,
             // Somebody has put something else there; it stays for fsck to name.
@@ -273,16 +374,15 @@ impl Archive {
         if bytes.is_none() || bytes != believed {
             match self.accept(item.id)? {
                 Belief::Believed(_) => {}
-                // Nothing was believed of it, so it is what its place says, and no more.
-                _ if believed.is_none() => {
-                    self.store.put(&self.read_item(names)?.0)?;
-                }
+                _ if believed.is_none() => self.believe_place(names, &item, bytes.as_deref())?,
                 Belief::NotBelieved(error) => log::warn!("{error}"),
                 Belief::Unchanged => {}
             }
         }
-        // A relation may have been written at one end.
-        self.tell_far_ends(&self.known(item.id)?, &[])?;
+        if care != Care::Loose {
+            // A relation may have been written at one end.
+            self.tell_far_ends(&self.known(item.id)?, &[])?;
+        }
         if believed.is_some() {
             // It was written for a removal that did not come. One of an item that is coming back
             // tells its names until there is a sidecar.
@@ -291,8 +391,34 @@ impl Archive {
         Ok(())
     }
 
+    /// An item of which no sidecar was ever believed is what its place says. A name that the index
+    /// alone has kept is written down.
+    fn believe_place(
+        &self,
+        names: &Names,
+        item: &Item,
+        sidecar: Option<&[u8]>,
+    ) -> Result<(), ArchiveError> {
+        let (record, _) = self.read_item(names)?;
+        if record.names == item.names || sidecar.is_some_and(|bytes| !bytes.is_empty()) {
+            self.store.put(&record)?;
+            return Ok(());
+        }
+        let sidecar = Sidecar::new(&item.names);
+        let bytes = sidecar.to_bytes();
+        self.write_sidecar(&item.names, &bytes)?;
+        let record = self.record_of(item.names.clone(), &sidecar, bytes);
+        self.store.put(&record)?;
+        Ok(())
+    }
+
     /// An item of the index that is not in the tree.
-    fn read_absent(&self, item: Item, tombstone: Option<Vec<u8>>) -> Result<(), ArchiveError> {
+    fn read_absent(
+        &self,
+        item: Item,
+        tombstone: Option<Vec<u8>>,
+        care: Care,
+    ) -> Result<(), ArchiveError> {
         if let Some(bytes) = tombstone {
             if let Ok(tombstone) = Sidecar::parse(&bytes) {
                 let record = self.record_of_removed(item.names, &tombstone, bytes);
@@ -300,11 +426,7 @@ impl Archive {
             }
             return Ok(());
         }
-        let unsettled = self.store.unsettled()?;
-        let is_unsettled = unsettled.iter().any(|lost| lost.item.id == item.id);
-        if item.state == State::Copy || is_unsettled {
-            // It was being copied in, and whoever did so had not synced it; or it was minted in the
-            // index and never appeared.
+        if care == Care::Unmade {
             log::info!("{} is not in the tree and is forgotten", item.names);
             self.store.forget(item.id)?;
         }

@@ -4,17 +4,20 @@ use super::write::Sync;
 use super::{Item, Store, StoreError, rows};
 
 impl Store {
-    /// Notes that something in a level is about to change; durable when this returns.
-    pub fn touch(&self, level: &str) -> Result<(), StoreError> {
+    /// Notes that something in these levels, or these items and what is related to them, is about to
+    /// change; durable when this returns.
+    pub fn touch(&self, paths: &[&str]) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
-            transaction
-                .prepare_cached("INSERT OR IGNORE INTO touched VALUES (?1)")?
-                .execute([level])?;
+            let mut statement =
+                transaction.prepare_cached("INSERT OR IGNORE INTO touched VALUES (?1)")?;
+            for path in paths {
+                statement.execute([path])?;
+            }
             Ok(())
         })
     }
 
-    /// The levels that were touched and not settled since.
+    /// What was touched and not settled since.
     pub fn touched(&self) -> Result<Vec<String>, StoreError> {
         let connection = self.lock();
         let mut statement = connection.prepare("SELECT level FROM touched ORDER BY level")?;
@@ -22,13 +25,13 @@ impl Store {
         Ok(levels.collect::<Result<_, _>>()?)
     }
 
-    /// Notes that all that has changed in these levels is on disk.
-    pub fn untouch(&self, levels: &[String]) -> Result<(), StoreError> {
+    /// Notes that all that has changed there is on disk.
+    pub fn untouch<T: AsRef<str>>(&self, paths: &[T]) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
             let mut statement =
                 transaction.prepare_cached("DELETE FROM touched WHERE level = ?1")?;
-            for level in levels {
-                statement.execute([level])?;
+            for path in paths {
+                statement.execute([path.as_ref()])?;
             }
             Ok(())
         })

@@ -370,6 +370,11 @@ impl Random {
             return self.at_items(model).into_iter().map(as_root).collect();
         }
         let act = self.inside_items(model, client);
+        // What a modifier tells those who may not read the item is shown in `permissions::above`.
+        let who = match asks_a_modifier(&act) {
+            true => Who::Root,
+            false => who,
+        };
         vec![Operation { client, who, act }]
     }
 
@@ -851,4 +856,11 @@ fn known_as(model: &Model, item: usize, view: View) -> bool {
         View::Ibip => known.names.ibip.is_some(),
         View::Label => true,
     }
+}
+
+/// Whether a path of an operation has a modifier or verbs behind an item's name.
+fn asks_a_modifier(act: &Act) -> bool {
+    let shown = format!("{act:?}");
+    let mut tails = shown.split("tail: \"").skip(1);
+    tails.any(|after| !after.starts_with('"'))
 }

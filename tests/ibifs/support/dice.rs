@@ -10,7 +10,6 @@ pub struct Dice {
     state: u64,
 }
 
-#[allow(dead_code)]
 impl Dice {
     /// The same numbers for the same seed.
     pub fn from_seed(seed: u64) -> Dice {

@@ -22,7 +22,6 @@ pub struct Disk {
     directory: PathBuf,
 }
 
-#[allow(dead_code)]
 impl Disk {
     /// Makes `name.img` and the directory `name` below a directory, and mounts the one at the other.
     #[track_caller]
