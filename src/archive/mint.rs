@@ -68,6 +68,7 @@ impl Archive {
         {
             // Nobody has asked for an item that is nothing to any other.
             self.unmake(&item)?;
+            self.unmark_ends(&ends)?;
             return Err(error);
         }
         self.unmark_ends(&ends)?;

@@ -308,10 +308,11 @@ impl Archive {
         }
         self.mark_ends(&ends)?;
         let edited = self.edit_each(edits);
-        if edited.is_ok() {
-            self.unmark_ends(&ends)?;
+        if edited.is_err() && !locked(&self.behind).is_empty() {
+            return edited;
         }
-        edited
+        let unmarked = self.unmark_ends(&ends);
+        edited.and(unmarked)
     }
 
     fn edit_each(&self, edits: Vec<(Item, Edit)>) -> Result<(), ArchiveError> {

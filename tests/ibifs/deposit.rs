@@ -160,7 +160,8 @@ fn a_waiting_mint_can_be_interrupted() {
     world.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A");
     for signal in ["INT", "TERM", "KILL"] {
         let took = world.sh(&format!(
-            "mkdir A/.mint/before-{signal}
+            "# The second waits, so that it ends as a second begins.
+             mkdir A/.mint/first-{signal}; mkdir A/.mint/before-{signal}
              exec 2> complaints-{signal}
              python3 - <<'END'
 import os, signal, subprocess, time
