@@ -7,7 +7,8 @@
 //! errno or HTTP status.
 //!
 //! Locks, in the order in which they may be taken: `edits`, then `dates`, then the store's.
-//! `rewritten`, `placed`, `ahead` and `behind` are leaves; so is `levels` but for the store's.
+//! `rewritten`, `placed`, `ahead` and `behind` are leaves; so are `levels` and `ends` but for the
+//! store's.
 
 mod check;
 mod describe;
@@ -104,6 +105,7 @@ pub struct Archive {
     placed: Mutex<Vec<settle::Placed>>,
     levels: touched::Levels,
     behind: touched::Behind,
+    ends: Mutex<Vec<String>>,
     lock: Option<lock::Lock>,
 }
 
@@ -164,6 +166,7 @@ impl Archive {
             placed: Mutex::default(),
             levels: touched::Levels::default(),
             behind: touched::Behind::default(),
+            ends: Mutex::default(),
             lock: Some(lock),
         };
         archive.believe_facts(believes)?;
@@ -214,6 +217,7 @@ impl Archive {
             placed: Mutex::default(),
             levels: touched::Levels::default(),
             behind: touched::Behind::default(),
+            ends: Mutex::default(),
             lock: None,
         })
     }

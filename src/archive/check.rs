@@ -372,6 +372,7 @@ impl Archive {
             placed: Mutex::default(),
             levels: super::touched::Levels::default(),
             behind: super::touched::Behind::default(),
+            ends: Mutex::default(),
             lock: None,
         }
     }

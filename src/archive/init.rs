@@ -124,6 +124,7 @@ impl Archive {
             placed: Mutex::default(),
             levels: super::touched::Levels::default(),
             behind: super::touched::Behind::default(),
+            ends: Mutex::default(),
             lock: Some(lock),
         };
         if let Some(rep) = archive.facts.service.rep() {

@@ -68,10 +68,10 @@ impl Archive {
         {
             // Nobody has asked for an item that is nothing to any other.
             self.unmake(&item)?;
-            self.unmark_ends(&ends)?;
+            self.unmark_ends(&ends);
             return Err(error);
         }
-        self.unmark_ends(&ends)?;
+        self.unmark_ends(&ends);
         Ok(item)
     }
 

@@ -311,8 +311,8 @@ impl Archive {
         if edited.is_err() && !locked(&self.behind).is_empty() {
             return edited;
         }
-        let unmarked = self.unmark_ends(&ends);
-        edited.and(unmarked)
+        self.unmark_ends(&ends);
+        edited
     }
 
     fn edit_each(&self, edits: Vec<(Item, Edit)>) -> Result<(), ArchiveError> {

@@ -151,16 +151,16 @@ impl Archive {
             return Ok(());
         }
         let paths: Vec<&str> = places.iter().map(Place::as_str).collect();
-        Ok(self.store.touch(&paths)?)
+        let mut ends = locked(&self.ends);
+        self.store.touch_instead(&paths, &ends)?;
+        ends.clear();
+        Ok(())
     }
 
-    /// All of them say it, or none.
-    pub(super) fn unmark_ends(&self, places: &[Place]) -> Result<(), ArchiveError> {
-        if places.is_empty() {
-            return Ok(());
-        }
-        let paths: Vec<&str> = places.iter().map(Place::as_str).collect();
-        Ok(self.store.untouch(&paths)?)
+    /// All of them say it, or none: the mark goes with the next one, or at a regular end.
+    pub(super) fn unmark_ends(&self, places: &[Place]) {
+        let paths = places.iter().map(|place| place.as_str().to_owned());
+        locked(&self.ends).extend(paths);
     }
 
     /// For a change that takes no `edits`.
@@ -203,6 +203,8 @@ impl Archive {
             // The next start reads again what could not be read.
             return Ok(());
         }
+        let ends = std::mem::take(&mut *locked(&self.ends));
+        self.store.untouch(&ends)?;
         settle_levels(&self.tree, &self.store, &self.levels)
     }
 
@@ -215,11 +217,14 @@ impl Archive {
         };
         let (items, levels): (Vec<_>, Vec<_>) =
             self.store.touched()?.into_iter().partition(is_item);
-        for item in &items {
-            if let Some(names) = area_of(item).and_then(|(area, path)| names_at(area, path)) {
-                self.read_again(&Place::of(&names), Care::Synced)?;
-            }
+        let ends: Vec<Names> = items
+            .iter()
+            .filter_map(|item| area_of(item).and_then(|(area, path)| names_at(area, path)))
+            .collect();
+        for names in &ends {
+            self.read_again(&Place::of(names), Care::Loose)?;
         }
+        self.tell_each_other(&ends)?;
         self.store.untouch(&items)?;
         for level in levels {
             log::info!("{level} is looked at after a crash");
@@ -229,6 +234,20 @@ impl Archive {
             };
             locked(&self.levels).insert(level.clone(), mark);
             self.mend_level(&level)?;
+        }
+        Ok(())
+    }
+
+    /// What some of these items say of others of them, the others say as well.
+    fn tell_each_other(&self, ends: &[Names]) -> Result<(), ArchiveError> {
+        for names in ends {
+            let Some(near) = self.held(names)? else {
+                continue;
+            };
+            let is_meant = |far: &Names| ends.iter().any(|end| end.matches(far));
+            let mut others = self.store.relations_of(near.id)?;
+            others.retain(|(_, far)| !is_meant(far));
+            self.tell_far_ends(&near, &others)?;
         }
         Ok(())
     }
@@ -283,7 +302,10 @@ impl Archive {
         if bytes.is_empty() {
             match (&known, believed) {
                 // What it said was not synced, or somebody was removing it.
-                (Some(item), Some(_)) => return self.restore(item),
+                (Some(item), Some(_)) => {
+                    self.restore(item)?;
+                    return self.remove_tombstones(&item.names);
+                }
                 // An empty file says nothing, and nobody knows what it was to say.
                 _ => self.tree.remove_sidecar(&place)?,
             }

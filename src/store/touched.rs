@@ -17,6 +17,23 @@ impl Store {
         })
     }
 
+    /// The same, and in the same breath that all that has changed elsewhere is on disk.
+    pub fn touch_instead(&self, paths: &[&str], settled: &[String]) -> Result<(), StoreError> {
+        self.write(Sync::Now, |transaction| {
+            for path in settled {
+                transaction
+                    .prepare_cached("DELETE FROM touched WHERE level = ?1")?
+                    .execute([path])?;
+            }
+            for path in paths {
+                transaction
+                    .prepare_cached("INSERT OR IGNORE INTO touched VALUES (?1)")?
+                    .execute([path])?;
+            }
+            Ok(())
+        })
+    }
+
     /// What was touched and not settled since.
     pub fn touched(&self) -> Result<Vec<String>, StoreError> {
         let connection = self.lock();
