@@ -160,11 +160,11 @@ fn a_waiting_mint_can_be_interrupted() {
     world.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A");
     for signal in ["INT", "TERM", "KILL"] {
         let took = world.sh(&format!(
-            "# The second waits, so that it ends as a second begins.
-             mkdir A/.mint/first-{signal}; mkdir A/.mint/before-{signal}
-             exec 2> complaints-{signal}
+            "exec 2> complaints-{signal}
              python3 - <<'END'
 import os, signal, subprocess, time
+# The second waits, so that it ends as a second begins.
+os.mkdir('A/.mint/first-{signal}'); os.mkdir('A/.mint/before-{signal}')
 process = subprocess.Popen(['mkdir', 'A/.mint/waiting-{signal}'])
 time.sleep(0.25); assert process.poll() is None, 'it should be waiting'
 started = time.monotonic(); process.send_signal(signal.SIG{signal}); process.wait()
