@@ -154,21 +154,7 @@ impl Archive {
         lock.describe(None)
             .map_err(|error| tree.io_error("write", lock::FILE, &error))?;
         let store = Store::open(tree.root())?;
-        let archive = Archive {
-            dates: Mutex::new(ledger::Dates::after(facts.granularity, None)),
-            facts,
-            tree: Arc::new(tree),
-            store: Arc::new(store),
-            clock,
-            ahead: Mutex::default(),
-            edits: Mutex::new(()),
-            rewritten: Mutex::default(),
-            placed: Mutex::default(),
-            levels: touched::Levels::default(),
-            behind: touched::Behind::default(),
-            ends: Mutex::default(),
-            lock: Some(lock),
-        };
+        let archive = Archive::over(facts, tree, store, clock, Some(lock));
         archive.believe_facts(believes)?;
         archive.read_ledger()?;
         if let Err(error) = archive.make_again() {
@@ -205,12 +191,24 @@ impl Archive {
     pub fn open_read_only(path: &Path) -> Result<Archive, ArchiveError> {
         let (facts, tree) = Archive::open_tree(path)?;
         let store = Store::open_read_only(tree.root())?;
-        Ok(Archive {
+        let clock = Box::new(SystemClock);
+        Ok(Archive::over(facts, tree, store, clock, None))
+    }
+
+    /// An Archive of its parts, of which no date is known yet.
+    fn over(
+        facts: Facts,
+        tree: Tree,
+        store: Store,
+        clock: Box<dyn Clock>,
+        lock: Option<lock::Lock>,
+    ) -> Archive {
+        Archive {
             dates: Mutex::new(ledger::Dates::after(facts.granularity, None)),
             facts,
             tree: Arc::new(tree),
             store: Arc::new(store),
-            clock: Box::new(SystemClock),
+            clock,
             ahead: Mutex::default(),
             edits: Mutex::new(()),
             rewritten: Mutex::default(),
@@ -218,8 +216,8 @@ impl Archive {
             levels: touched::Levels::default(),
             behind: touched::Behind::default(),
             ends: Mutex::default(),
-            lock: None,
-        })
+            lock,
+        }
     }
 
     /// Keeps everybody else from opening a store for writing, as long as the result lives.

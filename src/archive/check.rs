@@ -15,10 +15,9 @@ mod repair;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
-use super::ledger::{Dates, LEDGER};
-use super::{Archive, ArchiveError, Clock, Facts, lock};
+use super::ledger::LEDGER;
+use super::{Archive, ArchiveError, Clock, lock};
 use crate::ibi::{Ibi, Rep, Timestamp};
 use crate::item::{Names, Sidecar, State};
 use crate::store::{Record, Refill, Store, StoreError};
@@ -324,7 +323,8 @@ fn look(
     let (Some(facts), false) = (facts, report.has(Code::IndexNewer)) else {
         return Ok(report);
     };
-    let told = Archive::of_parts(facts, tree, Store::temporary()?);
+    let unused_clock = Box::new(super::SystemClock);
+    let told = Archive::over(facts, tree, Store::temporary()?, unused_clock, None);
     told.remember_ahead(
         &told
             .tree
@@ -358,25 +358,6 @@ fn look(
 }
 
 impl Archive {
-    /// An Archive that only answers: for asking what a store says.
-    fn of_parts(facts: Facts, tree: Tree, store: Store) -> Archive {
-        Archive {
-            dates: Mutex::new(Dates::after(facts.granularity, None)),
-            facts,
-            tree: Arc::new(tree),
-            store: Arc::new(store),
-            clock: Box::new(super::SystemClock),
-            ahead: Mutex::default(),
-            edits: Mutex::new(()),
-            rewritten: Mutex::default(),
-            placed: Mutex::default(),
-            levels: super::touched::Levels::default(),
-            behind: super::touched::Behind::default(),
-            ends: Mutex::default(),
-            lock: None,
-        }
-    }
-
     fn check_service(&self, report: &mut Report) -> Result<(), ArchiveError> {
         let held = self.held(&self.facts.service)?;
         if held.is_none_or(|item| item.state != State::Original)

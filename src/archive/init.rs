@@ -2,9 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
-use super::ledger::Dates;
 use super::{Archive, ArchiveError, Clock, Facts, Progress, WAIT_LIMIT, facts, lock};
 use crate::distributor::{Granularity, TemporalDistributor};
 use crate::ibi::{Ibi, Ibip, Rep, RepPrefix, Timestamp};
@@ -111,22 +109,8 @@ impl Archive {
         if let Some(last) = &last {
             store.set_last_date(last)?;
         }
-        let dates = Dates::after(facts.granularity, last);
-        let mut archive = Archive {
-            facts,
-            tree: Arc::new(tree),
-            store: Arc::new(store),
-            clock,
-            dates: Mutex::new(dates),
-            ahead: Mutex::default(),
-            edits: Mutex::new(()),
-            rewritten: Mutex::default(),
-            placed: Mutex::default(),
-            levels: super::touched::Levels::default(),
-            behind: super::touched::Behind::default(),
-            ends: Mutex::default(),
-            lock: Some(lock),
-        };
+        let mut archive = Archive::over(facts, tree, store, clock, Some(lock));
+        archive.dates().go_on_after(last);
         if let Some(rep) = archive.facts.service.rep() {
             let rep = archive.as_spelled_here(rep)?;
             let ibip = archive.facts.service.ibip().cloned();

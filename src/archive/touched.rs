@@ -108,7 +108,7 @@ impl Archive {
             None => false,
         };
         if !is_marked {
-            self.store.touch(&[&level])?;
+            self.store.touch(&[&level], &[])?;
             let count = {
                 let mut levels = locked(&self.levels);
                 note(levels.entry(level.clone()).or_default());
@@ -152,7 +152,7 @@ impl Archive {
         }
         let paths: Vec<&str> = places.iter().map(Place::as_str).collect();
         let mut ends = locked(&self.ends);
-        self.store.touch_instead(&paths, &ends)?;
+        self.store.touch(&paths, &ends)?;
         ends.clear();
         Ok(())
     }
@@ -253,12 +253,7 @@ impl Archive {
     }
 
     fn mend_level(&self, level: &str) -> Result<(), ArchiveError> {
-        let areas = [Area::Col, Area::Ibip].into_iter();
-        let found = areas.filter_map(|area| {
-            let path = level.strip_prefix(area.name())?.strip_prefix('/')?;
-            Some((area, path))
-        });
-        for (area, path) in found {
+        if let Some((area, path)) = area_of(level) {
             let known = match area {
                 Area::Col => self.store.items_below(path)?,
                 Area::Ibip => self.store.items_of_prefix(path)?,
@@ -330,7 +325,7 @@ impl Archive {
     fn mend_absent(&self, item: Item) -> Result<(), ArchiveError> {
         let place = Place::of(&item.names);
         if let Some(bytes) = self.tree.read_tombstone(&place)? {
-            if let Ok(tombstone) = crate::item::Sidecar::parse(&bytes) {
+            if let Ok(tombstone) = Sidecar::parse(&bytes) {
                 let record = self.record_of_removed(item.names, &tombstone, bytes);
                 self.store.put(&record)?;
             }

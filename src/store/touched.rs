@@ -5,20 +5,8 @@ use super::{Item, Store, StoreError, rows};
 
 impl Store {
     /// Notes that something in these levels, or these items and what is related to them, is about to
-    /// change; durable when this returns.
-    pub fn touch(&self, paths: &[&str]) -> Result<(), StoreError> {
-        self.write(Sync::Now, |transaction| {
-            let mut statement =
-                transaction.prepare_cached("INSERT OR IGNORE INTO touched VALUES (?1)")?;
-            for path in paths {
-                statement.execute([path])?;
-            }
-            Ok(())
-        })
-    }
-
-    /// The same, and in the same breath that all that has changed elsewhere is on disk.
-    pub fn touch_instead(&self, paths: &[&str], settled: &[String]) -> Result<(), StoreError> {
+    /// change, and that all that has changed in others is on disk; durable when this returns.
+    pub fn touch(&self, paths: &[&str], settled: &[String]) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
             for path in settled {
                 transaction
