@@ -7,7 +7,7 @@
 //! comes from its content, so that a link that changes its target becomes another node and no
 //! cached target outlives its truth. This room serves nobody: it neither opens nor reads anything.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -194,6 +194,9 @@ struct Inner {
     nodes: HashMap<u64, (Arc<Node>, u64), BuildHasherDefault<Spread>>,
     /// The files that do not have the number they want: the root, and those whose number is taken.
     displaced: HashMap<Key, u64>,
+    /// The symbolic links in trees that do not read them as they are on disk: with every directory
+    /// that is moved they are gone through.
+    links_read_otherwise: HashSet<u64>,
 }
 
 impl Inner {
@@ -266,7 +269,11 @@ impl Table {
             Kind::Root => ROOT,
             _ => free_number(&inner, wanted(&key)),
         };
-        if number != wanted(&key) {
+        if number == wanted(&key) {
+            // A file that is gone, had this inode number and is still known by another of ours must
+            // not be taken for this one.
+            inner.displaced.remove(&key);
+        } else {
             inner.displaced.insert(key, number);
             if number != ROOT {
                 self.any_displaced.store(true, Ordering::Relaxed);
@@ -310,13 +317,7 @@ impl Table {
 
     /// The symbolic links that the kernel knows in trees that do not read them as they are on disk.
     pub fn links_read_otherwise(&self) -> Vec<u64> {
-        let inner = self.read();
-        let nodes = inner.nodes.values().map(|(node, _)| node);
-        let is_such = |node: &&Arc<Node>| {
-            let is_link = node.real.as_ref().is_some_and(|real| real.is_link);
-            is_link && !node.view.is_as_on_disk()
-        };
-        nodes.filter(is_such).map(|node| node.number).collect()
+        self.read().links_read_otherwise.iter().copied().collect()
     }
 
     /// The same directory or link as the kernel knows it in other trees.
@@ -349,6 +350,7 @@ impl Table {
             }
         }
         let gone = inner.nodes.remove(&number);
+        inner.links_read_otherwise.remove(&number);
         // Closing the descriptor may take time; nobody needs to wait for it.
         drop(inner);
         drop(gone);
@@ -367,6 +369,9 @@ impl Table {
 }
 
 fn insert(inner: &mut Inner, number: u64, kind: Kind, view: View, real: Option<Real>) -> Arc<Node> {
+    if !view.is_as_on_disk() && real.as_ref().is_some_and(|real| real.is_link) {
+        inner.links_read_otherwise.insert(number);
+    }
     let node = Arc::new(Node {
         number,
         kind,
@@ -432,6 +437,40 @@ mod tests {
         assert_ne!(rep.number, ibip.number);
         assert_eq!(table.in_other_views(&rep), vec![ibip.number]);
         assert_eq!(table.number_of(5, 7, View::Ibip), ibip.number);
+    }
+
+    #[test]
+    fn links_that_a_tree_reads_otherwise_are_known_for_as_long_as_the_kernel_knows_them() {
+        let table = Table::default();
+        let link = |inode| Real {
+            is_link: true,
+            ..real(inode)
+        };
+        table.remember(real(6), View::Ibip, Kind::Inside);
+        table.remember(link(7), View::Rep, Kind::Inside);
+        assert!(table.links_read_otherwise().is_empty());
+        let node = table.remember(link(7), View::Ibip, Kind::Inside);
+        table.remember(link(7), View::Ibip, Kind::Inside);
+        assert_eq!(table.links_read_otherwise(), vec![node.number]);
+        table.forget(node.number, 1);
+        assert_eq!(table.links_read_otherwise(), vec![node.number]);
+        table.forget(node.number, 1);
+        assert!(table.links_read_otherwise().is_empty());
+    }
+
+    #[test]
+    fn a_file_is_found_by_its_own_number_while_gone_ones_with_its_inode_are_known() {
+        let table = Table::default();
+        let gone = table.remember(real(7), View::Rep, Kind::Item(ItemId(1)));
+        let displaced = table.remember(real(7), View::Rep, Kind::Item(ItemId(2)));
+        table.forget(gone.number, 1);
+        let file = table.remember(real(7), View::Rep, Kind::Inside);
+        assert_ne!(file.number, displaced.number);
+        assert_eq!(table.in_all_views(5, 7), vec![file.number]);
+        let again = table.remember(real(7), View::Rep, Kind::Inside);
+        assert_eq!(again.number, file.number);
+        table.forget(displaced.number, 1);
+        assert_eq!(table.in_all_views(5, 7), vec![file.number]);
     }
 
     #[test]

@@ -1,17 +1,21 @@
 //! One item, two trees: what changes through one is right at once through the other.
 
-use crate::support::World;
+use crate::support::{Disk, Format, World};
 
 /// A world with an item in A, and `$REP` and `$IBIP`, its directories, in every script.
 fn item() -> (World, String) {
     let world = World::new().with_a();
+    let names = item_in(&world);
+    (world, names)
+}
+
+fn item_in(world: &World) -> String {
     world.sh("mkdir A/.mint/it");
-    let names = format!(
+    format!(
         "export REP=$PWD/A/{} IBIP=$PWD/A/{}\n",
         world.sh("rep A/.mint/it"),
         world.sh("ibip A/.mint/it")
-    );
-    (world, names)
+    )
 }
 
 /// Runs Python with `rep` and `ibip`, the item's directories, and `turns()`: each of a few hundred
@@ -19,6 +23,11 @@ fn item() -> (World, String) {
 #[track_caller]
 fn python(code: &str) {
     let (world, names) = item();
+    python_in(&world, &names, code);
+}
+
+#[track_caller]
+fn python_in(world: &World, names: &str, code: &str) {
     world.prints(
         &format!(
             "{names}python3 - <<'END'
@@ -212,6 +221,46 @@ for i, a, b in turns():
     );
 }
 
+/// On a disk with few inodes a new file soon has the number of one that is gone, and of which the
+/// kernel still knows more than one: the new one alone is told of what happens to it.
+#[test]
+fn files_that_have_the_inodes_of_gone_ones_are_counted() {
+    let world = World::new();
+    let disk = Disk::new(world.root(), "disk", Format::Ext4, 2);
+    // Few files are kept open by the daemon, for an open one keeps its inode.
+    world.sh("ibifs init disk/S --host archive-a.example.org; mkdir A; ulimit -n 300; ibifs mount disk/S A");
+    let names = item_in(&world);
+    world.run(
+        "mkdir disk/all; for i in $(seq 1000); do : > disk/all/$i || break; done
+        ls disk/all | head -n 130 | (cd disk/all; xargs rm)",
+    );
+    python_in(
+        &world,
+        &names,
+        "
+import random
+held = []
+for i, a, b in turns(4000):
+    if i % 2:
+        gone = a + '/gone'
+        make = random.choice((lambda: os.symlink('x', gone), lambda: os.close(os.open(gone, os.O_CREAT)), lambda: os.mkdir(gone)))
+        make()
+        if random.randrange(2): os.lstat(b + '/gone')
+        held.append(os.open(random.choice((a, b)) + '/gone', os.O_PATH | os.O_NOFOLLOW))
+        (os.rmdir if os.path.isdir(gone) and not os.path.islink(gone) else os.unlink)(random.choice((a, b)) + '/gone')
+    while len(held) > random.randrange(1, 16): os.close(held.pop(random.randrange(len(held))))
+    os.symlink('x', a + '/m'); os.lstat(a + '/m'); os.lstat(b + '/m')
+    os.link(b + '/m', a + '/n', follow_symlinks=False)
+    assert os.lstat(a + '/m').st_nlink == os.lstat(b + '/m').st_nlink == 2, i
+    os.unlink(a + '/n')
+    assert os.lstat(a + '/m').st_nlink == os.lstat(b + '/m').st_nlink == 1, i
+    os.unlink(b + '/m')
+",
+    );
+    world.sh("ibifs umount A");
+    drop(disk);
+}
+
 /// What a link that climbs out of the item says depends on where it lies: moved, alone or in a
 /// directory, through either tree, it says so at once.
 #[test]
@@ -259,6 +308,27 @@ for i, a, b in turns(20):
     os.rmdir(b + '/d')
 os.chdir(ibip); os.system('rm -r ' + rep)
 assert os.stat('.').st_nlink == 0 and refused(os.mkdir, 'd') == 'ENOENT'; os.chdir('/')
+",
+    );
+}
+
+/// A directory that moves in one tree while it is in use in the other is found there where it is now, in
+/// use as it was; only a rename of what nobody has looked at yet cannot find it.
+#[test]
+fn a_directory_moves_that_is_in_use_in_the_other_tree() {
+    python(
+        "
+for i, a, b in turns(20):
+    os.makedirs(a + '/d'); os.makedirs(a + '/e/f'); opened = open(b + '/d/text', 'w')
+    os.rename(a + '/d', a + '/e/f/d')
+    assert refused(os.rename, b + '/e/f/d', b + '/e/d') in (None, 'ESTALE')
+    if there(b + '/e/f/d'):
+        os.rename(b + '/e/f/d', b + '/e/d')
+    opened.write('text'); opened.close(); assert open(b + '/e/d/text').read() == 'text', i
+    opened = open(b + '/e/d/text'); os.rename(a + '/e/d', a + '/e/f/d')
+    assert os.system(f'ls -d {b}/e/f/d > /dev/null; mv {b}/e/f/d {b}/e/d') == 0 and opened.read() == 'text', i
+    opened.close(); assert os.listdir(a + '/e/d') == ['text'], i
+    os.system(f'rm -r {a}/e')
 ",
     );
 }
