@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Seek, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 use super::{ArchiveError, Holder};
@@ -153,6 +154,49 @@ pub fn holder(store: &Path) -> Option<Holder> {
         Err(Errno::WOULDBLOCK) => Some(read_holder(&file)),
         _ => None,
     }
+}
+
+/// Whether a process holds the store for writing. Whoever may write in the store can write any number
+/// into the lock file, so the system is asked which of the process's open files has the lock.
+pub fn is_held_by(store: &Path, pid: u32) -> bool {
+    let Some(lock) = read(store).and_then(|file| identity(&file)) else {
+        return false;
+    };
+    // Threads share their files; of a killed process, those that are gone have none any more.
+    names_in(&format!("/proc/{pid}/task")).any(|thread| {
+        let of_thread = format!("/proc/{pid}/task/{thread}");
+        names_in(&format!("{of_thread}/fdinfo")).any(|file| {
+            let told = std::fs::read_to_string(format!("{of_thread}/fdinfo/{file}"));
+            told.is_ok_and(|told| told.lines().any(is_writers_lock))
+                && identity_at(&format!("{of_thread}/fd/{file}")) == Some(lock)
+        })
+    })
+}
+
+/// Whether the system tells so of a lock such as [`Lock`].
+fn is_writers_lock(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    matches!(words[..], ["lock:", _, "FLOCK", _, "WRITE", ..])
+}
+
+fn names_in(directory: &str) -> impl Iterator<Item = String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+}
+
+/// Which file it is, of all on this machine.
+type Identity = (u32, u32, u64);
+
+/// Nobody's daemon is asked, which might not answer.
+fn identity(file: impl AsFd) -> Option<Identity> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let stat = rustix::fs::statx(file, "", flags, StatxFlags::INO).ok()?;
+    Some((stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino))
+}
+
+fn identity_at(path: &str) -> Option<Identity> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    identity(rustix::fs::open(path, flags, Mode::empty()).ok()?)
 }
 
 fn read_holder(mut file: &std::fs::File) -> Holder {

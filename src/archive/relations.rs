@@ -10,6 +10,7 @@ use crate::ibi::Ibi;
 use crate::item::{Names, State};
 use crate::relation::RelationKind;
 use crate::store::Item;
+use crate::tree::Place;
 
 impl Archive {
     /// Completes names with the other form where the item is held here.
@@ -59,10 +60,11 @@ impl Archive {
         // The near end goes first: what it says counts wherever a crash comes in between.
         let mut edits = Vec::new();
         if let Some(near) = near {
-            edits.extend(self.forgetting_far_end(&near, kind)?);
+            let forgetting = self.forgetting_far_end(&near, kind)?;
             let (kind, target) = (*kind, target.clone());
             let edit: Edit = Box::new(move |sidecar| sidecar.set_relation(&kind, &target));
             edits.push((near, edit));
+            edits.extend(forgetting);
         }
         if let Some(far) = far {
             edits.push((far, telling_far_end(*kind, inverse(kind), source)));
@@ -105,10 +107,42 @@ impl Archive {
             Some(far)
                 if far.state == State::Original && self.declares(&far, &back, &near.names)? =>
             {
-                Some((far, forgetting(vec![back])))
+                let edit = self.letting_go(&far, vec![back], &near.names)?;
+                Some((far, edit))
             }
             _ => None,
         })
+    }
+
+    /// Takes out of an item's sidecar what it is to another one. Where it is that to a third one as
+    /// well (two items may have the same next edition), it says so of that one instead.
+    fn letting_go(
+        &self,
+        item: &Item,
+        kinds: Vec<RelationKind>,
+        other: &Names,
+    ) -> Result<Edit, ArchiveError> {
+        let claims = self.store.relations_to(&item.names)?;
+        let third = |kind: &RelationKind| {
+            let claim = claims.iter().find(|(said, source)| {
+                !said.is_inverse()
+                    && inverse(said) == *kind
+                    && source.state == State::Original
+                    && !source.names.matches(other)
+            });
+            claim.map(|(_, source)| source.names.clone())
+        };
+        let kinds: Vec<_> = kinds.iter().map(|kind| (*kind, third(kind))).collect();
+        Ok(Box::new(move |sidecar| {
+            for (kind, third) in &kinds {
+                match third {
+                    Some(third) => sidecar.set_relation(kind, third),
+                    None => {
+                        sidecar.remove_relation(kind);
+                    }
+                }
+            }
+        }))
     }
 
     /// After an original's sidecar was written by somebody: what it declares anew, and what it no
@@ -122,27 +156,73 @@ impl Archive {
             return Ok(());
         }
         let now = self.store.relations_of(near.id)?;
-        // A sidecar declares each kind once.
-        let by_kind = |relations: &[(RelationKind, Names)]| -> BTreeMap<RelationKind, Names> {
-            relations.iter().cloned().collect()
-        };
-        let is_in = |known: &BTreeMap<RelationKind, Names>, kind: &RelationKind, names: &Names| {
-            known.get(kind).is_some_and(|other| other.matches(names))
-        };
-        let (kinds_before, kinds_now) = (by_kind(before), by_kind(&now));
-        let gone = before
-            .iter()
-            .filter(|(kind, names)| !is_in(&kinds_now, kind, names));
-        let new = now
-            .iter()
-            .filter(|(kind, names)| !is_in(&kinds_before, kind, names));
-        let changes = gone
-            .map(|change| (change, false))
-            .chain(new.map(|change| (change, true)));
-        for ((kind, names), is_new) in changes {
+        for (kind, names, is_new) in changes(before, &now) {
             // The near end says it already: a far end that cannot be written is left to fsck.
-            if let Err(error) = self.tell_far_end(near, kind, names, is_new) {
+            if let Err(error) = self.tell_far_end(near, &kind, &names, is_new) {
                 log::warn!("{} of {}: {error}", kind.pair_name(), near.names);
+            }
+        }
+        Ok(())
+    }
+
+    /// The places of an item and of the originals here that are to be told when what it says changes.
+    pub(super) fn ends_of(
+        &self,
+        near: &Names,
+        before: &[(RelationKind, Names)],
+        now: &[(RelationKind, Names)],
+    ) -> Result<Vec<Place>, ArchiveError> {
+        let mut ends = Vec::new();
+        for (_, names, _) in changes(before, now) {
+            let far = self.held(&names)?;
+            ends.extend(
+                far.filter(|far| far.state == State::Original)
+                    .map(|far| Place::of(&far.names)),
+            );
+        }
+        if !ends.is_empty() {
+            ends.push(Place::of(near));
+        }
+        Ok(ends)
+    }
+
+    /// What an original says is written at those far ends that are meant and say nothing of the kind;
+    /// and one of them that claims to be what the original says another is, claims it no more. A change
+    /// of both ends may have come so far only. The caller holds `edits`.
+    pub(super) fn tell_again(
+        &self,
+        near: &Item,
+        is_meant: impl Fn(&Names) -> bool,
+    ) -> Result<(), ArchiveError> {
+        let declared = self.store.relations_of(near.id)?;
+        let mut told = Vec::new();
+        for (kind, names) in &declared {
+            let far = self.held(names)?.filter(|far| is_meant(&far.names));
+            let says_something = match (far, kind.inverse(near.language)) {
+                (Some(far), Some(back)) => {
+                    let says = self.store.relations_of(far.id)?;
+                    says.iter().any(|(known, _)| *known == back)
+                }
+                _ => true,
+            };
+            if says_something {
+                told.push((*kind, names.clone()));
+            }
+        }
+        self.tell_far_ends(near, &told)?;
+        if near.state != State::Original {
+            return Ok(());
+        }
+        for (claim, far) in self.store.relations_to(&near.names)? {
+            let Some(kind) = claim.inverse(far.language).filter(|_| claim.is_inverse()) else {
+                continue;
+            };
+            let is_another = declared
+                .iter()
+                .any(|(known, names)| *known == kind && !names.matches(&far.names));
+            if is_another && far.state == State::Original && is_meant(&far.names) {
+                let edit = self.letting_go(&far, vec![claim], &near.names)?;
+                self.edit_sidecars(vec![(far, edit)])?;
             }
         }
         Ok(())
@@ -169,7 +249,10 @@ impl Archive {
         if !is_new {
             return match says_so.is_empty() {
                 true => Ok(()),
-                false => self.edit_sidecars(vec![(far, forgetting(says_so))]),
+                false => {
+                    let edit = self.letting_go(&far, says_so, &near.names)?;
+                    self.edit_sidecars(vec![(far, edit)])
+                }
             };
         }
         let Some(back) = kind.inverse(near.language) else {
@@ -249,7 +332,8 @@ impl Archive {
                 && item.state == State::Original
                 && self.declares(&item, &kind, other)?
             {
-                edits.push((item, forgetting(vec![kind])));
+                let edit = self.letting_go(&item, vec![kind], other)?;
+                edits.push((item, edit));
             }
         }
         match edits.is_empty() {
@@ -286,13 +370,21 @@ impl Archive {
     }
 }
 
-/// Takes relations out of a sidecar.
-fn forgetting(kinds: Vec<RelationKind>) -> Edit {
-    Box::new(move |sidecar| {
-        for kind in &kinds {
-            sidecar.remove_relation(kind);
+/// What is declared no longer, and what is declared anew (`true`). A sidecar declares each kind once.
+fn changes(
+    before: &[(RelationKind, Names)],
+    now: &[(RelationKind, Names)],
+) -> Vec<(RelationKind, Names, bool)> {
+    let not_in = |known: &[(RelationKind, Names)], is_new: bool| {
+        let known: BTreeMap<RelationKind, Names> = known.iter().cloned().collect();
+        move |(kind, names): &(RelationKind, Names)| {
+            let is_known = known.get(kind).is_some_and(|other| other.matches(names));
+            (!is_known).then(|| (*kind, names.clone(), is_new))
         }
-    })
+    };
+    let gone = before.iter().filter_map(not_in(now, false));
+    let new = now.iter().filter_map(not_in(before, true));
+    gone.chain(new).collect()
 }
 
 /// Writes at the far end of a relation what it is to the near one, and in which language.

@@ -176,12 +176,25 @@ impl Archive {
             let rep = self.as_spelled_here(rep)?;
             names = Names::new(Some(rep), names.ibip().cloned()).unwrap_or(names);
         }
+        self.believe(&item, &place, names, &sidecar, bytes)
+    }
+
+    /// Has the index say what a sidecar says, moves the item to the place of its names, and tells the
+    /// items that it is related to.
+    fn believe(
+        &self,
+        item: &Item,
+        place: &Place,
+        names: Names,
+        sidecar: &Sidecar,
+        bytes: Vec<u8>,
+    ) -> Result<Belief, ArchiveError> {
         let new_place = Place::of(&names);
         let mut moving = None;
-        if new_place != place {
+        if new_place != *place {
             if let Some(rep) = names.rep()
                 && let Some(other) = self.store.find_by_rep(rep)?
-                && other.id != id
+                && other.id != item.id
                 && (other.state != State::Deleted || other.names.contradicts(&names))
             {
                 return Ok(Belief::NotBelieved(ArchiveError::Exists(
@@ -189,20 +202,28 @@ impl Archive {
                 )));
             }
             moving = Some(self.changing_at(&new_place, Care::Loose)?);
-            self.tree.move_item(&place, &new_place)?;
+            self.tree.move_item(place, &new_place)?;
         }
         let before = match item.state {
-            State::Original => self.store.relations_of(id)?,
+            State::Original => self.store.relations_of(item.id)?,
             _ => Vec::new(),
         };
-        let record = self.record_of(names, &sidecar, bytes);
+        let record = self.record_of(names, sidecar, bytes);
         if item.state == State::Original
             || record.state == State::Original
-            || self.tree.read_tombstone(&new_place)?.is_some()
+            || self.has_tombstone(&record.names)?
         {
             // What the Archive that holds the original says it does not forget, whether or not
             // whoever wrote it has synced it; nor does it forget the names that a tombstone tells.
             self.tree.sync_item(&new_place)?;
+        }
+        let ends = match record.state {
+            State::Original => self.ends_of(&record.names, &before, &record.relations)?,
+            _ => Vec::new(),
+        };
+        match ends.is_empty() {
+            true => self.leave_ends(&new_place)?,
+            false => self.mark_ends(&ends)?,
         }
         match self.store.put(&record) {
             Ok(id) => {
@@ -212,23 +233,32 @@ impl Archive {
                 let item = self.known(id)?;
                 self.remove_tombstones(&item.names)?;
                 self.tell_far_ends(&item, &before)?;
+                self.unmark_ends(&ends);
                 Ok(Belief::Believed(item.into()))
             }
-            Err(error @ StoreError::Taken { .. }) => Ok(Belief::NotBelieved(error.into())),
+            Err(error @ StoreError::Taken { .. }) => {
+                self.unmark_ends(&ends);
+                Ok(Belief::NotBelieved(error.into()))
+            }
             Err(error) => Err(error.into()),
         }
     }
 
     /// An item that is here was not removed, under whichever of its names it was known when it was.
     pub(super) fn remove_tombstones(&self, names: &Names) -> Result<(), ArchiveError> {
-        let places = [
-            names.rep().map(Place::of_rep),
-            names.ibip().map(Place::of_ibip),
-        ];
-        for place in places.iter().flatten() {
-            self.tree.remove_tombstone(place)?;
+        for place in Place::all_of(names) {
+            self.tree.remove_tombstone(&place)?;
         }
         Ok(())
+    }
+
+    fn has_tombstone(&self, names: &Names) -> Result<bool, ArchiveError> {
+        for place in Place::all_of(names) {
+            if self.tree.read_tombstone(&place)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Writes an item's sidecar again as it was last believed; nothing where there never was one.
@@ -303,7 +333,8 @@ impl Archive {
     pub(super) fn edit_sidecars(&self, edits: Vec<(Item, Edit)>) -> Result<(), ArchiveError> {
         let place = |(item, _): &(Item, Edit)| Place::of(&item.names);
         let ends: Vec<Place> = edits.iter().map(place).collect();
-        if ends.len() < 2 {
+        if let [end] = &ends[..] {
+            self.leave_ends(end)?;
             return self.edit_each(edits);
         }
         self.mark_ends(&ends)?;
@@ -432,7 +463,7 @@ pub enum Fact {
 
 /// The names known from either side, as the tree spells them: the place tells the rep, or the IBIp
 /// of an item that has none; the sidecar tells the rest.
-fn merged(known: &Names, told: &Names) -> Names {
+pub(super) fn merged(known: &Names, told: &Names) -> Names {
     let rep = known.rep().or(told.rep()).cloned();
     let ibip = match rep {
         Some(_) => told.ibip().or(known.ibip()).cloned(),

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use super::check::names_at;
+use super::sidecars::merged;
 use super::{Archive, ArchiveError, Belief};
 use crate::item::{Names, Sidecar, State};
 use crate::locks::locked;
@@ -163,6 +164,17 @@ impl Archive {
         locked(&self.ends).extend(paths);
     }
 
+    /// Before an item comes to say something by itself: an earlier mark, of what is over, would have a
+    /// start after a crash write that again.
+    pub(super) fn leave_ends(&self, place: &Place) -> Result<(), ArchiveError> {
+        let mut ends = locked(&self.ends);
+        if ends.iter().any(|end| end == place.as_str()) {
+            self.store.touch(&[], &ends)?;
+            ends.clear();
+        }
+        Ok(())
+    }
+
     /// For a change that takes no `edits`.
     pub(super) fn catch_up_first(&self) {
         if !locked(&self.behind).is_empty() {
@@ -240,14 +252,11 @@ impl Archive {
 
     /// What some of these items say of others of them, the others say as well.
     fn tell_each_other(&self, ends: &[Names]) -> Result<(), ArchiveError> {
+        let is_meant = |far: &Names| ends.iter().any(|end| end.matches(far));
         for names in ends {
-            let Some(near) = self.held(names)? else {
-                continue;
-            };
-            let is_meant = |far: &Names| ends.iter().any(|end| end.matches(far));
-            let mut others = self.store.relations_of(near.id)?;
-            others.retain(|(_, far)| !is_meant(far));
-            self.tell_far_ends(&near, &others)?;
+            if let Some(near) = self.held(names)? {
+                self.tell_again(&near, is_meant)?;
+            }
         }
         Ok(())
     }
@@ -268,73 +277,12 @@ impl Archive {
             for name in names {
                 if let Some(names) = names_at(area, &format!("{path}/{name}")) {
                     let item = known.remove(&Place::of(&names));
-                    self.mend_item(&names, item)?;
+                    self.read_present(&names, item, Care::Loose)?;
                 }
             }
             for item in known.into_values() {
-                self.mend_absent(item)?;
+                self.read_absent(item, Care::Loose)?;
             }
-        }
-        Ok(())
-    }
-
-    /// An item that is in the tree.
-    fn mend_item(&self, names: &Names, known: Option<Item>) -> Result<(), ArchiveError> {
-        let place = Place::of(names);
-        let bytes = match self.tree.read_sidecar(&place) {
-            Ok(bytes) => bytes.unwrap_or_default(),
-            // Somebody has put something else there; it stays for fsck to name.
-            Err(_) => return Ok(()),
-        };
-        let believed = match &known {
-            Some(item) => self.store.sidecar(item.id)?,
-            None => None,
-        };
-        if believed.as_ref() == Some(&bytes) {
-            // Nothing has changed, unless it was being removed.
-            return Ok(self.tree.remove_tombstone(&place)?);
-        }
-        if bytes.is_empty() {
-            match (&known, believed) {
-                // What it said was not synced, or somebody was removing it.
-                (Some(item), Some(_)) => {
-                    self.restore(item)?;
-                    return self.remove_tombstones(&item.names);
-                }
-                // An empty file says nothing, and nobody knows what it was to say.
-                _ => self.tree.remove_sidecar(&place)?,
-            }
-        }
-        let id = match known {
-            Some(item) => item.id,
-            None => {
-                log::info!("{names} is registered after a crash");
-                self.store.put(&Record::bare(names.clone(), State::Copy))?
-            }
-        };
-        match self.accept(id)? {
-            Belief::Believed(_) => {}
-            Belief::Unchanged | Belief::NotBelieved(_) => {
-                self.believe_place(names, &self.known(id)?, Some(&bytes))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// An item of the index that is not in the tree.
-    fn mend_absent(&self, item: Item) -> Result<(), ArchiveError> {
-        let place = Place::of(&item.names);
-        if let Some(bytes) = self.tree.read_tombstone(&place)? {
-            if let Ok(tombstone) = Sidecar::parse(&bytes) {
-                let record = self.record_of_removed(item.names, &tombstone, bytes);
-                self.store.put(&record)?;
-            }
-            return Ok(());
-        }
-        if item.state == State::Copy {
-            // It was being copied in, and whoever did so had not synced it.
-            log::info!("{} has not reached the disk and is forgotten", item.names);
-            self.store.forget(item.id)?;
         }
         Ok(())
     }
@@ -345,60 +293,69 @@ impl Archive {
         else {
             return Ok(());
         };
-        let tombstone = self.tree.read_tombstone(place)?;
-        let is_here = self.tree.is_directory(place.as_str());
-        if is_here && tombstone.is_some() && self.tree.is_bare(place)? {
-            // Its removal had come so far.
-            self.tree.remove_item(place)?;
-        } else if is_here {
-            return self.read_present(&names, place, care);
+        let known = self.held(&names)?;
+        if self.tree.is_directory(place.as_str()) {
+            return self.read_present(&names, known, care);
         }
-        match self.held(&names)? {
-            Some(item) => self.read_absent(item, tombstone, care),
+        match known {
+            Some(item) => self.read_absent(item, care),
             None => Ok(()),
         }
     }
 
-    /// An item that is in the tree.
-    fn read_present(&self, names: &Names, place: &Place, care: Care) -> Result<(), ArchiveError> {
-        let bytes = match self.tree.read_sidecar(place) {
+    /// An item that is in the tree. What was begun and did not come to its end counts as not begun: a
+    /// sidecar that is gone comes back, a tombstone goes.
+    fn read_present(
+        &self,
+        names: &Names,
+        known: Option<Item>,
+        care: Care,
+    ) -> Result<(), ArchiveError> {
+        let place = Place::of(names);
+        let bytes = match self.tree.read_sidecar(&place) {
             Ok(bytes) => bytes,
             // Somebody has put something else there; it stays for fsck to name.
             Err(_) => return Ok(()),
         };
-        let known = self.held(names)?;
-        let believed = match &known {
-            Some(item) => self.store.sidecar(item.id)?,
-            None => None,
-        };
-        if bytes.as_ref().is_none_or(Vec::is_empty) {
-            match (&known, &believed) {
-                // What it said was not synced, or somebody was removing it.
-                (Some(item), Some(_)) => self.restore(item)?,
-                // An empty file says nothing, and nobody knows what it was to say.
-                _ if bytes.is_some() => self.tree.remove_sidecar(place)?,
-                _ => {}
-            }
-        }
         let item = match known {
             Some(item) => item,
             None => {
                 log::info!("{names} is registered after a crash");
-                let id = self.store.put(&self.read_item(names)?.0)?;
+                // An item that is coming back, or was not removed for good, has the names that its
+                // tombstone tells until its sidecar is believed.
+                let names = match self.read_item(names)?.0 {
+                    record if record.sidecar.is_none() => record.names,
+                    _ => names.clone(),
+                };
+                let id = self.store.put(&Record::bare(names, State::Copy))?;
                 self.known(id)?
             }
         };
-        if bytes.is_none() || bytes != believed {
+        let believed = self.store.sidecar(item.id)?;
+        // A file that was not synced comes back empty, or with its length and nothing but zeros.
+        let is_zero = |bytes: &Vec<u8>| bytes.iter().all(|byte| *byte == 0);
+        let says_nothing = bytes.as_ref().is_none_or(is_zero);
+        if says_nothing && believed.is_some() {
+            // What it said was not synced, or somebody was removing it.
+            self.restore(&item)?;
+        } else if bytes != believed || believed.is_none() {
+            if says_nothing && bytes.is_some() {
+                // Nobody knows what it was to say.
+                self.tree.remove_sidecar(&place)?;
+            }
             match self.accept(item.id)? {
                 Belief::Believed(_) => {}
-                _ if believed.is_none() => self.believe_place(names, &item, bytes.as_deref())?,
+                Belief::Unchanged | Belief::NotBelieved(_) if believed.is_none() => {
+                    self.believe_place(names, &item, bytes.as_deref())?;
+                }
+                // What was believed last counts, as it did before.
                 Belief::NotBelieved(error) => log::warn!("{error}"),
                 Belief::Unchanged => {}
             }
         }
         if care != Care::Loose {
             // A relation may have been written at one end.
-            self.tell_far_ends(&self.known(item.id)?, &[])?;
+            self.tell_again(&self.known(item.id)?, |_| true)?;
         }
         if believed.is_some() {
             // It was written for a removal that did not come. One of an item that is coming back
@@ -430,20 +387,18 @@ impl Archive {
     }
 
     /// An item of the index that is not in the tree.
-    fn read_absent(
-        &self,
-        item: Item,
-        tombstone: Option<Vec<u8>>,
-        care: Care,
-    ) -> Result<(), ArchiveError> {
-        if let Some(bytes) = tombstone {
+    fn read_absent(&self, item: Item, care: Care) -> Result<(), ArchiveError> {
+        if let Some(bytes) = self.tree.read_tombstone(&Place::of(&item.names))? {
             if let Ok(tombstone) = Sidecar::parse(&bytes) {
-                let record = self.record_of_removed(item.names, &tombstone, bytes);
+                // The index may have known one of its names only.
+                let names = merged(&item.names, tombstone.names());
+                let record = self.record_of_removed(names, &tombstone, bytes);
                 self.store.put(&record)?;
             }
             return Ok(());
         }
-        if care == Care::Unmade {
+        if item.state == State::Copy || care == Care::Unmade {
+            // It was being copied in, and whoever did so had not synced it; or it was never placed.
             log::info!("{} is not in the tree and is forgotten", item.names);
             self.store.forget(item.id)?;
         }

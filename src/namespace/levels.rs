@@ -15,6 +15,7 @@ use crate::item::{Names, State};
 use crate::locks::locked;
 use crate::relation::{Request, split_name};
 use crate::store::Item;
+use crate::tree::Maker;
 
 impl Namespace {
     pub(super) fn lookup_in_root(&self, name: &OsStr) -> Outcome<Entry> {
@@ -219,12 +220,15 @@ impl Namespace {
         mode: u32,
         umask: u32,
     ) -> Outcome<Entry> {
-        let owner = super::minting::owner(caller, mode, umask);
+        let maker = Maker {
+            uid: caller.uid,
+            gid: caller.gid,
+            mode,
+            umask,
+        };
         match &parent.kind {
             Kind::Root if ibip::check_prefix(name).is_ok() => {
-                let ibip = self.archive.tree().open_directory("ibip")?;
-                let fd = ibip.as_fd();
-                inside::make(fd, OsStr::new(name), New::Directory, mode, umask, caller)?;
+                self.archive.tree().make_prefix(name)?;
                 self.lasting_entry(View::Ibip, Kind::Prefix(name.to_owned()))
             }
             Kind::Level(path) if is_year(path) => {
@@ -232,9 +236,7 @@ impl Namespace {
                     log::debug!("refused: {error}");
                     no_identifier(name)
                 })?;
-                let item = self
-                    .archive
-                    .register(&Names::from(Ibi::Rep(rep)), Some(owner))?;
+                let item = self.archive.register(&Names::from(Ibi::Rep(rep)), maker)?;
                 self.note_placed(&item.names);
                 self.item_entry(&item, View::Rep)
             }
@@ -264,7 +266,7 @@ impl Namespace {
                 })?;
                 let item = self
                     .archive
-                    .register(&Names::from(Ibi::Ibip(ibip)), Some(owner))?;
+                    .register(&Names::from(Ibi::Ibip(ibip)), maker)?;
                 self.note_placed(&item.names);
                 self.item_entry(&item, View::Ibip)
             }

@@ -3,5 +3,6 @@
 //! or told.
 
 mod canary;
+mod lock;
 mod offline;
 mod races;

@@ -274,3 +274,31 @@ shown! {
     staging_left StagingLeft
     loose_permissions LoosePermissions
 }
+
+/// The room that is set aside is a file of the store's own: nobody else may write it, and whatever
+/// takes its place is neither followed nor in the way of anything.
+#[test]
+fn the_reserve_is_the_stores_own() {
+    let world = World::new();
+    world.sh(
+        "ibifs init S --host archive-a.example.org > /dev/null; mkdir M; ibifs mint S > /dev/null",
+    );
+    world.prints("ibifs fsck S", "2 items, 0 findings");
+    world.prints("stat -c %s S/reserve", "262144");
+    world.sh("chmod 646 S/reserve; ibifs fsck S > told || true; grep -q '^loose-permissions: reserve: ' told
+              ibifs fsck --repair S | grep -q repaired; ibifs fsck S; stat -c %a S/reserve | grep -qx 644");
+    for instead in [
+        "ln -s ../notes S/reserve",
+        "ln notes S/reserve",
+        "mkdir -p S/reserve/x",
+        "mkfifo S/reserve",
+        "truncate -s 1T S/reserve",
+        ":",
+    ] {
+        world.sh(&format!(
+            "rm -rf S/reserve; echo somebody > notes; {instead}
+             timeout 20 ibifs mount S M; mkdir M/.mint/x; timeout 20 ibifs umount M; timeout 20 ibifs fsck S
+             grep -qx somebody notes"
+        ));
+    }
+}

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -471,8 +472,8 @@ fn attributes_and_links_of_the_greatest_length() {
         .sh(&format!("ls -l {} > /dev/null", scene.rep.display()));
 }
 
-/// Makes a chain of directories below one, step by step, and a file at its end.
-fn chain(below: &Path, name: &str, depth: usize) {
+/// Makes a chain of directories below one, step by step, and a file at its end, which it gives.
+fn chain(below: &Path, name: &str, depth: usize) -> OwnedFd {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut here = rustix::fs::open(below, flags, Mode::empty()).expect("a directory");
     for _ in 0..depth {
@@ -481,6 +482,7 @@ fn chain(below: &Path, name: &str, depth: usize) {
     }
     let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
     drop(rustix::fs::openat(&here, "end", flags, Mode::from_raw_mode(0o644)).expect("a file"));
+    here
 }
 
 #[test]
@@ -716,6 +718,7 @@ fn kinds_of_files_in_the_place_of_the_stores_own() {
         "col",
         "deleted",
         "staging",
+        "reserve",
     ] {
         for kind in KINDS {
             world.sh("rm -rf A.store && cp -a clean A.store");
@@ -1028,4 +1031,35 @@ fn stores_and_mount_points_of_any_name() {
           ibifs umount "$mount" && ibifs fsck "$store"
           ibifs ls A > /dev/null && ibifs umount A && umount "$strange""#,
     );
+}
+
+/// Files whose paths are longer than 250 MB together are too many for a list of them, which says so;
+/// whatever else is asked of the item is answered.
+#[test]
+fn a_list_of_files_ends_at_250_megabytes() {
+    let scene = Scene::new();
+    // A thousand directories deep a path has 256,004 bytes before the file's own name.
+    let held = chain(&scene.stored.join("doc"), &"d".repeat(255), 1000);
+    let end = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+    let make = |from: usize, to: usize| {
+        for number in from..to {
+            write(&end.join(format!("{number:06}")), b"").expect("a file");
+        }
+    };
+    make(0, 970);
+    let (rep, ibip) = (scene.rep.display(), scene.ibip.display());
+    let list = |tree: &dyn std::fmt::Display| format!("cat '{tree}?GetFileList' | wc -lc | xargs");
+    for tree in [&rep, &ibip] {
+        scene.world.prints(&list(&tree), "971 248586678");
+    }
+    make(970, 980);
+    for tree in [&rep, &ibip] {
+        scene
+            .world
+            .complains(&format!("cat '{tree}?GetFileList'"), "File too large");
+    }
+    scene.world.sh(&format!(
+        "mkdir A/.mint/y; ibifs relate A/.mint/y --metadata {rep}; no cat 'A/$(rep A/.mint/y):(oai_dc)'
+         ls '{rep}' > /dev/null; cat '{rep}:(oai_dc)' > /dev/null; ibifs show {rep}; rm -r {rep}; ibifs umount A; ibifs fsck A.store"
+    ));
 }

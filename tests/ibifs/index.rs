@@ -57,6 +57,26 @@ fn reindex_gives_back_what_was_there() {
     );
 }
 
+/// A start after a kill finishes what was under way, and does not say again what an item had said of
+/// another before that one came to say otherwise.
+#[test]
+fn a_start_does_not_repeat_a_relation_that_is_over() {
+    let world = World::new().with_a();
+    world.sh(
+        "again() { cp A/$far/.ibi said; kill -9 $(daemon A.store); ibifs umount A; ibifs mount A.store A
+             diff said A/$far/.ibi; grep -q \"ibi.metadataof {rep $copy}\" A/$far/.ibi; }
+         near=$(ibifs mint A | head -1); far=$(ibifs mint A | head -1); copy=example.net/b/2024/01.01.10.00.01; mkdir -p A/$copy
+         # By an attribute: the copy says nothing itself.
+         setfattr -n user.ibi.metadata -v $far A/$near; setfattr -n user.ibi.metadataof -v $copy A/$far; again
+         # What is not about this relation leaves it.
+         setfattr -n user.ibi.nextedition -v $far A/$near; again
+         # By a sidecar, while the original was elsewhere.
+         setfattr -n user.ibi.metadata -v $far A/$near; grep -q \"metadataof {rep $near\" A/$far/.ibi
+         sed '/^ibi.archiveservice/s,archive-a,archive-b,g; /^ibi.archiveservice/s, ibip [^}]*,,; /metadataof/d' said > copied; sed \"/^ibi.metadataof/s,{.*,{rep $copy},\" said > back
+         cp copied A/$far/.ibi; cp back A/$far/.ibi; again",
+    );
+}
+
 /// The date from which minting goes on survives the loss of the index: also where the latest item
 /// has been removed, and where the clock's minute has not passed.
 #[test]
@@ -359,4 +379,47 @@ fn what_has_come_back_was_not_removed() {
         mv -T "A/$(dirname $(< it))/.staged" "A/$(< it):"; readlink "A/$(< it):"; test -z "$(ls A.store/staging)"
         ibifs umount A; ibifs fsck A.store"#,
     );
+}
+
+/// A crash may take from the index all that was not synced of an item that came and was removed again:
+/// its tombstone tells both its names.
+#[test]
+fn a_removed_item_has_the_names_that_its_tombstone_tells() {
+    let world = World::new().with_a();
+    let rep = "example.net/library/2005/08.30.11.30.40";
+    for left in [
+        "UPDATE item SET ibip = NULL, ibip_key = NULL, state = 'Copy', sidecar = NULL, removed_at = NULL
+             WHERE state = 'Deleted'",
+        // Its directory has outlived the crash as well.
+        "SELECT 1",
+    ] {
+        world.sh(&format!(
+            "mkdir -p A/{rep}; echo 'ibi {{rep {rep} ibip 32G4GL2W/Q6LG2Q}}' > A/{rep}/.ibi
+             ls -d A/32G4GL2W/Q6LG2Q; rm -r A/{rep}; kill -9 $(daemon A.store); ibifs umount A
+             test \"{left}\" != 'SELECT 1' || mkdir A.store/col/{rep}
+             sqlite3 A.store/relations.sqlite3 \"{left}\" \
+                 \"INSERT OR IGNORE INTO touched VALUES ('col/example.net/library/2005')\"
+             ibifs mount A.store A; ibifs umount A; ibifs fsck A.store | grep ' 0 findings$'
+             ibifs show 32G4GL2W/Q6LG2Q --store A.store | grep -q {rep}; ibifs mount A.store A"
+        ));
+    }
+}
+
+/// What was not synced comes back from a crash empty, or with its length and nothing but zeros: the
+/// sidecar of an original is written again, that of a copy that never said anything goes.
+#[test]
+fn a_sidecar_of_zeros_says_nothing() {
+    let world = World::new().with_a();
+    for zeros in [": >", "head -c 200 /dev/zero >"] {
+        world.sh(&format!(
+            "mint A one > one; cp A.store/col/$(< one)/.ibi kept; copy=example.net/library/2003/08.25.08.47.40
+             mkdir -p A/$copy; kill -9 $(daemon A.store); ibifs umount A
+             {zeros} A.store/col/$(< one)/.ibi; {zeros} A.store/col/$copy/.ibi
+             sqlite3 A.store/relations.sqlite3 \
+                 \"INSERT OR IGNORE INTO touched VALUES ('col/$(dirname $(< one))')\"
+             ibifs mount A.store A; cmp kept A/$(< one)/.ibi; test -d A/$copy; test ! -e A/$copy/.ibi
+             rmdir A/$copy; ibifs umount A; ibifs fsck A.store | grep ' 0 findings$'
+             ibifs mount A.store A"
+        ));
+    }
 }

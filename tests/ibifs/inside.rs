@@ -323,6 +323,27 @@ os.pwrite(opened, b'end', 0); mapped[1000] = 65; mapped.close(); os.close(opened
     }
 }
 
+/// What is appended lies behind what another has written meanwhile, be it in the store itself, of which
+/// the kernel has not heard.
+#[test]
+fn appending_comes_behind_what_others_wrote() {
+    for options in ["passthrough=yes", "passthrough=no"] {
+        let places = Places::mounted(options);
+        let rep = &places.rep;
+        places.world.prints(
+            &format!(
+                "{HELP} py \"
+for path in 'f', 'g':
+    opened = os.open('{rep}/' + path, os.O_WRONLY | os.O_CREAT | os.O_APPEND); os.write(opened, b'one ')
+    with open('A.store/col/' + '{rep}'[2:] + '/' + path if path == 'f' else '{ibip}/' + path, 'a') as other: other.write('two ')
+    os.write(opened, b'three'); os.close(opened); print(open('A.store/col/' + '{rep}'[2:] + '/' + path).read())\"",
+                ibip = places.ibip
+            ),
+            "one two three\none two three",
+        );
+    }
+}
+
 /// Who holds capabilities over files, without being root, can use them; those that anybody has in a
 /// user namespace of its own count for nothing.
 #[test]

@@ -791,3 +791,57 @@ fn a_sidecar_is_replaced_by_tools_that_remove_it_first() {
     sh(&world, "rm A/$one/.ibi; cmp bare A/$one/.ibi");
     sh(&world, "ibifs umount A; ibifs fsck A.store");
 }
+
+/// Two items may have the same next edition, translation or metadata, which says so of one of them;
+/// where that one takes it back, it says so of the other.
+#[test]
+fn what_two_items_share_says_so_of_one_of_them() {
+    for (modifier, pair) in [
+        ("!", "ibi.editionof"),
+        ("+(pt)", "ibi.translationof"),
+        (":", "ibi.metadataof"),
+    ] {
+        let world = World::new().with_a();
+        sh(
+            &world,
+            &format!(
+                "says() {{ test \"$(grep '^{pair} ' A/$three/.ibi)\" = \"{pair} {{rep $1 ibip $(ibip A/$1)}}\"; }}
+                 sound() {{ ibifs fsck A.store > found; grep -q ' 0 findings$' found; }}
+                 item A one; item A two; item A three
+                 ln -sfn ../../../$three 'A/'$one'{modifier}'; says $one
+                 ln -sfn ../../../$three 'A/'$two'{modifier}'; says $two; sound
+                 rm 'A/'$two'{modifier}'; says $one; sound
+                 ln -sfn ../../../$three 'A/'$two'{modifier}'; says $two
+                 ln -sfn ../../../$one 'A/'$two'{modifier}'; says $one; sound
+                 grep -v '^ibi\\.[ntm].* {{rep '$three A/$one/.ibi > new; cp new A/$one/.ibi
+                 no grep -q {pair} A/$three/.ibi; sound"
+            ),
+        );
+    }
+}
+
+/// An old sidecar that is brought back claims what it said then: it is believed, what the other item
+/// says of itself counts there, and fsck tells that the two differ.
+#[test]
+fn an_old_sidecar_claims_what_it_said() {
+    let world = World::new().with_a();
+    sh(
+        &world,
+        "item A one; item A two; item A three
+         ln -sfn ../../../$two A/$one!; cp A/$two/.ibi old
+         ln -sfn ../../../$three A/$one!; no grep -q editionof A/$two/.ibi
+         cp old A/$two/.ibi; cmp old A/$two/.ibi",
+    );
+    prints(&world, "cat A/$one!/doc/x", "three");
+    prints(
+        &world,
+        "{ ibifs fsck A.store || true; } | cut -d: -f1",
+        "relations-differ\n4 items, 1 findings",
+    );
+    sh(
+        &world,
+        "setfattr -x user.ibi.editionof A/$two; no grep -q editionof A/$two/.ibi",
+    );
+    prints(&world, "cat A/$one!/doc/x", "three");
+    sh(&world, "ibifs fsck A.store | grep ' 0 findings$'");
+}

@@ -33,7 +33,7 @@ mod model;
 mod record;
 mod rig;
 
-use crate::support::{Dice, Format, seed, switch};
+use crate::support::{Dice, Disk, Format, World, seed, switch};
 use rig::{Rig, Tally};
 
 /// How many cycles a store goes through before a fresh one takes its place.
@@ -63,4 +63,25 @@ fn what_was_promised_outlives_power_cuts_on_ext4() {
 #[test]
 fn what_was_promised_outlives_power_cuts_on_xfs() {
     cut_again_and_again(Format::Xfs);
+}
+
+/// An item that was removed by one of its names comes back by the other, unsynced, and the kernel writes
+/// names out before contents: what its tombstone told is still known after the cut.
+#[test]
+fn what_comes_back_by_another_name_is_known() {
+    let world = World::new();
+    let disk = Disk::new(world.root(), "disk", Format::Ext4, 128);
+    let rep = "example.net/library/2001/09.16.00.38.40";
+    world.sh(&format!(
+        "mkdir A; ibifs init --host archive-a.example.org disk/S; ibifs mount disk/S A
+         mkdir -p A/32G4GL2W/FEQUJT; echo 'ibi {{ibip 32G4GL2W/FEQUJT}}' > A/32G4GL2W/FEQUJT/.ibi
+         rm -r A/32G4GL2W/FEQUJT; sync
+         mkdir -p A/{rep}; echo 'ibi {{rep {rep} ibip 32G4GL2W/FEQUJT}}' > A/{rep}/.ibi
+         test ! -e disk/S/deleted/ibip/32G4GL2W/FEQUJT; echo x > disk/x; sync disk/x; daemon disk/S > pid"
+    ));
+    disk.cut();
+    world.run("kill -9 $(< pid); umount -l A");
+    disk.unmount();
+    disk.mount();
+    world.sh("ibifs mount disk/S A; ibifs umount A; ibifs fsck disk/S | grep ' 0 findings$'");
 }

@@ -661,3 +661,33 @@ fn a_tombstone_as_a_sidecar_removes_nothing() {
     );
     world.prints("ibifs ls B.store --state Copy | wc -l", "1");
 }
+
+/// A store may lie as deep as the system's paths reach; one that lies deeper is refused by every
+/// command, in a sentence that says why.
+#[test]
+fn a_store_lies_as_deep_as_paths_reach() {
+    let world = World::new();
+    let deep = format!("{}/", "d".repeat(250));
+    for length in [600, 3_500] {
+        let path = deep.repeat(length / 251);
+        world.sh(&format!(
+            "p=$PWD/{path}S; mkdir -p {path} m; ibifs init $p --host a.example.org > /dev/null; ibifs mount $p m
+             ibifs mint $p > /dev/null; ibifs mint m | head -1 > rep; ibifs show --store $p $(<rep) > /dev/null
+             ibifs status m | grep -q $p; ibifs umount m; ibifs fsck $p; ibifs backup $p copy > /dev/null
+             ibifs scrub $p > /dev/null; ibifs reindex $p; rm -r copy"
+        ));
+    }
+    let down = format!("for i in $(seq 17); do mkdir -p {deep}; cd {deep}; done");
+    for command in [
+        "init T --host a.example.org",
+        "mint S",
+        "mount S $m",
+        "fsck S",
+        "ls S",
+    ] {
+        world.complains(
+            &format!("m=$PWD/m; {down}; mkdir -p S; echo > S/archive.ibi; ibifs {command}"),
+            "whose whole path must be shorter than 4,096 bytes",
+        );
+    }
+}

@@ -59,3 +59,47 @@ fn many_items_mount_and_list_at_once() {
         &format!("{} items, 0 findings", items + 1),
     );
 }
+
+/// Four times as many items that say what they are to one: showing it takes no more than about four
+/// times as long.
+#[test]
+fn many_relations_take_no_longer_each() {
+    let shown = |count: usize| {
+        let world = World::new();
+        world.sh(
+            "ibifs init S --host archive-a.example.org > /dev/null; mkdir -p S/col/x.org/y/2001",
+        );
+        let year = world.root().join("S/col/x.org/y/2001");
+        let write = |number: usize, text: &str| {
+            let date = format!(
+                "01.{:02}.{:02}.{:02}",
+                1 + number / 1440,
+                number / 60 % 24,
+                number % 60
+            );
+            let item = year.join(&date);
+            std::fs::create_dir(&item).expect("an item");
+            let sidecar = format!("ibi {{rep x.org/y/2001/{date}}}\n{text}\n");
+            std::fs::write(item.join(".ibi"), sidecar).expect("a sidecar");
+        };
+        write(0, "language en");
+        for number in 1..=count {
+            let letter = |place: u32| char::from(b'A' + (number / 26_usize.pow(place) % 26) as u8);
+            let language = format!(
+                "{}t-{}{}",
+                letter(2).to_ascii_lowercase(),
+                letter(1),
+                letter(0)
+            );
+            let text = "ibi.translationof {rep x.org/y/2001/01.01.00.00}";
+            write(number, &format!("{text}\nlanguage {language}"));
+        }
+        world.sh("ibifs reindex S");
+        let show = "ibifs show --store S x.org/y/2001/01.01.00.00";
+        world.prints(&format!("{show} | grep -c translation"), &count.to_string());
+        best_of(3, || drop(world.sh(&format!("{show} > /dev/null"))))
+    };
+    let (few, many) = (shown(2_000), shown(8_000));
+    println!("shown with 2,000 relations in {few:.2} s, with 8,000 in {many:.2} s");
+    assert!(many < 7.0 * few, "{few:.2} s and {many:.2} s");
+}

@@ -133,7 +133,7 @@ codes! {
         "take one of them back with 'ibifs unrelate'"
     RelationsDiffer "relations-differ" Warning told
         "two items claim to be the same relation of a third"
-        "take one of the claims back with 'ibifs unrelate'"
+        "take back the first with 'ibifs unrelate', or the other with 'setfattr -x user.ibi.editionof' (or metadataof)"
     OneSided "one-sided" Notice repaired
         "a relation of two originals is written in one of the two sidecars only"
         "--repair writes it in the other"

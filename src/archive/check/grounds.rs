@@ -4,19 +4,21 @@ use super::{Code, Finding, Report};
 use crate::archive::ledger::LEDGER;
 use crate::archive::{ArchiveError, Facts, facts, lock};
 use crate::store::{self, Store, StoreError};
-use crate::tree::Tree;
+use crate::tree::{RESERVE, Tree};
 
 /// What only the Archive should write, in the store's directory.
-const OWN: [&str; 9] = [
+const OWN: [&str; 11] = [
     ".",
     facts::FILE,
     LEDGER,
     lock::FILE,
     "staging",
+    RESERVE,
     "fixity",
     store::FILE,
     "relations.sqlite3-wal",
     "relations.sqlite3-shm",
+    store::HARVEST_FILE,
 ];
 
 /// Opens the index and has SQLite look it over. None where it cannot be read.

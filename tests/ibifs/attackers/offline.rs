@@ -30,6 +30,7 @@ const PLACES: &[&str] = &[
     "relations.sqlite3-shm",
     "relations.sqlite3-journal",
     "staging",
+    "reserve",
     "deleted",
     "deleted/col",
     "ibip",
@@ -53,7 +54,9 @@ const COMMANDS: &str = "
         try ibifs mount $1 M
         if mountpoint -q M; then
             try mkdir M/.mint/x; try ls -lR M; try cat \"M/$REP:\" \"M/$REP:(oai_dc)\" \"M/$REP?GetFileList\"
-            try cat M/$REP/doc/f M/$REP/.ibi; try ln -s ../../../$OTHER \"M/$REP+(pt)\"; try rm -r M/$THIRD
+            # Whom a link in an item leads outside opens that by itself.
+            for f in M/$REP/doc/f M/$REP/.ibi; do case $(realpath $f) in \"$PWD\"/M/*) try cat $f;; esac; done
+            try ln -s ../../../$OTHER \"M/$REP+(pt)\"; try rm -r M/$THIRD
             try rm M/$REP/.ibi; try ibifs umount M
         fi
         try ibifs fsck --repair $1; try ibifs reindex $1; try ibifs mint $1; try ibifs fsck $1
@@ -94,7 +97,13 @@ fn nothing_outside_is_touched_by_commands() {
             let told = String::from_utf8_lossy(&output.stdout).into_owned();
             let case = format!("{what} at {place}");
             canary.is_untouched(&format!("{case}:\n{told}"));
-            assert!(!told.contains(SECRET), "told with {case}:\n{told}");
+            // Whoever can give a file a second name may read and write it (fs.protected_hardlinks): what
+            // it says there is that one's own.
+            let is_theirs = instead.contains("ln $OUT") && place.contains("$ITEM");
+            assert!(
+                is_theirs || !told.contains(SECRET),
+                "told with {case}:\n{told}"
+            );
             assert!(!told.contains("panicked"), "{case}:\n{told}");
             assert!(!told.contains("Killed"), "{case}:\n{told}");
             world.sh("! mountpoint -q M || umount -l M");

@@ -30,8 +30,9 @@ def either(item):
 
 def tool(*command):
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    # Much is told of what others change meanwhile; these are never others' doing.
-    bad = (b'Input/output', b'Transport endpoint', b'Stale', b'Cannot allocate', b'Invalid argument', b'Bad ')
+    # Much is told of what others change meanwhile; these are never others' doing. ESTALE is: whoever works
+    # in a directory that is removed in the other tree may hear it in the place of ENOENT.
+    bad = (b'Input/output', b'Transport endpoint', b'Cannot allocate', b'Invalid argument', b'Bad ')
     for line in done.stderr.splitlines():
         if any(words in line for words in bad):
             print('%s: %s' % (' '.join(command), line.decode(errors='replace')), file=sys.stderr)

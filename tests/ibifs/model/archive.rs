@@ -256,6 +256,32 @@ impl Items {
             .next()
     }
 
+    /// What the sidecars say that does not fit: next editions and metadata that an item names while
+    /// another one claims to be them, and editions that go in a circle.
+    pub fn contested(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for item in self.items.values().filter(|item| item.is_held) {
+            for (kind, target) in item.relations() {
+                if kind != NEXT && kind != METADATA {
+                    continue;
+                }
+                for (other, back, _) in self.relations_to(&item.names) {
+                    if back == inverse(&kind) && !target.matches(&other) {
+                        let (item, other) = (item.names.preferred(), other.preferred());
+                        found.push(format!("{item} {kind} {other}"));
+                    }
+                }
+            }
+        }
+        for item in self.items.values().filter(|item| item.is_held) {
+            if self.last_edition(&item.names).is_none() {
+                found.push(format!("{} goes in a circle", item.names.preferred()));
+            }
+        }
+        found.sort();
+        found
+    }
+
     /// The last edition; None where they go in a circle.
     pub fn last_edition(&self, names: &Names) -> Option<Names> {
         let mut current = self.complete(names);

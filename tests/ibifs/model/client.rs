@@ -268,7 +268,11 @@ impl Desk {
                     Some(offset) => rustix::io::pwrite(file, &bytes, *offset)?,
                     None => rustix::io::write(file, &bytes)?,
                 };
-                return Ok(Answer::Count(count as u64));
+                let here = rustix::fs::SeekFrom::Current(0);
+                return Ok(Answer::Written {
+                    count: count as u64,
+                    position: rustix::fs::seek(file, here)?,
+                });
             }
             Act::Cut { slot, length } => rustix::fs::ftruncate(self.handle(*slot)?, *length)?,
             Act::StatOpen { slot } => {
@@ -292,8 +296,20 @@ impl Desk {
                 rustix::fs::linkat(CWD, path, CWD, call.paths[1].as_str(), AtFlags::empty())?;
             }
             Act::Rename { flags, .. } => {
-                let flags = RenameFlags::from_bits_retain(*flags);
-                rustix::fs::renameat_with(CWD, path, CWD, call.paths[1].as_str(), flags)?;
+                let (to, flags) = (
+                    call.paths[1].as_str(),
+                    RenameFlags::from_bits_retain(*flags),
+                );
+                let rename = || rustix::fs::renameat_with(CWD, path, CWD, to, flags);
+                match rename() {
+                    // A directory that has moved in the other tree and is in use in this one the kernel
+                    // cannot find while it renames; it does when it is asked before, as mv does.
+                    Err(Errno::STALE) => {
+                        let _ = (rustix::fs::lstat(path), rustix::fs::lstat(to));
+                        rename()?;
+                    }
+                    outcome => outcome?,
+                }
             }
             Act::ChangeMode { mode, .. } => rustix::fs::chmod(path, Mode::from_raw_mode(*mode))?,
             Act::ChangeOwner { owner, .. } => {

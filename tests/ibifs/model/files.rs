@@ -108,7 +108,10 @@ impl Files {
                 self.kill(ino);
             }
         }
+        // Its own time of change tells of the names in it, not of its end.
+        let changed = self.get(directory).changed;
         let inode = self.change(directory);
+        inode.changed = changed;
         inode.is_dead = true;
         inode.body = Body::Directory(BTreeMap::new());
     }
@@ -140,6 +143,21 @@ impl Files {
         };
         let found = self.inodes.iter().find(|(_, inode)| has(inode));
         found.map(|(above, _)| *above)
+    }
+
+    /// The path of a file below a directory, by the first of its names there.
+    pub fn path_below(&self, directory: Ino, wanted: Ino) -> Option<String> {
+        for (name, ino) in self.names(directory) {
+            if *ino == wanted {
+                return Some(name.clone());
+            }
+            if self.is_directory(*ino)
+                && let Some(path) = self.path_below(*ino, wanted)
+            {
+                return Some(format!("{name}/{path}"));
+            }
+        }
+        None
     }
 
     /// Forgets what can no longer be reached from these.

@@ -225,7 +225,11 @@ pub struct Seen {
 pub enum Answer {
     Done,
     Refused(i32),
-    Count(u64),
+    /// So many bytes; where the descriptor is then.
+    Written {
+        count: u64,
+        position: u64,
+    },
     Bytes(Vec<u8>),
     Text(String),
     Names(Vec<(String, char)>),
@@ -241,7 +245,7 @@ impl std::fmt::Debug for Answer {
         match self {
             Answer::Done => f.write_str("done"),
             Answer::Refused(errno) => f.write_str(&crate::posix::system::errno_name(*errno)),
-            Answer::Count(count) => write!(f, "{count} bytes"),
+            Answer::Written { count, position } => write!(f, "{count} bytes, at {position} now"),
             Answer::Bytes(bytes) if bytes.len() > 400 => {
                 let sum: u64 = bytes.iter().map(|byte| u64::from(*byte)).sum();
                 write!(f, "{} bytes, sum {sum}, {:?}...", bytes.len(), &bytes[..20])

@@ -45,6 +45,8 @@ pub struct Model {
     pub origins: BTreeMap<usize, Names>,
     /// The file that `stat` was last asked about.
     pub noticed: Option<Ino>,
+    /// The file to which the last operation appended.
+    pub appended: Option<Ino>,
     protects_links: bool,
 }
 
@@ -71,6 +73,7 @@ impl Model {
             other_service,
             origins: BTreeMap::new(),
             noticed: None,
+            appended: None,
             protects_links: hard_links_are_protected(),
         };
         model.minted(0, service, None, Who::Root, 0o755);
@@ -108,6 +111,30 @@ impl Model {
             }
         }
         self.tree.files.forget_all_but(roots);
+    }
+
+    /// An item in which a file has a name, and its path there.
+    pub fn place_of(&self, ino: Ino) -> Option<(usize, String)> {
+        let found = |item: &usize| {
+            let path = self.tree.files.path_below(self.item(*item).root, ino)?;
+            Some((*item, path))
+        };
+        self.held().iter().find_map(found)
+    }
+
+    /// Where an item lies in the store.
+    pub fn place_in_store(&self, item: usize) -> String {
+        let Names { rep, ibip } = &self.item(item).names;
+        match (rep, ibip) {
+            (Some(rep), _) => format!("col/{rep}"),
+            (None, ibip) => format!("ibip/{}", ibip.as_deref().unwrap_or_default()),
+        }
+    }
+
+    /// The open file behind a number, if what is written to it is appended.
+    pub fn appending(&self, client: usize, slot: usize) -> Option<Ino> {
+        let handle = self.clients[client].handles.get(&slot)?;
+        (handle.appends && handle.is_writable).then_some(handle.ino)
     }
 
     /// The path of an item in a tree; None where it has no name there.
@@ -259,7 +286,7 @@ impl Model {
             | Act::Close { slot } => is_open(slot),
             Act::MakeLink { target, at } => is_inside(at, false) && self.text(target).is_some(),
             Act::SetAttribute { at, value, .. } => {
-                is_inside(at, false) && self.text(value).is_some()
+                is_inside(at, false) && is_no_level(at, false) && self.text(value).is_some()
             }
             // A symbolic link that climbs and has two names would have to say two things.
             Act::Link { from, to } => {
@@ -272,7 +299,16 @@ impl Model {
                 };
                 is_inside(from, false) && is_inside(to, false) && !climbs
             }
-            Act::Rename { from, to, .. } => is_inside(from, false) && is_inside(to, false),
+            // What lies in what the kernel only knows as far as its directory has stayed where it was.
+            Act::Rename { from, to, .. } => {
+                let Client {
+                    directory, above, ..
+                } = &self.clients[operation.client];
+                let is_here = matches!(from, Where::Here(_)) || matches!(to, Where::Here(_));
+                let has_stayed =
+                    !matches!(directory, Node::File(..)) || self.all_above(directory) == *above;
+                is_inside(from, false) && is_inside(to, false) && (has_stayed || !is_here)
+            }
             Act::Mint { item, .. } => !self.tree.items.items.contains_key(item),
             Act::Bring { item, view } => !is_held(item) && self.path_of(*item, *view).is_some(),
             Act::RemoveItem { item, view } => is_held(item) && self.path_of(*item, *view).is_some(),
@@ -314,6 +350,12 @@ impl Model {
         }
         if self.all_above(directory) == *above {
             return true;
+        }
+        // In the directory of a label that has been forgotten nothing is found any more.
+        if self.tree.above(directory) == Node::Outside
+            && matches!(directory, Node::File(ino, View::Label) if self.tree.item_of(*ino).is_some())
+        {
+            return false;
         }
         let found = self.tree.look(directory, path);
         is_plain && !found.is_ok_and(|found| self.kind_of(&found) == 'l')
@@ -357,7 +399,7 @@ impl Model {
 
     /// Whether a new name can be made in a directory.
     fn free(&self, who: Who, directory: &Node, name: &str) -> Result<(), i32> {
-        match self.tree.look(directory, name) {
+        match self.tree.look_as(who, directory, name) {
             Ok(_) => return Err(libc::EEXIST),
             Err(libc::ENOENT) => {}
             Err(errno) => return Err(errno),
@@ -399,7 +441,7 @@ impl Model {
 
     /// What is expected of an operation; the model has done it then.
     pub fn perform(&mut self, operation: &Operation) -> Answer {
-        self.noticed = None;
+        (self.noticed, self.appended) = (None, None);
         self.try_to(operation).unwrap_or_else(Answer::Refused)
     }
 
@@ -482,6 +524,7 @@ impl Model {
                     false => 0,
                 };
                 self.write_at(handle.ino, length, &data.bytes());
+                self.appended = handle.appends.then_some(handle.ino);
                 Ok(Answer::Done)
             }
             Act::Open {
@@ -522,12 +565,14 @@ impl Model {
                     (false, None) => handle.position as usize,
                 };
                 self.write_at(handle.ino, start, &data.bytes());
-                if offset.is_none() {
-                    let handles = &mut self.clients[operation.client].handles;
-                    let handle = handles.get_mut(slot).expect("it is open");
+                let handles = &mut self.clients[operation.client].handles;
+                let handle = handles.get_mut(slot).expect("it is open");
+                if offset.is_none() && data.length > 0 {
                     handle.position = (start + data.length) as u64;
                 }
-                Ok(Answer::Count(data.length as u64))
+                let (count, position) = (data.length as u64, handle.position);
+                self.appended = handle.appends.then_some(handle.ino);
+                Ok(Answer::Written { count, position })
             }
             Act::Cut { slot, length } => {
                 let handle = self.clients[operation.client].handles[slot].clone();
@@ -569,13 +614,13 @@ impl Model {
             }
             Act::RemoveDirectory(at) => {
                 let (directory, name) = self.parent(operation, at)?;
-                let victim = self.tree.look(&directory, &name)?;
+                let victim = self.tree.look_as(who, &directory, &name)?;
                 self.removable(who, &directory, &victim, true)?;
                 self.remove_directory(&directory, &name, &victim)
             }
             Act::Remove(at) => {
                 let (directory, name) = self.parent(operation, at)?;
-                let victim = self.tree.look(&directory, &name)?;
+                let victim = self.tree.look_as(who, &directory, &name)?;
                 self.removable(who, &directory, &victim, false)?;
                 self.remove_name(&directory, &name)
             }
@@ -793,10 +838,17 @@ impl Model {
     }
 
     fn edit(&mut self, number: usize, change: impl FnOnce(&mut Pairs)) {
-        let mut pairs = self.item(number).pairs.clone().unwrap_or_default();
-        change(&mut pairs);
-        self.change(number).pairs = Some(pairs);
+        let Item { pairs, root, .. } = self.item(number).clone();
+        let changed = self.tree.files.get(root).changed;
+        let mut edited = pairs.clone().unwrap_or_default();
+        change(&mut edited);
+        let is_same = pairs.as_ref() == Some(&edited);
+        self.change(number).pairs = Some(edited);
         self.write_sidecar(number);
+        if is_same {
+            // What says so already need not be written.
+            self.tree.files.change(root).changed = changed;
+        }
     }
 
     fn content(&self, ino: Ino) -> &Vec<u8> {
@@ -892,7 +944,7 @@ impl Model {
         let (mut directory, mut name) = self.parent(operation, at)?;
         let mut links = 0;
         let node = loop {
-            let node = match self.tree.look(&directory, &name) {
+            let node = match self.tree.look_as(who, &directory, &name) {
                 Err(libc::ENOENT) if creates => break None,
                 other => other?,
             };
@@ -1238,7 +1290,7 @@ impl Model {
             && let Some(before) = self.original(&before)
             && self.declares(before, inverse(kind), &source)
         {
-            self.edit(before, |pairs| unset(pairs, inverse(kind)));
+            self.let_go(before, inverse(kind), &source);
         }
         if let Some(far) = far {
             self.edit(far, |pairs| {
@@ -1254,6 +1306,21 @@ impl Model {
             self.edit(near, |pairs| set(pairs, kind, Value::Names(target.clone())));
         }
         Ok(())
+    }
+
+    /// An item is no longer this to another one; where it is that to a third one, it says so of it.
+    fn let_go(&mut self, number: usize, kind: &str, other: &Names) {
+        let items = &self.tree.items;
+        let claims = items.relations_to(&self.item(number).names);
+        let third = claims.into_iter().find(|(names, said, item)| {
+            let is_direct = said == NEXT || said == METADATA || language_of(said).is_some();
+            is_direct && inverse(said) == kind && items.is_original(item) && !names.matches(other)
+        });
+        let third = third.map(|(names, ..)| names);
+        self.edit(number, |pairs| match third {
+            Some(names) => set(pairs, kind, Value::Names(names)),
+            None => unset(pairs, kind),
+        });
     }
 
     /// What the other end says, for what is said from the far end.
@@ -1314,7 +1381,7 @@ impl Model {
             if let Some(item) = self.original(end)
                 && self.declares(item, kind, other)
             {
-                self.edit(item, |pairs| unset(pairs, kind));
+                self.let_go(item, kind, other);
                 any = true;
             }
         }
@@ -1328,7 +1395,7 @@ impl Model {
         let who = operation.who;
         let node = self.find(operation, from, false)?;
         let (directory, name) = self.parent(operation, to)?;
-        match self.tree.look(&directory, &name) {
+        match self.tree.look_as(who, &directory, &name) {
             Ok(_) => return Err(libc::EEXIST),
             Err(libc::ENOENT) => {}
             Err(errno) => return Err(errno),
@@ -1351,10 +1418,18 @@ impl Model {
                 false => libc::EACCES,
             });
         };
-        self.free(who, &directory, &name)?;
         if self.tree.is_directory(&node) {
-            return Err(libc::EPERM);
+            // Where the other tree has removed the directory for the name, the kernel looks at what is
+            // to be named first.
+            return Err(match self.is_dead(&directory) {
+                true => GONE_OR_DENIED,
+                false => self
+                    .free(who, &directory, &name)
+                    .err()
+                    .unwrap_or(libc::EPERM),
+            });
         }
+        self.free(who, &directory, &name)?;
         self.tree.files.enter(*above, &name, *ino);
         Ok(Answer::Done)
     }
@@ -1363,13 +1438,17 @@ impl Model {
         let who = operation.who;
         let (old, old_name) = self.parent(operation, from)?;
         let (new, new_name) = self.parent(operation, to)?;
-        let source = self.tree.look(&old, &old_name)?;
-        let target = match self.tree.look(&new, &new_name) {
+        let source = self.tree.look_as(who, &old, &old_name)?;
+        let target = match self.tree.look_as(who, &new, &new_name) {
             Ok(target) => Some(target),
             Err(libc::ENOENT) => None,
             Err(errno) => return Err(errno),
         };
         let exchanges = flags == libc::RENAME_EXCHANGE;
+        // That a removed directory has no such name is found before anything else is asked.
+        if target.is_none() && self.is_dead(&new) && who != Who::Root {
+            return Err(GONE_OR_DENIED);
+        }
         match &target {
             Some(_) if flags == libc::RENAME_NOREPLACE => return Err(libc::EEXIST),
             None if exchanges => return Err(libc::ENOENT),
@@ -1756,10 +1835,8 @@ impl Model {
             .map(|(known, _)| known.clone())
             .collect();
         if !is_new {
-            if !says_so.is_empty() {
-                self.edit(far, |pairs| {
-                    says_so.iter().for_each(|known| unset(pairs, known));
-                });
+            for known in says_so {
+                self.let_go(far, &known, &near.names);
             }
             return;
         }

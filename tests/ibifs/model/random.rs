@@ -369,13 +369,136 @@ impl Random {
         if self.dice.below(1000) < 40 {
             return self.at_items(model).into_iter().map(as_root).collect();
         }
+        if self.dice.below(1000) < 10 {
+            let acts = self.names_of_one(model);
+            return acts.into_iter().map(as_root).collect();
+        }
         let act = self.inside_items(model, client);
-        // What a modifier tells those who may not read the item is shown in `permissions::above`.
-        let who = match asks_a_modifier(&act) {
-            true => Who::Root,
-            false => who,
+        let mut operations = vec![Operation { client, who, act }];
+        // What is appended comes behind what another client has made of the file meanwhile.
+        if let Act::Write { slot, .. } = operations[0].act
+            && let Some(ino) = model.appending(client, slot)
+            && let Some((item, path)) = model.place_of(ino)
+            && self.dice.percent(60)
+        {
+            let at = self.inside(model, item, path);
+            let act = match self.dice.percent(70) {
+                true => Act::Put {
+                    at,
+                    flags: self.of(&[libc::O_APPEND, libc::O_APPEND, libc::O_TRUNC, 0]),
+                    mode: 0o644,
+                    data: self.data(),
+                },
+                false => Act::Truncate {
+                    at,
+                    length: self.dice.below(3000) as u64,
+                },
+            };
+            let other = (client + 1) % model.clients.len();
+            let between = Operation {
+                client: other,
+                who: Who::Root,
+                act,
+            };
+            operations.insert(0, between);
+        }
+        operations
+    }
+
+    /// A file or link gets a name and loses one, and is asked for in both trees before and after.
+    fn names_of_one(&mut self, model: &Model) -> Vec<Act> {
+        let item = self.held(model);
+        let at = |view: View, path: &str| Where::In {
+            item,
+            view,
+            tail: "",
+            path: path.to_owned(),
+            shout: false,
         };
-        vec![Operation { client, who, act }]
+        let mut views = vec![View::Rep, View::Ibip];
+        views.retain(|view| known_as(model, item, *view));
+        let stat = |paths: &[&str]| -> Vec<Act> {
+            let mut acts = Vec::new();
+            for view in &views {
+                acts.extend(paths.iter().map(|path| Act::Stat(at(*view, path))));
+            }
+            acts
+        };
+        if self.dice.percent(50) {
+            // The other name lies in a new directory, which is known in one tree only.
+            let view = self.of(&views);
+            let (old, new) = (self.new_name("m"), self.new_name("n"));
+            let (first, second) = (format!("{new}/first"), format!("{new}/second"));
+            let link = |path: &str| Act::MakeLink {
+                target: Text::Plain("f0".to_owned()),
+                at: at(view, path),
+            };
+            let mut acts = vec![link(&old)];
+            acts.extend(stat(&[&old]));
+            acts.push(Act::MakeDirectory {
+                at: at(view, &new),
+                mode: 0o755,
+            });
+            acts.push(Act::Link {
+                from: at(self.of(&views), &old),
+                to: at(view, &first),
+            });
+            acts.extend(stat(&[&old]));
+            let replaces = self.dice.percent(50);
+            if replaces {
+                acts.push(link(&second));
+                acts.push(Act::Rename {
+                    from: at(view, &second),
+                    to: at(view, &first),
+                    flags: 0,
+                });
+            } else {
+                acts.push(Act::Remove(at(view, &first)));
+            }
+            acts.extend(stat(&[&old, &first]));
+            acts.push(Act::Remove(at(view, &old)));
+            acts.push(Act::Remove(at(view, &first)));
+            acts.push(Act::RemoveDirectory(at(view, &new)));
+            return acts;
+        }
+        let kinds = self.of(&["f", "l", "l"]);
+        let old = self.directory_entry(model, item, kinds);
+        let Where::In { path: new, .. } = self.place_in(model, item, kinds, 0) else {
+            return Vec::new();
+        };
+        let mut acts = stat(&[&old, &new]);
+        acts.push(Act::Link {
+            from: at(self.of(&views), &old),
+            to: at(self.of(&views), &new),
+        });
+        acts.extend(stat(&[&old, &new]));
+        let view = self.of(&views);
+        let (loses, other) = match self.dice.percent(50) {
+            true => (&new, &old),
+            false => (&old, &new),
+        };
+        acts.push(match self.dice.below(3) {
+            0 => Act::Rename {
+                from: at(view, &self.directory_entry(model, item, kinds)),
+                to: at(view, loses),
+                flags: self.of(&[0, libc::RENAME_EXCHANGE]),
+            },
+            1 => Act::Rename {
+                from: at(view, loses),
+                to: at(view, other),
+                flags: self.of(&[0, libc::RENAME_EXCHANGE]),
+            },
+            _ => Act::Remove(at(view, loses)),
+        });
+        acts.extend(stat(&[&old, &new]));
+        acts
+    }
+
+    /// The path of something in an item.
+    fn directory_entry(&mut self, model: &Model, item: usize, kinds: &str) -> String {
+        let directory = self.directory(model, item);
+        let name = self.name(model, item, &directory, kinds, 95);
+        super::tree::below(&directory, &name)
     }
 
     /// What is done inside items, and looking anywhere.
@@ -459,6 +582,14 @@ impl Random {
                 to: self.place(model, client, "f", 15),
             },
             (78..86, _) => self.rename(model, client),
+            // An item's own directory, too: what modifiers tell is for those who may read it.
+            (86..89, _) if self.dice.percent(8) => {
+                let item = self.held(model);
+                Act::ChangeMode {
+                    at: self.inside(model, item, String::new()),
+                    mode: self.of(&[0o755, 0o755, 0o750, 0o711, 0o744]),
+                }
+            }
             (86..89, _) => Act::ChangeMode {
                 at: self.place(model, client, "fd", 95),
                 mode: self.of(&MODES),
@@ -856,11 +987,4 @@ fn known_as(model: &Model, item: usize, view: View) -> bool {
         View::Ibip => known.names.ibip.is_some(),
         View::Label => true,
     }
-}
-
-/// Whether a path of an operation has a modifier or verbs behind an item's name.
-fn asks_a_modifier(act: &Act) -> bool {
-    let shown = format!("{act:?}");
-    let mut tails = shown.split("tail: \"").skip(1);
-    tails.any(|after| !after.starts_with('"'))
 }

@@ -230,7 +230,12 @@ impl Tree {
                     let above = self.files.above(*ino);
                     above.map_or(Node::Outside, |above| Node::File(above, *view))
                 }
-                (Some(_), View::Label) => Node::Mint,
+                (Some(item), View::Label) => match self.labels.values().any(|known| *known == item)
+                {
+                    true => Node::Mint,
+                    // Whoever is there when the label is forgotten is nowhere any more.
+                    false => Node::Outside,
+                },
                 (Some(item), view) => {
                     let names = &self.items.items[&item].names;
                     match (view, &names.rep) {
@@ -293,6 +298,81 @@ impl Tree {
             }
             Node::Outside => Err(OUTSIDE),
             _ => Err(libc::ENOENT),
+        }
+    }
+
+    /// What a name in a directory means to somebody: what is told of an item is for those who may read
+    /// all of what it is told from.
+    pub fn look_as(&self, who: Who, directory: &Node, name: &str) -> Result<Node, i32> {
+        let asked = match who {
+            Who::Root => None,
+            Who::Alice => self.request(directory, name),
+        };
+        let Some((item, _, request)) = asked else {
+            return self.look(directory, name);
+        };
+        let root = self.items.items[&item].root;
+        self.allowed(who, root, 5)?;
+        let node = self.look(directory, name)?;
+        match (request, &node) {
+            (Request::FileList, _) => self.listable(who, root)?,
+            (_, Node::DublinCore(item)) => self.describable(who, *item)?,
+            _ => {}
+        }
+        Ok(node)
+    }
+
+    fn allowed(&self, who: Who, ino: Ino, wanted: u32) -> Result<(), i32> {
+        match self.may(who, &Node::File(ino, View::Rep), wanted) {
+            true => Ok(()),
+            false => Err(libc::EACCES),
+        }
+    }
+
+    /// Whether somebody may list a directory with all that are below it.
+    fn listable(&self, who: Who, directory: Ino) -> Result<(), i32> {
+        self.allowed(who, directory, 4)?;
+        for ino in self.files.names(directory).values() {
+            if self.files.is_directory(*ino) {
+                self.allowed(who, directory, 1)?;
+                self.listable(who, *ino)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether somebody may read every file below a directory.
+    fn readable(&self, who: Who, directory: Ino) -> Result<(), i32> {
+        for ino in self.files.names(directory).values() {
+            self.allowed(who, directory, 1)?;
+            match self.files.get(*ino).body {
+                Body::Directory(_) => self.readable(who, *ino)?,
+                Body::File(_) => self.allowed(who, *ino, 4)?,
+                Body::Link(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether somebody may read what describes an item.
+    fn describable(&self, who: Who, number: usize) -> Result<(), i32> {
+        let item = &self.items.items[&number];
+        if let Some(record) = self.items.target(&item.names, super::archive::METADATA) {
+            let Some(record) = self.items.held(&record) else {
+                return Ok(());
+            };
+            self.listable(who, record.root)?;
+            return match self.files.find(record.root, "doc") {
+                Some(doc) if self.files.is_directory(doc) => {
+                    self.allowed(who, record.root, 1)?;
+                    self.readable(who, doc)
+                }
+                _ => Ok(()),
+            };
+        }
+        match self.files.find(item.root, ".ibi.metadata") {
+            Some(text) => self.allowed(who, text, 4),
+            None => Ok(()),
         }
     }
 
@@ -482,7 +562,7 @@ impl Tree {
                 at = self.above(&at);
                 continue;
             }
-            let node = self.look(&at, &name)?;
+            let node = self.look_as(who, &at, &name)?;
             if (follow || !todo.is_empty())
                 && let Some(target) = self.read_link(&at, &node)
             {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use super::archive::Names;
 use super::client::{attribute_names, kind_of, listing, seen};
 use super::files::{Body, Ino};
 use super::perform::Model;
@@ -296,13 +295,8 @@ fn shown(outcome: Result<&str, rustix::io::Errno>) -> String {
 /// The store itself, as anybody can read it without us.
 fn stored(model: &Model, store: &Path, found: &mut Vec<String>) {
     for (number, item) in &model.tree.items.items {
-        let Names { rep, ibip } = &item.names;
-        let place = match (rep, ibip) {
-            (Some(rep), _) => format!("col/{rep}"),
-            (None, Some(ibip)) => format!("ibip/{ibip}"),
-            (None, None) => continue,
-        };
-        let record = store.join("deleted").join(place.trim_start_matches('/'));
+        let place = model.place_in_store(*number);
+        let record = store.join("deleted").join(&place);
         if *number != 0 && record.exists() == item.is_held && item.pairs.is_some() {
             found.push(format!(
                 "{place}: held {}, but its record is there or not",

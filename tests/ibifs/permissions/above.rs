@@ -144,6 +144,61 @@ fn minting_is_for_those_who_may_write_in_the_root() {
     );
 }
 
+/// Who may write in the root may make an IBIp prefix, and then an item below it, as when an item is
+/// copied in by its IBIp; nobody needs a permission in the store's own directories.
+#[test]
+fn prefixes_are_made_by_those_who_may_write_in_the_root() {
+    let world = world();
+    sh(
+        &world,
+        "stat -c '%a %U' A.store/ibip | grep -qx '755 root'
+         chmod 755 A; no_ as bob mkdir A/8JMKD3MGP8W; no_ as bob mkdir A/x.org
+         setfacl -m u:60002:rwx A; as bob sh -c 'umask 077; mkdir -p A/8JMKD3MGP8W/34PGRBS'
+         [ $(stat -c %u A/8JMKD3MGP8W/34PGRBS) = 60002 ]; as bob sh -c 'echo text > A/8JMKD3MGP8W/34PGRBS/f'
+         as bob mkdir A/8JMKD3MGPBW; no mkdir A/8JMKD3MGPBW; no mkdir A/8jmkd3mgpbw; no_ as alice rmdir A/8JMKD3MGPBW
+         as bob rmdir A/8JMKD3MGPBW; no ls A/8JMKD3MGPBW; no ls -d A.store/ibip/8JMKD3MGPBW
+         stat -c '%a %U' A.store/ibip A.store/ibip/8JMKD3MGP8W | uniq | grep -qx '755 root'
+         setfacl -b A; chmod 1777 A; as alice mkdir A/8JMKD3MGPBW; ibifs umount A; ibifs fsck A.store",
+    );
+}
+
+/// An item or level that somebody makes by its name gets from the level above what any directory does
+/// from the one that it is made in: the default access control list, the set-group-ID bit, the group.
+#[test]
+fn what_is_made_by_name_inherits_as_natively() {
+    let world = world();
+    let acls = [
+        "",
+        "u::rwx,g::r-x,o::---",
+        "u::rwx,u:60002:rwx,g::r-x,m::rwx,o::---",
+        "u::rwx,u:60002:rwx,g::rwx,m::r--,o::r--",
+        "u::rw-,g::r--,g:60010:rwx,m::rwx,o::--x",
+        "u::---,g::---,o::---",
+    ];
+    let mut number = 0;
+    for acl in acls {
+        for bits in ["0777", "2777"] {
+            for mode in ["755", "700", "770", "000"] {
+                number += 1;
+                sh(
+                    &world,
+                    &format!(
+                        "mkdir -p native A/y{number}.org/y/2001; year=A/y{number}.org/y/2001
+                         for d in native $year; do
+                             setfacl -bk $d; chown 0:60020 $d; chmod {bits} $d
+                             test -z '{acl}' || setfacl -d -m '{acl}' $d
+                             as alice sh -c \"umask 027; mkdir -m {mode} $d/01.01.01.01; umask 077; mkdir $d/01.01.01.02\"
+                             (cd $d; for i in 01.01.01.0[12]; do getfacl $i; stat -c '%a %u %g' $i; done) > told-${{d%%/*}}
+                             rm -r $d/01.01.01.0[12]; test $d != native || rmdir native
+                         done
+                         diff told-native told-A"
+                    ),
+                );
+            }
+        }
+    }
+}
+
 /// What is minted is its maker's, with the mode that its umask leaves; what ibifs makes above and beside
 /// it is for all to read, whatever umask the daemon or the last caller has.
 #[test]

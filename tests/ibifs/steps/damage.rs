@@ -171,7 +171,14 @@ fn a_damaged_sidecar_is_named_and_mended() {
 }
 
 /// The store's own files and directories, and how each is damaged.
-const OWN: &[&str] = &["archive.ibi", "lock", "ledger", "staging", "deleted"];
+const OWN: &[&str] = &[
+    "archive.ibi",
+    "lock",
+    "ledger",
+    "staging",
+    "reserve",
+    "deleted",
+];
 
 /// Whatever becomes of the store's own files, nothing is lost: the store goes on, or what is wrong is
 /// said in one sentence that names it and a remedy.

@@ -60,6 +60,8 @@ fn at_each_step_of(operation: &Operation) {
             "{step}: acknowledged and not made"
         );
         if !(operation.is_made)(&scene) {
+            let is_as_before = operation.is_as_before.is_none_or(|is| is(&scene));
+            assert!(is_as_before, "{step}: neither made nor as before");
             (operation.make)(&scene).unwrap_or_else(|error| panic!("{step}: {error}"));
             assert!((operation.is_made)(&scene), "{step}: made again");
         }

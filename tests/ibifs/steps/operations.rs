@@ -19,6 +19,8 @@ pub struct Operation {
     pub make: fn(&Scene) -> io::Result<()>,
     /// Whether it has been made.
     pub is_made: fn(&Scene) -> bool,
+    /// Whether all is as it was before, where that is more than not made.
+    pub is_as_before: Option<fn(&Scene) -> bool>,
     /// Whether it is made as a whole or not at all.
     pub is_whole: bool,
     /// What an error may leave for `ibifs fsck --repair`, by its code.
@@ -34,6 +36,7 @@ pub const MINT: Operation = Operation {
     name: "mint",
     make: |scene| fs::create_dir(scene.mounted(".mint/new")),
     is_made: |scene| scene.mounted(".mint/new/doc").is_dir(),
+    is_as_before: None,
     is_whole: true,
     may_leave: None,
     goes_on_if_full: false,
@@ -45,6 +48,7 @@ pub const MINT_TRANSLATION: Operation = Operation {
     name: "mint a translation",
     make: |scene| fs::create_dir(beside(scene, 1, "+(pt)")),
     is_made: |scene| beside(scene, 1, "+(pt)").join("doc").is_dir(),
+    is_as_before: None,
     is_whole: true,
     may_leave: None,
     goes_on_if_full: false,
@@ -56,6 +60,7 @@ pub const RELATE: Operation = Operation {
     name: "set a relation",
     make: |scene| relate(scene, 2, "metadata", 3),
     is_made: |scene| leads_to(scene, 2, ":", 3),
+    is_as_before: Some(|scene| fs::read_link(beside(scene, 2, ":")).is_err()),
     is_whole: true,
     may_leave: None,
     goes_on_if_full: false,
@@ -67,6 +72,7 @@ pub const RELATE_ANEW: Operation = Operation {
     name: "replace a relation",
     make: |scene| relate(scene, 1, "nextedition", 3),
     is_made: |scene| leads_to(scene, 1, "!", 3),
+    is_as_before: Some(|scene| leads_to(scene, 1, "!", 2)),
     is_whole: true,
     may_leave: None,
     goes_on_if_full: false,
@@ -80,6 +86,7 @@ pub const UNRELATE: Operation = Operation {
         rustix::fs::removexattr(scene.item(1), "user.ibi.nextedition").map_err(Error::from)
     },
     is_made: |scene| leads_to(scene, 1, "!", 1),
+    is_as_before: Some(|scene| leads_to(scene, 1, "!", 2)),
     is_whole: true,
     may_leave: None,
     goes_on_if_full: false,
@@ -95,6 +102,7 @@ pub const RENAME_SIDECAR: Operation = Operation {
         fs::rename(&beside, scene.item(3).join(".ibi"))
     },
     is_made: says_language,
+    is_as_before: None,
     is_whole: false,
     may_leave: None,
     goes_on_if_full: false,
@@ -106,6 +114,7 @@ pub const WRITE_SIDECAR: Operation = Operation {
     name: "write over a sidecar",
     make: |scene| write(&scene.item(3).join(".ibi"), &with_language(scene)?),
     is_made: says_language,
+    is_as_before: None,
     is_whole: false,
     may_leave: Some("broken-sidecar"),
     goes_on_if_full: false,
@@ -122,6 +131,7 @@ pub const REMOVE: Operation = Operation {
         fs::remove_dir(item)
     },
     is_made: |scene| !scene.item(1).exists(),
+    is_as_before: None,
     is_whole: false,
     may_leave: None,
     goes_on_if_full: true,
@@ -148,6 +158,7 @@ pub const COPY_BY_REP: Operation = Operation {
         write(&item.join(".ibi"), SIDECAR.as_bytes())
     },
     is_made: is_copied_in,
+    is_as_before: None,
     is_whole: false,
     may_leave: Some("broken-sidecar"),
     goes_on_if_full: false,
@@ -166,6 +177,7 @@ pub const COPY_BY_IBIP: Operation = Operation {
         write(&item.join(".ibi"), SIDECAR.as_bytes())
     },
     is_made: is_copied_in,
+    is_as_before: None,
     is_whole: false,
     may_leave: Some("broken-sidecar"),
     goes_on_if_full: false,

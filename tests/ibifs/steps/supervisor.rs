@@ -385,8 +385,9 @@ fn decide(asked: &libc::seccomp_notif, state: &Mutex<State>) -> Option<i32> {
     };
     // Of several writes in a row to one file any may be the last before a crash; unless asked for
     // each, they are one step.
-    let goes_on = step.starts_with("pwrite") && state.steps.last() == Some(&step);
-    let number = match goes_on && !state.each_write {
+    let goes_on =
+        !state.each_write && step.starts_with("pwrite") && state.steps.last() == Some(&step);
+    let number = match goes_on {
         true if state.what != What::Kill => state.steps.len(),
         true => return Some(0),
         false => {
