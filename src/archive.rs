@@ -18,6 +18,7 @@ mod init;
 mod ledger;
 mod lock;
 mod mint;
+mod publish;
 mod relations;
 mod resolve;
 mod settle;
@@ -29,13 +30,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 pub use check::{Code, Finding, Progress, Report, Severity};
-pub use describe::Act;
+pub use describe::{Act, persistent_url};
 pub use error::{ArchiveError, Holder};
 pub use facts::Facts;
 pub use init::Setup;
-pub use lock::holder;
+pub use lock::{holder, is_held_by};
 pub use mint::Relative;
-pub use resolve::{Related, Relations};
+pub use publish::{Listing, PublicFile};
+pub use resolve::{Related, Relations, meeting};
 pub use sidecars::{Belief, Fact};
 
 pub use touched::Changing;
@@ -47,7 +49,7 @@ use crate::item::{Names, State};
 use crate::locks::locked;
 use crate::pairs::Pairs;
 use crate::store::{Item, ItemId, Record, Store};
-use crate::tree::{Owner, Place, Tree};
+use crate::tree::{Maker, Place, Tree};
 
 /// A request to mint that would have to wait longer is refused (SPEC 10, ruling 5).
 pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
@@ -345,7 +347,7 @@ impl Archive {
 
     /// Registers a directory made for an item that is copied in: a Copy, until a sidecar says
     /// otherwise. In this Archive's own name space only dates already handed out are taken.
-    pub fn register(&self, names: &Names, owner: Option<Owner>) -> Result<Item, ArchiveError> {
+    pub fn register(&self, names: &Names, maker: Maker) -> Result<Item, ArchiveError> {
         self.writable()?;
         self.refuse_unminted(names)?;
         let known = self.store.find_by_names(names)?;
@@ -359,7 +361,7 @@ impl Archive {
         };
         let place = Place::of(&names);
         let change = self.changing_at(&place, Care::Loose)?;
-        self.tree.make_item(&place, owner)?;
+        self.tree.make_item(&place, maker)?;
         let id = match self.store.put(&Record::bare(names, State::Copy)) {
             Ok(id) => id,
             Err(error) => {

@@ -183,8 +183,8 @@ impl From<StoreError> for BackupError {
 /// its units.
 const AREAS: [(&str, usize); 4] = [("col", 4), ("ibip", 2), ("deleted", 3), ("fixity", 5)];
 
-/// What of the store's own directory is not taken along: what belongs to whoever has it open, and
-/// what is made for the backup.
+/// What of the store's own directory is not taken along: what belongs to whoever has it open, what is
+/// made for the backup, and what harvesters were told: a store that is restored knows less than they do.
 fn is_left(path: &[u8]) -> bool {
     let own: [&[u8]; 7] = [
         b"lock",
@@ -197,6 +197,7 @@ fn is_left(path: &[u8]) -> bool {
     ];
     own.contains(&path)
         || path.starts_with(store::FILE.as_bytes())
+        || path.starts_with(store::HARVEST_FILE.as_bytes())
         || AREAS.iter().any(|(area, _)| area.as_bytes() == path)
 }
 

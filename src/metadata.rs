@@ -21,6 +21,7 @@ mod text;
 use std::collections::HashSet;
 
 pub use error::MetadataError;
+pub use oai_dc::{OAI_DC, OAI_DC_SCHEMA};
 pub use sniff::{RecordFormat, read_record, sniff};
 
 /// The largest record that is read, in bytes.

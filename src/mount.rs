@@ -97,9 +97,10 @@ fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountEr
     if !resolved.is_dir() {
         return Err(bad("not a directory".to_owned()));
     }
-    let store = std::fs::canonicalize(store).map_err(|_| ArchiveError::NotAStore {
-        path: store.to_owned(),
-    })?;
+    let store = match std::fs::canonicalize(store) {
+        Ok(store) => store,
+        Err(_) => return Err(ArchiveError::not_found(store).into()),
+    };
     if resolved.starts_with(&store) || store.starts_with(&resolved) {
         return Err(MountError::Nested {
             store,
@@ -157,7 +158,8 @@ pub fn cut_off_killed(mount_point: &Path) -> bool {
             continue;
         }
         let pid = crate::archive::holder(&mount.source).and_then(|holder| holder.pid);
-        if pid.is_some_and(is_killed) {
+        let is_daemon = |pid: &u32| crate::archive::is_held_by(&mount.source, *pid);
+        if pid.filter(is_daemon).is_some_and(is_killed) {
             log::warn!("the daemon of {} was killed", mount_point.display());
             // Where the mount is busy, all who wait for it are sent away nevertheless.
             let flags = rustix::mount::UnmountFlags::FORCE;
@@ -219,8 +221,9 @@ pub fn unmount(mount_point: &Path) -> bool {
     })
 }
 
-/// A node the kernel knows holds a descriptor; a big tree needs many.
-fn raise_descriptor_limit() {
+/// Takes as many descriptors as there may be: a node that the kernel knows holds one, and so does a
+/// client of a service.
+pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let known = getrlimit(Resource::Nofile);
     let most = std::fs::read_to_string("/proc/sys/fs/nr_open")

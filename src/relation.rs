@@ -51,12 +51,47 @@ impl Step {
         }
     }
 
+    /// Reads a relation as it follows the name of a pair, such as `.translation(pt).metadata` (SPEC 8);
+    /// nothing is the relation of an item to itself.
+    #[must_use]
+    pub fn parse_relation(text: &str) -> Option<Vec<Step>> {
+        let mut parts = text.split('.');
+        if parts.next() != Some("") {
+            return None;
+        }
+        parts.map(Step::of_relation).collect()
+    }
+
+    fn of_relation(text: &str) -> Option<Step> {
+        let (name, parameter) = match text.split_once('(') {
+            Some((name, rest)) => (name, Some(rest.strip_suffix(')')?)),
+            None => (text, None),
+        };
+        match (name, parameter) {
+            ("lastedition", None) => Some(Step::LastEdition),
+            ("translation", _) => {
+                let language = parameter.map(Language::parse).transpose().ok()?;
+                Some(Step::Translation(language))
+            }
+            ("metadata", _) => {
+                let format = parameter.map(Format::parse).transpose().ok()?;
+                Some(Step::Metadata(format))
+            }
+            _ => None,
+        }
+    }
+
     fn relation(&self) -> &'static str {
         match self {
             Step::LastEdition => ".lastedition",
             Step::Translation(_) => ".translation",
             Step::Metadata(_) => ".metadata",
         }
+    }
+
+    /// The sign with its parameter.
+    fn signs(&self) -> String {
+        format!("{}{}", self.sign(), self.parameter())
     }
 
     /// The parameter in its parentheses, or nothing.
@@ -122,6 +157,13 @@ impl Modifier {
         Modifier::from_steps(steps).ok_or_else(|| ModifierError::new(text, Cause::Composition))
     }
 
+    /// The fourteen compositions, without parameters.
+    pub fn compositions() -> impl Iterator<Item = Modifier> {
+        COMPOSITIONS
+            .iter()
+            .filter_map(|signs| Modifier::parse(signs).ok())
+    }
+
     /// Makes a modifier of steps; `None` if they are none of the fourteen compositions.
     #[must_use]
     pub fn from_steps(steps: Vec<Step>) -> Option<Modifier> {
@@ -158,7 +200,7 @@ impl fmt::Display for Modifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.steps
             .iter()
-            .try_for_each(|step| write!(f, "{}{}", step.sign(), step.parameter()))
+            .try_for_each(|step| f.write_str(&step.signs()))
     }
 }
 
@@ -191,15 +233,71 @@ impl Request {
             }
             before += verb.len() + 1;
         }
-        if is_file_list && steps.is_empty() {
-            return Ok(Request::FileList(None));
+        let refuse = || ModifierError::new(text, Cause::Composition);
+        let request = Request::of_steps(steps, is_file_list).map_err(|_| refuse())?;
+        request.ok_or_else(refuse)
+    }
+
+    /// What a modifier and the verbs of a query ask for together: those of the query that the modifier
+    /// does not say itself are added behind its own (SPEC 7). Nothing is asked for by neither.
+    ///
+    /// # Errors
+    /// What [`Request::parse_tail`] and [`Request::parse_verbs`] refuse, and what together is none of the
+    /// compositions.
+    pub fn union(tail: &str, verbs: &str) -> Result<Option<Request>, ModifierError> {
+        let verbs = verbs.trim();
+        let tail = (!tail.is_empty()).then(|| Request::parse_tail(tail));
+        let verbs = (!verbs.is_empty()).then(|| Request::parse_verbs(verbs));
+        let (tail, verbs) = (tail.transpose()?, verbs.transpose()?);
+        let steps_of = |request: &Option<Request>| match request {
+            Some(request) => request.steps().to_vec(),
+            None => Vec::new(),
+        };
+        let mut steps = steps_of(&tail);
+        let added = steps_of(&verbs).into_iter();
+        let added: Vec<Step> = added.filter(|step| !steps.contains(step)).collect();
+        steps.extend(added);
+        let is_list = |request: &Option<Request>| matches!(request, Some(Request::FileList(_)));
+        let is_file_list = is_list(&tail) || is_list(&verbs);
+        let request = Request::of_steps(steps, is_file_list);
+        request.map_err(|text| ModifierError::new(&text, Cause::Composition))
+    }
+
+    /// What steps ask for, or the list of the files of what they lead to; None for neither.
+    ///
+    /// # Errors
+    /// The steps, as signs, are none of the compositions.
+    pub fn of_steps(steps: Vec<Step>, is_file_list: bool) -> Result<Option<Request>, String> {
+        if steps.is_empty() {
+            return Ok(is_file_list.then_some(Request::FileList(None)));
         }
-        let modifier = Modifier::from_steps(steps)
-            .ok_or_else(|| ModifierError::new(text, Cause::Composition))?;
-        Ok(match is_file_list {
+        let text: String = steps.iter().map(Step::signs).collect();
+        let modifier = Modifier::from_steps(steps).ok_or(text)?;
+        Ok(Some(match is_file_list {
             true => Request::FileList(Some(modifier)),
             false => Request::Modifier(modifier),
-        })
+        }))
+    }
+
+    /// The steps that lead to what is asked for; none for the item itself.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        match self {
+            Request::Modifier(modifier) | Request::FileList(Some(modifier)) => modifier.steps(),
+            Request::FileList(None) => &[],
+        }
+    }
+
+    /// The request in verbs joined by spaces, as between services (SPEC 8).
+    #[must_use]
+    pub fn verbs(&self) -> String {
+        match self {
+            Request::Modifier(modifier) => modifier.verbs().replace('+', " "),
+            Request::FileList(None) => "GetFileList".to_owned(),
+            Request::FileList(Some(modifier)) => {
+                format!("{} GetFileList", modifier.verbs().replace('+', " "))
+            }
+        }
     }
 
     /// Reads what follows an identifier in a name: signs, or `?` and verbs.
@@ -296,6 +394,59 @@ mod tests {
             Request::parse_tail(tail).expect_err(tail).to_string(),
             sentence
         );
+    }
+
+    #[track_caller]
+    fn union(tail: &str, verbs: &str, expected: &str) {
+        let request = Request::union(tail, verbs).expect(tail);
+        let text = request.map_or(String::new(), |request| request.to_string());
+        assert_eq!(text, expected, "{tail} and {verbs}");
+    }
+
+    /// SPEC 7: verbs after those of the modifier, no repeats.
+    #[test]
+    fn a_modifier_and_verbs_together() {
+        union("", "", "");
+        union("!", "", "!");
+        union("+", "GetMetadata", "+:");
+        union(
+            "!:(oai_dc)",
+            "GetLastEdition GetMetadata(oai_dc)",
+            "!:(oai_dc)",
+        );
+        union("!", "GetFileList", "?GetLastEdition+GetFileList");
+        union("", " GetFileList ", "?GetFileList");
+        union("", "GetTranslation GetMetadata GetTranslation", "+:+");
+        union("?GetLastEdition", "GetMetadata(oai_dc)", "!:(oai_dc)");
+        let sentence = Request::union(":", "GetLastEdition").expect_err("no composition");
+        assert!(sentence.to_string().contains(":!"), "{sentence}");
+        assert!(Request::union("", "GetNothing").is_err());
+    }
+
+    #[test]
+    fn relations_of_pairs() {
+        for signs in ["!", "+(pt-BR):(oai_dc)", "+!:+", "!+:+(en)"] {
+            let modifier = Modifier::parse(signs).expect(signs);
+            let relation = modifier.relation_path();
+            let steps = Step::parse_relation(&relation).expect(signs);
+            let bare: String = steps.iter().map(Step::relation).collect();
+            assert_eq!(bare, relation);
+        }
+        let steps = Modifier::parse("!+(pt-BR):(oai_dc)").expect("good").steps;
+        let text = ".lastedition.translation(pt-BR).metadata(oai_dc)";
+        assert_eq!(Step::parse_relation(text), Some(steps));
+        assert_eq!(Step::parse_relation(""), Some(Vec::new()));
+        for bad in [
+            "x",
+            ".",
+            ".nextedition",
+            ".lastedition(pt)",
+            ".translation(pt",
+            ".translation()",
+            ".metadata.",
+        ] {
+            assert_eq!(Step::parse_relation(bad), None, "{bad}");
+        }
     }
 
     #[test]

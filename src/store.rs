@@ -14,19 +14,24 @@ mod claims;
 mod compare;
 mod copy;
 mod error;
-mod files;
 mod group;
+mod harvest;
 mod rows;
 mod schema;
 mod touched;
+mod version;
 mod write;
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, named_params};
 
+use crate::database::{self, Unfit};
 use crate::ibi::{AliasPair, Ibip, Rep, Timestamp};
 use crate::item::{Names, State};
 use crate::locks::locked;
@@ -35,6 +40,7 @@ use crate::relation::{Language, RelationKind};
 pub use claims::{Contested, OneSided};
 pub use compare::{Difference, DifferenceKind};
 pub use error::StoreError;
+pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, Mark, Stamped, Window};
 pub use write::Refill;
 
 use write::Sync;
@@ -63,6 +69,18 @@ pub struct Item {
     pub target: Option<String>,
     /// When it was removed, for a Deleted one.
     pub removed_at: Option<Timestamp>,
+}
+
+impl Item {
+    /// How many bytes it takes, roughly.
+    pub fn size(&self) -> usize {
+        let names = [Some(&self.names), self.service.as_ref()];
+        let forms = names.into_iter().flatten().map(|names| {
+            names.rep().map_or(0, |rep| rep.as_str().len())
+                + names.ibip().map_or(0, |ibip| ibip.as_str().len())
+        });
+        size_of::<Item>() + forms.sum::<usize>() + self.target.as_ref().map_or(0, String::len)
+    }
 }
 
 /// What is to be recorded of an item.
@@ -123,8 +141,9 @@ pub struct Unsettled {
 #[derive(Debug)]
 pub struct Store {
     connection: Mutex<Connection>,
+    version: version::Version,
     /// Where the database lies, unless it is in memory. SQLite goes by this until it is closed, above.
-    _directory: Option<OwnedFd>,
+    directory: Option<OwnedFd>,
     waiting: Mutex<Vec<Arc<group::Waiting>>>,
 }
 
@@ -132,9 +151,9 @@ impl Store {
     /// Opens the database of a store's directory for writing, making or migrating it where needed.
     pub fn open(directory: BorrowedFd<'_>) -> Result<Store, StoreError> {
         let directory = kept(directory)?;
-        files::check(directory.as_fd(), true)?;
-        let path = files::path_in(directory.as_fd());
-        let mut connection = Connection::open(path).map_err(files::plain)?;
+        check_file(directory.as_fd(), true)?;
+        let path = file_in(directory.as_fd());
+        let mut connection = Connection::open(path).map_err(database::plain)?;
         connection.busy_timeout(Duration::from_secs(10))?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", Sync::Later.word())?;
@@ -146,10 +165,10 @@ impl Store {
     /// Opens the database for reading only, beside a writer.
     pub fn open_read_only(directory: BorrowedFd<'_>) -> Result<Store, StoreError> {
         let directory = kept(directory)?;
-        files::check(directory.as_fd(), false)?;
-        let path = files::path_in(directory.as_fd());
+        check_file(directory.as_fd(), false)?;
+        let path = file_in(directory.as_fd());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(path, flags).map_err(files::plain)?;
+        let mut connection = Connection::open_with_flags(path, flags).map_err(database::plain)?;
         connection.busy_timeout(Duration::from_secs(10))?;
         Store::prepared(&mut connection)?;
         schema::check(&connection)?;
@@ -159,7 +178,8 @@ impl Store {
     fn over(connection: Connection, directory: Option<OwnedFd>) -> Store {
         Store {
             connection: Mutex::new(connection),
-            _directory: directory,
+            version: version::Version::default(),
+            directory,
             waiting: Mutex::default(),
         }
     }
@@ -167,6 +187,8 @@ impl Store {
     fn prepared(connection: &mut Connection) -> Result<(), StoreError> {
         connection.pragma_update(None, "foreign_keys", "on")?;
         connection.set_prepared_statement_cache_capacity(64);
+        // Else SQLite plans a statement anew whenever a value is bound that its planner looked at.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(())
     }
 
@@ -335,32 +357,19 @@ impl Store {
         Ok(relations)
     }
 
-    /// Which items declare what of the item with these names, by either form.
+    /// Which items declare what of the item with these names, by either form. Each declares a kind
+    /// once.
     pub fn relations_to(&self, names: &Names) -> Result<Vec<(RelationKind, Item)>, StoreError> {
         let connection = self.lock();
-        let sql = format!(
-            "SELECT {}, {} FROM relation JOIN item ON item.id = relation.source
-             WHERE target_rep_key = :rep AND state <> 'Deleted'
-             UNION
-             SELECT {}, {} FROM relation JOIN item ON item.id = relation.source
-             WHERE target_ibip_key = :ibip AND state <> 'Deleted'
-             ORDER BY rep, ibip, kind",
-            rows::RELATION,
-            rows::ITEM,
-            rows::RELATION,
-            rows::ITEM
-        );
+        let sql = pointing();
         let mut statement = connection.prepare_cached(&sql)?;
         let mut found = statement.query(named_params! {
             ":rep": names.rep().map(Rep::canonical),
             ":ibip": names.ibip().map(Ibip::canonical),
         })?;
-        let mut relations: Vec<(RelationKind, Item)> = Vec::new();
+        let mut relations = Vec::new();
         while let Some(row) = found.next()? {
-            let pair = (rows::relation(row)?.0, rows::item(row)?);
-            if !relations.contains(&pair) {
-                relations.push(pair);
-            }
+            relations.push((rows::relation(row)?.0, rows::item(row)?));
         }
         Ok(relations)
     }
@@ -443,18 +452,24 @@ impl Store {
         let connection = self.lock();
         // One step of the index for each prefix, however many items have it.
         let mut statement = connection.prepare_cached(&format!(
-            "SELECT substr(ibip, 1, instr(ibip, '/') - 1) FROM item {}
+            "SELECT substr(ibip, 1, instr(ibip, '/') - 1), ibip_key FROM item {}
              AND ibip_key > ?1 AND state <> 'Deleted' ORDER BY ibip_key LIMIT 1",
             listed_by(without_rep)
         ))?;
         let mut prefixes = Vec::new();
         let mut after = String::new();
-        while let Some(prefix) = statement
-            .query_row([&after], |row| row.get::<_, String>(0))
+        while let Some((prefix, key)) = statement
+            .query_row([&after], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            })
             .optional()?
         {
-            // '0' follows '/' in ASCII.
-            after = format!("{}0", prefix.to_ascii_uppercase());
+            // '0' follows '/' in ASCII. By the key, which the index goes by, even where a damaged row
+            // has another name beside it.
+            after = match key.split_once('/') {
+                Some((first, _)) => format!("{first}0"),
+                None => key,
+            };
             prefixes.push(prefix);
         }
         Ok(prefixes)
@@ -467,6 +482,51 @@ impl Store {
             "SELECT 1 FROM item WHERE rep_key IS NOT NULL AND state <> 'Deleted' LIMIT 1",
         )?;
         Ok(statement.exists([])?)
+    }
+
+    /// How many items are here.
+    pub fn held_items(&self) -> Result<u64, StoreError> {
+        let connection = self.lock();
+        let sql = "SELECT count(*) FROM item WHERE state <> 'Deleted'";
+        let found: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+        Ok(found.unsigned_abs())
+    }
+
+    /// The items here whose reps begin with a prefix, the latest first: so many.
+    pub fn latest_of_prefix(&self, prefix: &str, most: usize) -> Result<Vec<Item>, StoreError> {
+        let prefix = prefix.to_ascii_lowercase();
+        let connection = self.lock();
+        // The digits of a year follow the slash; "0" is the character after it.
+        let sql = format!(
+            "SELECT {} FROM item WHERE rep_key > ?1 || '/' AND rep_key < ?1 || '0'
+             AND state <> 'Deleted' ORDER BY rep_key DESC LIMIT ?2",
+            rows::ITEM
+        );
+        let mut statement = connection.prepare_cached(&sql)?;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut found = statement.query(rusqlite::params![prefix, most])?;
+        let mut items = Vec::new();
+        while let Some(row) = found.next()? {
+            items.push(rows::item(row)?);
+        }
+        Ok(items)
+    }
+
+    /// The items, removed ones included, in the order of their numbers: so many, after one.
+    pub fn items_after(&self, after: ItemId, most: usize) -> Result<Vec<Item>, StoreError> {
+        let connection = self.lock();
+        let sql = format!(
+            "SELECT {} FROM item WHERE id > ?1 ORDER BY id LIMIT ?2",
+            rows::ITEM
+        );
+        let mut statement = connection.prepare_cached(&sql)?;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut found = statement.query([after.0, most])?;
+        let mut items = Vec::new();
+        while let Some(row) = found.next()? {
+            items.push(rows::item(row)?);
+        }
+        Ok(items)
     }
 
     /// Every item, one at a time, in the order of their names.
@@ -497,10 +557,99 @@ fn kept(directory: BorrowedFd<'_>) -> Result<OwnedFd, StoreError> {
         })
 }
 
+/// The path of the database in a store's open directory.
+fn file_in(directory: BorrowedFd<'_>) -> PathBuf {
+    database::path_in(directory, OsStr::new(FILE))
+}
+
+fn check_file(directory: BorrowedFd<'_>, is_written: bool) -> Result<(), StoreError> {
+    database::check(directory, OsStr::new(FILE), is_written).map_err(|unfit| match unfit {
+        Unfit::NotAFile => StoreError::NotAFile,
+        Unfit::Missing | Unfit::Shared => StoreError::Broken {
+            what: unfit.to_string(),
+        },
+    })
+}
+
+/// What points to an item by either form.
+fn pointing() -> String {
+    format!(
+        "SELECT {}, {} FROM relation JOIN item ON item.id = relation.source
+             WHERE target_rep_key = :rep AND state <> 'Deleted'
+             UNION
+             SELECT {}, {} FROM relation JOIN item ON item.id = relation.source
+             WHERE target_ibip_key = :ibip AND state <> 'Deleted'
+             ORDER BY rep, ibip, kind",
+        rows::RELATION,
+        rows::ITEM,
+        rows::RELATION,
+        rows::ITEM
+    )
+}
+
 /// Items in the order of their IBIps: by an index that has only those asked for.
 fn listed_by(without_rep: bool) -> &'static str {
     match without_rep {
         true => "INDEXED BY item_without_rep WHERE rep_key IS NULL",
         false => "WHERE ibip_key IS NOT NULL",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
+    /// A row whose key is not that of its name is damaged; looking through it ends all the same.
+    #[test]
+    fn prefixes_of_damaged_rows_end() {
+        let mut connection = Connection::open_in_memory().expect("a database");
+        Store::prepared(&mut connection).expect("options");
+        schema::migrate(&mut connection).expect("tables");
+        let damaged = "INSERT INTO item (ibip, ibip_key, state) VALUES
+            ('2A/B', 'JA/B', 'Copy'), ('KA/B', 'K', 'Copy'), ('LA/B', 'LA/B', 'Copy')";
+        connection.execute_batch(damaged).expect("rows");
+        let store = Store::over(connection, None);
+        assert_eq!(store.prefixes(false).expect("read"), ["2A", "KA", "LA"]);
+    }
+
+    /// What is asked for each relation of each item is planned once, and by indices.
+    #[test]
+    fn statements_are_planned_once() {
+        let mut connection = Connection::open_in_memory().expect("a database");
+        Store::prepared(&mut connection).expect("options");
+        schema::migrate(&mut connection).expect("tables");
+        // As in a store whose rows SQLite has counted.
+        let fill = "
+            INSERT INTO item (id, rep, rep_key, state) WITH RECURSIVE number (n) AS
+                (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 100)
+                SELECT n, 'a/b' || n, 'a/b' || n, 'Copy' FROM number;
+            INSERT INTO relation SELECT id, 'ibi.metadata', 'a/b1', 'a/b' || (id % 9), NULL, NULL FROM item;
+            ANALYZE;";
+        connection.execute_batch(fill).expect("rows");
+        let mut statement = connection.prepare(&pointing()).expect("a statement");
+        for name in ["a/b1", "a/b2", "c"] {
+            let mut found = statement
+                .query(named_params! { ":rep": name, ":ibip": name })
+                .expect("asked");
+            while found.next().expect("read").is_some() {}
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+        let plan = format!("EXPLAIN QUERY PLAN {}", pointing());
+        let mut statement = connection.prepare(&plan).expect("a statement");
+        let found = statement
+            .query_map(named_params! { ":rep": "a", ":ibip": "a" }, |row| {
+                row.get::<_, String>("detail")
+            })
+            .expect("asked");
+        let plan: Vec<String> = found.map(|line| line.expect("a line")).collect();
+        let plan = plan.join("\n");
+        for index in ["relation_by_rep", "relation_by_ibip"] {
+            assert!(
+                plan.contains(&format!("SEARCH relation USING INDEX {index}")),
+                "{plan}"
+            );
+        }
     }
 }

@@ -9,7 +9,9 @@
 //! database.
 
 mod files;
+mod looks;
 mod place;
+mod publish;
 mod reserve;
 mod walk;
 
@@ -22,7 +24,9 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 pub use files::{Met, joined};
-pub use place::{Area, Owner, Place, TreeError};
+pub use looks::{Looks, Sight};
+pub use place::{Area, Maker, Owner, Place, TreeError};
+pub use publish::Published;
 pub use reserve::RESERVE;
 pub use walk::{Seen, Visit, each_entry_of};
 
@@ -50,6 +54,8 @@ pub struct Tree {
 pub struct OpenItem {
     directory: OwnedFd,
     place: Place,
+    /// Whether what is opened in it must be known to the kernel, so that nobody waits for a disk.
+    is_at_hand: bool,
 }
 
 impl OpenItem {
@@ -122,7 +128,14 @@ impl Tree {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())
             .map_err(failed("open the store", &shown))?;
-        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let path = match std::fs::canonicalize(path) {
+            // By a short path from within it could be opened, but neither mounted nor found again.
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NAMETOOLONG) => {
+                let action = "take the store, whose whole path must be shorter than 4,096 bytes,";
+                return Err(failed(action, &shown)(Errno::NAMETOOLONG));
+            }
+            resolved => resolved.unwrap_or_else(|_| path.to_owned()),
+        };
         Ok(Tree {
             path,
             root,
@@ -166,6 +179,21 @@ impl Tree {
         Ok(OpenItem {
             directory: self.open_item(place)?,
             place: place.clone(),
+            is_at_hand: false,
+        })
+    }
+
+    /// The same for whoever cannot wait for a disk: EAGAIN where somebody would have to. EINVAL on a
+    /// kernel that cannot tell (before 5.12).
+    pub fn open_at_hand(&self, place: &Place) -> Result<OpenItem, TreeError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED;
+        let path = place.as_str();
+        let opened = rustix::fs::openat2(&self.root, path, flags, Mode::empty(), resolve);
+        Ok(OpenItem {
+            directory: opened.map_err(failed("open", path))?,
+            place: place.clone(),
+            is_at_hand: true,
         })
     }
 
@@ -227,21 +255,35 @@ impl Tree {
         open_beneath(&self.root, path, flags)
     }
 
-    /// Makes the directory of an item that is copied in, and its levels where they are missing.
-    /// As with any mkdir, syncing is up to whoever copies. EEXIST if one is there.
-    pub fn make_item(&self, place: &Place, owner: Option<Owner>) -> Result<OwnedFd, TreeError> {
+    /// Makes the directory of an item that is copied in, and its levels where they are missing. As
+    /// with any mkdir, a default ACL and the set-group-ID bit of the level above it count, and syncing
+    /// is up to whoever copies. EEXIST if one is there.
+    pub fn make_item(&self, place: &Place, maker: Maker) -> Result<(), TreeError> {
         self.make_levels(place.parent())?;
         let parent = self.open_directory(place.parent())?;
-        let mode = Mode::from_raw_mode(owner.map_or(0o755, |owner| owner.mode) & 0o7777);
-        rustix::fs::mkdirat(&parent, place.name(), mode).map_err(failed("make", place.as_str()))?;
-        let item = self.open_item(place)?;
-        if let Some(owner) = owner
-            && let Err(errno) = give_to(&item, owner)
-        {
+        let failed = |errno| failed("make", place.as_str())(errno);
+        let inherits = has_default_acl(&parent);
+        // Where there is one, the kernel passes over the umask, which is the last caller's here.
+        let mode = Mode::from_raw_mode(match inherits {
+            true => maker.mode,
+            false => maker.mode & !maker.umask,
+        });
+        rustix::fs::mkdirat(&parent, place.name(), mode).map_err(failed)?;
+        let given = (|| {
+            let item = open_below(&parent, place.name())?;
+            // The kernel has given it this bit, and the group, where the level above has the bit.
+            let set_gid = Mode::from_raw_mode(rustix::fs::fstat(&item)?.st_mode) & Mode::SGID;
+            let gid = set_gid.is_empty().then_some(maker.gid);
+            give_away(&item, maker.uid, gid)?;
+            match inherits {
+                true => Ok(()),
+                false => rustix::fs::chmod(by_descriptor(&item), mode | set_gid),
+            }
+        })();
+        given.map_err(|errno| {
             let _ = rustix::fs::unlinkat(&parent, place.name(), AtFlags::REMOVEDIR);
-            return Err(failed("give away", place.as_str())(errno));
-        }
-        Ok(item)
+            failed(errno)
+        })
     }
 
     /// Makes an item with `doc/` (where an item's own files are by convention, SPEC 5) and its
@@ -354,7 +396,9 @@ impl Tree {
     /// that directory itself.
     pub fn mode_of(&self, name: &str) -> Option<u32> {
         let stat = rustix::fs::statat(&self.root, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        Some(stat.st_mode & 0o7777)
+        // A link's own mode means nothing.
+        (FileType::from_raw_mode(stat.st_mode) != FileType::Symlink)
+            .then_some(stat.st_mode & 0o7777)
     }
 
     /// Takes others' permission to write from something in the store's own directory.
@@ -394,6 +438,14 @@ impl Tree {
             }
         }
         Ok(())
+    }
+
+    /// Makes an empty IBIp prefix. The mount shows it with the root's owner and mode, and whoever may
+    /// write there may make one: who owns its folder here is nothing to anybody.
+    pub fn make_prefix(&self, name: &str) -> Result<(), TreeError> {
+        let failed = failed("make", name);
+        make_level(&self.open_directory("ibip")?, name).map_err(failed)?;
+        self.sync_directory("ibip")
     }
 
     fn sync_directory(&self, path: &str) -> Result<(), TreeError> {
@@ -439,13 +491,6 @@ impl Tree {
         let mut only = true;
         self.each_name(place.as_str(), |name, _| only &= name == SIDECAR.as_bytes())?;
         Ok(only)
-    }
-
-    /// Whether an item's directory holds nothing at all.
-    pub fn is_bare(&self, place: &Place) -> Result<bool, TreeError> {
-        let mut bare = true;
-        self.each_name(place.as_str(), |_, _| bare = false)?;
-        Ok(bare)
     }
 
     /// The bytes of an item's sidecar, or None where it has none.
@@ -731,11 +776,15 @@ fn make_level(directory: &OwnedFd, name: &str) -> Result<(), Errno> {
     rustix::fs::mkdirat(directory, name, mode)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = rustix::fs::openat(directory, name, flags, Mode::empty())?;
-    let has_acl = rustix::fs::fgetxattr(&made, "system.posix_acl_default", &mut [0; 0][..]).is_ok();
-    match has_acl || !is_ours(&made)? {
+    match has_default_acl(&made) || !is_ours(&made)? {
         true => Ok(()),
         false => rustix::fs::fchmod(&made, mode),
     }
+}
+
+fn has_default_acl(directory: &OwnedFd) -> bool {
+    let path = by_descriptor(directory);
+    rustix::fs::getxattr(path, "system.posix_acl_default", &mut [0; 0][..]).is_ok()
 }
 
 /// Whether we have made a directory, and nobody has put another in its place.
@@ -744,17 +793,22 @@ fn is_ours(directory: &OwnedFd) -> Result<bool, Errno> {
 }
 
 fn give_to(directory: &OwnedFd, owner: Owner) -> Result<(), Errno> {
+    give_away(directory, owner.uid, Some(owner.gid))?;
+    let mode = Mode::from_raw_mode(owner.mode & 0o7777);
+    rustix::fs::chmod(by_descriptor(directory), mode)
+}
+
+fn give_away(directory: &OwnedFd, uid: u32, gid: Option<u32>) -> Result<(), Errno> {
     if !is_ours(directory)? {
         return Err(Errno::STALE);
     }
-    let path = by_descriptor(directory);
     match rustix::fs::chown(
-        path.as_str(),
-        Some(rustix::fs::Uid::from_raw(owner.uid)),
-        Some(rustix::fs::Gid::from_raw(owner.gid)),
+        by_descriptor(directory),
+        Some(rustix::fs::Uid::from_raw(uid)),
+        gid.map(rustix::fs::Gid::from_raw),
     ) {
-        Ok(()) | Err(Errno::PERM) => {}
-        Err(errno) => return Err(errno),
+        // An ordinary user's daemon can only make what is its own.
+        Ok(()) | Err(Errno::PERM) => Ok(()),
+        Err(errno) => Err(errno),
     }
-    rustix::fs::chmod(path.as_str(), Mode::from_raw_mode(owner.mode & 0o7777))
 }

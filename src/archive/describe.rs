@@ -25,6 +25,16 @@ impl Archive {
         from: Option<&Names>,
         act: Act<'_>,
     ) -> Result<String, ArchiveError> {
+        Ok(self.described(item, from, act)?.to_oai_dc())
+    }
+
+    /// The same as a record.
+    pub fn described(
+        &self,
+        item: &Item,
+        from: Option<&Names>,
+        act: Act<'_>,
+    ) -> Result<DublinCore, ArchiveError> {
         let mut core = DublinCore::default();
         for name in [
             item.names.rep().map(ToString::to_string),
@@ -56,7 +66,7 @@ impl Archive {
                 core.push(Element::Relation, persistent_url(&names));
             }
         }
-        Ok(core.to_oai_dc())
+        Ok(core)
     }
 
     /// The record that describes an item; one that cannot be read counts as none.
@@ -94,7 +104,7 @@ impl Archive {
     }
 
     /// What comes of reading as somebody.
-    fn acting<T, E: From<TreeError>>(
+    pub(super) fn acting<T, E: From<TreeError>>(
         &self,
         act: Act<'_>,
         mut read: impl FnMut() -> Result<T, E>,

@@ -1,14 +1,16 @@
 //! What the Archive refuses and why, as sentences for people; the doors choose errno and status.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
 
 use crate::distributor::WaitTooLong;
 use crate::ibi::ParseError;
 use crate::item::{Names, SidecarError};
 use crate::pairs::PairsError;
 use crate::store::StoreError;
-use crate::tree::TreeError;
+use crate::tree::{Tree, TreeError};
 
 /// Who holds a store: the process that writes it, and where it has mounted it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,6 +119,18 @@ pub enum ArchiveError {
     Wait(WaitTooLong),
     /// The item still holds files.
     NotEmpty(Box<Names>),
+}
+
+impl ArchiveError {
+    /// Why a path leads to no store.
+    pub fn not_found(path: &Path) -> ArchiveError {
+        match Tree::open_as_it_is(path) {
+            Err(error) if error.errno() == Errno::NAMETOOLONG => error.into(),
+            _ => ArchiveError::NotAStore {
+                path: path.to_owned(),
+            },
+        }
+    }
 }
 
 impl fmt::Display for ArchiveError {

@@ -46,6 +46,21 @@ impl Met {
     }
 }
 
+/// Which of some translations is meant by a wanted language: the one in it, else one that meets it.
+pub fn meeting<'a>(
+    translations: impl Iterator<Item = &'a (Language, Names)> + Clone,
+    wanted: &Language,
+) -> Option<&'a (Language, Names)> {
+    let exact = translations
+        .clone()
+        .find(|(language, _)| language == wanted);
+    exact.or_else(|| {
+        translations
+            .clone()
+            .find(|(language, _)| language.matches(wanted))
+    })
+}
+
 /// Everything that is known of an item's relations.
 pub type Relations = Vec<(String, Names)>;
 
@@ -94,6 +109,11 @@ impl Archive {
         self.target_of(names, &RelationKind::Metadata, &RelationKind::MetadataOf)
     }
 
+    /// What the item is the metadata of, if it is.
+    pub fn metadata_of(&self, item: &Item) -> Result<Option<Names>, ArchiveError> {
+        self.points_back(item, &RelationKind::MetadataOf)
+    }
+
     /// The last edition: the item itself where there is no next one.
     pub fn last_edition(&self, names: &Names) -> Result<Names, ArchiveError> {
         let mut current = self.complete(names)?;
@@ -137,14 +157,7 @@ impl Archive {
         let found = self.translations(names)?;
         let own = self.complete(names)?;
         let others = found.iter().filter(|(_, names)| !names.matches(&own));
-        let exact = others.clone().find(|(language, _)| language == wanted);
-        Ok(exact
-            .or_else(|| {
-                others
-                    .clone()
-                    .find(|(language, _)| language.matches(wanted))
-            })
-            .map(|(_, names)| names.clone()))
+        Ok(meeting(others, wanted).map(|(_, names)| names.clone()))
     }
 
     /// The item and its translations, each with its language, as far as the languages are known.
@@ -203,10 +216,7 @@ impl Archive {
         preferences: &[Language],
     ) -> Result<Option<Names>, ArchiveError> {
         let found = self.translations(names)?;
-        let choose = |wanted: &Language| {
-            let exact = found.iter().find(|(language, _)| language == wanted);
-            exact.or_else(|| found.iter().find(|(language, _)| language.matches(wanted)))
-        };
+        let choose = |wanted: &Language| meeting(found.iter(), wanted);
         let chosen = match wanted {
             Some(wanted) => choose(wanted),
             None => {
@@ -299,10 +309,7 @@ impl Archive {
                 "editionof",
                 self.points_back(item, &RelationKind::EditionOf)?,
             ),
-            (
-                "metadataof",
-                self.points_back(item, &RelationKind::MetadataOf)?,
-            ),
+            ("metadataof", self.metadata_of(item)?),
             (
                 "translationof",
                 self.points_back(item, &RelationKind::TranslationOf)?,
@@ -320,6 +327,16 @@ impl Archive {
         }
         relations.sort_by(|left, right| left.0.cmp(&right.0));
         Ok(relations)
+    }
+
+    /// Whether an item is the metadata of another that is held here, or was.
+    pub fn is_metadata_here(&self, item: &Item) -> Result<bool, ArchiveError> {
+        match self.points_back(item, &RelationKind::MetadataOf)? {
+            Some(names) if !names.matches(&item.names) => {
+                Ok(self.store.find_by_names(&names)?.is_some())
+            }
+            _ => Ok(false),
+        }
     }
 
     fn points_back(&self, item: &Item, kind: &RelationKind) -> Result<Option<Names>, ArchiveError> {

@@ -16,8 +16,10 @@ use super::decode::{line_at, utf8, windows_1252, without_mark};
 use super::error::beginning;
 use super::{DublinCore, Element, MetadataError, check_size};
 
-const OAI_DC: &str = "http://www.openarchives.org/OAI/2.0/oai_dc/";
-const OAI_DC_SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/oai_dc.xsd";
+/// The namespace of oai_dc.
+pub const OAI_DC: &str = "http://www.openarchives.org/OAI/2.0/oai_dc/";
+/// Where its schema is had.
+pub const OAI_DC_SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/oai_dc.xsd";
 const DC: &str = "http://purl.org/dc/elements/1.1/";
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
@@ -37,9 +39,16 @@ impl DublinCore {
 
     /// The record as an oai_dc document.
     pub fn to_oai_dc(&self) -> String {
+        format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}",
+            self.to_oai_dc_element()
+        )
+    }
+
+    /// The same as an element that may stand in another document.
+    pub fn to_oai_dc_element(&self) -> String {
         let mut xml = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-             <oai_dc:dc xmlns:oai_dc=\"{OAI_DC}\"\n    \
+            "<oai_dc:dc xmlns:oai_dc=\"{OAI_DC}\"\n    \
              xmlns:dc=\"{DC}\"\n    \
              xmlns:xsi=\"{XSI}\"\n    \
              xsi:schemaLocation=\"{OAI_DC} {OAI_DC_SCHEMA}\">\n"

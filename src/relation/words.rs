@@ -101,6 +101,12 @@ impl Format {
         Ok(Format(text.to_owned()))
     }
 
+    /// Dublin Core as in OAI-PMH 2.0.
+    #[must_use]
+    pub fn oai_dc() -> Format {
+        Format("oai_dc".to_owned())
+    }
+
     /// Tells whether it is Dublin Core as in OAI-PMH 2.0, the one format that the SPEC names.
     #[must_use]
     pub fn is_oai_dc(&self) -> bool {

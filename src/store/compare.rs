@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rusqlite::{Connection, OpenFlags, Row, Statement};
 
-use super::{Store, StoreError, files, kept, schema};
+use super::{Store, StoreError, check_file, file_in, kept, schema};
+use crate::database;
 use crate::ibi::Ibi;
 use crate::item::Names;
 
@@ -105,8 +106,8 @@ impl Store {
     /// meanwhile, nothing is written beside it either.
     pub fn open_as_it_is(directory: BorrowedFd<'_>, is_quiet: bool) -> Result<Store, StoreError> {
         let directory = kept(directory)?;
-        files::check(directory.as_fd(), false)?;
-        let path = files::path_in(directory.as_fd());
+        check_file(directory.as_fd(), false)?;
+        let path = file_in(directory.as_fd());
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         let has_log = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
@@ -118,7 +119,7 @@ impl Store {
         } else {
             Connection::open_with_flags(path, flags)
         };
-        let mut connection = opened.map_err(files::plain)?;
+        let mut connection = opened.map_err(database::plain)?;
         connection.busy_timeout(std::time::Duration::from_secs(10))?;
         Store::prepared(&mut connection)?;
         schema::check(&connection)?;

@@ -6,14 +6,15 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::{Store, StoreError, files};
+use super::{Store, StoreError, check_file, file_in};
+use crate::database;
 
 impl Store {
     /// Writes what the index says now into a new database in a directory; whoever writes the index
     /// meanwhile is not held up. It is on disk when this returns.
     pub fn copy_to(&self, directory: BorrowedFd<'_>) -> Result<(), StoreError> {
-        files::check(directory, true)?;
-        let mut target = Connection::open(files::path_in(directory)).map_err(files::plain)?;
+        check_file(directory, true)?;
+        let mut target = Connection::open(file_in(directory)).map_err(database::plain)?;
         let source = self.lock();
         let backup = Backup::new(&source, &mut target)?;
         // All at once: in steps, each write of somebody else would have it begin anew.

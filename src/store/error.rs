@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use rusqlite::{Connection, ErrorCode};
 
 use super::FILE;
+use crate::database::SchemaError;
 use crate::item::Names;
 
 /// What went wrong in the relation store.
@@ -46,6 +47,18 @@ pub enum StoreError {
         /// The item that has it.
         holder: Box<Names>,
     },
+}
+
+impl From<SchemaError> for StoreError {
+    fn from(error: SchemaError) -> StoreError {
+        match error {
+            SchemaError::Sqlite(error) => StoreError::Sqlite(error),
+            SchemaError::Newer { found, known } => StoreError::Newer { found, known },
+            SchemaError::Version(found) => StoreError::Broken {
+                what: format!("schema version {found}"),
+            },
+        }
+    }
 }
 
 impl StoreError {

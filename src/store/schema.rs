@@ -4,9 +4,10 @@
 //! new entry makes must leave the older tables readable. The number of entries applied is kept in
 //! `PRAGMA user_version`; all that are missing run in one immediate transaction.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 
 use super::StoreError;
+use crate::database;
 
 /// One entry a version of the schema.
 const MIGRATIONS: &[&str] = &[
@@ -97,28 +98,12 @@ const MIGRATIONS: &[&str] = &[
 
 /// Brings the database up to the newest schema; refuses one that a newer ibifs has written.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
-    let found = version(connection)?;
-    if found == MIGRATIONS.len() {
-        return Ok(());
-    }
-    if found > MIGRATIONS.len() {
-        return Err(StoreError::Newer {
-            found,
-            known: MIGRATIONS.len(),
-        });
-    }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for migration in &MIGRATIONS[found..] {
-        transaction.execute_batch(migration)?;
-    }
-    transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64)?;
-    transaction.commit()?;
-    Ok(())
+    Ok(database::migrate(connection, MIGRATIONS)?)
 }
 
 /// Checks, without writing, that the database has the schema this program knows.
 pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
-    let found = version(connection)?;
+    let found = database::version(connection)?;
     match found.cmp(&MIGRATIONS.len()) {
         std::cmp::Ordering::Equal => Ok(()),
         std::cmp::Ordering::Greater => Err(StoreError::Newer {
@@ -142,11 +127,4 @@ pub(super) fn is_altered(connection: &Connection) -> Result<bool, StoreError> {
     let mut ours = Connection::open_in_memory()?;
     migrate(&mut ours)?;
     Ok(tables(connection)? != tables(&ours)?)
-}
-
-fn version(connection: &Connection) -> Result<usize, StoreError> {
-    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    usize::try_from(found).map_err(|_| StoreError::Broken {
-        what: format!("schema version {found}"),
-    })
 }

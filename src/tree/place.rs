@@ -56,6 +56,12 @@ impl Place {
         }
     }
 
+    /// The places that an item may be known by, one for each of its names.
+    pub fn all_of(names: &Names) -> impl Iterator<Item = Place> {
+        let of_rep = names.rep().map(Place::of_rep);
+        of_rep.into_iter().chain(names.ibip().map(Place::of_ibip))
+    }
+
     /// The place of an item known by its rep.
     pub fn of_rep(rep: &Rep) -> Place {
         Place(format!("col/{}", rep.as_str()))
@@ -80,6 +86,19 @@ impl Place {
     pub fn name(&self) -> &str {
         self.0.rsplit_once('/').map_or("", |(_, name)| name)
     }
+}
+
+/// Who makes a directory, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Maker {
+    /// User number.
+    pub uid: u32,
+    /// Group number.
+    pub gid: u32,
+    /// Permission bits asked for.
+    pub mode: u32,
+    /// Which of them are not given, unless a default ACL says what is.
+    pub umask: u32,
 }
 
 /// Who owns what is made for a caller, and with which permission bits.

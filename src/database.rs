@@ -1,62 +1,123 @@
-//! The files that SQLite opens: by the store's directory, no others, and no links.
+//! The files that SQLite opens: by their directory, no others, and no links.
 //!
 //! SQLite goes by path, follows a link there, writes over whatever has the name of its log, and waits
 //! for a FIFO. So its system calls are ours. A database is named by the descriptor of its directory,
-//! which nobody can swap, and only its own four files are opened there, if they are regular and have
+//! which nobody can swap, and only files in such a directory are opened, if they are regular and have
 //! no second name.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int};
+use std::fmt;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Once;
 
-use rusqlite::ffi;
+use rusqlite::{Connection, Transaction, TransactionBehavior, ffi};
 
-use super::{FILE, StoreError};
-
-/// The path of the database in an open directory; good as long as that is open.
-pub(super) fn path_in(directory: BorrowedFd<'_>) -> PathBuf {
-    static GUARD: Once = Once::new();
-    GUARD.call_once(guard);
-    PathBuf::from(format!("{DESCRIPTORS}{}/{FILE}", directory.as_raw_fd()))
+/// Why what has a database's name is not opened as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// There is nothing.
+    Missing,
+    /// It is a directory, a device or a pipe.
+    NotAFile,
+    /// It is a link or has a second name.
+    Shared,
 }
 
-/// Says plainly what would be refused without a reason: what is no file of this store alone.
-pub(super) fn check(directory: BorrowedFd<'_>, is_written: bool) -> Result<(), StoreError> {
-    let path = path_in(directory);
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unfit::Missing => "is not there",
+            Unfit::NotAFile => "is no file",
+            Unfit::Shared => "it is a link, or has a second name, and may be somebody else's file",
+        })
+    }
+}
+
+/// The path of the database of this name in an open directory; good as long as that is open.
+pub fn path_in(directory: BorrowedFd<'_>, name: &OsStr) -> PathBuf {
+    static GUARD: Once = Once::new();
+    GUARD.call_once(guard);
+    PathBuf::from(format!("{DESCRIPTORS}{}", directory.as_raw_fd())).join(name)
+}
+
+/// Says plainly what would be refused without a reason: what is no file of this database alone.
+pub fn check(directory: BorrowedFd<'_>, name: &OsStr, is_written: bool) -> Result<(), Unfit> {
+    let path = path_in(directory, name);
     match path.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_written => {
-            Err(StoreError::Broken {
-                what: "is not there".to_owned(),
-            })
+            Err(Unfit::Missing)
         }
-        Ok(found) if !found.is_file() && !found.is_symlink() => Err(StoreError::NotAFile),
-        Ok(found) if !found.is_file() || (is_written && found.nlink() > 1) => {
-            Err(StoreError::Broken {
-                what: "it is a link, or has a second name, and may be somebody else's file"
-                    .to_owned(),
-            })
-        }
+        Ok(found) if !found.is_file() && !found.is_symlink() => Err(Unfit::NotAFile),
+        Ok(found) if !found.is_file() || (is_written && found.nlink() > 1) => Err(Unfit::Shared),
         _ => Ok(()),
     }
 }
 
 /// An error in opening a database, without a path that means nothing to anybody.
-pub(super) fn plain(error: rusqlite::Error) -> StoreError {
+pub fn plain(error: rusqlite::Error) -> rusqlite::Error {
     match error {
         rusqlite::Error::SqliteFailure(code, Some(text)) => {
             let plain = text.split(": /proc").next().map(str::to_owned);
-            StoreError::Sqlite(rusqlite::Error::SqliteFailure(code, plain))
+            rusqlite::Error::SqliteFailure(code, plain)
         }
-        error => StoreError::Sqlite(error),
+        error => error,
     }
 }
 
-const DESCRIPTORS: &str = "/proc/self/fd/";
+/// Why a database does not have the schema that this program knows.
+#[derive(Debug)]
+pub enum SchemaError {
+    /// SQLite refused or failed.
+    Sqlite(rusqlite::Error),
+    /// A newer ibifs has written it.
+    Newer {
+        /// The schema version found.
+        found: usize,
+        /// The newest one this program knows.
+        known: usize,
+    },
+    /// The number of the version is none.
+    Version(i64),
+}
 
-/// What follows the name of a database in those of its other files.
-const BESIDE: [&[u8]; 4] = [b"", b"-journal", b"-wal", b"-shm"];
+impl From<rusqlite::Error> for SchemaError {
+    fn from(error: rusqlite::Error) -> SchemaError {
+        SchemaError::Sqlite(error)
+    }
+}
+
+/// Begins to write: at once, so that nobody else can come between what is read and what is written.
+pub fn writing(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+    connection.transaction_with_behavior(TransactionBehavior::Immediate)
+}
+
+/// How many migrations a database has been through.
+pub fn version(connection: &Connection) -> Result<usize, SchemaError> {
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    usize::try_from(found).map_err(|_| SchemaError::Version(found))
+}
+
+/// Takes a database through the migrations that it has not been through, all in one transaction.
+pub fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), SchemaError> {
+    let known = migrations.len();
+    if version(connection)? == known {
+        return Ok(());
+    }
+    let transaction = writing(connection)?;
+    let found = version(&transaction)?;
+    let missing = migrations
+        .get(found..)
+        .ok_or(SchemaError::Newer { found, known })?;
+    for migration in missing {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "user_version", known as i64)?;
+    Ok(transaction.commit()?)
+}
+
+const DESCRIPTORS: &str = "/proc/self/fd/";
 
 /// The names of SQLite's own temporary files begin so.
 const TEMPORARY: &[u8] = b"etilqs_";
@@ -106,17 +167,14 @@ fn meaning(path: &CStr) -> Meaning {
     if above == DESCRIPTORS.as_bytes() && is_number(name) {
         return Meaning::Directory;
     }
+    if name.starts_with(TEMPORARY) || matches!(bytes, b"/dev/null" | b"/dev/urandom") {
+        return Meaning::Elsewhere;
+    }
+    // SQLite makes up no name but those beside one that was given by its path here.
     let number = above.strip_prefix(DESCRIPTORS.as_bytes());
     let number = number.and_then(|number| number.strip_suffix(b"/"));
-    if let (true, Some(beside)) = (
-        number.is_some_and(is_number),
-        name.strip_prefix(FILE.as_bytes()),
-    ) && BESIDE.contains(&beside)
-    {
-        return Meaning::Ours;
-    }
-    match name.starts_with(TEMPORARY) || matches!(bytes, b"/dev/null" | b"/dev/urandom") {
-        true => Meaning::Elsewhere,
+    match number.is_some_and(is_number) && !name.is_empty() {
+        true => Meaning::Ours,
         false => Meaning::Stranger,
     }
 }

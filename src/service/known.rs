@@ -1,0 +1,121 @@
+//! What is found out for one answer: once, however many relations lead to an item.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use crate::archive::{Act, Archive, ArchiveError};
+use crate::ibi::Timestamp;
+use crate::item::Names;
+use crate::relation::Language;
+use crate::store::Item;
+use crate::tree::Looks;
+
+/// An Archive, and what has been found out in it for an answer.
+pub(super) struct Known<'a> {
+    archive: &'a Archive,
+    act: Act<'a>,
+    looks: &'a Looks,
+    held: Found<Option<Item>>,
+    last: Found<Option<Names>>,
+    translations: Found<Vec<(Language, Names)>>,
+    metadata: Found<Option<Names>>,
+    is_metadata: Found<bool>,
+    has_text: Found<bool>,
+    paths: Found<Option<Vec<u8>>>,
+    updated: Found<Option<Timestamp>>,
+}
+
+/// What was found out of items, by their names.
+struct Found<T>(RefCell<HashMap<Names, T>>);
+
+impl<T> Default for Found<T> {
+    fn default() -> Found<T> {
+        Found(RefCell::default())
+    }
+}
+
+impl<T: Clone> Found<T> {
+    fn once(
+        &self,
+        names: &Names,
+        find: impl FnOnce() -> Result<T, ArchiveError>,
+    ) -> Result<T, ArchiveError> {
+        if let Some(found) = self.0.borrow().get(names) {
+            return Ok(found.clone());
+        }
+        let found = find()?;
+        self.0.borrow_mut().insert(names.clone(), found.clone());
+        Ok(found)
+    }
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn new(archive: &'a Archive, act: Act<'a>, looks: &'a Looks) -> Known<'a> {
+        Known {
+            archive,
+            act,
+            looks,
+            held: Found::default(),
+            last: Found::default(),
+            translations: Found::default(),
+            metadata: Found::default(),
+            is_metadata: Found::default(),
+            has_text: Found::default(),
+            paths: Found::default(),
+            updated: Found::default(),
+        }
+    }
+
+    pub(super) fn held(&self, names: &Names) -> Result<Option<Item>, ArchiveError> {
+        self.held.once(names, || self.archive.held(names))
+    }
+
+    /// The last edition as far as this Archive can tell: of an edition that is held elsewhere it does
+    /// not know whether there is a later one.
+    pub(super) fn last_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
+        self.last
+            .once(names, || match self.archive.last_edition(names) {
+                Ok(last) => Ok(self.held(&last)?.map(|item| item.names)),
+                Err(ArchiveError::Cycle { .. }) => Ok(None),
+                Err(error) => Err(error),
+            })
+    }
+
+    pub(super) fn translations(
+        &self,
+        names: &Names,
+    ) -> Result<Vec<(Language, Names)>, ArchiveError> {
+        let find = || self.archive.translations(names);
+        self.translations.once(names, find)
+    }
+
+    pub(super) fn metadata(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
+        self.metadata.once(names, || self.archive.metadata(names))
+    }
+
+    pub(super) fn is_metadata(&self, item: &Item) -> Result<bool, ArchiveError> {
+        let find = || Ok(self.archive.metadata_of(item)?.is_some());
+        self.is_metadata.once(&item.names, find)
+    }
+
+    pub(super) fn has_metadata_text(&self, item: &Item) -> Result<bool, ArchiveError> {
+        let find = || self.archive.has_metadata_text(item, self.looks);
+        self.has_text.once(&item.names, find)
+    }
+
+    /// Where the file is that is asked for; one answer asks for one path.
+    pub(super) fn content_path(
+        &self,
+        item: &Item,
+        path: Option<&str>,
+    ) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let path = path.map(str::as_bytes);
+        let find = || self.archive.content_path(item, path, self.act, self.looks);
+        self.paths.once(&item.names, find)
+    }
+
+    pub(super) fn updated(&self, item: &Item) -> Result<Option<Timestamp>, ArchiveError> {
+        let find = || self.archive.updated(item, self.act, self.looks);
+        self.updated.once(&item.names, find)
+    }
+}
