@@ -1,0 +1,266 @@
+//! The actors of the protocol of 2009, and the identifiers that are made for them.
+
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::refusal::{Refusal, VerbError};
+use super::registration::{DAYS_TO_TAKE_EFFECT, Verbs};
+use super::{Registry, RegistryError, secret};
+use crate::database;
+use crate::distributor::{Granularity, TemporalDistributor};
+use crate::ibi::{Ibi, Rep, RepPrefix, Timestamp};
+use crate::registration::{Answer, Credentials, Email, Password, Provider};
+
+/// Nobody waits longer for an identifier (SPEC 10.5).
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
+/// So many identifiers that are taken are passed over, each a step of a thousandth of a second.
+const MOST_TAKEN: usize = 1000;
+const DAY: i64 = 86_400;
+
+/// An actor that is registered.
+#[derive(Clone, Debug)]
+pub(super) struct Actor {
+    pub(super) row: i64,
+    /// Its identifier.
+    pub(super) id: String,
+    /// The name of its host, in lower case.
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// What is kept of its password.
+    pub(super) secret: String,
+    /// What its identifiers begin with.
+    prefix: RepPrefix,
+    registered_at: Timestamp,
+    /// Whether it has registered a document.
+    is_effective: bool,
+    /// The last date that was used in an identifier of its prefix.
+    last_date: Timestamp,
+}
+
+const SELECT: &str = "SELECT id, rep, prefix, host, port, secret, registered_at, last_date, \
+                      effective_at FROM actor";
+
+impl Registry {
+    /// Registers an actor; one that is registered is told its identifier again.
+    pub(super) fn register_actor(
+        &self,
+        provider: &Provider,
+        email: &Email,
+        password: &Password,
+        now: &Timestamp,
+    ) -> Result<(Answer, Duration), VerbError> {
+        let prefix = provider.prefix().canonical();
+        let known = Verbs(&self.lock()).actor_at(&prefix)?;
+        let known = match known {
+            Some(actor) if secret::is_of(password.as_str(), &actor.secret) => {
+                return Ok((Answer::Actor(actor.id), Duration::ZERO));
+            }
+            Some(actor) if actor.holds_its_place(now) => {
+                return Err(other_password(provider).into());
+            }
+            known => known,
+        };
+        let kept = secret::kept(password.as_str())?;
+        let mut connection = self.lock();
+        let transaction = database::writing(&mut connection)?;
+        let verbs = Verbs(&transaction);
+        let done = match (known, verbs.actor_at(&prefix)?) {
+            (None, None) => {
+                let (rep, wait) = verbs.new_label(provider.prefix(), None, now)?;
+                transaction.execute(
+                    "INSERT INTO actor (rep, prefix, host, port, email, secret, registered_at, last_date)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                    params![
+                        rep.canonical(),
+                        prefix,
+                        provider.host(),
+                        provider.port(),
+                        email.as_str(),
+                        kept,
+                        now.to_rfc3339(),
+                        rep.timestamp().to_rfc3339(),
+                    ],
+                )?;
+                (Answer::Actor(rep.canonical()), wait)
+            }
+            (Some(_), Some(actor)) if !actor.holds_its_place(now) => {
+                transaction.execute(
+                    "UPDATE actor SET email = ?2, secret = ?3, registered_at = ?4 WHERE id = ?1",
+                    params![actor.row, email.as_str(), kept, now.to_rfc3339()],
+                )?;
+                (Answer::Actor(actor.id), Duration::ZERO)
+            }
+            // Somebody was faster by a moment.
+            _ => return Err(other_password(provider).into()),
+        };
+        transaction.commit()?;
+        Ok(done)
+    }
+
+    /// Gives an actor another password.
+    pub(super) fn change_password(
+        &self,
+        who: &Credentials,
+        password: &Password,
+    ) -> Result<Answer, VerbError> {
+        let actor = self.proven(who)?;
+        let kept = secret::kept(password.as_str())?;
+        self.change(&actor, |verbs| {
+            let set = "UPDATE actor SET secret = ?2 WHERE id = ?1";
+            verbs.0.execute(set, params![actor.row, kept])?;
+            let sentence = format!("the password of {} is changed", actor.id);
+            Ok(Answer::Confirmed(sentence))
+        })
+    }
+
+    /// Gives an actor another e-mail address.
+    pub(super) fn change_email(
+        &self,
+        who: &Credentials,
+        email: &Email,
+    ) -> Result<Answer, VerbError> {
+        let actor = self.proven(who)?;
+        self.change(&actor, |verbs| {
+            let set = "UPDATE actor SET email = ?2 WHERE id = ?1";
+            verbs.0.execute(set, params![actor.row, email.as_str()])?;
+            let sentence = format!("the e-mail address of {} is changed", actor.id);
+            Ok(Answer::Confirmed(sentence))
+        })
+    }
+}
+
+fn other_password(provider: &Provider) -> Refusal {
+    Refusal::OtherPassword {
+        host: provider.host().to_owned(),
+        port: provider.port(),
+    }
+}
+
+impl Actor {
+    /// Whether nobody else may register it anew.
+    fn holds_its_place(&self, now: &Timestamp) -> bool {
+        let age = now.seconds() - self.registered_at.seconds();
+        self.is_effective || age <= DAYS_TO_TAKE_EFFECT * DAY
+    }
+}
+
+impl Verbs<'_> {
+    /// The actor with this identifier.
+    pub(super) fn actor(&self, id: &Ibi) -> Result<Option<Actor>, RegistryError> {
+        self.one("rep", &id.canonical())
+    }
+
+    fn actor_at(&self, prefix: &str) -> Result<Option<Actor>, RegistryError> {
+        self.one("prefix", prefix)
+    }
+
+    fn one(&self, column: &'static str, text: &str) -> Result<Option<Actor>, RegistryError> {
+        let select = format!("{SELECT} WHERE {column} = ?1");
+        let mut statement = self.0.prepare_cached(&select)?;
+        let mut rows = statement.query([text])?;
+        rows.next()?.map(actor).transpose()
+    }
+
+    /// Refuses an actor whose password was changed since it was proven.
+    pub(super) fn check_secret(&self, actor: &Actor) -> Result<(), VerbError> {
+        let select = "SELECT 1 FROM actor WHERE id = ?1 AND secret = ?2";
+        let mut statement = self.0.prepare_cached(select)?;
+        match statement.exists(params![actor.row, actor.secret])? {
+            true => Ok(()),
+            false => Err(Refusal::Credentials(actor.id.clone()).into()),
+        }
+    }
+
+    /// Notes that an actor has registered a document.
+    pub(super) fn confirm(&self, actor: &Actor, now: &Timestamp) -> Result<(), VerbError> {
+        self.0.execute(
+            "UPDATE actor SET effective_at = ifnull(effective_at, ?2), confirmed_at = ?2 WHERE id = ?1",
+            params![actor.row, now.to_rfc3339()],
+        )?;
+        Ok(())
+    }
+
+    /// An identifier for a document of this actor that nothing had before.
+    pub(super) fn new_document(
+        &self,
+        actor: &Actor,
+        now: &Timestamp,
+    ) -> Result<(Rep, Duration), VerbError> {
+        // Read again: others may have got identifiers since the actor was.
+        let last = self.actor_at(&actor.prefix.canonical())?;
+        let last = last.map(|actor| actor.last_date);
+        let (rep, wait) = self.new_label(&actor.prefix, last, now)?;
+        self.use_date(&Ibi::from(rep.clone()))?;
+        Ok((rep, wait))
+    }
+
+    /// Sees to it that no identifier is made again that an actor has made itself.
+    pub(super) fn use_date(&self, id: &Ibi) -> Result<(), VerbError> {
+        let Ibi::Rep(rep) = id else {
+            return Ok(());
+        };
+        let Ok(prefix) = RepPrefix::parse(rep.prefix()) else {
+            return Ok(());
+        };
+        if let Some(actor) = self.actor_at(&prefix.canonical())?
+            && rep.timestamp() > actor.last_date
+        {
+            let set = "UPDATE actor SET last_date = ?2 WHERE id = ?1";
+            let date = rep.timestamp().to_rfc3339();
+            self.0.execute(set, params![actor.row, date])?;
+        }
+        Ok(())
+    }
+
+    /// The next identifier of a prefix (SPEC 4), and how long it must not be told.
+    fn new_label(
+        &self,
+        prefix: &RepPrefix,
+        last: Option<Timestamp>,
+        now: &Timestamp,
+    ) -> Result<(Rep, Duration), VerbError> {
+        let mut dates = TemporalDistributor::new(Granularity::default(), last);
+        for _ in 0..MOST_TAKEN {
+            let reserved = dates.reserve(now, WAIT_LIMIT).map_err(Refusal::NoDate)?;
+            let rep = Rep::mint(prefix, &reserved.date);
+            let select =
+                "SELECT 1 FROM document WHERE ibi = ?1 UNION SELECT 1 FROM actor WHERE rep = ?1";
+            let taken = self.0.prepare_cached(select)?.exists([rep.canonical()])?;
+            if !taken {
+                return Ok((rep, reserved.wait));
+            }
+        }
+        Err(Refusal::Taken.into())
+    }
+
+    /// The identifier of the actor in this row.
+    pub(super) fn actor_id(&self, row: i64) -> Result<String, VerbError> {
+        let select = "SELECT rep FROM actor WHERE id = ?1";
+        let mut statement = self.0.prepare_cached(select)?;
+        let found = statement
+            .query_row([row], |row| row.get("rep"))
+            .optional()?;
+        Ok(found.ok_or_else(|| RegistryError::Broken("an actor".to_owned()))?)
+    }
+}
+
+fn actor(row: &Row<'_>) -> Result<Actor, RegistryError> {
+    let broken = |what: &str| RegistryError::Broken(format!("{what} of an actor"));
+    let time = |column: &str| -> Result<Timestamp, RegistryError> {
+        let text: String = row.get(column)?;
+        Timestamp::parse_rfc3339(&text).map_err(|_| broken(column))
+    };
+    let prefix: String = row.get("prefix")?;
+    Ok(Actor {
+        row: row.get("id")?,
+        id: row.get("rep")?,
+        host: row.get("host")?,
+        port: row.get("port")?,
+        secret: row.get("secret")?,
+        prefix: RepPrefix::parse(&prefix).map_err(|_| broken("prefix"))?,
+        registered_at: time("registered_at")?,
+        is_effective: row.get::<_, Option<String>>("effective_at")?.is_some(),
+        last_date: time("last_date")?,
+    })
+}

@@ -1,0 +1,96 @@
+//! Registration keys (SPEC 8): `10*DIGIT ["-" 10*DIGIT]`.
+
+use std::fmt;
+
+/// No key is longer.
+const LONGEST: usize = 128;
+/// A part has at least so many digits.
+const SHORTEST_PART: usize = 10;
+
+/// The key with which an Archive proves that it is the one that was registered.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(String);
+
+/// What is no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyError;
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a registration key is {SHORTEST_PART} digits or more, and may go on with '-' and as \
+             many again; at most {LONGEST} characters"
+        )
+    }
+}
+
+impl std::error::Error for KeyError {}
+
+impl Key {
+    /// Reads a key.
+    ///
+    /// # Errors
+    /// It has not the form of one.
+    pub fn parse(text: &str) -> Result<Key, KeyError> {
+        let mut parts = text.splitn(2, '-');
+        let is_good = text.len() <= LONGEST
+            && parts.all(|part| {
+                part.len() >= SHORTEST_PART && part.bytes().all(|byte| byte.is_ascii_digit())
+            });
+        is_good.then(|| Key(text.to_owned())).ok_or(KeyError)
+    }
+
+    /// A new key, drawn at random.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub fn drawn() -> std::io::Result<Key> {
+        let mut random = [0; 16];
+        // So few bytes are given whole.
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        let number = u128::from_ne_bytes(random);
+        let (first, second) = ((number >> 64) as u64, number as u64);
+        Ok(Key(format!("{first:020}-{second:020}")))
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A key is for one reader alone.
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys() {
+        for good in ["1234567890", "1427244889-5349022633744855"] {
+            assert_eq!(Key::parse(good).expect(good).to_string(), good);
+        }
+        let long = "1".repeat(LONGEST + 1);
+        for bad in [
+            "",
+            "123456789",
+            "1234567890-",
+            "1234567890-1",
+            "123456789a",
+            "1234567890-1234567890-1234567890",
+            &long,
+        ] {
+            assert_eq!(Key::parse(bad), Err(KeyError), "{bad}");
+        }
+        let drawn = Key::drawn().expect("random numbers");
+        assert_eq!(Key::parse(&drawn.to_string()).as_ref(), Ok(&drawn));
+        assert_ne!(Key::drawn().expect("random numbers"), drawn);
+    }
+}
