@@ -50,6 +50,10 @@ pub enum Command {
     Scrub(Scrub),
     /// Copy a store, mounted or not, as it is at one instant
     Backup(Backup),
+    /// Answer for a store over HTTP: the Archive service, its content, pages for people
+    Serve(Serve),
+    /// Lead persistent links to the Archives that hold the items, over HTTP
+    Resolver(Resolver),
     /// Say what an identifier says, without any store
     Id(Id),
     /// Make a demonstration store, mount it, and say what to try
@@ -156,6 +160,103 @@ pub struct Show {
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,
     /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ibifs serve`
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Directory of the store, mounted or not
+    pub store: PathBuf,
+    /// Address and port to listen at; port 0 takes a free one, which is printed
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub listen: std::net::SocketAddr,
+    /// Under which host, or host:port, others reach it [default: host and port of the Archive]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub address: Option<String>,
+    /// To whom harvesters and a resolver's administrator write [default: postmaster at the Archive's host]
+    #[arg(long, value_name = "NAME@HOST", value_parser = email)]
+    pub email: Option<String>,
+    /// URL of a resolver that includes the Archive while it is served
+    #[arg(long, value_name = "URL", requires = "registration_key_file")]
+    pub resolver: Option<String>,
+    /// File with the key that the resolver's administrator has given for this Archive
+    #[arg(long, value_name = "FILE", requires = "resolver")]
+    pub registration_key_file: Option<PathBuf>,
+}
+
+fn email(text: &str) -> Result<String, String> {
+    let is_host = |host: &str| host.contains('.') && !host.split('.').any(str::is_empty);
+    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+    match text.split_once('@') {
+        Some((name, host)) if is_word(text) && !name.is_empty() && is_host(host) => {
+            Ok(text.to_owned())
+        }
+        _ => Err("write it as name@host".to_owned()),
+    }
+}
+
+/// `ibifs resolver`
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Resolver {
+    /// What to do instead of answering
+    #[command(subcommand)]
+    pub command: Option<ResolverCommand>,
+    /// The resolver's database, which is made where there is none
+    #[arg(long, value_name = "FILE", required = true)]
+    pub db: Option<PathBuf>,
+    /// Address and port to listen at; port 0 takes a free one, which is printed
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
+    pub listen: std::net::SocketAddr,
+    /// Under which host, or host:port, readers reach it [default: where it listens]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub address: Option<String>,
+}
+
+/// What can be done with a resolver's database.
+#[derive(Debug, Subcommand)]
+pub enum ResolverCommand {
+    /// Register Archives by the identifiers of their services; prints a key for each
+    Register(Register),
+    /// Forget an Archive
+    Unregister(Unregister),
+    /// List the Archives that are registered, and where they are included
+    List(Registered),
+}
+
+/// `ibifs resolver register`
+#[derive(Debug, Args)]
+pub struct Register {
+    /// The resolver's database, which is made where there is none
+    #[arg(long, value_name = "FILE")]
+    pub db: PathBuf,
+    /// Identifier of the Archive's service
+    #[arg(required = true)]
+    pub service: Vec<String>,
+    /// File with the key, instead of one that is drawn
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+}
+
+/// `ibifs resolver unregister`
+#[derive(Debug, Args)]
+pub struct Unregister {
+    /// The resolver's database
+    #[arg(long, value_name = "FILE")]
+    pub db: PathBuf,
+    /// Identifier of the Archive's service
+    pub service: String,
+}
+
+/// `ibifs resolver list`
+#[derive(Debug, Args)]
+pub struct Registered {
+    /// The resolver's database
+    #[arg(long, value_name = "FILE")]
+    pub db: PathBuf,
+    /// Print one JSON array
     #[arg(long)]
     pub json: bool,
 }

@@ -5,14 +5,18 @@ mod backup;
 mod door;
 mod print;
 mod quickstart;
+mod resolver;
 mod scrub;
+mod serve;
 mod start;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::archive::{Archive, ArchiveError, Finding, Relative, Setup, SystemClock, holder};
+use crate::archive::{
+    Archive, ArchiveError, Finding, Holder, Relative, Setup, SystemClock, holder, is_held_by,
+};
 use crate::cli::{
     Command, Fsck, Id, IdCommand, Init, List, Mint, Mount, Reindex, Relate, Show, Status, Umount,
     Unrelate,
@@ -47,20 +51,25 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Fsck(options) => fsck(&options),
         Command::Backup(options) => backup::run(&options),
         Command::Scrub(options) => scrub::run(&options),
+        Command::Serve(options) => serve::run(&options),
+        Command::Resolver(options) => resolver::run(&options),
         Command::Id(options) => id(&options),
         Command::Quickstart(options) => quickstart::run(&options),
     }
 }
 
-/// Writes lines to standard output; a reader that has gone away is no failure of ours.
-fn say(text: &str) -> Result<(), Failure> {
-    match std::io::stdout().write_all(Lines(text).to_string().as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
-            Exit::Failed,
-            format!("standard output: {error}"),
-        )),
+/// Writes to standard output; a reader that has gone away is no failure of ours.
+fn put_out(text: &str) -> std::io::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
     }
+}
+
+/// Writes lines for a person to standard output.
+fn say(text: &str) -> Result<(), Failure> {
+    put_out(&Lines(text).to_string())
+        .map_err(|error| Failure::new(Exit::Failed, format!("standard output: {error}")))
 }
 
 /// Counts items on a terminal's standard error, a few times a second.
@@ -219,17 +228,35 @@ fn umount(options: &Umount) -> Result<Exit, Failure> {
         // Somebody sits in the tree and keeps the daemon at work: it is asked to end all the same.
         if !told && started.elapsed() > UMOUNT_GRACE {
             told = true;
-            if let Some(pid) = holder
-                .pid
-                .and_then(|pid| i32::try_from(pid).ok())
-                .and_then(rustix::process::Pid::from_raw)
-            {
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            if !end_daemon(&mounted.source, &holder) && ours().is_some() {
+                return Err(Failure::new(
+                    Exit::Busy,
+                    format!(
+                        "'{shown}' is unmounted, but its daemon does not end, and the process that \
+                         '{lock}' names is not seen to be the daemon: none was ended; find it with \
+                         'fuser -v {lock}'",
+                        lock = mounted.source.join("lock").display()
+                    ),
+                ));
             }
         }
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok(Exit::Done)
+}
+
+/// Asks the daemon of a store to end, and nobody else; says whether it was asked.
+fn end_daemon(store: &Path, holder: &Holder) -> bool {
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+    let number = holder.pid.and_then(|pid| i32::try_from(pid).ok());
+    // Opened first: what is then found out is about the same process, whoever has its number later.
+    let daemon = number
+        .and_then(Pid::from_raw)
+        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    let Some((daemon, pid)) = daemon.zip(holder.pid) else {
+        return false;
+    };
+    is_held_by(store, pid) && pidfd_send_signal(&daemon, Signal::TERM).is_ok()
 }
 
 fn language(text: Option<&str>) -> Result<Option<Language>, Failure> {

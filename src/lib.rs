@@ -12,10 +12,14 @@
 //! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
 //! - [`metadata`]: Dublin Core, and the formats it is read from.
 //! - [`locks`]: taking a lock whole after a panic.
+//! - [`query`]: the query string of a URL, and values in one.
+//! - [`resolution`]: from a persistent URL to what Archives are asked, and what their answers mean.
+//! - [`registration`]: the requests and answers of the registration protocol of 2009.
 //! - [`links`]: what a symbolic link that climbs out of an item says in either tree.
 //!
 //! The Archive: what every door calls.
 //!
+//! - [`database`]: the files that SQLite opens, and no others.
 //! - [`store`]: the relation store. All the SQL, and the ledger of dates handed out.
 //! - [`tree`]: the store's directories. What it writes is on disk when it returns.
 //! - [`scrub`]: reads every file again and compares it with its digest. Needs no index.
@@ -33,6 +37,14 @@
 //! - [`namespace`]: above and beside the items: which node is this name here. No FUSE type.
 //! - [`fs`]: the FUSE door. Translate a request, call, translate the answer. Decides nothing.
 //! - [`mount`]: start and stop: options, checks, signals, unmounting.
+//!
+//! The services.
+//!
+//! - [`registry`]: what a resolver knows of the Archives that are registered with it. Its own SQL.
+//! - [`service`]: what the Archive service says of an identifier, as a list of pairs. No socket.
+//! - [`oai`]: OAI-PMH. Arguments to requests, answers to XML. Pure.
+//! - [`harvest`]: which items have records for harvesters, and since when each says what it says.
+//! - [`http`]: the HTTP door. Read the request, call, write the answer; bounds of what a client may take.
 //!
 //! The command.
 //!
@@ -52,12 +64,15 @@ pub mod backup;
 pub mod caller;
 pub mod cli;
 pub mod commands;
+pub mod database;
 pub mod descriptors;
 pub mod distributor;
 pub mod errno;
 pub mod exit;
 pub mod fixity;
 pub mod fs;
+pub mod harvest;
+pub mod http;
 pub mod ibi;
 pub mod inode;
 pub mod inside;
@@ -67,9 +82,15 @@ pub mod locks;
 pub mod metadata;
 pub mod mount;
 pub mod namespace;
+pub mod oai;
 pub mod pairs;
+pub mod query;
+pub mod registration;
+pub mod registry;
 pub mod relation;
+pub mod resolution;
 pub mod scrub;
+pub mod service;
 pub mod store;
 pub mod terminal;
 pub mod tree;

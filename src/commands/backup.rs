@@ -1,7 +1,5 @@
 //! `ibifs backup`: what it is told and what it prints.
 
-use std::io::{ErrorKind, Write};
-
 use serde_json::json;
 
 use super::door::{self, Door};
@@ -24,14 +22,10 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
     }
     let archive = door.read()?;
     let mut tell = |finding: &Finding| {
-        let text = match options.json {
+        super::put_out(&match options.json {
             true => finding_json(finding),
             false => finding_line(finding),
-        };
-        match std::io::stdout().write_all(text.as_bytes()) {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
-            _ => Ok(()),
-        }
+        })
     };
     let mut progress = super::progress();
     let tally = backup::make(

@@ -1,7 +1,9 @@
 //! From what a user names to a store and an item: a store, a mount point, a path in either, or an
 //! identifier alone.
 
+use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -32,12 +34,7 @@ impl Door {
                 Some(Door::of_store(store))
             })
         });
-        found.ok_or_else(|| {
-            ArchiveError::NotAStore {
-                path: path.to_owned(),
-            }
-            .into()
-        })
+        found.ok_or_else(|| ArchiveError::not_found(path).into())
     }
 
     fn of_mount(mounted: Mounted) -> Door {
@@ -50,7 +47,9 @@ impl Door {
     fn of_store(store: &Path) -> Door {
         Door {
             store: store.to_owned(),
-            mount_point: holder(store).and_then(|holder| holder.mount_point),
+            mount_point: holder(store)
+                .and_then(|holder| holder.mount_point)
+                .filter(|mount_point| is_mounted_at(store, mount_point)),
         }
     }
 
@@ -94,6 +93,21 @@ impl Door {
     pub(super) fn path_in_mount(&self, names: &Names) -> Option<PathBuf> {
         Some(self.mount_point.as_ref()?.join(names.preferred()))
     }
+}
+
+/// Whether a store is mounted there, as the system says; its lock file may say anything.
+fn is_mounted_at(store: &Path, mount_point: &Path) -> bool {
+    let is_store = |source: &Path| {
+        let [this, that] = [store, source].map(|path| std::fs::metadata(path).ok());
+        let is_same = |(this, that): (Metadata, Metadata)| {
+            (this.dev(), this.ino()) == (that.dev(), that.ino())
+        };
+        // The table of mounts has texts; a store may be called anything.
+        this.zip(that).is_some_and(is_same)
+            || source.as_os_str() == store.to_string_lossy().as_ref()
+    };
+    let mut mounts = mounts().into_iter().filter(Mounted::is_ours);
+    mounts.any(|mount| mount.mount_point == mount_point && is_store(&mount.source))
 }
 
 /// The ibifs mount that a canonical path lies in.

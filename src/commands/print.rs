@@ -8,6 +8,7 @@ use crate::archive::{Facts, Finding, Relations, Report, Severity};
 use crate::ibi::Explanation;
 use crate::item::Names;
 use crate::mount::Mounted;
+use crate::registry::Registered;
 use crate::store::Item;
 use crate::terminal::OneLine;
 
@@ -55,6 +56,45 @@ pub(super) fn facts_json(store: &Path, facts: &Facts) -> String {
         "granularity": facts.granularity.to_string(),
         "archiveservice": names_value(&facts.service),
     }))
+}
+
+/// One Archive a line: its service, since when and where it is included.
+pub(super) fn registered_text(archives: &[Registered]) -> String {
+    let line = |archive: &Registered| {
+        let place = match &archive.included {
+            Some(included) => format!(
+                "{} since {}, {}",
+                included.address,
+                included.since.to_rfc3339(),
+                included.email
+            ),
+            None => "excluded".to_owned(),
+        };
+        format!("{}  {place}\n", archive.service.preferred())
+    };
+    archives.iter().map(line).collect()
+}
+
+pub(super) fn registered_json(archives: &[Registered]) -> String {
+    let value = |archive: &Registered| {
+        let mut object = names_value(&archive.service);
+        let included = archive.included.as_ref();
+        object.insert(
+            "registered".into(),
+            json!(archive.registered_at.to_rfc3339()),
+        );
+        object.insert(
+            "address".into(),
+            json!(included.map(|it| it.address.to_string())),
+        );
+        object.insert("email".into(), json!(included.map(|it| &it.email)));
+        object.insert(
+            "included".into(),
+            json!(included.map(|it| it.since.to_rfc3339())),
+        );
+        Value::Object(object)
+    };
+    line(archives.iter().map(value).collect())
 }
 
 /// A store, and what serves it.

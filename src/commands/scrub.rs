@@ -1,6 +1,6 @@
 //! `ibifs scrub`: what it is told, what it prints, and how far it is.
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -30,14 +30,10 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         rate: options.rate,
     };
     let mut tell = |finding: &Finding| {
-        let text = match options.json {
+        super::put_out(&match options.json {
             true => finding_json(finding),
             false => finding_line(finding),
-        };
-        match std::io::stdout().write_all(text.as_bytes()) {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
-            _ => Ok(()),
-        }
+        })
     };
     let mut progress = progress();
     let scrub = Scrub::new(&tree, manner, &mut tell, &mut progress)?;

@@ -13,6 +13,7 @@ mod documents;
 mod fsck;
 mod hostile;
 mod house;
+mod http;
 mod index;
 mod inside;
 mod metadata;

@@ -1,0 +1,109 @@
+//! `ibifs resolver`: the resolver over HTTP, and which Archives are registered with it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{print, say};
+use crate::archive::{Clock, SystemClock};
+use crate::cli::{Register, Resolver, ResolverCommand};
+use crate::exit::{Exit, Failure};
+use crate::http::{self, resolver};
+use crate::ibi::Ibi;
+use crate::item::Names;
+use crate::registry::{Key, Registry, RegistryError};
+
+pub(super) fn run(options: &Resolver) -> Result<Exit, Failure> {
+    match &options.command {
+        Some(ResolverCommand::Register(options)) => register(options),
+        Some(ResolverCommand::Unregister(options)) => {
+            let registry = Registry::open(&options.db)?;
+            registry.unregister(&service(&options.service)?)?;
+            Ok(Exit::Done)
+        }
+        Some(ResolverCommand::List(options)) => {
+            let archives = Registry::open(&options.db)?.archives()?;
+            say(&match options.json {
+                true => print::registered_json(&archives),
+                false => print::registered_text(&archives),
+            })?;
+            Ok(Exit::Done)
+        }
+        None => answer(options),
+    }
+}
+
+fn answer(options: &Resolver) -> Result<Exit, Failure> {
+    let db = options.db.as_deref().unwrap_or(Path::new(""));
+    let mut registry = Some(Registry::open(db)?);
+    let mut failure = None;
+    let listened = http::run(options.listen, |local| {
+        let address = options.address.clone().unwrap_or_else(|| local.to_string());
+        let made = registry
+            .take()
+            .map(|registry| resolver::Resolver::new(registry, address));
+        let made = match made {
+            Some(Ok(made)) => Arc::new(made),
+            Some(Err(error)) => {
+                failure = Some(error);
+                return http::Started::nothing();
+            }
+            None => return http::Started::nothing(),
+        };
+        say(&format!(
+            "resolving for {} at http://{local}/\n",
+            made.address()
+        ))
+        .unwrap_or_else(|failure| log::warn!("{failure}"));
+        http::Started {
+            routes: Some(resolver::routes(Arc::clone(&made))),
+            beside: Some(Box::pin(resolver::keep_up(made))),
+            afterwards: None,
+        }
+    });
+    listened.map_err(|error| super::serve::cannot_listen(options.listen, &error))?;
+    match failure {
+        Some(error) => Err(error.into()),
+        None => Ok(Exit::Done),
+    }
+}
+
+fn register(options: &Register) -> Result<Exit, Failure> {
+    let services = options.service.iter().map(|text| service(text));
+    let services = services.collect::<Result<Vec<Names>, Failure>>()?;
+    let registry = Registry::open(&options.db)?;
+    for service in services {
+        let key = match &options.key_file {
+            Some(file) => key_in(file)?,
+            None => Key::drawn()
+                .map_err(|error| Failure::new(Exit::Failed, format!("random numbers: {error}")))?,
+        };
+        registry.register(&service, &key, &SystemClock.now())?;
+        say(&format!("{key}\n"))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn service(text: &str) -> Result<Names, Failure> {
+    let refused = |error: crate::ibi::ParseError| Failure::new(Exit::Usage, error.to_string());
+    Ibi::parse(text).map(Names::from).map_err(refused)
+}
+
+/// The registration key in a file, which nobody sees in a list of processes.
+pub(super) fn key_in(file: &Path) -> Result<Key, Failure> {
+    let failed = |exit, what: String| Failure::new(exit, format!("{}: {what}", file.display()));
+    let text =
+        std::fs::read_to_string(file).map_err(|error| failed(Exit::Failed, error.to_string()))?;
+    Key::parse(text.trim()).map_err(|error| failed(Exit::Usage, error.to_string()))
+}
+
+impl From<RegistryError> for Failure {
+    fn from(error: RegistryError) -> Failure {
+        let exit = match error {
+            RegistryError::NotRegistered(_) => Exit::NotFound,
+            RegistryError::TwoArchives(_) | RegistryError::WrongKey(_) => Exit::Refused,
+            RegistryError::NoName => Exit::Usage,
+            _ => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}

@@ -1,0 +1,97 @@
+//! `ibifs serve`: the Archive service over HTTP.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::{Door, resolver, say};
+use crate::archive::Facts;
+use crate::cli::Serve;
+use crate::exit::{Exit, Failure};
+use crate::http::archive::{Announcement, Site};
+use crate::http::{self, Started};
+use crate::registry::{Address, Inclusion};
+
+pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
+    // Before there are other threads and anything is read for others.
+    crate::caller::give_up_groups();
+    let archive = Door::at(&options.store)?.read()?;
+    let facts = archive.facts();
+    let address = match &options.address {
+        Some(address) => address.clone(),
+        None if facts.port == 80 => facts.host.clone(),
+        None => format!("{}:{}", facts.host, facts.port),
+    };
+    // A bad option is told before anything is opened.
+    announcement(options, facts, address.trim_end_matches(":0"))?;
+    let facts = facts.clone();
+    let mut refused = None;
+    let listened = http::run(options.listen, |local| {
+        // With port 0 nobody can know before where it is reached.
+        let address = match address.strip_suffix(":0") {
+            Some(host) => format!("{host}:{}", local.port()),
+            None => address,
+        };
+        let announcement = match announcement(options, &facts, &address) {
+            Ok(announcement) => announcement,
+            Err(failure) => {
+                refused = Some(failure);
+                return Started::nothing();
+            }
+        };
+        let site = Arc::new(Site::new(archive, address, email(options, &facts)));
+        tell(&format!("serving {} at http://{local}/", site.address()));
+        Started {
+            routes: Some(http::archive::routes(site)),
+            beside: announcement
+                .clone()
+                .map(|it| Box::pin(it.include(tell)) as http::Work),
+            afterwards: announcement.map(|it| Box::pin(it.exclude()) as http::Work),
+        }
+    });
+    listened.map_err(|error| cannot_listen(options.listen, &error))?;
+    refused.map_or(Ok(Exit::Done), Err)
+}
+
+fn tell(line: &str) {
+    say(&format!("{line}\n")).unwrap_or_else(|failure| log::warn!("{failure}"));
+}
+
+/// Whom others write to.
+fn email(options: &Serve, facts: &Facts) -> String {
+    let given = options.email.clone();
+    given.unwrap_or_else(|| format!("postmaster@{}", facts.host))
+}
+
+/// What a resolver is told of the Archive, if one is.
+fn announcement(
+    options: &Serve,
+    facts: &Facts,
+    address: &str,
+) -> Result<Option<Announcement>, Failure> {
+    let (Some(url), Some(file)) = (&options.resolver, &options.registration_key_file) else {
+        return Ok(None);
+    };
+    let usage = |sentence: String| Failure::new(Exit::Usage, sentence);
+    let inclusion = Inclusion {
+        address: Address::parse(address).map_err(|error| usage(error.to_string()))?,
+        service: facts.service.clone(),
+        ip: facts.ip,
+        version: concat!("ibifs-", env!("CARGO_PKG_VERSION")).to_owned(),
+        email: email(options, facts),
+        key: resolver::key_in(file)?,
+    };
+    let announcement = Announcement::new(url, inclusion);
+    let refused = || {
+        usage(format!(
+            "'{url}' is no URL of a resolver; write http://host or http://host:port"
+        ))
+    };
+    announcement.ok_or_else(refused).map(Some)
+}
+
+pub(super) fn cannot_listen(listen: SocketAddr, error: &std::io::Error) -> Failure {
+    Failure::new(
+        Exit::Failed,
+        format!("cannot listen at {listen}: {error}; choose another with --listen"),
+    )
+}

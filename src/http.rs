@@ -1,0 +1,166 @@
+//! The HTTP door: listening, and what nobody may take more of than their share.
+//!
+//! What is answered is decided in the rooms of the two services ([`archive`], [`resolver`]); here connections
+//! are taken, bounded and ended.
+
+mod answer;
+pub mod archive;
+mod client;
+mod form;
+mod languages;
+mod page;
+mod patient;
+pub mod resolver;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::Request;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use patient::Patient;
+
+/// Connections at once; who comes later waits until one ends.
+pub const MOST_CONNECTIONS: usize = 4096;
+/// Requests at once that may have to wait for a disk or the index; further ones wait for one of them.
+pub const MOST_ASIDE: usize = 512;
+/// A request's line and headers together, in bytes; beyond it is 431.
+pub const LONGEST_HEAD: usize = 16 * 1024;
+/// How long a client may take for a request's line and headers, and rest between two requests.
+pub const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client may take nothing of an answer, or send nothing of a body.
+pub const STALL_PATIENCE: Duration = Duration::from_secs(30);
+/// Shorter than any time that is given to a request or a connection.
+const TICK: Duration = Duration::from_secs(1);
+/// How long answers under way may take after the end has been asked for.
+pub const END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The address of whoever a request comes from, as an extension of it.
+#[derive(Clone, Copy, Debug)]
+struct Peer(IpAddr);
+
+/// What is served, and what is done beside it.
+#[allow(missing_debug_implementations, reason = "it holds futures")]
+pub struct Started {
+    /// What is answered; None ends it at once.
+    pub routes: Option<Router>,
+    /// What goes on while it is served; None for nothing.
+    pub beside: Option<Work>,
+    /// What is done when it ends, for a short while; None for nothing.
+    pub afterwards: Option<Work>,
+}
+
+impl Started {
+    /// Nothing: it ends at once.
+    #[must_use]
+    pub fn nothing() -> Started {
+        Started {
+            routes: None,
+            beside: None,
+            afterwards: None,
+        }
+    }
+}
+
+/// Something to be done.
+pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Serves until `end` is ready; then answers under way are finished.
+pub async fn serve(listener: TcpListener, routes: Router, end: impl Future<Output = ()>) {
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    // A timer that is to fire before all others wakes the thread that sets it, by a system call. None of
+    // those that requests set is before this one.
+    let ticking = tokio::spawn(async {
+        let mut ticks = tokio::time::interval(TICK);
+        loop {
+            ticks.tick().await;
+        }
+    });
+    let graceful = GracefulShutdown::new();
+    let mut end = pin!(end);
+    loop {
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, (stream, peer)) = tokio::select! {
+            () = &mut end => break,
+            (place, accepted) = next => match accepted {
+                Ok((stream, peer)) => (place, (stream, peer)),
+                Err(error) => {
+                    // Out of descriptors, most likely: others end meanwhile.
+                    log::warn!("a connection is not taken: {error}");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+        };
+        let _ = stream.set_nodelay(true);
+        let routes = routes.clone();
+        let service =
+            TowerToHyperService::new(tower::service_fn(move |mut request: Request<_>| {
+                let routes = routes.clone();
+                request.extensions_mut().insert(Peer(peer.ip()));
+                async move { Ok::<_, Infallible>(answer::bounded(routes, request).await) }
+            }));
+        let connection = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_PATIENCE)
+            .max_buf_size(LONGEST_HEAD)
+            .serve_connection(TokioIo::new(Patient::new(stream)), service);
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                log::debug!("a connection ends: {error}");
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    ticking.abort();
+    let _ = tokio::time::timeout(END_PATIENCE, graceful.shutdown()).await;
+}
+
+/// Listens, and serves until the process is told to end (SIGTERM, SIGINT). `start` is told the address
+/// that was taken.
+pub fn run(listen: SocketAddr, start: impl FnOnce(SocketAddr) -> Started) -> std::io::Result<()> {
+    crate::mount::raise_descriptor_limit();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(MOST_ASIDE)
+        .build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind(listen).await?;
+        let local = listener.local_addr()?;
+        let mut terminate =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        let end = async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+        };
+        let started = start(local);
+        let Some(routes) = started.routes else {
+            return Ok(());
+        };
+        let beside = started.beside.map(tokio::spawn);
+        serve(listener, routes, end).await;
+        if let Some(beside) = beside {
+            beside.abort();
+        }
+        if let Some(afterwards) = started.afterwards {
+            let _ = tokio::time::timeout(END_PATIENCE, afterwards).await;
+        }
+        Ok(())
+    })
+}

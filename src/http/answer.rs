@@ -1,0 +1,81 @@
+//! Answers that any service gives, and the bounds of every request.
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use tower::Service;
+
+use crate::pairs::Pairs;
+
+/// A whole answer of one type.
+pub fn whole(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Body>,
+) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    response
+}
+
+/// A sentence for whoever asked in a way that cannot be answered.
+pub fn refusal(status: StatusCode, sentence: &str) -> Response<Body> {
+    whole(status, "text/plain; charset=utf-8", format!("{sentence}\n"))
+}
+
+/// A list of pairs (SPEC 8); it changes with every answer.
+pub fn pairs(pairs: &Pairs) -> Response<Body> {
+    written_pairs(pairs.to_bytes())
+}
+
+/// The same, of what is written already.
+pub fn written_pairs(bytes: Vec<u8>) -> Response<Body> {
+    let mut response = whole(StatusCode::OK, "text/plain", bytes);
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Refuses a method; these are allowed there.
+pub fn no_method(method: &Method, allowed: &'static str) -> Response<Body> {
+    let sentence = format!("{method} is not a method of this service; use GET");
+    let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, &sentence);
+    let allowed = HeaderValue::from_static(allowed);
+    response.headers_mut().insert(header::ALLOW, allowed);
+    response
+}
+
+/// Runs what may wait for a disk or another process, where it keeps nobody else waiting.
+pub async fn aside<T: Send + 'static>(
+    find: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Response<Body>> {
+    let found = tokio::task::spawn_blocking(find).await;
+    found.map_err(|error| {
+        log::error!("an answer was not made: {error}");
+        let sentence = "there is a fault in this service";
+        refusal(StatusCode::INTERNAL_SERVER_ERROR, sentence)
+    })
+}
+
+/// What the routes answer to a request that is within bounds: everything here is only read. A POST is
+/// for the routes to refuse.
+pub async fn bounded<B>(mut routes: Router, request: Request<B>) -> Response<Body>
+where
+    B: axum::body::HttpBody<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if ![Method::GET, Method::HEAD, Method::POST].contains(request.method()) {
+        return no_method(request.method(), "GET, HEAD");
+    }
+    let request = request.map(Body::new);
+    match routes.call(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}

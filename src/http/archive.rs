@@ -1,0 +1,115 @@
+//! The Archive over HTTP: its service (SPEC 8), the content of its items, pages for people, and OAI-PMH.
+
+mod announce;
+mod conditions;
+mod content;
+mod file;
+mod oai;
+mod pages;
+mod service;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Method, Request, Response};
+
+use crate::archive::Archive;
+use crate::caller::Caller;
+use crate::http::answer;
+use crate::service::{Answer, Kept, Keys, Question};
+use crate::store::Item;
+use crate::tree::Sight;
+
+pub use announce::Announcement;
+
+/// Whoever the content is for, where the service runs as root: what nobody may read is not published.
+const NOBODY: Caller = Caller {
+    uid: 65534,
+    gid: 65534,
+    pid: 0,
+};
+
+/// An Archive that is served.
+#[derive(Debug)]
+pub struct Site {
+    archive: Archive,
+    address: String,
+    keys: Keys,
+    front: pages::Front,
+    oai: oai::Oai,
+    answers: Kept<Question, KnownAnswer>,
+    items: Kept<String, Item>,
+}
+
+/// An answer, with what was looked at for it beside the index.
+#[derive(Debug)]
+struct KnownAnswer {
+    answer: Answer,
+    sight: Sight,
+}
+
+impl Site {
+    /// The site of an Archive that others reach at this `host` or `host:port`, and whose keeper they
+    /// reach by electronic mail.
+    #[must_use]
+    pub fn new(archive: Archive, address: String, email: String) -> Site {
+        if let Err(error) = archive.store().watch() {
+            log::warn!(
+                "nothing is remembered, since changes of the index would not be seen: {error}"
+            );
+        }
+        Site {
+            archive,
+            oai: oai::Oai::new(&address, email),
+            address,
+            keys: Keys::default(),
+            front: pages::Front::default(),
+            answers: Kept::default(),
+            items: Kept::default(),
+        }
+    }
+
+    /// The version of the index, by which what was found in it is remembered. None where it cannot be
+    /// told at once: then nothing is.
+    fn index_version(&self) -> Option<i64> {
+        self.archive.store().version().unwrap_or_else(|error| {
+            log::debug!("whether the index has changed is not known: {error}");
+            None
+        })
+    }
+
+    /// Where others reach it.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+/// Runs what it is given as whoever the content is for.
+fn act(read: &mut dyn FnMut()) {
+    NOBODY.read(read);
+}
+
+/// What is answered under which path.
+pub fn routes(site: Arc<Site>) -> Router {
+    Router::new().fallback(dispatch).with_state(site)
+}
+
+/// Identifiers are paths of two or four components, so that the path is read by hand.
+async fn dispatch(State(site): State<Arc<Site>>, request: Request<Body>) -> Response<Body> {
+    let uri = request.uri();
+    let path = uri.path().trim_start_matches('/');
+    if oai::is_of(path) {
+        return oai::answer(site, request).await;
+    }
+    if request.method() == Method::POST {
+        return answer::no_method(request.method(), "GET, HEAD");
+    }
+    let query = uri.query().unwrap_or("");
+    if service::is_of(&site, path) && query.contains("servicesubject=") {
+        return service::answer(Arc::clone(&site), query).await;
+    }
+    content::answer(site, request).await
+}

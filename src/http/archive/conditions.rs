@@ -1,0 +1,250 @@
+//! Whether a file is sent, and which part of it, by the conditions of a request (RFC 9110, 13 and 14).
+
+use std::time::SystemTime;
+
+use axum::http::header::{self, HeaderName};
+use axum::http::{HeaderMap, HeaderValue};
+
+/// What a client may know a file by.
+#[derive(Debug)]
+pub(super) struct Version {
+    /// The entity tag, in its quotes; always a strong one.
+    pub(super) tag: String,
+    /// When it changed last, to the second; None for what HTTP has no date for.
+    pub(super) changed: Option<SystemTime>,
+    /// Whether that second was over when the file was looked at, so that the date tells the content.
+    pub(super) is_settled: bool,
+}
+
+/// What the conditions come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The file is sent.
+    Send,
+    /// The client has it already: 304.
+    NotModified,
+    /// It is not what the client takes it for: 412.
+    Failed,
+}
+
+/// Which part of a file is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Whole,
+    /// From the first byte to before the second.
+    Range(u64, u64),
+    /// None of the bytes that are asked for is there: 416.
+    Nothing,
+}
+
+/// Judges in the order of RFC 9110, 13.2.2.
+pub(super) fn judge(headers: &HeaderMap, version: &Version) -> Verdict {
+    if headers.contains_key(header::IF_MATCH) {
+        if !names(headers, header::IF_MATCH, version, false) {
+            return Verdict::Failed;
+        }
+    } else if let (Some(date), Some(changed)) =
+        (date(headers, header::IF_UNMODIFIED_SINCE), version.changed)
+        && changed > date
+    {
+        return Verdict::Failed;
+    }
+    if headers.contains_key(header::IF_NONE_MATCH) {
+        if names(headers, header::IF_NONE_MATCH, version, true) {
+            return Verdict::NotModified;
+        }
+    } else if let (Some(date), Some(changed)) =
+        (date(headers, header::IF_MODIFIED_SINCE), version.changed)
+        && changed <= date
+    {
+        return Verdict::NotModified;
+    }
+    Verdict::Send
+}
+
+/// The part that is asked for. Several ranges, and what is no range, count as none.
+pub(super) fn part(headers: &HeaderMap, version: &Version, length: u64) -> Part {
+    let mut lines = headers.get_all(header::RANGE).iter();
+    let (Some(range), None) = (lines.next(), lines.next()) else {
+        return Part::Whole;
+    };
+    if let Some(value) = headers.get(header::IF_RANGE)
+        && !is_still(value, version)
+    {
+        return Part::Whole;
+    }
+    let asked = range.to_str().ok().and_then(|text| range_in(text, length));
+    asked.unwrap_or(Part::Whole)
+}
+
+fn range_in(text: &str, length: u64) -> Option<Part> {
+    let (unit, range) = text.split_once('=')?;
+    let (first, last) = range.trim().split_once('-')?;
+    if !unit.trim().eq_ignore_ascii_case("bytes") {
+        return None;
+    }
+    let (start, end) = match (first.trim(), last.trim()) {
+        ("", count) => (length.saturating_sub(number(count)?), length),
+        (first, "") => (number(first)?, length),
+        (first, last) => {
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last {
+                return None;
+            }
+            (first, last.saturating_add(1).min(length))
+        }
+    };
+    Some(match start < end {
+        true => Part::Range(start, end),
+        false => Part::Nothing,
+    })
+}
+
+/// A number of digits; one too great for any file is the greatest.
+fn number(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// Whether a list of entity tags names a version; one marked as weak, only where that is enough.
+fn names(headers: &HeaderMap, name: HeaderName, version: &Version, weak_is_enough: bool) -> bool {
+    let lines = headers.get_all(name).iter();
+    let mut tags = lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .map(str::trim);
+    tags.any(|tag| {
+        let tag = match tag.strip_prefix("W/") {
+            Some(tag) if weak_is_enough => tag,
+            _ => tag,
+        };
+        tag == "*" || tag == version.tag
+    })
+}
+
+fn is_still(value: &HeaderValue, version: &Version) -> bool {
+    let Ok(text) = value.to_str() else {
+        return false;
+    };
+    let date = httpdate::parse_http_date(text).ok();
+    text.trim() == version.tag || version.is_settled && date.is_some() && date == version.changed
+}
+
+fn date(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
+    httpdate::parse_http_date(headers.get(name)?.to_str().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
+    const THEN: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+    const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
+
+    fn version() -> Version {
+        Version {
+            tag: "\"a-1\"".to_owned(),
+            changed: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)),
+            is_settled: true,
+        }
+    }
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let line = |(name, value): &(&'static str, &'static str)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        };
+        lines.iter().map(line).collect()
+    }
+
+    #[track_caller]
+    fn judged(lines: &[(&'static str, &'static str)], expected: Verdict) {
+        assert_eq!(judge(&headers(lines), &version()), expected, "{lines:?}");
+    }
+
+    #[track_caller]
+    fn ranged(range: &'static str, expected: Part) {
+        let lines = headers(&[("range", range)]);
+        assert_eq!(part(&lines, &version(), 100), expected, "{range}");
+    }
+
+    #[track_caller]
+    fn if_range(value: &'static str, is_settled: bool, expected: Part) {
+        let lines = headers(&[("range", "bytes=0-9"), ("if-range", value)]);
+        let version = Version {
+            is_settled,
+            ..version()
+        };
+        assert_eq!(part(&lines, &version, 100), expected, "{value}");
+    }
+
+    #[test]
+    #[rustfmt::skip] // one case, one line
+    fn verdicts() {
+        use Verdict::{Failed, NotModified, Send};
+        judged(&[], Send);
+        judged(&[("if-none-match", "\"a-1\"")], NotModified);
+        judged(&[("if-none-match", "\"x\", W/\"a-1\"")], NotModified);
+        judged(&[("if-none-match", "*")], NotModified);
+        judged(&[("if-none-match", "\"x\"")], Send);
+        judged(&[("if-none-match", "a-1")], Send);
+        // A tag says more than a date.
+        judged(&[("if-none-match", "\"x\""), ("if-modified-since", AFTER)], Send);
+        judged(&[("if-modified-since", BEFORE)], Send);
+        judged(&[("if-modified-since", THEN)], NotModified);
+        judged(&[("if-modified-since", AFTER)], NotModified);
+        judged(&[("if-modified-since", "yesterday")], Send);
+        judged(&[("if-match", "\"a-1\"")], Send);
+        judged(&[("if-match", "*")], Send);
+        judged(&[("if-match", "\"x\"")], Failed);
+        judged(&[("if-match", "W/\"a-1\"")], Failed);
+        judged(&[("if-match", "\"a-1\""), ("if-unmodified-since", BEFORE)], Send);
+        judged(&[("if-unmodified-since", BEFORE)], Failed);
+        judged(&[("if-unmodified-since", THEN)], Send);
+        judged(&[("if-match", "\"a-1\""), ("if-none-match", "\"a-1\"")], NotModified);
+    }
+
+    #[test]
+    fn ranges() {
+        ranged("bytes=0-0", Part::Range(0, 1));
+        ranged("bytes=10-19", Part::Range(10, 20));
+        ranged("Bytes = 10 - 19", Part::Range(10, 20));
+        ranged("bytes=90-", Part::Range(90, 100));
+        ranged("bytes=90-1000", Part::Range(90, 100));
+        ranged("bytes=90-99999999999999999999999999", Part::Range(90, 100));
+        ranged("bytes=-10", Part::Range(90, 100));
+        ranged("bytes=-1000", Part::Range(0, 100));
+        ranged("bytes=100-", Part::Nothing);
+        ranged("bytes=99999999999999999999999999-", Part::Nothing);
+        ranged("bytes=-0", Part::Nothing);
+        for other in [
+            "bytes=0-1,5-6",
+            "bytes=9-1",
+            "bytes=-",
+            "bytes=+1-2",
+            "bytes=a-b",
+            "lines=1-2",
+            "bytes",
+            "",
+        ] {
+            ranged(other, Part::Whole);
+        }
+        let twice = headers(&[("range", "bytes=0-1"), ("range", "bytes=2-3")]);
+        assert_eq!(part(&twice, &version(), 100), Part::Whole);
+        assert_eq!(
+            part(&headers(&[("range", "bytes=0-")]), &version(), 0),
+            Part::Nothing
+        );
+        if_range("\"a-1\"", true, Part::Range(0, 10));
+        if_range("\"x\"", true, Part::Whole);
+        if_range("W/\"a-1\"", true, Part::Whole);
+        if_range(THEN, true, Part::Range(0, 10));
+        if_range(THEN, false, Part::Whole);
+        if_range(AFTER, true, Part::Whole);
+    }
+}

@@ -1,0 +1,115 @@
+//! Asking others: one GET, with bounds on what they may take of time and room.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::{Request, Uri};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+/// How long a connection may take to be made.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a connection that nobody uses is kept for the next question.
+const IDLE: Duration = Duration::from_secs(30);
+/// How many such are kept for one other side.
+const MOST_IDLE: usize = 32;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum ClientError {
+    /// What was to be asked is no URL.
+    Url,
+    /// It took too long.
+    Patience(Duration),
+    /// The other side cannot be reached, or ends the connection.
+    Failed(String),
+    /// Another status than 200, with what was said.
+    Status(u16, String),
+    /// The answer is longer than it may be.
+    TooLong(usize),
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClientError::Url => f.write_str("what was to be asked is no URL"),
+            ClientError::Patience(patience) => write!(f, "no answer in {patience:?}"),
+            ClientError::Failed(error) => f.write_str(error),
+            ClientError::Status(status, text) => write!(f, "status {status}: {}", text.trim_end()),
+            ClientError::TooLong(most) => write!(f, "the answer has more than {most} bytes"),
+        }
+    }
+}
+
+/// A client that keeps its connections.
+#[derive(Clone, Debug)]
+pub(super) struct Client(hyper_util::client::legacy::Client<HttpConnector, Empty<Bytes>>);
+
+impl Default for Client {
+    fn default() -> Client {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(CONNECT_PATIENCE));
+        connector.set_nodelay(true);
+        let mut builder = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
+        builder
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(MOST_IDLE)
+            .http1_max_buf_size(super::LONGEST_HEAD);
+        Client(builder.build(connector))
+    }
+}
+
+impl Client {
+    /// What is answered under a URL with status 200: at most so many bytes, in at most so long a time.
+    pub(super) async fn get(
+        &self,
+        url: &str,
+        most: usize,
+        patience: Duration,
+    ) -> Result<Bytes, ClientError> {
+        let answer = tokio::time::timeout(patience, self.ask(url, most)).await;
+        answer.unwrap_or(Err(ClientError::Patience(patience)))
+    }
+
+    async fn ask(&self, url: &str, most: usize) -> Result<Bytes, ClientError> {
+        let uri: Uri = url.parse().map_err(|_| ClientError::Url)?;
+        let request = Request::get(uri)
+            .body(Empty::new())
+            .map_err(|_| ClientError::Url)?;
+        let response = self.0.request(request).await;
+        let response = response.map_err(|error| ClientError::Failed(with_causes(&error)))?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), most).collect().await;
+        let body = body.map_err(
+            |error| match error.is::<http_body_util::LengthLimitError>() {
+                true => ClientError::TooLong(most),
+                false => ClientError::Failed(error.to_string()),
+            },
+        )?;
+        let body = body.to_bytes();
+        match status.as_u16() {
+            200 => Ok(body),
+            other => {
+                let text = body.get(..body.len().min(300)).unwrap_or_default();
+                let text = String::from_utf8_lossy(text).into_owned();
+                Err(ClientError::Status(other, text))
+            }
+        }
+    }
+}
+
+/// An error of the library says only the half of it; the rest is in what caused it.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text.push_str(": ");
+        text.push_str(&next.to_string());
+        cause = next.source();
+    }
+    text
+}

@@ -1,0 +1,42 @@
+//! The fields of a form in the body of a POST.
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{Response, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::{HEAD_PATIENCE, answer};
+
+/// What ends the search for an answer: one that says why there is no other.
+type Refusal = Box<Response<Body>>;
+
+/// The fields as they are written: at most so many bytes, sent as quickly as a head.
+pub(super) async fn in_body(parts: &Parts, body: Body, most: usize) -> Result<String, Refusal> {
+    let refuse = |status: StatusCode, sentence: &str| Box::new(answer::refusal(status, sentence));
+    let kind = parts.headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+        return Err(refuse(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "the arguments in a body are of the type application/x-www-form-urlencoded",
+        ));
+    }
+    let read = Limited::new(body, most).collect();
+    match tokio::time::timeout(HEAD_PATIENCE, read).await {
+        Ok(Ok(body)) => String::from_utf8(body.to_bytes().to_vec())
+            .map_err(|_| refuse(StatusCode::BAD_REQUEST, "the body is not UTF-8")),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(refuse(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            &format!("a body is no longer than {} KiB", most / 1024),
+        )),
+        Ok(Err(_)) => Err(refuse(
+            StatusCode::BAD_REQUEST,
+            "the body cannot be read to its end",
+        )),
+        Err(_) => Err(refuse(
+            StatusCode::REQUEST_TIMEOUT,
+            "a body is sent within 10 seconds",
+        )),
+    }
+}

@@ -1,0 +1,119 @@
+//! A connection whose client may keep us waiting only so long.
+//!
+//! The timers are set when they have fired, not with each request: to set one costs more than to answer.
+
+use std::future::Future;
+use std::io::{Error, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep};
+
+use super::STALL_PATIENCE;
+
+/// A connection, of which an error comes when its client rests for too long.
+#[derive(Debug)]
+pub(super) struct Patient {
+    stream: TcpStream,
+    reading: Patience,
+    writing: Patience,
+}
+
+/// How long the client has been waited for.
+#[derive(Debug)]
+struct Patience {
+    /// None while it is not waited for.
+    since: Option<Instant>,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Patience {
+    fn new() -> Patience {
+        Patience {
+            since: None,
+            timer: Box::pin(tokio::time::sleep(STALL_PATIENCE)),
+        }
+    }
+
+    /// What has come of trying to go on; an error where that has been waited for too long.
+    fn judge<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        tried: Poll<Result<T, Error>>,
+    ) -> Poll<Result<T, Error>> {
+        if tried.is_ready() {
+            self.since = None;
+            return tried;
+        }
+        let end = *self.since.get_or_insert_with(Instant::now) + STALL_PATIENCE;
+        while self.timer.as_mut().poll(context).is_ready() {
+            if end <= Instant::now() {
+                return Poll::Ready(Err(Error::from(ErrorKind::TimedOut)));
+            }
+            // It was set for an earlier rest.
+            self.timer.as_mut().reset(end);
+        }
+        Poll::Pending
+    }
+}
+
+impl Patient {
+    pub(super) fn new(stream: TcpStream) -> Patient {
+        Patient {
+            stream,
+            reading: Patience::new(),
+            writing: Patience::new(),
+        }
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<Result<(), Error>> {
+        let this = &mut *self;
+        let tried = Pin::new(&mut this.stream).poll_read(context, buffer);
+        this.reading.judge(context, tried)
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize, Error>> {
+        let this = &mut *self;
+        let tried = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.writing.judge(context, tried)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<Result<usize, Error>> {
+        let this = &mut *self;
+        let tried = Pin::new(&mut this.stream).poll_write_vectored(context, parts);
+        this.writing.judge(context, tried)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Error>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,13 @@
+//! The HTTP door, `ibifs serve` and `ibifs resolver`, asked with the programs that people ask with.
+
+mod content;
+mod interoperation;
+mod kept;
+mod limits;
+mod oai;
+mod pages;
+mod registration;
+mod resolver;
+mod served;
+mod service;
+mod stub;

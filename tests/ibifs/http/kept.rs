@@ -1,0 +1,155 @@
+//! Answers that are remembered: of whatever they depend on, no change is passed over.
+
+use std::time::Duration;
+
+use super::served::Served;
+use crate::support::World;
+
+/// What has changed so long ago is remembered: the clocks of filesystems are coarse.
+const SETTLED: Duration = Duration::from_millis(3500);
+
+/// Asks the service of an item, with a query beyond it: twice, so that the second answer is a remembered
+/// one; both must be the same but for the key. Then the words must be in it, or must not.
+const ASK: &str = r#"
+. ./vars
+ask() { get "$U/$service?servicesubject=urlRequest&parsedibiurl.ibi=$1&$2" | tr -d '\r'; }
+told() { ask "$1" "$2" > once; ask "$1" "$2" > again
+    if grep -q ^urlkey once && cmp -s once again; then echo "one key for two answers"; exit 1; fi >&2
+    diff <(grep -v ^urlkey once) <(grep -v ^urlkey again) >&2; }
+says() { told "$1" "$2"; grep -qF -- "$3" again || { echo "not in what is told of $1: $3"; cat again; exit 1; } >&2; }
+silent() { told "$1" "$2"; if grep -qF -- "$3" again; then echo "told of $1: $3"; cat again; exit 1; fi >&2; }
+"#;
+
+/// Items `$i1`, `$i2` and so on, each with one file, and `$d1` and so on, their `doc/` in the store.
+fn world(items: usize) -> (World, Served) {
+    let world = World::new().with_a();
+    world.sh(&format!(
+        "echo service=$(sed -n 's/^ibi.archiveservice.*ibip \\(.*\\)}}/\\1/p' A.store/archive.ibi) > vars
+         for n in $(seq {items}); do i=$(ibifs mint A | head -n 1); d=$PWD/A.store/col/$i/doc
+             echo \"i$n=$i d$n=$d\" >> vars; echo content > $d/a.txt; done"
+    ));
+    let served = Served::start(&world, "A.store");
+    std::thread::sleep(SETTLED);
+    (world, served)
+}
+
+/// What changes in an item's directories and nowhere else, as somebody does it who knows nothing of ibifs.
+#[test]
+fn changes_in_the_tree_are_told_at_once() {
+    let (world, served) = world(14);
+    // Which item, what is asked beyond it, what is told at first, what is done, and what is told then.
+    let itself = "parsedibiurl.verblist=";
+    let path = |path: &str| format!("parsedibiurl.filepath={path}");
+    let changes: [(usize, &str, &str, &str, &str); 14] = [
+        (1, itself, "doc/a.txt", "rm $d1/a.txt", "!a.txt"),
+        (2, itself, "doc/a.txt", "chmod 640 $d2/a.txt", "!a.txt"),
+        (3, itself, "doc/a.txt", "chmod 700 $d3", "!a.txt"),
+        (
+            4,
+            itself,
+            "doc/a.txt",
+            "mv $d4/a.txt $d4/b.txt",
+            "doc/b.txt",
+        ),
+        (
+            5,
+            itself,
+            "doc/a.txt",
+            "touch -d 2001-02-03T04:05:06Z $d5/a.txt $d5 $d5/../.ibi",
+            "timestamp 2001-02-03T04:05:06Z",
+        ),
+        (6, itself, "doc/a.txt", "echo more > $d6/b.txt", "!a.txt"),
+        (
+            7,
+            itself,
+            "doc/a.txt",
+            "p=${d7%/doc}; mkdir $p/new; touch $p/new/c.txt; mv $p/doc $p/old; mv $p/new $p/doc",
+            "doc/c.txt",
+        ),
+        (
+            8,
+            itself,
+            "doc/a.txt",
+            "setfacl -m u:65534:- $d8/a.txt",
+            "!a.txt",
+        ),
+        (9, itself, "doc/a.txt", "chmod 750 $d9/..", "!a.txt"),
+        (
+            10,
+            itself,
+            "doc/a.txt",
+            "ln -s a.txt $d10/index.html",
+            "doc/index.html",
+        ),
+        (
+            11,
+            "",
+            "!url.metadata http",
+            "echo '%0 Report' > $d11/../.ibi.metadata",
+            "url.metadata http",
+        ),
+        (
+            12,
+            &path("a.txt"),
+            "doc/a.txt",
+            "mv $d12/a.txt $d12/..",
+            "/a.txt",
+        ),
+        (
+            13,
+            &path("none.txt"),
+            "!url http",
+            "mkdir $d13/sub; echo > $d13/none.txt",
+            "doc/none.txt",
+        ),
+        (
+            14,
+            &path("sub/a.txt"),
+            "!url http",
+            "mkdir $d14/../sub; mv $d14/a.txt $d14/../sub",
+            "/sub/a.txt",
+        ),
+    ];
+    let check = |item: usize, query: &str, words: &str| match words.strip_prefix('!') {
+        Some(words) => format!("silent $i{item} '{query}' '{words}'\n"),
+        None => format!("says $i{item} '{query}' '{words}'\n"),
+    };
+    let before = changes
+        .iter()
+        .map(|(item, query, words, ..)| check(*item, query, words));
+    served.sh(&world, &format!("{ASK}{}", before.collect::<String>()));
+    for (item, query, _, change, words) in changes {
+        let script = format!("{change}\n{}", check(item, query, words));
+        served.sh(&world, &format!("{ASK}{script}"));
+    }
+    world.sh("ibifs umount A");
+}
+
+/// What the mount changes, and so the index.
+#[test]
+fn changes_by_the_mount_are_told_at_once() {
+    let (world, served) = world(4);
+    served.sh(
+        &world,
+        &format!(
+            "{ASK}
+            silent $i1 '' ibi.nextedition; silent $i2 '' 'url.translation(pt)'
+            says $i3 parsedibiurl.verblist= doc/a.txt; says $i4 parsedibiurl.verblist= 'state Original'
+            test $(status $U/col/$i4/doc/a.txt) = 200; test $(status $U/col/$i4/doc/a.txt) = 200
+            ibifs relate A/$i1 --next-edition A/$i2
+            says $i1 '' ibi.nextedition; says $i1 parsedibiurl.verblist=GetLastEdition $i2/doc/a.txt
+            ibifs unrelate A/$i1 --next-edition; silent $i1 '' ibi.nextedition
+            setfattr -n user.ibi.language -v pt A/$i2; says $i2 '' 'url.translation(pt)'
+            setfattr -n user.ibi.language -v en A/$i2; says $i2 '' 'url.translation(en)'
+            silent $i2 '' 'url.translation(pt)'
+            echo > A/$i3/doc/b.txt; silent $i3 parsedibiurl.verblist= a.txt
+            setfattr -n user.ibi.target -v b.txt A/$i3; says $i3 parsedibiurl.verblist= doc/b.txt
+            setfattr -n user.ibi.target -v a.txt A/$i3; says $i3 parsedibiurl.verblist= doc/a.txt
+            rm -r A/$i4; says $i4 parsedibiurl.verblist= 'state Deleted'
+            test $(status $U/col/$i4/doc/a.txt) = 410
+            new=example.com/elsewhere/2009/01.02.03.04; silent $new '' ibi
+            mkdir -p A/$new/doc; says $new '' \"$new\"
+            ibifs umount A"
+        ),
+    );
+}

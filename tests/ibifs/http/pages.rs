@@ -1,0 +1,492 @@
+//! Pages for people: what they say, in two languages and as JSON, and that nothing in an item can
+//! make them say or do anything else.
+
+use super::served::Served;
+use crate::support::World;
+
+/// Asking a page of the server `$A`, with its headers in the file `head`.
+const ASK: &str = r#"
+get()  { curl -sS --globoff --path-as-is -D head -o body "${@:2}" "http://$A$1"; cat body; }
+pt()   { get "$1" -H 'Accept-Language: pt-BR,pt;q=0.9,en;q=0.5' "${@:2}"; }
+json() { get "$1" -H 'Accept: application/json' "${@:2}"; }
+code() { get "$@" > /dev/null; sed -n '1s/[^ ]* \([0-9]*\).*/\1/p' head; }
+# What is asked of the page, as XML.
+has()  { xmllint --nonet --xpath "$1" body; }
+"#;
+
+fn asked(served: &Served, script: &str) -> String {
+    format!("A={}\n{ASK}\n{script}", served.address())
+}
+
+/// A report of two editions with a translation and metadata, and what else an Archive holds.
+fn library() -> World {
+    let world = World::new().with_a();
+    world.sh(r#"
+        report=$(mint A report); next=$(mint A next); pt=$(mint A pt); data=$(mint A data)
+        printf '%01234d' 0 > "A/$report/doc/report.pdf"
+        mkdir "A/$report/doc/figures"
+        echo one > "A/$report/doc/figures/1 & 2.txt"
+        touch -d 2009-02-16T17:46:05Z "A/$report/doc/report.pdf"
+        sed -i '$a language en' "A/$report/.ibi"
+        ln -sfn "$PWD/A/$next" "A/$report!"
+        ln -sfn "$PWD/A/$pt" "A/$report+(pt)"
+        ln -sfn "$PWD/A/$data" "A/$report:"
+        cat > "A/$data/doc/record.bib" <<'END'
+@techreport{r, title = {Tides <of> Guanabara \& beyond}, author = {Maria Souza}, year = {2009}}
+END
+        mint A gone > gone; rm -r "A/$(cat gone)"
+        echo "$report" > report; echo "$next" > next; echo "$pt" > pt; echo "$data" > data
+    "#);
+    world
+}
+
+#[test]
+fn an_item_in_english() {
+    let world = library();
+    let served = Served::start(&world, "A.store");
+    world.prints(
+        &asked(
+            &served,
+            r#"
+        R=$(cat report)
+        get "/col/$R/" > /dev/null
+        sed -n '1s/\r//p' head
+        grep -i -E '^(vary|content-type|content-language):' head | tr -d '\r' | sort
+        has 'string(/*[local-name()="html"]/@lang)'
+        has 'string(//*[local-name()="h1"])'
+        grep -c "<code>$R</code>" body
+        grep -c "<code>$(ibip A/$R)</code>" body
+        grep -o "http://urlib.net/[^\"<]*" body | sort -u | sed "s;$(ibip A/$R);IBIP;"
+        grep -o "<a href=\"/$(cat next)\"" body | sort | uniq -c | tr -s ' '
+        grep -o "href=\"/$(cat pt)\"" body | wc -l
+        grep -o "href=\"/$(cat data)\"" body | wc -l
+        grep -o '<dt>[^<]*</dt>' body | sed 's/<[^>]*>//g'
+        grep -o 'href="/col[^"]*"' body | sed "s;$R;REP;" | sort
+        grep -o '1.2 kB' body
+        grep -o '2009-02-16 17:46:05 UTC' body | head -1
+        grep -o 'href="[^"]*oai_dc[^"]*"' body | sed "s;$R;REP;"
+        grep -o 'href="[^"]*GetFileList"' body | sed "s;$R;REP;"
+    "#,
+        ),
+        r#"HTTP/1.1 200 OK
+content-language: en
+content-type: text/html; charset=utf-8
+vary: Accept, Accept-Language
+en
+Tides <of> Guanabara & beyond
+1
+1
+http://urlib.net/IBIP
+ 2 <a href="/NEXT"
+1
+1
+Name (rep)
+Name (IBIp)
+Persistent link
+State
+Language
+Identified
+Last changed
+Accesses since the service started
+Last edition
+Next edition
+pt
+href="/col/REP/doc/figures/1%20%26%202.txt"
+href="/col/REP/doc/report.pdf"
+href="/col/REP/doc/report.pdf"
+1.2 kB
+2009-02-16 17:46:05 UTC
+href="/REP:(oai_dc)"
+href="/REP?ibiurl.verblist=GetFileList""#
+            .replace("NEXT", &world.sh("cat next"))
+            .as_str(),
+    );
+}
+
+#[test]
+fn an_item_in_portuguese() {
+    let world = library();
+    let served = Served::start(&world, "A.store");
+    world.prints(
+        &asked(
+            &served,
+            r#"
+        pt "/col/$(cat next)/" > /dev/null
+        grep -i '^content-language' head | tr -d '\r'
+        has 'string(/*[local-name()="html"]/@lang)'
+        grep -o '<h2>[^<]*</h2>' body | sed 's/<[^>]*>//g'
+        grep -o 'Esta é a última edição.' body
+        grep -o 'Edição anterior' body
+        grep -o "href=\"/$(cat report)\"" body | sort -u | wc -l
+        grep -o 'Não há arquivos públicos.' body
+        pt "/col/$(cat report)/" > /dev/null
+        grep -o '1,2 kB' body
+    "#,
+        ),
+        "content-language: pt
+pt
+Edições
+Metadados
+Arquivos
+Esta é a última edição.
+Edição anterior
+1
+Não há arquivos públicos.
+1,2 kB",
+    );
+}
+
+#[test]
+fn the_same_as_json() {
+    let world = library();
+    let served = Served::start(&world, "A.store");
+    world.prints(
+        &asked(
+            &served,
+            r#"
+        R=$(cat report)
+        json "/$R" > /dev/null; grep -i '^content-type' head | tr -d '\r'
+        jq -r '.rep, .state, .title, .language, .accesses, .has_more_files' body | sed "s;$R;REP;"
+        test "$(jq -r .ibip body)" = "$(ibip "A/$R")"
+        test "$(jq -r .next_edition.rep body)" = "$(cat next)"
+        test "$(jq -r .last_edition.url body)" = "/$(cat next)"
+        test "$(jq -r .metadata.rep body)" = "$(cat data)"
+        jq -c '.previous_edition, .metadata_of, .translation_of, [.translations[] | .language, .held]' body
+        jq -c '.files[] | [.path, .size]' body
+        jq -r '.files[1].changed_at' body
+        json "/$(cat pt)" | jq -r '.translation_of.rep' | cmp - report
+        json "/$(cat next)" | jq -r '.previous_edition.rep' | cmp - report
+        json "/$(cat data)" | jq -r '.metadata_of.rep' | cmp - report
+        "#,
+        ),
+        r#"content-type: application/json
+REP
+Original
+Tides <of> Guanabara & beyond
+en
+0
+false
+null
+null
+null
+["pt",true]
+["doc/figures/1 & 2.txt",6]
+["doc/report.pdf",1234]
+2009-02-16T17:46:05Z"#
+            .replace(",6]", ",4]")
+            .as_str(),
+    );
+}
+
+#[test]
+fn accesses_are_told() {
+    let world = library();
+    let served = Served::start(&world, "A.store");
+    world.prints(
+        &asked(
+            &served,
+            r#"
+        R=$(cat report); S=$(sed -n 's/^ibi.archiveservice {rep \([^ }]*\).*/\1/p' A.store/archive.ibi)
+        key=$(get "/$S?servicesubject=urlRequest&parsedibiurl.ibi=$R" | sed -n 's/^urlkey //p')
+        for twice in 1 2; do
+            get "/$S?servicesubject=acknowledgment&urlkey=$key" > /dev/null
+            json "/$R" | jq .accesses
+        done
+    "#,
+        ),
+        "1\n1",
+    );
+}
+
+#[test]
+fn the_list_of_files() {
+    let world = library();
+    let served = Served::start(&world, "A.store");
+    world.prints(
+        &asked(
+            &served,
+            r#"
+        L="/$(cat report)?ibiurl.verblist=GetFileList"
+        get "$L" -H 'Accept: text/plain'
+        grep -i '^content-type' head | tr -d '\r'
+        json "$L" | jq -c '[.files[].path], .next_url'
+        json "$L&after=doc/figures/1%20%26%202.txt" | jq -c '[.files[].path]'
+        json "$L&after=doc/figures" | jq -c '[.files[].path]'
+        json "$L&after=%25FF" | jq -c '[.files[].path]'
+        pt "$L" | grep -c 'href="/col/'
+        has 'count(//*[local-name()="td"])'
+    "#,
+        ),
+        r#"doc/figures/1 & 2.txt
+doc/report.pdf
+content-type: text/plain; charset=utf-8
+["doc/figures/1 & 2.txt","doc/report.pdf"]
+null
+["doc/report.pdf"]
+["doc/figures/1 & 2.txt","doc/report.pdf"]
+[]
+2
+4"#,
+    );
+}
+
+/// An item's page shows a thousand files; the list goes on from part to part, and misses none.
+#[test]
+fn many_files() {
+    let world = World::new().with_a();
+    world.sh(r#"
+        mint A many > many
+        mkdir A.store/col/"$(cat many)"/doc/deep
+        seq -f 'A.store/col/'"$(cat many)"'/doc/%g' 5000 | xargs touch
+        # Names in the middle of the list that are neither UTF-8 nor plain in a URL.
+        seq -f 'A.store/col/'"$(cat many)"$'/doc/deep/%g%%\xff' 6000 | xargs touch
+    "#);
+    let served = Served::start(&world, "A.store");
+    world.prints(
+        &asked(
+            &served,
+            r#"
+        R=$(cat many); L="/$R?ibiurl.verblist=GetFileList"
+        json "/$R" | jq -c '[(.files | length), .has_more_files]'
+        get "/col/$R/" | grep -c 'Not all files are shown here.'
+        : > all
+        while [[ $L != null ]]; do
+            json "$L" | jq -r '.files[].path' | tee -a all | wc -l
+            grep -c '^link: <.*>; rel="next"' head || true
+            L=$(jq -r .next_url body)
+        done
+        LC_ALL=C sort -u all | cmp - all
+        wc -l < all
+        get "/$R?ibiurl.verblist=GetFileList" -H 'Accept: text/plain' | sed 's/%25%FF$/%\\xff/' | cmp - all
+        get "/$R?ibiurl.verblist=GetFileList" | grep -c 'More files'
+    "#,
+        ),
+        "[1000,true]
+1
+10000
+1
+1000
+0
+11000
+1",
+    );
+}
+
+#[test]
+fn the_metadata_page() {
+    let world = World::new().with_a();
+    world.sh(r#"
+        mint A item > item
+        printf 'title: Marés\ncreator: <script>alert(1)</script>\ncreator: B\n' > "A/$(cat item):"
+    "#);
+    let served = Served::start(&world, "A.store");
+    world.prints(
+        &asked(
+            &served,
+            r#"
+        R=$(cat item)
+        get "/col/$R/" | grep -o "href=\"/$R:\"" | sed "s;$R;REP;"
+        pt "/$R:" -H 'Accept: text/html' > /dev/null
+        grep -o '<th scope="row">[^<]*</th>' body | sed 's/<[^>]*>//g' | sort -u
+        grep -c '<script' body || true
+        grep -o '<bdi>&lt;script[^<]*</bdi>' body
+        json "/$R:" | jq -c '.dublin_core.title, .dublin_core.creator'
+        get "/$R?ibiurl.verblist=GetMetadata" -H 'Accept: text/html' | grep -c 'Marés'
+    "#,
+        ),
+        r#"href="/REP:"
+Criador
+Data
+Identificador
+Tipo
+Título
+0
+<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>
+["Marés"]
+["<script>alert(1)</script>","B"]
+1"#,
+    );
+}
+
+#[test]
+fn removed_and_unknown() {
+    let world = library();
+    let served = Served::start(&world, "A.store");
+    world.prints(
+        &asked(
+            &served,
+            r#"
+        G=$(cat gone)
+        code "/$G"; grep -c "<code>$G</code>" body; grep -o '<h1>.*</h1>' body | sed 's/<[^>]*>//g'
+        grep -c '<time datetime="20[0-9TZ:-]*">' body
+        json "/$G" | jq -c '.status, .state, .rep == "'"$G"'", (.removed_at | length)'
+        code '/%3Cb%3Eno%0Aname'; grep -o '<code>.*</code>' body
+        code "/$(cat report)x"
+        json '/a.b/c/2009/02.16.17.46' | jq -c .
+        code '/%ff'; code '/%'; code '/../../etc/passwd'; code '/%2e%2e/%2e%2e/etc/passwd'
+        code "/$(cat report)!!"; cat body
+        code "/$(cat report)?ibiurl.verblist=GetAll"
+    "#,
+        ),
+        r#"410
+1
+This item was removed
+1
+410
+"Deleted"
+true
+20
+404
+<code>&lt;b&gt;no\nname</code>
+404
+{"status":404,"error":"Not found","name":"a.b/c/2009/02.16.17.46"}
+404
+400
+404
+404
+400
+modifier '!!' is none of the fourteen compositions of last edition, translation and metadata
+400"#,
+    );
+}
+
+#[test]
+fn the_archive_itself() {
+    let world = library();
+    let served = Served::start(&world, "A.store");
+    world.prints(
+        &asked(
+            &served,
+            r#"
+        json / | jq -c '.host, .items, (.latest | length), [.latest[].title][3:]'
+        test "$(jq -r '.latest[0].rep' body)" = "$(cat data)"
+        pt / | grep -o 'Arquivo digital archive-a.example.org' | head -1
+        has 'count(//*[local-name()="tbody"]/*)'
+        grep -o "href=\"/$(cat report)\">.*</a>" body | sed 's/.*<bdi>//; s/<.*//'
+    "#,
+        ),
+        r#""archive-a.example.org"
+5
+5
+["Tides <of> Guanabara & beyond",null]
+Arquivo digital archive-a.example.org
+5
+Tides &lt;of&gt; Guanabara &amp; beyond"#,
+    );
+}
+
+/// What nobody may read is not listed, and no name of a file gets out of its text.
+#[test]
+fn hostile_names() {
+    let world = World::new().with_a();
+    world.sh(r#"
+        mint A item > item; D="A/$(cat item)/doc"
+        echo a > "$D/\"><script>alert(1)</script>"   2> /dev/null || echo a > "$D/\"><script>alert(1)<"
+        echo b > "$D/a&amp;b ' %41+#?.txt"
+        echo c > "$D"/$'line\nend \e[31m'
+        echo d > "$D"/$'Relat\xf3rio.pdf'
+        echo e > "$D/$(printf 'fdp.\u202egnp')"
+        echo f > "$D/javascript:alert(1)"
+        mkdir "$D/-- ]]>" && echo g > "$D/-- ]]>/x"
+        echo secret > "$D/secret"; chmod 000 "$D/secret"
+        mkdir "$D/shut"; echo secret > "$D/shut/secret2"; chmod 000 "$D/shut"
+        ln -s /etc/passwd "$D/out"; ln -s x "$D/-- ]]>/within"; mkfifo "$D/pipe"
+    "#);
+    let served = Served::start(&world, "A.store");
+    let item = world.sh("cat item");
+    for path in [
+        format!("/{item}"),
+        format!("/{item}?ibiurl.verblist=GetFileList"),
+    ] {
+        world.prints(
+            &asked(
+                &served,
+                &format!(
+                    r#"
+            get '{path}' > /dev/null
+            xmllint --noout body && xmllint --html --noout body 2>&1 | grep error | grep -v -E 'Tag (main|section|header|bdi|time) invalid' || true
+            grep -c '<script' body || true
+            grep -o 'href="/col[^"]*"' body | sed 's;{item};REP;' | sort -u
+            grep -E -c 'secret|passwd|pipe|"out"|\.ibi' body || true
+            LC_ALL=C grep -c -P '[\x00-\x09\x0b-\x1f\x7f]|\xe2\x80\xae' body || true
+            iconv -f utf-8 -t utf-8 body | cmp - body
+            grep -o 'Relat.xf3rio.pdf' body; grep -o 'line.nend .u{{1b}}\[31m' body; grep -o 'fdp..u{{202e}}gnp' body
+            "#
+                ),
+            ),
+            r#"0
+href="/col/REP/doc/%22%3E%3Cscript%3Ealert(1)%3C"
+href="/col/REP/doc/--%20%5D%5D%3E/within"
+href="/col/REP/doc/--%20%5D%5D%3E/x"
+href="/col/REP/doc/Relat%F3rio.pdf"
+href="/col/REP/doc/a%26amp%3Bb%20&#39;%20%2541%2B%23%3F.txt"
+href="/col/REP/doc/fdp.%E2%80%AEgnp"
+href="/col/REP/doc/javascript:alert(1)"
+href="/col/REP/doc/line%0Aend%20%1B%5B31m"
+0
+0
+Relat\xf3rio.pdf
+line\nend \u{1b}[31m
+fdp.\u{202e}gnp"#
+                .replace("%26amp%3Bb", "%26amp;b")
+                .as_str(),
+        );
+    }
+}
+
+/// Every page is XML, and nothing in it runs or is fetched but the one style that its policy names.
+#[test]
+fn pages_are_whole_and_shut() {
+    let world = library();
+    let served = Served::start(&world, "A.store");
+    world.sh(&asked(
+        &served,
+        r#"
+        for path in / "/col/$(cat report)/" "/$(cat report)?ibiurl.verblist=GetFileList" "/$(cat gone)" /nothing; do
+            for how in get pt; do
+                $how "$path" > /dev/null
+                xmllint --noout body
+                test "$(has 'count(//*[local-name()="h1"])')" = 1
+                test "$(has 'count(//*[local-name()="meta" and @name="viewport"])')" = 1
+                test "$(has 'count(//@style | //@onclick | //*[local-name()="script" or local-name()="img" or local-name()="link"])')" = 0
+                digest=$(python3 -c '
+import base64, hashlib, re
+style = re.search(b"<style>(.*?)</style>", open("body", "rb").read(), re.S).group(1)
+print(base64.b64encode(hashlib.sha256(style).digest()).decode())')
+                policy=$(grep -i '^content-security-policy:' head)
+                [[ $policy == *"default-src 'none'; style-src 'sha256-$digest'; base-uri 'none';"* ]]
+            done
+        done
+        test "$(curl -sS -I "http://$A/" | grep -ci '^vary: Accept, Accept-Language')" = 1
+    "#,
+    ));
+}
+
+/// A browser shows the page with its style, and has nothing to complain of; the pictures, at the widths of
+/// a phone and of a desk, are for whoever looks: IBIFS_TEST_PICTURES names where they are kept.
+#[test]
+fn in_a_browser() {
+    let world = library();
+    world.sh(
+        "command -v chromium || { echo 'Chromium is missing; tests/run installs it' >&2; exit 1; }",
+    );
+    let served = Served::start(&world, "A.store");
+    let out = std::env::var("IBIFS_TEST_PICTURES").unwrap_or_else(|_| ".".to_owned());
+    world.sh(&asked(
+        &served,
+        &format!(
+            r#"
+        browse() {{ timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+            --user-data-dir="$PWD/profile" --virtual-time-budget=2000 "$@" 2> complaints; }}
+        url="http://$A/col/$(cat report)/"
+        browse --enable-logging=stderr --dump-dom "$url" > dom
+        grep -o '<h1>.*</h1>' dom | grep 'Tides &lt;of&gt; Guanabara &amp; beyond'
+        # It would complain here of what the policy keeps from the page.
+        no grep -i 'content security policy' complaints
+        browse --window-size=390,1400 --hide-scrollbars --screenshot='{out}/phone.png' "$url"
+        browse --window-size=1280,1000 --hide-scrollbars --screenshot='{out}/desktop.png' "$url"
+        test -s '{out}/phone.png' && test -s '{out}/desktop.png'
+    "#
+        ),
+    ));
+}

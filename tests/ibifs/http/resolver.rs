@@ -1,0 +1,502 @@
+//! The resolver of SPEC 8, asked with curl, between Archives that answer what a test wants.
+
+use std::time::{Duration, Instant};
+
+use ibifs::query::Query;
+use ibifs::registry::Registry;
+
+use super::served::Served;
+use super::stub::{Reply, Stub};
+use crate::support::{World, switch};
+
+const ITEM: &str = "example.org/items/2009/02.16.17.46";
+
+/// A resolver between Archives, each of which answers `urlRequest` in its way.
+struct Scene {
+    // Dropped in this order.
+    resolver: Served,
+    world: World,
+    stubs: Vec<Stub>,
+}
+
+type Answer = Box<dyn Fn(&Query) -> Reply + Send + Sync>;
+
+impl Scene {
+    fn new(answers: Vec<Answer>) -> Scene {
+        let world = World::new();
+        let registry = Registry::open(&world.root().join("r.db")).expect("a registry");
+        let stubs: Vec<Stub> = answers
+            .into_iter()
+            .enumerate()
+            .map(|(number, answer)| Stub::start(number, answer))
+            .collect();
+        for stub in &stubs {
+            stub.include(&registry);
+        }
+        let resolver = Served::resolver(&world, "--address urlib.example.org");
+        Scene {
+            world,
+            resolver,
+            stubs,
+        }
+    }
+
+    /// The status and where a reader is sent.
+    fn goes(&self, path: &str, options: &str) -> String {
+        let url = format!("{}/{path}", self.resolver.url);
+        self.world.sh(&format!(
+            "curl -s -o body -w '%{{http_code}} %{{redirect_url}}' {options} '{url}'"
+        ))
+    }
+
+    /// The alert that a program is told.
+    fn alert(&self, path: &str) -> String {
+        let status = self.goes(path, "-H 'Accept: application/json'");
+        format!("{}{}", status, self.world.sh("jq -r .alert body"))
+    }
+}
+
+fn says(text: impl Into<String>) -> Answer {
+    let text = text.into();
+    Box::new(move |_| Reply::Text(text.clone()))
+}
+
+fn silent() -> Answer {
+    Box::new(|_| Reply::Never)
+}
+
+/// Holds the item, at a URL, in a state.
+fn holds(url: &str, state: &str) -> String {
+    format!(
+        "ibi {{rep {ITEM}}} contenttype Data state {state} url {url} urlkey 1234567890-1234567890"
+    )
+}
+
+/// The messages of inclusion and exclusion, byte for byte, and each refusal in a sentence.
+#[test]
+fn archives_are_included_and_excluded() {
+    let world = World::new();
+    let stub = Stub::start(1, |_| Reply::Text(String::new()));
+    let service = "J8LNKB5R7W/3FUQHC5";
+    world.sh(&format!("echo 1427244889-5349022633744855 > key; ibifs resolver register --db r.db --key-file key {}", stub.service));
+    let resolver = Served::resolver(&world, "");
+    let message = |subject: &str, address: &str, key: &str| {
+        format!(
+            "{}/{service}?servicesubject={subject}&archiveaddress={address}&archiveserviceibi={}&archiveip=127.0.0.1\
+             &archiveprotocol=HTTP&archiveplatformversion=2014:11.09.02.16.15&archiveadmemailaddress=banon@dpi.inpe.br\
+             &registrationkey={key}",
+            resolver.url, stub.service
+        )
+    };
+    let good = "1427244889-5349022633744855";
+    let asks = |url: &str, expected: &str| {
+        resolver.prints(
+            &world,
+            &format!("curl -s -w ' %{{http_code}}' '{url}'"),
+            expected,
+        );
+    };
+    asks(
+        &message("inclusionRequest", &stub.address, good),
+        "status.archive included status.confirmation successful 200",
+    );
+    assert_eq!(stub.heard("inclusionConfirmationRequest").len(), 1);
+    let listed = world.sh("ibifs resolver list --db r.db");
+    assert!(
+        listed.starts_with(&format!("{}  {} since 20", stub.service, stub.address)),
+        "{listed}"
+    );
+    // Nobody listens there: included all the same.
+    asks(
+        &message("inclusionRequest", "127.0.0.1:1", good),
+        "status.archive included status.confirmation unsuccessful 200",
+    );
+    asks(
+        &message("exclusionRequest", "127.0.0.1:1", good),
+        "status.archive excluded 200",
+    );
+    world.prints(
+        "ibifs resolver list --db r.db --json | jq -c '.[] | [.address, .email, .included]'",
+        "[null,null,null]",
+    );
+    for (url, sentence) in [
+        (
+            message(
+                "inclusionRequest",
+                &stub.address,
+                "1427244889-5349022633744856",
+            ),
+            "the registration key is not that of",
+        ),
+        (
+            message("exclusionRequest", &stub.address, "1427244889"),
+            "the registration key is not that of",
+        ),
+        (
+            message("inclusionRequest", &stub.address, good).replace("/s1/", "/s2/"),
+            "no Archive is registered by the service",
+        ),
+    ] {
+        let answer = resolver.sh(&world, &format!("curl -s -w ' %{{http_code}}' '{url}'"));
+        assert!(
+            answer.starts_with(sentence) && answer.ends_with(" 403"),
+            "{answer}"
+        );
+    }
+    for (url, sentence) in [
+        (
+            message("inclusionRequest", "http://x", good),
+            "'http://x' is no archiveaddress; write host or host:port, without http://",
+        ),
+        (
+            message("inclusionRequest", &stub.address, "12"),
+            "a registration key is 10 digits or more",
+        ),
+        (
+            message("urlRequest", &stub.address, good),
+            "servicesubject 'urlRequest' is neither inclusionRequest nor exclusionRequest",
+        ),
+        (
+            message("inclusionRequest", &stub.address, good).replace("&archiveip=127.0.0.1", ""),
+            "the query has no archiveip",
+        ),
+    ] {
+        let answer = resolver.sh(&world, &format!("curl -s -w ' %{{http_code}}' '{url}'"));
+        assert!(
+            answer.starts_with(sentence) && answer.ends_with(" 400"),
+            "{answer}"
+        );
+    }
+    // A key that was lost is replaced, and who is forgotten is not included any more, at once.
+    let key = world.sh(&format!(
+        "ibifs resolver register --db r.db {}",
+        stub.service
+    ));
+    asks(
+        &message("inclusionRequest", &stub.address, &key),
+        "status.archive included status.confirmation successful 200",
+    );
+    world.sh(&format!("ibifs resolver unregister --db r.db {}; ibifs resolver list --db r.db > list; test ! -s list", stub.service));
+    std::thread::sleep(Duration::from_millis(1500));
+    resolver.prints(
+        &world,
+        "curl -s -H 'Accept: application/json' $U/ | jq -c .",
+        "{\"archives\":0}",
+    );
+    world.complains(
+        &format!("ibifs resolver unregister --db r.db {}", stub.service),
+        "no Archive is registered by the service",
+    );
+}
+
+/// What is passed on, and what is not; what the Archive is thanked for.
+#[test]
+fn archives_are_asked_and_thanked_as_the_documents_say() {
+    let scene = Scene::new(vec![
+        says(holds("http://a.example.org/x%20y", "Original")),
+        says(""),
+    ]);
+    let path = format!("{ITEM}?ibiurl.requireditemstatus=Original");
+    let options =
+        "-H 'Accept-Language: pt-BR' -H 'X-Forwarded-For: 172.16.44.200, no address, 150.163.68.1'";
+    assert_eq!(scene.goes(&path, options), "302 http://a.example.org/x%20y");
+    let reader = "clientinformation.ipaddress=172.16.44.200%20150.163.68.1%20127.0.0.1";
+    for stub in &scene.stubs {
+        assert_eq!(
+            stub.hears("urlRequest", 1),
+            [format!(
+                "{reader}&parsedibiurl.ibi={ITEM}&parsedibiurl.verblist=&servicesubject=urlRequest"
+            )]
+        );
+    }
+    assert_eq!(
+        scene.stubs[0].hears("acknowledgment", 1),
+        [format!(
+            "{reader}&contenttype=Data&ibi=rep%20{ITEM}&servicesubject=acknowledgment&state=Original\
+             &url=http://a.example.org/x%2520y&url.persistent=http://urlib.example.org:80/{ITEM}%3Fibiurl.requireditemstatus%3DOriginal\
+             &urlkey=1234567890-1234567890"
+        )]
+    );
+    // Who only looks is not counted.
+    assert_eq!(scene.goes(ITEM, "--head"), "302 http://a.example.org/x%20y");
+    assert_eq!(
+        scene.goes(&format!("{ITEM}/a/b"), ""),
+        "302 http://a.example.org/x%20y"
+    );
+    assert!(scene.stubs[0].hears("urlRequest", 3)[2].contains("&parsedibiurl.filepath=a/b&"));
+    assert_eq!(scene.stubs[0].hears("acknowledgment", 2).len(), 2);
+    assert_eq!(scene.stubs[1].heard("acknowledgment").len(), 0);
+}
+
+/// One claims the original, none does, two do; an item that was removed, one that nobody knows.
+#[test]
+fn originals_and_alerts() {
+    let original = |url: &str| says(holds(url, "Original"));
+    let copy = || says(holds("http://copy.example.org/", "Copy"));
+    let required = format!("{ITEM}?ibiurl.requireditemstatus=Original");
+    let scene = Scene::new(vec![
+        copy(),
+        original("http://a.example.org/"),
+        copy(),
+        says(""),
+    ]);
+    assert_eq!(scene.goes(&required, ""), "302 http://a.example.org/");
+    let scene = Scene::new(vec![copy(), copy()]);
+    assert_eq!(scene.alert(&required), "404 copies-only");
+    assert_eq!(scene.goes(ITEM, ""), "302 http://copy.example.org/");
+    let scene = Scene::new(vec![
+        original("http://a.example.org/"),
+        copy(),
+        original("http://b.example.org/"),
+    ]);
+    assert_eq!(scene.alert(&required), "409 suspects");
+    let mut suspects = [&scene.stubs[0], &scene.stubs[2]].map(|stub| stub.address.clone());
+    suspects.sort();
+    scene
+        .world
+        .prints("jq -r '.suspects[]' body", &suspects.join("\n"));
+    assert_eq!(scene.goes(&required, "-H 'Accept-Language: pt'"), "409 ");
+    for suspect in &suspects {
+        scene.world.sh(&format!(
+            "grep -q 'Mais de um original' body; grep -q '{suspect}' body"
+        ));
+    }
+    assert_eq!(scene.stubs[0].heard("acknowledgment").len(), 0);
+    let removed = format!("ibi {{rep {ITEM}}} state Deleted timestamp 2009-07-21T14:43:31Z");
+    let scene = Scene::new(vec![says(""), says(removed.clone())]);
+    assert_eq!(scene.alert(ITEM), "410 deleted");
+    let scene = Scene::new(vec![says(removed), copy()]);
+    assert_eq!(scene.goes(ITEM, ""), "302 http://copy.example.org/");
+    let scene = Scene::new(vec![says("")]);
+    assert_eq!(scene.alert(ITEM), "404 unknown");
+    for (path, status) in [
+        ("", "200 "),
+        ("favicon.ico", "404 "),
+        (&format!("{ITEM}:!"), "400 "),
+        (&format!("{ITEM}?ibiurl.verblist=x"), "400 "),
+    ] {
+        assert_eq!(scene.goes(path, ""), status, "{path}");
+    }
+}
+
+/// What is asked on: the next edition, a related item; a circle and an endless row end.
+#[test]
+fn questions_go_on() {
+    let edition = |number: u32| format!("example.org/items/2009/02.16.17.{number:02}");
+    let next = move |query: &Query, most: u32| {
+        let ibi = query.get("parsedibiurl.ibi").unwrap_or_default();
+        let number: u32 = ibi
+            .rsplit('.')
+            .next()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0);
+        Reply::Text(match number {
+            number if number < most => format!(
+                "ibi {{rep {ibi}}} ibi.nextedition {{rep {}}}",
+                edition(number + 1)
+            ),
+            _ => format!("ibi {{rep {ibi}}} url.lastedition http://last.example.org/{number}"),
+        })
+    };
+    let scene = Scene::new(vec![Box::new(move |query| next(query, 12)), says("")]);
+    assert_eq!(
+        scene.goes("example.org/items/2009/02.16.17.00!", ""),
+        "302 http://last.example.org/12"
+    );
+    let scene = Scene::new(vec![Box::new(move |query| next(query, 59))]);
+    assert_eq!(
+        scene.alert("example.org/items/2009/02.16.17.00!"),
+        "508 endless"
+    );
+    let circle = Box::new(move |query: &Query| {
+        let ibi = query.get("parsedibiurl.ibi").unwrap_or_default().to_owned();
+        let other = match ibi.ends_with("00") {
+            true => edition(1),
+            false => edition(0),
+        };
+        Reply::Text(format!("ibi {{rep {ibi}}} ibi.nextedition {{rep {other}}}"))
+    });
+    let scene = Scene::new(vec![circle]);
+    assert_eq!(
+        scene.alert("example.org/items/2009/02.16.17.00!"),
+        "508 endless"
+    );
+    assert_eq!(scene.stubs[0].heard("urlRequest").len(), 2);
+}
+
+/// Archives that are silent, dead, talk too much or say what is no answer keep nobody from what another
+/// has; where nobody has it, the reader is told that not all have answered.
+#[test]
+fn archives_that_do_not_answer_harm_nobody() {
+    let raw = |text: String| -> Answer { Box::new(move |_| Reply::Raw(text.clone().into_bytes())) };
+    let bad = || -> Vec<Answer> {
+        vec![
+            silent(),
+            says("{{{"),
+            says("é"),
+            raw("HTTP/1.1 500 x\r\nContent-Length: 0\r\n\r\n".to_owned()),
+            raw("no HTTP at all\r\n\r\n".to_owned()),
+            raw(format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n{}",
+                "a b ".repeat(750_000)
+            )),
+            raw(
+                "HTTP/1.1 302 x\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
+                    .to_owned(),
+            ),
+        ]
+    };
+    let mut answers = bad();
+    answers.push(says(holds("http://a.example.org/", "Original")));
+    let scene = Scene::new(answers);
+    for _ in 0..5 {
+        let started = Instant::now();
+        assert_eq!(scene.goes(ITEM, ""), "302 http://a.example.org/");
+        assert!(
+            started.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            started.elapsed()
+        );
+    }
+    let scene = Scene::new(bad());
+    assert_eq!(scene.alert(ITEM), "503 unavailable");
+    scene.world.prints("jq .archives_without_answer body", "7");
+    // Whoever is silent again and again is not waited for as long.
+    for _ in 0..2 {
+        scene.goes(ITEM, "");
+    }
+    let started = Instant::now();
+    assert_eq!(scene.alert(ITEM), "503 unavailable");
+    assert!(
+        started.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        started.elapsed()
+    );
+    // A reader is sent to a page, nowhere else.
+    for url in ["javascript:alert(1)", "http://a/\u{7f}", "ftp://x/"] {
+        let scene = Scene::new(vec![says(
+            holds(&url.replace('\u{7f}', "%0d%0a"), "Original")
+                .replace("http://a/%0d%0a", "http:/x"),
+        )]);
+        assert_eq!(scene.alert(ITEM), "404 unknown", "{url}");
+    }
+}
+
+/// Who answered for a prefix is asked alone the next time; if it knows nothing any more, all are asked.
+#[test]
+fn who_answered_for_a_prefix_is_asked_first() {
+    let knows = |last: &'static str, url: &'static str| -> Answer {
+        Box::new(move |query| {
+            let ibi = query.get("parsedibiurl.ibi").unwrap_or_default();
+            Reply::Text(match ibi.ends_with(last) {
+                true => format!("ibi {{rep {ibi}}} state Original url {url}"),
+                false => String::new(),
+            })
+        })
+    };
+    let scene = Scene::new(vec![
+        knows("01", "http://a.example.org/"),
+        knows("02", "http://b.example.org/"),
+        says(""),
+    ]);
+    let first = "example.org/items/2009/02.16.17.01";
+    let counts = || {
+        scene
+            .stubs
+            .iter()
+            .map(|stub| stub.heard("urlRequest").len())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(scene.goes(first, ""), "302 http://a.example.org/");
+    // Those who are not waited for may hear of it a little later, or not at all; and on a busy machine the
+    // head start may pass before the answer is there.
+    let is_asked_alone = || {
+        std::thread::sleep(Duration::from_millis(200));
+        let before = counts();
+        assert_eq!(scene.goes(first, ""), "302 http://a.example.org/");
+        counts() == [before[0] + 1, before[1], before[2]]
+    };
+    assert!((0..20).any(|_| is_asked_alone()));
+    let before = counts();
+    let second = "example.org/items/2009/02.16.17.02";
+    assert_eq!(scene.goes(second, ""), "302 http://b.example.org/");
+    let now = counts();
+    assert_eq!((now[0], now[1]), (before[0] + 1, before[1] + 1));
+    std::thread::sleep(Duration::from_millis(200));
+    let now = counts();
+    // All must be heard where the original is asked for.
+    assert_eq!(
+        scene.goes(&format!("{first}?ibiurl.requireditemstatus=Original"), ""),
+        "302 http://a.example.org/"
+    );
+    assert_eq!(counts()[2], now[2] + 1);
+}
+
+/// 200 Archives, 20 of which never answer: 99 of 100 readers are sent on in less than 100 ms (by a release
+/// build with `IBIFS_TEST_MILLISECONDS=100`), whether the prefix was asked for before or not.
+#[test]
+fn two_hundred_archives() {
+    let answers: Vec<Answer> = (0..200)
+        .map(|number| match number % 10 {
+            9 => silent(),
+            _ => Box::new(move |query: &Query| {
+                let ibi = query.get("parsedibiurl.ibi").unwrap_or_default();
+                let holder = ibi
+                    .split(['/', '-'])
+                    .nth(2)
+                    .and_then(|text| text.parse().ok());
+                Reply::Text(match holder == Some(number) {
+                    true => format!(
+                        "ibi {{rep {ibi}}} state Original url http://a{number}.example.org/"
+                    ),
+                    false => String::new(),
+                })
+            }) as Answer,
+        })
+        .collect();
+    let scene = Scene::new(answers);
+    let mut new = Vec::new();
+    let mut known = Vec::new();
+    for turn in 0..180 {
+        let holder = turn / 9 * 10 + turn % 9;
+        let path = format!("example.org/p{turn}-{holder}/2009/02.16.17.46");
+        for times in [&mut new, &mut known] {
+            let url = format!("{}/{path}", scene.resolver.url);
+            let (took, location) = redirect(&url);
+            assert_eq!(location, format!("http://a{holder}.example.org/"), "{path}");
+            times.push(took);
+        }
+    }
+    // Of what is not optimised, on a machine that does much else, no more can be said than that nobody
+    // waits for those who are silent.
+    let limit = Duration::from_millis(switch("IBIFS_TEST_MILLISECONDS").unwrap_or(1000));
+    for (what, times) in [("new", &mut new), ("known", &mut known)] {
+        times.sort();
+        let [half, most] = [50, 99].map(|percent| times[times.len() * percent / 100]);
+        println!(
+            "{what}: half in {half:?}, 99 of 100 in {most:?}, the last {:?}",
+            times[times.len() - 1]
+        );
+        assert!(most < limit, "{what}: {most:?}");
+    }
+}
+
+/// How long one question takes, with a connection of its own, and where it leads.
+fn redirect(url: &str) -> (Duration, String) {
+    use std::io::{Read, Write};
+    let (address, path) = url
+        .trim_start_matches("http://")
+        .split_once('/')
+        .expect("a path");
+    let started = Instant::now();
+    let mut stream = std::net::TcpStream::connect(address).expect("somebody listens");
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it is taken");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let took = started.elapsed();
+    let location = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("location: "));
+    (took, location.unwrap_or(&answer).to_owned())
+}

@@ -1,0 +1,103 @@
+//! A store that is served, or a resolver, on a free port of this machine, until dropped.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::World;
+
+/// What every script here may use.
+const TOOLS: &str = r#"
+# The status, and the value of a header line, of an answer.
+status() { curl -s -o /dev/null -w '%{http_code}\n' --path-as-is "$@"; }
+line() { curl -s -D - -o /dev/null --path-as-is "${@:2}" | tr -d '\r' | sed -n "s/^$1: //Ip"; }
+get() { curl -sS --fail --path-as-is "$@"; }
+"#;
+
+/// A running `ibifs serve` or `ibifs resolver`.
+#[derive(Debug)]
+pub struct Served {
+    child: Child,
+    /// Where it is reached: `http://127.0.0.1:port`.
+    pub url: String,
+    printed: BufReader<ChildStdout>,
+}
+
+impl Served {
+    /// Serves a store of the world: its name, and options if there are any.
+    #[track_caller]
+    pub fn start(world: &World, store: &str) -> Served {
+        Served::run(world, &format!("serve {store}"))
+    }
+
+    /// Runs the resolver whose database is `r.db` in the world, with these options.
+    #[track_caller]
+    pub fn resolver(world: &World, options: &str) -> Served {
+        Served::run(world, &format!("resolver --db r.db {options}"))
+    }
+
+    #[track_caller]
+    fn run(world: &World, command: &str) -> Served {
+        let script = format!("exec ibifs {command} --listen 127.0.0.1:0");
+        let mut child = world
+            .command(&script)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("bash runs");
+        let mut printed = BufReader::new(child.stdout.take().expect("its output"));
+        let mut line = String::new();
+        printed.read_line(&mut line).expect("a line");
+        let url = line.trim_end().rsplit(' ').next().unwrap_or_default();
+        let url = url.trim_end_matches('/').to_owned();
+        assert!(url.starts_with("http://127.0.0.1:"), "printed: {line}");
+        Served {
+            child,
+            url,
+            printed,
+        }
+    }
+
+    /// The next line that it prints.
+    #[track_caller]
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.printed.read_line(&mut line).expect("a line");
+        line.trim_end().to_owned()
+    }
+
+    /// Where it listens: `127.0.0.1:port`.
+    pub fn address(&self) -> &str {
+        self.url.trim_start_matches("http://")
+    }
+
+    /// The number of its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Runs a script that must succeed; `$U` is where the store is served.
+    #[track_caller]
+    pub fn sh(&self, world: &World, script: &str) -> String {
+        world.sh(&format!("U={}\n{TOOLS}\n{script}", self.url))
+    }
+
+    /// Runs a script that must print exactly this.
+    #[track_caller]
+    pub fn prints(&self, world: &World, script: &str, expected: &str) {
+        let printed = self.sh(world, script);
+        assert_eq!(printed, expected, "printed by: {script}");
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let told = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        let status = self.child.wait();
+        if !std::thread::panicking() {
+            told.expect("it has not ended early");
+            let status = status.expect("its end");
+            assert!(status.success(), "it ends with {status}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The Archive service of SPEC 8, with the examples of the documents.
+
+use super::served::Served;
+use crate::support::World;
+
+/// The Archive of the documents' examples 7.2, 8.1 and 8.2, as a tree that is taken over.
+const DOCUMENTS: &str = r#"
+    here=sid.inpe.br/mtc-m18@80
+    item() { mkdir -p S/col/$1/doc; { echo "ibi {$2}"; echo "ibi.archiveservice {rep $here/2008/03.17.15.17}"
+        shift 2; printf '%s\n' "$@"; } > S/col/$rep/.ibi; }
+    file() { echo content > "S/col/$rep/doc/$1"; touch -d "$2" "S/col/$rep/doc/$1" S/col/$rep/doc S/col/$rep/.ibi; }
+    rep=$here/2008/03.17.15.17;    item $rep "rep $rep"
+    rep=$here/2009/07.21.13.23;    item $rep "rep $rep ibip 8JMKD3MGP8W/35MME4E" 'language en' 'target {CCSDS%20643.0-B-1.pdf}' \
+        "ibi.metadata {rep $rep.47}" "ibi.translation(pt) {rep $here/2009/08.25.19.43}"
+    file 'CCSDS 643.0-B-1.pdf' 2009-07-21T13:23:45Z
+    rep=$here/2009/08.25.19.43;    item $rep "rep $rep" 'language pt' 'target RTC-07.pdf' "ibi.translationof {rep $here/2009/07.21.13.23}"
+    file RTC-07.pdf 2011-09-22T14:45:11Z
+    rep=$here/2009/07.21.13.23.47; item $rep "rep $rep" 'target metadata.cgi' "ibi.metadataof {rep $here/2009/07.21.13.23}"
+    file metadata.cgi 2014-04-04T17:39:54Z
+    rep=$here/2009/07.21.14.43;    item $rep "rep $rep ibip 8JMKD3MGP8W/35MMLL8" 'target {CCSDS%20650.0-B-1.pdf}' \
+        'ibi.nextedition {rep sid.inpe.br/mtc-m18/2012/07.12.18.08}'
+    file 'CCSDS 650.0-B-1.pdf' 2009-07-21T14:43:31Z
+    ibifs init --adopt S --host mtc-m18.sid.inpe.br --port 80 --service $here/2008/03.17.15.17 > /dev/null"#;
+
+const SERVICE: &str = "sid.inpe.br/mtc-m18@80/2008/03.17.15.17";
+
+fn documents() -> (World, Served) {
+    let world = World::new();
+    world.sh(DOCUMENTS);
+    let served = Served::start(&world, "S --address mtc-m16c.sid.inpe.br");
+    (world, served)
+}
+
+/// What the service answers, without the key, which is new each time.
+fn answer(world: &World, served: &Served, query: &str) -> String {
+    let url = format!("{}/{SERVICE}?servicesubject={query}", served.url);
+    world.sh(&format!(
+        "curl -sf '{url}' | tr -d '\\r' | sed '/^urlkey [0-9]\\{{10,\\}}-[0-9]\\{{10,\\}}$/d'"
+    ))
+}
+
+/// The answer of the documents' example 7.3, whole: all translations, each by its language.
+#[test]
+fn a_verb_keeps_its_relation() {
+    let (world, served) = documents();
+    let query = "urlRequest&clientinformation.ipaddress=150.163.2.175&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E\
+        &parsedibiurl.verblist=GetTranslation";
+    assert_eq!(
+        answer(&world, &served, query),
+        "archiveaddress mtc-m16c.sid.inpe.br
+contenttype.translation(en) Data
+contenttype.translation(pt) Data
+ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.13.23 ibip 8JMKD3MGP8W/35MME4E}
+ibi.archiveservice {rep sid.inpe.br/mtc-m18@80/2008/03.17.15.17}
+ibi.platformsoftware {}
+ibi.translation(en) {rep sid.inpe.br/mtc-m18@80/2009/07.21.13.23 ibip 8JMKD3MGP8W/35MME4E}
+ibi.translation(pt) {rep sid.inpe.br/mtc-m18@80/2009/08.25.19.43}
+state.translation(en) Original
+state.translation(pt) Original
+timestamp.translation(en) 2009-07-21T13:23:45Z
+timestamp.translation(pt) 2011-09-22T14:45:11Z
+url.translation(en) http://mtc-m16c.sid.inpe.br/col/sid.inpe.br/mtc-m18@80/2009/07.21.13.23/doc/CCSDS%20643.0-B-1.pdf
+url.translation(pt) http://mtc-m16c.sid.inpe.br/col/sid.inpe.br/mtc-m18@80/2009/08.25.19.43/doc/RTC-07.pdf"
+    );
+}
+
+/// Of the documents' example 7.2, each pair is there that does not name their own program; ours knows
+/// more relations.
+#[test]
+fn without_verbs_all_is_told() {
+    let (world, served) = documents();
+    let told = answer(
+        &world,
+        &served,
+        "urlRequest&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E",
+    );
+    let place = "http://mtc-m16c.sid.inpe.br/col/sid.inpe.br/mtc-m18@80/2009";
+    let data = "CCSDS%20643.0-B-1.pdf";
+    for relation in ["", ".lastedition", ".translation(en)"] {
+        for pair in [
+            format!("contenttype{relation} Data"),
+            format!("state{relation} Original"),
+            format!("timestamp{relation} 2009-07-21T13:23:45Z"),
+            format!("url{relation} {place}/07.21.13.23/doc/{data}"),
+            format!(
+                "ibi{relation} {{rep sid.inpe.br/mtc-m18@80/2009/07.21.13.23 ibip 8JMKD3MGP8W/35MME4E}}"
+            ),
+        ] {
+            assert!(
+                told.lines().any(|line| line == pair),
+                "{pair}\nis not in\n{told}"
+            );
+        }
+    }
+    for relation in [
+        ".metadata",
+        ".lastedition.metadata",
+        ".metadata.translation",
+        ".metadata(oai_dc)",
+        ".lastedition.metadata(oai_dc)",
+    ] {
+        let url = match relation.ends_with("(oai_dc)") {
+            // The Dublin Core of this item; theirs was a program's.
+            true => "http://mtc-m16c.sid.inpe.br/sid.inpe.br/mtc-m18@80/2009/07.21.13.23:(oai_dc)"
+                .to_owned(),
+            false => format!("{place}/07.21.13.23.47/doc/metadata.cgi"),
+        };
+        let time = match relation.ends_with("(oai_dc)") {
+            true => "2009-07-21T13:23:45Z",
+            false => "2014-04-04T17:39:54Z",
+        };
+        for pair in [
+            format!("contenttype{relation} Metadata"),
+            format!("state{relation} Original"),
+            format!("timestamp{relation} {time}"),
+            format!("url{relation} {url}"),
+            format!("ibi{relation} {{rep sid.inpe.br/mtc-m18@80/2009/07.21.13.23.47}}"),
+        ] {
+            assert!(
+                told.lines().any(|line| line == pair),
+                "{pair}\nis not in\n{told}"
+            );
+        }
+    }
+    assert!(told.contains("url.translation(pt) http://"), "{told}");
+}
+
+/// The answers of the documents' examples 8.1 and 8.2 (the first): an item whose next edition is
+/// elsewhere. Ours tells of the next edition also where nobody asks for the last.
+#[test]
+fn an_edition_held_elsewhere_is_named() {
+    let (world, served) = documents();
+    let query = "urlRequest&clientinformation.ipaddress=172.16.44.200%20150.163.68.1\
+        &parsedibiurl.ibi=8JMKD3MGP8W/35MMLL8&parsedibiurl.verblist=";
+    let known = "archiveaddress mtc-m16c.sid.inpe.br
+ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43 ibip 8JMKD3MGP8W/35MMLL8}
+ibi.archiveservice {rep sid.inpe.br/mtc-m18@80/2008/03.17.15.17}
+ibi.nextedition {rep sid.inpe.br/mtc-m18/2012/07.12.18.08}
+ibi.platformsoftware {}";
+    assert_eq!(
+        answer(
+            &world,
+            &served,
+            &format!("{query}GetLastEdition%20GetMetadata(oai_dc)")
+        ),
+        known
+    );
+    let plain = answer(&world, &served, query);
+    let more = "contenttype Data
+state Original
+timestamp 2009-07-21T14:43:31Z
+url http://mtc-m16c.sid.inpe.br/col/sid.inpe.br/mtc-m18@80/2009/07.21.14.43/doc/CCSDS%20650.0-B-1.pdf";
+    let mut expected: Vec<&str> = known.lines().chain(more.lines()).collect();
+    expected.sort_unstable();
+    assert_eq!(plain.lines().collect::<Vec<_>>(), expected);
+    let listed = answer(&world, &served, &format!("{query}GetFileList"));
+    assert!(
+        listed.contains("url http://mtc-m16c.sid.inpe.br/sid.inpe.br/mtc-m18@80/2009/07.21.14.43?ibiurl.verblist=GetFileList"),
+        "{listed}"
+    );
+    let other = answer(
+        &world,
+        &served,
+        &format!("{query}&parsedibiurl.filepath=/CCSDS%20650.0-B-1.pdf"),
+    );
+    assert_eq!(other, plain);
+    let none = answer(
+        &world,
+        &served,
+        &format!("{query}&parsedibiurl.filepath=/nothing.pdf"),
+    );
+    assert_eq!(none, known);
+}
+
+/// Confirmation, acknowledgment and what is not known; a removed item says that it was. All as a list
+/// of pairs in plain text.
+#[test]
+fn the_other_subjects() {
+    let (world, served) = documents();
+    let says = |query: &str| answer(&world, &served, query);
+    assert_eq!(says("inclusionConfirmationRequest"), "confirmation yes");
+    assert_eq!(
+        says("acknowledgment&urlkey=1424636122-5331490054869684"),
+        "notice {acknowledgment received}"
+    );
+    assert_eq!(says("urlRequest&parsedibiurl.ibi=LK47B6W/362SFKH"), "");
+    world.sh(
+        "mkdir M; ibifs mount S M; rm -r M/sid.inpe.br/mtc-m18@80/2009/08.25.19.43; date -u +%Y-%m-%d > today",
+    );
+    let removed = says("urlRequest&parsedibiurl.ibi=sid.inpe.br/mtc-m18@80/2009/08.25.19.43");
+    let names: Vec<&str> = removed
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "archiveaddress",
+            "ibi",
+            "ibi.archiveservice",
+            "ibi.platformsoftware",
+            "state",
+            "timestamp"
+        ]
+    );
+    assert!(removed.contains("state Deleted"), "{removed}");
+    // Whatever the mount changes is told at once.
+    world.sh("new=$(ibifs mint M --translation-of 8JMKD3MGP8W/35MME4E --lang fr | head -1); echo $new > new");
+    assert!(
+        says("urlRequest&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E").contains("ibi.translation(fr) ")
+    );
+    let url = format!(
+        "{}/{SERVICE}?servicesubject=inclusionConfirmationRequest",
+        served.url
+    );
+    let head = world.sh(&format!(
+        "curl -sI '{url}' | tr -d '\\r' | grep -i ^content-type"
+    ));
+    assert_eq!(head.to_ascii_lowercase(), "content-type: text/plain");
+    world.sh("ibifs umount M");
+}
+
+/// Malformed requests are refused with a sentence.
+#[test]
+fn malformed_requests_get_a_sentence() {
+    let (world, served) = documents();
+    for (query, sentence) in [
+        ("urlRequest", "the query has no parsedibiurl.ibi"),
+        (
+            "x",
+            "servicesubject 'x' is none of urlRequest, acknowledgment and inclusionConfirmationRequest",
+        ),
+        (
+            "urlRequest&parsedibiurl.ibi=a&parsedibiurl.ibi=b",
+            "'parsedibiurl.ibi' is in the query twice",
+        ),
+        (
+            "urlRequest&parsedibiurl.ibi=%",
+            "'%' in the query is not percent-encoded UTF-8; write % as %25",
+        ),
+        (
+            "urlRequest&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E&parsedibiurl.verblist=Get",
+            "verb 'Get' at byte 1 of verbs 'Get' is none of GetLastEdition, GetTranslation, GetMetadata and GetFileList",
+        ),
+    ] {
+        let url = format!("{}/{SERVICE}?servicesubject={query}", served.url);
+        let said = world.sh(&format!("curl -s -w '%{{http_code}}' '{url}'"));
+        assert_eq!(said, format!("{sentence}\n400"));
+    }
+    let url = format!("{}/{SERVICE}", served.url);
+    assert_eq!(
+        world.sh(&format!(
+            "curl -s -o /dev/null -w '%{{http_code}}' -X DELETE '{url}'"
+        )),
+        "405"
+    );
+}

@@ -1,0 +1,134 @@
+//! An Archive that answers what a test wants, on a free port of this machine.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ibifs::query::Query;
+use ibifs::registry::{Inclusion, Key, Registry};
+
+use ibifs::archive::{Clock, SystemClock};
+
+/// What a stub does with a question.
+pub enum Reply {
+    /// It answers this, with status 200.
+    Text(String),
+    /// It answers these bytes, status line and all.
+    Raw(Vec<u8>),
+    /// It takes the question and never answers.
+    Never,
+}
+
+type Answer = dyn Fn(&Query) -> Reply + Send + Sync;
+
+/// A running stub. It ends with the test's process.
+pub struct Stub {
+    /// Where it is reached: `127.0.0.1:port`.
+    pub address: String,
+    /// The identifier of its service.
+    pub service: String,
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+impl Stub {
+    /// Starts one; `answer` is for `urlRequest`. Everything else is answered as an Archive does.
+    pub fn start(number: usize, answer: impl Fn(&Query) -> Reply + Send + Sync + 'static) -> Stub {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let (answer, heard): (Arc<Answer>, _) = (Arc::new(answer), Arc::default());
+        let stub = Stub {
+            address,
+            service: format!("stub.example.org/s{number}/2020/01.01.01.01"),
+            heard: Arc::clone(&heard),
+        };
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (answer, heard) = (Arc::clone(&answer), Arc::clone(&heard));
+                std::thread::spawn(move || talk(stream, answer.as_ref(), &heard));
+            }
+        });
+        stub
+    }
+
+    /// Registers and includes it.
+    pub fn include(&self, registry: &Registry) {
+        let key = "1234567890";
+        let query = format!(
+            "archiveaddress={}&archiveserviceibi={}&archiveip=127.0.0.1&archiveprotocol=HTTP\
+             &archiveplatformversion=1&archiveadmemailaddress=a@b&registrationkey={key}",
+            self.address, self.service
+        );
+        let inclusion = Inclusion::of(&Query::parse(&query).expect("a query")).expect("good");
+        let (key, now) = (Key::parse(key).expect("a key"), SystemClock.now());
+        registry
+            .register(&inclusion.service, &key, &now)
+            .expect("registered");
+        registry.include(&inclusion, &now).expect("included");
+    }
+
+    /// The queries that it has got with this subject, oldest first.
+    pub fn heard(&self, subject: &str) -> Vec<String> {
+        let heard = self.heard.lock().expect("nobody panics with it");
+        let subject = format!("servicesubject={subject}");
+        heard
+            .iter()
+            .filter(|query| query.contains(&subject))
+            .cloned()
+            .collect()
+    }
+
+    /// Waits until it has got so many.
+    #[track_caller]
+    pub fn hears(&self, subject: &str, count: usize) -> Vec<String> {
+        for _ in 0..500 {
+            let heard = self.heard(subject);
+            if heard.len() >= count {
+                return heard;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{subject}: {:?}", self.heard(subject));
+    }
+}
+
+fn talk(stream: TcpStream, answer: &Answer, heard: &Mutex<Vec<String>>) {
+    let _ = stream.set_nodelay(true);
+    let Ok(mut writer) = stream.try_clone() else {
+        return;
+    };
+    let mut lines = BufReader::new(stream).lines();
+    while let Some(Ok(request)) = lines.next() {
+        // The headers say nothing that matters here.
+        while lines
+            .next()
+            .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+        {}
+        let target = request.split(' ').nth(1).unwrap_or_default();
+        let text = target.split_once('?').map_or("", |(_, query)| query);
+        heard
+            .lock()
+            .expect("nobody panics with it")
+            .push(text.to_owned());
+        let query = Query::parse(text).expect("a query");
+        let reply = match query.get("servicesubject") {
+            Some("urlRequest") => answer(&query),
+            Some("acknowledgment") => Reply::Text("notice {acknowledgment received}".to_owned()),
+            _ => Reply::Text("confirmation yes".to_owned()),
+        };
+        let bytes = match reply {
+            Reply::Text(text) => {
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length:";
+                format!("{head} {}\r\n\r\n{text}", text.len()).into_bytes()
+            }
+            Reply::Raw(bytes) => bytes,
+            Reply::Never => {
+                std::thread::sleep(Duration::from_secs(3600));
+                return;
+            }
+        };
+        if writer.write_all(&bytes).is_err() {
+            return;
+        }
+    }
+}
