@@ -60,6 +60,131 @@ fn explained<'a>(lines: &[&'a str], name: &str) -> BTreeSet<&'a str> {
     found
 }
 
+/// The pages of a directory of the manual, by name.
+#[track_caller]
+fn pages(directory: &str) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(file(directory)).expect(directory);
+    entries
+        .map(|entry| entry.expect(directory))
+        .filter(|entry| entry.path().is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+/// The parts of a page in its order: what stands above the first heading, with an empty title, and
+/// then each heading, `.Sh` or `.Ss`, with the lines below it.
+fn parts(page: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut parts = vec![("", Vec::new())];
+    for line in page.lines() {
+        if line.starts_with(".Sh ") || line.starts_with(".Ss ") {
+            parts.push((line, Vec::new()));
+        } else if let Some((_, lines)) = parts.last_mut() {
+            lines.push(line);
+        }
+    }
+    parts
+}
+
+/// What stands behind each macro of a macro line, as `Fl` and `-json`; punctuation parts it.
+fn arguments(line: &str) -> Vec<(&str, String)> {
+    let mut found: Vec<(&str, String)> = Vec::new();
+    let mut name = "";
+    let mut is_new = true;
+    let words = line.strip_prefix('.').unwrap_or_default().split(' ');
+    for word in words {
+        if let [b'A'..=b'Z', b'a'..=b'z'] = word.as_bytes() {
+            name = word;
+            is_new = true;
+        } else if matches!(word, "" | "," | "." | ":" | ";" | "|" | "(" | ")") {
+            is_new = true;
+        } else {
+            match found.last_mut() {
+                Some((_, text)) if !is_new => {
+                    text.push(' ');
+                    text.push_str(word);
+                }
+                _ => found.push((name, word.to_owned())),
+            }
+            is_new = false;
+        }
+    }
+    found
+}
+
+/// What a `.It` line says that is the same in every language: commands, options, codes, errors,
+/// paths, numbers and whatever else a shell or a program reads or prints.
+fn item(line: &str) -> Vec<(&str, String)> {
+    let same = [
+        "Cm", "Er", "Ev", "Fl", "Li", "Pa", "Pq", "Ql", "So", "Sy", "Xr",
+    ];
+    let rest = line.strip_prefix(".It ").unwrap_or_default();
+    if rest.starts_with("Sy ") && rest.contains(" Ta Sy ") {
+        // The head of a table.
+        return Vec::new();
+    }
+    if rest.starts_with(|sign: char| sign.is_ascii_digit()) {
+        // A status and its name.
+        let cells = rest.split(" Ta ").take(2);
+        return cells.map(|cell| ("It", cell.to_owned())).collect();
+    }
+    arguments(line)
+        .into_iter()
+        .filter(|(name, _)| same.contains(name))
+        .map(|(name, text)| (name, text.replace(", reparado", ", repaired")))
+        .collect()
+}
+
+/// What each item of the lists of a part says, as `item` has it.
+fn items<'a>(lines: &[&'a str]) -> Vec<Vec<(&'a str, String)>> {
+    let items = lines.iter().filter(|line| line.starts_with(".It"));
+    items.map(|line| item(line)).collect()
+}
+
+/// The options, commands, paths, errors, other pages and so on that a part of a page mentions, and
+/// those parameters whose names have a capital letter; the others are words for the reader.
+fn mentioned<'a>(lines: &[&'a str]) -> BTreeSet<(&'a str, String)> {
+    let same = ["Cm", "Dv", "Er", "Ev", "Fl", "Li", "Pa", "Va", "Xr"];
+    let all = lines.iter().flat_map(|line| arguments(line));
+    all.filter(|(name, text)| {
+        let is_parameter = *name == "Ar" && text.bytes().any(|byte| byte.is_ascii_uppercase());
+        same.contains(name) || is_parameter
+    })
+    .collect()
+}
+
+/// The lists, blocks of literal text and paragraphs of a part, and the date and name of the page.
+fn layout<'a>(lines: &[&'a str]) -> Vec<Vec<&'a str>> {
+    let mut found = Vec::new();
+    for line in lines {
+        match line.get(..3) {
+            Some(".Dd" | ".Dt" | ".Os") => found.push(vec![*line]),
+            // A column is as wide as its text.
+            Some(".Bl" | ".El" | ".Bd" | ".Ed" | ".Pp") => {
+                found.push(line.split(' ').take(2).collect());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Literal text, but for what explains it further right.
+fn literals<'a>(lines: &[&'a str]) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    for line in lines {
+        if line.starts_with(".Bd") {
+            inside = true;
+        } else if line.starts_with(".Ed") {
+            inside = false;
+        } else if inside {
+            let text = line.trim_start();
+            found.push(text.split_once("   ").map_or(text, |(before, _)| before));
+        }
+    }
+    found
+}
+
 /// The options of a command as the manual writes them: `-json` for `--json`, `f` for `-f`.
 fn options(command: &clap::Command) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
@@ -281,17 +406,63 @@ fn the_manual_has_the_fourteen_modifiers() {
     }
 }
 
-/// Both pages are good mdoc: mandoc has nothing to say.
+/// Every page is good mdoc, in both languages: mandoc has nothing to say.
 #[test]
 fn mandoc_is_silent() {
-    for page in ["man/ibifs.1", "man/ibifs-tree.7", "man/ibifs-reliability.7"] {
-        let output = Command::new("mandoc")
-            .args(["-Tlint", "-Wwarning"])
-            .arg(file(page))
-            .output()
-            .expect("mandoc is installed (package mandoc)");
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(said.is_empty() && output.status.success(), "{said}");
+    for directory in ["man", "man/pt_BR"] {
+        for page in pages(directory) {
+            let output = Command::new("mandoc")
+                .args(["-Tlint", "-Wwarning"])
+                .arg(file(directory).join(page))
+                .output()
+                .expect("mandoc is installed (package mandoc)");
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(said.is_empty() && output.status.success(), "{said}");
+        }
+    }
+}
+
+/// Each page is there in Portuguese, and explains there what it explains in English, part by part
+/// and in the same order; a heading is translated in one way.
+#[test]
+fn the_manual_says_the_same_in_portuguese() {
+    assert_eq!(pages("man/pt_BR"), pages("man"));
+    let mut titles: BTreeMap<String, String> = BTreeMap::new();
+    for name in pages("man") {
+        let english = read(&format!("man/{name}"));
+        let portuguese = read(&format!("man/pt_BR/{name}"));
+        let (english, portuguese) = (parts(&english), parts(&portuguese));
+        assert_eq!(portuguese.len(), english.len(), "parts of {name}");
+        for ((title, lines), (translated, same)) in english.iter().zip(&portuguese) {
+            let part = format!("{name}, '{title}' and '{translated}'");
+            assert_eq!(translated.get(..3), title.get(..3), "{part}");
+            match title.strip_prefix(".Ss ") {
+                Some(command) if command.bytes().all(|byte| byte.is_ascii_lowercase()) => {
+                    assert_eq!(translated, title, "{part}");
+                }
+                Some(_) => {}
+                None => {
+                    let known = titles.entry((*title).to_owned());
+                    let known = known.or_insert((*translated).to_owned());
+                    assert_eq!(known.as_str(), *translated, "{part}");
+                }
+            }
+            assert_eq!(items(same), items(lines), "lists of {part}");
+            assert_eq!(mentioned(same), mentioned(lines), "words of {part}");
+            assert_eq!(layout(same), layout(lines), "layout of {part}");
+            assert_eq!(literals(same), literals(lines), "literal text of {part}");
+        }
+        // A reference to a part leads to one that is there.
+        for (_, lines) in &portuguese {
+            for line in lines.iter().filter(|line| line.starts_with(".Sx ")) {
+                let (_, wanted) = arguments(line).remove(0);
+                let mut headings = portuguese.iter().map(|(title, _)| title.get(4..));
+                assert!(
+                    headings.any(|title| title == Some(wanted.as_str())),
+                    "{wanted}"
+                );
+            }
+        }
     }
 }
 
