@@ -11,6 +11,7 @@ pub mod metadata;
 pub mod modifiers;
 pub mod options;
 pub mod queries;
+pub mod services;
 pub mod sidecars;
 
 use std::fmt::Display;
@@ -19,7 +20,7 @@ use std::fmt::Display;
 pub type Check = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Check); 8] = [
+pub const TARGETS: [(&str, Check); 9] = [
     ("facts", facts::check),
     ("identifiers", identifiers::check),
     ("links", links::check),
@@ -27,6 +28,7 @@ pub const TARGETS: [(&str, Check); 8] = [
     ("modifiers", modifiers::check),
     ("options", options::check),
     ("queries", queries::check),
+    ("services", services::check),
     ("sidecars", sidecars::check),
 ];
 

@@ -1,0 +1,86 @@
+//! What others send to the services: a path and a query, in the first line, and what an Archive answers
+//! to a resolver, in the rest.
+
+use ibifs::oai::Asked;
+use ibifs::pairs::Pairs;
+use ibifs::query::{Fields, Query};
+use ibifs::registration::{Answer, Request, verb_of};
+use ibifs::registry::Inclusion;
+use ibifs::relation::Language;
+use ibifs::resolution::{Meaning, Persistent, Question};
+
+use super::{sentence, text, two_lines};
+
+/// Everything is understood or refused in a sentence; what is asked and told in turn can be read.
+pub fn check(data: &[u8]) {
+    let (line, answer) = two_lines(data);
+    let Some(line) = text(line) else {
+        return;
+    };
+    let (path, query) = line.split_once('?').unwrap_or((line, ""));
+    match Query::parse(query) {
+        Ok(query) => included(&query),
+        Err(error) => sentence(&error),
+    }
+    match Fields::parse(query) {
+        Ok(fields) => form(&fields),
+        Err(error) => sentence(&error),
+    }
+    let question = match Persistent::parse(path, query) {
+        Ok(persistent) => persistent.question,
+        Err(error) => return sentence(&error),
+    };
+    asked(&question);
+    let Ok(pairs) = Pairs::parse(answer) else {
+        return;
+    };
+    let languages = ["pt-BR", "en"].map(|text| Language::parse(text).expect("a language"));
+    match question.meaning(&pairs, &languages) {
+        Meaning::Reached(reached) => {
+            assert!(reached.url.starts_with("http"), "{}", reached.url);
+            assert!(reached.url.bytes().all(|byte| byte.is_ascii_graphic()));
+            let told = reached.acknowledgment("::1", "http://urlib.net:80/x");
+            let told = Query::parse(&told).expect("a query");
+            assert_eq!(told.get("url"), Some(reached.url.as_str()));
+        }
+        Meaning::Onward(next) => asked(&next),
+        Meaning::Nothing | Meaning::Deleted | Meaning::Unsatisfying => {}
+    }
+}
+
+/// What is asked of Archives says what is meant, and no more than it must.
+fn asked(question: &Question) {
+    let query = Query::parse(&question.query("::1")).expect("a query");
+    assert_eq!(query.get("parsedibiurl.ibi"), Some(question.ibi.as_str()));
+    assert_eq!(
+        query.get("parsedibiurl.filepath"),
+        question.filepath.as_deref()
+    );
+    assert!(query.get("parsedibiurl.requireditemstatus").is_none());
+    let verbs = query.get("parsedibiurl.verblist").unwrap_or_default();
+    let again = ibifs::relation::Request::union("", verbs).expect("verbs");
+    assert_eq!(again, question.request);
+}
+
+fn included(query: &Query) {
+    match Inclusion::of(query) {
+        Ok(inclusion) => {
+            let again = Query::parse(&inclusion.query("inclusionRequest")).expect("a query");
+            assert_eq!(Inclusion::of(&again).as_ref(), Ok(&inclusion));
+        }
+        Err(error) => sentence(&error),
+    }
+}
+
+fn form(fields: &Fields) {
+    let _ = Asked::read(fields);
+    let verb = verb_of(fields);
+    let known = verb.as_ref().ok().copied();
+    if let Err(error) = verb.and_then(|verb| Request::of(verb, fields)) {
+        sentence(&error);
+        let xml = Answer::Refused(error.to_string()).to_xml(known);
+        let is_xml = |character: char| !character.is_control() || character == '\n';
+        assert!(xml.chars().all(is_xml), "{xml:?}");
+        assert_eq!(xml.matches('<').count(), 5, "{xml}");
+    }
+}
