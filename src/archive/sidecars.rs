@@ -150,6 +150,7 @@ impl Archive {
             Err(error) => return Err(error.into()),
         };
         if self.store.sidecar(id)?.as_deref() == Some(&bytes) {
+            self.still_behind(&place)?;
             return Ok(Belief::Unchanged);
         }
         let sidecar = match self.parse_for(&item.names, &bytes) {
@@ -230,10 +231,13 @@ impl Archive {
                 if let Some(moving) = moving {
                     moving.done();
                 }
+                // Whoever closes it next finds it believed, and must not take that for all.
+                let change = self.changing_at(&new_place, Care::Synced)?;
                 let item = self.known(id)?;
                 self.remove_tombstones(&item.names)?;
                 self.tell_far_ends(&item, &before)?;
                 self.unmark_ends(&ends);
+                change.done();
                 Ok(Belief::Believed(item.into()))
             }
             Err(error @ StoreError::Taken { .. }) => {

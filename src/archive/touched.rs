@@ -193,6 +193,18 @@ impl Archive {
         }
     }
 
+    /// What an error has left behind of one place, and could not be read until now, fails for whoever
+    /// asks; the caller holds `edits`.
+    pub(super) fn still_behind(&self, place: &Place) -> Result<(), ArchiveError> {
+        let behind = locked(&self.behind);
+        let care = behind
+            .iter()
+            .find(|(of, _)| of == place)
+            .map(|(_, care)| *care);
+        drop(behind);
+        care.map_or(Ok(()), |care| self.read_again(place, care))
+    }
+
     /// Syncs the levels that nobody is changing, in a thread that nobody waits for.
     fn settle_idle_levels(&self) {
         let (tree, store) = (Arc::clone(&self.tree), Arc::clone(&self.store));

@@ -1,7 +1,7 @@
 //! The changes that are stopped at each of their steps: how each is made through the mount, and how
 //! one sees that it has been made.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Error, ErrorKind, Write};
 use std::os::fd::IntoRawFd;
 use std::path::Path;
@@ -121,6 +121,18 @@ pub const WRITE_SIDECAR: Operation = Operation {
     label_ends: false,
 };
 
+/// The same while another process has it open as well, as whoever is being forked has, and closes it
+/// first: what its close says nobody hears.
+pub const WRITE_SHARED_SIDECAR: Operation = Operation {
+    name: "write over a shared sidecar",
+    make: |scene| {
+        let file = written(&scene.item(3).join(".ibi"), &with_language(scene)?)?;
+        drop(file.try_clone()?);
+        close(file)
+    },
+    ..WRITE_SIDECAR
+};
+
 /// `rm -r` of an item.
 pub const REMOVE: Operation = Operation {
     name: "remove an item",
@@ -231,16 +243,22 @@ fn says_language(scene: &Scene) -> bool {
 
 /// Writes a whole file, and learns what its close says.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    close(written(path, bytes)?)
+}
+
+fn written(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .open(path)?;
-    let written = file.write_all(bytes);
+    file.write_all(bytes)?;
+    Ok(file)
+}
+
+fn close(file: File) -> io::Result<()> {
     // SAFETY: the descriptor is ours and used no more.
-    let closed = unsafe { libc::close(file.into_raw_fd()) };
-    written?;
-    match closed {
+    match unsafe { libc::close(file.into_raw_fd()) } {
         0 => Ok(()),
         _ => Err(Error::last_os_error()),
     }
