@@ -56,23 +56,18 @@ impl Disk {
         run(mount.arg(&self.image).arg(&self.directory));
     }
 
-    /// Unmounts it, as soon as nobody uses it any more.
+    /// Unmounts it, as soon as nobody uses it any more. A mount namespace that somebody has made
+    /// meanwhile may have it still: mounted again, it would be the same filesystem, cut off as it is.
     #[track_caller]
     pub fn unmount(&self) {
-        let started = Instant::now();
-        loop {
-            let output = Command::new("umount").arg(&self.directory).output();
-            let output = output.expect("umount runs");
-            if output.status.success() {
-                return;
+        patiently(|| run_or_complain(Command::new("umount").arg(&self.directory)).map(drop));
+        patiently(|| {
+            let loops = run_or_complain(Command::new("losetup").arg("-j").arg(&self.image))?;
+            match loops.is_empty() {
+                true => Ok(()),
+                false => Err(format!("still in use: {loops}")),
             }
-            assert!(
-                started.elapsed() < Duration::from_secs(30),
-                "{}",
-                String::from_utf8_lossy(&output.stderr)
-            );
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        });
     }
 
     /// Remounts it with other options, such as `ro`.
@@ -113,12 +108,30 @@ impl Drop for Disk {
     }
 }
 
+/// Tries until it is done, for 30 s.
+#[track_caller]
+fn patiently(mut attempt: impl FnMut() -> Result<(), String>) {
+    let started = Instant::now();
+    while let Err(complaint) = attempt() {
+        assert!(started.elapsed() < Duration::from_secs(30), "{complaint}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[track_caller]
 fn run(command: &mut Command) {
+    run_or_complain(command).unwrap_or_else(|complaint| panic!("{complaint}"));
+}
+
+/// What it prints, or what it complains of.
+#[track_caller]
+fn run_or_complain(command: &mut Command) -> Result<String, String> {
     let output = command.output().expect("the tool is there");
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(format!(
+            "{command:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        )),
+    }
 }
