@@ -27,7 +27,7 @@ use crate::archive::{Archive, ArchiveError, BACKUP_NOTE, Clock};
 use crate::item::{Names, State};
 use crate::pairs::Pairs;
 use crate::store::{self, Store, StoreError};
-use crate::tree::{RESERVE, Tree};
+use crate::tree::{RESERVE, Tree, TreeError};
 use copying::Copier;
 
 /// What is told of a path that is not, or not certainly, in the backup as it is in the store.
@@ -183,6 +183,19 @@ impl From<StoreError> for BackupError {
 /// its units.
 const AREAS: [(&str, usize); 4] = [("col", 4), ("ibip", 2), ("deleted", 3), ("fixity", 5)];
 
+/// How many directories a backup will look at as a whole, about; None where they cannot be counted.
+pub fn count(from: &Tree) -> Option<u64> {
+    let mut count = 0;
+    for (area, depth) in AREAS {
+        let counted = from.each_directory_at::<TreeError>(area, depth, |_| {
+            count += 1;
+            Ok(())
+        });
+        counted.ok()?;
+    }
+    Some(count)
+}
+
 /// What of the store's own directory is not taken along: what belongs to whoever has it open, what is
 /// made for the backup, and what harvesters were told: a store that is restored knows less than they do.
 fn is_left(path: &[u8]) -> bool {
@@ -206,7 +219,8 @@ fn is_left_below(path: &[u8]) -> bool {
     path == b"fixity/progress"
 }
 
-/// Makes a backup, or brings an earlier one up to date.
+/// Makes a backup, or brings an earlier one up to date. `progress` is told how many directories have
+/// been looked at, see [`count`].
 pub fn make(
     from: &Archive,
     destination: &Path,

@@ -10,7 +10,7 @@ mod scrub;
 mod serve;
 mod start;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -25,8 +25,10 @@ use crate::distributor::Granularity;
 use crate::exit::{Exit, Failure};
 use crate::ibi::Ibi;
 use crate::item::{Names, State};
+use crate::progress::Progress;
 use crate::relation::{Language, RelationKind};
 use crate::terminal::Lines;
+use crate::tree::{Tree, TreeError};
 use door::{Door, Named};
 
 /// How long `umount` waits until the daemon has let go of the store.
@@ -72,18 +74,12 @@ fn say(text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Failed, format!("standard output: {error}")))
 }
 
-/// Counts items on a terminal's standard error, a few times a second.
-fn progress() -> impl FnMut(u64) {
-    let is_terminal = std::io::stderr().is_terminal();
-    let started = Instant::now();
-    let mut told = started;
-    move |items| {
-        if is_terminal && told.elapsed() > Duration::from_millis(200) {
-            told = Instant::now();
-            let rate = items as f64 / started.elapsed().as_secs_f64();
-            eprint!("\r{items} items, {rate:.0} a second ");
-        }
-    }
+/// Counts items; the index says how many there will be, where it can be read.
+fn counting(store: &Path) -> Progress {
+    Progress::of_items(|| {
+        let archive = Archive::open_read_only(store).ok()?;
+        archive.store().held_items().ok()
+    })
 }
 
 fn usage(sentence: impl ToString) -> Failure {
@@ -118,7 +114,11 @@ fn init(options: &Init) -> Result<Exit, Failure> {
         granularity,
         service: service_names(&options.service)?,
     };
-    let archive = Archive::init(&store, &setup, Box::new(SystemClock), &mut progress())?;
+    let progress = Progress::of_items(|| items_below(&store));
+    let archive = Archive::init(&store, &setup, Box::new(SystemClock), &mut |items| {
+        progress.at(items)
+    })?;
+    drop(progress);
     let facts = archive.facts();
     say(&match options.json {
         true => print::facts_json(&store, facts),
@@ -132,6 +132,17 @@ fn init(options: &Init) -> Result<Exit, Failure> {
     })?;
     archive.close();
     Ok(Exit::Done)
+}
+
+/// How many items a tree has that is taken over: four levels of directories, which are quickly read.
+fn items_below(store: &Path) -> Option<u64> {
+    let tree = Tree::open_as_it_is(store).ok()?;
+    let mut count = 0;
+    let counted = tree.each_item::<TreeError>(|_, _| {
+        count += 1;
+        Ok(())
+    });
+    counted.ok().map(|()| count)
 }
 
 /// The store of a tree that is taken over: the directory that holds `col/`, or `col/` itself.
@@ -486,16 +497,18 @@ fn list(options: &List) -> Result<Exit, Failure> {
 
 fn reindex(options: &Reindex) -> Result<Exit, Failure> {
     let archive = start::open_for_reindex(&options.store)?;
-    let (archive, report) = match archive.reindex(&mut progress()) {
+    let progress = counting(&options.store);
+    let (archive, report) = match archive.reindex(&mut |items| progress.at(items)) {
         // Damage deep in the database shows only when it is read through.
         Err(ArchiveError::Store(error)) if error.is_damage() => {
             drop(archive);
             let archive = start::open_anew(&options.store, &error)?;
-            let report = archive.reindex(&mut progress())?;
+            let report = archive.reindex(&mut |items| progress.at(items))?;
             (archive, report)
         }
         other => (archive, other?),
     };
+    drop(progress);
     archive.close();
     for finding in &report.findings {
         eprint!("ibifs: {}", print::finding_line(finding, false));
@@ -516,12 +529,13 @@ fn fsck(options: &Fsck) -> Result<Exit, Failure> {
         }
         archive.close();
     }
-    let mut told = progress();
+    let progress = counting(&options.store);
+    let mut told = |items| progress.at(items);
     let report = match options.repair {
         true => Archive::repair(&options.store, Box::new(SystemClock), &mut told)?,
         false => Archive::check(&options.store, &SystemClock, &mut told)?,
     };
-    drop(told);
+    drop(progress);
     say(&match options.json {
         true => print::report_json(&options.store, &report),
         false => print::report_text(&report, options.dry_run),

@@ -49,6 +49,7 @@
 //! The command.
 //!
 //! - [`terminal`]: what a person is shown, with nothing in it that a terminal would obey.
+//! - [`progress`]: how far a long command is, on the terminal of whoever waits for it.
 //! - [`cli`]: what can be said, and its help. Touches nothing.
 //! - [`exit`]: exit codes, and failures that carry one.
 //! - [`commands`]: what each command does. On a mounted store it works through the mount.
@@ -84,6 +85,7 @@ pub mod mount;
 pub mod namespace;
 pub mod oai;
 pub mod pairs;
+pub mod progress;
 pub mod query;
 pub mod registration;
 pub mod registry;

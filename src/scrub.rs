@@ -84,7 +84,8 @@ struct Recorded {
 }
 
 impl<'a> Scrub<'a> {
-    /// Prepares a scrub; refused while another is at work on the store.
+    /// Prepares a scrub; refused while another is at work on the store. `progress` is told at which
+    /// item it is, from 1, and how many bytes it has read.
     pub fn new(
         tree: &'a Tree,
         manner: Manner,
@@ -124,6 +125,7 @@ impl<'a> Scrub<'a> {
         let tree = self.tree;
         tree.each_item::<ScrubError>(|area, path| {
             let item = format!("{}/{path}", area.name());
+            self.reader.items += 1;
             if is_done(&item) {
                 return Ok(());
             }
@@ -148,6 +150,7 @@ impl<'a> Scrub<'a> {
     /// Scrubs some items, by their places; where a whole pass stands does not change.
     pub fn some(mut self, places: &[Place]) -> Result<Tally, ScrubError> {
         for place in places {
+            self.reader.items += 1;
             match self.tree.is_directory(place.as_str()) {
                 true => self.item(place.as_str())?,
                 false => self.look_for_lost(place.as_str())?,

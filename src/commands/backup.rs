@@ -9,6 +9,7 @@ use crate::backup::{self, Finding, Tally};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::fixity::shown;
+use crate::progress::Progress;
 
 pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
     let door = Door::at(&options.place)?;
@@ -21,21 +22,23 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
         ));
     }
     let archive = door.read()?;
+    let progress = Progress::of("directories", || backup::count(archive.tree()));
     let mut tell = |finding: &Finding| {
-        super::put_out(&match options.json {
+        let text = match options.json {
             true => finding_json(finding),
             false => finding_line(finding),
-        })
+        };
+        progress.aside(|| super::put_out(&text))
     };
-    let mut progress = super::progress();
     let tally = backup::make(
         &archive,
         destination,
         &SystemClock,
         &mut tell,
-        &mut progress,
+        &mut |items| progress.at(items),
     )
     .map_err(|error| Failure::from(error).before(&format!("'{shown_destination}'")))?;
+    drop(progress);
     say(&match options.json {
         true => tally_json(&tally),
         false => tally_line(&tally),

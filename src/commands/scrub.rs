@@ -1,7 +1,4 @@
-//! `ibifs scrub`: what it is told, what it prints, and how far it is.
-
-use std::io::IsTerminal;
-use std::time::{Duration, Instant};
+//! `ibifs scrub`: what it is told and what it prints.
 
 use serde_json::{Map, Value, json};
 
@@ -12,6 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::fixity::shown;
 use crate::ibi::Ibi;
 use crate::item::Names;
+use crate::progress::Progress;
 use crate::scrub::{Finding, Manner, Scrub, Tally};
 use crate::tree::{Place, Tree, joined};
 
@@ -29,14 +27,19 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         restart: options.restart,
         rate: options.rate,
     };
+    let progress = Progress::of_items(|| match places.len() {
+        0 => door.read().ok()?.store().held_items().ok(),
+        some => u64::try_from(some).ok(),
+    });
     let mut tell = |finding: &Finding| {
-        super::put_out(&match options.json {
+        let text = match options.json {
             true => finding_json(finding),
             false => finding_line(finding),
-        })
+        };
+        progress.aside(|| super::put_out(&text))
     };
-    let mut progress = progress();
-    let scrub = Scrub::new(&tree, manner, &mut tell, &mut progress)?;
+    let mut count = |items, bytes| progress.at_bytes(items, bytes);
+    let scrub = Scrub::new(&tree, manner, &mut tell, &mut count)?;
     let tally = match places.is_empty() {
         true => {
             if let Some(last) = scrub.goes_on_after() {
@@ -46,6 +49,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         }
         false => scrub.some(&places)?,
     };
+    drop(progress);
     say(&match options.json {
         true => tally_json(&tally),
         false => tally_line(&tally, options.dry_run),
@@ -69,21 +73,6 @@ fn place(door: &Door, text: &str) -> Result<Place, Failure> {
         (Ok(named), _) => Ok(Place::of(&named.names)),
         (Err(_), Ok(ibi)) => Ok(Place::of(&Names::from(ibi))),
         (Err(failure), Err(_)) => Err(failure),
-    }
-}
-
-/// Counts files and bytes on a terminal's standard error, a few times a second.
-fn progress() -> impl FnMut(u64, u64) {
-    let is_terminal = std::io::stderr().is_terminal();
-    let started = Instant::now();
-    let mut told = started;
-    move |files, bytes| {
-        if is_terminal && told.elapsed() > Duration::from_millis(200) {
-            told = Instant::now();
-            let rate = bytes as f64 / started.elapsed().as_secs_f64() / 1e6;
-            let megabytes = bytes as f64 / 1e6;
-            eprint!("\r{files} files, {megabytes:.0} MB, {rate:.0} MB/s ");
-        }
     }
 }
 

@@ -46,7 +46,8 @@ pub(super) struct Reader<'a> {
     buffer: Vec<u8>,
     rate: Option<u64>,
     due: Instant,
-    files: u64,
+    /// At which item the scrub is.
+    pub(super) items: u64,
     bytes: u64,
     progress: &'a mut dyn FnMut(u64, u64),
 }
@@ -62,7 +63,7 @@ impl<'a> Reader<'a> {
             buffer: vec![0; block(rate)],
             rate,
             due: Instant::now(),
-            files: 0,
+            items: 0,
             bytes: 0,
             progress,
         }
@@ -70,7 +71,6 @@ impl<'a> Reader<'a> {
 
     /// The digest of the file at a path below the store.
     pub(super) fn digest(&mut self, path: &[u8]) -> Seen {
-        self.files += 1;
         for _ in 0..TRIES {
             match self.try_once(path) {
                 Ok(Some(seen)) => return seen,
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
             let _ = rustix::fs::fadvise(file, offset, length, Advice::DontNeed);
             offset += count as u64;
             self.bytes += count as u64;
-            (self.progress)(self.files, self.bytes);
+            (self.progress)(self.items, self.bytes);
             self.keep_pace(count as u64);
         }
         Ok(Digest(hasher.finalize().into()))

@@ -24,6 +24,7 @@ mod ordinary_user;
 mod permissions;
 mod posix;
 mod power;
+mod progress;
 mod readme;
 mod refusals;
 mod scale;
