@@ -23,6 +23,7 @@ mod relations;
 mod resolve;
 mod settle;
 mod sidecars;
+mod status;
 mod touched;
 
 use std::path::Path;
@@ -39,6 +40,7 @@ pub use mint::Relative;
 pub use publish::{Listing, PublicFile};
 pub use resolve::{Related, Relations, meeting};
 pub use sidecars::{Belief, Fact};
+pub use status::{IndexState, Minted, Status};
 
 pub use touched::Changing;
 

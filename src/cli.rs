@@ -105,6 +105,9 @@ pub struct Mount {
     /// Stay in the foreground and log to standard error
     #[arg(short, long)]
     pub foreground: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
     /// Descriptor to write to once the tree is usable
     #[arg(long, hide = true)]
     pub ready_fd: Option<i32>,
@@ -115,6 +118,9 @@ pub struct Mount {
 pub struct Umount {
     /// Where it is mounted
     pub mount_point: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `ibifs status`
@@ -184,6 +190,9 @@ pub struct Serve {
     /// File with the key that the resolver's administrator has given for this Archive
     #[arg(long, value_name = "FILE", requires = "resolver")]
     pub registration_key_file: Option<PathBuf>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 fn email(text: &str) -> Result<String, String> {
@@ -213,6 +222,9 @@ pub struct Resolver {
     /// Under which host, or host:port, readers reach it [default: where it listens]
     #[arg(long, value_name = "HOST[:PORT]")]
     pub address: Option<String>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What can be done with a resolver's database.
@@ -238,6 +250,9 @@ pub struct Register {
     /// File with the key, instead of one that is drawn
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `ibifs resolver unregister`
@@ -248,6 +263,9 @@ pub struct Unregister {
     pub db: PathBuf,
     /// Identifier of the Archive's service
     pub service: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `ibifs resolver list`
@@ -282,6 +300,9 @@ pub struct Relate {
     /// Store or mount point, where identifiers alone are given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `ibifs unrelate`
@@ -305,6 +326,9 @@ pub struct Unrelate {
     /// Store or mount point, where an identifier alone is given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `ibifs ls`
@@ -328,6 +352,9 @@ pub struct List {
 pub struct Reindex {
     /// Directory of the store
     pub store: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `ibifs fsck`
@@ -427,6 +454,9 @@ pub enum IdCommand {
     Check {
         /// A rep or an IBIp
         ibi: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -436,4 +466,7 @@ pub struct Quickstart {
     /// Where to mount the demonstration store
     #[arg(default_value = "mnt/demo")]
     pub mount_point: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }

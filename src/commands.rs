@@ -9,6 +9,7 @@ mod resolver;
 mod scrub;
 mod serve;
 mod start;
+mod status;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,8 +19,7 @@ use crate::archive::{
     Archive, ArchiveError, Finding, Holder, Relative, Setup, SystemClock, holder, is_held_by,
 };
 use crate::cli::{
-    Command, Fsck, Id, IdCommand, Init, List, Mint, Mount, Reindex, Relate, Show, Status, Umount,
-    Unrelate,
+    Command, Fsck, Id, IdCommand, Init, List, Mint, Mount, Reindex, Relate, Show, Umount, Unrelate,
 };
 use crate::distributor::Granularity;
 use crate::exit::{Exit, Failure};
@@ -43,7 +43,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Init(options) => init(&options),
         Command::Mount(options) => mount(&options),
         Command::Umount(options) => umount(&options),
-        Command::Status(options) => status(&options),
+        Command::Status(options) => status::run(&options),
         Command::Mint(options) => mint(&options),
         Command::Show(options) => show(&options),
         Command::Relate(options) => relate(&options),
@@ -171,32 +171,20 @@ fn service_names(texts: &[String]) -> Result<Option<Names>, Failure> {
 fn mount(options: &Mount) -> Result<Exit, Failure> {
     let settings =
         crate::mount::Settings::parse(&options.options, |name| std::env::var(name).ok())?;
+    let mounted = || match options.json {
+        true => say(&print::mount_json(&options.store, &options.mount_point)),
+        false => Ok(()),
+    };
     if !options.foreground {
-        return start::in_background(options);
+        let exit = start::in_background(options)?;
+        if exit == Exit::Done {
+            mounted()?;
+        }
+        return Ok(exit);
     }
     crate::mount::serve(&options.store, &options.mount_point, &settings, || {
+        mounted().unwrap_or_else(|failure| log::warn!("{failure}"));
         start::tell_ready(options.ready_fd);
-    })?;
-    Ok(Exit::Done)
-}
-
-fn status(options: &Status) -> Result<Exit, Failure> {
-    let ours = || {
-        let mounts = crate::mount::mounts().into_iter();
-        mounts.filter(crate::mount::Mounted::is_ours)
-    };
-    let serving: Vec<print::Serving> = match &options.store {
-        None => ours().map(print::Serving::from).collect(),
-        Some(path) => {
-            let door = Door::at(path)?;
-            let mounted =
-                ours().find(|mount| Some(&mount.mount_point) == door.mount_point.as_ref());
-            vec![mounted.map_or_else(|| print::Serving::nobody(door.store), print::Serving::from)]
-        }
-    };
-    say(&match options.json {
-        true => print::serving_json(&serving),
-        false => print::serving_text(&serving),
     })?;
     Ok(Exit::Done)
 }
@@ -252,6 +240,9 @@ fn umount(options: &Umount) -> Result<Exit, Failure> {
             }
         }
         std::thread::sleep(Duration::from_millis(5));
+    }
+    if options.json {
+        say(&print::mount_json(&mounted.source, &mounted.mount_point))?;
     }
     Ok(Exit::Done)
 }
@@ -407,6 +398,9 @@ fn relate(options: &Relate) -> Result<Exit, Failure> {
         Err(failure) => return Err(failure),
     };
     relate_through(&named, &kind, &target)?;
+    if options.json {
+        say(&print::relation_json(&named.names, &kind, Some(&target)))?;
+    }
     Ok(Exit::Done)
 }
 
@@ -457,6 +451,9 @@ fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
                 door::refused(&format!("{} of {}", kind.pair_name(), named.names), error)
             })?
         }
+    }
+    if options.json {
+        say(&print::relation_json(&named.names, &kind, None))?;
     }
     Ok(Exit::Done)
 }
@@ -510,6 +507,10 @@ fn reindex(options: &Reindex) -> Result<Exit, Failure> {
     };
     drop(progress);
     archive.close();
+    if options.json {
+        say(&print::report_json(&options.store, &report))?;
+        return Ok(Exit::Done);
+    }
     for finding in &report.findings {
         eprint!("ibifs: {}", print::finding_line(finding, false));
     }
@@ -549,8 +550,11 @@ fn id(options: &Id) -> Result<Exit, Failure> {
         Ibi::parse(text).map_err(|error| Failure::new(Exit::Failed, error.to_string()))
     };
     match &options.command {
-        IdCommand::Check { ibi } => {
-            parse(ibi)?;
+        IdCommand::Check { ibi, json } => {
+            let ibi = parse(ibi)?;
+            if *json {
+                say(&print::names_json(&Names::from(ibi)))?;
+            }
         }
         IdCommand::Explain { ibi, json } => {
             let explanation = parse(ibi)?.explain();

@@ -16,6 +16,7 @@ mod copy;
 mod error;
 mod group;
 mod harvest;
+mod numbers;
 mod rows;
 mod schema;
 mod touched;
@@ -41,6 +42,7 @@ pub use claims::{Contested, OneSided};
 pub use compare::{Difference, DifferenceKind};
 pub use error::StoreError;
 pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, Mark, Stamped, Window};
+pub use numbers::Counts;
 pub use write::Refill;
 
 use write::Sync;

@@ -1,21 +1,26 @@
 //! What the commands print, for people and as JSON.
 
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
 use crate::archive::{Facts, Finding, Relations, Report, Severity};
 use crate::ibi::Explanation;
 use crate::item::Names;
-use crate::mount::Mounted;
 use crate::registry::Registered;
+use crate::relation::RelationKind;
 use crate::store::Item;
 use crate::terminal::OneLine;
 
 /// JSON escapes the old control characters itself, but not those from 0x7f on.
-fn line(value: Value) -> String {
+pub(super) fn line(value: Value) -> String {
+    line_of(&format!("{value:#}\n"))
+}
+
+fn line_of(json: &str) -> String {
     let mut text = String::new();
-    for character in format!("{value:#}\n").chars() {
+    for character in json.chars() {
         match character {
             '\u{7f}'..='\u{9f}' => text.push_str(&format!("\\u{:04x}", u32::from(character))),
             _ => text.push(character),
@@ -24,7 +29,7 @@ fn line(value: Value) -> String {
     text
 }
 
-fn names_value(names: &Names) -> Map<String, Value> {
+pub(super) fn names_value(names: &Names) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("rep".into(), json!(names.rep().map(ToString::to_string)));
     object.insert("ibip".into(), json!(names.ibip().map(ToString::to_string)));
@@ -44,6 +49,33 @@ pub(super) fn names_text(names: &Names) -> String {
         .flatten()
         .map(|name| format!("{name}\n"))
         .collect()
+}
+
+/// One JSON object on one line.
+pub(super) fn short_line(value: &Value) -> String {
+    let mut text = line_of(&value.to_string());
+    text.push('\n');
+    text
+}
+
+pub(super) fn mount_json(store: &Path, mount_point: &Path) -> String {
+    line(json!({
+        "store": store.display().to_string(),
+        "mount_point": mount_point.display().to_string(),
+    }))
+}
+
+/// Under which address a service is reached, and where it listens.
+pub(super) fn listening_json(address: &str, local: SocketAddr) -> String {
+    short_line(&json!({"address": address, "url": format!("http://{local}/")}))
+}
+
+/// An item, the relation of it that was declared or taken back, and what it leads to now.
+pub(super) fn relation_json(names: &Names, kind: &RelationKind, target: Option<&Names>) -> String {
+    let mut object = names_value(names);
+    object.insert("relation".into(), json!(kind.pair_name()));
+    object.insert("target".into(), json!(target.map(names_value)));
+    line(Value::Object(object))
 }
 
 pub(super) fn facts_json(store: &Path, facts: &Facts) -> String {
@@ -95,64 +127,6 @@ pub(super) fn registered_json(archives: &[Registered]) -> String {
         Value::Object(object)
     };
     line(archives.iter().map(value).collect())
-}
-
-/// A store, and what serves it.
-pub(super) struct Serving {
-    store: PathBuf,
-    mount_point: Option<PathBuf>,
-    data: Option<String>,
-}
-
-impl From<Mounted> for Serving {
-    fn from(mounted: Mounted) -> Serving {
-        Serving {
-            data: mounted.data(),
-            store: mounted.source,
-            mount_point: Some(mounted.mount_point),
-        }
-    }
-}
-
-impl Serving {
-    /// A store that is not mounted.
-    pub(super) fn nobody(store: PathBuf) -> Serving {
-        Serving {
-            store,
-            mount_point: None,
-            data: None,
-        }
-    }
-}
-
-pub(super) fn serving_json(all: &[Serving]) -> String {
-    let text = |path: &PathBuf| path.display().to_string();
-    let values = all.iter().map(|serving| {
-        json!({
-            "store": text(&serving.store),
-            "mount_point": serving.mount_point.as_ref().map(text),
-            "data": serving.data,
-        })
-    });
-    line(values.collect())
-}
-
-pub(super) fn serving_text(all: &[Serving]) -> String {
-    if all.is_empty() {
-        return "no store is mounted\n".to_owned();
-    }
-    let paragraphs = all.iter().map(|serving| {
-        let store = OneLine(serving.store.display());
-        match (&serving.mount_point, &serving.data) {
-            (None, _) => format!("store    {store}\nmounted  no\n"),
-            (Some(at), data) => format!(
-                "store    {store}\nmounted  {}\ndata     {}\n",
-                OneLine(at.display()),
-                data.as_deref().unwrap_or("its daemon does not answer")
-            ),
-        }
-    });
-    paragraphs.collect::<Vec<_>>().join("\n")
 }
 
 fn item_value(item: &Item) -> Map<String, Value> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::start;
+use super::{print, start};
 use crate::archive::{Archive, Fact, Relative, Setup, SystemClock, holder};
 use crate::cli::{Mount, Quickstart};
 use crate::exit::{Exit, Failure};
@@ -41,10 +41,14 @@ pub(super) fn run(options: &Quickstart) -> Result<Exit, Failure> {
         mount_point: mount_point.clone(),
         options: Vec::new(),
         foreground: false,
+        json: false,
         ready_fd: None,
     })?;
     if mounted == Exit::Done {
-        super::say(&what_to_try(&store, mount_point)?)?;
+        super::say(&match options.json {
+            true => print::mount_json(&store, mount_point),
+            false => what_to_try(&store, mount_point)?,
+        })?;
     }
     Ok(mounted)
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::{print, say};
 use crate::archive::{Clock, SystemClock};
 use crate::cli::{Register, Resolver, ResolverCommand};
@@ -17,7 +19,11 @@ pub(super) fn run(options: &Resolver) -> Result<Exit, Failure> {
         Some(ResolverCommand::Register(options)) => register(options),
         Some(ResolverCommand::Unregister(options)) => {
             let registry = Registry::open(&options.db)?;
-            registry.unregister(&service(&options.service)?)?;
+            let service = service(&options.service)?;
+            registry.unregister(&service)?;
+            if options.json {
+                say(&print::names_json(&service))?;
+            }
             Ok(Exit::Done)
         }
         Some(ResolverCommand::List(options)) => {
@@ -49,10 +55,10 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             }
             None => return http::Started::nothing(),
         };
-        say(&format!(
-            "resolving for {} at http://{local}/\n",
-            made.address()
-        ))
+        say(&match options.json {
+            true => print::listening_json(made.address(), local),
+            false => format!("resolving for {} at http://{local}/\n", made.address()),
+        })
         .unwrap_or_else(|failure| log::warn!("{failure}"));
         http::Started {
             routes: Some(resolver::routes(Arc::clone(&made))),
@@ -78,7 +84,14 @@ fn register(options: &Register) -> Result<Exit, Failure> {
                 .map_err(|error| Failure::new(Exit::Failed, format!("random numbers: {error}")))?,
         };
         registry.register(&service, &key, &SystemClock.now())?;
-        say(&format!("{key}\n"))?;
+        say(&match options.json {
+            true => {
+                let mut object = print::names_value(&service);
+                object.insert("key".into(), json!(key.to_string()));
+                print::short_line(&object.into())
+            }
+            false => format!("{key}\n"),
+        })?;
     }
     Ok(Exit::Done)
 }

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::{Door, resolver, say};
+use serde_json::json;
+
+use super::{Door, print, resolver, say};
 use crate::archive::Facts;
 use crate::cli::Serve;
 use crate::exit::{Exit, Failure};
@@ -25,6 +27,13 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     announcement(options, facts, address.trim_end_matches(":0"))?;
     let facts = facts.clone();
     let mut refused = None;
+    let is_json = options.json;
+    let tell = move |line: &str| {
+        put(&match is_json {
+            true => print::short_line(&json!({ "message": line })),
+            false => format!("{line}\n"),
+        });
+    };
     let listened = http::run(options.listen, |local| {
         // With port 0 nobody can know before where it is reached.
         let address = match address.strip_suffix(":0") {
@@ -39,7 +48,10 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
             }
         };
         let site = Arc::new(Site::new(archive, address, email(options, &facts)));
-        tell(&format!("serving {} at http://{local}/", site.address()));
+        put(&match is_json {
+            true => print::listening_json(site.address(), local),
+            false => format!("serving {} at http://{local}/\n", site.address()),
+        });
         Started {
             routes: Some(http::archive::routes(site)),
             beside: announcement
@@ -52,8 +64,8 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     refused.map_or(Ok(Exit::Done), Err)
 }
 
-fn tell(line: &str) {
-    say(&format!("{line}\n")).unwrap_or_else(|failure| log::warn!("{failure}"));
+fn put(text: &str) {
+    say(text).unwrap_or_else(|failure| log::warn!("{failure}"));
 }
 
 /// Whom others write to.

@@ -123,10 +123,10 @@ fn status_says_who_reads_and_writes() {
         "store    {0}/A.store\nmounted  {0}/A\ndata     the kernel reads and writes files itself (FUSE passthrough)",
         world.root().display()
     );
-    world.prints("ibifs status A", &expected);
-    world.prints("ibifs status A.store", &expected);
+    world.prints("ibifs status A | head -n 3", &expected);
+    world.prints("ibifs status A.store | head -n 3", &expected);
     world.sh("ibifs status | grep -qx \"store    $PWD/A.store\"; ibifs umount A");
-    world.prints("ibifs status A.store | sed 1d", "mounted  no");
+    world.prints("ibifs status A.store | sed -n 2p", "mounted  no");
     world.sh("ibifs mount -o passthrough=no A.store A");
     world.prints(
         "ibifs status A --json | grep data",

@@ -1,6 +1,7 @@
 //! The one test binary: its modules are promises of the manual, shown on real mounts with the real
 //! tools.
 
+mod answers;
 mod attackers;
 mod backup;
 mod clock;

@@ -71,10 +71,10 @@ fn an_ordinary_users_bytes_go_through_the_daemon() {
         &world,
         "",
         "cd home; ibifs init S --host u.example.org > /dev/null; mkdir m; ibifs mount S m
-         ibifs status m | sed 1,2d; ibifs status m --json | grep -c '\"mount_point\"'
+         ibifs status m | sed -n 3p; ibifs status m --json | grep -c '\"mount_point\"'
          mkdir m/.mint/x; rep=$(readlink m/.mint/.x); ibip=$(getfattr --only-values -n user.ibi.ibip m/.mint/x)
          python3 ../bytes.py m/.mint/$rep/doc m/$ibip/doc
-         ibifs umount m; ibifs status S | sed 1d; ibifs fsck S",
+         ibifs umount m; ibifs status S | sed -n 2p; ibifs fsck S",
     );
     says(
         &output,

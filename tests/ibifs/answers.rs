@@ -1,0 +1,320 @@
+//! What programs go by: `--json` of every command, and its exit status.
+
+use std::collections::BTreeSet;
+
+use clap::CommandFactory;
+use ibifs::cli::Cli;
+
+use crate::support::World;
+
+/// A script that starts a service, waits until it says where it listens, and ends it.
+macro_rules! service {
+    ($command:literal) => {
+        concat!(
+            "rm -f said; ",
+            $command,
+            " > said & p=$!; until test -s said; do sleep 0.02; done; kill $p; wait $p; cat said"
+        )
+    };
+}
+
+/// Each command, what makes it say something in JSON, and a part of what that must be, for jq.
+const ANSWERS: [(&str, &str, &str); 21] = [
+    (
+        "init",
+        "ibifs init C.store --host c.example.org --json",
+        r#".host == "c.example.org""#,
+    ),
+    (
+        "mount",
+        "mkdir C; ibifs mount C.store C --json",
+        r#".mount_point | endswith("C")"#,
+    ),
+    (
+        "umount",
+        "ibifs umount C --json",
+        r#".store | endswith("/C.store")"#,
+    ),
+    (
+        "status",
+        "ibifs status --json A",
+        r#".[0].index == "current" and .[0].used_by.pid > 1"#,
+    ),
+    ("mint", "ibifs mint A --json", ".rep != .ibip"),
+    (
+        "show",
+        "ibifs show A/$(cat one) --json",
+        r#".state == "Original""#,
+    ),
+    (
+        "relate",
+        "ibifs relate A/$(cat one) --metadata A/$(cat two) --json",
+        r#".relation == "ibi.metadata" and .target.rep != null"#,
+    ),
+    (
+        "unrelate",
+        "ibifs unrelate A/$(cat one) --metadata --json",
+        r#".relation == "ibi.metadata" and .target == null"#,
+    ),
+    ("ls", "ibifs ls A --json", "length == 4"),
+    (
+        "reindex",
+        "ibifs reindex --json B.store",
+        ".items == 1 and .findings == []",
+    ),
+    (
+        "fsck",
+        "ibifs fsck --json B.store",
+        ".items == 1 and .errors == 0",
+    ),
+    ("scrub", "ibifs scrub --json A", ".items == 4"),
+    ("backup", "ibifs backup --json A saved", ".items == 4"),
+    (
+        "serve",
+        service!("ibifs serve --listen 127.0.0.1:0 --json B.store"),
+        r#".url | startswith("http://127.0.0.1:")"#,
+    ),
+    (
+        "resolver",
+        service!("ibifs resolver --db db --listen 127.0.0.1:0 --json"),
+        r#".url | startswith("http://127.0.0.1:")"#,
+    ),
+    (
+        "resolver register",
+        "ibifs resolver register --db db 8JMKD3MGP8W/34PGRBS --json",
+        r#".ibip == "8JMKD3MGP8W/34PGRBS" and .key != null"#,
+    ),
+    (
+        "resolver list",
+        "ibifs resolver list --db db --json",
+        "length == 1",
+    ),
+    (
+        "resolver unregister",
+        "ibifs resolver unregister --db db 8JMKD3MGP8W/34PGRBS --json",
+        r#".ibip == "8JMKD3MGP8W/34PGRBS""#,
+    ),
+    (
+        "id explain",
+        "ibifs id explain --json 8JMKD3MGP8W/34PGRBS",
+        ".port == 800",
+    ),
+    (
+        "id check",
+        "ibifs id check --json 8jmkd3mgp8w/34pgrbs",
+        r#".ibip == "8jmkd3mgp8w/34pgrbs""#,
+    ),
+    (
+        "quickstart",
+        "ibifs quickstart --json demo",
+        r#".mount_point == "demo""#,
+    ),
+];
+
+/// What is refused, and the exit status for that.
+const REFUSALS: [(&str, i32); 38] = [
+    ("init", 2),
+    ("init --adopt nowhere", 3),
+    ("init B.store", 4),
+    ("mount B.store D -o nothing", 2),
+    ("mount nowhere D", 3),
+    ("mount B.store nowhere", 3),
+    ("mount B.store B.store/col", 4),
+    ("mount A.store D", 5),
+    ("mount B.store A", 5),
+    ("umount", 2),
+    ("umount nowhere", 3),
+    ("status nowhere", 3),
+    ("mint", 2),
+    ("mint A --translation-of A/$(cat one) --lang long", 2),
+    ("mint nowhere", 3),
+    ("mint A --edition-of 8JMKD3MGP8W/34PGRBS", 3),
+    ("show no-identifier --store A", 2),
+    ("show 8JMKD3MGP8W/34PGRBS --store A", 3),
+    ("relate A/$(cat one)", 2),
+    (
+        "relate 8JMKD3MGP8W/34PGRBS --metadata A/$(cat one) --store A",
+        3,
+    ),
+    ("relate A/$(cat one) --next-edition A/$(cat one)", 4),
+    ("unrelate A/$(cat one) --translation", 2),
+    ("unrelate A/$(cat one) --metadata", 3),
+    ("ls A --state Lost", 2),
+    ("ls nowhere", 3),
+    ("reindex nowhere", 3),
+    ("reindex A.store", 5),
+    ("fsck nowhere", 3),
+    ("fsck --repair A.store", 5),
+    ("scrub A --accept", 2),
+    ("scrub A 8JMKD3MGP8W", 2),
+    ("scrub nowhere", 3),
+    ("backup nowhere saved2", 3),
+    ("backup A A/saved", 4),
+    ("serve nowhere", 3),
+    ("resolver register --db db2 no-identifier", 2),
+    ("resolver unregister --db db2 8JMKD3MGP8W/34PGRBS", 3),
+    ("id check no-identifier", 1),
+];
+
+/// The commands that can be given, with those below others; `prefix` is what stands before them.
+fn commands(command: &clap::Command, prefix: &str, found: &mut BTreeSet<String>) {
+    for below in command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+    {
+        let name = format!("{prefix}{}", below.get_name());
+        commands(below, &format!("{name} "), found);
+        // `ibifs id` alone is nothing to say.
+        if !below.is_subcommand_required_set() {
+            found.insert(name);
+        }
+    }
+}
+
+fn world() -> World {
+    let world = World::new().with_a();
+    world.sh("mint A one > one; mint A two > two; mkdir D
+         ibifs init B.store --host archive-b.example.net");
+    world
+}
+
+/// Every command says what it did in JSON if it is asked to. Nothing else is on standard output, and
+/// nothing at all on standard error.
+#[test]
+fn every_command_answers_in_json() {
+    let told: BTreeSet<String> = ANSWERS
+        .iter()
+        .map(|(name, ..)| (*name).to_owned())
+        .collect();
+    let mut known = BTreeSet::new();
+    commands(&Cli::command(), "", &mut known);
+    // What it prints is a program for a shell.
+    known.remove("completions");
+    assert_eq!(told, known, "ANSWERS has each command with its --json");
+    let world = world();
+    for (_, command, expected) in ANSWERS {
+        world.prints(
+            &format!("{{ {command}; }} 2> complaint | jq -e '{expected}'; cat complaint"),
+            "true",
+        );
+    }
+    world.sh("ibifs umount demo");
+}
+
+/// What is not there, refused, not understood or in use ends with the status for that, with or without
+/// `--json`: nothing is printed, and one complaint made.
+#[test]
+fn refusals_have_their_status() {
+    let world = world();
+    let script: String = REFUSALS
+        .iter()
+        .flat_map(|(command, _)| [(*command).to_owned(), format!("{command} --json")])
+        .map(|command| {
+            format!(
+                "status=0; ibifs {command} > out 2> complaint || status=$?
+                 test ! -s out; head -c 7 complaint | grep -qE '^(ibifs: |error: )'; echo $status\n"
+            )
+        })
+        .collect();
+    let printed = world.sh(&script);
+    let mut told = printed.lines();
+    for (command, expected) in REFUSALS {
+        for json in ["", " --json"] {
+            let expected = expected.to_string();
+            assert_eq!(told.next(), Some(expected.as_str()), "{command}{json}");
+        }
+    }
+    // A scrub at work, a port that is taken, a demonstration that is mounted.
+    world.sh("ibifs scrub A; ibifs quickstart demo");
+    world.exits("flock A.store/fixity/progress ibifs scrub --json A", 5);
+    world.exits("ibifs quickstart --json demo", 5);
+    world.sh("ibifs umount demo");
+}
+
+/// `ibifs status` tells who holds a store, how many items there are, how many were minted lately, and
+/// how the index is: of a mounted store, one that is not, and one that is damaged.
+#[test]
+fn status_tells_how_a_store_is() {
+    let world = World::new().with_a();
+    world.sh("mint A one > one; mint A two > two; mint A three; rmdir A/$(cat two)/doc; rmdir A/$(cat two)
+              mkdir -p A/b.example.org/b/1999/01.01.01.01");
+    let is = |place: &str, expected: &str| {
+        world.prints(
+            &format!("ibifs status {place} --json | jq -e '.[0] | {expected}'"),
+            "true",
+        );
+    };
+    is(
+        "A",
+        r#".items == {"originals": 3, "copies": 1, "removed": 1}"#,
+    );
+    is(
+        "A",
+        ".minted.hour == 4 and .minted.day == 4 and .minted.month == 4",
+    );
+    is(
+        "A.store",
+        &format!(".used_by.pid == {}", world.sh("daemon A.store")),
+    );
+    is(
+        "A",
+        r#".used_by.user == "root" and .index == "current" and .trouble == null"#,
+    );
+    // It was started in the last minute.
+    world.sh(
+        "since=$(date +%s -d $(ibifs status A --json | jq -r '.[0].used_by.since'))
+              test $(($(date +%s) - since)) -lt 60 -a $((since - $(date +%s))) -lt 3",
+    );
+    world.prints(
+        "ibifs status A | sed -n '4,8s/[0-9]\\{4\\}-[^ ]*Z/DATE/p;4,8s/^index.*/&/p;4,8s/^items.*/&/p' | sed 's/process [0-9]*/process N/'",
+        "used by  process N of root since DATE\nitems    3 originals, 1 copies, 1 removed\nlast     DATE\nindex    current",
+    );
+    // Somebody writes something into the lock: that is told as a hint alone.
+    world.sh("cp A.store/lock lock; sed s/^pid.*/pid\\ $$/ lock > other; cat other > A.store/lock");
+    is(
+        "A.store",
+        ".used_by.user == null and .used_by.since == null",
+    );
+    // Old names count as old; 40 days later nothing was minted lately.
+    world.sh("cat lock > A.store/lock; ibifs umount A");
+    is(
+        "A.store",
+        r#".used_by == null and .mount_point == null and .index == "current""#,
+    );
+    world.prints("ibifs status A.store | sed -n 's/^used by  //p'", "nobody");
+    world.prints(
+        "faketime -f +40d ibifs status A.store | sed -n 's/^minted   //p'",
+        "0 in the last hour, 0 in the last day, 0 in the last 30 days",
+    );
+    // After a crash the index may be behind, until the next start.
+    world.sh("ibifs mount A.store A; mint A four; p=$(daemon A.store)
+              kill -9 $p; while kill -0 $p; do sleep 0.01; done 2> /dev/null; umount -l A");
+    is("A.store", r#".index == "behind" and .items.originals == 4"#);
+    world.sh("ibifs mount A.store A; ibifs umount A");
+    is("A.store", r#".index == "current""#);
+    for (damage, index) in [
+        (
+            "sqlite3 A.store/relations.sqlite3 'PRAGMA user_version = 3'",
+            "older",
+        ),
+        (
+            "sqlite3 A.store/relations.sqlite3 'PRAGMA user_version = 999'",
+            "newer",
+        ),
+        (
+            "dd if=/dev/urandom of=A.store/relations.sqlite3 bs=4096 count=1 conv=notrunc status=none",
+            "damaged",
+        ),
+        ("rm A.store/relations.sqlite3*", "missing"),
+    ] {
+        world.sh(damage);
+        is(
+            "A.store",
+            &format!(r#".index == "{index}" and .items == null and .trouble != null"#),
+        );
+        world.prints(
+            &format!("ibifs status A.store | grep -c '^index    {index}: '"),
+            "1",
+        );
+    }
+}
