@@ -1,9 +1,13 @@
 //! The command line as a value: what can be said, and the help for it. Touches nothing.
 
+mod mount_helper;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+
+pub use mount_helper::MountHelper;
 
 /// Archives as a filesystem: every identifier is a path.
 #[derive(Debug, Parser)]

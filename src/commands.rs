@@ -3,6 +3,7 @@
 
 mod backup;
 mod door;
+mod mount_helper;
 mod print;
 mod quickstart;
 mod resolver;
@@ -25,11 +26,13 @@ use crate::distributor::Granularity;
 use crate::exit::{Exit, Failure};
 use crate::ibi::Ibi;
 use crate::item::{Names, State};
+use crate::logging;
 use crate::progress::Progress;
 use crate::relation::{Language, RelationKind};
 use crate::terminal::Lines;
 use crate::tree::{Tree, TreeError};
 use door::{Door, Named};
+pub use mount_helper::run as mount_as_helper;
 
 /// How long `umount` waits until the daemon has let go of the store.
 const UMOUNT_PATIENCE: Duration = Duration::from_secs(60);
@@ -171,22 +174,27 @@ fn service_names(texts: &[String]) -> Result<Option<Names>, Failure> {
 fn mount(options: &Mount) -> Result<Exit, Failure> {
     let settings =
         crate::mount::Settings::parse(&options.options, |name| std::env::var(name).ok())?;
-    let mounted = || match options.json {
-        true => say(&print::mount_json(&options.store, &options.mount_point)),
-        false => Ok(()),
-    };
     if !options.foreground {
         let exit = start::in_background(options)?;
         if exit == Exit::Done {
-            mounted()?;
+            mounted(options)?;
         }
         return Ok(exit);
     }
-    crate::mount::serve(&options.store, &options.mount_point, &settings, || {
-        mounted().unwrap_or_else(|failure| log::warn!("{failure}"));
-        start::tell_ready(options.ready_fd);
-    })?;
+    if let Some(level) = settings.log {
+        logging::set_level(level);
+    }
+    let starter = start::Starter::new(options);
+    crate::mount::serve(&options.store, &options.mount_point, &settings, &starter)?;
     Ok(Exit::Done)
+}
+
+/// Says that a store is mounted, to whoever wants to read it.
+fn mounted(options: &Mount) -> Result<(), Failure> {
+    match options.json {
+        true => say(&print::mount_json(&options.store, &options.mount_point)),
+        false => Ok(()),
+    }
 }
 
 fn umount(options: &Umount) -> Result<Exit, Failure> {

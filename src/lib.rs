@@ -50,6 +50,7 @@
 //!
 //! - [`terminal`]: what a person is shown, with nothing in it that a terminal would obey.
 //! - [`progress`]: how far a long command is, on the terminal of whoever waits for it.
+//! - [`logging`]: where what is worth knowing is told: standard error, the journal, the system's log.
 //! - [`cli`]: what can be said, and its help. Touches nothing.
 //! - [`exit`]: exit codes, and failures that carry one.
 //! - [`commands`]: what each command does. On a mounted store it works through the mount.
@@ -80,6 +81,7 @@ pub mod inside;
 pub mod item;
 pub mod links;
 pub mod locks;
+pub mod logging;
 pub mod metadata;
 pub mod mount;
 pub mod namespace;

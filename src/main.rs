@@ -1,25 +1,28 @@
 //! The `ibifs` command.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use ibifs::cli::Cli;
-use ibifs::terminal::{Lines, OneLine};
+use ibifs::cli::{Cli, MountHelper};
+use ibifs::logging;
+use ibifs::terminal::Lines;
+
+/// What mount(8) expects of its helpers for a usage error.
+const USAGE_OF_MOUNT: i32 = 1;
 
 fn main() -> ExitCode {
-    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn"))
-        .format(|out, record| {
-            let (time, level) = (out.timestamp(), record.level());
-            writeln!(out, "[{time} {level:<5}] {}", OneLine(record.args()))
-        })
-        .init();
-    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
+    logging::start();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(helper) = MountHelper::called(&arguments) {
+        let helper = helper.unwrap_or_else(|error| refuse(&error, USAGE_OF_MOUNT));
+        return ExitCode::from(ibifs::commands::mount_as_helper(&helper));
+    }
+    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error, error.exit_code()));
     match ibifs::commands::run(cli.command) {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            eprintln!("ibifs: {failure}");
+            eprintln!("{}ibifs: {failure}", logging::mark_of_failure());
             failure.exit.into()
         }
     }
@@ -27,11 +30,11 @@ fn main() -> ExitCode {
 
 /// Says what was not understood, or the help that was asked for, in colour where there is one; an
 /// argument that could give orders to the terminal is shown without.
-fn refuse(error: &clap::Error) -> ! {
+fn refuse(error: &clap::Error, status: i32) -> ! {
     let is_plain = |argument: OsString| !argument.to_string_lossy().contains(char::is_control);
-    if std::env::args_os().all(is_plain) {
-        error.exit();
+    match std::env::args_os().all(is_plain) {
+        true => drop(error.print()),
+        false => eprint!("{}", Lines(error.render())),
     }
-    eprint!("{}", Lines(error.render()));
-    std::process::exit(error.exit_code())
+    std::process::exit(if error.use_stderr() { status } else { 0 })
 }

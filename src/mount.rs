@@ -23,15 +23,25 @@ use signals::{block_signals, wait_for_signal, wake};
 /// How long an unmount asked for by a signal waits for those who still use the tree.
 const LAST_ORDERS: Duration = Duration::from_secs(5);
 
-/// Mounts a store and serves it until it is unmounted or a signal ends it. `ready` is called once
-/// the tree is usable.
+/// What whoever started a mount is told of it.
+pub trait Watcher {
+    /// The tree is usable.
+    fn ready(&self);
+    /// The mount is about to end.
+    fn stopping(&self);
+    /// A signal asks for more to be logged (true), or for less.
+    fn log_more(&self, more: bool);
+}
+
+/// Mounts a store and serves it until it is unmounted or a signal ends it.
 pub fn serve(
     store: &Path,
     mount_point: &Path,
     settings: &Settings,
-    ready: impl FnOnce(),
+    watcher: &impl Watcher,
 ) -> Result<(), MountError> {
     let (store, mount_point) = check(store, mount_point)?;
+    wait_for_leaving(&store);
     let archive = Arc::new(Archive::open(&store, Box::new(SystemClock))?);
     raise_descriptor_limit();
     block_signals();
@@ -64,8 +74,9 @@ pub fn serve(
         store.display(),
         mount_point.display()
     );
-    ready();
-    let mut is_over = wait_for_signal();
+    watcher.ready();
+    let mut is_over = wait_for_signal(|more| watcher.log_more(more));
+    watcher.stopping();
     if !is_over {
         unmount(&mount_point);
         let until = Instant::now() + LAST_ORDERS;
@@ -121,13 +132,30 @@ fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountEr
         return Err(MountError::NoFuse { cause: error });
     }
     let in_path = |name: &str| {
-        let path = std::env::var_os("PATH").unwrap_or_default();
+        // mount(8) takes PATH away where it acts for an ordinary user.
+        let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
         std::env::split_paths(&path).any(|directory| directory.join(name).is_file())
     };
     if !rustix::process::geteuid().is_root() && !in_path("fusermount3") && !in_path("fusermount") {
         return Err(MountError::NoHelper);
     }
     Ok((store, resolved))
+}
+
+/// umount(8) returns when the tree is gone from the names; its daemon may need a moment more to let
+/// go of the store, and is waited for.
+fn wait_for_leaving(store: &Path) {
+    let is_leaving = || {
+        let holder = crate::archive::holder(store)?;
+        let mount_point = holder.mount_point?;
+        let mounts = table::mounts_of(holder.pid?)?;
+        let is_there = |mount: &Mounted| mount.is_ours() && mount.mount_point == mount_point;
+        Some(!mounts.iter().any(is_there))
+    };
+    let until = Instant::now() + LAST_ORDERS;
+    while is_leaving() == Some(true) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// A mount of ours whose daemon is gone answers nothing any more; it is taken away.

@@ -6,9 +6,13 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use sd_notify::NotifyState;
+
 use crate::archive::{Archive, ArchiveError, SystemClock};
 use crate::cli::Mount;
 use crate::exit::{Exit, Failure};
+use crate::logging;
+use crate::mount::Watcher;
 use crate::store::StoreError;
 use crate::terminal::OneLine;
 
@@ -30,6 +34,8 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
         .arg(&options.store)
         .arg(&options.mount_point);
     command.stdin(Stdio::null()).stdout(Stdio::null());
+    // Who waits for a notification waits for one of the program that has called us.
+    command.env_remove("NOTIFY_SOCKET");
     // The reading end must not outlive us in the child, or it would keep the pipe from closing.
     rustix::io::fcntl_setfd(&read, rustix::io::FdFlags::CLOEXEC)
         .map_err(|error| failed("a pipe", error.into()))?;
@@ -63,18 +69,62 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
     })
 }
 
+/// Whoever started a mount that stays in the foreground: the command that waits for it, systemd,
+/// or a person.
+pub(super) struct Starter<'a> {
+    options: &'a Mount,
+}
+
+impl<'a> Starter<'a> {
+    /// The starter of a mount.
+    pub(super) fn new(options: &'a Mount) -> Starter<'a> {
+        Starter { options }
+    }
+
+    /// Tells systemd, where it has started us and waits to be told; see sd_notify(3).
+    fn notify(&self, state: &[NotifyState<'_>]) {
+        if let Err(error) = sd_notify::notify(state) {
+            log::warn!("cannot tell the service manager ($NOTIFY_SOCKET): {error}");
+        }
+    }
+}
+
+impl Watcher for Starter<'_> {
+    fn ready(&self) {
+        super::mounted(self.options).unwrap_or_else(|failure| log::warn!("{failure}"));
+        tell_ready(self.options.ready_fd);
+        let store = self.options.store.display();
+        let status = format!(
+            "{store} is mounted at {}",
+            self.options.mount_point.display()
+        );
+        let status = OneLine(&status).to_string();
+        self.notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
+    }
+
+    fn stopping(&self) {
+        self.notify(&[NotifyState::Stopping]);
+    }
+
+    fn log_more(&self, more: bool) {
+        logging::change(more);
+    }
+}
+
 /// Says that the tree is usable, and lets go of the terminal.
-pub(super) fn tell_ready(descriptor: Option<i32>) {
+fn tell_ready(descriptor: Option<i32>) {
     let Some(descriptor) = descriptor else {
         return;
     };
     // SAFETY: whoever gave this number opened it for us alone.
     let pipe = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    let _ = rustix::io::write(&pipe, b"ready\n");
-    if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+    if logging::leave_terminal()
+        && let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null")
+    {
         let _ = rustix::stdio::dup2_stderr(&null);
     }
     let _ = std::env::set_current_dir("/");
+    let _ = rustix::io::write(&pipe, b"ready\n");
 }
 
 /// Opens a store whose index may be damaged: a database that is none is set aside first.

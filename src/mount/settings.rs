@@ -11,9 +11,10 @@ use crate::fs::Ibifs;
 use crate::relation::Language;
 
 /// What `-o` takes; a word ended by `=` has a value.
-pub(super) const OPTION_NAMES: [&str; 19] = [
+pub(super) const OPTION_NAMES: [&str; 18] = [
     "lang=",
     "list=",
+    "log=",
     "passthrough=",
     "allow_other",
     "ro",
@@ -29,9 +30,32 @@ pub(super) const OPTION_NAMES: [&str; 19] = [
     "sync",
     "async",
     "dirsync",
+];
+
+/// What fstab(5) has for mount(8) and systemd, and what is so in any case: taken and passed over.
+const PASSED_OVER: [&str; 15] = [
     "defaults",
     "default_permissions",
+    "auto",
+    "noauto",
+    "nofail",
+    "_netdev",
+    "user",
+    "nouser",
+    "users",
+    "owner",
+    "group",
+    "relatime",
+    "diratime",
+    "nodiratime",
+    "comment",
 ];
+
+/// Whether a word of `-o` is for others than us.
+fn is_passed_over(word: &str) -> bool {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    PASSED_OVER.contains(&name) || name.starts_with("x-") || name.starts_with("X-")
+}
 
 /// What a mount is told.
 #[derive(Clone, Debug)]
@@ -45,6 +69,8 @@ pub struct Settings {
     /// Whether other users may enter: what root mounts is for all, as with any filesystem; each
     /// access is checked as whoever asks.
     pub allow_other: bool,
+    /// The least that is logged of what is worth it, where that is said.
+    pub log: Option<log::LevelFilter>,
     /// What the kernel is told.
     flags: Vec<MountOption>,
 }
@@ -61,12 +87,17 @@ impl Settings {
             list_all: false,
             passthrough: true,
             allow_other: rustix::process::geteuid().is_root(),
+            log: None,
             flags: Vec::new(),
         };
         // `lang=pt-BR,pt,en`: a word that is a language and no option goes on with the list.
         let mut in_languages = false;
         for word in texts.iter().flat_map(|text| text.split(',')) {
             if word.is_empty() {
+                continue;
+            }
+            if is_passed_over(word) {
+                in_languages = false;
                 continue;
             }
             if in_languages
@@ -98,6 +129,9 @@ impl Settings {
             }
             Some(("list", "all")) => self.list_all = true,
             Some(("list", "items")) => self.list_all = false,
+            Some(("log", level @ ("error" | "warn" | "info" | "debug"))) => {
+                self.log = level.parse().ok();
+            }
             Some(("passthrough", "yes")) => self.passthrough = true,
             Some(("passthrough", "no")) => self.passthrough = false,
             Some(("allow_other", "yes")) => self.allow_other = true,
@@ -105,7 +139,6 @@ impl Settings {
             Some(_) => return Err(refuse()),
             None => match word {
                 "allow_other" => self.allow_other = true,
-                "defaults" | "default_permissions" => {}
                 "ro" => self.flag(MountOption::RO, &MountOption::RW),
                 "rw" => self.flag(MountOption::RW, &MountOption::RO),
                 "suid" => self.flag(MountOption::Suid, &MountOption::NoSuid),
@@ -188,6 +221,12 @@ impl Settings {
             unmount(mount_point);
         }
         session
+    }
+
+    /// Changes what the kernel was told of a mount: read-only or not, and so on.
+    pub fn remount(&self, mount_point: &Path) -> std::io::Result<()> {
+        rustix::mount::mount_remount(mount_point, self.kernel_flags(), "")?;
+        Ok(())
     }
 
     fn kernel_flags(&self) -> MountFlags {

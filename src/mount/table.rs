@@ -32,10 +32,19 @@ impl Mounted {
 
 /// What is mounted, as this process sees it.
 pub fn mounts() -> Vec<Mounted> {
+    read_table("self").unwrap_or_default()
+}
+
+/// What is mounted, as another process sees it; None where we may not know.
+pub(super) fn mounts_of(pid: u32) -> Option<Vec<Mounted>> {
+    read_table(&pid.to_string())
+}
+
+fn read_table(process: &str) -> Option<Vec<Mounted>> {
     // Bytes, not text: somebody else's mount point may be called anything.
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let table = std::fs::read(format!("/proc/{process}/mountinfo")).ok()?;
     let lines = table.split(|byte| *byte == b'\n');
-    lines.filter_map(parse_mount).collect()
+    Some(lines.filter_map(parse_mount).collect())
 }
 
 fn parse_mount(line: &[u8]) -> Option<Mounted> {

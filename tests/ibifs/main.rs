@@ -21,6 +21,7 @@ mod metadata;
 mod mint;
 mod model;
 mod modifiers;
+mod mounting;
 mod ordinary_user;
 mod permissions;
 mod posix;

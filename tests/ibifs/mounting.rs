@@ -1,0 +1,323 @@
+//! Mounting as the system does it: mount(8), fstab(5), systemd.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::support::World;
+
+/// What every script here may use. The store S is there, and the directory M.
+const PRELUDE: &str = r#"
+# The mount options of M that the kernel keeps, and its type.
+options() { findmnt -no OPTIONS M | tail -n 1; }
+kind() { findmnt -no FSTYPE M | tail -n 1; }
+has() { [[ ,$(options), == *,$1,* ]]; }
+# What the command $2 complains of, which fails.
+refused() { local said=$1; shift; ! "$@" 2> refusal; grep -qF "$said" refusal || { cat refusal >&2; exit 1; }; }
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+"#;
+
+/// Runs a script where the helpers are installed, as a package does it, and fstab is the world's own
+/// `fstab`; whatever it mounts is gone afterwards.
+fn as_system(world: &World, script: &str) -> Output {
+    std::fs::write(
+        world.root().join("script"),
+        format!("set -euo pipefail\ntrap 'umount -ql M || true' EXIT\n{PRELUDE}\n{script}"),
+    )
+    .expect("a script");
+    world.run(
+        "mkdir -p bin kept M; cp $(command -v ibifs) bin/; touch fstab; chmod 777 . M
+         test -e S || ibifs init S --host archive.example.org > /dev/null
+         export -f rep ibip state no daemon mint
+         unshare -m bash -euc '
+             sbin=$(readlink -f /sbin)
+             mount --bind $sbin kept
+             mount -t tmpfs -o mode=755 none $sbin
+             ln -s $PWD/kept/* $sbin/
+             ln -sf $PWD/bin/ibifs $sbin/mount.ibifs
+             ln -sf $PWD/bin/ibifs $sbin/mount.fuse.ibifs
+             mount --bind fstab /etc/fstab
+             mount -t tmpfs none /dev
+             for n in null:1:3 zero:1:5 urandom:1:9 fuse:10:229; do
+                 IFS=: read -r name major minor <<< $n
+                 mknod -m 666 /dev/$name c $major $minor
+             done
+             ln -s /proc/self/fd /dev/fd
+             export PATH=$PWD/bin:$PATH
+             exec bash script'",
+    )
+}
+
+#[track_caller]
+fn does(world: &World, script: &str) -> String {
+    let output = as_system(world, script);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}\n{complaint}");
+    String::from_utf8_lossy(&output.stdout)
+        .trim_end()
+        .to_owned()
+}
+
+/// A script that fails with this status, and complains in these words.
+#[track_caller]
+fn fails(world: &World, script: &str, status: i32, complaint: &str) {
+    let output = as_system(world, script);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{script}\n{complained}");
+    assert!(complained.contains(complaint), "{script}\n{complained}");
+}
+
+/// mount(8) finds the helper for both types, hands over what it does not keep to itself, and returns
+/// when the tree is usable.
+#[test]
+fn mount_finds_the_helper_for_both_types() {
+    let world = World::new();
+    does(
+        &world,
+        "for type in fuse.ibifs ibifs; do
+             mount -t $type S M -o lang=pt:en,list=all,nofail,_netdev,auto,user,relatime,x-a.b=c,noatime
+             test $(ls -A M | grep -c mint) = 1; test $(kind) = fuse.ibifs
+             has noatime; has noexec; has nosuid; has nodev; has allow_other
+             mkdir M/.mint/$type; umount M
+             mount -t $type S M; has rw; has nosuid; has nodev; no has noexec; umount M
+         done
+         test $(ibifs ls S | wc -l) = 3",
+    );
+    // -f mounts nothing, -v says what was done, -s passes over what there is not.
+    does(
+        &world,
+        "mount -fn -t ibifs S M; no mountpoint -q M
+         test \"$(mount -v -t ibifs S M)\" = \"ibifs: $PWD/S is mounted at $PWD/M\"; umount M
+         mount -s -t ibifs S M -o lang=pt,en,nonsense,ro; has ro",
+    );
+}
+
+/// What the helper refuses has a status of mount(8) and a line that says why.
+#[test]
+fn a_refusal_reaches_whoever_called_mount() {
+    let world = World::new();
+    let missing = format!("'{}/T' is not an ibifs store", world.root().display());
+    fails(&world, "mount -t fuse.ibifs $PWD/T M", 32, &missing);
+    fails(
+        &world,
+        "mount -t fuse.ibifs S M -o lang=pt,lst=all",
+        1,
+        "ibifs: no mount option 'lst=all'; there are lang=, list=,",
+    );
+    fails(
+        &world,
+        "mount.fuse.ibifs S M -N /proc/1/ns/mnt",
+        1,
+        "ibifs: a mount namespace is entered with 'nsenter --mount=/proc/1/ns/mnt mount ...'",
+    );
+    fails(
+        &world,
+        "mount.fuse.ibifs S M -o remount,ro",
+        32,
+        "ibifs: no store is mounted at 'M'",
+    );
+    fails(&world, "mount.ibifs S", 1, "<MOUNT_POINT>");
+}
+
+/// A line of fstab is mounted by its mount point and with all others, once; `remount,ro` makes it
+/// read-only, with the other options as they were, and `remount,rw` writable again.
+#[test]
+fn a_line_of_fstab_is_mounted_and_remounted() {
+    let world = World::new();
+    does(
+        &world,
+        "for type in fuse.ibifs ibifs; do
+             echo \"$PWD/S $PWD/M $type defaults,lang=pt:en,nofail,noexec,x-systemd.requires-mounts-for=$PWD 0 0\" > fstab
+             mount M; mkdir M/.mint/$type-1; umount M
+             mount -a; mount -a; test $(grep -c $PWD/M /proc/self/mountinfo) = 1
+             mount -o remount,ro M; has ro; has nosuid; has nodev; has noexec
+             refused 'Read-only file system' mkdir M/.mint/x
+             mount -o remount,rw M; has rw; has nosuid; has nodev; has noexec; mkdir M/.mint/$type-2
+             exec 3> M/.mint/$type-2/doc/open
+             refused 'open for writing' mount -o remount,ro M
+             exec 3>&-; ibifs umount M
+         done
+         test $(ibifs ls S | wc -l) = 5
+         mount -a -T fstab; mountpoint -q M; umount M; ibifs fsck S | grep -q ' 0 findings'",
+    );
+}
+
+/// Where the helper is not installed, mount.fuse3(8) runs `ibifs` itself; the set-user-ID bits and
+/// devices that it asks for on its own account are not granted.
+#[test]
+fn mount_fuse_works_without_the_helper() {
+    let world = World::new();
+    does(
+        &world,
+        "rm $(readlink -f /sbin)/mount.fuse.ibifs
+         mount -t tmpfs none /usr/local/bin; cp bin/ibifs /usr/local/bin/
+         mount -t fuse.ibifs S M -o lang=pt,nofail,_netdev,user,ro; has ro; has noexec; umount M
+         mount -t fuse ibifs#$PWD/S M; has nosuid; has nodev; test $(kind) = fuse.ibifs; mkdir M/.mint/x",
+    );
+}
+
+/// With `user` in fstab an ordinary user mounts and unmounts by mount(8), through fusermount3.
+#[test]
+fn an_ordinary_user_mounts_what_fstab_lets_him() {
+    let world = World::new();
+    does(
+        &world,
+        "echo \"$PWD/home/S $PWD/M fuse.ibifs noauto,user 0 0\" > fstab
+         mkdir home; chmod 777 home; as_nobody ibifs init home/S --host u.example.org > /dev/null
+         chown 65534:65534 M
+         as_nobody mount M; has nosuid; has noexec; as_nobody mkdir M/.mint/x; no ls M
+         no as_nobody mount -o remount,ro M
+         as_nobody umount M; no mountpoint -q M
+         as_nobody ibifs fsck home/S | grep -q '2 items, 0 findings'",
+    );
+}
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("mnt").join(name)
+}
+
+/// systemd has no complaint of the unit, nor of what it makes of the lines of fstab that we show; and
+/// what these say of the order arrives.
+#[test]
+fn systemd_understands_the_unit_and_fstab() {
+    let world = World::new();
+    let unit = std::fs::read_to_string(file("ibifs@.service")).expect("the unit");
+    assert_eq!(unit.matches("/usr/bin/ibifs ").count(), 2);
+    let program = env!("CARGO_BIN_EXE_ibifs");
+    let unit = unit.replace("/usr/bin/ibifs ", &format!("{program} "));
+    std::fs::write(world.root().join("ibifs@demo.service"), unit).expect("a unit");
+    std::fs::copy(file("fstab.example"), world.root().join("fstab")).expect("an fstab");
+    world.sh(
+        "systemd-analyze verify --man=no ./ibifs@demo.service 2> said; cat said; test ! -s said",
+    );
+    world.sh(
+        "mkdir units; u=$PWD/units; cd /usr/lib/systemd/system-generators 2> /dev/null || cd /lib/systemd/system-generators
+         SYSTEMD_FSTAB=$OLDPWD/fstab ./systemd-fstab-generator $u $u $u; cd $u
+         for name in srv-archive.mount srv-copies.automount srv-copies.mount home-ana-archive.mount; do
+             systemd-analyze verify --man=no ./$name 2> said; cat said; test ! -s said
+         done
+         grep -qx RequiresMountsFor=/var/lib/ibifs srv-archive.mount
+         grep -qx Type=fuse.ibifs srv-archive.mount; grep -qx TimeoutSec=infinity srv-archive.mount
+         test -e local-fs.target.wants/srv-archive.mount; no test -e local-fs.target.wants/home-ana-archive.mount",
+    );
+}
+
+/// Started as the unit says, the daemon tells systemd that it is ready when the tree answers, not
+/// before, and that it stops when it does; where the mount fails it tells nothing. What it logs is
+/// marked for the journal, and signals change how much that is.
+#[test]
+fn the_service_notifies_and_logs_as_systemd_expects() {
+    let world = World::new();
+    world.sh("ibifs init S --host archive.example.org; mkdir M");
+    let unit = std::fs::read_to_string(file("ibifs@.service")).expect("the unit");
+    let start = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart="));
+    let stop = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStop=-"));
+    std::fs::write(world.root().join("notified.py"), NOTIFIED).expect("a program");
+    let output = Command::new("python3")
+        .arg("notified.py")
+        .args([start.expect("a start"), stop.expect("a stop")])
+        .args([env!("CARGO_BIN_EXE_ibifs"), "S", "M"])
+        .current_dir(world.root())
+        .output()
+        .expect("python3 runs");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaint}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n");
+}
+
+/// Plays systemd: expands the command lines of the unit, listens, and looks at the mount.
+const NOTIFIED: &str = r#"
+import os, signal, socket, subprocess, sys, time
+start, stop, program, store, mount_point = sys.argv[1:]
+store, mount_point = os.path.abspath(store), os.path.abspath(mount_point)
+def expanded(line, store):
+    said = {'${STORE}': store, '${MOUNT_POINT}': mount_point, '${OPTIONS}': 'rw,log=info', '/usr/bin/ibifs': program}
+    return [said.get(word, word) for word in line.split()]
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+listener.bind('notify'); listener.settimeout(20)
+log = open('log', 'w+b'); stat = os.fstat(log.fileno())
+env = dict(os.environ, NOTIFY_SOCKET=os.path.abspath('notify'), JOURNAL_STREAM=f'{stat.st_dev}:{stat.st_ino}')
+def run(line, store=store):
+    return subprocess.Popen(expanded(line, store), env=env, stderr=log)
+def quiet():
+    listener.setblocking(False)
+    try: return not listener.recv(4096)
+    except BlockingIOError: return True
+    finally: listener.settimeout(20)
+def logged(text):
+    until = time.time() + 20
+    while text not in open('log').read():
+        assert time.time() < until, (text, open('log').read())
+        time.sleep(0.005)
+
+# Somebody has the store: nothing is told while the daemon waits for it.
+import fcntl
+lock = open(store + '/lock', 'r+b'); fcntl.flock(lock, fcntl.LOCK_EX)
+daemon = run(start); time.sleep(0.5)
+assert quiet() and not os.path.ismount(mount_point) and daemon.poll() is None
+lock.close()
+told = listener.recv(4096).decode()
+assert told == f'READY=1\nSTATUS={store} is mounted at {mount_point}\n', told
+assert os.listdir(mount_point) == ['example.org']
+logged(f'<6>{store} is mounted at {mount_point}\n')
+for number, said in [(signal.SIGUSR1, 'debug'), (signal.SIGUSR2, 'info'), (signal.SIGUSR2, 'warn'), (signal.SIGUSR2, 'error'),
+                     (signal.SIGUSR1, 'warn'), (signal.SIGUSR1, 'info')]:
+    log.truncate(0); log.seek(0)
+    daemon.send_signal(number); logged(f'<4>logging {said} and graver\n')
+    assert os.listdir(mount_point) == ['example.org']
+assert quiet()
+assert run(stop).wait(60) == 0
+assert listener.recv(4096) == b'STOPPING=1\n'
+assert daemon.wait(20) == 0 and not os.path.ismount(mount_point)
+
+# By SIGTERM alone, as at a shutdown.
+daemon = run(start); assert listener.recv(4096).startswith(b'READY=1\n')
+daemon.terminate(); assert listener.recv(4096) == b'STOPPING=1\n' and daemon.wait(20) == 0
+
+# Killed: the stop that systemd then runs takes the dead mount away.
+daemon = run(start); assert listener.recv(4096).startswith(b'READY=1\n')
+daemon.kill(); daemon.wait(20)
+assert run(stop).wait(60) == 0 and os.listdir(mount_point) == []
+
+# No store: nothing is told but the reason.
+log.truncate(0); log.seek(0)
+assert run(start, store='/no/store').wait(20) == 3 and quiet()
+logged("<3>ibifs: '/no/store' is not an ibifs store")
+print('done')
+"#;
+
+/// A mount in the background goes on logging: to the system's log, or to the journal where systemd
+/// has started it, which then keeps standard error open.
+#[test]
+fn a_mount_in_the_background_logs_to_the_system() {
+    let world = World::new();
+    std::fs::write(world.root().join("syslog.py"), SYSLOG).expect("a program");
+    does(
+        &world,
+        "python3 syslog.py & listener=$!; until test -S /dev/log; do sleep 0.01; done
+         mount -t ibifs S M -o log=info 2> terminal; pid=$(daemon S)
+         kill -USR2 $pid; until grep -q . told; do sleep 0.01; done; umount M
+         kill $listener; wait $listener || true
+         grep -q 'INFO .* is mounted at ' terminal; test $(wc -l < terminal) = 1
+         test \"$(cat told)\" = \"<28>ibifs[$pid]: logging warn and graver\"",
+    );
+    does(
+        &world,
+        "touch journal; export JOURNAL_STREAM=$(stat -c %d:%i journal)
+         mount -t ibifs S M 2>> journal; kill -USR1 $(daemon S)
+         until grep -q . journal; do sleep 0.01; done; umount M
+         test \"$(cat journal)\" = '<4>logging info and graver'",
+    );
+}
+
+/// Reads the system's log, a line a message.
+const SYSLOG: &str = "
+import os, socket
+log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+log.bind('/dev/log'); os.chmod('/dev/log', 0o666); open('told', 'w').close()
+while True:
+    with open('told', 'ab') as told: told.write(log.recv(9999) + b'\\n')
+";
