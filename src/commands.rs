@@ -212,11 +212,12 @@ fn umount(options: &Umount) -> Result<Exit, Failure> {
     };
     let before = holder(&mounted.source);
     let gone = crate::mount::cut_off_killed(&mounted.mount_point);
-    if !gone && !crate::mount::unmount(&mounted.mount_point) {
-        return Err(Failure::new(
-            Exit::Busy,
-            format!("'{shown}' could not be unmounted; see who uses it with 'fuser -m {shown}'"),
-        ));
+    if !gone {
+        crate::mount::unmount(&mounted.mount_point).map_err(|refused| {
+            let who = format!("see who uses it with 'fuser -m {shown}'");
+            let message = format!("'{shown}' could not be unmounted: {refused}; {who}");
+            Failure::new(Exit::Busy, message)
+        })?;
     }
     // Not a daemon that somebody has started since.
     let ours = || holder(&mounted.source).filter(|holder| Some(holder) == before.as_ref());

@@ -78,7 +78,7 @@ pub fn serve(
     let mut is_over = wait_for_signal(|more| watcher.log_more(more));
     watcher.stopping();
     if !is_over {
-        unmount(&mount_point);
+        unmount_or_log(&mount_point);
         let until = Instant::now() + LAST_ORDERS;
         while !background.guard.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
@@ -172,7 +172,7 @@ fn detach_dead_mount(mount_point: &Path) {
             "{} was mounted by a daemon that is gone",
             resolved.display()
         );
-        unmount(&resolved);
+        unmount_or_log(&resolved);
     }
 }
 
@@ -228,25 +228,35 @@ pub fn resolve(mount_point: &Path) -> PathBuf {
         .unwrap_or_else(|| mount_point.to_owned())
 }
 
-/// Unmounts; lazily where somebody is still in it. An ordinary user goes through fusermount3.
-pub fn unmount(mount_point: &Path) -> bool {
+/// Unmounts; lazily where somebody is still in it. An ordinary user goes through fusermount3. Fails
+/// with what whoever refused it said last.
+pub fn unmount(mount_point: &Path) -> Result<(), String> {
     use rustix::mount::UnmountFlags;
+    let mut refused = String::new();
     for flags in [UnmountFlags::empty(), UnmountFlags::DETACH] {
         match rustix::mount::unmount(mount_point, flags) {
-            Ok(()) => return true,
+            Ok(()) => return Ok(()),
             Err(rustix::io::Errno::PERM) => break,
-            Err(error) => log::info!("unmounting {}: {error}", mount_point.display()),
+            Err(error) => refused = error.to_string(),
         }
     }
-    ["-u", "-uz"].iter().any(|flag| {
-        std::process::Command::new("fusermount3")
-            .arg(flag)
-            .arg("--")
-            .arg(mount_point)
-            .stderr(std::process::Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
-    })
+    for flag in ["-u", "-uz"] {
+        let mut command = std::process::Command::new("fusermount3");
+        refused = match command.arg(flag).arg("--").arg(mount_point).output() {
+            Ok(output) if output.status.success() => return Ok(()),
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            // Where there is none, what the kernel said to us counts.
+            Err(_) if !refused.is_empty() => refused,
+            Err(error) => format!("fusermount3: {error}"),
+        };
+    }
+    Err(refused)
+}
+
+fn unmount_or_log(mount_point: &Path) {
+    if let Err(refused) = unmount(mount_point) {
+        log::warn!("unmounting {}: {refused}", mount_point.display());
+    }
 }
 
 /// Takes as many descriptors as there may be: a node that the kernel knows holds one, and so does a

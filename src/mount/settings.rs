@@ -6,7 +6,7 @@ use std::path::Path;
 use fuser::{Config, MountOption, Session, SessionACL};
 use rustix::mount::MountFlags;
 
-use super::{MountError, unmount};
+use super::{MountError, unmount_or_log};
 use crate::fs::Ibifs;
 use crate::relation::Language;
 
@@ -218,7 +218,7 @@ impl Settings {
         )?;
         let session = Session::from_fd(filesystem, device, config.acl, config);
         if session.is_err() {
-            unmount(mount_point);
+            unmount_or_log(mount_point);
         }
         session
     }

@@ -7,7 +7,7 @@ use crate::support::World;
 fn as_user(world: &World, prepare: &str, script: &str) -> std::process::Output {
     std::fs::write(world.root().join("script"), script).expect("a script");
     world.run(&format!(
-        "mkdir -p bin home; cp $(command -v ibifs) bin; chmod 777 . home
+        "mkdir -p bin home; cp $(command -v ibifs) bin; chmod 777 . home bin
          unshare -m bash -c '
              mount -t tmpfs none /dev
              for n in null:1:3 zero:1:5 urandom:1:9 fuse:10:229; do
@@ -58,6 +58,25 @@ fn an_ordinary_user_mounts_through_fusermount3() {
         0,
         "text\nmore\nnobody\nnobody\n3 items, 0 findings",
         "",
+    );
+}
+
+/// Where fusermount3 refuses to unmount (it looks for the mount in /etc/mtab, say), its reason is told.
+#[test]
+fn what_fusermount3_says_of_an_unmount_is_told() {
+    let world = World::new();
+    let output = as_user(
+        &world,
+        "",
+        "cd home; ibifs init S --host u.example.org > /dev/null; mkdir m; ibifs mount S m
+         printf '#!/bin/sh\\necho no mtab here >&2; exit 1' > ../bin/fusermount3; chmod 755 ../bin/fusermount3
+         code=0; ibifs umount m || code=$?; rm ../bin/fusermount3; ibifs umount m; exit $code",
+    );
+    says(
+        &output,
+        5,
+        "",
+        "ibifs: 'm' could not be unmounted: no mtab here; see who uses it with 'fuser -m m'",
     );
 }
 
