@@ -1,11 +1,14 @@
 //! The command line as a value: what can be said, and the help for it. Touches nothing.
 
 mod mount_helper;
+mod next;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use next::{Next, Wanted, Word, next};
 
 pub use mount_helper::MountHelper;
 
@@ -62,6 +65,11 @@ pub enum Command {
     Id(Id),
     /// Make a demonstration store, mount it, and say what to try
     Quickstart(Quickstart),
+    /// Print a program by which a shell completes what is typed
+    Completions(Completions),
+    /// Say what may be typed next; the programs of `ibifs completions` ask
+    #[command(hide = true)]
+    Complete(Complete),
 }
 
 /// `ibifs init`
@@ -473,4 +481,32 @@ pub struct Quickstart {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// `ibifs completions`
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// For which shell
+    pub shell: Shell,
+}
+
+/// `ibifs complete`
+#[derive(Debug, Args)]
+pub struct Complete {
+    /// Which shell asks
+    pub shell: Shell,
+    /// The words before the cursor, the program left out; of bash, the line and its last word
+    #[arg(last = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+/// A shell that completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// bash
+    Bash,
+    /// zsh
+    Zsh,
+    /// fish
+    Fish,
 }

@@ -2,6 +2,7 @@
 //! goes through the mount, by the same names a shell would use.
 
 mod backup;
+mod complete;
 mod door;
 mod mount_helper;
 mod print;
@@ -60,6 +61,8 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Resolver(options) => resolver::run(&options),
         Command::Id(options) => id(&options),
         Command::Quickstart(options) => quickstart::run(&options),
+        Command::Completions(options) => complete::print(&options),
+        Command::Complete(options) => complete::run(&options),
     }
 }
 

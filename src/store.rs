@@ -10,6 +10,7 @@
 //! A `Store` may be shared by threads; its lock is a leaf but for the queue of what waits to be
 //! committed with it.
 
+mod begins;
 mod claims;
 mod compare;
 mod copy;

@@ -54,7 +54,7 @@ impl Door {
     }
 
     /// The store of an identifier: the one named, else the only one mounted.
-    fn for_identifier(store: Option<&Path>, text: &str) -> Result<Door, Failure> {
+    pub(super) fn for_identifier(store: Option<&Path>, text: &str) -> Result<Door, Failure> {
         if let Some(store) = store {
             return Door::at(store);
         }
@@ -117,6 +117,24 @@ fn mount_of(path: &Path) -> Option<Mounted> {
         .filter(|mount| path.starts_with(&mount.mount_point))
         .max_by_key(|mount| mount.mount_point.as_os_str().len())
         .filter(Mounted::is_ours)
+}
+
+/// The levels of identifiers that a canonical path in a mount or store stands for, if it does.
+pub(super) fn level_of(path: &Path) -> Option<PathBuf> {
+    if let Some(mounted) = mount_of(path) {
+        return path
+            .strip_prefix(&mounted.mount_point)
+            .ok()
+            .map(Path::to_owned);
+    }
+    let store = path
+        .ancestors()
+        .find(|above| above.join("archive.ibi").is_file())?;
+    let below = path.strip_prefix(store).ok()?;
+    let area = below
+        .strip_prefix("col")
+        .or_else(|_| below.strip_prefix("ibip"));
+    area.ok().map(Path::to_owned)
 }
 
 /// Whether a path, which need not be there, lies in an ibifs mount.

@@ -6,6 +6,7 @@ mod attackers;
 mod backup;
 mod clock;
 mod command_line;
+mod completion;
 mod concurrency;
 mod corpus;
 mod damage;

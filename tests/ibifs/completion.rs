@@ -1,0 +1,146 @@
+//! Completion in bash, zsh and fish: what is typed on a real terminal, and what the command is given.
+
+use crate::support::World;
+
+/// Types at an interactive shell, on a terminal, and says what `ibifs` was given for each line: its
+/// arguments, in angle brackets. The shell's own `ibifs` notes them; completion asks the real one.
+const TYPIST: &str = r#"
+import os, pty, select, sys, time
+shell, lines = sys.argv[1], sys.argv[2:]
+start = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], """
+        PS1='ready> '; bind 'set enable-bracketed-paste off'; source <(ibifs completions bash)
+        ibifs() { printf '<%s>' "$@" > got.new; mv got.new got; }"""),
+    "zsh": (["zsh", "-f", "-i"], """
+        PS1='ready> '; setopt banghist; autoload -Uz compinit; compinit -u -D
+        source <(ibifs completions zsh)
+        ibifs() { printf '<%s>' "$@" > got.new; mv got.new got }"""),
+    "fish": (["fish", "--no-config", "-i"], """
+        function fish_prompt; printf 'ready> '; end; ibifs completions fish | source
+        function ibifs; printf '<%s>' $argv > got.new; mv got.new got; end"""),
+}[shell]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.environ.update(TERM="xterm", COLUMNS="200")
+    os.execvp(start[0][0], start[0])
+seen = b""
+def wait(done):
+    global seen
+    end = time.monotonic() + 30
+    while not done():
+        if time.monotonic() > end:
+            sys.exit(f"{shell}: nothing came\n{seen.decode(errors='replace')}")
+        if select.select([terminal], [], [], 0.02)[0]:
+            seen += os.read(terminal, 65536)
+            # Whoever asks where the cursor is, or what the terminal can do, is answered.
+            if seen.endswith(b"\x1b[6n"):
+                os.write(terminal, b"\x1b[1;1R")
+def run(line, until):
+    os.write(terminal, line.encode() + b"\r")
+    wait(lambda: os.path.exists(until))
+    os.remove(until)
+for line in start[1].strip().splitlines():
+    run(line.strip() + "; echo > done", "done")
+for line in lines:
+    os.write(terminal, ("ibifs " + line).encode() + b"\r")
+    wait(lambda: os.path.exists("got"))
+    print(open("got").read())
+    os.remove("got")
+os.write(terminal, b"exit\r")
+"#;
+
+/// An Archive with an item, its next edition and the translation of that; and a copy of an item whose
+/// name has an `@`.
+fn world() -> World {
+    let world = World::new().with_a();
+    std::fs::write(world.root().join("typist.py"), TYPIST).expect("a script");
+    world.sh(
+        "ibifs init B.store --host archive-b.example.net --granularity 1
+         mkdir -p A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46/doc 'A.store/it is'
+         echo text > 'A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46/doc/a (b) !+.txt'
+         copy=A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46
+         next=$(ibifs mint A --edition-of $copy | head -n 1)
+         ibifs mint A --translation-of A/$next --lang pt > names; head -n 1 names > translation
+         ibifs mint A --metadata-of A/$next > names",
+    );
+    world
+}
+
+const COPY: &str = "A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46";
+
+/// What is typed, `^` for the tabulator key, and what the command is given.
+const LINES: [(&str, &[&str]); 12] = [
+    ("stat^", &["status"]),
+    (
+        "resolver unreg^--d^ x",
+        &["resolver", "unregister", "--db", "x"],
+    ),
+    ("ls A --state O^", &["ls", "A", "--state", "Original"]),
+    // As far as there is one way to go, by path and by identifier.
+    ("show A/sid^", &["show", COPY]),
+    (
+        "show --store A sid^",
+        &[
+            "show",
+            "--store",
+            "A",
+            "sid.inpe.br/mtc-m18@80/2009/02.16.17.46",
+        ],
+    ),
+    ("show --store=A.st^", &["show", "--store=A.store/"]),
+    // What the shells would take for a command of theirs is quoted.
+    (
+        "show A/sid^!+^",
+        &["show", "A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46!+(pt)"],
+    ),
+    (
+        "show A/sid^!^:^",
+        &["show", "A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46!:"],
+    ),
+    (
+        "show 'A/sid^!+^",
+        &["show", "A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46!+(pt)"],
+    ),
+    (
+        "show A/sid^/d^^",
+        &[
+            "show",
+            "A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46/doc/a (b) !+.txt",
+        ],
+    ),
+    ("fsck A.store/it^", &["fsck", "A.store/it is/"]),
+    (
+        "serve --registration-key-file typ^",
+        &["serve", "--registration-key-file", "typist.py"],
+    ),
+];
+
+#[track_caller]
+fn completes(shell: &str) {
+    let world = world();
+    let typed: Vec<String> = LINES
+        .iter()
+        .map(|(line, _)| format!("$'{}'", line.replace('\'', "\\'").replace('^', "\\t")))
+        .collect();
+    let printed = world.sh(&format!("python3 typist.py {shell} {}", typed.join(" ")));
+    let mut given = printed.lines();
+    for (line, expected) in LINES {
+        let expected: String = expected.iter().map(|word| format!("<{word}>")).collect();
+        assert_eq!(given.next(), Some(expected.as_str()), "{shell}: {line}");
+    }
+}
+
+#[test]
+fn bash_completes_what_it_then_takes_literally() {
+    completes("bash");
+}
+
+#[test]
+fn zsh_completes_what_it_then_takes_literally() {
+    completes("zsh");
+}
+
+#[test]
+fn fish_completes_what_it_then_takes_literally() {
+    completes("fish");
+}
