@@ -109,7 +109,7 @@ async fn dispatch(State(site): State<Arc<Site>>, request: Request<Body>) -> Resp
     }
     let query = uri.query().unwrap_or("");
     if service::is_of(&site, path) && query.contains("servicesubject=") {
-        return service::answer(Arc::clone(&site), query).await;
+        return service::answer(Arc::clone(&site), request.method(), query).await;
     }
     content::answer(site, request).await
 }

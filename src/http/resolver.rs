@@ -121,7 +121,7 @@ async fn dispatch(State(resolver): State<Arc<Resolver>>, request: Request<Body>)
         return pages::home(&resolver, &parts);
     }
     if path.trim_end_matches('/') == SERVICE && query.contains("servicesubject=") {
-        return inclusion::answer(&resolver, query).await;
+        return inclusion::answer(&resolver, &parts.method, query).await;
     }
     match Persistent::parse(path, query) {
         Ok(persistent) => resolved(&resolver, &persistent, &parts).await,

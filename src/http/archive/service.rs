@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{Response, StatusCode};
+use axum::http::{Method, Response, StatusCode};
 
 use super::{KnownAnswer, Site, act};
 use crate::archive::{Clock, SystemClock};
@@ -24,7 +24,7 @@ pub(super) fn is_of(site: &Site, path: &str) -> bool {
 }
 
 /// Answers a request to the service.
-pub(super) async fn answer(site: Arc<Site>, query: &str) -> Response<Body> {
+pub(super) async fn answer(site: Arc<Site>, method: &Method, query: &str) -> Response<Body> {
     let bad = |sentence: &str| answer::refusal(StatusCode::BAD_REQUEST, sentence);
     let query = match Query::parse(query) {
         Ok(query) => query,
@@ -37,6 +37,8 @@ pub(super) async fn answer(site: Arc<Site>, query: &str) -> Response<Body> {
     };
     match query.get("servicesubject") {
         Some("inclusionConfirmationRequest") => one("confirmation", Value::Word("yes".to_owned())),
+        // It counts something, which a HEAD never may.
+        Some("acknowledgment") if *method == Method::HEAD => answer::no_method(method, "GET"),
         Some("acknowledgment") => {
             match query
                 .get("urlkey")

@@ -1,10 +1,11 @@
-//! Archives that are switched on and off (SPEC 8, inclusion).
+//! Archives that are switched on and off (SPEC 8, inclusion), by GET. Not by HEAD: it never may change
+//! anything.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{Response, StatusCode};
+use axum::http::{Method, Response, StatusCode};
 
 use super::Resolver;
 use super::archives::service_url;
@@ -22,7 +23,14 @@ const CONFIRMATION_PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_CONFIRMATION: usize = 4096;
 
 /// Answers a request to the resolver's service.
-pub(super) async fn answer(resolver: &Arc<Resolver>, query: &str) -> Response<Body> {
+pub(super) async fn answer(
+    resolver: &Arc<Resolver>,
+    method: &Method,
+    query: &str,
+) -> Response<Body> {
+    if *method == Method::HEAD {
+        return answer::no_method(method, "GET");
+    }
     let bad = |sentence: &str| answer::refusal(StatusCode::BAD_REQUEST, sentence);
     let query = match Query::parse(query) {
         Ok(query) => query,

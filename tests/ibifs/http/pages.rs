@@ -188,13 +188,16 @@ fn accesses_are_told() {
             r#"
         R=$(cat report); S=$(sed -n 's/^ibi.archiveservice {rep \([^ }]*\).*/\1/p' A.store/archive.ibi)
         key=$(get "/$S?servicesubject=urlRequest&parsedibiurl.ibi=$R" | sed -n 's/^urlkey //p')
+        # A HEAD counts nothing.
+        curl -sI "http://$A/$S?servicesubject=acknowledgment&urlkey=$key" | head -n 1 | tr -d '\r'
+        json "/$R" | jq .accesses
         for twice in 1 2; do
             get "/$S?servicesubject=acknowledgment&urlkey=$key" > /dev/null
             json "/$R" | jq .accesses
         done
     "#,
         ),
-        "1\n1",
+        "HTTP/1.1 405 Method Not Allowed\n0\n1\n1",
     );
 }
 

@@ -106,6 +106,16 @@ fn archives_are_included_and_excluded() {
         listed.starts_with(&format!("{}  {} since 20", stub.service, stub.address)),
         "{listed}"
     );
+    // A HEAD changes nothing.
+    let heads = |subject: &str| {
+        let url = message(subject, "127.0.0.1:1", good);
+        let script = format!("curl -sI '{url}' | tr -d '\\r' | grep -i -E '^(HTTP|allow)'");
+        let head = resolver.sh(&world, &script).to_ascii_lowercase();
+        assert_eq!(head, "http/1.1 405 method not allowed\nallow: get");
+        assert_eq!(world.sh("ibifs resolver list --db r.db"), listed);
+    };
+    heads("inclusionRequest");
+    heads("exclusionRequest");
     // Nobody listens there: included all the same.
     asks(
         &message("inclusionRequest", "127.0.0.1:1", good),
