@@ -10,6 +10,7 @@ mod form;
 mod languages;
 mod page;
 mod patient;
+mod preference;
 pub mod resolver;
 
 use std::convert::Infallible;

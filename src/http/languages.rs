@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderMap, header};
 
+use super::preference::{BEST, quality, ranges, thousandths};
 use crate::relation::Language;
 
 /// More are not looked at.
@@ -10,10 +11,7 @@ const MOST: usize = 32;
 /// The languages, the most preferred first; after a language of one country, that of any. What cannot be
 /// read, and what no item can be in, is passed over.
 pub fn preferred(headers: &HeaderMap) -> Vec<Language> {
-    let lines = headers.get_all(header::ACCEPT_LANGUAGE).iter();
-    let texts = lines.filter_map(|line| line.to_str().ok());
-    let mut wanted: Vec<(Language, u16)> = texts
-        .flat_map(|text| text.split(','))
+    let mut wanted: Vec<(Language, u16)> = ranges(headers, &header::ACCEPT_LANGUAGE)
         .take(MOST)
         .filter_map(range)
         .collect();
@@ -40,8 +38,8 @@ fn range(text: &str) -> Option<(Language, u16)> {
     let mut words = text.split(';').map(str::trim);
     let language = language(words.next()?)?;
     let quality = match words.next() {
-        Some(parameter) => thousandths(parameter)?,
-        None => 1000,
+        Some(parameter) => thousandths(quality(parameter)?)?,
+        None => BEST,
     };
     words.next().is_none().then_some((language, quality))
 }
@@ -56,21 +54,6 @@ fn language(tag: &str) -> Option<Language> {
         None => language,
     };
     Language::parse(&text).ok()
-}
-
-/// `q=0.8`: at most 1, with at most three digits behind the point.
-fn thousandths(parameter: &str) -> Option<u16> {
-    let (name, value) = parameter.split_once('=')?;
-    let (whole, fraction) = value.trim().split_once('.').unwrap_or((value.trim(), ""));
-    let is_good = name.trim().eq_ignore_ascii_case("q")
-        && fraction.len() <= 3
-        && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    let fraction: u16 = format!("{fraction:0<3}").parse().ok().filter(|_| is_good)?;
-    match whole {
-        "0" => Some(fraction),
-        "1" if fraction == 0 => Some(1000),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -101,11 +84,13 @@ mod tests {
         prefers("en ; q=0.1 , pt ; Q=0.2", "pt en");
         prefers("en,fr;q=0,pt;q=1.000", "en pt");
         prefers("pt-BR,pt;q=0,en;q=0.001", "pt-BR en");
+        // As some clients write it.
+        prefers("fr;q=0.1234,pt;q=.3", "pt fr");
         prefers("*", "");
         prefers("zh-Hant-TW,es-419", "zh-TW zh es");
         // What is wrong spoils nothing else.
         prefers(
-            "en;q=2,fr;q=0.1234,de;x=1,ru;q=,it;q=0.5;a=b,,ast,p t,pt;q=0.3",
+            "en;q=2,fr;q=0.12x4,de;x=1,ru;q=,it;q=0.5;a=b,,ast,p t,pt;q=0.3",
             "pt",
         );
     }

@@ -7,6 +7,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, ACCEPT_LANGUAGE, HeaderName};
 
 use super::Words;
+use crate::http::preference::{BEST, quality, ranges, thousandths};
 
 /// In which form an answer is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +59,8 @@ pub(in crate::http) fn words<W: Words>(
     .unwrap_or(first)
 }
 
-fn best<T: Copy>(of: &[T], weight: impl Fn(&T) -> u32) -> Option<T> {
-    let mut found: Option<(T, u32)> = None;
+fn best<T: Copy>(of: &[T], weight: impl Fn(&T) -> u16) -> Option<T> {
+    let mut found: Option<(T, u16)> = None;
     for one in of {
         let weight = weight(one);
         if weight > found.map_or(0, |(_, known)| known) {
@@ -70,7 +71,7 @@ fn best<T: Copy>(of: &[T], weight: impl Fn(&T) -> u32) -> Option<T> {
 }
 
 /// How much a media type is wanted: by the range that fits it closest.
-fn weight_of(ranges: &[(String, u32)], media_type: &str) -> u32 {
+fn weight_of(ranges: &[(String, u16)], media_type: &str) -> u16 {
     let whole = media_type.split('/').next().unwrap_or_default();
     let closeness = |range: &str| match range.strip_suffix("/*") {
         Some("*") => Some(0),
@@ -86,27 +87,14 @@ fn weight_of(ranges: &[(String, u32)], media_type: &str) -> u32 {
 }
 
 /// The ranges of a header, in lower case, each with its weight in thousandths.
-fn weighted(headers: &HeaderMap, name: &HeaderName) -> Vec<(String, u32)> {
-    let lines = headers.get_all(name).iter();
-    let texts = lines.filter_map(|line| line.to_str().ok());
-    let ranges = texts.flat_map(|text| text.split(',')).filter_map(|range| {
+fn weighted(headers: &HeaderMap, name: &HeaderName) -> Vec<(String, u16)> {
+    let ranges = ranges(headers, name).filter_map(|range| {
         let mut parts = range.split(';').map(str::trim);
         let range = parts.next()?.to_ascii_lowercase();
-        let weight = parts.find_map(|part| {
-            let (name, value) = part.split_once('=')?;
-            name.trim().eq_ignore_ascii_case("q").then(|| value.trim())
-        });
-        (!range.is_empty()).then(|| (range, weight.map_or(1000, thousandths)))
+        let weight = parts.find_map(quality).and_then(thousandths);
+        (!range.is_empty()).then(|| (range, weight.unwrap_or(BEST)))
     });
     ranges.collect()
-}
-
-fn thousandths(text: &str) -> u32 {
-    match text.parse::<f64>() {
-        // Clamped, so that the conversion loses nothing but the fraction.
-        Ok(weight) if !weight.is_nan() => (weight.clamp(0.0, 1.0) * 1000.0) as u32,
-        _ => 1000,
-    }
 }
 
 #[cfg(test)]
