@@ -356,6 +356,15 @@ pub fn split_name(name: &str) -> Option<(&str, &str)> {
     (at > 0).then(|| name.split_at(at))
 }
 
+/// Splits an identifier as it stands in a path from the tail behind its last component, which is empty
+/// where there is no sign.
+#[must_use]
+pub fn split_tail(path: &str) -> (&str, &str) {
+    let last = path.rsplit('/').next().unwrap_or(path);
+    let tail = split_name(last).map_or("", |(_, tail)| tail);
+    path.split_at(path.len() - tail.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use crate::pairs::{Pairs, Value};
 use crate::query::encoded;
 use crate::relation::{Language, Request, Step};
 
-pub use persistent::{Persistent, PersistentError};
+pub use persistent::{Persistent, PersistentError, asked};
 
 /// What is asked of all Archives in one round.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

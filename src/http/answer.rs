@@ -2,7 +2,8 @@
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use axum::http::header::{self, HeaderName};
+use axum::http::{HeaderValue, Method, Request, Response, StatusCode};
 use tower::Service;
 
 use crate::pairs::Pairs;
@@ -36,9 +37,46 @@ pub fn pairs(pairs: &Pairs) -> Response<Body> {
 
 /// The same, of what is written already.
 pub fn written_pairs(bytes: Vec<u8>) -> Response<Body> {
-    let mut response = whole(StatusCode::OK, "text/plain", bytes);
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    no_store(whole(StatusCode::OK, "text/plain", bytes))
+}
+
+/// The same answer, to be kept by nobody.
+pub fn no_store(response: Response<Body>) -> Response<Body> {
+    with(
+        response,
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("no-store"),
+    )
+}
+
+/// The same answer, which may change at any time: whoever keeps it asks whether it has.
+pub fn fresh(response: Response<Body>) -> Response<Body> {
+    with(
+        response,
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache"),
+    )
+}
+
+/// The same answer, which another reader may be given in another language.
+pub fn by_language(mut response: Response<Body>) -> Response<Body> {
+    let name = HeaderValue::from_static("Accept-Language");
+    response.headers_mut().append(header::VARY, name);
+    response
+}
+
+/// Refuses for a while; the client may ask again in so many seconds.
+pub fn busy(sentence: &str, seconds: u16) -> Response<Body> {
+    again_later(refusal(StatusCode::SERVICE_UNAVAILABLE, sentence), seconds)
+}
+
+/// The same answer, to be asked for again in so many seconds.
+pub fn again_later(response: Response<Body>, seconds: u16) -> Response<Body> {
+    with(response, header::RETRY_AFTER, seconds.into())
+}
+
+fn with(mut response: Response<Body>, name: HeaderName, value: HeaderValue) -> Response<Body> {
+    response.headers_mut().insert(name, value);
     response
 }
 

@@ -3,6 +3,7 @@
 mod announce;
 mod conditions;
 mod content;
+mod failure;
 mod file;
 mod oai;
 mod pages;

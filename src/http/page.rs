@@ -4,9 +4,7 @@ pub(super) mod accept;
 pub(super) mod html;
 
 use axum::body::Body;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, HeaderValue, VARY,
-};
+use axum::http::header::{CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, HeaderValue, VARY};
 use axum::http::request::Parts;
 use axum::http::{Response, StatusCode};
 use serde_json::Value;
@@ -103,10 +101,8 @@ impl<W: Words> Page<'_, W> {
 
     fn sent(&self, content_type: &'static str, body: String) -> Response<Body> {
         let mut response = answer::whole(self.status, content_type, body);
-        let headers = response.headers_mut();
-        headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Language"));
-        // It may be kept, but must be asked for again: an item changes when it changes.
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        response
+        let varies = HeaderValue::from_static("Accept, Accept-Language");
+        response.headers_mut().insert(VARY, varies);
+        answer::fresh(response)
     }
 }

@@ -31,6 +31,8 @@ pub const SERVICE: &str = "J8LNKB5R7W/3FUQHC5";
 pub const MOST_RESOLUTIONS: usize = 256;
 /// How long one waits for that, before being asked to come again.
 const TURN_PATIENCE: Duration = Duration::from_secs(5);
+/// When to come again, in seconds.
+const ASK_AGAIN: u16 = 10;
 /// How often what somebody else has changed in the database is looked for.
 const REFRESH: Duration = Duration::from_secs(1);
 /// The most addresses of a reader and proxies that are passed on.
@@ -144,12 +146,12 @@ async fn resolved(
     let turn = tokio::time::timeout(TURN_PATIENCE, resolver.turns.acquire()).await;
     let Ok(Ok(_turn)) = turn else {
         let sentence = "too many identifiers are being resolved; ask again in a while";
-        return again_later(answer::refusal(StatusCode::SERVICE_UNAVAILABLE, sentence));
+        return answer::busy(sentence, ASK_AGAIN);
     };
     let reader = addresses(request);
     let preferred = languages::preferred(&request.headers);
     let outcome = asking::resolve(resolver, persistent, &preferred, &reader).await;
-    let mut response = match outcome {
+    let response = match outcome {
         Outcome::Found(archive, reached) => {
             if request.method == Method::GET {
                 asking::acknowledge(
@@ -163,11 +165,10 @@ async fn resolved(
         Outcome::Registered(url) => redirect(&url),
         Outcome::Alert(alert) => pages::alert(resolver, &alert, persistent, request),
     };
-    if depends_on_reader(&persistent.question) {
-        let name = HeaderValue::from_static("Accept-Language");
-        response.headers_mut().append(header::VARY, name);
+    match depends_on_reader(&persistent.question) {
+        true => answer::by_language(response),
+        false => response,
     }
-    response
 }
 
 fn depends_on_reader(question: &Question) -> bool {
@@ -188,18 +189,6 @@ fn redirect(url: &str) -> Response<Body> {
             "an Archive has told what is no URL",
         ),
     }
-}
-
-fn no_store(mut response: Response<Body>) -> Response<Body> {
-    let value = HeaderValue::from_static("no-store");
-    response.headers_mut().insert(header::CACHE_CONTROL, value);
-    response
-}
-
-fn again_later(mut response: Response<Body>) -> Response<Body> {
-    let seconds = HeaderValue::from_static("10");
-    response.headers_mut().insert(header::RETRY_AFTER, seconds);
-    response
 }
 
 /// The persistent URL as the reader wrote it, with the port, as the documents' examples have it.

@@ -6,7 +6,7 @@ use super::Question;
 use crate::ibi::{AliasPair, Ibi, Quoted};
 use crate::item::Names;
 use crate::query::{Query, QueryError, percent_decoded};
-use crate::relation::{ModifierError, Request, split_name};
+use crate::relation::{ModifierError, Request, split_tail};
 
 /// What a persistent URL asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,14 +68,7 @@ impl Persistent {
         let parts = parts.ok_or(PersistentError::Encoding)?;
         let (ibi, tail, below) =
             identifier(&parts).ok_or_else(|| PersistentError::NoIdentifier(parts.join("/")))?;
-        let query = Query::parse(query).map_err(PersistentError::Query)?;
-        let verbs = query.get("ibiurl.verblist").unwrap_or_default();
-        let request = Request::union(&tail, verbs).map_err(PersistentError::Modifier)?;
-        let is_original_required = match query.get("ibiurl.requireditemstatus") {
-            None | Some("") => false,
-            Some("Original") => true,
-            Some(other) => return Err(PersistentError::Status(other.to_owned())),
-        };
+        let (request, is_original_required) = asked(&tail, query)?;
         Ok(Persistent {
             question: Question {
                 ibi,
@@ -87,17 +80,29 @@ impl Persistent {
     }
 }
 
+/// What the signs after an identifier and a query ask for together, and whether the original alone will
+/// do.
+///
+/// # Errors
+/// What asks in a way that there is not.
+pub fn asked(tail: &str, query: &str) -> Result<(Option<Request>, bool), PersistentError> {
+    let query = Query::parse(query).map_err(PersistentError::Query)?;
+    let verbs = query.get("ibiurl.verblist").unwrap_or_default();
+    let request = Request::union(tail, verbs).map_err(PersistentError::Modifier)?;
+    match query.get("ibiurl.requireditemstatus") {
+        None | Some("") => Ok((request, false)),
+        Some("Original") => Ok((request, true)),
+        Some(other) => Err(PersistentError::Status(other.to_owned())),
+    }
+}
+
 /// The identifier at the start of a path, the signs after it, and what lies below. Where four parts are a
 /// rep, they are that, although the first two may be a recorded alias.
 fn identifier(parts: &[String]) -> Option<(String, String, &[String])> {
     let read = |count: usize| {
         let (first, below) = parts.split_at_checked(count)?;
         let text = first.join("/");
-        let last = text.rfind('/').map_or(0, |slash| slash + 1);
-        let (ibi, tail) = match split_name(text.get(last..)?) {
-            Some((_, tail)) => text.split_at(text.len() - tail.len()),
-            None => (text.as_str(), ""),
-        };
+        let (ibi, tail) = split_tail(&text);
         let canonical = match Ibi::parse(ibi) {
             Ok(ibi) => Names::from(ibi).preferred(),
             Err(_) if count == 2 => AliasPair::parse(ibi).ok()?.to_string(),

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
-use rustix::io::Errno;
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 
-use super::{Site, act, file, pages};
+use super::{Site, act, failure, file, pages};
 use crate::archive::{ArchiveError, Related, persistent_url};
 use crate::http::{answer, languages};
 use crate::ibi::{Ibi, Rep};
 use crate::item::{Names, State};
-use crate::query::{Query, encoded, percent_decoded_bytes};
-use crate::relation::{Modifier, Request as Asked, Step, split_name};
+use crate::query::{encoded, percent_decoded_bytes};
+use crate::relation::{Modifier, Request as Asked, Step, split_tail};
+use crate::resolution;
 use crate::service::content_url;
 use crate::store::Item;
 use crate::tree::{Looks, Published};
@@ -57,7 +57,7 @@ pub(super) async fn answer(site: Arc<Site>, request: Request<Body>) -> Response<
         Ok(found) => found,
         Err(refusal) => return *refusal,
     };
-    let mut response = match outcome {
+    let response = match outcome {
         Outcome::Answer(response) => response,
         Outcome::File {
             found,
@@ -72,11 +72,10 @@ pub(super) async fn answer(site: Arc<Site>, request: Request<Body>) -> Response<
             response
         }
     };
-    if depends_on_reader {
-        let name = HeaderValue::from_static("Accept-Language");
-        response.headers_mut().append(header::VARY, name);
+    match depends_on_reader {
+        true => answer::by_language(response),
+        false => response,
     }
-    response
 }
 
 /// A file below `col/`, where neither the index nor a disk has to be waited for to open it.
@@ -192,12 +191,11 @@ fn at_path(
 
 /// What SPEC 7 says of an identifier, its modifier, a path and a query.
 fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(Outcome, bool), Refusal> {
-    let bad = |sentence: String| refuse(StatusCode::BAD_REQUEST, &sentence);
     let (item, name, tail, below) = named(site, &path.components, request)?;
-    let query = Query::parse(request.uri.query().unwrap_or_default());
-    let query = query.map_err(|error| bad(error.to_string()))?;
-    let verbs = query.get("ibiurl.verblist").unwrap_or_default();
-    let asked = Asked::union(&tail, verbs).map_err(|error| bad(error.to_string()))?;
+    let query = request.uri.query().unwrap_or_default();
+    let asked = resolution::asked(&tail, query)
+        .map_err(|error| refuse(StatusCode::BAD_REQUEST, &error.to_string()));
+    let (asked, is_original) = asked?;
     let (modifier, is_list) = match asked {
         None => (None, false),
         Some(Asked::Modifier(modifier)) => (Some(modifier), false),
@@ -212,7 +210,7 @@ fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(Outcome, boo
         below,
         is_directory: path.is_directory,
         is_list,
-        is_original: query.get("ibiurl.requireditemstatus") == Some("Original"),
+        is_original,
     };
     let outcome = match modifier {
         None => of_item(site, item, &wanted, request),
@@ -228,13 +226,8 @@ fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(Outcome, boo
     };
     match outcome {
         Ok(outcome) => Ok((outcome, depends_on_reader)),
-        Err(mut refusal) => {
-            if depends_on_reader {
-                let name = HeaderValue::from_static("Accept-Language");
-                refusal.headers_mut().append(header::VARY, name);
-            }
-            Err(refusal)
-        }
+        Err(refusal) if depends_on_reader => Err(Box::new(answer::by_language(*refusal))),
+        Err(refusal) => Err(refusal),
     }
 }
 
@@ -297,11 +290,7 @@ fn named<'a>(
         let Some(text) = text_of(first) else {
             continue;
         };
-        let last = text.rfind('/').map_or(0, |slash| slash + 1);
-        let (name, tail) = match split_name(text.get(last..).unwrap_or_default()) {
-            Some((_, tail)) => text.split_at(text.len() - tail.len()),
-            None => (text.as_str(), ""),
-        };
+        let (name, tail) = split_tail(&text);
         match site.archive.find_named(name) {
             Ok(Some(item)) => return Ok((Some(item), name.to_owned(), tail.to_owned(), below)),
             Ok(None) => {
@@ -486,24 +475,17 @@ fn dublin_core(site: &Site, item: &Item, from: Option<&Names>) -> Response<Body>
     match site.archive.dublin_core(item, from, &act) {
         Ok(document) => {
             let kind = "application/xml; charset=utf-8";
-            fresh(answer::whole(StatusCode::OK, kind, document))
+            answer::fresh(answer::whole(StatusCode::OK, kind, document))
         }
-        Err(error) => failure(&error),
+        Err(error) => failure::of(&error),
     }
 }
 
 fn redirect(place: &str) -> Response<Body> {
-    let mut response = fresh(answer::refusal(StatusCode::FOUND, &format!("see {place}")));
+    let mut response = answer::fresh(answer::refusal(StatusCode::FOUND, &format!("see {place}")));
     if let Ok(place) = HeaderValue::from_str(place) {
         response.headers_mut().insert(header::LOCATION, place);
     }
-    response
-}
-
-/// It may change at any time: whoever keeps it asks whether it has.
-fn fresh(mut response: Response<Body>) -> Response<Body> {
-    let lines: &mut HeaderMap = response.headers_mut();
-    lines.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response
 }
 
@@ -520,44 +502,5 @@ fn no_file() -> Refusal {
 }
 
 fn failed(error: ArchiveError) -> Refusal {
-    Box::new(failure(&error))
-}
-
-/// What is answered where the Archive refuses. Where a store lies and what is in it that is not published
-/// is nobody's business: only the log says more.
-pub(super) fn failure(error: &ArchiveError) -> Response<Body> {
-    let (status, sentence) = match error {
-        ArchiveError::Tree(error) => match error.errno() {
-            Errno::NOENT
-            | Errno::ACCESS
-            | Errno::PERM
-            | Errno::NOTDIR
-            | Errno::LOOP
-            | Errno::XDEV
-            | Errno::INVAL
-            | Errno::NAMETOOLONG => (
-                StatusCode::NOT_FOUND,
-                "there is no such file in this item, or not for everybody".to_owned(),
-            ),
-            Errno::MFILE | Errno::NFILE | Errno::NOMEM => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too much is asked for at the moment; ask again".to_owned(),
-            ),
-            _ => fault(&error),
-        },
-        ArchiveError::Ibi(error) => (StatusCode::NOT_FOUND, error.to_string()),
-        ArchiveError::Unknown { .. }
-        | ArchiveError::NoRelation { .. }
-        | ArchiveError::Cycle { .. } => (StatusCode::NOT_FOUND, error.to_string()),
-        error => fault(error),
-    };
-    answer::refusal(status, &sentence)
-}
-
-fn fault(error: &dyn std::fmt::Display) -> (StatusCode, String) {
-    log::error!("a request fails: {error}");
-    (
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "the store cannot be read; its keeper finds why in the log".to_owned(),
-    )
+    Box::new(failure::of(&error))
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Method, Request as HttpRequest, Response, StatusCode, header};
+use axum::http::{Method, Request as HttpRequest, Response, StatusCode};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::{Site, act};
@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long they are left alone if nobody asks.
 const REST: Duration = Duration::from_secs(10 * 60);
 /// When to ask again, in seconds, while they are gone through for the first time.
-const ASK_AGAIN: HeaderValue = HeaderValue::from_static("30");
+const ASK_AGAIN: u16 = 30;
 /// How many items are gone through at a time.
 const STEP: usize = 256;
 
@@ -151,10 +151,7 @@ pub(super) async fn answer(site: Arc<Site>, request: HttpRequest<Body>) -> Respo
     match answer::aside(make).await {
         Ok(Ok(Some(document))) => {
             let kind = "text/xml; charset=utf-8";
-            let mut response = answer::whole(StatusCode::OK, kind, document);
-            let fresh = HeaderValue::from_static("no-cache");
-            response.headers_mut().insert(header::CACHE_CONTROL, fresh);
-            response
+            answer::fresh(answer::whole(StatusCode::OK, kind, document))
         }
         Ok(Ok(None)) => refuse_for_now(),
         Ok(Err(error)) => {
@@ -168,10 +165,7 @@ pub(super) async fn answer(site: Arc<Site>, request: HttpRequest<Body>) -> Respo
 /// The protocol's own way to have a harvester come back.
 fn refuse_for_now() -> Response<Body> {
     let sentence = "the records are being gone through; ask again in a while";
-    let mut response = answer::refusal(StatusCode::SERVICE_UNAVAILABLE, sentence);
-    let headers = response.headers_mut();
-    headers.insert(header::RETRY_AFTER, ASK_AGAIN);
-    response
+    answer::busy(sentence, ASK_AGAIN)
 }
 
 /// Whether a list is begun.

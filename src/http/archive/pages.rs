@@ -17,9 +17,8 @@ use serde_json::{Value, json};
 
 use self::told::{Other, Told};
 use self::words::{BOTH, Words};
-use super::{Site, act};
+use super::{Site, act, failure};
 use crate::archive::{ArchiveError, PublicFile, persistent_url};
-use crate::http::answer;
 use crate::http::page::Page;
 use crate::http::page::accept::{self, Form};
 use crate::http::page::html::{Html, shown};
@@ -65,18 +64,12 @@ pub(super) fn is_for_programs(request: &Parts) -> bool {
     accept::names(&request.headers, Form::Json) && !is_for_people(request)
 }
 
-fn failed(name: &str, error: &ArchiveError) -> Response<Body> {
-    log::warn!("{name}: {error}");
-    let status = StatusCode::INTERNAL_SERVER_ERROR;
-    answer::refusal(status, "the store cannot be read")
-}
-
 /// An item's own page.
 pub(super) fn landing(site: &Site, item: &Item, request: &Parts) -> Response<Body> {
     let page = Page::asked(&site.address, BOTH, request, &PAGE);
     let told = match Told::of(site, item, FILES_ON_A_PAGE) {
         Ok(told) => told,
-        Err(error) => return failed(&item.names.preferred(), &error),
+        Err(error) => return failure::of(&error),
     };
     if page.form == Form::Json {
         return page.json(&told.json());
@@ -294,7 +287,7 @@ pub(super) fn file_list(site: &Site, item: &Item, request: &Parts) -> Response<B
     let after = after(request).unwrap_or_default();
     let listing = match site.archive.listing(item, &after, most, &act) {
         Ok(listing) => listing,
-        Err(error) => return failed(&item.names.preferred(), &error),
+        Err(error) => return failure::of(&error),
     };
     let next = listing.files.last().filter(|_| listing.has_more);
     let next = next.map(|last| {
@@ -455,7 +448,7 @@ pub(super) fn home(site: &Site, request: &Parts) -> Response<Body> {
     let page = Page::asked(&site.address, BOTH, request, &PAGE);
     let front = match front(site) {
         Ok(front) => front,
-        Err(error) => return failed("the Archive's page", &error),
+        Err(error) => return failure::fault(&error),
     };
     let facts = site.archive.facts();
     if page.form == Form::Json {

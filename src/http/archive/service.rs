@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};
 
-use super::{KnownAnswer, Site, act};
+use super::{KnownAnswer, Site, act, failure};
 use crate::archive::{Clock, SystemClock};
 use crate::http::answer;
 use crate::ibi::Ibi;
@@ -104,13 +104,7 @@ fn found_out(site: &Site, version: Option<i64>, question: Question) -> Response<
     };
     let answer = match service.answer(&question) {
         Ok(answer) => answer,
-        Err(error) => {
-            log::warn!("{}: {error}", question.ibi);
-            return answer::refusal(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "the store cannot be read",
-            );
-        }
+        Err(error) => return failure::fault(&error),
     };
     let response = with_key(site, &answer);
     if let (Some(version), Some(sight)) = (version, looks.sight(began)) {

@@ -8,7 +8,8 @@ use axum::http::{Response, StatusCode};
 use serde_json::json;
 
 use super::asking::Alert;
-use super::{Resolver, again_later};
+use super::{ASK_AGAIN, Resolver};
+use crate::http::answer;
 use crate::http::page::Page;
 use crate::http::page::accept::Form;
 use crate::resolution::Persistent;
@@ -104,7 +105,7 @@ pub(super) fn alert(
         }),
     };
     match status {
-        StatusCode::SERVICE_UNAVAILABLE => again_later(response),
+        StatusCode::SERVICE_UNAVAILABLE => answer::again_later(response, ASK_AGAIN),
         _ => response,
     }
 }

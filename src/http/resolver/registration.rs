@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Method, Request, Response, StatusCode};
 
-use super::{Resolver, TURN_PATIENCE, again_later, no_store};
+use super::{ASK_AGAIN, Resolver, TURN_PATIENCE};
 use crate::archive::{Clock, SystemClock};
 use crate::http::{answer, form};
 use crate::query::Fields;
@@ -40,7 +40,7 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
     let turn = tokio::time::timeout(TURN_PATIENCE, resolver.registrations.acquire()).await;
     let Ok(Ok(turn)) = turn else {
         let sentence = "too many ask for registrations; ask again in a while";
-        return again_later(answer::refusal(StatusCode::SERVICE_UNAVAILABLE, sentence));
+        return answer::busy(sentence, ASK_AGAIN);
     };
     let registry = Arc::clone(&resolver.registry);
     let done = answer::aside(move || registry.answer(&fields, &addresses_of, &SystemClock.now()));
@@ -56,5 +56,5 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
         Outcome::Refused => StatusCode::BAD_REQUEST,
         Outcome::Failed => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    no_store(answer::whole(status, "text/xml; charset=utf-8", reply.xml))
+    answer::no_store(answer::whole(status, "text/xml; charset=utf-8", reply.xml))
 }
