@@ -1,6 +1,6 @@
 //! OAI-PMH: each answer is accepted by the protocol's schema, and no harvester misses a change.
 
-use super::served::Served;
+use super::served::{Scene, Served};
 use crate::support::World;
 
 /// Asking the service; each answer has to be valid.
@@ -28,18 +28,15 @@ follow() { local token count=1
     echo "$count"; }
 "#;
 
-fn script(script: &str) -> String {
+/// A world whose store is served, with further options if there are any.
+fn serve(world: World, options: &str) -> Scene {
+    let served = Served::start(&world, &format!("A.store {options}"));
     let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schema/oai_answer.xsd");
-    format!("SCHEMA={schema}\n{ASK}\n{script}")
-}
-
-#[track_caller]
-fn prints(world: &World, served: &Served, text: &str, expected: &str) {
-    served.prints(world, &script(text), expected);
+    Scene::new(world, served, format!("SCHEMA={schema}\n{ASK}"))
 }
 
 /// A report with metadata of its own item, one with a text, a removed one, and one for nobody.
-fn library() -> (World, Served) {
+fn library() -> Scene {
     let world = World::new().with_a();
     world.sh(r#"
         report=$(mint A report); data=$(mint A data); note=$(mint A note); shut=$(mint A shut)
@@ -52,16 +49,13 @@ END
         mint A gone > gone; rm -r "A/$(cat gone)"
         echo "$report" > report; echo "$data" > data; echo "$note" > note; echo "$shut" > shut
     "#);
-    let served = Served::start(&world, "A.store --email keeper@example.org");
-    (world, served)
+    serve(world, "--email keeper@example.org")
 }
 
 #[test]
 fn all_six_verbs() {
-    let (world, served) = library();
-    prints(
-        &world,
-        &served,
+    let scene = library();
+    scene.prints(
         r#"
         oai verb=Identify
         grep -i ^content-type: head | tr -d '\r'
@@ -114,10 +108,8 @@ oai_dc",
 /// repeated.
 #[test]
 fn each_error() {
-    let (world, served) = library();
-    prints(
-        &world,
-        &served,
+    let scene = library();
+    scene.prints(
         r#"
         said() { printf '%s: ' "$1"; errors "$@" | paste -sd' '; }
         id=oai:archive-a.example.org
@@ -185,11 +177,11 @@ noMetadataFormats
 /// nothing else that is a second older.
 #[test]
 fn no_change_is_missed() {
-    let (world, served) = library();
-    world.sh("R=$(mint A second); echo $R > second; N=$(mint A next); echo $N > next");
-    prints(
-        &world,
-        &served,
+    let scene = library();
+    scene
+        .world
+        .sh("R=$(mint A second); echo $R > second; N=$(mint A next); echo $N > next");
+    scene.prints(
         r#"
         # What is told since the last visit, which was in a later second than the change before it.
         visit() { next_second; list ListIdentifiers; since=$(of responseDate)
@@ -248,10 +240,8 @@ fn lists_in_parts() {
         printf '%s\n' $here/02.1{0,5,9}.17.12 > early
         rm -r $(sed 's;^;A/;' early)
     "#);
-    let served = Served::start(&world, "A.store");
-    prints(
-        &world,
-        &served,
+    let scene = serve(world, "");
+    scene.prints(
         r#"
         follow ListRecords
         sort -u all | wc -l; grep -c ' deleted$' all
@@ -264,11 +254,8 @@ fn lists_in_parts() {
     "#,
         "3\n250\n3\n250\n 3 1",
     );
-    drop(served);
-    let served = Served::start(&world, "A.store");
-    prints(
-        &world,
-        &served,
+    let scene = serve(scene.end(), "");
+    scene.prints(
         r#"
         first=$(cat first); token=$(cat token)
         while oai verb=ListRecords -G --data-urlencode "resumptionToken=$token"; headers >> all
@@ -290,10 +277,8 @@ fn lists_in_parts() {
 /// The same by POST and by HEAD; what is refused.
 #[test]
 fn methods() {
-    let (world, served) = library();
-    prints(
-        &world,
-        &served,
+    let scene = library();
+    scene.prints(
         r#"
         oai '' -d verb=Identify; of repositoryName
         oai verb=Explain -d 'verb=ListIdentifiers&metadataPrefix=oai_dc'; headers | wc -l
@@ -328,24 +313,24 @@ HTTP/1.1 200 OK
 /// What was told outlives the service; where it cannot be kept, all is told anew.
 #[test]
 fn what_was_told_is_kept() {
-    let (world, served) = library();
+    let scene = library();
     let dates = r#"list ListIdentifiers; all datestamp | sort"#;
-    let before = served.sh(&world, &script(dates));
-    world.prints("stat -c %A A.store/harvest.sqlite3", "-rw-r--r--");
-    drop(served);
+    let before = scene.sh(dates);
+    scene
+        .world
+        .prints("stat -c %A A.store/harvest.sqlite3", "-rw-r--r--");
+    let world = scene.end();
     world.sh("sleep 1.1; ibifs umount A; ibifs fsck A.store; ibifs reindex A.store; ibifs mount A.store A");
-    let served = Served::start(&world, "A.store");
-    assert_eq!(served.sh(&world, &script(dates)), before);
-    drop(served);
+    let scene = serve(world, "");
+    assert_eq!(scene.sh(dates), before);
+    let world = scene.end();
     // It is a backup's, which has none of it.
     world.sh("ibifs backup A.store D > /dev/null; [ ! -e D/harvest.sqlite3 ]");
     // It is lost, and something else has its name.
     world.sh("sleep 1.1; rm A.store/harvest.sqlite3*; touch victim; ln -s ../victim A.store/harvest.sqlite3");
-    let served = Served::start(&world, "A.store");
-    assert_ne!(served.sh(&world, &script(dates)), before);
-    prints(
-        &world,
-        &served,
+    let scene = serve(world, "");
+    assert_ne!(scene.sh(dates), before);
+    scene.prints(
         "oai verb=Identify; of deletedRecord; wc -c < victim",
         "transient\n0",
     );
@@ -363,10 +348,8 @@ fn which_items_have_records() {
         mkdir -p A/sid.inpe.br/MTC-m19@80/2010/01.01.00.00
         mkdir -p A/8JMKD3MGP8W/34PGRBS
     "#);
-    let served = Served::start(&world, "A.store");
-    prints(
-        &world,
-        &served,
+    let scene = serve(world, "");
+    scene.prints(
         r#"
         list ListIdentifiers; headers | sort
         oai "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:ARCHIVE-a.example.org:sid.inpe.br/MTC-M19@80/2010/01.01.00.00"

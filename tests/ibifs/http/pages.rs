@@ -1,11 +1,12 @@
 //! Pages for people: what they say, in two languages and as JSON, and that nothing in an item can
 //! make them say or do anything else.
 
-use super::served::Served;
+use super::served::{Scene, Served};
 use crate::support::World;
 
 /// Asking a page of the server `$A`, with its headers in the file `head`.
 const ASK: &str = r#"
+A=${U#http://}
 get()  { curl -sS --globoff --path-as-is -D head -o body "${@:2}" "http://$A$1"; cat body; }
 pt()   { get "$1" -H 'Accept-Language: pt-BR,pt;q=0.9,en;q=0.5' "${@:2}"; }
 json() { get "$1" -H 'Accept: application/json' "${@:2}"; }
@@ -14,8 +15,10 @@ code() { get "$@" > /dev/null; sed -n '1s/[^ ]* \([0-9]*\).*/\1/p' head; }
 has()  { xmllint --nonet --xpath "$1" body; }
 "#;
 
-fn asked(served: &Served, script: &str) -> String {
-    format!("A={}\n{ASK}\n{script}", served.address())
+/// A world whose store is served.
+fn serve(world: World) -> Scene {
+    let served = Served::start(&world, "A.store");
+    Scene::new(world, served, ASK)
 }
 
 /// A report of two editions with a translation and metadata, and what else an Archive holds.
@@ -42,12 +45,9 @@ END
 
 #[test]
 fn an_item_in_english() {
-    let world = library();
-    let served = Served::start(&world, "A.store");
-    world.prints(
-        &asked(
-            &served,
-            r#"
+    let scene = serve(library());
+    scene.prints(
+        r#"
         R=$(cat report)
         get "/col/$R/" > /dev/null
         sed -n '1s/\r//p' head
@@ -67,7 +67,6 @@ fn an_item_in_english() {
         grep -o 'href="[^"]*oai_dc[^"]*"' body | sed "s;$R;REP;"
         grep -o 'href="[^"]*GetFileList"' body | sed "s;$R;REP;"
     "#,
-        ),
         r#"HTTP/1.1 200 OK
 content-language: en
 content-type: text/html; charset=utf-8
@@ -98,19 +97,16 @@ href="/col/REP/doc/report.pdf"
 2009-02-16 17:46:05 UTC
 href="/REP:(oai_dc)"
 href="/REP?ibiurl.verblist=GetFileList""#
-            .replace("NEXT", &world.sh("cat next"))
+            .replace("NEXT", &scene.world.sh("cat next"))
             .as_str(),
     );
 }
 
 #[test]
 fn an_item_in_portuguese() {
-    let world = library();
-    let served = Served::start(&world, "A.store");
-    world.prints(
-        &asked(
-            &served,
-            r#"
+    let scene = serve(library());
+    scene.prints(
+        r#"
         pt "/col/$(cat next)/" > /dev/null
         grep -i '^content-language' head | tr -d '\r'
         has 'string(/*[local-name()="html"]/@lang)'
@@ -122,7 +118,6 @@ fn an_item_in_portuguese() {
         pt "/col/$(cat report)/" > /dev/null
         grep -o '1,2 kB' body
     "#,
-        ),
         "content-language: pt
 pt
 Edições
@@ -138,12 +133,9 @@ Não há arquivos públicos.
 
 #[test]
 fn the_same_as_json() {
-    let world = library();
-    let served = Served::start(&world, "A.store");
-    world.prints(
-        &asked(
-            &served,
-            r#"
+    let scene = serve(library());
+    scene.prints(
+r#"
         R=$(cat report)
         json "/$R" > /dev/null; grep -i '^content-type' head | tr -d '\r'
         jq -r '.rep, .state, .title, .language, .accesses, .has_more_files' body | sed "s;$R;REP;"
@@ -158,7 +150,6 @@ fn the_same_as_json() {
         json "/$(cat next)" | jq -r '.previous_edition.rep' | cmp - report
         json "/$(cat data)" | jq -r '.metadata_of.rep' | cmp - report
         "#,
-        ),
         r#"content-type: application/json
 REP
 Original
@@ -180,12 +171,9 @@ null
 
 #[test]
 fn accesses_are_told() {
-    let world = library();
-    let served = Served::start(&world, "A.store");
-    world.prints(
-        &asked(
-            &served,
-            r#"
+    let scene = serve(library());
+    scene.prints(
+r#"
         R=$(cat report); S=$(sed -n 's/^ibi.archiveservice {rep \([^ }]*\).*/\1/p' A.store/archive.ibi)
         key=$(get "/$S?servicesubject=urlRequest&parsedibiurl.ibi=$R" | sed -n 's/^urlkey //p')
         # A HEAD counts nothing.
@@ -196,19 +184,15 @@ fn accesses_are_told() {
             json "/$R" | jq .accesses
         done
     "#,
-        ),
         "HTTP/1.1 405 Method Not Allowed\n0\n1\n1",
     );
 }
 
 #[test]
 fn the_list_of_files() {
-    let world = library();
-    let served = Served::start(&world, "A.store");
-    world.prints(
-        &asked(
-            &served,
-            r#"
+    let scene = serve(library());
+    scene.prints(
+        r#"
         L="/$(cat report)?ibiurl.verblist=GetFileList"
         get "$L" -H 'Accept: text/plain'
         grep -i '^content-type' head | tr -d '\r'
@@ -219,7 +203,6 @@ fn the_list_of_files() {
         pt "$L" | grep -c 'href="/col/'
         has 'count(//*[local-name()="td"])'
     "#,
-        ),
         r#"doc/figures/1 & 2.txt
 doc/report.pdf
 content-type: text/plain; charset=utf-8
@@ -244,11 +227,9 @@ fn many_files() {
         # Names in the middle of the list that are neither UTF-8 nor plain in a URL.
         seq -f 'A.store/col/'"$(cat many)"$'/doc/deep/%g%%\xff' 6000 | xargs touch
     "#);
-    let served = Served::start(&world, "A.store");
-    world.prints(
-        &asked(
-            &served,
-            r#"
+    let scene = serve(world);
+    scene.prints(
+r#"
         R=$(cat many); L="/$R?ibiurl.verblist=GetFileList"
         json "/$R" | jq -c '[(.files | length), .has_more_files]'
         get "/col/$R/" | grep -c 'Not all files are shown here.'
@@ -263,7 +244,6 @@ fn many_files() {
         get "/$R?ibiurl.verblist=GetFileList" -H 'Accept: text/plain' | sed 's/%25%FF$/%\\xff/' | cmp - all
         get "/$R?ibiurl.verblist=GetFileList" | grep -c 'More files'
     "#,
-        ),
         "[1000,true]
 1
 10000
@@ -282,11 +262,9 @@ fn the_metadata_page() {
         mint A item > item
         printf 'title: Marés\ncreator: <script>alert(1)</script>\ncreator: B\n' > "A/$(cat item):"
     "#);
-    let served = Served::start(&world, "A.store");
-    world.prints(
-        &asked(
-            &served,
-            r#"
+    let scene = serve(world);
+    scene.prints(
+        r#"
         R=$(cat item)
         get "/col/$R/" | grep -o "href=\"/$R:\"" | sed "s;$R;REP;"
         pt "/$R:" -H 'Accept: text/html' > /dev/null
@@ -296,7 +274,6 @@ fn the_metadata_page() {
         json "/$R:" | jq -c '.dublin_core.title, .dublin_core.creator'
         get "/$R?ibiurl.verblist=GetMetadata" -H 'Accept: text/html' | grep -c 'Marés'
     "#,
-        ),
         r#"href="/REP:"
 Criador
 Data
@@ -313,12 +290,9 @@ Título
 
 #[test]
 fn removed_and_unknown() {
-    let world = library();
-    let served = Served::start(&world, "A.store");
-    world.prints(
-        &asked(
-            &served,
-            r#"
+    let scene = serve(library());
+    scene.prints(
+        r#"
         G=$(cat gone)
         code "/$G"; grep -c "<code>$G</code>" body; grep -o '<h1>.*</h1>' body | sed 's/<[^>]*>//g'
         grep -c '<time datetime="20[0-9TZ:-]*">' body
@@ -330,7 +304,6 @@ fn removed_and_unknown() {
         code "/$(cat report)!!"; cat body
         code "/$(cat report)?ibiurl.verblist=GetAll"
     "#,
-        ),
         r#"410
 1
 This item was removed
@@ -355,19 +328,15 @@ modifier '!!' is none of the fourteen compositions of last edition, translation 
 
 #[test]
 fn the_archive_itself() {
-    let world = library();
-    let served = Served::start(&world, "A.store");
-    world.prints(
-        &asked(
-            &served,
-            r#"
+    let scene = serve(library());
+    scene.prints(
+        r#"
         json / | jq -c '.host, .items, (.latest | length), [.latest[].title][3:]'
         test "$(jq -r '.latest[0].rep' body)" = "$(cat data)"
         pt / | grep -o 'Arquivo digital archive-a.example.org' | head -1
         has 'count(//*[local-name()="tbody"]/*)'
         grep -o "href=\"/$(cat report)\">.*</a>" body | sed 's/.*<bdi>//; s/<.*//'
     "#,
-        ),
         r#""archive-a.example.org"
 5
 5
@@ -395,16 +364,14 @@ fn hostile_names() {
         mkdir "$D/shut"; echo secret > "$D/shut/secret2"; chmod 000 "$D/shut"
         ln -s /etc/passwd "$D/out"; ln -s x "$D/-- ]]>/within"; mkfifo "$D/pipe"
     "#);
-    let served = Served::start(&world, "A.store");
-    let item = world.sh("cat item");
+    let scene = serve(world);
+    let item = scene.world.sh("cat item");
     for path in [
         format!("/{item}"),
         format!("/{item}?ibiurl.verblist=GetFileList"),
     ] {
-        world.prints(
-            &asked(
-                &served,
-                &format!(
+        scene.prints(
+&format!(
                     r#"
             get '{path}' > /dev/null
             xmllint --noout body && xmllint --html --noout body 2>&1 | grep error | grep -v -E 'Tag (main|section|header|bdi|time) invalid' || true
@@ -416,7 +383,6 @@ fn hostile_names() {
             grep -o 'Relat.xf3rio.pdf' body; grep -o 'line.nend .u{{1b}}\[31m' body; grep -o 'fdp..u{{202e}}gnp' body
             "#
                 ),
-            ),
             r#"0
 href="/col/REP/doc/%22%3E%3Cscript%3Ealert(1)%3C"
 href="/col/REP/doc/--%20%5D%5D%3E/within"
@@ -440,11 +406,9 @@ fdp.\u{202e}gnp"#
 /// Every page is XML, and nothing in it runs or is fetched but the one style that its policy names.
 #[test]
 fn pages_are_whole_and_shut() {
-    let world = library();
-    let served = Served::start(&world, "A.store");
-    world.sh(&asked(
-        &served,
-        r#"
+    let scene = serve(library());
+    scene.sh(
+r#"
         for path in / "/col/$(cat report)/" "/$(cat report)?ibiurl.verblist=GetFileList" "/$(cat gone)" /nothing; do
             for how in get pt; do
                 $how "$path" > /dev/null
@@ -462,7 +426,7 @@ print(base64.b64encode(hashlib.sha256(style).digest()).decode())')
         done
         test "$(curl -sS -I "http://$A/" | grep -ci '^vary: Accept, Accept-Language')" = 1
     "#,
-    ));
+);
 }
 
 /// A browser shows the page with its style, and has nothing to complain of; the pictures, at the widths of
@@ -473,11 +437,10 @@ fn in_a_browser() {
     world.sh(
         "command -v chromium || { echo 'Chromium is missing; tests/run installs it' >&2; exit 1; }",
     );
-    let served = Served::start(&world, "A.store");
+    let scene = serve(world);
     let out = std::env::var("IBIFS_TEST_PICTURES").unwrap_or_else(|_| ".".to_owned());
-    world.sh(&asked(
-        &served,
-        &format!(
+    scene.sh(
+&format!(
             r#"
         browse() {{ timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
             --user-data-dir="$PWD/profile" --virtual-time-budget=2000 "$@" 2> complaints; }}
@@ -491,5 +454,5 @@ fn in_a_browser() {
         test -s '{out}/phone.png' && test -s '{out}/desktop.png'
     "#
         ),
-    ));
+);
 }

@@ -2,7 +2,7 @@
 
 use ibifs::registry::Registry;
 
-use super::served::Served;
+use super::served::{Scene, Served};
 use super::stub::{Reply, Stub};
 use crate::support::World;
 
@@ -15,24 +15,6 @@ post() { local pairs=(); for pair; do pairs+=(--data-urlencode "$pair"); done; s
 value() { xmllint --xpath "string(//$1)" answer; }
 "#;
 
-struct Scene {
-    resolver: Served,
-    world: World,
-}
-
-impl Scene {
-    #[track_caller]
-    fn prints(&self, script: &str, expected: &str) {
-        self.resolver
-            .prints(&self.world, &format!("{TOOLS}{script}"), expected);
-    }
-
-    #[track_caller]
-    fn sh(&self, script: &str) {
-        self.resolver.sh(&self.world, &format!("{TOOLS}{script}"));
-    }
-}
-
 /// Two actors, whose URLs are of this machine, and a document of the first.
 fn scene() -> Scene {
     scene_in(World::new())
@@ -40,7 +22,7 @@ fn scene() -> Scene {
 
 fn scene_in(world: World) -> Scene {
     let resolver = Served::resolver(&world, "");
-    let scene = Scene { resolver, world };
+    let scene = Scene::new(world, resolver, TOOLS);
     scene.sh(
         "for name in hermes apollo; do
             post verb=RegisterActor computerName=$name domainName=example.org port=80 eMailAddress=banon@dpi.inpe.br password=12xY3z-$name

@@ -90,6 +90,46 @@ impl Served {
     }
 }
 
+/// A world of which something is served, and what its scripts may use.
+#[derive(Debug)]
+pub struct Scene {
+    /// What is served. It ends before the world does.
+    pub served: Served,
+    /// The world.
+    pub world: World,
+    tools: String,
+}
+
+impl Scene {
+    /// A world, what is served of it, and the beginning of every script.
+    pub fn new(world: World, served: Served, tools: impl Into<String>) -> Scene {
+        Scene {
+            served,
+            world,
+            tools: tools.into(),
+        }
+    }
+
+    /// The world, after nothing of it is served any more.
+    pub fn end(self) -> World {
+        drop(self.served);
+        self.world
+    }
+
+    /// Runs a script that must succeed.
+    #[track_caller]
+    pub fn sh(&self, script: &str) -> String {
+        let script = format!("{}\n{script}", self.tools);
+        self.served.sh(&self.world, &script)
+    }
+
+    /// Runs a script that must print exactly this.
+    #[track_caller]
+    pub fn prints(&self, script: &str, expected: &str) {
+        assert_eq!(self.sh(script), expected, "printed by: {script}");
+    }
+}
+
 impl Drop for Served {
     fn drop(&mut self) {
         let told = kill_process(Pid::from_child(&self.child), Signal::TERM);
