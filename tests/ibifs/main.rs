@@ -24,6 +24,7 @@ mod model;
 mod modifiers;
 mod mounting;
 mod ordinary_user;
+mod package;
 mod permissions;
 mod posix;
 mod power;

@@ -1,0 +1,128 @@
+//! What users install, tried where nothing else is: the Debian package on a new Debian, the static binary
+//! in an empty directory, and what cargo installs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::support::World;
+
+/// Where cargo has built what is tested.
+fn target() -> &'static Path {
+    let binary = Path::new(env!("CARGO_BIN_EXE_ibifs"));
+    binary.ancestors().nth(2).expect("a target directory")
+}
+
+/// Makes a package and gives where it is. What cargo has built for these tests stays where it is.
+#[track_caller]
+fn package(arguments: &[&str]) -> PathBuf {
+    let output = Command::new("mnt/package")
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("CARGO_TARGET_DIR", target())
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("mnt/package runs");
+    assert!(output.status.success(), "mnt/package {arguments:?}");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let path = PathBuf::from(said.lines().next_back().unwrap_or_default());
+    assert!(path.is_file(), "made where it says: {said}");
+    path
+}
+
+/// A new Debian in `root`, from where this machine has its own.
+const NEW_DEBIAN: &str = r#"
+mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | head -n 1)
+suite=$(. /etc/os-release; echo "$VERSION_CODENAME")
+debootstrap --variant=minbase --include=plocate "$suite" root "$mirror" > debootstrap.log
+rm -r root/etc/apt/sources.list*
+cp -r /etc/apt/apt.conf.d /etc/apt/sources.list* root/etc/apt/
+# As a kernel and an init make them.
+mknod -m 666 root/dev/fuse c 10 229
+ln -s ../proc/self/mounts root/etc/mtab
+"#;
+
+/// Runs a command in `root`. No mount namespace: a copy of all that is mounted would keep the disks of
+/// other tests from being unmounted.
+const INSIDE: &str = r#"
+inside() {
+    env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot root "$@"
+}
+mount -t proc proc root/proc
+trap 'umount root/proc' EXIT
+"#;
+
+#[test]
+fn the_debian_package_serves_on_a_new_debian_and_leaves_it_as_it_was() {
+    let package = package(&["deb", "--built", "dev"]);
+    let world = World::new();
+    std::fs::copy(package, world.root().join("ibifs.deb")).expect("the package is copied");
+    world.sh(NEW_DEBIAN);
+    world.sh("cp ibifs.deb root/; cp root/etc/updatedb.conf before.conf");
+    let inside = |script: &str| {
+        std::fs::write(world.root().join("root/script"), script).expect("a script");
+        world.sh(&format!("{INSIDE}inside bash -euo pipefail /script"))
+    };
+    inside("apt-get -qq update; apt-get -qq install -y ./ibifs.deb");
+    // All that a user finds is there.
+    inside(
+        "cd /usr/share
+        zcat man/man1/ibifs.1.gz | grep -q '^.Dt IBIFS 1'
+        zcat man/pt_BR/man7/ibifs-tree.7.gz | grep -q '^.Dt IBIFS-TREE 7'
+        grep -q ibifs bash-completion/completions/ibifs
+        grep -q '#compdef ibifs' zsh/vendor-completions/_ibifs
+        grep -q 'complete -c ibifs' fish/vendor_completions.d/ibifs.fish
+        source bash-completion/completions/ibifs; complete -p ibifs",
+    );
+    // Somebody who is not root works with it, and locate finds what is in the store once.
+    let found = inside(
+        "useradd -m ana; chmod 755 /home/ana
+        su ana -c 'cd; ibifs init s.store --host archive-a.example.org; mkdir A; ibifs mount s.store A
+            mkdir A/.mint/map; echo text > A/.mint/map/doc/a-very-special-name; ibifs status A' >&2
+        updatedb; locate a-very-special-name
+        su ana -c 'cd; ibifs umount A; ibifs fsck s.store' >&2",
+    );
+    let stored = "/home/ana/s.store/col/example.org/archive-a/";
+    assert!(
+        found.starts_with(stored) && found.lines().count() == 1,
+        "{found}"
+    );
+    inside("apt-get -qq purge -y ibifs; test ! -e /usr/bin/ibifs");
+    world.sh("cmp before.conf root/etc/updatedb.conf; no ls root/usr/share/man/man1/ibifs*");
+}
+
+#[test]
+fn the_static_binary_needs_nothing_but_the_kernel() {
+    let package = package(&["static", "--profile", "dev"]);
+    let world = World::new();
+    std::fs::copy(package, world.root().join("ibifs.tar.gz")).expect("the archive is copied");
+    world.sh(
+        "mkdir -p root/tmp root/mnt root/proc root/dev; mknod -m 666 root/dev/fuse c 10 229
+        mknod -m 666 root/dev/null c 1 3
+        tar -xzf ibifs.tar.gz --strip-components 1 -C root; test -f root/share/man/man1/ibifs.1.gz",
+    );
+    world.sh(&format!(
+        "{INSIDE}
+        inside /bin/ibifs init /tmp/S --host archive-a.example.org
+        inside /bin/ibifs mount /tmp/S /mnt
+        mkdir root/mnt/.mint/map; echo text > root/mnt/.mint/map/doc/file
+        inside /bin/ibifs status --json /mnt; inside /bin/ibifs umount /mnt
+        inside /bin/ibifs fsck /tmp/S; cat root/tmp/S/col/example.org/archive-a/*/*/doc/file"
+    ));
+}
+
+#[test]
+fn cargo_installs_it() {
+    let world = World::new();
+    let output = Command::new(env!("CARGO"))
+        .args(["install", "--debug", "--locked", "--path", ".", "--root"])
+        .arg(world.root())
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("CARGO_TARGET_DIR", target())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{output:?}");
+    world.prints(
+        "bin/ibifs --version",
+        concat!("ibifs ", env!("CARGO_PKG_VERSION")),
+    );
+}
