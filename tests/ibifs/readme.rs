@@ -148,7 +148,8 @@ fn the_readme_has_two_commands_and_every_room() {
     let rooms = library
         .lines()
         .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
-    let table: Vec<&str> = readme
+    let (_, layout) = readme.split_once("\n## Layout\n").expect("a layout");
+    let table: Vec<&str> = layout
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split_once(" |"))
         .map(|(names, _)| names)
@@ -167,4 +168,52 @@ fn the_readme_has_two_commands_and_every_room() {
             "no room {name}"
         );
     }
+}
+
+/// What the README says that one meets is what one meets.
+#[test]
+fn troubles_are_told_as_the_readme_tells_them() {
+    let readme = readme();
+    let world = World::new();
+    let told = |script: &str| {
+        let output = world.run(script);
+        assert!(!output.status.success(), "{script}");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let told = told.replace(&format!("{}/", world.root().display()), "");
+        told.trim_start_matches("ibifs: ").trim_end().to_owned()
+    };
+    let in_readme = |message: &str| {
+        assert!(readme.contains(&format!("| `{message}`")), "{message}");
+    };
+    in_readme(&told("mkdir STORE; ibifs mount STORE MNT"));
+    world.sh("rmdir STORE; ibifs init STORE --host archive-a.example.org");
+    in_readme(&told("ibifs mount STORE MNT"));
+    world.sh("mkdir MNT; ibifs mount STORE MNT");
+    in_readme(&told("ibifs mount STORE MNT"));
+    let busy = told("mkdir other; ibifs mount STORE other");
+    let pid = world.sh("daemon STORE");
+    in_readme(&busy.replace(&pid, "PID"));
+    let item = world.sh("mint MNT x");
+    let refused = told(&format!("mv MNT/{item} MNT/{item}0"));
+    assert!(refused.ends_with("Operation not permitted"), "{refused}");
+    in_readme("mv: cannot move ...: Operation not permitted");
+    world.sh(
+        "mkdir -p MNT/sid.inpe.br/mtc-m18@80/2009/07.21.14.43 MNT/sid.inpe.br/mtc-m18@80/2009/07.21.14.44",
+    );
+    let refused = told("cd MNT/sid.inpe.br/mtc-m18@80/2009; ln -sfn 07.21.14.43 '07.21.14.44!'");
+    assert!(refused.ends_with("Operation not permitted"), "{refused}");
+    in_readme("ln: failed to create symbolic link ...: Operation not permitted");
+    let event = told("bash --norc -i <<< $'cat MNT/x!/doc\\nexit 1'");
+    assert!(event.contains("!/doc: event not found"), "{event}");
+    in_readme("bash: !/doc: event not found");
+    world.sh("kill -9 $(daemon STORE)");
+    let dead = told("ls MNT");
+    assert!(
+        dead.contains("Transport endpoint is not connected"),
+        "{dead}"
+    );
+    in_readme("Transport endpoint is not connected");
+    world.sh("ibifs mount STORE MNT; ls MNT; ibifs umount MNT; ibifs mount -o ro STORE MNT");
+    in_readme(&told("mkdir MNT/.mint/x").replace(['\u{2018}', '\u{2019}'], "'"));
+    world.sh("ibifs umount MNT");
 }
