@@ -211,6 +211,7 @@ fn is_left(path: &[u8]) -> bool {
     own.contains(&path)
         || path.starts_with(store::FILE.as_bytes())
         || path.starts_with(store::HARVEST_FILE.as_bytes())
+        || path.starts_with(store::ACCESSES_FILE.as_bytes())
         || AREAS.iter().any(|(area, _)| area.as_bytes() == path)
 }
 
@@ -249,10 +250,25 @@ pub fn make(
     // Whatever else lies beside them.
     copier.levels(b"", 1, false, is_left, &mut Vec::new())?;
     settling::settle(from, destination, &mut copier, &vanished, clock)?;
+    if let Err(error) = copy_accesses(from, &to) {
+        log::warn!(
+            "the backup lacks {}: {}",
+            store::ACCESSES_FILE,
+            error.cause()
+        );
+    }
     let tally = copier.tally;
     to.sync_all()?;
     note.write(Some(clock))?;
     Ok(tally)
+}
+
+/// Takes along how often items were reached. Nothing else in a backup depends on it.
+fn copy_accesses(from: &Archive, to: &Tree) -> Result<(), StoreError> {
+    match store::Accesses::open_if_there(from.tree().root())? {
+        Some(accesses) => accesses.copy_to(to.root()),
+        None => Ok(()),
+    }
 }
 
 /// Refuses what is no place for a backup of this store, and makes the directory.

@@ -3,6 +3,7 @@
 //! It knows what there is to say and under which URL it can be had; not who asks, nor how the answer
 //! travels.
 
+mod accesses;
 mod kept;
 mod keys;
 mod known;
@@ -17,6 +18,7 @@ use crate::relation::Request;
 use crate::store::Item;
 use crate::tree::Looks;
 
+pub use accesses::Accesses;
 pub use kept::Kept;
 pub use keys::Keys;
 use known::Known;

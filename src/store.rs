@@ -10,7 +10,9 @@
 //! A `Store` may be shared by threads; its lock is a leaf but for the queue of what waits to be
 //! committed with it.
 
+mod accesses;
 mod begins;
+mod beside;
 mod claims;
 mod compare;
 mod copy;
@@ -39,6 +41,7 @@ use crate::item::{Names, State};
 use crate::locks::locked;
 use crate::relation::{Language, RelationKind};
 
+pub use accesses::{ACCESSES_FILE, Accesses};
 pub use claims::{Contested, OneSided};
 pub use compare::{Difference, DifferenceKind};
 pub use error::StoreError;

@@ -52,13 +52,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
             true => print::listening_json(site.address(), local),
             false => format!("serving {} at http://{local}/\n", site.address()),
         });
-        Started {
-            routes: Some(http::archive::routes(site)),
-            beside: announcement
-                .clone()
-                .map(|it| Box::pin(it.include(tell)) as http::Work),
-            afterwards: announcement.map(|it| Box::pin(it.exclude()) as http::Work),
-        }
+        http::archive::started(site, announcement, tell)
     });
     listened.map_err(|error| cannot_listen(options.listen, &error))?;
     refused.map_or(Ok(Exit::Done), Err)

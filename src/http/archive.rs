@@ -10,6 +10,7 @@ mod pages;
 mod service;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -18,9 +19,9 @@ use axum::http::{Method, Request, Response};
 
 use crate::archive::Archive;
 use crate::caller::Caller;
-use crate::http::answer;
-use crate::service::{Answer, Kept, Keys, Question};
-use crate::store::Item;
+use crate::http::{Started, answer};
+use crate::service::{Accesses, Answer, Kept, Keys, Question};
+use crate::store::{ACCESSES_FILE, Item};
 use crate::tree::Sight;
 
 pub use announce::Announcement;
@@ -38,6 +39,7 @@ pub struct Site {
     archive: Archive,
     address: String,
     keys: Keys,
+    accesses: Accesses,
     front: pages::Front,
     oai: oai::Oai,
     answers: Kept<Question, KnownAnswer>,
@@ -66,6 +68,7 @@ impl Site {
             oai: oai::Oai::new(&address, email),
             address,
             keys: Keys::default(),
+            accesses: Accesses::default(),
             front: pages::Front::default(),
             answers: Kept::default(),
             items: Kept::default(),
@@ -91,6 +94,58 @@ impl Site {
 /// Runs what it is given as whoever the content is for.
 fn act(read: &mut dyn FnMut()) {
     NOBODY.read(read);
+}
+
+/// How long an access may not be written down; a crash loses those of no longer a time.
+const WRITE_EVERY: Duration = Duration::from_secs(5);
+
+/// What is served, with what goes on beside it: accesses are written down, and a resolver is told when the
+/// site is there and when no longer. `tell` is told what comes of that.
+#[must_use]
+pub fn started(
+    site: Arc<Site>,
+    announcement: Option<Announcement>,
+    tell: impl Fn(&str) + Send + 'static,
+) -> Started {
+    let (beside, ending, leaving) = (Arc::clone(&site), Arc::clone(&site), announcement.clone());
+    Started {
+        routes: Some(routes(site)),
+        beside: Some(Box::pin(async move {
+            let include = async {
+                if let Some(announcement) = announcement {
+                    announcement.include(tell).await;
+                }
+            };
+            tokio::join!(include, go_on_writing_accesses(beside));
+        })),
+        afterwards: Some(Box::pin(async move {
+            let exclude = async {
+                if let Some(announcement) = leaving {
+                    announcement.exclude().await;
+                }
+            };
+            tokio::join!(exclude, write_accesses(&ending));
+        })),
+    }
+}
+
+async fn go_on_writing_accesses(site: Arc<Site>) {
+    loop {
+        tokio::time::sleep(WRITE_EVERY).await;
+        write_accesses(&site).await;
+    }
+}
+
+async fn write_accesses(site: &Arc<Site>) {
+    let site = Arc::clone(site);
+    let written = answer::aside(move || site.accesses.write(&site.archive)).await;
+    if let Ok(Err(error)) = written {
+        log::warn!(
+            "accesses are counted but cannot be written down: {}; see what {ACCESSES_FILE} is, or \
+             remove it",
+            error.cause()
+        );
+    }
 }
 
 /// What is answered under which path.

@@ -8,7 +8,7 @@ use crate::locks::locked;
 /// So many answers are remembered; an acknowledgment of an older one counts nothing.
 const MOST_KEYS: usize = 65_536;
 
-/// The keys handed out and not acknowledged yet, and how often each item was reached.
+/// The keys handed out and not acknowledged yet.
 #[derive(Debug, Default)]
 pub struct Keys {
     known: Mutex<Known>,
@@ -18,7 +18,6 @@ pub struct Keys {
 struct Known {
     items: HashMap<String, String>,
     oldest: VecDeque<String>,
-    accesses: HashMap<String, u64>,
 }
 
 impl Keys {
@@ -36,18 +35,10 @@ impl Keys {
         key
     }
 
-    /// Counts one access to the item that the key was handed out for; None where it was not, or was
+    /// The item that the key was handed out for, which was reached once; None where it was not, or was
     /// acknowledged before.
     pub fn acknowledge(&self, key: &str) -> Option<String> {
-        let mut known = locked(&self.known);
-        let item = known.items.remove(key)?;
-        *known.accesses.entry(item.clone()).or_default() += 1;
-        Some(item)
-    }
-
-    /// How often an item was reached, since the start.
-    pub fn accesses(&self, item: &str) -> u64 {
-        locked(&self.known).accesses.get(item).copied().unwrap_or(0)
+        locked(&self.known).items.remove(key)
     }
 }
 
@@ -63,7 +54,6 @@ mod tests {
         assert_eq!(keys.acknowledge("1427244889-1"), None);
         assert_eq!(keys.acknowledge(&key).as_deref(), Some("a/b/2009/02.16"));
         assert_eq!(keys.acknowledge(&key), None);
-        assert_eq!(keys.accesses("a/b/2009/02.16"), 1);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Copying the database as it is at one instant, by SQLite's own interface for it.
 
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -14,13 +15,17 @@ impl Store {
     /// meanwhile is not held up. It is on disk when this returns.
     pub fn copy_to(&self, directory: BorrowedFd<'_>) -> Result<(), StoreError> {
         check_file(directory, true)?;
-        let mut target = Connection::open(file_in(directory)).map_err(database::plain)?;
-        let source = self.lock();
-        let backup = Backup::new(&source, &mut target)?;
-        // All at once: in steps, each write of somebody else would have it begin anew.
-        while backup.step(-1)? != StepResult::Done {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Ok(())
+        at_once(&self.lock(), &file_in(directory))
     }
+}
+
+/// Writes what a database says now into one at a path that was checked.
+pub(super) fn at_once(source: &Connection, target: &Path) -> Result<(), StoreError> {
+    let mut target = Connection::open(target).map_err(database::plain)?;
+    let backup = Backup::new(source, &mut target)?;
+    // In steps, each write of somebody else would have it begin anew.
+    while backup.step(-1)? != StepResult::Done {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
 }

@@ -8,15 +8,13 @@
 //! reads the clock in a transaction too. What a list does not tell yet bears a datestamp that is not
 //! before that list's date.
 
-use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 
-use super::{StoreError, kept};
-use crate::database::{self, Unfit};
+use super::{StoreError, beside};
+use crate::database;
 use crate::locks::locked;
 
 /// File name of the database.
@@ -95,33 +93,27 @@ pub struct Harvest {
 impl Harvest {
     /// Opens the database in a store's directory, or makes it.
     pub fn open(directory: BorrowedFd<'_>) -> Result<Harvest, StoreError> {
-        let directory = kept(directory)?;
-        let name = OsStr::new(HARVEST_FILE);
-        let broken = |unfit: Unfit| StoreError::Broken {
-            what: format!("{HARVEST_FILE}: {unfit}"),
-        };
-        database::check(directory.as_fd(), name, true).map_err(broken)?;
-        let path = database::path_in(directory.as_fd(), name);
-        let connection = Connection::open(path).map_err(database::plain)?;
-        connection.busy_timeout(Duration::from_secs(10))?;
-        connection.pragma_update(None, "journal_mode", "wal")?;
-        connection.pragma_update(None, "synchronous", "normal")?;
-        Harvest::over(connection, Some(directory))
+        let opened = beside::open(directory, HARVEST_FILE, true, MIGRATIONS)?;
+        let (connection, directory) = opened.ok_or_else(|| StoreError::Broken {
+            what: format!("{HARVEST_FILE} is gone again"),
+        })?;
+        Ok(Harvest::over(connection, Some(directory)))
     }
 
     /// A database that ends with this process.
     pub fn temporary() -> Result<Harvest, StoreError> {
-        Harvest::over(Connection::open("")?, None)
+        let mut connection = Connection::open("")?;
+        database::migrate(&mut connection, MIGRATIONS)?;
+        Ok(Harvest::over(connection, None))
     }
 
-    fn over(mut connection: Connection, directory: Option<OwnedFd>) -> Result<Harvest, StoreError> {
+    fn over(connection: Connection, directory: Option<OwnedFd>) -> Harvest {
         connection.set_prepared_statement_cache_capacity(16);
-        database::migrate(&mut connection, MIGRATIONS)?;
-        Ok(Harvest {
+        Harvest {
             connection: Mutex::new(connection),
             is_kept: directory.is_some(),
             _directory: directory,
-        })
+        }
     }
 
     /// Whether what is written here outlives this process.

@@ -7,7 +7,7 @@ use crate::store::{self, Store, StoreError};
 use crate::tree::{RESERVE, Tree};
 
 /// What only the Archive should write, in the store's directory.
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
     ".",
     facts::FILE,
     LEDGER,
@@ -19,6 +19,7 @@ const OWN: [&str; 11] = [
     "relations.sqlite3-wal",
     "relations.sqlite3-shm",
     store::HARVEST_FILE,
+    store::ACCESSES_FILE,
 ];
 
 /// Opens the index and has SQLite look it over. None where it cannot be read.

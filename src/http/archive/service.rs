@@ -44,7 +44,10 @@ pub(super) async fn answer(site: Arc<Site>, method: &Method, query: &str) -> Res
                 .get("urlkey")
                 .and_then(|key| site.keys.acknowledge(key))
             {
-                Some(item) => log::info!("{item} was reached"),
+                Some(item) => {
+                    log::info!("{item} was reached");
+                    site.accesses.count(item);
+                }
                 None => log::info!("an acknowledgment without a key that is known counts nothing"),
             }
             let words = ["acknowledgment", "received"].map(str::to_owned);

@@ -86,7 +86,7 @@ State
 Language
 Identified
 Last changed
-Accesses since the service started
+Accesses
 Last edition
 Next edition
 pt
@@ -186,6 +186,52 @@ r#"
     "#,
         "HTTP/1.1 405 Method Not Allowed\n0\n1\n1",
     );
+}
+
+/// Accesses that were counted outlive the service, by the seconds and at its end; a backup has them.
+#[test]
+fn accesses_are_kept() {
+    const REACH: &str = r#"
+        R=$(cat report); S=$(sed -n 's/^ibi.archiveservice {rep \([^ }]*\).*/\1/p' A.store/archive.ibi)
+        told() { json "/$R" | jq .accesses; }
+        reach() {
+            local key=$(get "/$S?servicesubject=urlRequest&parsedibiurl.ibi=$R" | sed -n 's/^urlkey //p')
+            get "/$S?servicesubject=acknowledgment&urlkey=$key" > /dev/null; told; }
+    "#;
+    let prints = |scene: &Scene, script: &str, expected: &str| {
+        scene.prints(&format!("{REACH}{script}"), expected);
+    };
+    let scene = serve(library());
+    prints(
+        &scene,
+        "[ ! -e A.store/accesses.sqlite3 ]; reach; reach",
+        "1\n2",
+    );
+    let scene = serve(scene.end());
+    prints(&scene, "told; reach", "2\n3");
+    // Another service of the same store knows what this one has written, and adds its own.
+    let other = Served::start(&scene.world, "A.store");
+    let script = format!(
+        "A={}; for i in {{1..100}}; do [ $(told) = 2 ] || break; sleep 0.1; done; reach",
+        other.address()
+    );
+    prints(&scene, &script, "4");
+    drop(other);
+    let world = scene.end();
+    world.prints(
+        "ibifs umount A; ibifs fsck A.store | tail -n 1 | cut -d ' ' -f 3-
+         ibifs backup A.store D > /dev/null; mv A.store old; mv D A.store",
+        "0 findings",
+    );
+    let scene = serve(world);
+    prints(&scene, "told", "4");
+    // Something else has its name.
+    let world = scene.end();
+    world
+        .sh("rm A.store/accesses.sqlite3*; touch victim; ln -s ../victim A.store/accesses.sqlite3");
+    let scene = serve(world);
+    prints(&scene, "reach", "1");
+    scene.end().prints("wc -c < victim", "0");
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl Told {
             changed: archive
                 .updated(item, &act, &Looks::default())
                 .unwrap_or_default(),
-            accesses: site.keys.accesses(&item.names.preferred()),
+            accesses: site.accesses.of(archive, &item.names.preferred()),
             main_file: main_file.map(|path| file_url(&item.names, &path)),
             last_edition,
             next_edition,

@@ -1,0 +1,41 @@
+//! Databases that lie in a store beside its index.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::{StoreError, kept};
+use crate::database::{self, Unfit};
+
+/// How long one waits for another process that writes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Opens a database in a store's directory, which comes with it: SQLite goes by it until it is closed.
+/// None where there is none and none is to be made.
+pub(super) fn open(
+    directory: BorrowedFd<'_>,
+    file: &str,
+    is_made: bool,
+    migrations: &[&str],
+) -> Result<Option<(Connection, OwnedFd)>, StoreError> {
+    let directory = kept(directory)?;
+    let name = OsStr::new(file);
+    match database::check(directory.as_fd(), name, is_made) {
+        Err(Unfit::Missing) => return Ok(None),
+        Err(unfit) => {
+            return Err(StoreError::Broken {
+                what: format!("{file}: {unfit}"),
+            });
+        }
+        Ok(()) => {}
+    }
+    let path = database::path_in(directory.as_fd(), name);
+    let mut connection = Connection::open(path).map_err(database::plain)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    database::migrate(&mut connection, migrations)?;
+    Ok(Some((connection, directory)))
+}
