@@ -28,6 +28,7 @@ use crate::locks::locked;
 pub use error::RegistryError;
 pub use inclusion::{Address, Inclusion, InclusionError};
 pub use key::{Key, KeyError};
+use registration::Bounds;
 pub use registration::{Lookup, Outcome, Reply, addresses_of};
 
 /// One entry a version of the schema; none is changed once it has been released.
@@ -143,6 +144,7 @@ pub struct Included {
 #[derive(Debug)]
 pub struct Registry {
     connection: Mutex<Connection>,
+    bounds: Bounds,
     /// SQLite goes by this until it is closed, above.
     _directory: OwnedFd,
 }
@@ -164,6 +166,7 @@ impl Registry {
         database::migrate(&mut connection, MIGRATIONS)?;
         Ok(Registry {
             connection: Mutex::new(connection),
+            bounds: Bounds::default(),
             _directory: directory,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Params, Row, params};
 
 use super::refusal::{Refusal, VerbError};
 use super::registration::{DAYS_TO_TAKE_EFFECT, Verbs};
@@ -67,6 +67,7 @@ impl Registry {
         let verbs = Verbs(&transaction);
         let done = match (known, verbs.actor_at(&prefix)?) {
             (None, None) => {
+                verbs.see_to_room_for_an_actor(self.bounds.actors, now)?;
                 let (rep, wait) = verbs.new_label(provider.prefix(), None, now)?;
                 transaction.execute(
                     "INSERT INTO actor (rep, prefix, host, port, email, secret, registered_at, last_date)
@@ -160,6 +161,27 @@ impl Verbs<'_> {
         let mut statement = self.0.prepare_cached(&select)?;
         let mut rows = statement.query([text])?;
         rows.next()?.map(actor).transpose()
+    }
+
+    /// Refuses an actor too many, unless others make room that hold their places no longer. Their
+    /// identifiers are not made again: those have a date that is past.
+    fn see_to_room_for_an_actor(&self, most: u64, now: &Timestamp) -> Result<(), VerbError> {
+        if self.count("SELECT count(*) FROM actor", [])? < most {
+            return Ok(());
+        }
+        let lapsed = now.seconds() - DAYS_TO_TAKE_EFFECT * DAY;
+        let delete = "DELETE FROM actor WHERE effective_at IS NULL AND registered_at < ?1";
+        let lapsed = Timestamp::from_unix(lapsed, 0).to_rfc3339();
+        match self.0.execute(delete, [lapsed])? {
+            0 => Err(Refusal::TooManyActors(most).into()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn count(&self, select: &str, of: impl Params) -> Result<u64, VerbError> {
+        let mut statement = self.0.prepare_cached(select)?;
+        let count: i64 = statement.query_row(of, |row| row.get(0))?;
+        Ok(u64::try_from(count).unwrap_or(0))
     }
 
     /// Refuses an actor whose password was changed since it was proven.

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::actors::Actor;
 use super::refusal::{Refusal, VerbError};
-use super::registration::Verbs;
+use super::registration::{Bounds, Verbs};
 use super::{Registry, RegistryError};
 use crate::ibi::{Ibi, Timestamp};
 use crate::registration::{
@@ -51,6 +51,7 @@ impl Verbs<'_> {
         actor: &Actor,
         id: Option<&Ibi>,
         document: &Document,
+        bounds: Bounds,
         now: &Timestamp,
     ) -> Result<(Answer, Duration), VerbError> {
         let url = document.content.as_ref().map(|content| &content.url);
@@ -93,6 +94,9 @@ impl Verbs<'_> {
                 holder: self.actor_id(holder.actor)?,
             }
             .into());
+        }
+        if self.holding(actor, &known)?.is_none() {
+            self.see_to_room_for_a_document(actor, bounds)?;
         }
         self.put(actor, &known, is_copy, document, now)?;
         self.confirm(actor, now)?;
@@ -166,6 +170,22 @@ impl Verbs<'_> {
             "the registration of document {} by {} is deleted",
             known.id, actor.id
         )))
+    }
+
+    /// Refuses a document or copy too many.
+    fn see_to_room_for_a_document(&self, actor: &Actor, bounds: Bounds) -> Result<(), VerbError> {
+        let own = "SELECT count(*) FROM registration WHERE actor = ?1";
+        if self.count(own, [actor.row])? >= bounds.of_one_actor {
+            return Err(Refusal::TooManyOfOne {
+                actor: actor.id.clone(),
+                most: bounds.of_one_actor,
+            }
+            .into());
+        }
+        match self.count("SELECT count(*) FROM registration", [])? < bounds.in_all {
+            true => Ok(()),
+            false => Err(Refusal::TooManyInAll(bounds.in_all).into()),
+        }
     }
 
     fn check_id(&self, id: &Ibi, now: &Timestamp) -> Result<(), VerbError> {

@@ -63,6 +63,12 @@ pub(super) enum Refusal {
     },
     /// The URLs are of too many hosts.
     TooManyHosts,
+    /// There are as many actors as there may be.
+    TooManyActors(u64),
+    /// The actor has registered as much as it may.
+    TooManyOfOne { actor: String, most: u64 },
+    /// All actors together have.
+    TooManyInAll(u64),
     /// The identifier has a date to come.
     NotYet { document: String, date: String },
     /// It is an actor's identifier.
@@ -122,6 +128,22 @@ impl fmt::Display for Refusal {
                 f,
                 "the URLs are of more than {MOST_HOSTS} hosts beside the actor's own; write its own name \
                  in them"
+            ),
+            Refusal::TooManyActors(most) => write!(
+                f,
+                "{most} actors are registered here, and no more can be; ask again later, when those make \
+                 room that no document follows for {DAYS_TO_TAKE_EFFECT} days, or ask who runs this \
+                 resolver"
+            ),
+            Refusal::TooManyOfOne { actor, most } => write!(
+                f,
+                "{actor} has registered {most} documents and copies, and can register no more; take back \
+                 what is not there any more (DeleteDocumentRegistration)"
+            ),
+            Refusal::TooManyInAll(most) => write!(
+                f,
+                "{most} documents and copies are registered here, and no more can be; ask who runs this \
+                 resolver"
             ),
             Refusal::NotYet { document, date } => write!(
                 f,

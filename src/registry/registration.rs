@@ -25,6 +25,8 @@
 //! - To register again overwrites all that was said before: what is left out is gone, and
 //!   `originalDocument` left out is `no`.
 //! - Any actor may ask what is registered of a document; no e-mail address is told.
+//! - How many actors and documents are registered is bounded. An actor that nobody need wait for any
+//!   more, since no document followed, makes room for another where there is none.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -41,6 +43,27 @@ use crate::registration::{Answer, Credentials, Document, Request, Verb, verb_of}
 
 /// The URLs of one document are of so many hosts at most, beside the actor's own.
 pub(super) const MOST_HOSTS: usize = 2;
+/// How much is registered at most: anybody may register, and nothing lapses that took effect.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Actors.
+    pub(super) actors: u64,
+    /// Documents and copies of one actor.
+    pub(super) of_one_actor: u64,
+    /// Documents and copies of all actors.
+    pub(super) in_all: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            actors: 10_000,
+            of_one_actor: 10_000,
+            in_all: 100_000,
+        }
+    }
+}
+
 /// So many days nobody else gets the place of an actor that has registered no document.
 pub(super) const DAYS_TO_TAKE_EFFECT: i64 = 30;
 
@@ -123,7 +146,7 @@ impl Registry {
                 let actor = self.proven(&who)?;
                 check_urls(&actor, &document, lookup)?;
                 return self.change(&actor, |transaction| {
-                    transaction.register_document(&actor, id.as_ref(), &document, now)
+                    transaction.register_document(&actor, id.as_ref(), &document, self.bounds, now)
                 });
             }
             Request::ChangePassword(who, password) => self.change_password(&who, &password)?,
@@ -438,6 +461,51 @@ mod tests {
             late,
             Err(VerbError::Refused(Refusal::Credentials(_)))
         ));
+    }
+
+    #[test]
+    fn actors_are_bounded() {
+        let mut resolver = Resolver::with_actors("many-actors");
+        resolver.registry.bounds.actors = 2;
+        let third = HERMES.replace("hermes", "zeus");
+        let text =
+            format!("verb=RegisterActor&{third}&eMailAddress=banon@dpi.inpe.br&password=12xY3z");
+        resolver.refused(&text, "2 actors are registered here, and no more can be");
+        // Who is registered is told so all the same.
+        assert_eq!(resolver.register(HERMES, "12xY3z"), HERMES_ID);
+        resolver.document(APOLLO_ID, "");
+        resolver.clock += DAYS_TO_TAKE_EFFECT * DAY;
+        resolver.refused(&text, "no more can be");
+        resolver.clock += 1;
+        // Only who never took effect makes room.
+        let zeus = resolver.register(&third, "12xY3z");
+        let actors = resolver.column("SELECT rep FROM actor ORDER BY rep");
+        assert_eq!(actors, [APOLLO_ID.to_owned(), zeus]);
+    }
+
+    #[test]
+    fn documents_are_bounded() {
+        let mut resolver = Resolver::with_actors("many-documents");
+        resolver.registry.bounds.of_one_actor = 1;
+        let first = resolver.document(HERMES_ID, "");
+        let second = "documentURL=http://hermes.dpi.inpe.br/b.pdf";
+        resolver.refused(
+            &document(HERMES_ID, second),
+            "has registered 1 documents and copies, and can register no more",
+        );
+        // Nothing is left of what was refused, and what is registered may change.
+        assert_eq!(resolver.column("SELECT ibi FROM document"), [&*first]);
+        assert_eq!(resolver.document(HERMES_ID, "originalDocument=yes"), first);
+        resolver.registry.bounds.in_all = 2;
+        resolver.document(APOLLO_ID, &format!("documentID={first}"));
+        resolver.registry.bounds.of_one_actor = 9;
+        resolver.refused(
+            &document(HERMES_ID, second),
+            "2 documents and copies are registered here, and no more can be",
+        );
+        let delete = "verb=DeleteDocumentRegistration&";
+        resolver.done(&format!("{delete}{}&documentID={first}", who(APOLLO_ID)));
+        resolver.document(HERMES_ID, second);
     }
 
     #[test]
