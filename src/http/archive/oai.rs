@@ -180,30 +180,33 @@ fn is_beginning(asked: &Asked) -> bool {
 
 /// The document of an answer; None while it is not known yet which records there are.
 fn reply(site: &Site, asked: &Asked) -> Result<Option<Vec<u8>>, ArchiveError> {
-    let host = &site.archive.facts().host;
-    let mut at = now();
-    let fault = |code: Code, sentence: String| Reply::Faults(vec![Fault::new(code, sentence)]);
-    let unknown = |identifier: &str| {
-        let sentence = format!("'{identifier}' is no record of this Archive");
-        fault(Code::IdDoesNotExist, sentence)
+    let said = match &asked.request {
+        Ok(request) => said(site, request)?,
+        Err(faults) => Some((now(), Reply::Faults(faults.clone()))),
     };
-    let reply = match &asked.request {
-        Err(faults) => Reply::Faults(faults.clone()),
+    Ok(said.map(|(at, reply)| {
+        let answer = Answer {
+            base_url: &site.oai.base_url,
+            at,
+            arguments: &asked.arguments,
+            reply,
+        };
+        answer.to_xml()
+    }))
+}
+
+/// What is said to a good request, and of which second that is.
+fn said(site: &Site, request: &Request) -> Result<Option<(i64, Reply)>, ArchiveError> {
+    let host = &site.archive.facts().host;
+    let at = now();
+    let reply = match request {
         // It is refused as it is read.
-        Ok(Request::ListSets) => fault(Code::NoSetHierarchy, "this Archive has no sets".into()),
-        Ok(Request::Identify) => {
-            let harvest = harvest(site)?;
-            Reply::Identity(Identity {
-                name: format!("Archive {host}"),
-                email: site.oai.email.clone(),
-                earliest: harvest.earliest()?.unwrap_or(at),
-                is_persistent: harvest.is_kept(),
-            })
-        }
-        Ok(Request::ListMetadataFormats { identifier: None }) => Reply::Formats,
-        Ok(Request::ListMetadataFormats {
+        Request::ListSets => fault(Code::NoSetHierarchy, "this Archive has no sets".into()),
+        Request::Identify => identity(site, at)?,
+        Request::ListMetadataFormats { identifier: None } => Reply::Formats,
+        Request::ListMetadataFormats {
             identifier: Some(identifier),
-        }) => match found(site, identifier)? {
+        } => match found(site, identifier)? {
             None => unknown(identifier),
             Some(found) if found.stamped.is_deleted => {
                 let sentence = format!("'{identifier}' is deleted");
@@ -211,54 +214,84 @@ fn reply(site: &Site, asked: &Asked) -> Result<Option<Vec<u8>>, ArchiveError> {
             }
             Some(_) => Reply::Formats,
         },
-        Ok(Request::GetRecord { identifier }) => match found(site, identifier)? {
+        Request::GetRecord { identifier } => match found(site, identifier)? {
             None => unknown(identifier),
             Some(found) => Reply::Record(record(host, found)),
         },
-        Ok(Request::ListIdentifiers(listed)) => {
-            let harvester = harvester(site)?;
-            if !harvester.harvest.is_whole()? {
-                return Ok(None);
-            }
-            let part = harvester.headers(&window(listed), HEADERS)?;
-            at = part.at;
-            let next = next(&part, listed);
-            let found = part.found.into_iter();
-            let headers: Vec<Header> = found.map(|found| record(host, found).header).collect();
-            match headers.is_empty() {
-                true => fault(Code::NoRecordsMatch, no_records(listed)),
-                false => Reply::Headers(headers, next),
-            }
+        Request::ListIdentifiers(listed) => {
+            let part = part(site, listed, |harvester, window| {
+                harvester.headers(window, HEADERS)
+            })?;
+            return Ok(part.map(|part| {
+                list(host, listed, part, |records, next| {
+                    let headers = records.into_iter().map(|record| record.header);
+                    Reply::Headers(headers.collect(), next)
+                })
+            }));
         }
-        Ok(Request::ListRecords(listed)) => {
-            let harvester = harvester(site)?;
-            if !harvester.harvest.is_whole()? {
-                return Ok(None);
-            }
-            let mut window = window(listed);
-            let mut part = harvester.records(&window, RECORDS, ENOUGH)?;
-            // All of them may have changed just now.
-            while part.found.is_empty() && part.next.is_some() {
-                window.after = part.next;
-                part = harvester.records(&window, RECORDS, ENOUGH)?;
-            }
-            at = part.at;
-            let next = next(&part, listed);
-            let found = part.found.into_iter();
-            let records: Vec<Record> = found.map(|found| record(host, found)).collect();
-            match records.is_empty() {
-                true => fault(Code::NoRecordsMatch, no_records(listed)),
-                false => Reply::Records(records, next),
-            }
+        Request::ListRecords(listed) => {
+            let part = part(site, listed, |harvester, window| {
+                harvester.records(window, RECORDS, ENOUGH)
+            })?;
+            return Ok(part.map(|part| list(host, listed, part, Reply::Records)));
         }
     };
-    let answer = Answer {
-        base_url: &site.oai.base_url,
-        at,
-        arguments: &asked.arguments,
-        reply,
+    Ok(Some((at, reply)))
+}
+
+fn fault(code: Code, sentence: String) -> Reply {
+    Reply::Faults(vec![Fault::new(code, sentence)])
+}
+
+fn unknown(identifier: &str) -> Reply {
+    let sentence = format!("'{identifier}' is no record of this Archive");
+    fault(Code::IdDoesNotExist, sentence)
+}
+
+fn identity(site: &Site, at: i64) -> Result<Reply, ArchiveError> {
+    let harvest = harvest(site)?;
+    Ok(Reply::Identity(Identity {
+        name: format!("Archive {}", site.archive.facts().host),
+        email: site.oai.email.clone(),
+        earliest: harvest.earliest()?.unwrap_or(at),
+        is_persistent: harvest.is_kept(),
+    }))
+}
+
+/// What a list has in one answer; None while it is not known yet which records there are.
+fn part(
+    site: &Site,
+    listed: &Listed,
+    look: impl Fn(&Harvester<'_>, &Window) -> Result<Part, ArchiveError>,
+) -> Result<Option<Part>, ArchiveError> {
+    let harvester = harvester(site)?;
+    if !harvester.harvest.is_whole()? {
+        return Ok(None);
+    }
+    let mut window = window(listed);
+    let mut part = look(&harvester, &window)?;
+    // All of them may have changed just now.
+    while part.found.is_empty() && part.next.is_some() {
+        window.after = part.next;
+        part = look(&harvester, &window)?;
+    }
+    Ok(Some(part))
+}
+
+fn list(
+    host: &str,
+    listed: &Listed,
+    part: Part,
+    told: impl FnOnce(Vec<Record>, Option<Option<Position>>) -> Reply,
+) -> (i64, Reply) {
+    let next = next(&part, listed);
+    let found = part.found.into_iter();
+    let records: Vec<Record> = found.map(|found| record(host, found)).collect();
+    let reply = match records.is_empty() {
+        true => fault(Code::NoRecordsMatch, no_records(listed)),
+        false => told(records, next),
     };
-    Ok(Some(answer.to_xml()))
+    (part.at, reply)
 }
 
 fn no_records(listed: &Listed) -> String {
