@@ -27,6 +27,8 @@ pub struct Caller {
 thread_local! {
     /// This thread's umask, once it has one of its own.
     static UMASK: Cell<Option<u32>> = const { Cell::new(None) };
+    /// Whom this thread acts as while it acts as nobody else, see [`Caller::stay`].
+    static STAYING: Cell<Option<Caller>> = const { Cell::new(None) };
 }
 
 /// Whether this process may act as others.
@@ -69,16 +71,55 @@ pub fn give_up_groups() {
     }
 }
 
+/// Has this thread open files as this process again, where one that stays somebody else has started it.
+pub fn stay_oneself() {
+    if *MAY_ACT {
+        STAYING.set(None);
+        back();
+    }
+}
+
+/// Has this thread act as a user and a group. Both are numbers of this thread alone.
+fn become_other(uid: u32, gid: u32) {
+    // SAFETY: plain system calls without pointers, on this thread's filesystem credentials only.
+    unsafe {
+        libc::syscall(libc::SYS_setfsgid, gid);
+        libc::syscall(libc::SYS_setfsuid, uid);
+    }
+}
+
+/// The user and the group that this thread acts as.
+fn acted_as() -> (u32, u32) {
+    // SAFETY: as above; there is no such user or group, so that nothing is changed.
+    let (uid, gid) = unsafe {
+        (
+            libc::syscall(libc::SYS_setfsuid, u32::MAX),
+            libc::syscall(libc::SYS_setfsgid, u32::MAX),
+        )
+    };
+    let number = |told| u32::try_from(told).unwrap_or(u32::MAX);
+    (number(uid), number(gid))
+}
+
+/// Has this thread act as itself, or whom it stays.
+fn back() {
+    // By way of the superuser: what was raised for another user is lost with that.
+    // SAFETY: as above.
+    unsafe {
+        libc::syscall(libc::SYS_setfsuid, 0);
+        libc::syscall(libc::SYS_setfsgid, 0);
+    }
+    if let Some(staying) = STAYING.get() {
+        become_other(staying.uid, staying.gid);
+    }
+}
+
 /// Takes a caller's user and first group back, however the reading has ended.
 struct Reading;
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        // SAFETY: as below.
-        unsafe {
-            libc::syscall(libc::SYS_setfsuid, 0);
-            libc::syscall(libc::SYS_setfsgid, 0);
-        }
+        back();
     }
 }
 
@@ -87,12 +128,11 @@ struct Acting;
 
 impl Drop for Acting {
     fn drop(&mut self) {
-        // SAFETY: plain system calls without pointers, on this thread's filesystem credentials only.
-        unsafe {
-            libc::syscall(libc::SYS_setfsuid, 0);
-            libc::syscall(libc::SYS_setfsgid, 0);
+        back();
+        match STAYING.get() {
+            None => set_groups(&[0]),
+            Some(_) => set_groups(&[]),
         }
-        set_groups(&[0]);
     }
 }
 
@@ -131,23 +171,33 @@ impl Caller {
         if !self.is_other() || !*HAS_NO_GROUPS {
             return self.act_for_others(read);
         }
-        let _reading = Reading;
-        // SAFETY: as above.
-        unsafe {
-            libc::syscall(libc::SYS_setfsgid, self.gid);
-            libc::syscall(libc::SYS_setfsuid, self.uid);
+        if STAYING.get() == Some(*self) {
+            return read();
         }
+        let _reading = Reading;
+        become_other(self.uid, self.gid);
         read()
+    }
+
+    /// Has this thread act as this caller for good, but while it acts as another one: what it then
+    /// reads with [`Caller::read`] costs no further system calls. A thread that it starts is to
+    /// [`stay_oneself`]. Only in a process that has given its groups up; else, and where it is refused,
+    /// each reading costs what it did.
+    pub fn stay(&self) {
+        if !self.is_other() || !*HAS_NO_GROUPS {
+            return;
+        }
+        become_other(self.uid, self.gid);
+        match acted_as() == (self.uid, self.gid) {
+            true => STAYING.set(Some(*self)),
+            false => back(),
+        }
     }
 
     fn act_with<T>(&self, powers: &Powers, act: impl FnOnce() -> T) -> T {
         set_groups(&powers.groups);
         let _acting = Acting;
-        // SAFETY: as above.
-        unsafe {
-            libc::syscall(libc::SYS_setfsgid, self.gid);
-            libc::syscall(libc::SYS_setfsuid, self.uid);
-        }
+        become_other(self.uid, self.gid);
         raise(powers.capabilities);
         act()
     }

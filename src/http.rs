@@ -12,6 +12,7 @@ mod page;
 mod patient;
 mod preference;
 pub mod resolver;
+mod threads;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -23,12 +24,12 @@ use std::time::Duration;
 use axum::Router;
 use hyper::Request;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use patient::Patient;
+use threads::Threads;
 
 /// Connections at once; who comes later waits until one ends.
 pub const MOST_CONNECTIONS: usize = 4096;
@@ -52,8 +53,10 @@ struct Peer(IpAddr);
 /// What is served, and what is done beside it.
 #[allow(missing_debug_implementations, reason = "it holds futures")]
 pub struct Started {
-    /// What is answered; None ends it at once.
-    pub routes: Option<Router>,
+    /// What is answered, made for each thread that answers; None ends it at once.
+    pub routes: Option<Routes>,
+    /// What each thread that answers does first.
+    pub begin: fn(),
     /// What goes on while it is served; None for nothing.
     pub beside: Option<Work>,
     /// What is done when it ends, for a short while; None for nothing.
@@ -66,26 +69,28 @@ impl Started {
     pub fn nothing() -> Started {
         Started {
             routes: None,
+            begin: || {},
             beside: None,
             afterwards: None,
         }
     }
 }
 
+/// Makes the routes of a thread.
+pub type Routes = Box<dyn Fn() -> Router + Send + Sync>;
+
 /// Something to be done.
 pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Serves until `end` is ready; then answers under way are finished.
-pub async fn serve(listener: TcpListener, routes: Router, end: impl Future<Output = ()>) {
+async fn serve(
+    listener: TcpListener,
+    routes: Routes,
+    mut threads: Threads,
+    end: impl Future<Output = ()>,
+) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    // A timer that is to fire before all others wakes the thread that sets it, by a system call. None of
-    // those that requests set is before this one.
-    let ticking = tokio::spawn(async {
-        let mut ticks = tokio::time::interval(TICK);
-        loop {
-            ticks.tick().await;
-        }
-    });
+    let routes: Vec<Router> = (0..threads.count()).map(|_| routes()).collect();
     let graceful = GracefulShutdown::new();
     let mut end = pin!(end);
     loop {
@@ -93,51 +98,62 @@ pub async fn serve(listener: TcpListener, routes: Router, end: impl Future<Outpu
             let place = Arc::clone(&places).acquire_owned().await;
             (place, listener.accept().await)
         };
-        let (place, (stream, peer)) = tokio::select! {
+        let (place, accepted) = tokio::select! {
             () = &mut end => break,
-            (place, accepted) = next => match accepted {
-                Ok((stream, peer)) => (place, (stream, peer)),
-                Err(error) => {
-                    // Out of descriptors, most likely: others end meanwhile.
-                    log::warn!("a connection is not taken: {error}");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            },
+            next = next => next,
         };
-        let _ = stream.set_nodelay(true);
-        let routes = routes.clone();
-        let service =
-            TowerToHyperService::new(tower::service_fn(move |mut request: Request<_>| {
-                let routes = routes.clone();
-                request.extensions_mut().insert(Peer(peer.ip()));
-                async move { Ok::<_, Infallible>(answer::bounded(routes, request).await) }
-            }));
-        let connection = hyper::server::conn::http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_PATIENCE)
-            .max_buf_size(LONGEST_HEAD)
-            .serve_connection(TokioIo::new(Patient::new(stream)), service);
-        let connection = graceful.watch(connection);
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
+        // The stream goes over to the thread that answers.
+        let taken = accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer)));
+        let (stream, peer) = match taken {
+            Ok(taken) => taken,
+            Err(error) => {
+                // Out of descriptors, most likely: others end meanwhile.
+                log::warn!("a connection is not taken: {error}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let (at, thread) = threads.next();
+        let (routes, watcher) = (routes[at].clone(), graceful.watcher());
+        thread.spawn(async move {
+            if let Err(error) = connection(stream, peer.ip(), routes, watcher).await {
                 log::debug!("a connection ends: {error}");
             }
             drop(place);
         });
     }
     drop(listener);
-    ticking.abort();
     let _ = tokio::time::timeout(END_PATIENCE, graceful.shutdown()).await;
+}
+
+/// Answers what comes on a connection until it ends.
+async fn connection(
+    stream: std::net::TcpStream,
+    peer: IpAddr,
+    routes: Router,
+    watcher: Watcher,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let stream = TcpStream::from_std(stream)?;
+    let _ = stream.set_nodelay(true);
+    let service = hyper::service::service_fn(move |mut request: Request<_>| {
+        let routes = routes.clone();
+        request.extensions_mut().insert(Peer(peer));
+        async move { Ok::<_, Infallible>(answer::bounded(routes, request).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_PATIENCE)
+        .max_buf_size(LONGEST_HEAD)
+        .serve_connection(TokioIo::new(Patient::new(stream)), service);
+    Ok(watcher.watch(connection).await?)
 }
 
 /// Listens, and serves until the process is told to end (SIGTERM, SIGINT). `start` is told the address
 /// that was taken.
 pub fn run(listen: SocketAddr, start: impl FnOnce(SocketAddr) -> Started) -> std::io::Result<()> {
     crate::mount::raise_descriptor_limit();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(MOST_ASIDE)
         .build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(listen).await?;
@@ -154,8 +170,9 @@ pub fn run(listen: SocketAddr, start: impl FnOnce(SocketAddr) -> Started) -> std
         let Some(routes) = started.routes else {
             return Ok(());
         };
+        let threads = Threads::start(started.begin)?;
         let beside = started.beside.map(tokio::spawn);
-        serve(listener, routes, end).await;
+        serve(listener, routes, threads, end).await;
         if let Some(beside) = beside {
             beside.abort();
         }

@@ -67,15 +67,27 @@ impl Archive {
         self.acting(act, || self.published(&open, path))
     }
 
-    /// The same for whoever cannot wait for a disk: EAGAIN where somebody would have to.
+    /// The same for whoever cannot wait for a disk: EAGAIN where somebody would have to. Whoever acts must
+    /// be let through to the item, too.
     pub fn open_content_at_hand(
         &self,
         item: &Item,
         path: &[u8],
         act: Act<'_>,
     ) -> Result<Published, ArchiveError> {
-        let open = self.tree.open_at_hand(&Place::of(&item.names))?;
-        self.acting(act, || self.published(&open, path))
+        let place = Place::of(&item.names);
+        self.acting(act, || {
+            let opened = check(path)
+                .map_err(|errno| self.tree.error("open", place.as_str(), errno))
+                .and_then(|()| self.tree.publish_at_hand(&place, path));
+            match opened {
+                // Either may lie on the way to the item, or lead to what is in it.
+                Err(error) if [Errno::LOOP, Errno::XDEV].contains(&error.errno()) => {
+                    self.published(&self.tree.open_at_hand(&place)?, path)
+                }
+                opened => Ok(opened?),
+            }
+        })
     }
 
     fn published(&self, open: &OpenItem, path: &[u8]) -> Result<Published, ArchiveError> {

@@ -60,8 +60,10 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             false => format!("resolving for {} at http://{local}/\n", made.address()),
         })
         .unwrap_or_else(|failure| log::warn!("{failure}"));
+        let answering = Arc::clone(&made);
         http::Started {
-            routes: Some(resolver::routes(Arc::clone(&made))),
+            routes: Some(Box::new(move || resolver::routes(Arc::clone(&answering)))),
+            begin: || {},
             beside: Some(Box::pin(resolver::keep_up(made))),
             afterwards: None,
         }

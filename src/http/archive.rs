@@ -8,6 +8,7 @@ mod file;
 mod oai;
 mod pages;
 mod service;
+mod together;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::http::{Started, answer};
 use crate::service::{Accesses, Answer, Kept, Keys, Question};
 use crate::store::{ACCESSES_FILE, Item};
 use crate::tree::Sight;
+use together::Together;
 
 pub use announce::Announcement;
 
@@ -91,6 +93,11 @@ impl Site {
     }
 }
 
+/// What a thread that answers does first: it stays whoever the content is for.
+pub fn begin() {
+    NOBODY.stay();
+}
+
 /// Runs what it is given as whoever the content is for.
 fn act(read: &mut dyn FnMut()) {
     NOBODY.read(read);
@@ -109,7 +116,8 @@ pub fn started(
 ) -> Started {
     let (beside, ending, leaving) = (Arc::clone(&site), Arc::clone(&site), announcement.clone());
     Started {
-        routes: Some(routes(site)),
+        routes: Some(Box::new(move || routes(Arc::clone(&site)))),
+        begin,
         beside: Some(Box::pin(async move {
             let include = async {
                 if let Some(announcement) = announcement {
@@ -148,24 +156,42 @@ async fn write_accesses(site: &Arc<Site>) {
     }
 }
 
-/// What is answered under which path.
+/// What is answered under which path, by one thread.
 pub fn routes(site: Arc<Site>) -> Router {
-    Router::new().fallback(dispatch).with_state(site)
+    let door = Door {
+        site,
+        versions: Arc::default(),
+    };
+    Router::new().fallback(dispatch).with_state(door)
+}
+
+/// A site, as one thread answers for it.
+#[derive(Clone, Debug)]
+struct Door {
+    site: Arc<Site>,
+    versions: Arc<Together<Option<i64>>>,
+}
+
+impl Door {
+    /// See [`Site::index_version`]; it is asked for after this is called.
+    async fn index_version(&self) -> Option<i64> {
+        self.versions.told(|| self.site.index_version()).await
+    }
 }
 
 /// Identifiers are paths of two or four components, so that the path is read by hand.
-async fn dispatch(State(site): State<Arc<Site>>, request: Request<Body>) -> Response<Body> {
+async fn dispatch(State(door): State<Door>, request: Request<Body>) -> Response<Body> {
     let uri = request.uri();
     let path = uri.path().trim_start_matches('/');
     if oai::is_of(path) {
-        return oai::answer(site, request).await;
+        return oai::answer(door.site, request).await;
     }
     if request.method() == Method::POST {
         return answer::no_method(request.method(), "GET, HEAD");
     }
     let query = uri.query().unwrap_or("");
-    if service::is_of(&site, path) && query.contains("servicesubject=") {
-        return service::answer(Arc::clone(&site), request.method(), query).await;
+    if service::is_of(&door.site, path) && query.contains("servicesubject=") {
+        return service::answer(&door, request.method(), query).await;
     }
-    content::answer(site, request).await
+    content::answer(door, request).await
 }

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::place::failed;
 use super::walk::each_entry_of;
-use super::{OpenItem, TreeError};
+use super::{OpenItem, Place, Tree, TreeError};
 use crate::ibi::Timestamp;
 
 /// Something in an item, open for reading.
@@ -68,6 +68,45 @@ impl Published {
     }
 }
 
+/// Opens what has been found, if it is a regular file or a directory.
+fn open_found(found: &OwnedFd, led_to: Option<Vec<u8>>) -> Result<Published, Errno> {
+    // A device or a pipe must not even be opened.
+    let stat = rustix::fs::fstat(found)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile | FileType::Directory => {}
+        _ => return Err(Errno::NOENT),
+    }
+    let again = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = rustix::fs::open(again, flags, Mode::empty())?;
+    Ok(Published {
+        file: file.into(),
+        stat,
+        led_to,
+    })
+}
+
+impl Tree {
+    /// Opens a regular file or a directory in an item for whoever cannot wait for a disk, in one go: with
+    /// the way to the item, which must be open to whoever does so, too. EAGAIN where somebody would have
+    /// to wait, ELOOP where there is a link, EXDEV where another filesystem is mounted on the way or the
+    /// path climbs, which may lead out of the item.
+    pub fn publish_at_hand(&self, place: &Place, path: &[u8]) -> Result<Published, TreeError> {
+        if path.split(|byte| *byte == b'/').any(|part| part == b"..") {
+            return Err(failed("open", place.as_str())(Errno::XDEV));
+        }
+        let path = [place.as_str().as_bytes(), b"/", path].concat();
+        let resolve = ResolveFlags::BENEATH
+            | ResolveFlags::NO_SYMLINKS
+            | ResolveFlags::NO_XDEV
+            | ResolveFlags::CACHED;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let found = rustix::fs::openat2(&self.root, path.as_slice(), flags, Mode::empty(), resolve);
+        let opened = found.and_then(|found| open_found(&found, None));
+        opened.map_err(|errno| failed("open", &String::from_utf8_lossy(&path))(errno))
+    }
+}
+
 impl OpenItem {
     /// Opens a regular file or a directory of the item by its path, also through symbolic links that
     /// stay in the item. ENOENT for what is something else.
@@ -102,20 +141,7 @@ impl OpenItem {
             }
             found => (found?, None),
         };
-        // A device or a pipe must not even be opened.
-        let stat = rustix::fs::fstat(&found)?;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile | FileType::Directory => {}
-            _ => return Err(Errno::NOENT),
-        }
-        let again = format!("/proc/self/fd/{}", found.as_raw_fd());
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let file = rustix::fs::open(again, flags, Mode::empty())?;
-        Ok(Published {
-            file: file.into(),
-            stat,
-            led_to,
-        })
+        open_found(&found, led_to)
     }
 
     /// Where in the item something lies that has been found in it. ENOENT where it has been moved out

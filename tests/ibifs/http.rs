@@ -11,3 +11,4 @@ mod resolver;
 mod served;
 mod service;
 mod stub;
+mod threads;

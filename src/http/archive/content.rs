@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 
-use super::{Site, act, failure, file, pages};
+use super::{Door, Site, act, failure, file, pages};
 use crate::archive::{ArchiveError, Related, persistent_url};
 use crate::http::{answer, languages};
 use crate::ibi::{Ibi, Rep};
@@ -42,13 +42,13 @@ struct Path {
 }
 
 /// Answers a request for content.
-pub(super) async fn answer(site: Arc<Site>, request: Request<Body>) -> Response<Body> {
+pub(super) async fn answer(door: Door, request: Request<Body>) -> Response<Body> {
     let parts = Arc::new(request.into_parts().0);
-    let version = site.index_version();
-    let found = match version.and_then(|version| at_hand(&site, version, &parts)) {
+    let version = door.index_version().await;
+    let found = match version.and_then(|version| at_hand(&door.site, version, &parts)) {
         Some(found) => Ok((found, false)),
         None => {
-            let (site, parts) = (Arc::clone(&site), Arc::clone(&parts));
+            let (site, parts) = (Arc::clone(&door.site), Arc::clone(&parts));
             let found = answer::aside(move || find(&site, version, &parts)).await;
             found.unwrap_or_else(|refusal| Err(Box::new(refusal)))
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};
 
-use super::{KnownAnswer, Site, act, failure};
+use super::{Door, KnownAnswer, Site, act, failure};
 use crate::archive::{Clock, SystemClock};
 use crate::http::answer;
 use crate::ibi::Ibi;
@@ -24,7 +24,8 @@ pub(super) fn is_of(site: &Site, path: &str) -> bool {
 }
 
 /// Answers a request to the service.
-pub(super) async fn answer(site: Arc<Site>, method: &Method, query: &str) -> Response<Body> {
+pub(super) async fn answer(door: &Door, method: &Method, query: &str) -> Response<Body> {
+    let site = &door.site;
     let bad = |sentence: &str| answer::refusal(StatusCode::BAD_REQUEST, sentence);
     let query = match Query::parse(query) {
         Ok(query) => query,
@@ -54,7 +55,7 @@ pub(super) async fn answer(site: Arc<Site>, method: &Method, query: &str) -> Res
             one("notice", Value::List(words.into()))
         }
         Some("urlRequest") => match question(&query) {
-            Ok(question) => url_list(site, question).await,
+            Ok(question) => url_list(door, question).await,
             Err(sentence) => bad(&sentence),
         },
         Some(other) => bad(&format!(
@@ -83,15 +84,16 @@ fn question(query: &Query) -> Result<Question, String> {
 
 /// The answer as it was found out before, if all that it depends on is as it was; else found out where
 /// that keeps nobody waiting.
-async fn url_list(site: Arc<Site>, question: Question) -> Response<Body> {
-    let version = site.index_version();
+async fn url_list(door: &Door, question: Question) -> Response<Body> {
+    let site = &door.site;
+    let version = door.index_version().await;
     let known = version.and_then(|version| site.answers.get(version, &question));
     if let Some(known) = known
         && known.sight.is_so_still(site.archive.tree())
     {
-        return with_key(&site, &known.answer);
+        return with_key(site, &known.answer);
     }
-    let asking = Arc::clone(&site);
+    let asking = Arc::clone(site);
     let found = answer::aside(move || found_out(&asking, version, question)).await;
     found.unwrap_or_else(|refusal| refusal)
 }
