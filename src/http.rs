@@ -86,7 +86,7 @@ pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 async fn serve(
     listener: TcpListener,
     routes: Routes,
-    mut threads: Threads,
+    threads: &mut Threads,
     end: impl Future<Output = ()>,
 ) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
@@ -154,6 +154,9 @@ pub fn run(listen: SocketAddr, start: impl FnOnce(SocketAddr) -> Started) -> std
     crate::mount::raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .max_blocking_threads(MOST_ASIDE)
+        // A thread that answers may start one, and stay somebody that this one is not to be.
+        .on_thread_start(crate::caller::stay_oneself)
         .build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(listen).await?;
@@ -170,9 +173,9 @@ pub fn run(listen: SocketAddr, start: impl FnOnce(SocketAddr) -> Started) -> std
         let Some(routes) = started.routes else {
             return Ok(());
         };
-        let threads = Threads::start(started.begin)?;
+        let mut threads = Threads::start(started.begin)?;
         let beside = started.beside.map(tokio::spawn);
-        serve(listener, routes, threads, end).await;
+        serve(listener, routes, &mut threads, end).await;
         if let Some(beside) = beside {
             beside.abort();
         }

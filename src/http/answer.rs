@@ -6,6 +6,7 @@ use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode};
 use tower::Service;
 
+use super::threads;
 use crate::pairs::Pairs;
 
 /// A whole answer of one type.
@@ -93,7 +94,7 @@ pub fn no_method(method: &Method, allowed: &'static str) -> Response<Body> {
 pub async fn aside<T: Send + 'static>(
     find: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Response<Body>> {
-    let found = tokio::task::spawn_blocking(find).await;
+    let found = threads::aside(find).await;
     found.map_err(|error| {
         log::error!("an answer was not made: {error}");
         let sentence = "there is a fault in this service";

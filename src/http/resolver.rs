@@ -18,7 +18,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, 
 use tokio::sync::Semaphore;
 
 use super::client::Client;
-use super::{Peer, answer, languages};
+use super::{Peer, answer, languages, threads};
 use crate::registry::{Registry, RegistryError};
 use crate::relation::Step;
 use crate::resolution::{Persistent, PersistentError, Question};
@@ -91,7 +91,7 @@ pub async fn keep_up(resolver: Arc<Resolver>) {
     let mut known = None;
     loop {
         let asked = Arc::clone(&resolver);
-        let refreshed = tokio::task::spawn_blocking(move || {
+        let refreshed = threads::aside(move || {
             let version = asked.registry.version()?;
             if known != Some(version) {
                 asked.refresh()?;

@@ -1,15 +1,32 @@
 //! The threads that answer: a connection stays with one of them from its beginning to its end, so that
 //! they need not wake each other.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::thread::JoinHandle;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
-use super::{MOST_ASIDE, TICK};
+use super::TICK;
 
-/// Running threads; they end when this is dropped, and when what they wait for on disks has come.
+thread_local! {
+    /// Where a thread that answers has done what may have to wait.
+    static ASIDE: RefCell<Option<Handle>> = const { RefCell::new(None) };
+}
+
+/// Does what may have to wait for a disk or another process in a thread that keeps nobody else waiting;
+/// all threads that answer share them, see [`super::MOST_ASIDE`].
+pub(super) fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> tokio::task::JoinHandle<T> {
+    match ASIDE.with_borrow(Option::clone) {
+        Some(handle) => handle.spawn_blocking(work),
+        None => tokio::task::spawn_blocking(work),
+    }
+}
+
+/// Running threads; they end when this is dropped.
 #[derive(Debug)]
 pub(super) struct Threads {
     each: Vec<Thread>,
@@ -25,17 +42,18 @@ struct Thread {
 }
 
 impl Threads {
-    /// Starts one for each processor. Each does `begin` first; others that it starts, for what may have to
-    /// wait, do not stay whom it has become.
+    /// Starts one for each processor. Each does `begin` first. What may have to wait is done by threads of
+    /// the runtime that this is called in.
     pub(super) fn start(begin: fn()) -> std::io::Result<Threads> {
+        let aside = Handle::current();
         let count = std::thread::available_parallelism().map_or(1, usize::from);
         let each = (0..count).map(|_| {
             let runtime = Builder::new_current_thread()
                 .enable_all()
-                .max_blocking_threads((MOST_ASIDE / count).max(1))
+                // What Tokio itself has done aside, such as looking names up.
                 .on_thread_start(crate::caller::stay_oneself)
                 .build()?;
-            Thread::start(runtime, begin)
+            Thread::start(runtime, begin, aside.clone())
         });
         Ok(Threads {
             each: each.collect::<std::io::Result<_>>()?,
@@ -56,11 +74,12 @@ impl Threads {
 }
 
 impl Thread {
-    fn start(runtime: Runtime, begin: fn()) -> std::io::Result<Thread> {
+    fn start(runtime: Runtime, begin: fn(), aside: Handle) -> std::io::Result<Thread> {
         let (going_on, end) = oneshot::channel();
         let handle = runtime.handle().clone();
         let run = move || {
             begin();
+            ASIDE.set(Some(aside));
             runtime.block_on(until(end));
         };
         let thread = std::thread::Builder::new().name("answers".to_owned());

@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use super::conditions::{Part, Verdict, Version, judge, part};
 use crate::archive::{Clock, SystemClock};
 use crate::http::answer::refusal;
+use crate::http::threads;
 use crate::tree::Published;
 
 /// How much is read at once, and so how much of a file a connection holds. What the kernel has in memory
@@ -194,7 +195,7 @@ async fn read(file: &Arc<File>, at: u64, length: u64) -> std::io::Result<Bytes> 
         return Ok(bytes);
     }
     let file = Arc::clone(file);
-    let reading = tokio::task::spawn_blocking(move || read_here(&file, at, length));
+    let reading = threads::aside(move || read_here(&file, at, length));
     reading.await.map_err(std::io::Error::other)?
 }
 
@@ -246,7 +247,7 @@ impl HttpBody for Pieces {
         }
         let reading = this.reading.get_or_insert_with(|| {
             let file = Arc::clone(file);
-            tokio::task::spawn_blocking(move || read_here(&file, at, length))
+            threads::aside(move || read_here(&file, at, length))
         });
         let read = ready!(Pin::new(reading).poll(context));
         this.reading = None;

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use super::{Site, act};
 use crate::archive::{ArchiveError, Clock, SystemClock};
 use crate::harvest::{Found, Harvester, Part, name_of};
-use crate::http::{answer, form};
+use crate::http::{answer, form, threads};
 use crate::oai::{
     Answer, Asked, Code, Fault, Header, Identity, Listed, Position, Record, Reply, Request,
     identifier, named_by,
@@ -379,7 +379,7 @@ async fn apart<T: Send + 'static>(
     act: impl FnOnce(&Harvester<'_>) -> Result<T, ArchiveError> + Send + 'static,
 ) -> Result<T, ArchiveError> {
     let site = Arc::clone(site);
-    let done = tokio::task::spawn_blocking(move || act(&harvester(&site)?));
+    let done = threads::aside(move || act(&harvester(&site)?));
     match done.await {
         Ok(done) => done,
         // The service ends, and this with it.

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use super::Resolver;
 use super::archives::Asked;
 use crate::http::client::ClientError;
+use crate::http::threads;
 use crate::ibi::Ibi;
 use crate::item::State;
 use crate::pairs::Pairs;
@@ -114,7 +115,7 @@ async fn registered(asking: &Asking<'_>) -> Option<String> {
         return None;
     }
     let registry = Arc::clone(&asking.resolver.registry);
-    let found = tokio::task::spawn_blocking(move || registry.registered_document(&ibi));
+    let found = threads::aside(move || registry.registered_document(&ibi));
     match found.await {
         Ok(Ok(record)) => {
             let steps = asking.question.steps();

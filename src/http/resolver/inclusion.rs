@@ -10,7 +10,7 @@ use axum::http::{Method, Response, StatusCode};
 use super::Resolver;
 use super::archives::service_url;
 use crate::archive::{Clock, SystemClock};
-use crate::http::answer;
+use crate::http::{answer, threads};
 use crate::pairs::Pairs;
 use crate::query::Query;
 use crate::registry::{Inclusion, RegistryError};
@@ -80,7 +80,7 @@ async fn change(
     // The semaphore is never closed.
     let _turn = resolver.hashing.acquire().await;
     let asked = Arc::clone(resolver);
-    let changed = tokio::task::spawn_blocking(move || {
+    let changed = threads::aside(move || {
         match is_on {
             true => asked.registry.include(&inclusion, &SystemClock.now())?,
             false => asked.registry.exclude(&inclusion)?,
