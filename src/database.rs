@@ -42,6 +42,44 @@ pub fn path_in(directory: BorrowedFd<'_>, name: &OsStr) -> PathBuf {
     PathBuf::from(format!("{DESCRIPTORS}{}", directory.as_raw_fd())).join(name)
 }
 
+/// How a database of which this is the path is opened for reading. SQLite makes a file beside what it
+/// reads; on a read-only filesystem it is told that nobody writes there, unless a crash has left a log,
+/// without which what it would read is not all there is.
+pub fn path_to_read(path: PathBuf, directory: BorrowedFd<'_>) -> PathBuf {
+    let mut log = path.clone().into_os_string();
+    log.push("-wal");
+    let has_log = std::fs::metadata(log).is_ok_and(|log| log.len() > 0);
+    match !has_log && is_fixed(directory) {
+        true => PathBuf::from(format!("file:{}?immutable=1", path.display())),
+        false => path,
+    }
+}
+
+/// Whether a filesystem as a whole is read-only. One that is mounted elsewhere for writing is not,
+/// though this directory of it may be read-only.
+fn is_fixed(directory: BorrowedFd<'_>) -> bool {
+    let Ok(stat) = rustix::fs::fstat(directory) else {
+        return false;
+    };
+    let (major, minor) = (
+        rustix::fs::major(stat.st_dev),
+        rustix::fs::minor(stat.st_dev),
+    );
+    let device = format!("{major}:{minor}");
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let mut lines = table.split(|byte| *byte == b'\n');
+    // `36 35 8:1 / /mnt rw - ext4 /dev/sda1 ro,...`: the last word is the filesystem's.
+    lines.any(|line| {
+        let mut words = line.split(|byte| *byte == b' ');
+        words.nth(2) == Some(device.as_bytes())
+            && words.next_back().is_some_and(|options| {
+                options
+                    .split(|byte| *byte == b',')
+                    .any(|word| word == b"ro")
+            })
+    })
+}
+
 /// Says plainly what would be refused without a reason: what is no file of this database alone.
 pub fn check(directory: BorrowedFd<'_>, name: &OsStr, is_written: bool) -> Result<(), Unfit> {
     let path = path_in(directory, name);

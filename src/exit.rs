@@ -136,8 +136,10 @@ impl From<MountError> for Failure {
             MountError::Mounted { .. } => Exit::Busy,
             MountError::NoFuse { .. } | MountError::NoHelper => Exit::NoFuse,
             MountError::Option { .. } => Exit::Usage,
-            MountError::Nested { .. } => Exit::Refused,
-            MountError::Failed { .. } => Exit::Failed,
+            MountError::Nested { .. }
+            | MountError::AllowOther
+            | MountError::ReadOnlyDisk { .. } => Exit::Refused,
+            MountError::Failed { .. } | MountError::Dead { .. } => Exit::Failed,
         };
         Failure::new(exit, error.to_string())
     }

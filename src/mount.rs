@@ -1,6 +1,7 @@
 //! Start and stop: checks before a mount, its options, signals, and an end that always comes.
 
 mod error;
+mod nesting;
 mod settings;
 mod signals;
 mod table;
@@ -42,7 +43,8 @@ pub fn serve(
 ) -> Result<(), MountError> {
     let (store, mount_point) = check(store, mount_point)?;
     wait_for_leaving(&store);
-    let archive = Arc::new(Archive::open(&store, Box::new(SystemClock))?);
+    let archive = Arc::new(open(&store, settings)?);
+    detach_dead_mounts_of(&store);
     raise_descriptor_limit();
     block_signals();
     let options = Options {
@@ -56,9 +58,7 @@ pub fn serve(
     };
     let filesystem =
         Ibifs::new(namespace, settings.passthrough, Arc::clone(&notifier), wake).map_err(failed)?;
-    let session = settings
-        .attach(filesystem, &store, &mount_point)
-        .map_err(failed)?;
+    let session = settings.attach(filesystem, &store, &mount_point)?;
     let _ = notifier.set(session.notifier());
     archive.describe_mount(&mount_point);
     let background = session.spawn().map_err(failed)?;
@@ -98,31 +98,48 @@ pub fn serve(
     Ok(())
 }
 
+/// Opens a store for writing; or for reading, where it is mounted read-only and the disk is so, too.
+fn open(store: &Path, settings: &Settings) -> Result<Archive, MountError> {
+    let is_fixed = rustix::fs::statvfs(store)
+        .is_ok_and(|disk| disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
+    match (is_fixed, settings.is_read_only()) {
+        (true, true) => Ok(Archive::open_read_only(store)?),
+        (true, false) => Err(MountError::ReadOnlyDisk {
+            store: store.to_owned(),
+        }),
+        (false, _) => Ok(Archive::open(store, Box::new(SystemClock))?),
+    }
+}
+
 fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountError> {
     let bad = |cause: String| MountError::MountPoint {
         path: mount_point.to_owned(),
         cause,
     };
     detach_dead_mount(mount_point);
-    let resolved = std::fs::canonicalize(mount_point).map_err(|error| bad(error.to_string()))?;
+    let resolved = std::fs::canonicalize(mount_point)
+        .map_err(|error| dead_mount_above(mount_point).unwrap_or_else(|| bad(error.to_string())))?;
     if !resolved.is_dir() {
         return Err(bad("not a directory".to_owned()));
     }
     let store = match std::fs::canonicalize(store) {
         Ok(store) => store,
-        Err(_) => return Err(ArchiveError::not_found(store).into()),
+        Err(_) => {
+            let dead = dead_mount_above(store);
+            return Err(dead.unwrap_or_else(|| ArchiveError::not_found(store).into()));
+        }
     };
-    if resolved.starts_with(&store) || store.starts_with(&resolved) {
+    // What lies below another mount is not in the way.
+    let mounts = mounts();
+    let seen = mounts.iter().rfind(|mount| mount.mount_point == resolved);
+    if seen.is_some_and(Mounted::is_ours) {
+        return Err(MountError::Mounted { path: resolved });
+    }
+    if nesting::is_nested(&store, &resolved) {
         return Err(MountError::Nested {
             store,
             mount_point: resolved,
         });
-    }
-    if mounts()
-        .iter()
-        .any(|mount| mount.mount_point == resolved && mount.is_ours())
-    {
-        return Err(MountError::Mounted { path: resolved });
     }
     if let Err(error) = std::fs::OpenOptions::new()
         .read(true)
@@ -158,22 +175,49 @@ fn wait_for_leaving(store: &Path) {
     }
 }
 
-/// A mount of ours whose daemon is gone answers nothing any more; it is taken away.
+/// A mount of ours whose daemon is gone answers nothing any more; it is taken away, and so is what
+/// comes to light below it.
 fn detach_dead_mount(mount_point: &Path) {
     let resolved = resolve(mount_point);
     cut_off_killed(&resolved);
-    let answer = std::fs::metadata(mount_point).map_err(|error| error.raw_os_error());
-    if answer.err() == Some(Some(libc::ENOTCONN))
-        && mounts()
-            .iter()
-            .any(|mount| mount.is_ours() && mount.mount_point == resolved)
-    {
+    let is_ours = |mount: &&Mounted| mount.is_ours() && mount.mount_point == resolved;
+    for _ in mounts().iter().filter(is_ours) {
+        if !is_dead(&resolved) {
+            return;
+        }
         log::warn!(
             "{} was mounted by a daemon that is gone",
             resolved.display()
         );
         unmount_or_log(&resolved);
     }
+}
+
+/// Whether the daemon of what is mounted somewhere is gone.
+fn is_dead(mount_point: &Path) -> bool {
+    let answer = std::fs::metadata(mount_point).map_err(|error| error.raw_os_error());
+    answer.err() == Some(Some(libc::ENOTCONN))
+}
+
+/// Dead mounts of a store that is ours now, wherever they are: bind mounts of a tree outlive it.
+fn detach_dead_mounts_of(store: &Path) {
+    for mount in mounts() {
+        if mount.is_ours() && mount.source == store {
+            detach_dead_mount(&mount.mount_point);
+        }
+    }
+}
+
+/// The dead mount that a path leads into.
+fn dead_mount_above(path: &Path) -> Option<MountError> {
+    let path = std::path::absolute(path).ok()?;
+    let mounts = mounts();
+    let is_above = |mount: &&Mounted| mount.is_ours() && path.starts_with(&mount.mount_point);
+    let mount = mounts.iter().rfind(is_above)?;
+    is_dead(&mount.mount_point).then(|| MountError::Dead {
+        store: mount.source.clone(),
+        mount_point: mount.mount_point.clone(),
+    })
 }
 
 /// A daemon that was killed while one of its threads waited in the kernel for a directory, and whoever

@@ -172,8 +172,10 @@ impl Store {
     pub fn open_read_only(directory: BorrowedFd<'_>) -> Result<Store, StoreError> {
         let directory = kept(directory)?;
         check_file(directory.as_fd(), false)?;
-        let path = file_in(directory.as_fd());
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let path = database::path_to_read(file_in(directory.as_fd()), directory.as_fd());
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_URI;
         let mut connection = Connection::open_with_flags(path, flags).map_err(database::plain)?;
         connection.busy_timeout(Duration::from_secs(10))?;
         Store::prepared(&mut connection)?;

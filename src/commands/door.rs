@@ -312,6 +312,10 @@ pub(super) fn refused(what: &str, error: Errno) -> Failure {
             "the clock has been set back or too many mint at once; try again".to_owned(),
         ),
         Errno::NOENT | Errno::NODATA => (Exit::NotFound, "there is no such thing".to_owned()),
+        Errno::NOTCONN => (
+            Exit::Failed,
+            "the daemon of the mount is gone; mount the store again".to_owned(),
+        ),
         Errno::ROFS => (Exit::Refused, "the mount is read-only".to_owned()),
         other => (Exit::Failed, std::io::Error::from(other).to_string()),
     };

@@ -26,6 +26,18 @@ pub enum MountError {
         /// The mount point.
         mount_point: PathBuf,
     },
+    /// Store or mount point lies in a mount whose daemon is gone.
+    Dead {
+        /// The store that was mounted.
+        store: PathBuf,
+        /// Where.
+        mount_point: PathBuf,
+    },
+    /// The store's filesystem is read-only, and the mount would not be.
+    ReadOnlyDisk {
+        /// The store.
+        store: PathBuf,
+    },
     /// Something is mounted there already.
     Mounted {
         /// The mount point.
@@ -38,6 +50,8 @@ pub enum MountError {
     },
     /// An ordinary user needs fusermount3.
     NoHelper,
+    /// The system lets no ordinary user open a mount to others.
+    AllowOther,
     /// A mount option that does not exist.
     Option {
         /// The option as given.
@@ -66,6 +80,18 @@ impl fmt::Display for MountError {
                 mount_point.display(),
                 store.display()
             ),
+            MountError::Dead { store, mount_point } => write!(
+                f,
+                "the daemon that had mounted '{mount}' is gone; end that with 'ibifs umount \
+                 {mount}', or mount it again with 'ibifs mount {} {mount}'",
+                store.display(),
+                mount = mount_point.display()
+            ),
+            MountError::ReadOnlyDisk { store } => write!(
+                f,
+                "store '{}' is on a read-only filesystem; mount it with '-o ro'",
+                store.display()
+            ),
             MountError::Mounted { path } => write!(
                 f,
                 "something is mounted at '{}' already; end it with 'ibifs umount {}'",
@@ -86,6 +112,10 @@ impl fmt::Display for MountError {
             }
             MountError::NoHelper => f.write_str(
                 "an ordinary user needs fusermount3 to mount; install it with 'apt install fuse3'",
+            ),
+            MountError::AllowOther => f.write_str(
+                "allow_other is refused to ordinary users; root can allow it with a line \
+                 'user_allow_other' in /etc/fuse.conf, or mount without it",
             ),
             MountError::Option { text } => write!(
                 f,

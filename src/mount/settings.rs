@@ -1,5 +1,6 @@
 //! Mount options: what `-o` says, and what the kernel is told of it.
 
+use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
@@ -191,11 +192,28 @@ impl Settings {
         filesystem: Ibifs,
         store: &Path,
         mount_point: &Path,
+    ) -> Result<Session<Ibifs>, MountError> {
+        let is_root = rustix::process::geteuid().is_root();
+        let session = match is_root {
+            true => self.attach_as_root(filesystem, store, mount_point),
+            false => Session::new(filesystem, mount_point, &self.config(store)),
+        };
+        session.map_err(|error| match error.kind() {
+            // This is how fuser tells what fusermount3 has said of it.
+            ErrorKind::PermissionDenied if !is_root && self.allow_other => MountError::AllowOther,
+            _ => MountError::Failed {
+                cause: error.to_string().trim_end().to_owned(),
+            },
+        })
+    }
+
+    fn attach_as_root(
+        &self,
+        filesystem: Ibifs,
+        store: &Path,
+        mount_point: &Path,
     ) -> std::io::Result<Session<Ibifs>> {
         let config = self.config(store);
-        if !rustix::process::geteuid().is_root() {
-            return Session::new(filesystem, mount_point, &config);
-        }
         let device = std::fs::OpenOptions::new()
             .read(true)
             .write(true)
@@ -227,6 +245,12 @@ impl Settings {
     pub fn remount(&self, mount_point: &Path) -> std::io::Result<()> {
         rustix::mount::mount_remount(mount_point, self.kernel_flags(), "")?;
         Ok(())
+    }
+
+    /// Whether nothing can be changed through the mount.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.flags.contains(&MountOption::RO)
     }
 
     fn kernel_flags(&self) -> MountFlags {

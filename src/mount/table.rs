@@ -13,6 +13,10 @@ pub struct Mounted {
     pub source: PathBuf,
     /// The filesystem type.
     pub kind: String,
+    /// The filesystem's device, as two numbers.
+    pub(super) device: String,
+    /// What of the filesystem is mounted there.
+    pub(super) root: PathBuf,
 }
 
 impl Mounted {
@@ -50,9 +54,13 @@ fn read_table(process: &str) -> Option<Vec<Mounted>> {
 fn parse_mount(line: &[u8]) -> Option<Mounted> {
     // A blank within a word is written otherwise.
     let mut words = line.split(|byte| *byte == b' ');
-    let mount_point = words.nth(4)?;
+    let device = words.nth(2)?;
+    let root = words.next()?;
+    let mount_point = words.next()?;
     let mut after = words.skip_while(|word| *word != b"-").skip(1);
     Some(Mounted {
+        device: String::from_utf8_lossy(device).into_owned(),
+        root: unescape(root),
         mount_point: unescape(mount_point),
         kind: String::from_utf8_lossy(after.next()?).into_owned(),
         source: unescape(after.next()?),
@@ -90,6 +98,10 @@ mod tests {
         let line = b"36 35 0:42 / /mnt/a\\040b rw,nosuid shared:1 - fuse.ibifs /store\\134x rw";
         let mounted = parse_mount(line).expect("a good line");
         assert_eq!(mounted.mount_point, PathBuf::from("/mnt/a b"));
+        assert_eq!(
+            (&*mounted.device, &*mounted.root),
+            ("0:42", std::path::Path::new("/"))
+        );
         assert_eq!(mounted.source, PathBuf::from("/store\\x"));
         assert!(mounted.is_ours());
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::World;
+use crate::support::{Disk, Format, World};
 
 /// What every script here may use. The store S is there, and the directory M.
 const PRELUDE: &str = r#"
@@ -321,3 +321,126 @@ log.bind('/dev/log'); os.chmod('/dev/log', 0o666); open('told', 'w').close()
 while True:
     with open('told', 'ab') as told: told.write(log.recv(9999) + b'\\n')
 ";
+
+/// A mount whose daemon is gone is replaced by the next mount of the store, and wherever a bind mount
+/// has left it; what would lead into it is told where the fault is.
+#[test]
+fn a_dead_mount_never_stays() {
+    let world = World::new();
+    does(
+        &world,
+        "dead() { refused 'Transport endpoint is not connected' ls $1; }
+         kill_daemon() { kill -9 $(daemon S); while ls M > /dev/null 2>&1; do sleep 0.01; done; }
+         mkdir B T; mount -t ibifs S M; mkdir M/.mint/x; mount --bind M B; kill_daemon; dead M; dead B
+         refused \"the daemon that had mounted '$PWD/M' is gone; end that with 'ibifs umount $PWD/M', or mount it again with 'ibifs mount $PWD/S $PWD/M'\" \
+             ibifs mount S M/deeper
+         refused \"the daemon that had mounted '$PWD/M' is gone\" ibifs mount M/store T
+         refused 'the daemon of the mount is gone; mount the store again' ibifs mint M
+         mount -t ibifs S M; test -d M/.mint; ls B; test -z \"$(ls B)\"; umount M
+         # Somebody sits in it; mounted elsewhere, and by the mount point alone.
+         mount -t ibifs S M; (cd M; exec sleep 60) & sitter=$!; kill_daemon; dead M
+         mount -t ibifs S T; test -d T/.mint; test -z \"$(ls M)\"; umount T
+         echo \"$PWD/S $PWD/M fuse.ibifs defaults 0 0\" > fstab
+         mount M; kill_daemon; dead M; mount M; test -d M/.mint; umount M; kill $sitter
+         # Below another mount it is in nobody's way.
+         mount -t ibifs S M; kill_daemon; mount -t tmpfs none M; mount -t ibifs S M; test -d M/.mint
+         umount M; umount M; dead M; mount -t ibifs S M; umount M; refused 'not mounted' umount M
+         ibifs fsck S | grep -q '2 items, 0 findings'",
+    );
+}
+
+/// An ordinary user's dead mount is replaced in the same way, by fusermount3.
+#[test]
+fn an_ordinary_users_dead_mount_never_stays() {
+    let world = World::new();
+    does(
+        &world,
+        "chown 65534:65534 M; as_nobody ibifs init T --host u.example.org > /dev/null
+         as_nobody ibifs mount T M; kill -9 $(daemon T); while as_nobody ls M > /dev/null 2>&1; do sleep 0.01; done
+         refused 'Transport endpoint is not connected' as_nobody ls M
+         as_nobody ibifs mount T M 2> said; grep -q 'a daemon that is gone' said; as_nobody test -d M/.mint
+         as_nobody ibifs umount M",
+    );
+}
+
+/// A store is not mounted in itself nor over itself, by whatever names the two places go: bind mounts
+/// of the store or of a part of it, and a mount of the store that the store lies in.
+#[test]
+fn a_store_is_not_mounted_under_its_own_mount() {
+    let world = World::new();
+    does(
+        &world,
+        "nested() { refused 'lie one in the other; mount it elsewhere' ibifs mount \"$@\"; }
+         mkdir all all/in B C; mv S all/in/; S=$PWD/all/in/S; mkdir $S/m $S/col/x.org
+         nested $S $S; nested $S $S/m; nested $S all; nested $S all/in
+         ln -s $S/m link; nested $S link
+         mount --bind $S B; nested $S B/m; nested B $S/m; nested $S B; umount B
+         mount --bind $S/col B; nested $S B/x.org; nested $S B; umount B
+         mount --bind all B; nested $S B/in; nested B/in/S $S/m; umount B
+         mount --bind $S/m $S/m; nested $S $S/m; umount $S/m
+         # A store in an item of another, by the mount and by the disk.
+         rmdir $S/m $S/col/x.org; ibifs init T --host t.example.org > /dev/null; ibifs mount $S M
+         mkdir M/.mint/t; cp -a T M/.mint/t/; item=$(realpath M/.mint/.t); disk=$S/col/$(rep $item)
+         mkdir $disk/T/m
+         nested $item/T $disk/T/m; nested $disk/T $item/T/m; nested $disk/T M/$(ibip $item)/T/m
+         mount --bind $disk/T B; nested $item/T B/m; umount B; rmdir $disk/T/m
+         # Elsewhere it may be.
+         ibifs mount $item/T C; mkdir C/.mint/y; ibifs umount C; ibifs umount M
+         mount --bind all B; ibifs mount B/in/S M; ibifs umount M; umount B
+         ibifs fsck $S | grep -q '2 items, 0 findings'; rm -r T",
+    );
+}
+
+/// allow_other is for whom fuse.conf allows it; who is refused is told what to do.
+#[test]
+fn allow_other_names_its_remedy() {
+    let world = World::new();
+    does(
+        &world,
+        "chown 65534:65534 M; as_nobody ibifs init T --host u.example.org > /dev/null
+         echo mount_max = 1000 > fuse.conf; mount --bind fuse.conf /etc/fuse.conf
+         as_nobody ibifs mount -o allow_other T M 2> said && exit 1; test $? = 4
+         test \"$(cat said)\" = \"ibifs: allow_other is refused to ordinary users; root can allow it with a line \
+'user_allow_other' in /etc/fuse.conf, or mount without it\"
+         echo user_allow_other >> fuse.conf
+         as_nobody ibifs mount -o allow_other T M; ls M | grep -q example.org; has allow_other; as_nobody ibifs umount M
+         # What else fusermount3 refuses is told in its words, on one line.
+         chown 0:0 M; chmod 755 M
+         as_nobody ibifs mount T M 2> said && exit 1
+         test \"$(cat said)\" = \"ibifs: the mount was refused: fusermount3: user has no write access to mountpoint $PWD/M\"",
+    );
+}
+
+/// A mount with `ro` changes nothing; a store on a read-only disk is mounted so and not otherwise.
+#[test]
+fn a_read_only_mount_reads_all_and_writes_nothing() {
+    let world = World::new();
+    let disk = Disk::new(world.root(), "D", Format::Ext4, 32);
+    let looks = r#"
+        looks() {
+            cat M/$rep/doc/f M/$(ibip M/$rep)/doc/f | uniq -c | grep -q '2 text'
+            grep -q 'title>Rain' M/$rep:'(oai_dc)'; test $(state M/$rep) = Original
+            for change in 'touch M/$rep/doc/g' 'mkdir M/.mint/y' 'rm M/$rep/doc/f' 'rm -r M/$rep' 'mkdir "M/$rep+(pt)"' \
+                'setfattr -n user.ibi.metadata -v a.b/c/2001/01.01.01.01 M/$rep' 'touch M/$rep/doc/f'; do
+                refused 'Read-only file system' eval "$change"
+            done
+            refused 'the mount is read-only' ibifs mint M
+            test $(ibifs ls M | wc -l) = 2; ibifs show --store M $rep | grep -q Original
+        }
+        rep=$(cat rep)"#;
+    world.sh(
+        "mkdir M; ibifs init D/S --host archive.example.org; ibifs mount D/S M
+         mint M x > rep; item=M/$(cat rep); echo text > $item/doc/f; echo 'title: Rain' > $item:; ibifs umount M",
+    );
+    world.sh(&format!(
+        "{PRELUDE}{looks}; ibifs mount -o ro D/S M; looks; ibifs umount M"
+    ));
+    disk.remount("ro");
+    world.sh(&format!(
+        "{PRELUDE}{looks}
+         sync; sum=$(md5sum < D.img)
+         refused \"store '$PWD/D/S' is on a read-only filesystem; mount it with '-o ro'\" ibifs mount D/S M
+         ibifs mount -o ro D/S M; looks; ibifs umount M; test $(ibifs ls D/S | wc -l) = 2
+         test \"$sum\" = \"$(md5sum < D.img)\""
+    ));
+}
