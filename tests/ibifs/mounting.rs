@@ -444,3 +444,36 @@ fn a_read_only_mount_reads_all_and_writes_nothing() {
          test \"$sum\" = \"$(md5sum < D.img)\""
     ));
 }
+
+/// What a server of NFS rests on, as mount.ibifs(8) tells it: a handle leads to its file, from any
+/// process, while the kernel knows the file; it is stale once the kernel has forgotten it, until somebody
+/// comes by the file's name again; and after another mount.
+#[test]
+fn file_handles_hold_while_the_kernel_knows_the_file() {
+    let world = World::new().with_a();
+    std::fs::write(world.root().join("handles.py"), HANDLES).expect("a program");
+    world.prints(
+        "f=A/$(mint A x)/doc/f; echo text > $f; ln -s $f f
+         python3 handles.py take f; python3 handles.py open A
+         until test \"$(echo 2 > /proc/sys/vm/drop_caches; python3 handles.py open A)\" = stale; do :; done
+         cat f > /dev/null; python3 handles.py open A
+         ibifs umount A; ibifs mount A.store A; python3 handles.py open A",
+        "text\ntext\nstale",
+    );
+}
+
+/// Takes a file's handle, or opens the file by it.
+const HANDLES: &str = "
+import ctypes, errno, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+what, path = sys.argv[1:]
+if what == 'take':
+    handle = ctypes.create_string_buffer(struct.pack('Ii', 128, 0), 136); mount = ctypes.c_int()
+    assert libc.name_to_handle_at(-100, os.path.realpath(path).encode(), handle, ctypes.byref(mount), 0) == 0
+    open('handle', 'wb').write(handle.raw)
+else:
+    handle = ctypes.create_string_buffer(open('handle', 'rb').read(), 136)
+    found = libc.open_by_handle_at(os.open(path, os.O_RDONLY), handle, os.O_RDONLY)
+    assert found >= 0 or ctypes.get_errno() == errno.ESTALE, ctypes.get_errno()
+    print('stale' if found < 0 else os.read(found, 99).decode().strip())
+";
