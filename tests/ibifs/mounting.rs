@@ -13,6 +13,8 @@ kind() { findmnt -no FSTYPE M | tail -n 1; }
 has() { [[ ,$(options), == *,$1,* ]]; }
 # What the command $2 complains of, which fails.
 refused() { local said=$1; shift; ! "$@" 2> refusal; grep -qF "$said" refusal || { cat refusal >&2; exit 1; }; }
+# Waits until a command succeeds.
+waits() { for _ in {1..2000}; do "$@" > /dev/null 2>&1 && return; sleep 0.01; done; echo "never: $*" >&2; exit 1; }
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 "#;
 
@@ -230,7 +232,7 @@ fn the_service_notifies_and_logs_as_systemd_expects() {
 
 /// Plays systemd: expands the command lines of the unit, listens, and looks at the mount.
 const NOTIFIED: &str = r#"
-import os, signal, socket, subprocess, sys, time
+import atexit, os, signal, socket, subprocess, sys, time
 start, stop, program, store, mount_point = sys.argv[1:]
 store, mount_point = os.path.abspath(store), os.path.abspath(mount_point)
 def expanded(line, store):
@@ -241,7 +243,9 @@ listener.bind('notify'); listener.settimeout(20)
 log = open('log', 'w+b'); stat = os.fstat(log.fileno())
 env = dict(os.environ, NOTIFY_SOCKET=os.path.abspath('notify'), JOURNAL_STREAM=f'{stat.st_dev}:{stat.st_ino}')
 def run(line, store=store):
-    return subprocess.Popen(expanded(line, store), env=env, stderr=log)
+    process = subprocess.Popen(expanded(line, store), env=env, stdout=subprocess.DEVNULL, stderr=log)
+    atexit.register(process.kill)
+    return process
 def quiet():
     listener.setblocking(False)
     try: return not listener.recv(4096)
@@ -297,9 +301,9 @@ fn a_mount_in_the_background_logs_to_the_system() {
     std::fs::write(world.root().join("syslog.py"), SYSLOG).expect("a program");
     does(
         &world,
-        "python3 syslog.py & listener=$!; until test -S /dev/log; do sleep 0.01; done
+        "python3 syslog.py & listener=$!; waits test -S /dev/log
          mount -t ibifs S M -o log=info 2> terminal; pid=$(daemon S)
-         kill -USR2 $pid; until grep -q . told; do sleep 0.01; done; umount M
+         kill -USR2 $pid; waits grep -q . told; umount M
          kill $listener; wait $listener || true
          grep -q 'INFO .* is mounted at ' terminal; test $(wc -l < terminal) = 1
          test \"$(cat told)\" = \"<28>ibifs[$pid]: logging warn and graver\"",
@@ -308,7 +312,7 @@ fn a_mount_in_the_background_logs_to_the_system() {
         &world,
         "touch journal; export JOURNAL_STREAM=$(stat -c %d:%i journal)
          mount -t ibifs S M 2>> journal; kill -USR1 $(daemon S)
-         until grep -q . journal; do sleep 0.01; done; umount M
+         waits grep -q . journal; umount M
          test \"$(cat journal)\" = '<4>logging info and graver'",
     );
 }
@@ -330,7 +334,7 @@ fn a_dead_mount_never_stays() {
     does(
         &world,
         "dead() { refused 'Transport endpoint is not connected' ls $1; }
-         kill_daemon() { kill -9 $(daemon S); while ls M > /dev/null 2>&1; do sleep 0.01; done; }
+         kill_daemon() { kill -9 $(daemon S); waits no ls M; }
          mkdir B T; mount -t ibifs S M; mkdir M/.mint/x; mount --bind M B; kill_daemon; dead M; dead B
          refused \"the daemon that had mounted '$PWD/M' is gone; end that with 'ibifs umount $PWD/M', or mount it again with 'ibifs mount $PWD/S $PWD/M'\" \
              ibifs mount S M/deeper
@@ -356,7 +360,7 @@ fn an_ordinary_users_dead_mount_never_stays() {
     does(
         &world,
         "chown 65534:65534 M; as_nobody ibifs init T --host u.example.org > /dev/null
-         as_nobody ibifs mount T M; kill -9 $(daemon T); while as_nobody ls M > /dev/null 2>&1; do sleep 0.01; done
+         as_nobody ibifs mount T M; kill -9 $(daemon T); waits no as_nobody ls M
          refused 'Transport endpoint is not connected' as_nobody ls M
          as_nobody ibifs mount T M 2> said; grep -q 'a daemon that is gone' said; as_nobody test -d M/.mint
          as_nobody ibifs umount M",
@@ -453,11 +457,13 @@ fn file_handles_hold_while_the_kernel_knows_the_file() {
     let world = World::new().with_a();
     std::fs::write(world.root().join("handles.py"), HANDLES).expect("a program");
     world.prints(
-        "f=A/$(mint A x)/doc/f; echo text > $f; ln -s $f f
+        &format!("{PRELUDE}
+         forgets() {{ echo 2 > /proc/sys/vm/drop_caches; test $(python3 handles.py open A) = stale; }}
+         f=A/$(mint A x)/doc/f; echo text > $f; ln -s $f f
          python3 handles.py take f; python3 handles.py open A
-         until test \"$(echo 2 > /proc/sys/vm/drop_caches; python3 handles.py open A)\" = stale; do :; done
+         waits forgets
          cat f > /dev/null; python3 handles.py open A
-         ibifs umount A; ibifs mount A.store A; python3 handles.py open A",
+         ibifs umount A; ibifs mount A.store A; python3 handles.py open A"),
         "text\ntext\nstale",
     );
 }
