@@ -1,5 +1,6 @@
 //! The command line as a value: what can be said, and the help for it. Touches nothing.
 
+mod examples;
 mod mount_helper;
 mod next;
 
@@ -19,8 +20,8 @@ pub use mount_helper::MountHelper;
     version,
     about,
     disable_help_subcommand = true,
-    after_help = "Exit status: 0 done, 1 failed or found wrong, 2 usage, 3 not found, 4 refused, 5 in use, \
-                  6 FUSE not usable.\nSee ibifs(1) for the commands and ibifs-tree(7) for the mounted tree."
+    after_help = "'ibifs COMMAND -h' tells what a command takes, '--help' more, with examples.",
+    after_long_help = examples::IBIFS
 )]
 pub struct Cli {
     /// What to do
@@ -32,40 +33,105 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Make a store, or take over a col/ tree of repositories
+    ///
+    /// Mints the item of the Archive's service in it, and says what the identifiers minted there
+    /// begin with.
+    #[command(after_long_help = examples::INIT)]
     Init(Init),
     /// Mount a store; returns when the tree is usable
+    ///
+    /// The daemon goes on in the background and ends when the tree is unmounted, or on SIGTERM,
+    /// SIGINT or SIGHUP.
+    #[command(after_long_help = examples::MOUNT)]
     Mount(Mount),
     /// Unmount; returns when the store is free
+    ///
+    /// Where the tree is still in use, it goes from the names at once and from memory when its last
+    /// user lets go.
+    #[command(after_long_help = examples::UMOUNT)]
     Umount(Umount),
-    /// Say what is mounted where, and how files are read and written there
+    /// Say how a store is: who holds it, what is in it, and its index
+    ///
+    /// Only 'ibifs fsck' compares the index with the tree.
+    #[command(after_long_help = examples::STATUS)]
     Status(Status),
     /// Mint a new repository and print its two names
+    ///
+    /// The item is an original here and has a directory doc/. Its names are handed out once in the
+    /// world.
+    #[command(after_long_help = examples::MINT)]
     Mint(Mint),
     /// Say what is known of an item
+    ///
+    /// Names, state, the Archive that holds the original, language, target file, and all relations.
+    #[command(after_long_help = examples::SHOW)]
     Show(Show),
     /// Declare a relation of an item
+    ///
+    /// It takes the place of the one of the same kind. This Archive must hold the original of one
+    /// of the two ends; the related item need not be held here.
+    #[command(after_long_help = examples::RELATE)]
     Relate(Relate),
     /// Take a relation of an item back
+    ///
+    /// The item and the related one stay as they are.
+    #[command(after_long_help = examples::UNRELATE)]
     Unrelate(Unrelate),
     /// List the items of a store
+    ///
+    /// Removed ones are included. A line has state, rep and IBIp, with '-' for a form that is not
+    /// known.
+    #[command(after_long_help = examples::LS)]
     Ls(List),
     /// Make the index of a store anew from its tree
+    ///
+    /// What the sidecars and archive.ibi say now is believed; where a sidecar is not the one that
+    /// was last believed, it says so. The store must not be mounted.
+    #[command(after_long_help = examples::REINDEX)]
     Reindex(Reindex),
     /// Compare the tree of a store with its index
+    ///
+    /// Names whatever is not as it should be, and changes nothing without --repair. The store may
+    /// be in use, except for --repair.
+    #[command(after_long_help = examples::FSCK)]
     Fsck(Fsck),
     /// Read every file again and compare it with its SHA-256 digest
+    ///
+    /// The first time, digests are recorded. A pass that was interrupted goes on where it was. The
+    /// store may be in use.
+    #[command(after_long_help = examples::SCRUB)]
     Scrub(Scrub),
     /// Copy a store, mounted or not, as it is at one instant
+    ///
+    /// The store may be in use. The destination is a new directory or an earlier backup, which is
+    /// brought up to date. The same command finishes one that was interrupted.
+    #[command(after_long_help = examples::BACKUP)]
     Backup(Backup),
     /// Answer for a store over HTTP: the Archive service, its content, pages for people
+    ///
+    /// It only reads, and runs beside a mount of the same store. It ends on SIGTERM or SIGINT.
+    #[command(after_long_help = examples::SERVE)]
     Serve(Serve),
     /// Lead persistent links to the Archives that hold the items, over HTTP
+    ///
+    /// Without a command it answers until SIGTERM or SIGINT.
+    #[command(after_long_help = examples::RESOLVER)]
     Resolver(Resolver),
     /// Say what an identifier says, without any store
+    ///
+    /// Nothing is looked up: host or address, port and date are written in the identifier itself.
+    #[command(after_long_help = examples::ID)]
     Id(Id),
     /// Make a demonstration store, mount it, and say what to try
+    ///
+    /// The store is made beside the mount point; one that is there already is mounted as it is.
+    #[command(after_long_help = examples::QUICKSTART)]
     Quickstart(Quickstart),
     /// Print a program by which a shell completes what is typed
+    ///
+    /// It completes commands, options, paths, identifiers and modifiers, and quotes what the shell
+    /// would take for its own.
+    #[command(after_long_help = examples::COMPLETIONS)]
     Completions(Completions),
     /// Say what may be typed next; the programs of `ibifs completions` ask
     #[command(hide = true)]

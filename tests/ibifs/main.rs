@@ -13,6 +13,7 @@ mod damage;
 mod deposit;
 mod documents;
 mod fsck;
+mod help;
 mod hostile;
 mod house;
 mod http;

@@ -1,0 +1,118 @@
+//! What `--help` shows of each command in use; `-h` leaves it out.
+
+pub(super) const IBIFS: &str = "\
+Examples:
+  ibifs quickstart                        a demonstration to look around in
+  ibifs init store --host archive.example.org
+  ibifs mount store mnt
+  ibifs mint mnt --edition-of mnt/example.org/archive/2026/11.22.10.15
+  ibifs fsck --help                       more of one command
+
+Exit status:
+  0  done
+  1  failed, or found something wrong
+  2  not understood
+  3  not found: no such item, relation, store or mount
+  4  refused
+  5  in use by somebody else
+  6  FUSE is not usable
+
+With --json a command prints for programs; what went wrong is one line on standard error.
+See ibifs(1) for the commands and ibifs-tree(7) for the mounted tree.";
+
+pub(super) const INIT: &str = "\
+Examples:
+  ibifs init store --host archive.example.org
+  ibifs init --adopt /srv/urlib --host archive.example.org --port 1905";
+
+pub(super) const MOUNT: &str = "\
+Examples:
+  ibifs mount store mnt
+  ibifs mount store mnt -o ro,lang=pt
+  ibifs mount --foreground store mnt";
+
+pub(super) const UMOUNT: &str = "\
+Example:
+  ibifs umount mnt";
+
+pub(super) const STATUS: &str = "\
+Examples:
+  ibifs status                            every store that is mounted
+  ibifs status store
+  ibifs status store --json | jq '.[0].items'";
+
+pub(super) const MINT: &str = "\
+Examples:
+  ibifs mint mnt
+  ibifs mint mnt --edition-of mnt/example.org/archive/2026/11.22.10.15
+  ibifs mint mnt --translation-of 8JMKD3MGP8W/34PGRBS --lang pt-BR";
+
+pub(super) const SHOW: &str = "\
+Examples:
+  ibifs show mnt/example.org/archive/2026/11.22.10.15
+  ibifs show 'mnt/example.org/archive/2026/11.22.10.15!'
+  ibifs show 8JMKD3MGP8W/34PGRBS --store store";
+
+pub(super) const RELATE: &str = "\
+Examples:
+  ibifs relate mnt/example.org/archive/2026/11.22.10.15 --next-edition 8JMKD3MGP8W/34PGRBS
+  ibifs relate 8JMKD3MGP8W/34PGRBS --translation 8JMKD3MGP8W/34PGRBT --lang pt --store store";
+
+pub(super) const UNRELATE: &str = "\
+Examples:
+  ibifs unrelate mnt/example.org/archive/2026/11.22.10.15 --next-edition
+  ibifs unrelate 8JMKD3MGP8W/34PGRBS --translation --lang pt --store store";
+
+pub(super) const LS: &str = "\
+Examples:
+  ibifs ls store
+  ibifs ls store example.org/archive/2026 --state Original
+  ibifs ls store --json | jq -r '.[].rep'";
+
+pub(super) const REINDEX: &str = "\
+Example:
+  ibifs reindex store";
+
+pub(super) const FSCK: &str = "\
+Examples:
+  ibifs fsck store
+  ibifs fsck --dry-run store
+  ibifs fsck --repair store";
+
+pub(super) const SCRUB: &str = "\
+Examples:
+  ibifs scrub store
+  ibifs scrub --rate 50M store
+  ibifs scrub store --accept 8JMKD3MGP8W/34PGRBS";
+
+pub(super) const BACKUP: &str = "\
+Example:
+  ibifs backup store /media/disk/store.backup";
+
+pub(super) const SERVE: &str = "\
+Examples:
+  ibifs serve store
+  ibifs serve store --listen 0.0.0.0:80 --address archive.example.org
+  ibifs serve store --resolver http://urlib.example.net --registration-key-file key";
+
+pub(super) const RESOLVER: &str = "\
+Examples:
+  ibifs resolver --db resolver.sqlite3 --listen 0.0.0.0:80 --address urlib.example.net
+  ibifs resolver register --db resolver.sqlite3 8JMKD3MGP8W/34PGRBS
+  ibifs resolver list --db resolver.sqlite3";
+
+pub(super) const ID: &str = "\
+Examples:
+  ibifs id explain 8JMKD3MGP8W/34PGRBS
+  ibifs id check sid.inpe.br/mtc-m18@80/2009/02.16.17.46";
+
+pub(super) const QUICKSTART: &str = "\
+Examples:
+  ibifs quickstart
+  ibifs quickstart /tmp/demo";
+
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  source <(ibifs completions bash)        in ~/.bashrc
+  source <(ibifs completions zsh)         in ~/.zshrc, behind compinit
+  ibifs completions fish | source         in ~/.config/fish/config.fish";
