@@ -121,10 +121,14 @@ fn init(options: &Init) -> Result<Exit, Failure> {
         service: service_names(&options.service)?,
     };
     let progress = Progress::of_items(|| items_below(&store));
-    let archive = Archive::init(&store, &setup, Box::new(SystemClock), &mut |items| {
-        progress.at(items)
-    })?;
+    let (archive, report) =
+        Archive::init(&store, &setup, Box::new(SystemClock), &mut |items| {
+            progress.at(items)
+        })?;
     drop(progress);
+    for finding in &report.findings {
+        eprint!("ibifs: {}", print::finding_line(finding, false));
+    }
     let facts = archive.facts();
     say(&match options.json {
         true => print::facts_json(&store, facts),

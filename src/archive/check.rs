@@ -248,7 +248,7 @@ impl Archive {
 
     /// Takes over what lies in `col/` without sidecars: items of the Archive's own name space
     /// become originals, all are indexed.
-    pub(super) fn adopt(&self, progress: &mut Progress<'_>) -> Result<(), ArchiveError> {
+    pub(super) fn adopt(&self, progress: &mut Progress<'_>) -> Result<Report, ArchiveError> {
         self.tree.each_item::<ArchiveError>(|area, path| {
             let Some(names) = names_at(area, path) else {
                 return Ok(());
@@ -264,8 +264,7 @@ impl Archive {
             }
             Ok(())
         })?;
-        self.reindex(progress)?;
-        Ok(())
+        self.reindex(progress)
     }
 
     /// Looks a whole store over and names whatever is not as it should be, beside whoever has it

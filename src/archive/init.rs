@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 
-use super::{Archive, ArchiveError, Clock, Facts, Progress, WAIT_LIMIT, facts, lock};
+use super::{Archive, ArchiveError, Clock, Facts, Progress, Report, WAIT_LIMIT, facts, lock};
 use crate::distributor::{Granularity, TemporalDistributor};
 use crate::ibi::{Ibi, Ibip, Rep, RepPrefix, Timestamp};
 use crate::item::Names;
@@ -33,13 +33,13 @@ pub struct Setup {
 impl Archive {
     /// Makes a new store, mints the Archive service's own item in it and opens it. A directory
     /// that holds `col/` already is taken over as it is: its items are indexed, those of the
-    /// Archive's own name space become originals.
+    /// Archive's own name space become originals, and what is not as it should be is reported.
     pub fn init(
         path: &Path,
         setup: &Setup,
         clock: Box<dyn Clock>,
         progress: &mut Progress<'_>,
-    ) -> Result<Archive, ArchiveError> {
+    ) -> Result<(Archive, Report), ArchiveError> {
         if path.join(facts::FILE).exists() {
             return Err(ArchiveError::IsAStore {
                 path: path.to_owned(),
@@ -129,12 +129,12 @@ impl Archive {
             let service = archive.facts.service.clone();
             archive.make(&service, None, None)?;
         }
-        archive.adopt(progress)?;
+        let report = archive.adopt(progress)?;
         archive.store.set_facts(text.as_bytes())?;
         archive.write_ledger()?;
         // With this it is a store.
         archive.tree.rename_small(".", UNFINISHED, facts::FILE)?;
-        Ok(archive)
+        Ok((archive, report))
     }
 }
 

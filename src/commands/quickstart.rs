@@ -70,7 +70,7 @@ fn fill(store: &Path) -> Result<(), Failure> {
         host: Some("demo.example.org".to_owned()),
         ..Setup::default()
     };
-    let archive = Archive::init(store, &setup, Box::new(SystemClock), &mut |_| {})?;
+    let (archive, _) = Archive::init(store, &setup, Box::new(SystemClock), &mut |_| {})?;
     let put = |names: &Names, file: &str, text: &str| {
         let path = store.join(Place::of(names).as_str()).join(file);
         std::fs::write(&path, text).map_err(|error| failed(&path, error))

@@ -39,7 +39,7 @@ fn whatever_the_clock_does_no_name_is_handed_out_twice() {
         host: Some("archive-a.example.org".to_owned()),
         ..Setup::default()
     };
-    let mut archive =
+    let (mut archive, _) =
         Archive::init(&store, &setup, Box::new(clock.clone()), &mut |_| ()).expect("a new store");
     let mut names = BTreeSet::new();
     let (mut refused, mut opened) = (0, 0);
@@ -228,7 +228,7 @@ fn a_clock_far_ahead_is_found_and_overcome() {
         ..Setup::default()
     };
     let at = |time: i64| clock.0.store(time, Ordering::Relaxed);
-    let archive =
+    let (archive, _) =
         Archive::init(&store, &setup, Box::new(clock.clone()), &mut |_| ()).expect("a new store");
     let mut names = BTreeSet::new();
     let mut mint = |archive: &Archive| {

@@ -5,6 +5,7 @@ mod answers;
 mod attackers;
 mod backup;
 mod clock;
+mod collections;
 mod command_line;
 mod completion;
 mod concurrency;

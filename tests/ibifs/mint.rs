@@ -250,7 +250,7 @@ fn mint_by_threads() {
         Box::new(SystemClock),
         &mut |_| (),
     );
-    let archive = archive.expect("a new store");
+    let (archive, _) = archive.expect("a new store");
     let started = std::time::Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..8 {
