@@ -232,6 +232,16 @@ pub fn shown(path: &[u8]) -> String {
     text
 }
 
+/// The beginning of it, for the error about a text of whatever length.
+pub fn abridged(text: &[u8]) -> String {
+    const MOST: usize = 80;
+    let all = shown(text.get(..4 * MOST).unwrap_or(text));
+    match all.char_indices().nth(MOST) {
+        Some((cut, _)) => format!("{}...", &all[..cut]),
+        None => all,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,6 +311,15 @@ mod tests {
             parse_manifest(&text.as_bytes()[..cut]);
             parse_notes(&text.as_bytes()[..cut]);
         }
+    }
+
+    #[test]
+    fn what_is_abridged_is_short() {
+        assert_eq!(abridged(b"a\n"), "a%0A");
+        assert_eq!(
+            abridged(&[0xff; 1000]),
+            format!("{}%F...", "%FF".repeat(26))
+        );
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //! - [`distributor`]: the temporal distributor. The rule only; it neither reads the clock nor saves.
 //! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
 //! - [`metadata`]: Dublin Core, and the formats it is read from.
+//! - [`table`]: the import table, from its text to rows.
+//! - [`mtree`]: what a filesystem keeps of files beside their content, as a text.
 //! - [`locks`]: taking a lock whole after a panic.
 //! - [`query`]: the query string of a URL, and values in one.
 //! - [`resolution`]: from a persistent URL to what Archives are asked, and what their answers mean.
@@ -26,6 +28,7 @@
 //! - [`archive`]: mint, find, relate, resolve, remove, check. The tree is the truth and the store
 //!   its index: the tree is written first. Knows no inode, errno or HTTP status.
 //! - [`backup`]: another store that is the same as this one at one instant.
+//! - [`package`]: items as BagIt bags and OCFL objects, there and back.
 //!
 //! The mounted tree.
 //!
@@ -84,8 +87,10 @@ pub mod locks;
 pub mod logging;
 pub mod metadata;
 pub mod mount;
+pub mod mtree;
 pub mod namespace;
 pub mod oai;
+pub mod package;
 pub mod pairs;
 pub mod progress;
 pub mod query;
@@ -96,5 +101,6 @@ pub mod resolution;
 pub mod scrub;
 pub mod service;
 pub mod store;
+pub mod table;
 pub mod terminal;
 pub mod tree;

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
-pub use files::{Met, joined};
+pub use files::{Met, joined, open_far};
 pub use looks::{Looks, Sight};
 pub use place::{Area, Maker, Owner, Place, TreeError};
 pub use publish::Published;
@@ -332,6 +332,37 @@ impl Tree {
                 Err(failed(errno))
             }
         }
+    }
+
+    /// Makes an empty directory out of sight, to be filled and placed like [`Tree::stage_item`]'s, and
+    /// opens it.
+    pub fn stage_directory(&self, place: &Place) -> Result<(Staged, OwnedFd), TreeError> {
+        let failed = |errno| failed("make", place.as_str())(errno);
+        self.make_levels(place.parent())?;
+        let staging = self.open_directory("staging")?;
+        let mut tries = 0;
+        loop {
+            let name = self.temporary("import");
+            match rustix::fs::mkdirat(&staging, &name, Mode::from_raw_mode(0o755)) {
+                Err(Errno::EXIST) if tries < TRIES => tries += 1,
+                made => {
+                    made.map_err(failed)?;
+                    let directory = open_below(&staging, &name).map_err(failed)?;
+                    return Ok((Staged { staging, name }, directory));
+                }
+            }
+        }
+    }
+
+    /// Takes away a staged directory with whatever is in it.
+    pub fn discard_all(&self, staged: &Staged) {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let (staging, name) = (&staged.staging, &staged.name);
+        if let Ok(directory) = rustix::fs::openat2(staging, name, flags, Mode::empty(), resolve) {
+            clear(&directory);
+        }
+        let _ = rustix::fs::unlinkat(staging, name, AtFlags::REMOVEDIR);
     }
 
     /// Lets a staged item appear at its place. EEXIST if one is there.

@@ -154,7 +154,7 @@ impl Tree {
 
 /// Opens something below a directory by a path of any length, never through a symbolic link: no call
 /// takes more than 4,095 bytes at once.
-pub(super) fn open_far(below: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+pub fn open_far(below: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut reached: Option<OwnedFd> = None;
     let mut rest = path;
     loop {

@@ -6,6 +6,7 @@
 
 pub mod facts;
 pub mod identifiers;
+pub mod imports;
 pub mod links;
 pub mod metadata;
 pub mod modifiers;
@@ -20,9 +21,10 @@ use std::fmt::Display;
 pub type Check = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Check); 9] = [
+pub const TARGETS: [(&str, Check); 10] = [
     ("facts", facts::check),
     ("identifiers", identifiers::check),
+    ("imports", imports::check),
     ("links", links::check),
     ("metadata", metadata::check),
     ("modifiers", modifiers::check),

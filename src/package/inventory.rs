@@ -1,0 +1,175 @@
+//! The inventory of an OCFL object, as far as ibifs reads and writes it. Pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+/// The file's name in an object and in each of its versions.
+pub(super) const INVENTORY: &str = "inventory.json";
+/// That of its digest.
+pub(super) const SIDECAR: &str = "inventory.json.sha512";
+
+/// Paths by their digest.
+pub(super) type ByDigest = BTreeMap<String, Vec<String>>;
+
+/// An inventory.
+#[derive(Clone, Debug)]
+pub(super) struct Inventory {
+    /// Which object it is of.
+    pub(super) id: String,
+    /// The number of the last version.
+    pub(super) head: u64,
+    /// Where content lies in the object, by digest.
+    pub(super) manifest: ByDigest,
+    /// The logical paths of the last version, by digest.
+    pub(super) state: ByDigest,
+    /// All versions, as they stand.
+    versions: Map<String, Value>,
+    /// Whatever else there is.
+    rest: Map<String, Value>,
+}
+
+impl Inventory {
+    /// The inventory of an object that is to get its first version.
+    pub(super) fn new(id: &str) -> Inventory {
+        Inventory {
+            id: id.to_owned(),
+            head: 0,
+            manifest: ByDigest::new(),
+            state: ByDigest::new(),
+            versions: Map::new(),
+            rest: Map::new(),
+        }
+    }
+
+    /// Reads an inventory.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Inventory, String> {
+        let value: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let Value::Object(mut object) = value else {
+            return Err("it is no JSON object".to_owned());
+        };
+        let mut take = |name: &str| {
+            object
+                .remove(name)
+                .ok_or_else(|| format!("it has no {name}"))
+        };
+        let text = |name: &str, value: Value| match value {
+            Value::String(text) => Ok(text),
+            _ => Err(format!("its {name} is no text")),
+        };
+        let algorithm = text("digestAlgorithm", take("digestAlgorithm")?)?;
+        if algorithm != "sha512" {
+            return Err(format!(
+                "its digests are {algorithm}, and ibifs reads sha512"
+            ));
+        }
+        let id = text("id", take("id")?)?;
+        let head = text("head", take("head")?)?;
+        let number = head.strip_prefix('v').and_then(|head| head.parse().ok());
+        let manifest = by_digest("manifest", &take("manifest")?)?;
+        let Value::Object(versions) = take("versions")? else {
+            return Err("its versions are no JSON object".to_owned());
+        };
+        let last = versions.get(&head).and_then(|version| version.get("state"));
+        let last = last.ok_or_else(|| format!("it has no state of its head {head}"))?;
+        Ok(Inventory {
+            id,
+            head: number.ok_or_else(|| format!("its head {head} is no version"))?,
+            state: by_digest("state", last)?,
+            manifest,
+            versions,
+            rest: object,
+        })
+    }
+
+    /// Adds a version, which has these files, and was made then by somebody, a name and an address.
+    pub(super) fn add(&mut self, state: ByDigest, created: &str, user: (&str, &str)) {
+        self.head += 1;
+        let version = json!({
+            "created": created,
+            "message": "ibifs export",
+            "user": { "name": user.0, "address": user.1 },
+            "state": state,
+        });
+        self.versions.insert(format!("v{}", self.head), version);
+        self.state = state;
+    }
+
+    /// The inventory as it is written.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut object = Map::new();
+        object.insert("id".into(), json!(self.id));
+        object.insert("type".into(), json!("https://ocfl.io/1.1/spec/#inventory"));
+        object.insert("digestAlgorithm".into(), json!("sha512"));
+        object.insert("head".into(), json!(format!("v{}", self.head)));
+        object.insert("manifest".into(), json!(self.manifest));
+        object.insert("versions".into(), Value::Object(self.versions.clone()));
+        for (name, value) in &self.rest {
+            object.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        format!("{:#}\n", Value::Object(object)).into_bytes()
+    }
+}
+
+fn by_digest(name: &str, value: &Value) -> Result<ByDigest, String> {
+    let fault = || format!("its {name} is no list of paths by digest");
+    let mut found = ByDigest::new();
+    for (digest, paths) in value.as_object().ok_or_else(fault)? {
+        let paths: Option<Vec<String>> = paths
+            .as_array()
+            .ok_or_else(fault)?
+            .iter()
+            .map(|path| path.as_str().map(str::to_owned))
+            .collect();
+        let digest = digest.to_ascii_lowercase();
+        found
+            .entry(digest)
+            .or_default()
+            .extend(paths.ok_or_else(fault)?);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut inventory = Inventory::new("http://urlib.net/a");
+        inventory.manifest = [("ab".to_owned(), vec!["v1/content/x".to_owned()])].into();
+        let state: ByDigest = [("ab".to_owned(), vec!["x".to_owned(), "y".to_owned()])].into();
+        inventory.add(
+            state.clone(),
+            "2026-11-22T00:00:00Z",
+            ("a.org", "http://a.org"),
+        );
+        let read = Inventory::parse(&inventory.to_bytes()).expect("its own text");
+        assert_eq!(
+            (read.head, read.state, read.id),
+            (1, state, "http://urlib.net/a".to_owned())
+        );
+        assert_eq!(read.manifest, inventory.manifest);
+    }
+
+    #[test]
+    fn what_is_no_inventory() {
+        let bad = |text: &str, sentence: &str| {
+            assert_eq!(Inventory::parse(text.as_bytes()).expect_err(text), sentence);
+        };
+        bad("[]", "it is no JSON object");
+        bad("{}", "it has no digestAlgorithm");
+        bad(
+            r#"{"digestAlgorithm": "md5"}"#,
+            "its digests are md5, and ibifs reads sha512",
+        );
+        bad(
+            r#"{"digestAlgorithm": "sha512", "id": "a", "head": "v1", "manifest": {"a": 1}}"#,
+            "its manifest is no list of paths by digest",
+        );
+        bad(
+            r#"{"digestAlgorithm": "sha512", "id": "a", "head": "v1", "manifest": {}, "versions": {}}"#,
+            "it has no state of its head v1",
+        );
+    }
+}
