@@ -107,6 +107,10 @@ pub enum Command {
     /// brought up to date. The same command finishes one that was interrupted.
     #[command(after_long_help = examples::BACKUP)]
     Backup(Backup),
+    /// Write items as BagIt bags or OCFL objects
+    Export(Export),
+    /// Take in BagIt bags, OCFL objects, or a table of what the tree does not say
+    Import(Import),
     /// Answer for a store over HTTP: the Archive service, its content, pages for people
     ///
     /// It only reads, and runs beside a mount of the same store. It ends on SIGTERM or SIGINT.
@@ -504,6 +508,52 @@ pub struct Backup {
     /// A new directory, or an earlier backup, which is brought up to date
     #[arg(value_name = "DEST")]
     pub destination: PathBuf,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ibifs export`
+#[derive(Debug, Args)]
+pub struct Export {
+    /// A bag for each item (BagIt 1.0, RFC 8493)
+    #[arg(long, group = "format", required = true)]
+    pub bagit: bool,
+    /// An object for each item, in a storage root (OCFL 1.1)
+    #[arg(long, group = "format", required = true)]
+    pub ocfl: bool,
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "ITEM", required = true)]
+    pub items: Vec<String>,
+    /// A directory for the bags, or the storage root; made where it is missing
+    #[arg(value_name = "DEST")]
+    pub destination: PathBuf,
+    /// Store or mount point, where identifiers alone are given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ibifs import`
+#[derive(Debug, Args)]
+pub struct Import {
+    /// Store or mount point
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: PathBuf,
+    /// A bag, an OCFL object or storage root, a directory that holds some, or a table (CSV)
+    #[arg(value_name = "SOURCE")]
+    pub source: PathBuf,
+    /// Say what would be done, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The table is right where an item says something else
+    #[arg(long)]
+    pub replace: bool,
+    /// Give files to the users and groups, by number, that they belonged to
+    #[arg(long)]
+    pub same_owner: bool,
     /// Print one JSON object a line
     #[arg(long)]
     pub json: bool,

@@ -4,6 +4,8 @@
 mod backup;
 mod complete;
 mod door;
+mod export;
+mod import;
 mod mount_helper;
 mod print;
 mod quickstart;
@@ -57,6 +59,8 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Fsck(options) => fsck(&options),
         Command::Backup(options) => backup::run(&options),
         Command::Scrub(options) => scrub::run(&options),
+        Command::Export(options) => export::run(&options),
+        Command::Import(options) => import::run(&options),
         Command::Serve(options) => serve::run(&options),
         Command::Resolver(options) => resolver::run(&options),
         Command::Id(options) => id(&options),
@@ -121,10 +125,9 @@ fn init(options: &Init) -> Result<Exit, Failure> {
         service: service_names(&options.service)?,
     };
     let progress = Progress::of_items(|| items_below(&store));
-    let (archive, report) =
-        Archive::init(&store, &setup, Box::new(SystemClock), &mut |items| {
-            progress.at(items)
-        })?;
+    let (archive, report) = Archive::init(&store, &setup, Box::new(SystemClock), &mut |items| {
+        progress.at(items)
+    })?;
     drop(progress);
     for finding in &report.findings {
         eprint!("ibifs: {}", print::finding_line(finding, false));

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::archive::ArchiveError;
 use crate::backup::BackupError;
 use crate::mount::MountError;
+use crate::package::PackageError;
 use crate::scrub::ScrubError;
 use crate::store::StoreError;
 use crate::terminal::OneLine;
@@ -123,6 +124,22 @@ impl From<ScrubError> for Failure {
         let exit = match &error {
             ScrubError::Busy => Exit::Busy,
             ScrubError::Tree(_) | ScrubError::Report(_) => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<PackageError> for Failure {
+    fn from(error: PackageError) -> Failure {
+        let exit = match error {
+            PackageError::Archive(error) => return error.into(),
+            PackageError::Nothing { .. } => Exit::NotFound,
+            PackageError::Busy => Exit::Busy,
+            PackageError::Exists { .. } | PackageError::Unfit { .. } => Exit::Refused,
+            PackageError::Io { .. }
+            | PackageError::File { .. }
+            | PackageError::Broken { .. }
+            | PackageError::Nameless => Exit::Failed,
         };
         Failure::new(exit, error.to_string())
     }

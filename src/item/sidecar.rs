@@ -122,6 +122,12 @@ impl Sidecar {
         self.known.archive_service = Some(service.clone());
     }
 
+    /// Takes out which Archive holds the original.
+    pub fn remove_archive_service(&mut self) {
+        self.known.archive_service = None;
+        self.pairs.remove(ARCHIVE_SERVICE);
+    }
+
     /// The relations, in the order in which they stand.
     #[must_use]
     pub fn relations(&self) -> Vec<(RelationKind, Names)> {
