@@ -19,7 +19,7 @@ macro_rules! service {
 }
 
 /// Each command, what makes it say something in JSON, and a part of what that must be, for jq.
-const ANSWERS: [(&str, &str, &str); 21] = [
+const ANSWERS: [(&str, &str, &str); 23] = [
     (
         "init",
         "ibifs init C.store --host c.example.org --json",
@@ -70,6 +70,16 @@ const ANSWERS: [(&str, &str, &str); 21] = [
     ("scrub", "ibifs scrub --json A", ".items == 4"),
     ("backup", "ibifs backup --json A saved", ".items == 4"),
     (
+        "export",
+        "ibifs export --json --bagit A/$(cat one) bags | tail -n 1",
+        ".items == 1 and .written == 1",
+    ),
+    (
+        "import",
+        "ibifs import --json B.store bags | tail -n 1",
+        ".packages == 1 and .taken == 1",
+    ),
+    (
         "serve",
         service!("ibifs serve --listen 127.0.0.1:0 --json B.store"),
         r#".url | startswith("http://127.0.0.1:")"#,
@@ -112,7 +122,7 @@ const ANSWERS: [(&str, &str, &str); 21] = [
 ];
 
 /// What is refused, and the exit status for that.
-const REFUSALS: [(&str, i32); 38] = [
+const REFUSALS: [(&str, i32); 42] = [
     ("init", 2),
     ("init --adopt nowhere", 3),
     ("init B.store", 4),
@@ -150,6 +160,10 @@ const REFUSALS: [(&str, i32); 38] = [
     ("scrub nowhere", 3),
     ("backup nowhere saved2", 3),
     ("backup A A/saved", 4),
+    ("export A bags", 2),
+    ("export --ocfl A/$(cat one) A.store/root", 4),
+    ("import nowhere bags", 3),
+    ("import B.store nowhere", 3),
     ("serve nowhere", 3),
     ("resolver register --db db2 no-identifier", 2),
     ("resolver unregister --db db2 8JMKD3MGP8W/34PGRBS", 3),
