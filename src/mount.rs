@@ -193,10 +193,10 @@ fn detach_dead_mount(mount_point: &Path) {
     }
 }
 
-/// Whether the daemon of what is mounted somewhere is gone.
+/// Whether the daemon of what is mounted somewhere is gone. Its root's attributes the kernel may
+/// remember for longer; how full it is, it always asks.
 fn is_dead(mount_point: &Path) -> bool {
-    let answer = std::fs::metadata(mount_point).map_err(|error| error.raw_os_error());
-    answer.err() == Some(Some(libc::ENOTCONN))
+    rustix::fs::statfs(mount_point).err() == Some(rustix::io::Errno::NOTCONN)
 }
 
 /// Dead mounts of a store that is ours now, wherever they are: bind mounts of a tree outlive it.
