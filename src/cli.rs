@@ -108,8 +108,16 @@ pub enum Command {
     #[command(after_long_help = examples::BACKUP)]
     Backup(Backup),
     /// Write items as BagIt bags or OCFL objects
+    ///
+    /// Other archives read these. The store may be in use; what is there already is left as it is, or
+    /// gets a new version.
+    #[command(after_long_help = examples::EXPORT)]
     Export(Export),
     /// Take in BagIt bags, OCFL objects, or a table of what the tree does not say
+    ///
+    /// All digests are compared before anything is taken. An item that is held here already stays as
+    /// it is.
+    #[command(after_long_help = examples::IMPORT)]
     Import(Import),
     /// Answer for a store over HTTP: the Archive service, its content, pages for people
     ///

@@ -89,6 +89,17 @@ pub(super) const BACKUP: &str = "\
 Example:
   ibifs backup store /media/disk/store.backup";
 
+pub(super) const EXPORT: &str = "\
+Examples:
+  ibifs export --bagit mnt/example.org/archive/2026/11.22.10.15 bags
+  ibifs export --ocfl 8JMKD3MGP8W/34PGRBS root --store store";
+
+pub(super) const IMPORT: &str = "\
+Examples:
+  ibifs import mnt bags
+  ibifs import store root --dry-run
+  ibifs import store relations.csv        what the tree does not say";
+
 pub(super) const SERVE: &str = "\
 Examples:
   ibifs serve store

@@ -19,7 +19,7 @@ macro_rules! service {
 }
 
 /// Each command, what makes it say something in JSON, and a part of what that must be, for jq.
-const ANSWERS: [(&str, &str, &str); 23] = [
+const ANSWERS: &[(&str, &str, &str)] = &[
     (
         "init",
         "ibifs init C.store --host c.example.org --json",
@@ -122,7 +122,7 @@ const ANSWERS: [(&str, &str, &str); 23] = [
 ];
 
 /// What is refused, and the exit status for that.
-const REFUSALS: [(&str, i32); 42] = [
+const REFUSALS: &[(&str, i32)] = &[
     ("init", 2),
     ("init --adopt nowhere", 3),
     ("init B.store", 4),
