@@ -15,9 +15,11 @@
 mod content;
 mod copying;
 mod dressing;
+mod mirror;
 mod settling;
 
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +31,8 @@ use crate::pairs::Pairs;
 use crate::store::{self, Store, StoreError};
 use crate::tree::{RESERVE, Tree, TreeError};
 use copying::Copier;
+pub use dressing::{Attributes, attributes_of};
+pub use mirror::{Mirror, UNCOMPARED};
 
 /// What is told of a path that is not, or not certainly, in the backup as it is in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,6 +222,16 @@ fn is_left(path: &[u8]) -> bool {
 /// Of an area nothing is left but how far a scrub has come.
 fn is_left_below(path: &[u8]) -> bool {
     path == b"fixity/progress"
+}
+
+/// Copies what a file holds into an empty one, holes as holes.
+pub fn copy_content(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
+    let stat = rustix::fs::fstat(from)?;
+    content::copy(from, to, &stat)
+        .map(drop)
+        .map_err(|error| match error {
+            content::ContentError::From(errno) | content::ContentError::To(errno) => errno,
+        })
 }
 
 /// Makes a backup, or brings an earlier one up to date. `progress` is told how many directories have

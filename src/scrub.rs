@@ -383,24 +383,7 @@ impl<'a> Scrub<'a> {
     }
 
     fn recorded(&self, item: &str) -> Result<Recorded, ScrubError> {
-        let read = |name: &str| self.tree.read_whole(&format!("{DIRECTORY}/{item}/{name}"));
-        // An empty one is one that a power cut came across, or of an item that held nothing.
-        let bytes = read(fixity::MANIFEST)?.unwrap_or_default();
-        let (manifest, bad_lines) = fixity::parse_manifest(&bytes);
-        let notes = fixity::parse_notes(&read(fixity::WRITTEN)?.unwrap_or_default());
-        let path = format!("{DIRECTORY}/{item}/{}", fixity::WRITTEN);
-        let file = self.tree.open_far(path.as_bytes(), OFlags::PATH);
-        let when = file.and_then(rustix::fs::fstat).ok().and_then(|stat| {
-            let nanoseconds = u32::try_from(stat.st_mtime_nsec).ok()?;
-            Some((stat.st_mtime, nanoseconds))
-        });
-        Ok(Recorded {
-            manifest,
-            notes,
-            bad_lines,
-            exists: !bytes.is_empty(),
-            when,
-        })
+        recorded(self.tree, item)
     }
 
     fn record(
@@ -482,6 +465,80 @@ impl<'a> Scrub<'a> {
         rustix::fs::renameat(self.tree.root(), &from, self.tree.root(), &to)
             .map_err(|errno| self.tree.error("move", &from, errno).into())
     }
+}
+
+/// What is recorded of an item.
+fn recorded(tree: &Tree, item: &str) -> Result<Recorded, ScrubError> {
+    let read = |name: &str| tree.read_whole(&format!("{DIRECTORY}/{item}/{name}"));
+    // An empty one is one that a power cut came across, or of an item that held nothing.
+    let bytes = read(fixity::MANIFEST)?.unwrap_or_default();
+    let (manifest, bad_lines) = fixity::parse_manifest(&bytes);
+    let notes = fixity::parse_notes(&read(fixity::WRITTEN)?.unwrap_or_default());
+    let path = format!("{DIRECTORY}/{item}/{}", fixity::WRITTEN);
+    let file = tree.open_far(path.as_bytes(), OFlags::PATH);
+    let when = file.and_then(rustix::fs::fstat).ok().and_then(|stat| {
+        let nanoseconds = u32::try_from(stat.st_mtime_nsec).ok()?;
+        Some((stat.st_mtime, nanoseconds))
+    });
+    Ok(Recorded {
+        manifest,
+        notes,
+        bad_lines,
+        exists: !bytes.is_empty(),
+        when,
+    })
+}
+
+/// What all files of an item hold, as it lies in a store.
+#[derive(Debug, Default)]
+pub struct Content {
+    /// Their digests, by path.
+    pub manifest: Manifest,
+    /// Those that are damaged, by what a scrub has recorded of them.
+    pub damaged: Vec<Vec<u8>>,
+    /// What cannot be read, or was written each time that it was read, with the reason.
+    pub unread: Vec<(Vec<u8>, String)>,
+}
+
+/// Reads all files of an item, by its place, but for its sidecar; nothing is recorded.
+pub fn content(
+    tree: &Tree,
+    item: &str,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Content, ScrubError> {
+    // Who may read an item need not see what is recorded of all.
+    let old = match recorded(tree, item) {
+        Err(ScrubError::Tree(error)) if error.errno() == Errno::ACCESS => Recorded::default(),
+        other => other?,
+    };
+    let mut reader = Reader::new(tree, None, progress);
+    let mut content = Content::default();
+    let mut paths = Vec::new();
+    tree.each_met_below(item, |met| match met {
+        Met::Entry(path) if path == SIDECAR.as_bytes() => {}
+        Met::Entry(path) => paths.push(path),
+        Met::Unreadable(path, errno) => {
+            let why = std::io::Error::from(errno).to_string();
+            content.unread.push((path, why));
+        }
+    })?;
+    for path in paths {
+        let why = match reader.digest(&joined(item.as_bytes(), &path)) {
+            Seen::Digest(digest, written) => {
+                let (known, note) = (old.manifest.get(&path), old.notes.get(&path));
+                if fixity::judge(known, note, &digest, &written) == Verdict::Damaged {
+                    content.damaged.push(path.clone());
+                }
+                content.manifest.insert(path, digest);
+                continue;
+            }
+            Seen::NoFile => continue,
+            Seen::Unsteady => "it was written each time that it was read".to_owned(),
+            Seen::Unreadable(errno) => std::io::Error::from(errno).to_string(),
+        };
+        content.unread.push((path, why));
+    }
+    Ok(content)
 }
 
 fn now() -> (i64, u32) {

@@ -29,7 +29,11 @@ pub(super) struct Copier<'a> {
     pub(super) from: &'a Tree,
     pub(super) to: &'a Tree,
     staging: OwnedFd,
+    /// How what is not complete yet is called there.
+    temporaries: String,
     next: u64,
+    /// What of a unit is not taken along.
+    leave: Leave,
     pub(super) tally: Tally,
     pub(super) tell: &'a mut Tell<'a>,
     progress: &'a mut dyn FnMut(u64),
@@ -83,15 +87,35 @@ impl<'a> Copier<'a> {
         for (name, _) in names_of(to, b"staging")? {
             remove(to, b"staging", &name)?;
         }
-        Ok(Copier {
+        let temporaries = "backup-".to_owned();
+        Ok(Copier::over(from, to, staging, temporaries, tell, progress))
+    }
+
+    /// What copies between two directories whatever they are, with a place for what is not complete.
+    pub(super) fn over(
+        from: &'a Tree,
+        to: &'a Tree,
+        staging: OwnedFd,
+        temporaries: String,
+        tell: &'a mut Tell<'a>,
+        progress: &'a mut dyn FnMut(u64),
+    ) -> Copier<'a> {
+        Copier {
             from,
             to,
             staging,
+            temporaries,
             next: 0,
+            leave: |_| false,
             tally: Tally::default(),
             tell,
             progress,
-        })
+        }
+    }
+
+    /// Has something of a unit not be taken along, and not be removed from the copy.
+    pub(super) fn leaving(self, leave: Leave) -> Copier<'a> {
+        Copier { leave, ..self }
     }
 
     pub(super) fn found(
@@ -202,11 +226,13 @@ impl<'a> Copier<'a> {
                     continue;
                 }
             };
+            names.retain(|(name, _)| !(self.leave)(&joined(&path, name)));
             names.sort();
             for (name, _) in names_of(self.to, &path)? {
                 if names
                     .binary_search_by(|(known, _)| known.cmp(&name))
                     .is_err()
+                    && !(self.leave)(&joined(&path, &name))
                 {
                     self.removed(&path, &name)?;
                 }
@@ -252,6 +278,14 @@ impl<'a> Copier<'a> {
         dressing::directory(&pair.from, &stat, &pair.to)
             .map_err(|errno| failed(self.to, "copy the attributes of", path, errno))?;
         Ok(before.is_none_or(|before| dressing::is_same(before, &stat)))
+    }
+
+    /// Copies one file of the top by its name. False where there is none, or no file.
+    pub(super) fn one(&mut self, name: &[u8]) -> Result<bool, BackupError> {
+        let Some(pair) = self.pair(b"")? else {
+            return Ok(false);
+        };
+        Ok(matches!(self.file(&pair, name)?, Copied::Placed))
     }
 
     /// Opens a directory on both sides, and makes it in the copy. None where the original has none.
@@ -376,7 +410,7 @@ impl<'a> Copier<'a> {
 
     fn temporary(&mut self) -> String {
         self.next += 1;
-        format!("backup-{}", self.next)
+        format!("{}{}", self.temporaries, self.next)
     }
 
     /// Lets what is complete in `staging/` take its name.

@@ -114,6 +114,20 @@ fn attributes(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Extended attributes, by name.
+pub type Attributes = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// The extended attributes of a file.
+pub fn attributes_of(file: &OwnedFd) -> Result<Attributes, Errno> {
+    let mut found = Vec::new();
+    for name in names(file)? {
+        if let Some(value) = value(file, &name)? {
+            found.push((name, value));
+        }
+    }
+    Ok(found)
+}
+
 /// Attributes of the system's own security are for the system, or root, to set.
 fn let_pass(name: &[u8], outcome: Result<(), Errno>) -> Result<(), Errno> {
     let is_ours = !name.starts_with(b"security.") && !name.starts_with(b"trusted.");
