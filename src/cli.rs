@@ -119,6 +119,10 @@ pub enum Command {
     /// it is.
     #[command(after_long_help = examples::IMPORT)]
     Import(Import),
+    /// Copy items to another Archive, and compare what arrives
+    Copy(Copy),
+    /// Hand originals over to another Archive
+    Transfer(Transfer),
     /// Answer for a store over HTTP: the Archive service, its content, pages for people
     ///
     /// It only reads, and runs beside a mount of the same store. It ends on SIGTERM or SIGINT.
@@ -280,6 +284,9 @@ pub struct Serve {
     /// File with the key that the resolver's administrator has given for this Archive
     #[arg(long, value_name = "FILE", requires = "resolver")]
     pub registration_key_file: Option<PathBuf>,
+    /// File with the tokens of those who may send items and hand originals over to this Archive
+    #[arg(long, value_name = "FILE")]
+    pub transfer_token_file: Option<PathBuf>,
     /// Print one JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -461,6 +468,9 @@ pub struct Fsck {
     /// Say what --repair would mend, and mend nothing
     #[arg(long, conflicts_with = "repair")]
     pub dry_run: bool,
+    /// Name the originals that another Archive claims as well: its store, mount point or service's URL
+    #[arg(long, value_name = "OTHER")]
+    pub with: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -565,6 +575,62 @@ pub struct Import {
     /// Print one JSON object a line
     #[arg(long)]
     pub json: bool,
+}
+
+/// Which items are copied or handed over.
+#[derive(Debug, Args)]
+pub struct Selection {
+    /// Store or mount point, where identifiers alone or no items are given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// All items whose rep or IBIp begins so
+    #[arg(long, value_name = "PREFIX")]
+    pub prefix: Option<String>,
+    /// All items of this year, by their identifiers
+    #[arg(long, value_name = "YEAR")]
+    pub year: Option<u32>,
+    /// With each item, the item that is its metadata
+    #[arg(long)]
+    pub with_metadata: bool,
+    /// Items as well that were removed at the destination
+    #[arg(long)]
+    pub bring_back: bool,
+    /// File with the token by which the Archive at a URL knows who may send items to it
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ibifs copy`
+#[derive(Debug, Args)]
+pub struct Copy {
+    /// Items, by their paths or identifiers, and last the store, mount point or URL of the Archive that
+    /// they are copied to
+    #[arg(value_name = "ITEM... DEST", required = true)]
+    pub paths: Vec<String>,
+    /// All items in this state: Original or Copy
+    #[arg(long, value_name = "STATE")]
+    pub state: Option<String>,
+    /// Which items, and how.
+    #[command(flatten)]
+    pub selection: Selection,
+}
+
+/// `ibifs transfer`
+#[derive(Debug, Args)]
+pub struct Transfer {
+    /// Items, by their paths or identifiers, and last the store, mount point or URL of the Archive that
+    /// is to hold the originals
+    #[arg(value_name = "ITEM... DEST", required = true)]
+    pub paths: Vec<String>,
+    /// All items whose hand-over was begun and is not finished
+    #[arg(long)]
+    pub pending: bool,
+    /// Which items, and how.
+    #[command(flatten)]
+    pub selection: Selection,
 }
 
 /// `ibifs id`

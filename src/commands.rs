@@ -14,6 +14,7 @@ mod scrub;
 mod serve;
 mod start;
 mod status;
+mod transfer;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -61,6 +62,8 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Scrub(options) => scrub::run(&options),
         Command::Export(options) => export::run(&options),
         Command::Import(options) => import::run(&options),
+        Command::Copy(options) => transfer::copy(&options),
+        Command::Transfer(options) => transfer::hand_over(&options),
         Command::Serve(options) => serve::run(&options),
         Command::Resolver(options) => resolver::run(&options),
         Command::Id(options) => id(&options),
@@ -551,11 +554,15 @@ fn fsck(options: &Fsck) -> Result<Exit, Failure> {
     }
     let progress = counting(&options.store);
     let mut told = |items| progress.at(items);
-    let report = match options.repair {
+    let mut report = match options.repair {
         true => Archive::repair(&options.store, Box::new(SystemClock), &mut told)?,
         false => Archive::check(&options.store, &SystemClock, &mut told)?,
     };
     drop(progress);
+    if let Some(other) = &options.with {
+        let found = transfer::claimed_by_both(&options.store, other)?;
+        report.findings.extend(found);
+    }
     say(&match options.json {
         true => print::report_json(&options.store, &report),
         false => print::report_text(&report, options.dry_run),

@@ -17,16 +17,18 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::NotAStore { .. } => Errno::NOENT,
         ArchiveError::IsAStore { .. } => Errno::EXIST,
         ArchiveError::Unfinished { .. } => Errno::BUSY,
-        ArchiveError::Facts { .. } | ArchiveError::FactsChanged | ArchiveError::Lock { .. } => {
-            Errno::IO
-        }
+        ArchiveError::Facts { .. }
+        | ArchiveError::FactsChanged
+        | ArchiveError::Lock { .. }
+        | ArchiveError::Handover { .. } => Errno::IO,
         ArchiveError::Busy(_) => Errno::BUSY,
         ArchiveError::ReadOnly => Errno::ROFS,
         ArchiveError::Unknown { .. } | ArchiveError::NoRelation { .. } => Errno::NOENT,
         ArchiveError::Exists(_) | ArchiveError::HasOne { .. } => Errno::EXIST,
         ArchiveError::NotMintedYet { .. }
         | ArchiveError::ServiceItem
-        | ArchiveError::NotOriginal { .. } => Errno::PERM,
+        | ArchiveError::NotOriginal { .. }
+        | ArchiveError::Given(_) => Errno::PERM,
         ArchiveError::Cycle { .. } => Errno::LOOP,
         // "Not a data message" is the nearest there is to "this text says something else".
         ArchiveError::Sidecar { .. }

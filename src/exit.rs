@@ -9,6 +9,7 @@ use crate::package::PackageError;
 use crate::scrub::ScrubError;
 use crate::store::StoreError;
 use crate::terminal::OneLine;
+use crate::transfer::TransferError;
 
 /// What a command's exit status says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,12 +85,14 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::Cycle { .. }
             | ArchiveError::Wait(_)
             | ArchiveError::NotEmpty(_)
+            | ArchiveError::Given(_)
             | ArchiveError::ReadOnly => Exit::Refused,
             ArchiveError::Ibi(_) => Exit::Usage,
             ArchiveError::Store(_)
             | ArchiveError::Tree(_)
             | ArchiveError::Facts { .. }
             | ArchiveError::FactsChanged
+            | ArchiveError::Handover { .. }
             | ArchiveError::Lock { .. }
             | ArchiveError::Sidecar { .. }
             | ArchiveError::Changed(_)
@@ -114,6 +117,18 @@ impl From<BackupError> for Failure {
             | BackupError::OtherArchive { .. }
             | BackupError::Used { .. } => Exit::Refused,
             BackupError::Report(_) => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<TransferError> for Failure {
+    fn from(error: TransferError) -> Failure {
+        let exit = match error {
+            TransferError::Archive(error) => return error.into(),
+            TransferError::SameArchive | TransferError::Skip(_) => Exit::Refused,
+            TransferError::Busy(_) => Exit::Busy,
+            TransferError::System(_) | TransferError::Remote(_) => Exit::Failed,
         };
         Failure::new(exit, error.to_string())
     }

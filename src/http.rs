@@ -13,6 +13,7 @@ mod patient;
 mod preference;
 pub mod resolver;
 mod threads;
+pub mod transfer;
 
 use std::convert::Infallible;
 use std::future::Future;

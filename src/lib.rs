@@ -29,6 +29,7 @@
 //!   its index: the tree is written first. Knows no inode, errno or HTTP status.
 //! - [`backup`]: another store that is the same as this one at one instant.
 //! - [`package`]: items as BagIt bags and OCFL objects, there and back.
+//! - [`transfer`]: items copied to another Archive, and originals handed over to it.
 //!
 //! The mounted tree.
 //!
@@ -103,4 +104,5 @@ pub mod service;
 pub mod store;
 pub mod table;
 pub mod terminal;
+pub mod transfer;
 pub mod tree;

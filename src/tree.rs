@@ -9,6 +9,7 @@
 //! database.
 
 mod files;
+mod handover;
 mod looks;
 mod place;
 mod publish;
@@ -24,6 +25,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 pub use files::{Met, joined, open_far};
+pub use handover::HANDOVER;
 pub use looks::{Looks, Sight};
 pub use place::{Area, Maker, Owner, Place, TreeError};
 pub use publish::Published;

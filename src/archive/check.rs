@@ -291,6 +291,31 @@ impl Archive {
         report.in_use = !reading.is_alone();
         Ok(report)
     }
+
+    /// The originals here, as the index knows them, that another Archive claims as well, by what it says
+    /// of each.
+    pub fn check_with<E: From<ArchiveError>>(
+        &self,
+        other: &Names,
+        mut says: impl FnMut(&Names) -> Result<Option<State>, E>,
+    ) -> Result<Vec<Finding>, E> {
+        let mut originals = Vec::new();
+        let listed = self.store.each_item(|item| {
+            if item.state == State::Original {
+                originals.push(item.names.clone());
+            }
+            Ok(())
+        });
+        listed.map_err(ArchiveError::from)?;
+        let mut findings = Vec::new();
+        for names in originals {
+            if says(&names)? == Some(State::Original) {
+                let found = Finding::of(Code::TwoOriginals, &names);
+                findings.push(found.saying(format!("the Archive {other}")));
+            }
+        }
+        Ok(findings)
+    }
 }
 
 /// A directory that has neither the facts nor the index is no damaged store, but none.
@@ -341,6 +366,7 @@ fn look(
     report.items = walk.report.items;
     report.findings.extend(walk.report.findings);
     told.check_service(&mut report)?;
+    grounds::look_at_handovers(&told, &mut report);
     if let (Some(index), false) = (&index, report.has(Code::IndexDamaged)) {
         told.compare(index, &mut report)?;
         told.check_dates(index, walk.own, is_quiet, clock, &mut report)?;

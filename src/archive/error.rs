@@ -119,6 +119,13 @@ pub enum ArchiveError {
     Wait(WaitTooLong),
     /// The item still holds files.
     NotEmpty(Box<Names>),
+    /// The item has been given to another Archive, which may not have taken it yet.
+    Given(Box<Names>),
+    /// What is noted of an item that is being handed over cannot be read.
+    Handover {
+        /// Where it is noted.
+        path: PathBuf,
+    },
 }
 
 impl ArchiveError {
@@ -224,6 +231,17 @@ impl fmt::Display for ArchiveError {
             ),
             ArchiveError::Wait(error) => error.fmt(f),
             ArchiveError::NotEmpty(names) => write!(f, "item {names} still holds files"),
+            ArchiveError::Given(names) => write!(
+                f,
+                "item {names} is being handed over to another Archive; finish that with \
+                 'ibifs transfer --pending'"
+            ),
+            ArchiveError::Handover { path } => write!(
+                f,
+                "'{}' cannot be read; it is noted there to which Archive an item is being handed \
+                 over: see what that Archive says of the item, and remove it",
+                path.display()
+            ),
         }
     }
 }

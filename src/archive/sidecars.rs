@@ -172,6 +172,14 @@ impl Archive {
             self.restore(&item)?;
             return Ok(Belief::NotBelieved(ArchiveError::ServiceItem));
         }
+        let claims = sidecar
+            .archive_service()
+            .is_some_and(|service| service.matches(&self.facts.service));
+        if claims && item.state != State::Original && self.is_given(&item.names)? {
+            // What said so before counts, whoever has kept it: the other Archive may have it by now.
+            self.restore(&item)?;
+            return Ok(Belief::NotBelieved(ArchiveError::Given(item.names.into())));
+        }
         let mut names = merged(&item.names, sidecar.names());
         if let (None, Some(rep)) = (item.names.rep(), names.rep()) {
             let rep = self.as_spelled_here(rep)?;

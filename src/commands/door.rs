@@ -44,7 +44,8 @@ impl Door {
         }
     }
 
-    fn of_store(store: &Path) -> Door {
+    /// A store, by its path.
+    pub(super) fn of_store(store: &Path) -> Door {
         Door {
             store: store.to_owned(),
             mount_point: holder(store)

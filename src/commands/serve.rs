@@ -9,9 +9,10 @@ use super::{Door, print, resolver, say};
 use crate::archive::Facts;
 use crate::cli::Serve;
 use crate::exit::{Exit, Failure};
-use crate::http::archive::{Announcement, Site};
+use crate::http::archive::{Announcement, Receiver, Site};
 use crate::http::{self, Started};
 use crate::registry::{Address, Inclusion};
+use crate::transfer::{Local, Tokens};
 
 pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     // Before there are other threads and anything is read for others.
@@ -26,6 +27,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     // A bad option is told before anything is opened.
     announcement(options, facts, address.trim_end_matches(":0"))?;
     let facts = facts.clone();
+    let mut receiver = receiver(options)?;
     let mut refused = None;
     let is_json = options.json;
     let tell = move |line: &str| {
@@ -47,7 +49,8 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
                 return Started::nothing();
             }
         };
-        let site = Arc::new(Site::new(archive, address, email(options, &facts)));
+        let site = Site::new(archive, address, email(options, &facts));
+        let site = Arc::new(site.receiving(receiver.take()));
         put(&match is_json {
             true => print::listening_json(site.address(), local),
             false => format!("serving {} at http://{local}/\n", site.address()),
@@ -60,6 +63,24 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
 
 fn put(text: &str) {
     say(text).unwrap_or_else(|failure| log::warn!("{failure}"));
+}
+
+/// What takes in items that others send, if anybody may.
+fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
+    let Some(file) = &options.transfer_token_file else {
+        return Ok(None);
+    };
+    let failed = |exit, what: String| Failure::new(exit, format!("{}: {what}", file.display()));
+    let text =
+        std::fs::read_to_string(file).map_err(|error| failed(Exit::Failed, error.to_string()))?;
+    let tokens = Tokens::parse(&text).map_err(|error| failed(Exit::Usage, error.to_string()))?;
+    let store = Door::at(&options.store)?.store;
+    let open = move || {
+        // It may be mounted by now, or not any more.
+        let mount_point = Door::of_store(&store).mount_point;
+        Local::changing(&store, mount_point.as_deref())
+    };
+    Ok(Some(Receiver::new(tokens, Box::new(open))))
 }
 
 /// Whom others write to.

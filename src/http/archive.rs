@@ -9,6 +9,7 @@ mod oai;
 mod pages;
 mod service;
 mod together;
+mod transfer;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use crate::tree::Sight;
 use together::Together;
 
 pub use announce::Announcement;
+pub use transfer::{Opener, Receiver};
 
 /// Whoever the content is for, where the service runs as root: what nobody may read is not published.
 const NOBODY: Caller = Caller {
@@ -46,6 +48,8 @@ pub struct Site {
     oai: oai::Oai,
     answers: Kept<Question, KnownAnswer>,
     items: Kept<String, Item>,
+    /// None where nobody may hand items over to it.
+    receiver: Option<Arc<Receiver>>,
 }
 
 /// An answer, with what was looked at for it beside the index.
@@ -74,6 +78,16 @@ impl Site {
             front: pages::Front::default(),
             answers: Kept::default(),
             items: Kept::default(),
+            receiver: None,
+        }
+    }
+
+    /// The same, to which others may hand items over.
+    #[must_use]
+    pub fn receiving(self, receiver: Option<Receiver>) -> Site {
+        Site {
+            receiver: receiver.map(Arc::new),
+            ..self
         }
     }
 
@@ -187,6 +201,9 @@ async fn dispatch(State(door): State<Door>, request: Request<Body>) -> Response<
         return oai::answer(door.site, request).await;
     }
     if request.method() == Method::POST {
+        if transfer::is_of(path) {
+            return transfer::answer(door.site, request).await;
+        }
         return answer::no_method(request.method(), "GET, HEAD");
     }
     let query = uri.query().unwrap_or("");

@@ -103,7 +103,7 @@ impl Client {
 }
 
 /// An error of the library says only the half of it; the rest is in what caused it.
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

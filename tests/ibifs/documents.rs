@@ -340,18 +340,23 @@ fn the_manual_has_every_finding_of_fsck() {
     assert_eq!(told, expected);
 }
 
-/// The parts of scrub and backup have every code that these print, and no other.
+/// The parts of scrub, backup and copy have every code that these print, and no other.
 #[test]
-fn the_manual_has_every_code_of_scrub_and_backup() {
+fn the_manual_has_every_code_of_scrub_backup_and_copy() {
     let page = read("man/ibifs.1");
     for (part, file, count) in [
         ("scrub", "src/scrub/finding.rs", 8),
         ("backup", "src/backup.rs", 4),
+        ("copy", "src/transfer/skip.rs", 12),
     ] {
         let source = read(file);
         let known: BTreeSet<&str> = source
             .lines()
-            .filter_map(|line| line.trim().strip_prefix("Code::")?.split_once(" => \""))
+            .filter_map(|line| {
+                let line = line.trim();
+                let code = line.strip_prefix("Code::").or(line.strip_prefix("Skip::"));
+                code?.split_once(" => \"")
+            })
             .filter_map(|(_, word)| word.strip_suffix("\","))
             .filter(|word| !word.contains(' '))
             .collect();

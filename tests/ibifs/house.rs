@@ -98,7 +98,7 @@ fn outside_crates_stay_at_home() {
         ("clap", &["cli", "main"]),
         ("indicatif", &["progress"]),
         ("csv", &["table"]),
-        ("sha2", &["scrub", "harvest", "package"]),
+        ("sha2", &["scrub", "harvest", "package", "transfer"]),
         ("serde_json", &["commands", "http", "package"]),
         ("env_logger", &["logging"]),
         ("sd_notify", &["commands"]),

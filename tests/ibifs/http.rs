@@ -12,3 +12,4 @@ mod served;
 mod service;
 mod stub;
 mod threads;
+mod transfer;

@@ -40,4 +40,5 @@ mod soak;
 mod steps;
 mod support;
 mod texts;
+mod transfer;
 mod trees;

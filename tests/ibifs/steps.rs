@@ -7,6 +7,7 @@
 mod damage;
 mod disk;
 mod errors;
+mod handover;
 mod kill;
 mod operations;
 mod scene;

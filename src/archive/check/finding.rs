@@ -152,6 +152,15 @@ codes! {
     DateAhead "date-ahead" Error told
         "the last date handed out lies in the future, so that minting is refused until then"
         "set the clock; if it had run ahead and is right now, give --repair --clock-is-right"
+    TwoOriginals "two-originals" Error told
+        "another Archive claims this original as well"
+        "decide who holds it, and have the sidecar of the other one name that Archive's service"
+    HandoverPending "handover-pending" Warning told
+        "an item is being handed over, and the other Archive may not have taken it yet"
+        "give the same 'ibifs transfer' again"
+    HandoverBroken "handover-broken" Error told
+        "it cannot be read to whom an item is being handed over"
+        "see what the other Archive says of the item, and remove the note"
     StagingLeft "staging-left" Notice repaired
         "something half made was left behind"
         "the next mount or --repair clears it away"

@@ -1,13 +1,13 @@
 //! What a store stands on: its index, its facts, what lies in its own directory.
 
-use super::{Code, Finding, Report};
+use super::{Code, Finding, Report, names_at};
 use crate::archive::ledger::LEDGER;
-use crate::archive::{ArchiveError, Facts, facts, lock};
+use crate::archive::{Archive, ArchiveError, Facts, Role, facts, lock};
 use crate::store::{self, Store, StoreError};
-use crate::tree::{RESERVE, Tree};
+use crate::tree::{HANDOVER, RESERVE, Tree};
 
 /// What only the Archive should write, in the store's directory.
-const OWN: [&str; 12] = [
+const OWN: [&str; 13] = [
     ".",
     facts::FILE,
     LEDGER,
@@ -15,6 +15,7 @@ const OWN: [&str; 12] = [
     "staging",
     RESERVE,
     "fixity",
+    HANDOVER,
     store::FILE,
     "relations.sqlite3-wal",
     "relations.sqlite3-shm",
@@ -125,5 +126,27 @@ pub(super) fn look_around(tree: &Tree, report: &mut Report) {
             let loose = Finding::new(Code::LoosePermissions, name);
             report.add(loose.saying(format!("mode {mode:04o}")));
         }
+    }
+}
+
+/// What is noted of items that are being handed over to others.
+pub(super) fn look_at_handovers(archive: &Archive, report: &mut Report) {
+    let looked = archive.tree().each_handover::<ArchiveError>(|area, path| {
+        let Some(names) = names_at(area, path) else {
+            return Ok(());
+        };
+        match archive.handover(&names) {
+            Ok(Some(handover)) if handover.role == Role::Gives => {
+                let pending = Finding::of(Code::HandoverPending, &names);
+                report.add(pending.saying(format!("to the Archive {}", handover.other)));
+            }
+            Ok(_) => {}
+            Err(error) => report.add(Finding::of(Code::HandoverBroken, &names).saying(error)),
+        }
+        Ok(())
+    });
+    if let Err(error) = looked {
+        // Whoever may not read the notes cannot finish a hand-over either.
+        log::debug!("what is being handed over cannot be told: {error}");
     }
 }

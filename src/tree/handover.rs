@@ -1,0 +1,80 @@
+//! What is noted of an item that is being handed over, beside the items: `handover/col/<rep>`.
+//!
+//! Whoever hands over writes here beside a mount that holds the store, and holds a lock meanwhile.
+
+use std::fs::File;
+
+use rustix::fs::{AtFlags, Mode};
+use rustix::io::Errno;
+
+use super::place::failed;
+use super::{Area, Place, Tree, TreeError};
+
+/// The directory of the store that holds the notes.
+pub const HANDOVER: &str = "handover";
+
+/// File name of the lock in it.
+const LOCK: &str = "lock";
+
+impl Tree {
+    /// Opens the lock of whoever hands over, and makes `handover/` where it is missing.
+    pub fn open_handover_lock(&self) -> Result<File, TreeError> {
+        // What is received here and not accepted yet is nobody's business.
+        match rustix::fs::mkdirat(&self.root, HANDOVER, Mode::from_raw_mode(0o700)) {
+            Ok(()) => self.sync_directory(".")?,
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(failed("make", HANDOVER)(errno)),
+        }
+        self.open_own(&format!("{HANDOVER}/{LOCK}"))
+    }
+
+    /// Writes the note of an item; on disk when this returns.
+    pub fn write_handover(&self, place: &Place, bytes: &[u8]) -> Result<(), TreeError> {
+        let parent = format!("{HANDOVER}/{}", place.parent());
+        self.make_levels(&parent)?;
+        self.write_small(&parent, place.name(), bytes, None)
+    }
+
+    /// The note of an item, or None.
+    pub fn read_handover(&self, place: &Place) -> Result<Option<Vec<u8>>, TreeError> {
+        self.read_small(&format!("{HANDOVER}/{}", place.as_str()))
+    }
+
+    /// Removes the note of an item, if there is one; it is gone from the disk when this returns.
+    pub fn remove_handover(&self, place: &Place) -> Result<(), TreeError> {
+        let parent = format!("{HANDOVER}/{}", place.parent());
+        let directory = match self.open_directory(&parent) {
+            Err(error) if error.errno() == Errno::NOENT => return Ok(()),
+            other => other?,
+        };
+        match rustix::fs::unlinkat(&directory, place.name(), AtFlags::empty()) {
+            Ok(()) => self.sync_directory(&parent),
+            Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(failed("remove the note of", place.as_str())(errno)),
+        }
+    }
+
+    /// Visits every note by the path of its item below an area.
+    pub fn each_handover<E: From<TreeError>>(
+        &self,
+        mut visit: impl FnMut(Area, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for area in [Area::Col, Area::Ibip] {
+            let root = format!("{HANDOVER}/{}", area.name());
+            if !self.is_directory(&root) {
+                continue;
+            }
+            self.descend(
+                &root,
+                "",
+                area.depth(),
+                true,
+                &mut |seen| match seen.named()? {
+                    Some(path) => visit(area, path),
+                    None => Ok(()),
+                },
+            )?;
+        }
+        Ok(())
+    }
+}

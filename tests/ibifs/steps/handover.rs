@@ -1,0 +1,345 @@
+//! A hand-over is stopped at each durable step of either side, by a kill or an error: at no instant do
+//! two Archives claim the original, at each of them one has the content, and the same command again
+//! brings the original to the other Archive, once.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+
+use super::supervisor::{Supervised, What};
+use crate::support::{World, switch};
+
+/// No hand-over has so many steps.
+const MANY: usize = 1000;
+
+/// Of the steps of copying every so manieth; with `IBIFS_TEST_STEPS=1` every one.
+const STRIDE: usize = 17;
+
+/// Two stores, `S` and `D`, mounted at `M` and `N` where they are; `S` holds the original `one`, and
+/// `D` a copy of it.
+#[derive(Debug)]
+struct Pair {
+    world: World,
+    rep: String,
+}
+
+/// What is supervised, and what is mounted or served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopped {
+    /// The command, with no store mounted.
+    Command,
+    /// The command, with both mounted.
+    CommandOverMounts,
+    /// The daemon of the store that gives.
+    Giver,
+    /// The daemon of the store that takes.
+    Taker,
+    /// The command, over HTTP.
+    Sender,
+    /// The service of the Archive that takes, over HTTP.
+    Service,
+}
+
+impl Stopped {
+    fn is_served(self) -> bool {
+        matches!(self, Stopped::Sender | Stopped::Service)
+    }
+
+    fn is_mounted(self) -> bool {
+        self != Stopped::Command && !self.is_served()
+    }
+}
+
+impl Pair {
+    fn new() -> Pair {
+        let world = World::new();
+        world.sh("mkdir M N before
+             ibifs init S --host archive-a.example.org > /dev/null
+             ibifs init D --host archive-b.example.net > /dev/null
+             ibifs mint S | head -n 1 > one; ibifs mint S --edition-of $(< one) > /dev/null
+             echo one > S/col/$(< one)/doc/file; ln S/col/$(< one)/doc/file S/col/$(< one)/doc/link
+             ibifs copy --store S $(< one) D > /dev/null
+             for i in $(seq 8); do printf 0123456789abcdef; done > token
+             cp -a S D before");
+        let rep = world.sh("cat one");
+        Pair { world, rep }
+    }
+
+    /// Has nothing of the item be copied before.
+    fn uncopied(self) -> Pair {
+        self.world.sh(
+            "rm -rf before/D D; ibifs init D --host archive-b.example.net > /dev/null
+             cp -a D before",
+        );
+        self
+    }
+
+    fn put_back(&self) {
+        self.world.sh("rm -rf S D; cp -a before/S before/D .");
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ibifs"));
+        command
+            .args(arguments)
+            .current_dir(self.world.root())
+            .env_remove("IBIFS_STORE")
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// The hand-over, to a store, a mount or a URL.
+    fn transfer(&self, stopped: Stopped, url: &str) -> Command {
+        let (from, to) = match stopped {
+            stopped if stopped.is_served() => ("S", url),
+            stopped if stopped.is_mounted() => ("M", "N"),
+            _ => ("S", "D"),
+        };
+        let mut command = self.command(&["transfer", "--store", from, &self.rep, to]);
+        if stopped.is_served() {
+            command.args(["--token-file", "token"]);
+        }
+        command
+    }
+
+    /// Mounts both stores, one of them under supervision.
+    #[track_caller]
+    fn mount(&self, supervised: Option<&str>) -> Option<Supervised> {
+        let mut found = None;
+        for (store, mount_point) in [("S", "M"), ("D", "N")] {
+            let mut command = self.command(&["mount", store, mount_point]);
+            let output = match supervised == Some(store) {
+                true => {
+                    let root = self.world.root();
+                    let (daemon, child) = Supervised::start(&mut command, root, None);
+                    found = Some(daemon);
+                    child.wait_with_output()
+                }
+                false => command.output(),
+            };
+            let output = output.expect("it runs");
+            assert!(output.status.success(), "{output:?}");
+        }
+        found
+    }
+
+    fn unmount(&self) {
+        for mount_point in ["M", "N"] {
+            if super::scene::is_mounted(&self.world.root().join(mount_point)) {
+                self.world.sh(&format!("ibifs umount {mount_point}"));
+            }
+        }
+    }
+
+    /// Serves the store that takes; where, and what serves it.
+    #[track_caller]
+    fn serve(&self, supervised: bool) -> (String, Child, Option<Supervised>) {
+        let mut command = self.command(&["serve", "D", "--listen", "127.0.0.1:0"]);
+        command.args(["--transfer-token-file", "token"]);
+        let (daemon, mut child) = match supervised {
+            true => {
+                let root = self.world.root();
+                let (daemon, child) = Supervised::start(&mut command, root, None);
+                (Some(daemon), child)
+            }
+            false => (None, command.spawn().expect("it runs")),
+        };
+        let mut line = String::new();
+        let printed = child.stdout.take().expect("its output");
+        let read = BufReader::new(printed).read_line(&mut line);
+        read.expect("a line");
+        let url = line.trim_end().rsplit(' ').next().unwrap_or_default();
+        assert!(url.starts_with("http://"), "{:?}", child.wait_with_output());
+        (url.to_owned(), child, daemon)
+    }
+
+    /// Whether a store claims the original, as the sidecar in its tree says: what counts.
+    fn claims(&self, store: &str) -> bool {
+        let read = |path: String| std::fs::read_to_string(self.world.root().join(path));
+        let facts = read(format!("{store}/archive.ibi")).expect("the facts");
+        let mut facts = facts.lines();
+        let service = facts.find(|line| line.starts_with("ibi.archiveservice "));
+        let sidecar = read(format!("{store}/col/{}/.ibi", self.rep)).unwrap_or_default();
+        sidecar.lines().any(|line| Some(line) == service)
+    }
+
+    fn has_content(&self, store: &str) -> bool {
+        ["file", "link"].iter().all(|name| {
+            let path = format!("{store}/col/{}/doc/{name}", self.rep);
+            std::fs::read(self.world.root().join(path)).is_ok_and(|bytes| bytes == b"one\n")
+        })
+    }
+
+    /// What holds at every instant.
+    #[track_caller]
+    fn is_safe(&self, step: &str) {
+        let claims = ["S", "D"].map(|store| self.claims(store));
+        assert!(claims != [true, true], "two originals, {step}");
+        let contents = ["S", "D"].map(|store| self.has_content(store));
+        assert!(contents.contains(&true), "no content, {step}");
+        for (claims, content) in claims.iter().zip(contents) {
+            assert!(!claims || content, "claimed without its content, {step}");
+        }
+    }
+
+    /// What holds at the end.
+    #[track_caller]
+    fn is_handed_over(&self, step: &str) {
+        self.is_safe(step);
+        assert!(self.claims("D") && !self.claims("S"), "not there, {step}");
+        let both = self.has_content("S") && self.has_content("D");
+        assert!(both, "not at both, {step}");
+        let told = self
+            .world
+            .sh("find S/handover D/handover -type f ! -name lock
+             for s in S D; do
+                 ibifs show --store $s $(< one) | sed -n 's/^state *//p'; ibifs fsck $s | tail -n 1
+             done");
+        let told: Vec<&str> = told.lines().collect();
+        let (giver, taker) = ("3 items, 0 findings", "2 items, 0 findings");
+        assert_eq!(told, ["Copy", giver, "Original", taker], "{step}");
+    }
+
+    /// Makes the hand-over with a step stopped. False where it ended without having come to that.
+    #[track_caller]
+    fn stops_at(&self, stopped: Stopped, at: usize, what: What) -> bool {
+        self.put_back();
+        let (mut url, mut service, mut daemon) = (String::new(), None, None);
+        match stopped {
+            Stopped::Command => {}
+            Stopped::CommandOverMounts => drop(self.mount(None)),
+            Stopped::Giver => daemon = self.mount(Some("S")),
+            Stopped::Taker => daemon = self.mount(Some("D")),
+            Stopped::Sender | Stopped::Service => {
+                let (at, child, supervised) = self.serve(stopped == Stopped::Service);
+                (url, service, daemon) = (at, Some(child), supervised);
+            }
+        }
+        let command = self.transfer(stopped, &url);
+        let (supervised, output) = self.run_stopped(command, daemon, at, what);
+        let reached = supervised.reached();
+        let step = format!("{stopped:?}, {what:?} at {}", supervised.step());
+        self.is_safe(&step);
+        self.unmount();
+        end(service.take());
+        supervised.wait();
+        if !reached {
+            assert!(output.status.success(), "{step}: {output:?}");
+            self.is_handed_over("unstopped");
+            return false;
+        }
+        self.is_safe(&step);
+        if stopped.is_mounted() {
+            self.mount(None);
+        }
+        if stopped.is_served() {
+            let (at, child, _) = self.serve(false);
+            (url, service) = (at, Some(child));
+        }
+        let again = self.transfer(stopped, &url).output().expect("it runs");
+        end(service);
+        self.unmount();
+        // What was done already is no original any more.
+        let is_done = again.status.code() == Some(4) && self.claims("D");
+        assert!(again.status.success() || is_done, "{step}: {again:?}");
+        self.is_handed_over(&step);
+        true
+    }
+
+    /// Runs the command, of which a step is stopped, or of the daemon that is given.
+    fn run_stopped(
+        &self,
+        mut command: Command,
+        daemon: Option<Supervised>,
+        at: usize,
+        what: What,
+    ) -> (Supervised, Output) {
+        match daemon {
+            Some(daemon) => {
+                daemon.arm(at, what);
+                let output = command.output().expect("it runs");
+                daemon.disarm();
+                (daemon, output)
+            }
+            None => {
+                let root = self.world.root();
+                let (supervised, child) = Supervised::start(&mut command, root, Some((at, what)));
+                (supervised, child.wait_with_output().expect("it ends"))
+            }
+        }
+    }
+
+    #[track_caller]
+    fn at_steps(&self, stopped: Stopped, what: What, stride: usize) {
+        let steps = (1..MANY).step_by(stride);
+        let count = steps
+            .take_while(|at| self.stops_at(stopped, *at, what))
+            .count();
+        println!("{stopped:?}, {what:?}: stopped at {count} steps");
+        assert!(count > 2, "{stopped:?} has steps");
+    }
+}
+
+/// Ends a service that is not needed any more.
+fn end(service: Option<Child>) {
+    if let Some(mut service) = service {
+        let _ = service.kill();
+        let _ = service.wait();
+    }
+}
+
+/// One, if all steps are to be stopped.
+fn stride(usually: usize) -> usize {
+    switch("IBIFS_TEST_STEPS").map_or(usually, |_| 1)
+}
+
+#[test]
+fn killed_while_it_copies() {
+    let pair = Pair::new().uncopied();
+    pair.at_steps(Stopped::Command, What::Kill, stride(STRIDE));
+    pair.at_steps(Stopped::Command, What::Fail(libc::ENOSPC), stride(STRIDE));
+}
+
+#[test]
+fn killed_between_stores() {
+    Pair::new().at_steps(Stopped::Command, What::Kill, stride(7));
+}
+
+#[test]
+fn failing_between_stores() {
+    Pair::new().at_steps(Stopped::Command, What::Fail(libc::EIO), stride(8));
+}
+
+#[test]
+fn killed_between_mounts() {
+    Pair::new().at_steps(Stopped::CommandOverMounts, What::Kill, stride(7));
+}
+
+#[test]
+fn the_daemon_that_gives_is_killed() {
+    Pair::new().at_steps(Stopped::Giver, What::Kill, 1);
+}
+
+#[test]
+fn the_daemon_that_takes_is_killed() {
+    Pair::new().at_steps(Stopped::Taker, What::Kill, 1);
+}
+
+#[test]
+fn the_sender_is_killed() {
+    Pair::new().at_steps(Stopped::Sender, What::Kill, stride(7));
+}
+
+#[test]
+fn the_service_that_takes_is_killed() {
+    Pair::new().at_steps(Stopped::Service, What::Kill, stride(9));
+}
+
+#[test]
+fn the_service_that_takes_is_killed_while_it_copies() {
+    let pair = Pair::new().uncopied();
+    pair.at_steps(Stopped::Service, What::Kill, stride(STRIDE));
+    pair.at_steps(Stopped::Service, What::Fail(libc::EIO), stride(STRIDE));
+}
