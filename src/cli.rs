@@ -120,8 +120,16 @@ pub enum Command {
     #[command(after_long_help = examples::IMPORT)]
     Import(Import),
     /// Copy items to another Archive, and compare what arrives
+    ///
+    /// What has arrived already is not sent again: the same command goes on where it was stopped. Items
+    /// that are not copied are told with the reason.
+    #[command(after_long_help = examples::COPY)]
     Copy(Copy),
     /// Hand originals over to another Archive
+    ///
+    /// At no time do two Archives hold the original. The same command finishes a hand-over that was
+    /// interrupted. What is left here is a copy.
+    #[command(after_long_help = examples::TRANSFER)]
     Transfer(Transfer),
     /// Answer for a store over HTTP: the Archive service, its content, pages for people
     ///

@@ -100,6 +100,17 @@ Examples:
   ibifs import store root --dry-run
   ibifs import store relations.csv        what the tree does not say";
 
+pub(super) const COPY: &str = "\
+Examples:
+  ibifs copy mnt/example.org/archive/2026/11.22.10.15 other
+  ibifs copy --store store --prefix example.org/archive --year 2026 other
+  ibifs copy --store store --state Original http://archive.example.net/8JMKD3MGP8W/34PGRBS --token-file token";
+
+pub(super) const TRANSFER: &str = "\
+Examples:
+  ibifs transfer mnt/example.org/archive/2026/11.22.10.15 other
+  ibifs transfer --store store --pending other    what was begun and is not finished";
+
 pub(super) const SERVE: &str = "\
 Examples:
   ibifs serve store

@@ -80,6 +80,16 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         ".packages == 1 and .taken == 1",
     ),
     (
+        "copy",
+        "ibifs copy A/$(cat two) B.store --json | tail -n 1",
+        ".items == 1 and .skipped == 0",
+    ),
+    (
+        "transfer",
+        "ibifs transfer A/$(cat one) B.store --json | tail -n 1",
+        ".items == 1 and .skipped == 0",
+    ),
+    (
         "serve",
         service!("ibifs serve --listen 127.0.0.1:0 --json B.store"),
         r#".url | startswith("http://127.0.0.1:")"#,
@@ -164,6 +174,14 @@ const REFUSALS: &[(&str, i32)] = &[
     ("export --ocfl A/$(cat one) A.store/root", 4),
     ("import nowhere bags", 3),
     ("import B.store nowhere", 3),
+    ("copy A/$(cat one)", 2),
+    (
+        "copy A/$(cat one) http://127.0.0.1:1/8JMKD3MGP8W/34PGRBS",
+        2,
+    ),
+    ("copy A/$(cat one) nowhere", 3),
+    ("transfer --store A 8JMKD3MGP8W/34PGRBS B.store", 3),
+    ("transfer A/$(cat one) A", 4),
     ("serve nowhere", 3),
     ("resolver register --db db2 no-identifier", 2),
     ("resolver unregister --db db2 8JMKD3MGP8W/34PGRBS", 3),
