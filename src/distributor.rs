@@ -228,15 +228,13 @@ pub struct WaitTooLong {
 
 impl fmt::Display for WaitTooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the next free date, ")?;
-        match &self.next {
-            Some(next) => f.write_str(&next.to_rfc3339())?,
-            None => f.write_str("past the last year")?,
-        }
+        let next = self.next.as_ref().map(Timestamp::to_rfc3339);
+        let next = next.unwrap_or_else(|| "past the last year".to_owned());
         let (wait, limit) = (self.wait.as_secs_f64(), self.limit.as_secs_f64());
         write!(
             f,
-            ", is {wait:.1} s away and the limit is {limit} s: the clock was set back or the queue is long"
+            "the next free date, {next}, is {wait:.1} s away and the limit is {limit} s: the clock was \
+             set back or the queue is long"
         )
     }
 }

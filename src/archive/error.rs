@@ -169,18 +169,24 @@ impl fmt::Display for ArchiveError {
             }
             ArchiveError::Lock { what } => f.write_str(what),
             ArchiveError::Busy(holder) => {
-                f.write_str("the store is in use")?;
-                if let Some(pid) = holder.pid {
-                    write!(f, " by process {pid}")?;
-                }
-                match &holder.mount_point {
-                    Some(mount_point) => write!(
+                let at = holder.mount_point.as_ref().map(|at| at.display());
+                match (holder.pid, at) {
+                    (Some(pid), Some(at)) => write!(
                         f,
-                        ", mounted at '{}'; unmount it first with 'ibifs umount {}'",
-                        mount_point.display(),
-                        mount_point.display()
+                        "the store is in use by process {pid}, mounted at '{at}'; unmount it first with \
+                         'ibifs umount {at}'"
                     ),
-                    None => f.write_str("; wait until that command has ended"),
+                    (None, Some(at)) => write!(
+                        f,
+                        "the store is in use, mounted at '{at}'; unmount it first with 'ibifs umount {at}'"
+                    ),
+                    (Some(pid), None) => write!(
+                        f,
+                        "the store is in use by process {pid}; wait until that command has ended"
+                    ),
+                    (None, None) => {
+                        f.write_str("the store is in use; wait until that command has ended")
+                    }
                 }
             }
             ArchiveError::ReadOnly => f.write_str("the store is open for reading only"),

@@ -151,21 +151,17 @@ impl fmt::Display for ParseError {
         } = &*self.0;
         let found = text.get(*start..start + length).unwrap_or_default();
         let whole = found.len() == text.len();
+        let (at, found, text) = (start + 1, Quoted(found), Quoted(text));
         match cause {
-            Cause::Empty if whole => return write!(f, "empty {part}"),
-            Cause::Empty => write!(f, "empty {part}")?,
-            Cause::Foreign { .. } => {
-                write!(f, "character {} in the {part}", Quoted(found))?;
-            }
-            Cause::Shape => return write!(f, "{} {cause}", Quoted(text)),
-            _ => write!(f, "{part} {}", Quoted(found))?,
-        }
-        if !whole || matches!(cause, Cause::Foreign { .. }) {
-            write!(f, " at byte {} of {form} {}", start + 1, Quoted(text))?;
-        }
-        match cause {
-            Cause::Empty => Ok(()),
-            _ => write!(f, " {cause}"),
+            Cause::Shape => write!(f, "{text} {cause}"),
+            Cause::Empty if whole => write!(f, "empty {part}"),
+            Cause::Empty => write!(f, "empty {part} at byte {at} of {form} {text}"),
+            Cause::Foreign { .. } => write!(
+                f,
+                "character {found} in the {part} at byte {at} of {form} {text} {cause}"
+            ),
+            _ if whole => write!(f, "{part} {found} {cause}"),
+            _ => write!(f, "{part} {found} at byte {at} of {form} {text} {cause}"),
         }
     }
 }

@@ -22,18 +22,17 @@ impl fmt::Display for PairsError {
             expected,
             found,
         } = self;
+        let found = match found {
+            None => "the end".to_owned(),
+            Some(byte) if byte.is_ascii() => format!("'{}'", byte.escape_ascii()),
+            Some(byte) => {
+                format!("byte {byte:#04x} (outside ASCII it is written %{byte:02X})")
+            }
+        };
         write!(
             f,
-            "line {line}, column {column} of the list of pairs: expected {expected}, found "
-        )?;
-        match found {
-            None => f.write_str("the end"),
-            Some(byte) if byte.is_ascii() => write!(f, "'{}'", byte.escape_ascii()),
-            Some(byte) => write!(
-                f,
-                "byte {byte:#04x} (outside ASCII it is written %{byte:02X})"
-            ),
-        }
+            "line {line}, column {column} of the list of pairs: expected {expected}, found {found}"
+        )
     }
 }
 

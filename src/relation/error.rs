@@ -83,11 +83,17 @@ impl Cause {
 impl fmt::Display for ModifierError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (part, predicate) = self.cause.words();
-        write!(f, "{part} {}", Quoted(&self.found))?;
-        if let Some(Place { form, before, text }) = &self.place {
-            write!(f, " at byte {} of {form} {}", before + 1, Quoted(text))?;
+        let found = Quoted(&self.found);
+        match &self.place {
+            None => write!(f, "{part} {found} {predicate}"),
+            Some(Place { form, before, text }) => {
+                let (at, text) = (before + 1, Quoted(text));
+                write!(
+                    f,
+                    "{part} {found} at byte {at} of {form} {text} {predicate}"
+                )
+            }
         }
-        write!(f, " {predicate}")
     }
 }
 

@@ -24,8 +24,9 @@ impl TreeError {
 
 impl fmt::Display for TreeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {} '{}': ", self.action, self.path)?;
-        fmt::Display::fmt(&std::io::Error::from(self.errno), f)
+        let (action, path) = (self.action, &self.path);
+        let error = std::io::Error::from(self.errno);
+        write!(f, "cannot {action} '{path}': {error}")
     }
 }
 
