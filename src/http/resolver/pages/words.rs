@@ -63,7 +63,7 @@ pub(super) static BOTH: [&Words; 2] = [
         unknown_sentence: "Nenhum Arquivo conhece um item com este identificador, ou o que se pede dele.",
         copies_title: "Somente cópias",
         copies_sentence: "O original foi pedido, e os Arquivos que responderam hospedam somente cópias. \
-                          Sem ibiurl.requireditemstatus=Original o vínculo leva a uma delas.",
+                          Sem ibiurl.requireditemstatus=Original a URL leva a uma delas.",
         silent_title: "Não encontrado agora",
         silent_sentence: "Nem todos os Arquivos responderam, e nenhum dos que responderam sabe onde está \
                           o item. Um dos outros pode hospedá-lo: tente novamente mais tarde.",
@@ -77,7 +77,7 @@ pub(super) static BOTH: [&Words; 2] = [
         endless_title: "Sem fim",
         endless_sentence: "As edições ou relações deste item formam um círculo, ou levam longe demais.",
         home_title: "Resolvedor",
-        home_sentence: "Os vínculos persistentes levam daqui ao Arquivo que hospeda o item: coloque o \
+        home_sentence: "As URLs persistentes levam daqui ao Arquivo que hospeda o item: coloque o \
                         identificador dele depois deste endereço.",
         archives: "Arquivos",
     },
