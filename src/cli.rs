@@ -3,6 +3,8 @@
 mod examples;
 mod mount_helper;
 mod next;
+mod refusal;
+mod translated;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -12,6 +14,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use next::{Next, Wanted, Word, next};
 
 pub use mount_helper::MountHelper;
+
+pub use refusal::Refusal;
+pub use translated::translated;
 
 /// Archives as a filesystem: every identifier is a path.
 #[derive(Debug, Parser)]

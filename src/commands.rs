@@ -30,6 +30,7 @@ use crate::distributor::Granularity;
 use crate::exit::{Exit, Failure};
 use crate::ibi::Ibi;
 use crate::item::{Names, State};
+use crate::language::told;
 use crate::logging;
 use crate::progress::Progress;
 use crate::relation::{Language, RelationKind};
@@ -138,13 +139,12 @@ fn init(options: &Init) -> Result<Exit, Failure> {
     let facts = archive.facts();
     say(&match options.json {
         true => print::facts_json(&store, facts),
-        false => format!(
-            "{} is an Archive now: reps begin {}, IBIps {}\nmount it with 'ibifs mount {} MNT'\n",
-            store.display(),
+        false => told(format_args!(
+            "{store} is an Archive now: reps begin {}, IBIps {}\nmount it with 'ibifs mount {store} MNT'\n",
             facts.rep_prefix()?,
             facts.ibip_prefix(),
-            store.display()
-        ),
+            store = store.display()
+        )),
     })?;
     archive.close();
     Ok(Exit::Done)
@@ -433,6 +433,12 @@ fn attribute_name(kind: &RelationKind) -> String {
     format!("user.ibi.{}", name.replace('(', ".").replace(')', ""))
 }
 
+fn refused_relation(kind: &RelationKind, named: &Named, error: rustix::io::Errno) -> Failure {
+    let (kind, names) = (kind.pair_name(), &named.names);
+    let kind = kind.strip_prefix("ibi.").unwrap_or(&kind);
+    door::refused(&format!("ibi.{kind} of {names}"), error)
+}
+
 fn relate_through(named: &Named, kind: &RelationKind, target: &Names) -> Result<(), Failure> {
     let Some(path) = named.door.path_in_mount(&named.names) else {
         return named
@@ -445,7 +451,7 @@ fn relate_through(named: &Named, kind: &RelationKind, target: &Names) -> Result<
         target.preferred().as_bytes(),
         rustix::fs::XattrFlags::empty(),
     )
-    .map_err(|error| door::refused(&format!("{} of {}", kind.pair_name(), named.names), error))
+    .map_err(|error| refused_relation(kind, named, error))
 }
 
 fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
@@ -468,11 +474,8 @@ fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
         None => named
             .door
             .change(|archive| archive.unrelate(&named.names, &kind))?,
-        Some(path) => {
-            rustix::fs::removexattr(door::bytes(&path), attribute_name(&kind)).map_err(|error| {
-                door::refused(&format!("{} of {}", kind.pair_name(), named.names), error)
-            })?
-        }
+        Some(path) => rustix::fs::removexattr(door::bytes(&path), attribute_name(&kind))
+            .map_err(|error| refused_relation(&kind, &named, error))?,
     }
     if options.json {
         say(&print::relation_json(&named.names, &kind, None))?;
@@ -536,7 +539,7 @@ fn reindex(options: &Reindex) -> Result<Exit, Failure> {
     for finding in &report.findings {
         eprint!("ibifs: {}", print::finding_line(finding, false));
     }
-    say(&format!("{} items indexed\n", report.items))?;
+    say(&told(format_args!("{} items indexed\n", report.items)))?;
     Ok(Exit::Done)
 }
 
@@ -545,10 +548,11 @@ fn fsck(options: &Fsck) -> Result<Exit, Failure> {
     if options.clock_is_right {
         let archive = Archive::open(&options.store, Box::new(SystemClock))?;
         if let Some(last) = archive.go_on_from_present()? {
-            eprintln!(
-                "ibifs: minting goes on from now; dates until {} that items have are passed over",
-                last.to_rfc3339()
+            let until = last.to_rfc3339();
+            let goes_on = format!(
+                "minting goes on from now; dates until {until} that items have are passed over"
             );
+            eprintln!("ibifs: {}", told(goes_on));
         }
         archive.close();
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::archive::ArchiveError;
 use crate::backup::BackupError;
+use crate::language::told;
 use crate::mount::MountError;
 use crate::package::PackageError;
 use crate::scrub::ScrubError;
@@ -36,10 +37,11 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// Why a command failed: one line for a person, one number for a script.
+/// Why a command failed: one line for a person, printed in that person's language, and one number
+/// for a script.
 #[derive(Debug)]
 pub struct Failure {
-    /// The sentence.
+    /// The sentence, in English.
     pub sentence: String,
     /// The exit status.
     pub exit: Exit,
@@ -64,7 +66,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // One line, whatever text was quoted in it.
-        OneLine(&self.sentence).fmt(f)
+        OneLine(told(&self.sentence)).fmt(f)
     }
 }
 

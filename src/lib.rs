@@ -53,6 +53,7 @@
 //! The command.
 //!
 //! - [`terminal`]: what a person is shown, with nothing in it that a terminal would obey.
+//! - [`language`]: what a person is told, in that person's language: the one room that translates.
 //! - [`progress`]: how far a long command is, on the terminal of whoever waits for it.
 //! - [`logging`]: where what is worth knowing is told: standard error, the journal, the system's log.
 //! - [`cli`]: what can be said, and its help. Touches nothing.
@@ -83,6 +84,7 @@ pub mod ibi;
 pub mod inode;
 pub mod inside;
 pub mod item;
+pub mod language;
 pub mod links;
 pub mod locks;
 pub mod logging;

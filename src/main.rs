@@ -3,8 +3,11 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
-use ibifs::cli::{Cli, MountHelper};
+use clap::error::ErrorFormatter;
+use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+use clap::{CommandFactory, Parser};
+use ibifs::cli::{Cli, MountHelper, Refusal, translated};
+use ibifs::language;
 use ibifs::logging;
 use ibifs::terminal::Lines;
 
@@ -13,12 +16,18 @@ const USAGE_OF_MOUNT: i32 = 1;
 
 fn main() -> ExitCode {
     logging::start();
+    language::choose(|name| std::env::var(name).ok());
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(helper) = MountHelper::called(&arguments) {
-        let helper = helper.unwrap_or_else(|error| refuse(&error, USAGE_OF_MOUNT));
+        let helper = helper.unwrap_or_else(|error| {
+            refuse_in_language(error, MountHelper::command(), USAGE_OF_MOUNT)
+        });
         return ExitCode::from(ibifs::commands::mount_as_helper(&helper));
     }
-    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error, error.exit_code()));
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        let status = error.exit_code();
+        refuse_in_language(error, Cli::command(), status)
+    });
     match ibifs::commands::run(cli.command) {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -28,9 +37,23 @@ fn main() -> ExitCode {
     }
 }
 
+/// Refuses in the language that was chosen: what was typed is read once more, by the same commands
+/// with their help in that language.
+fn refuse_in_language(error: clap::Error, command: clap::Command, status: i32) -> ! {
+    let Some(catalogue) = language::chosen() else {
+        refuse(&error, status)
+    };
+    let again = translated(command, catalogue).try_get_matches();
+    let error = again.err().unwrap_or(error);
+    if !error.use_stderr() || error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {
+        refuse(&error, status)
+    }
+    refuse(&error.apply::<Refusal>(), status)
+}
+
 /// Says what was not understood, or the help that was asked for, in colour where there is one; an
 /// argument that could give orders to the terminal is shown without.
-fn refuse(error: &clap::Error, status: i32) -> ! {
+fn refuse<F: ErrorFormatter>(error: &clap::error::Error<F>, status: i32) -> ! {
     let is_plain = |argument: OsString| !argument.to_string_lossy().contains(char::is_control);
     match std::env::args_os().all(is_plain) {
         true => drop(error.print()),

@@ -10,11 +10,16 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use crate::language::told;
+
 /// How long nothing is shown.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How often the line is drawn in a second, at most.
 const RATE: u8 = 5;
+
+/// The time that is left, as the style of the line has it.
+const LEFT: &str = "{eta} left";
 
 /// The line of a command at work. It is taken away when this is dropped.
 #[derive(Debug)]
@@ -34,16 +39,20 @@ impl Progress {
     /// Counts what the word says. How many there will be is asked on a terminal only: counting may
     /// take time.
     pub fn of(what: &str, total: impl FnOnce() -> Option<u64>) -> Progress {
-        let known = format!("{{bar:24}} {{pos}}/{{len}} {what}  {{rate}}{{msg}}  {{eta}} left");
+        let (what, left) = (told(what), told(LEFT));
+        let known = format!("{{bar:24}} {{pos}}/{{len}} {what}  {{rate}}{{msg}}  {left}");
         let unknown = format!("{{pos}} {what}  {{rate}}{{msg}}  {{elapsed}}");
         Progress::new(total, &known, &unknown)
     }
 
     /// Counts bytes, like [`Progress::of`].
     pub fn of_bytes(total: impl FnOnce() -> Option<u64>) -> Progress {
-        let known = "{bar:24} {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}{msg}  {eta} left";
+        let left = told(LEFT);
+        let known = format!(
+            "{{bar:24}} {{decimal_bytes}}/{{decimal_total_bytes}}  {{decimal_bytes_per_sec}}{{msg}}  {left}"
+        );
         let unknown = "{decimal_bytes}  {decimal_bytes_per_sec}{msg}  {elapsed}";
-        Progress::new(total, known, unknown)
+        Progress::new(total, &known, unknown)
     }
 
     fn new(total: impl FnOnce() -> Option<u64>, known: &str, unknown: &str) -> Progress {
@@ -113,7 +122,7 @@ impl Drop for Progress {
 
 fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
     let _ = match state.per_sec() {
-        slow if slow < 10.0 => write!(out, "{slow:.1} a second"),
-        fast => write!(out, "{fast:.0} a second"),
+        slow if slow < 10.0 => out.write_str(&told(format_args!("{slow:.1} a second"))),
+        fast => out.write_str(&told(format_args!("{fast:.0} a second"))),
     };
 }

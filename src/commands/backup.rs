@@ -9,6 +9,7 @@ use crate::backup::{self, Finding, Tally};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::fixity::shown;
+use crate::language::told;
 use crate::progress::Progress;
 
 pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
@@ -51,7 +52,8 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
 
 fn finding_line(finding: &Finding) -> String {
     let word = finding.code.word();
-    format!("{word}: {}: {}\n", shown(&finding.path), finding.sentence())
+    let sentence = told(finding.sentence());
+    format!("{word}: {}: {sentence}\n", shown(&finding.path))
 }
 
 fn finding_json(finding: &Finding) -> String {
@@ -64,10 +66,10 @@ fn finding_json(finding: &Finding) -> String {
 }
 
 fn tally_line(tally: &Tally) -> String {
-    format!(
+    told(format_args!(
         "{} items: {} files copied, {} bytes; {} unchanged, {} removed\n",
         tally.items, tally.copied, tally.bytes, tally.unchanged, tally.removed
-    )
+    ))
 }
 
 fn tally_json(tally: &Tally) -> String {

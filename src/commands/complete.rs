@@ -10,6 +10,7 @@ use crate::archive::{Archive, Related};
 use crate::cli::{Complete, Completions, Next, Shell, Wanted, next};
 use crate::exit::{Exit, Failure};
 use crate::ibi::Ibi;
+use crate::language::help;
 use crate::relation::{Modifier, split_name};
 
 /// How many identifiers of a form are told at most.
@@ -61,7 +62,7 @@ pub(super) fn run(options: &Complete) -> Result<Exit, Failure> {
 fn described(word: &str, about: &str) -> String {
     match about {
         "" => format!("{word}\n"),
-        about => format!("{word}\t{about}\n"),
+        about => format!("{word}\t{}\n", help(about)),
     }
 }
 

@@ -9,6 +9,7 @@ use super::say;
 use crate::archive::{ArchiveError, SystemClock};
 use crate::cli;
 use crate::exit::{Exit, Failure};
+use crate::language::told as in_language;
 use crate::package::{Exporter, Format, Outcome};
 use crate::progress::Progress;
 
@@ -99,10 +100,13 @@ fn line(named: &Named, told: &Result<Outcome, Failure>, json: bool) -> String {
         return format!("{value}\n");
     }
     let word = match version {
-        Some(version) => format!("version {version}"),
-        None => word.replace('-', " "),
+        Some(version) => in_language(format_args!("version {version}")),
+        None => in_language(word.replace('-', " ")),
     };
-    let rest = path.or(sentence).map_or("", String::as_str);
+    let rest = match sentence {
+        Some(sentence) => in_language(sentence),
+        None => path.cloned().unwrap_or_default(),
+    };
     format!("{word}: {item}: {}\n", crate::terminal::OneLine(rest))
 }
 
@@ -134,7 +138,9 @@ impl Tally {
                 "{}\n",
                 json!({ "items": items, "written": written, "unchanged": unchanged })
             ),
-            false => format!("{items} items: {written} written, {unchanged} unchanged\n"),
+            false => in_language(format_args!(
+                "{items} items: {written} written, {unchanged} unchanged\n"
+            )),
         }
     }
 }

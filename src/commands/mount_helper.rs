@@ -3,6 +3,7 @@
 use super::start;
 use crate::cli::{Mount, MountHelper};
 use crate::exit::{Exit, Failure};
+use crate::language::told;
 use crate::logging;
 use crate::mount::{Mounted, Settings, mounts, resolve};
 
@@ -73,11 +74,12 @@ fn mount(helper: &MountHelper) -> Result<Exit, Failure> {
         json: false,
     })?;
     if helper.verbose && exit == Exit::Done {
-        super::say(&format!(
-            "ibifs: {} is mounted at {}\n",
+        let is_mounted = told(format_args!(
+            "{} is mounted at {}",
             helper.store.display(),
             helper.mount_point.display()
-        ))?;
+        ));
+        super::say(&format!("ibifs: {is_mounted}\n"))?;
     }
     Ok(exit)
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::archive::{Facts, Finding, Relations, Report, Severity};
 use crate::ibi::Explanation;
 use crate::item::Names;
+use crate::language::told;
 use crate::registry::Registered;
 use crate::relation::RelationKind;
 use crate::store::Item;
@@ -94,13 +95,13 @@ pub(super) fn facts_json(store: &Path, facts: &Facts) -> String {
 pub(super) fn registered_text(archives: &[Registered]) -> String {
     let line = |archive: &Registered| {
         let place = match &archive.included {
-            Some(included) => format!(
+            Some(included) => told(format_args!(
                 "{} since {}, {}",
                 included.address,
                 included.since.to_rfc3339(),
                 included.email
-            ),
-            None => "excluded".to_owned(),
+            )),
+            None => told("excluded"),
         };
         format!("{}  {place}\n", archive.service.preferred())
     };
@@ -234,18 +235,18 @@ pub(super) fn report_json(store: &Path, report: &Report) -> String {
 /// Code, subject, what is wrong and the remedy, the severity and what becomes of it.
 pub(super) fn finding_line(finding: &Finding, is_dry: bool) -> String {
     let outcome = match (finding.repaired, finding.repairable && is_dry) {
-        (true, _) => ", repaired",
-        (_, true) => ", would be repaired",
-        _ => "",
+        (true, _) => told(", repaired"),
+        (_, true) => told(", would be repaired"),
+        _ => String::new(),
     };
     // One line, whatever a file was found to hold.
     format!(
         "{}: {}: {}; {} ({}{outcome})\n",
         finding.code.word(),
         OneLine(&finding.subject),
-        OneLine(finding.sentence()),
-        finding.code.remedy(),
-        finding.code.severity()
+        OneLine(told(finding.sentence())),
+        told(finding.code.remedy()),
+        told(finding.code.severity())
     )
 }
 
@@ -255,13 +256,14 @@ pub(super) fn report_text(report: &Report, is_dry: bool) -> String {
         .iter()
         .map(|finding| finding_line(finding, is_dry))
         .collect();
-    let count = report.findings.len();
-    text.push_str(&format!("{} items, {count} findings", report.items));
+    let (items, count) = (report.items, report.findings.len());
     let repaired = report.findings.iter().filter(|finding| finding.repaired);
-    match repaired.count() {
-        0 => {}
-        repaired => text.push_str(&format!(", {repaired} repaired")),
-    }
+    text.push_str(&match repaired.count() {
+        0 => told(format_args!("{items} items, {count} findings")),
+        repaired => told(format_args!(
+            "{items} items, {count} findings, {repaired} repaired"
+        )),
+    });
     text.push('\n');
     text
 }

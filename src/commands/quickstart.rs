@@ -7,6 +7,7 @@ use crate::archive::{Archive, Fact, Relative, Setup, SystemClock, holder};
 use crate::cli::{Mount, Quickstart};
 use crate::exit::{Exit, Failure};
 use crate::item::Names;
+use crate::language::told;
 use crate::relation::Language;
 use crate::tree::{METADATA_TEXT, Place};
 
@@ -109,13 +110,16 @@ fn what_to_try(store: &Path, mount_point: &Path) -> Result<String, Failure> {
         Ok(())
     })?;
     let Some(names) = first else {
-        return Ok(format!("mounted at {}\n", mount_point.display()));
+        return Ok(told(format_args!("mounted at {}\n", mount_point.display())));
     };
-    let shown = mount_point.display();
+    let (store, shown) = (store.display(), mount_point.display());
     let rep = names.rep().map(ToString::to_string).unwrap_or_default();
     let ibip = names.ibip().map(ToString::to_string).unwrap_or_default();
+    let is_mounted = told(format_args!(
+        "The store {store} is mounted at {shown}. Try:"
+    ));
     Ok(format!(
-        "The store {} is mounted at {shown}. Try:\n\
+        "{is_mounted}\n\
          \n  ls {shown}/{rep}/doc\
          \n  cat {shown}/{ibip}/doc/report.txt\
          \n  readlink '{shown}/{ibip}!'\
@@ -123,7 +127,6 @@ fn what_to_try(store: &Path, mount_point: &Path) -> Result<String, Failure> {
          \n  cat '{shown}/{ibip}!+(pt)/doc/report.txt'\
          \n  cat '{shown}/{ibip}!:(oai_dc)'\
          \n  mkdir {shown}/.mint/mine && readlink {shown}/.mint/.mine\
-         \n  ibifs umount {shown}\n",
-        store.display()
+         \n  ibifs umount {shown}\n"
     ))
 }

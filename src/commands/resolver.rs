@@ -12,6 +12,7 @@ use crate::exit::{Exit, Failure};
 use crate::http::{self, resolver};
 use crate::ibi::Ibi;
 use crate::item::Names;
+use crate::language::told;
 use crate::registry::{Key, Registry, RegistryError};
 
 pub(super) fn run(options: &Resolver) -> Result<Exit, Failure> {
@@ -57,7 +58,10 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
         };
         say(&match options.json {
             true => print::listening_json(made.address(), local),
-            false => format!("resolving for {} at http://{local}/\n", made.address()),
+            false => told(format_args!(
+                "resolving for {} at http://{local}/\n",
+                made.address()
+            )),
         })
         .unwrap_or_else(|failure| log::warn!("{failure}"));
         let answering = Arc::clone(&made);

@@ -9,6 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::fixity::shown;
 use crate::ibi::Ibi;
 use crate::item::Names;
+use crate::language::told;
 use crate::progress::Progress;
 use crate::scrub::{Finding, Manner, Scrub, Tally};
 use crate::tree::{Place, Tree, joined};
@@ -43,7 +44,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
     let tally = match places.is_empty() {
         true => {
             if let Some(last) = scrub.goes_on_after() {
-                eprintln!("ibifs: going on after {last}");
+                eprintln!("ibifs: {}", told(format_args!("going on after {last}")));
             }
             scrub.all()?
         }
@@ -78,13 +79,13 @@ fn place(door: &Door, text: &str) -> Result<Place, Failure> {
 
 fn finding_line(finding: &Finding) -> String {
     let path = joined(finding.item.as_bytes(), &finding.path);
-    let accepted = if finding.accepted { " (accepted)" } else { "" };
-    let word = finding.code.word();
-    format!(
-        "{word}: {}: {}{accepted}\n",
-        shown(&path),
-        finding.sentence()
-    )
+    let accepted = if finding.accepted {
+        told(" (accepted)")
+    } else {
+        String::new()
+    };
+    let (word, sentence) = (finding.code.word(), told(finding.sentence()));
+    format!("{word}: {}: {sentence}{accepted}\n", shown(&path))
 }
 
 fn finding_json(finding: &Finding) -> String {
@@ -99,19 +100,21 @@ fn finding_json(finding: &Finding) -> String {
 }
 
 fn tally_line(tally: &Tally, dry_run: bool) -> String {
-    let mut text = format!(
+    let mut text = told(format_args!(
         "{} items, {} files, {} bytes",
         tally.items, tally.files, tally.bytes
-    );
+    ));
     for (code, count) in &tally.found {
-        text.push_str(&format!(", {count} {}", code.word()));
+        text.push_str(&told(format_args!(", {count} {}", code.word())));
     }
     if tally.recorded > 0 {
-        let what = match dry_run {
-            true => "items not recorded yet",
-            false => "items recorded for the first time",
-        };
-        text.push_str(&format!(", {} {what}", tally.recorded));
+        let recorded = tally.recorded;
+        text.push_str(&match dry_run {
+            true => told(format_args!(", {recorded} items not recorded yet")),
+            false => told(format_args!(
+                ", {recorded} items recorded for the first time"
+            )),
+        });
     }
     text.push('\n');
     text

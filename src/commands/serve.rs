@@ -11,6 +11,7 @@ use crate::cli::Serve;
 use crate::exit::{Exit, Failure};
 use crate::http::archive::{Announcement, Receiver, Site};
 use crate::http::{self, Started};
+use crate::language::told;
 use crate::registry::{Address, Inclusion};
 use crate::transfer::{Local, Tokens};
 
@@ -33,7 +34,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     let tell = move |line: &str| {
         put(&match is_json {
             true => print::short_line(&json!({ "message": line })),
-            false => format!("{line}\n"),
+            false => told(format_args!("{line}\n")),
         });
     };
     let listened = http::run(options.listen, |local| {
@@ -53,7 +54,10 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         let site = Arc::new(site.receiving(receiver.take()));
         put(&match is_json {
             true => print::listening_json(site.address(), local),
-            false => format!("serving {} at http://{local}/\n", site.address()),
+            false => told(format_args!(
+                "serving {} at http://{local}/\n",
+                site.address()
+            )),
         });
         http::archive::started(site, announcement, tell)
     });

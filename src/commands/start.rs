@@ -11,6 +11,7 @@ use sd_notify::NotifyState;
 use crate::archive::{Archive, ArchiveError, SystemClock};
 use crate::cli::Mount;
 use crate::exit::{Exit, Failure};
+use crate::language::told;
 use crate::logging;
 use crate::mount::Watcher;
 use crate::store::StoreError;
@@ -138,7 +139,7 @@ pub(super) fn open_for_reindex(path: &Path) -> Result<Archive, Failure> {
 /// Sets a damaged database aside and opens the store with an empty one.
 pub(super) fn open_anew(path: &Path, error: &StoreError) -> Result<Archive, Failure> {
     let aside = Archive::set_index_aside(path)?.unwrap_or_default();
-    let error = OneLine(error);
-    eprintln!("ibifs: {error}; it is set aside as {aside}");
+    let said = told(format_args!("{error}; it is set aside as {aside}"));
+    eprintln!("ibifs: {}", OneLine(said));
     Ok(Archive::open_for_reindex(path, Box::new(SystemClock))?)
 }

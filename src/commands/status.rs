@@ -10,6 +10,7 @@ use crate::archive::{Status, SystemClock, holder, is_held_by};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::ibi::Timestamp;
+use crate::language::told;
 use crate::mount::{Mounted, mounts};
 use crate::terminal::OneLine;
 
@@ -29,7 +30,7 @@ pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
     };
     say(&match (options.json, stores.is_empty()) {
         (true, _) => print::line(stores.iter().map(Serving::value).collect()),
-        (false, true) => "no store is mounted\n".to_owned(),
+        (false, true) => told("no store is mounted\n"),
         (false, false) => {
             let paragraphs: Vec<String> = stores.iter().map(Serving::text).collect();
             paragraphs.join("\n")
@@ -105,29 +106,32 @@ impl Serving {
             Some(at) => text.push_str(&format!(
                 "mounted  {}\ndata     {}\n",
                 OneLine(at.display()),
-                self.data.as_deref().unwrap_or("its daemon does not answer")
+                told(self.data.as_deref().unwrap_or("its daemon does not answer"))
             )),
         }
-        let server = self.server.as_ref().map_or("nobody".into(), Server::text);
+        let server = self.server.as_ref();
+        let server = server.map_or_else(|| told("nobody"), Server::text);
         text.push_str(&format!("used by  {server}\n"));
         if let Some(items) = &self.status.items {
-            text.push_str(&format!(
-                "items    {} originals, {} copies, {} removed\n",
+            let items = told(format_args!(
+                "{} originals, {} copies, {} removed",
                 items.originals, items.copies, items.removed
             ));
+            text.push_str(&format!("items    {items}\n"));
         }
         if let Some(minted) = &self.status.minted {
-            text.push_str(&format!(
-                "minted   {} in the last hour, {} in the last day, {} in the last 30 days\n",
+            let rate = told(format_args!(
+                "{} in the last hour, {} in the last day, {} in the last 30 days",
                 minted.hour, minted.day, minted.month
             ));
+            text.push_str(&format!("minted   {rate}\n"));
             if let Some(last) = &minted.last {
                 text.push_str(&format!("last     {}\n", last.to_rfc3339()));
             }
         }
         let index = self.status.index.word();
         text.push_str(&match &self.status.trouble {
-            Some(trouble) => format!("index    {index}: {}\n", OneLine(trouble)),
+            Some(trouble) => format!("index    {index}: {}\n", OneLine(told(trouble))),
             None => format!("index    {index}\n"),
         });
         text
@@ -154,13 +158,13 @@ impl Server {
     }
 
     fn text(&self) -> String {
-        let pid = self.pid.map(|pid| format!("process {pid}"));
-        let mut text = pid.unwrap_or_else(|| "somebody".to_owned());
+        let pid = self.pid.map(|pid| told(format_args!("process {pid}")));
+        let mut text = pid.unwrap_or_else(|| told("somebody"));
         if let Some(user) = &self.user {
-            text.push_str(&format!(" of {}", OneLine(user)));
+            text.push_str(&told(format_args!(" of {}", OneLine(user))));
         }
         if let Some(since) = &self.since {
-            text.push_str(&format!(" since {}", since.to_rfc3339()));
+            text.push_str(&told(format_args!(" since {}", since.to_rfc3339())));
         }
         text
     }

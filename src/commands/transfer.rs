@@ -13,6 +13,7 @@ use crate::cli::{Copy, Selection, Transfer};
 use crate::exit::{Exit, Failure};
 use crate::http::transfer::{Asked, Remote, is_url};
 use crate::item::{Names, State};
+use crate::language::told;
 use crate::progress::Progress;
 use crate::relation::RelationKind;
 use crate::store::Item;
@@ -330,10 +331,10 @@ impl Tally {
     }
 
     fn line(&self) -> String {
-        format!(
+        told(format_args!(
             "{} items, {} files, {} bytes; {} unchanged, {} skipped\n",
             self.done, self.files, self.bytes, self.unchanged, self.skipped
-        )
+        ))
     }
 
     fn json(&self) -> String {
@@ -353,7 +354,9 @@ fn outcome_line(names: &Names, outcome: &Outcome) -> String {
         Outcome::Copied(_) => format!("copied: {name}\n"),
         Outcome::HandedOver(_) => format!("handed-over: {name}\n"),
         Outcome::Unchanged => format!("unchanged: {name}\n"),
-        Outcome::Skipped(skip) => format!("skipped: {name}: {}: {skip}\n", skip.word()),
+        Outcome::Skipped(skip) => {
+            format!("skipped: {name}: {}: {}\n", skip.word(), told(skip))
+        }
     }
 }
 

@@ -82,13 +82,14 @@ impl fmt::Display for Skip {
         match self {
             Skip::RemovedHere => f.write_str("it was removed here"),
             Skip::OriginalThere => f.write_str("the destination holds the original"),
-            Skip::RemovedThere(when) => {
-                f.write_str("it was removed at the destination")?;
-                if let Some(when) = when {
-                    write!(f, " at {}", when.to_rfc3339())?;
-                }
-                f.write_str("; --bring-back copies it all the same")
-            }
+            Skip::RemovedThere(None) => f.write_str(
+                "it was removed at the destination; --bring-back copies it all the same",
+            ),
+            Skip::RemovedThere(Some(when)) => write!(
+                f,
+                "it was removed at the destination at {}; --bring-back copies it all the same",
+                when.to_rfc3339()
+            ),
             Skip::Service => {
                 f.write_str("it is the item of the Archive's own service, which is nobody else's")
             }

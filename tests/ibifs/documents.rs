@@ -130,8 +130,23 @@ fn item(line: &str) -> Vec<(&str, String)> {
     arguments(line)
         .into_iter()
         .filter(|(name, _)| same.contains(name))
-        .map(|(name, text)| (name, text.replace(", reparado", ", repaired")))
+        .map(|(name, text)| (name, in_english(name, &text)))
         .collect()
+}
+
+/// How bad a finding is, and what becomes of it, in either language.
+fn in_english(name: &str, text: &str) -> String {
+    let bad = ["erro", "error", "aviso", "warning", "observação", "notice"];
+    let (word, rest) = text
+        .split_once(',')
+        .map_or((text, ""), |(word, rest)| (word, rest));
+    let known = bad.chunks(2).find(|pair| name == "Pq" && pair[0] == word);
+    let word = known.map_or(word, |pair| pair[1]);
+    match rest {
+        "" => word.to_owned(),
+        " reparado" => format!("{word}, repaired"),
+        rest => format!("{word},{rest}"),
+    }
 }
 
 /// What each item of the lists of a part says, as `item` has it.

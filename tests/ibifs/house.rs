@@ -95,6 +95,7 @@ fn outside_crates_stay_at_home() {
         ("chrono", &["ibi", "archive"]),
         ("quick_xml", &["metadata", "oai", "registration"]),
         ("unicode_normalization", &["metadata", "package"]),
+        ("polib", &["language"]),
         ("clap", &["cli", "main"]),
         ("indicatif", &["progress"]),
         ("csv", &["table"]),

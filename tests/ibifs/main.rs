@@ -20,6 +20,7 @@ mod house;
 mod http;
 mod index;
 mod inside;
+mod language;
 mod metadata;
 mod mint;
 mod model;

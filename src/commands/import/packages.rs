@@ -14,6 +14,7 @@ use crate::commands::door::Door;
 use crate::commands::say;
 use crate::exit::{Exit, Failure};
 use crate::item::Names;
+use crate::language::told;
 use crate::package::{self, Manner, Package, PackageError};
 use crate::progress::Progress;
 use crate::terminal::OneLine;
@@ -83,11 +84,12 @@ impl Import<'_> {
             });
             return self.progress.aside(|| say(&format!("{value}\n")));
         }
+        let sentence = sentence.map(told);
         let rest = item.or(sentence).unwrap_or_default();
         let word = match (word, self.options.dry_run) {
-            ("taken", true) => "would be taken",
-            ("taken", false) => "taken",
-            _ => "not taken",
+            ("taken", true) => told("would be taken"),
+            ("taken", false) => told("taken"),
+            _ => told("not taken"),
         };
         let line = format!("{word}: {}: {}\n", OneLine(package), OneLine(rest));
         self.progress.aside(|| say(&line))
@@ -173,9 +175,10 @@ fn tally(packages: usize, taken: usize, options: &cli::Import) -> String {
         });
         return format!("{value}\n");
     }
-    let word = match options.dry_run {
-        true => "would be taken in",
-        false => "taken in",
-    };
-    format!("{packages} packages, {taken} {word}\n")
+    match options.dry_run {
+        true => told(format_args!(
+            "{packages} packages, {taken} would be taken in\n"
+        )),
+        false => told(format_args!("{packages} packages, {taken} taken in\n")),
+    }
 }

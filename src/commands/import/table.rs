@@ -7,6 +7,7 @@ use crate::cli;
 use crate::commands::door::Door;
 use crate::commands::say;
 use crate::exit::{Exit, Failure};
+use crate::language::told;
 use crate::table::{self, Fault};
 use crate::tree::SIDECAR;
 
@@ -117,7 +118,7 @@ fn fault_line(fault: &Fault, json: bool) -> String {
             "{}\n",
             json!({ "line": fault.line, "sentence": fault.what })
         ),
-        false => format!("{}\n", crate::terminal::OneLine(fault)),
+        false => format!("{}\n", crate::terminal::OneLine(told(fault))),
     }
 }
 
@@ -128,7 +129,11 @@ fn plan_line(plan: &Planned, json: bool) -> String {
             "{}\n",
             json!({ "line": plan.line, "item": item, "pairs": plan.changed })
         ),
-        false => format!("line {}: {item}: {}\n", plan.line, plan.changed.join(", ")),
+        false => told(format_args!(
+            "line {}: {item}: {}\n",
+            plan.line,
+            plan.changed.join(", ")
+        )),
     }
 }
 
@@ -161,11 +166,15 @@ impl Tally {
             return format!("{value}\n");
         }
         match (*faults, is_done) {
-            (0, true) => format!("{rows} rows: {changed} items changed, {unchanged} unchanged\n"),
-            (0, false) => {
-                format!("{rows} rows: {changed} items would be changed, {unchanged} not\n")
-            }
-            _ => format!("{rows} rows, {faults} of them not good: nothing was changed\n"),
+            (0, true) => told(format_args!(
+                "{rows} rows: {changed} items changed, {unchanged} unchanged\n"
+            )),
+            (0, false) => told(format_args!(
+                "{rows} rows: {changed} items would be changed, {unchanged} not\n"
+            )),
+            _ => told(format_args!(
+                "{rows} rows, {faults} of them not good: nothing was changed\n"
+            )),
         }
     }
 }
