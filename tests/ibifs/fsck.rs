@@ -42,12 +42,13 @@ const STATE: &str = "cd store && find . -printf '%P %y %m %l\\n' | sort
 /// The findings of a report in the file `report`, as `severity subject`.
 const FINDINGS: &str = "jq -r '.findings[] | \"\\(.code) \\(.severity) \\(.subject)\"' report";
 
-/// Fsck as the user who must not read everything.
+/// Fsck as the user who must not read everything, or with the Archive that claims something too.
 fn fsck(code: &str, options: &str) -> String {
     match code {
         "unreadable" => format!(
             "setpriv --reuid=65534 --regid=65534 --clear-groups $(command -v ibifs) fsck store {options}"
         ),
+        "two-originals" => format!("ibifs fsck store --with other {options}"),
         _ => format!("ibifs fsck store {options}"),
     }
 }
@@ -273,6 +274,9 @@ shown! {
     date_ahead DateAhead
     staging_left StagingLeft
     loose_permissions LoosePermissions
+    two_originals TwoOriginals
+    handover_pending HandoverPending
+    handover_broken HandoverBroken
 }
 
 /// The room that is set aside is a file of the store's own: nobody else may write it, and whatever
