@@ -292,6 +292,20 @@ impl Archive {
         Ok(report)
     }
 
+    /// Opens a store for reading while `look` looks at it. Where nobody else has it, nothing is written
+    /// beside it either.
+    pub fn looked_at<T, E: From<ArchiveError>>(
+        path: &Path,
+        look: impl FnOnce(&Archive) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let reading = lock::Reading::of(path);
+        let (facts, tree) = Archive::open_tree(path)?;
+        let store = Store::open_as_it_is(tree.root(), reading.is_alone());
+        let clock = Box::new(super::SystemClock);
+        let store = store.map_err(ArchiveError::from)?;
+        look(&Archive::over(facts, tree, store, clock, None))
+    }
+
     /// The originals here, as the index knows them, that another Archive claims as well, by what it says
     /// of each.
     pub fn check_with<E: From<ArchiveError>>(

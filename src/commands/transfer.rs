@@ -384,7 +384,10 @@ fn outcome_json(names: &Names, outcome: &Outcome) -> Value {
 
 /// What a check with another Archive finds: the originals that both claim.
 pub(super) fn claimed_by_both(store: &Path, other: &str) -> Result<Vec<Finding>, Failure> {
-    let archive = Archive::open_read_only(store)?;
+    Archive::looked_at(store, |archive| claimed_by(archive, other))
+}
+
+fn claimed_by(archive: &Archive, other: &str) -> Result<Vec<Finding>, Failure> {
     let refuse_same = |service: &Names| match service.matches(&archive.facts().service) {
         true => Err(TransferError::SameArchive),
         false => Ok(()),
