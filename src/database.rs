@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Once;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior, ffi};
 
@@ -129,6 +130,28 @@ impl From<rusqlite::Error> for SchemaError {
 /// Begins to write: at once, so that nobody else can come between what is read and what is written.
 pub fn writing(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
+}
+
+/// How long whoever opens a database waits for others who have it.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Has others read while one writes, and one wait for another. Whoever opens a new database beside others
+/// may be refused this at once, without any waiting of SQLite's own.
+pub fn share(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(PATIENCE)?;
+    let started = Instant::now();
+    loop {
+        match connection.pragma_update(None, "journal_mode", "wal") {
+            Err(error) if is_busy(&error) && started.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
 /// How many migrations a database has been through.

@@ -16,7 +16,6 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
 
 use rusqlite::{Connection, Row, params};
 
@@ -289,8 +288,7 @@ fn connect(directory: &OwnedFd, name: &OsStr) -> Result<Connection, RegistryErro
     database::check(directory.as_fd(), name, true).map_err(RegistryError::Unfit)?;
     let path = database::path_in(directory.as_fd(), name);
     let connection = Connection::open(path).map_err(database::plain)?;
-    connection.busy_timeout(Duration::from_secs(10))?;
-    connection.pragma_update(None, "journal_mode", "wal")?;
+    database::share(&connection)?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", "on")?;
     Ok(connection)

@@ -160,8 +160,7 @@ impl Store {
         check_file(directory.as_fd(), true)?;
         let path = file_in(directory.as_fd());
         let mut connection = Connection::open(path).map_err(database::plain)?;
-        connection.busy_timeout(Duration::from_secs(10))?;
-        connection.pragma_update(None, "journal_mode", "wal")?;
+        database::share(&connection)?;
         connection.pragma_update(None, "synchronous", Sync::Later.word())?;
         Store::prepared(&mut connection)?;
         schema::migrate(&mut connection)?;

@@ -2,15 +2,11 @@
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
 use rusqlite::Connection;
 
 use super::{StoreError, kept};
 use crate::database::{self, Unfit};
-
-/// How long one waits for another process that writes.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Opens a database in a store's directory, which comes with it: SQLite goes by it until it is closed.
 /// None where there is none and none is to be made.
@@ -33,8 +29,7 @@ pub(super) fn open(
     }
     let path = database::path_in(directory.as_fd(), name);
     let mut connection = Connection::open(path).map_err(database::plain)?;
-    connection.busy_timeout(PATIENCE)?;
-    connection.pragma_update(None, "journal_mode", "wal")?;
+    database::share(&connection)?;
     connection.pragma_update(None, "synchronous", "normal")?;
     database::migrate(&mut connection, migrations)?;
     Ok(Some((connection, directory)))

@@ -311,6 +311,8 @@ fn put(
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
 
     fn told(text: &str) -> Mark {
@@ -322,6 +324,25 @@ mod tests {
         records
             .map(|record| (record.name.as_str(), record.datestamp, record.is_deleted))
             .collect()
+    }
+
+    /// The first requests to a new service come together.
+    #[test]
+    fn a_new_database_is_kept_by_all_who_open_it_at_once() {
+        for turn in 0..20 {
+            let name = format!("ibifs-harvest-{}-{turn}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            std::fs::create_dir(&path).expect("a directory");
+            let directory = std::fs::File::open(&path).expect("a directory");
+            std::thread::scope(|scope| {
+                let open = || Harvest::open(directory.as_fd()).expect("a database");
+                let opening: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+                for opened in opening {
+                    assert!(opened.join().expect("no panic").is_kept());
+                }
+            });
+            std::fs::remove_dir_all(&path).expect("removed");
+        }
     }
 
     #[test]
