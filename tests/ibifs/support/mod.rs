@@ -87,6 +87,8 @@ impl World {
             .env("TZ", "UTC")
             .env("HOME", &self.root)
             .env_remove("LANGUAGE")
+            // Where it is set, colours are for terminals that have none as well.
+            .env_remove("CI")
             .env_remove("RUST_LOG")
             .env_remove("IBIFS_STORE");
         command
