@@ -163,10 +163,10 @@ impl Wanted<'_> {
                 "name the items, or choose them by --prefix, --year, --state or --pending; not both",
             )),
             (Some(text), store) => Ok(door::find(text, store)?.door),
-            (None, None) => Err(usage("say in which store the items are, with --store")),
-            (None, Some(_)) if !self.is_choice() => Err(usage(
-                "name the items, or choose them by --prefix, --year or --state",
+            (None, _) if !self.is_choice() => Err(usage(
+                "name the items before the destination, or choose them by --prefix, --year or --state",
             )),
+            (None, None) => Err(usage("say in which store the items are, with --store")),
             (None, Some(store)) => Door::at(store),
         }
     }

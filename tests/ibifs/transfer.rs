@@ -92,6 +92,10 @@ fn items_are_chosen_and_skipped_with_the_reason() {
         world.exits(bad, 2);
     }
     world.complains(
+        "ibifs copy A/col/$(< one)",
+        "name the items before the destination",
+    );
+    world.complains(
         "ibifs copy --store A $(< one) A",
         "source and destination are the same Archive",
     );
