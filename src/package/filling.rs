@@ -2,13 +2,13 @@
 //! link, since what a package says may come from anyone.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::opened::{Package, open_file};
+use super::opened::{Package, open_file, read_through};
 use super::reading::is_portable;
 use super::work::make_directories;
 use super::{PackageError, Problem};
@@ -123,21 +123,13 @@ impl Filler<'_> {
         let file = rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(0o600));
         let mut to = std::fs::File::from(file.map_err(failed)?);
         (self.count)(0);
-        let mut buffer = vec![0; 1 << 18];
-        loop {
-            let read = match from.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(error) => {
-                    let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                    return Err(PackageError::io("read", &content.path)(errno));
-                }
-            };
-            to.write_all(&buffer[..read])
+        let count = &mut self.count;
+        read_through(&mut from, &content.path, |bytes| {
+            to.write_all(bytes)
                 .map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
-            (self.count)(read as u64);
-        }
+            count(bytes.len() as u64);
+            Ok(())
+        })?;
         self.dress(entry, &to.into()).map_err(failed)?;
         if let Some(inode) = entry.inode {
             self.linked.insert(inode, entry.path.clone());

@@ -218,6 +218,26 @@ pub(super) fn inventory_of(object: &OwnedFd) -> Result<Inventory, PackageError> 
     }
 }
 
+/// Reads the file of a package to its end, part by part.
+pub(super) fn read_through(
+    file: &mut impl Read,
+    path: &[u8],
+    mut take: impl FnMut(&[u8]) -> Result<(), PackageError>,
+) -> Result<(), PackageError> {
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => take(&buffer[..read])?,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                return Err(PackageError::io("read", path)(errno));
+            }
+        }
+    }
+}
+
 /// Compares a file with its digest, whose length tells which it is.
 fn verify(
     root: &OwnedFd,
@@ -233,23 +253,14 @@ fn verify(
     count(0);
     let (mut sha256, mut sha512) = (sha2::Sha256::new(), sha2::Sha512::new());
     let is_short = content.digest.len() == 64;
-    let mut buffer = vec![0; 1 << 18];
-    loop {
-        let read = match file.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(error) => {
-                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                return Err(PackageError::io("read", &content.path)(errno));
-            }
-        };
+    read_through(&mut file, &content.path, |bytes| {
         match is_short {
-            true => sha256.update(&buffer[..read]),
-            false => sha512.update(&buffer[..read]),
+            true => sha256.update(bytes),
+            false => sha512.update(bytes),
         }
-        count(read as u64);
-    }
+        count(bytes.len() as u64);
+        Ok(())
+    })?;
     let found = match is_short {
         true => hexadecimal(&sha256.finalize()),
         false => hexadecimal(&sha512.finalize()),
