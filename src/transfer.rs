@@ -232,6 +232,18 @@ pub fn hand_over(
     })())
 }
 
+/// Sends all that the other side needs, and gives the word that it has drawn for taking the original.
+fn send(
+    source: &Local,
+    names: &Names,
+    destination: &mut dyn Destination,
+    progress: &mut Progress<'_>,
+) -> Result<(Moved, String), TransferError> {
+    let service = source.service();
+    let moved = destination.receive(source, names, Some(service), true, progress)?;
+    Ok((moved, destination.expect(names, service)?))
+}
+
 /// Hands over what this side claims.
 fn give(
     source: &Local,
@@ -240,9 +252,7 @@ fn give(
     progress: &mut Progress<'_>,
 ) -> Result<Outcome, TransferError> {
     let before = source.looks(names)?;
-    let service = source.service().clone();
-    let moved = destination.receive(source, names, Some(&service), true, progress)?;
-    let word = destination.expect(names, &service)?;
+    let (moved, word) = send(source, names, destination, progress)?;
     let handover = Handover {
         role: Role::Gives,
         other: destination.service().clone(),
@@ -281,8 +291,7 @@ fn go_on(
         other => return other.map(|()| Outcome::HandedOver(Moved::default())),
     }
     // It has lost the copy, or the word.
-    let moved = destination.receive(source, names, Some(&service), true, progress)?;
-    let word = destination.expect(names, &service)?;
+    let (moved, word) = send(source, names, destination, progress)?;
     let again = Handover {
         word,
         ..given.clone()
