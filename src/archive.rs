@@ -10,6 +10,7 @@
 //! `rewritten`, `placed`, `ahead` and `behind` are leaves; so are `levels` and `ends` but for the
 //! store's.
 
+mod actor;
 mod check;
 mod describe;
 mod error;
@@ -23,6 +24,7 @@ mod mint;
 mod publish;
 mod relations;
 mod resolve;
+mod rights;
 mod settle;
 mod sidecars;
 mod status;
@@ -32,6 +34,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
+pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
 pub use check::{Code, Finding, Progress, Report, Severity};
 pub use describe::{Act, persistent_url};
 pub use error::{ArchiveError, Holder};
@@ -353,7 +356,12 @@ impl Archive {
 
     /// Registers a directory made for an item that is copied in: a Copy, until a sidecar says
     /// otherwise. In this Archive's own name space only dates already handed out are taken.
-    pub fn register(&self, names: &Names, maker: Maker) -> Result<Item, ArchiveError> {
+    pub fn register(
+        &self,
+        _actor: &dyn Actor,
+        names: &Names,
+        maker: Maker,
+    ) -> Result<Item, ArchiveError> {
         self.writable()?;
         self.refuse_unminted(names)?;
         let known = self.store.find_by_names(names)?;

@@ -21,7 +21,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::archive::{
-    Archive, ArchiveError, Finding, Holder, Relative, Setup, SystemClock, holder, is_held_by,
+    Archive, ArchiveError, Finding, Holder, Process, Relative, Setup, SystemClock, holder,
+    is_held_by,
 };
 use crate::cli::{
     Command, Fsck, Id, IdCommand, Init, List, Mint, Mount, Reindex, Relate, Show, Umount, Unrelate,
@@ -316,13 +317,13 @@ fn mint(options: &Mint) -> Result<Exit, Failure> {
 /// Mints through the mount where there is one, by the same mkdir that a shell would use.
 fn mint_through(door: &Door, relative: Option<&Relative>) -> Result<Names, Failure> {
     let Some(mount_point) = &door.mount_point else {
-        return door.change(|archive| Ok(archive.mint(relative, None)?.names));
+        return door.change(|archive| Ok(archive.mint(&Process, relative, None)?.names));
     };
     let label = format!("mint-{}", std::process::id());
     let path = match relative {
         None => mount_point.join(".mint").join(&label),
         Some(relative) => {
-            door.read()?.check_relative(relative)?;
+            door.read()?.check_relative(&Process, relative)?;
             let tail = match relative {
                 Relative::EditionOf(_) => "!".to_owned(),
                 Relative::TranslationOf(_, language) => format!("+({language})"),
@@ -443,7 +444,7 @@ fn relate_through(named: &Named, kind: &RelationKind, target: &Names) -> Result<
     let Some(path) = named.door.path_in_mount(&named.names) else {
         return named
             .door
-            .change(|archive| archive.relate(&named.names, kind, target));
+            .change(|archive| archive.relate(&Process, &named.names, kind, target));
     };
     rustix::fs::setxattr(
         door::bytes(&path),
@@ -473,7 +474,7 @@ fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
     match named.door.path_in_mount(&named.names) {
         None => named
             .door
-            .change(|archive| archive.unrelate(&named.names, &kind))?,
+            .change(|archive| archive.unrelate(&Process, &named.names, &kind))?,
         Some(path) => rustix::fs::removexattr(door::bytes(&path), attribute_name(&kind))
             .map_err(|error| refused_relation(&kind, &named, error))?,
     }

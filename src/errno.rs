@@ -29,6 +29,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         | ArchiveError::ServiceItem
         | ArchiveError::NotOriginal { .. }
         | ArchiveError::Given(_) => Errno::PERM,
+        ArchiveError::NotAllowed(_) => Errno::ACCESS,
         ArchiveError::Cycle { .. } => Errno::LOOP,
         // "Not a data message" is the nearest there is to "this text says something else".
         ArchiveError::Sidecar { .. }

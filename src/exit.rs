@@ -84,6 +84,7 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::NotMintedYet { .. }
             | ArchiveError::ServiceItem
             | ArchiveError::NotOriginal { .. }
+            | ArchiveError::NotAllowed(_)
             | ArchiveError::Cycle { .. }
             | ArchiveError::Wait(_)
             | ArchiveError::NotEmpty(_)

@@ -350,7 +350,7 @@ impl Ibifs {
         }
         self.mirror.forget(stale);
         for (directory, name) in [(parent, name), (new_parent, new_name)] {
-            self.note_sidecar(directory, name)?;
+            self.note_sidecar(caller, directory, name)?;
         }
         self.settle(self.namespace.name_gone(caller, parent, name))?;
         changes.into_iter().flatten().for_each(Changing::done);
@@ -358,7 +358,7 @@ impl Ibifs {
     }
 
     /// After a rename: what is now called `.ibi` in an item is its sidecar.
-    fn note_sidecar(&self, parent: &Node, name: &OsStr) -> Outcome<()> {
+    fn note_sidecar(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<()> {
         let Kind::Item(item) = parent.kind else {
             return Ok(());
         };
@@ -379,10 +379,16 @@ impl Ibifs {
         // The kernel has given the sidecar's name the lifetime of the file that was renamed.
         self.mirror
             .forget_later(vec![Stale::Name(parent.number, name.to_owned())]);
-        self.settle(self.namespace.sidecar_written(item))
+        self.settle(self.namespace.sidecar_written(caller, item))
     }
 
-    fn make_hard_link(&self, node: &Node, parent: &Node, name: &OsStr) -> Outcome<Entry> {
+    fn make_hard_link(
+        &self,
+        caller: &Caller,
+        node: &Node,
+        parent: &Node,
+        name: &OsStr,
+    ) -> Outcome<Entry> {
         if !is_inside(parent) {
             return Err(Errno::PERM);
         }
@@ -396,7 +402,7 @@ impl Ibifs {
             // kernel counts the name there.
             self.mirror.forget(vec![Stale::Attributes(node.number)]);
         }
-        self.note_sidecar(parent, name)?;
+        self.note_sidecar(caller, parent, name)?;
         change.into_iter().for_each(Changing::done);
         Ok(entry)
     }
@@ -478,7 +484,7 @@ impl Ibifs {
     }
 
     /// What happens to a sidecar when whoever wrote it closes it.
-    fn closed(&self, handle: FileHandle) -> Outcome<()> {
+    fn closed(&self, caller: &Caller, handle: FileHandle) -> Outcome<()> {
         if let Some(open) = self.handles.get(handle)
             && let Handle::File {
                 writable: true,
@@ -487,7 +493,7 @@ impl Ibifs {
             } = &*open
             && let Some(item) = node.sidecar_of()
         {
-            return self.settle(self.namespace.sidecar_written(item));
+            return self.settle(self.namespace.sidecar_written(caller, item));
         }
         Ok(())
     }
@@ -732,14 +738,14 @@ impl Ibifs {
         match (there, flags) {
             (true, libc::XATTR_CREATE) => Err(Errno::EXIST),
             (false, libc::XATTR_REPLACE) => Err(Errno::NODATA),
-            _ => self.settle(self.namespace.set_attribute(item, name, value)),
+            _ => self.settle(self.namespace.set_attribute(caller, item, name, value)),
         }
     }
 
     fn remove_attribute(&self, caller: &Caller, node: &Node, name: &OsStr) -> Outcome<()> {
         match node.kind {
             Kind::Item(item) if is_virtual(name) => {
-                self.settle(self.namespace.remove_attribute(item, name))
+                self.settle(self.namespace.remove_attribute(caller, item, name))
             }
             _ if node.real.is_none() => Err(Errno::OPNOTSUPP),
             _ => {

@@ -5,6 +5,7 @@
 //! nodes, attributes and errno, no FUSE type, and keeps nothing but what ends with the mount:
 //! labels, staged names, and what has only just been minted.
 
+mod actor;
 mod attributes;
 mod levels;
 mod listing;
@@ -292,8 +293,8 @@ impl Namespace {
     }
 
     /// After a sidecar was closed or renamed into an item: it is taken in.
-    pub fn sidecar_written(&self, item: ItemId) -> Outcome<()> {
-        match self.archive.accept_sidecar(item)? {
+    pub fn sidecar_written(&self, caller: &Caller, item: ItemId) -> Outcome<()> {
+        match self.archive.accept_sidecar(caller, item)? {
             Belief::Believed(item) => {
                 log::info!("sidecar of {} taken in", item.names);
                 self.note_placed(&item.names);

@@ -531,6 +531,18 @@ impl Tree {
         self.read_small(&format!("{}/{SIDECAR}", place.as_str()))
     }
 
+    /// An item's sidecar, opened to be looked at (O_PATH), whatever it is; None where it has none.
+    pub fn open_sidecar(&self, place: &Place) -> Result<Option<OwnedFd>, TreeError> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::openat(self.open_item(place)?, SIDECAR, flags, Mode::empty()) {
+            Ok(file) => Ok(Some(file)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(failed("open", &format!("{}/{SIDECAR}", place.as_str()))(
+                errno,
+            )),
+        }
+    }
+
     /// The bytes of an item's metadata text, or None where it has none.
     pub fn read_metadata_text(&self, place: &Place) -> Result<Option<Vec<u8>>, TreeError> {
         self.read_small(&format!("{}/{METADATA_TEXT}", place.as_str()))

@@ -87,6 +87,8 @@ pub enum ArchiveError {
     },
     /// The Archive service's own item cannot be removed or handed over.
     ServiceItem,
+    /// The user may not change what the item says of itself.
+    NotAllowed(Box<Names>),
     /// Neither end of the relation is an original of this Archive.
     NotOriginal {
         /// The two ends.
@@ -210,6 +212,10 @@ impl fmt::Display for ArchiveError {
             ArchiveError::ServiceItem => {
                 f.write_str("the Archive service's own item can be neither removed nor handed over")
             }
+            ArchiveError::NotAllowed(names) => write!(
+                f,
+                "you may not write the sidecar .ibi of {names}; ask its owner to declare it"
+            ),
             ArchiveError::NotOriginal { what } => write!(
                 f,
                 "neither end of {what} is an original of this Archive; declare it where one is"

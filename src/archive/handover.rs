@@ -13,7 +13,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use super::touched::Care;
-use super::{Archive, ArchiveError, Belief};
+use super::{Actor, Archive, ArchiveError, Belief};
 use crate::item::{Names, Sidecar};
 use crate::pairs::{Pairs, Value};
 use crate::store::{Item, ItemId};
@@ -144,7 +144,12 @@ impl Archive {
 
     /// The item of these names, registered and with a directory where it was not here: for whoever
     /// copies it in.
-    pub fn expected(&self, names: &Names, maker: Maker) -> Result<Item, ArchiveError> {
+    pub fn expected(
+        &self,
+        actor: &dyn Actor,
+        names: &Names,
+        maker: Maker,
+    ) -> Result<Item, ArchiveError> {
         if let Some(item) = self.held(names)? {
             return Ok(item);
         }
@@ -155,13 +160,14 @@ impl Archive {
             }
             None => names.clone(),
         };
-        self.register(&names, maker)
+        self.register(actor, &names, maker)
     }
 
     /// Changes the sidecar of an item, whatever its state, and takes in what it says then: durable
     /// when this returns.
     pub fn change_sidecar(
         &self,
+        actor: &dyn Actor,
         id: ItemId,
         change: impl FnOnce(&mut Sidecar),
     ) -> Result<(), ArchiveError> {
@@ -177,7 +183,7 @@ impl Archive {
         change(&mut sidecar);
         let changing = self.changing_at(&place, Care::Synced)?;
         self.write_sidecar(&item.names, &sidecar.to_bytes())?;
-        match self.accept(id)? {
+        match self.accept(actor, id)? {
             Belief::Believed(_) | Belief::Unchanged => changing.done(),
             Belief::NotBelieved(error) => return Err(error),
         }

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::touched::Care;
-use super::{Archive, ArchiveError, Belief};
+use super::{Actor, Archive, ArchiveError, Belief};
 use crate::ibi::Ibi;
 use crate::item::{Names, Sidecar, State};
 use crate::relation::RelationKind;
@@ -359,7 +359,12 @@ impl Archive {
     }
 
     /// Writes an item's sidecar as somebody would who edits it, and takes in what it says.
-    pub fn replace_sidecar(&self, names: &Names, bytes: &[u8]) -> Result<(), ArchiveError> {
+    pub fn replace_sidecar(
+        &self,
+        actor: &dyn Actor,
+        names: &Names,
+        bytes: &[u8],
+    ) -> Result<(), ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
         let item = self.held(names)?.ok_or_else(|| ArchiveError::Unknown {
@@ -367,7 +372,7 @@ impl Archive {
         })?;
         let change = self.changing_at(&Place::of(&item.names), Care::Loose)?;
         self.write_sidecar(&item.names, bytes)?;
-        let belief = self.accept(item.id)?;
+        let belief = self.accept(actor, item.id)?;
         change.done();
         match belief {
             Belief::NotBelieved(error) => Err(error),
@@ -398,6 +403,7 @@ impl Archive {
     /// is on disk when this returns; its sidecar says what state it has, as with any copy.
     pub fn take_in<E: From<ArchiveError>>(
         &self,
+        actor: &dyn Actor,
         names: &Names,
         fill: impl FnOnce(&OwnedFd) -> Result<(), E>,
     ) -> Result<Item, E> {
@@ -416,7 +422,7 @@ impl Archive {
         let (staged, directory) = staged;
         let made = fill(&directory).and_then(|()| {
             let synced = self.tree.sync_all().map_err(ArchiveError::from);
-            Ok(synced.and_then(|()| self.let_appear(&names, &place, &staged))?)
+            Ok(synced.and_then(|()| self.let_appear(actor, &names, &place, &staged))?)
         });
         if made.is_err() {
             self.tree.discard_all(&staged);
@@ -426,6 +432,7 @@ impl Archive {
 
     fn let_appear(
         &self,
+        actor: &dyn Actor,
         names: &Names,
         place: &Place,
         staged: &Staged,
@@ -448,7 +455,7 @@ impl Archive {
             // Nothing else in the tree would say the second name.
             self.write_sidecar(names, &Sidecar::new(names).to_bytes())?;
         }
-        let belief = self.accept(id)?;
+        let belief = self.accept(actor, id)?;
         self.tree.sync_item(place)?;
         change.done();
         match belief {

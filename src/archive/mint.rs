@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::relations::inverse;
-use super::{Archive, ArchiveError};
+use super::{Actor, Archive, ArchiveError};
 use crate::ibi::{Ibip, Rep, Timestamp};
 use crate::item::{Names, Sidecar};
 use crate::relation::{Language, RelationKind};
@@ -46,6 +46,7 @@ impl Archive {
     /// is to another item. It is on disk when this returns.
     pub fn mint_reserved(
         &self,
+        actor: &dyn Actor,
         date: &Timestamp,
         relative: Option<&Relative>,
         owner: Option<Owner>,
@@ -64,7 +65,7 @@ impl Archive {
         self.mark_ends(&ends)?;
         let item = self.make(&names, relative, owner)?;
         if let Some(relative) = relative
-            && let Err(error) = self.relate(relative.source(), &relative.kind(), &names)
+            && let Err(error) = self.relate(actor, relative.source(), &relative.kind(), &names)
         {
             // Nobody has asked for an item that is nothing to any other.
             self.unmake(&item)?;
@@ -76,12 +77,17 @@ impl Archive {
     }
 
     /// Refuses a relation that a newly minted item could not have, before a date is spent on it.
-    pub fn check_relative(&self, relative: &Relative) -> Result<(), ArchiveError> {
+    pub fn check_relative(
+        &self,
+        actor: &dyn Actor,
+        relative: &Relative,
+    ) -> Result<(), ArchiveError> {
         let source = self
             .held(relative.source())?
             .ok_or_else(|| ArchiveError::Unknown {
                 name: relative.source().preferred(),
             })?;
+        self.refuse_others(actor, &source)?;
         let kind = relative.kind();
         let declared = self.store.relations_of(source.id)?;
         match declared.into_iter().find(|(known, _)| *known == kind) {
@@ -97,16 +103,17 @@ impl Archive {
     /// Mints in one go, waiting in the calling thread.
     pub fn mint(
         &self,
+        actor: &dyn Actor,
         relative: Option<&Relative>,
         owner: Option<Owner>,
     ) -> Result<Item, ArchiveError> {
         if let Some(relative) = relative {
-            self.check_relative(relative)?;
+            self.check_relative(actor, relative)?;
         }
         loop {
             let reservation = self.reserve()?;
             std::thread::sleep(reservation.wait);
-            match self.mint_reserved(&reservation.date, relative, owner) {
+            match self.mint_reserved(actor, &reservation.date, relative, owner) {
                 Err(ArchiveError::Exists(names)) => {
                     log::warn!("{names} is taken; minting the next");
                 }

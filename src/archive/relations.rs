@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::sidecars::Edit;
-use super::{Archive, ArchiveError};
+use super::{Actor, Archive, ArchiveError};
 use crate::ibi::Ibi;
 use crate::item::{Names, State};
 use crate::relation::RelationKind;
@@ -25,13 +25,14 @@ impl Archive {
     /// (or, by the inverse kinds, is one of it). One that was there before is replaced.
     pub fn relate(
         &self,
+        _actor: &dyn Actor,
         source: &Names,
         kind: &RelationKind,
         target: &Names,
     ) -> Result<(), ArchiveError> {
         self.writable()?;
         if let Some(direct) = self.direct_of(kind, source)? {
-            return self.relate(target, &direct, source);
+            return self.relate(_actor, target, &direct, source);
         }
         let _edits = self.edits();
         let source = self.complete(source)?;
@@ -149,6 +150,7 @@ impl Archive {
     /// longer does, is written at the far ends that are originals here. The caller holds `edits`.
     pub(super) fn tell_far_ends(
         &self,
+        actor: &dyn Actor,
         near: &Item,
         before: &[(RelationKind, Names)],
     ) -> Result<(), ArchiveError> {
@@ -158,7 +160,7 @@ impl Archive {
         let now = self.store.relations_of(near.id)?;
         for (kind, names, is_new) in changes(before, &now) {
             // The near end says it already: a far end that cannot be written is left to fsck.
-            if let Err(error) = self.tell_far_end(near, &kind, &names, is_new) {
+            if let Err(error) = self.tell_far_end(actor, near, &kind, &names, is_new) {
                 log::warn!("{} of {}: {error}", kind.pair_name(), near.names);
             }
         }
@@ -191,6 +193,7 @@ impl Archive {
     /// of both ends may have come so far only. The caller holds `edits`.
     pub(super) fn tell_again(
         &self,
+        actor: &dyn Actor,
         near: &Item,
         is_meant: impl Fn(&Names) -> bool,
     ) -> Result<(), ArchiveError> {
@@ -209,7 +212,7 @@ impl Archive {
                 told.push((*kind, names.clone()));
             }
         }
-        self.tell_far_ends(near, &told)?;
+        self.tell_far_ends(actor, near, &told)?;
         if near.state != State::Original {
             return Ok(());
         }
@@ -230,6 +233,7 @@ impl Archive {
 
     pub(super) fn tell_far_end(
         &self,
+        _actor: &dyn Actor,
         near: &Item,
         kind: &RelationKind,
         names: &Names,
@@ -280,7 +284,12 @@ impl Archive {
     }
 
     /// Takes a relation back, at each end of which this Archive holds the original.
-    pub fn unrelate(&self, source: &Names, kind: &RelationKind) -> Result<(), ArchiveError> {
+    pub fn unrelate(
+        &self,
+        actor: &dyn Actor,
+        source: &Names,
+        kind: &RelationKind,
+    ) -> Result<(), ArchiveError> {
         self.writable()?;
         let item = self.held(source)?.ok_or_else(|| ArchiveError::Unknown {
             name: source.preferred(),
@@ -294,10 +303,10 @@ impl Archive {
             let (direct, names) = self
                 .direct_relation_behind(&item, kind)?
                 .ok_or_else(no_relation)?;
-            return self.unrelate_pair(&names, &direct, &item.names);
+            return self.unrelate_pair(actor, &names, &direct, &item.names);
         }
         let target = self.direct_target(&item, kind)?.ok_or_else(no_relation)?;
-        self.unrelate_pair(&item.names, kind, &target)
+        self.unrelate_pair(actor, &item.names, kind, &target)
     }
 
     fn direct_relation_behind(
@@ -320,6 +329,7 @@ impl Archive {
 
     fn unrelate_pair(
         &self,
+        _actor: &dyn Actor,
         source: &Names,
         kind: &RelationKind,
         target: &Names,

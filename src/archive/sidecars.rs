@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 use rustix::io::Errno;
 
 use super::touched::Care;
-use super::{Archive, ArchiveError};
+use super::{Actor, Archive, ArchiveError};
 use crate::ibi::Timestamp;
 use crate::item::{Names, Sidecar, State};
 use crate::locks::locked;
@@ -129,14 +129,15 @@ impl Archive {
 
     /// Takes in the sidecar that now lies in an item's directory: names, state, relations. An item
     /// that lay under its IBIp is moved to the place that its rep gives it.
-    pub fn accept_sidecar(&self, id: ItemId) -> Result<Belief, ArchiveError> {
+    pub fn accept_sidecar(&self, actor: &dyn Actor, id: ItemId) -> Result<Belief, ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
-        self.accept(id)
+        let item = self.known(id)?;
+        self.with_writer(actor, &item.names, |writer| self.accept(writer, id))
     }
 
     /// The same for who holds `edits`.
-    pub(super) fn accept(&self, id: ItemId) -> Result<Belief, ArchiveError> {
+    pub(super) fn accept(&self, actor: &dyn Actor, id: ItemId) -> Result<Belief, ArchiveError> {
         let item = self.known(id)?;
         let place = Place::of(&item.names);
         let _touch = self.touch(&place, Care::Loose)?;
@@ -185,13 +186,14 @@ impl Archive {
             let rep = self.as_spelled_here(rep)?;
             names = Names::new(Some(rep), names.ibip().cloned()).unwrap_or(names);
         }
-        self.believe(&item, &place, names, &sidecar, bytes)
+        self.believe(actor, &item, &place, names, &sidecar, bytes)
     }
 
     /// Has the index say what a sidecar says, moves the item to the place of its names, and tells the
     /// items that it is related to.
     fn believe(
         &self,
+        actor: &dyn Actor,
         item: &Item,
         place: &Place,
         names: Names,
@@ -243,7 +245,7 @@ impl Archive {
                 let change = self.changing_at(&new_place, Care::Synced)?;
                 let item = self.known(id)?;
                 self.remove_tombstones(&item.names)?;
-                self.tell_far_ends(&item, &before)?;
+                self.tell_far_ends(actor, &item, &before)?;
                 self.unmark_ends(&ends);
                 change.done();
                 Ok(Belief::Believed(item.into()))
@@ -434,12 +436,18 @@ impl Archive {
     }
 
     /// Sets a plain fact of an original: its language or its target file, or takes it away.
-    pub fn set_fact(&self, names: &Names, fact: Fact) -> Result<(), ArchiveError> {
+    pub fn set_fact(
+        &self,
+        actor: &dyn Actor,
+        names: &Names,
+        fact: Fact,
+    ) -> Result<(), ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
         let item = self.held(names)?.ok_or_else(|| ArchiveError::Unknown {
             name: names.preferred(),
         })?;
+        self.refuse_others(actor, &item)?;
         if item.state != State::Original {
             return Err(ArchiveError::NotOriginal {
                 what: format!("{}, of which a copy is held here,", item.names),

@@ -267,7 +267,9 @@ impl Archive {
         let is_meant = |far: &Names| ends.iter().any(|end| end.matches(far));
         for names in ends {
             if let Some(near) = self.held(names)? {
-                self.tell_again(&near, is_meant)?;
+                self.with_author(&near.names, |author| {
+                    self.tell_again(author, &near, is_meant)
+                })?;
             }
         }
         Ok(())
@@ -355,7 +357,9 @@ impl Archive {
                 // Nobody knows what it was to say.
                 self.tree.remove_sidecar(&place)?;
             }
-            match self.accept(item.id)? {
+            let believed_now =
+                self.with_author(&item.names, |author| self.accept(author, item.id))?;
+            match believed_now {
                 Belief::Believed(_) => {}
                 Belief::Unchanged | Belief::NotBelieved(_) if believed.is_none() => {
                     self.believe_place(names, &item, bytes.as_deref())?;
@@ -367,7 +371,10 @@ impl Archive {
         }
         if care != Care::Loose {
             // A relation may have been written at one end.
-            self.tell_again(&self.known(item.id)?, |_| true)?;
+            let item = self.known(item.id)?;
+            self.with_author(&item.names, |author| {
+                self.tell_again(author, &item, |_| true)
+            })?;
         }
         if believed.is_some() {
             // It was written for a removal that did not come. One of an item that is coming back

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{print, start};
-use crate::archive::{Archive, Fact, Relative, Setup, SystemClock, holder};
+use crate::archive::{Archive, Fact, Process, Relative, Setup, SystemClock, holder};
 use crate::cli::{Mount, Quickstart};
 use crate::exit::{Exit, Failure};
 use crate::item::Names;
@@ -76,24 +76,28 @@ fn fill(store: &Path) -> Result<(), Failure> {
         let path = store.join(Place::of(names).as_str()).join(file);
         std::fs::write(&path, text).map_err(|error| failed(&path, error))
     };
-    let report = archive.mint(None, None)?.names;
+    let report = archive.mint(&Process, None, None)?.names;
     put(&report, "doc/report.txt", REPORT)?;
     let english = Language::parse("en").ok();
-    archive.set_fact(&report, Fact::Language(english))?;
-    archive.set_fact(&report, Fact::Target(Some("report.txt".to_owned())))?;
+    archive.set_fact(&Process, &report, Fact::Language(english))?;
+    archive.set_fact(
+        &Process,
+        &report,
+        Fact::Target(Some("report.txt".to_owned())),
+    )?;
     let second = archive
-        .mint(Some(&Relative::EditionOf(report.clone())), None)?
+        .mint(&Process, Some(&Relative::EditionOf(report.clone())), None)?
         .names;
     put(&second, "doc/report.txt", SECOND)?;
-    archive.set_fact(&second, Fact::Language(english))?;
+    archive.set_fact(&Process, &second, Fact::Language(english))?;
     if let Ok(portuguese) = Language::parse("pt") {
         let relative = Relative::TranslationOf(second.clone(), portuguese);
-        let translation = archive.mint(Some(&relative), None)?.names;
+        let translation = archive.mint(&Process, Some(&relative), None)?.names;
         put(&translation, "doc/report.txt", PORTUGUESE)?;
         put(&translation, METADATA_TEXT, TEXT)?;
     }
     let metadata = archive
-        .mint(Some(&Relative::MetadataOf(second.clone())), None)?
+        .mint(&Process, Some(&Relative::MetadataOf(second.clone())), None)?
         .names;
     put(&metadata, "doc/reference.bib", RECORD)?;
     archive.close();

@@ -82,7 +82,7 @@ fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
     let open = move || {
         // It may be mounted by now, or not any more.
         let mount_point = Door::of_store(&store).mount_point;
-        Local::changing(&store, mount_point.as_deref())
+        Local::changing(&store, mount_point.as_deref()).map(Local::for_strangers)
     };
     Ok(Some(Receiver::new(tokens, Box::new(open))))
 }

@@ -332,7 +332,7 @@ impl Filesystem for Ibifs {
 
     fn link(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         new_parent: INodeNo,
         new_name: &OsStr,
@@ -341,7 +341,7 @@ impl Filesystem for Ibifs {
         let _turn = self.crew.turn();
         let made = self.node(number).and_then(|node| {
             let parent = self.node(new_parent)?;
-            self.make_hard_link(&node, &parent, new_name)
+            self.make_hard_link(&caller(request), &node, &parent, new_name)
         });
         answer_entry(reply, made);
         self.mirror.answered();
@@ -450,19 +450,19 @@ impl Filesystem for Ibifs {
 
     fn flush(
         &self,
-        _request: &Request,
+        request: &Request,
         _number: INodeNo,
         handle: FileHandle,
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
         let _turn = self.crew.turn();
-        answer(reply, self.closed(handle));
+        answer(reply, self.closed(&caller(request), handle));
     }
 
     fn release(
         &self,
-        _request: &Request,
+        request: &Request,
         _number: INodeNo,
         handle: FileHandle,
         _flags: OpenFlags,
@@ -472,7 +472,7 @@ impl Filesystem for Ibifs {
     ) {
         let _turn = self.crew.turn();
         // A sidecar may have been written through a mapping after it was closed.
-        let closed = self.closed(handle);
+        let closed = self.closed(&caller(request), handle);
         let handle = self.handles.remove(handle);
         if closed.is_ok()
             && let Some(Handle::File { change, .. }) = handle.as_deref()

@@ -6,6 +6,7 @@ use rustix::io::Errno;
 
 use super::Namespace;
 use crate::archive::{ArchiveError, Fact};
+use crate::caller::Caller;
 use crate::inside::Outcome;
 use crate::item::Names;
 use crate::relation::{Language, RelationKind};
@@ -53,7 +54,13 @@ impl Namespace {
     }
 
     /// Setting one declares what it says.
-    pub fn set_attribute(&self, id: ItemId, name: &OsStr, value: &[u8]) -> Outcome<()> {
+    pub fn set_attribute(
+        &self,
+        caller: &Caller,
+        id: ItemId,
+        name: &OsStr,
+        value: &[u8],
+    ) -> Outcome<()> {
         let item = self.item_of(id)?;
         let value = std::str::from_utf8(value).map_err(|_| Errno::INVAL)?.trim();
         match word(name)? {
@@ -61,33 +68,39 @@ impl Namespace {
                 let language = Language::parse(value).map_err(|_| Errno::INVAL)?;
                 Ok(self
                     .archive
-                    .set_fact(&item.names, Fact::Language(Some(language)))?)
+                    .set_fact(caller, &item.names, Fact::Language(Some(language)))?)
             }
             "target" if !value.is_empty() => {
                 let target = Fact::Target(Some(value.to_owned()));
-                Ok(self.archive.set_fact(&item.names, target)?)
+                Ok(self.archive.set_fact(caller, &item.names, target)?)
             }
             "alias" => {
                 let alias = crate::ibi::AliasPair::parse(value).map_err(|_| Errno::INVAL)?;
-                Ok(self.archive.set_fact(&item.names, Fact::Alias(alias))?)
+                Ok(self
+                    .archive
+                    .set_fact(caller, &item.names, Fact::Alias(alias))?)
             }
             name => {
                 let kind = kind_of(name).ok_or(Errno::PERM)?;
                 let target = self.archive.names_at_end_of(value).ok_or(Errno::INVAL)?;
-                Ok(self.archive.relate(&item.names, &kind, &target)?)
+                Ok(self.archive.relate(caller, &item.names, &kind, &target)?)
             }
         }
     }
 
     /// Removing one takes it back.
-    pub fn remove_attribute(&self, id: ItemId, name: &OsStr) -> Outcome<()> {
+    pub fn remove_attribute(&self, caller: &Caller, id: ItemId, name: &OsStr) -> Outcome<()> {
         let item = self.item_of(id)?;
         match word(name)? {
-            "language" => Ok(self.archive.set_fact(&item.names, Fact::Language(None))?),
-            "target" => Ok(self.archive.set_fact(&item.names, Fact::Target(None))?),
+            "language" => Ok(self
+                .archive
+                .set_fact(caller, &item.names, Fact::Language(None))?),
+            "target" => Ok(self
+                .archive
+                .set_fact(caller, &item.names, Fact::Target(None))?),
             name => {
                 let kind = kind_of(name).ok_or(Errno::PERM)?;
-                match self.archive.unrelate(&item.names, &kind) {
+                match self.archive.unrelate(caller, &item.names, &kind) {
                     Err(ArchiveError::NoRelation { .. }) => Err(Errno::NODATA),
                     other => Ok(other?),
                 }

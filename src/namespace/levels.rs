@@ -236,7 +236,9 @@ impl Namespace {
                     log::debug!("refused: {error}");
                     no_identifier(name)
                 })?;
-                let item = self.archive.register(&Names::from(Ibi::Rep(rep)), maker)?;
+                let item = self
+                    .archive
+                    .register(caller, &Names::from(Ibi::Rep(rep)), maker)?;
                 self.note_placed(&item.names);
                 self.item_entry(&item, View::Rep)
             }
@@ -266,7 +268,7 @@ impl Namespace {
                 })?;
                 let item = self
                     .archive
-                    .register(&Names::from(Ibi::Ibip(ibip)), maker)?;
+                    .register(caller, &Names::from(Ibi::Ibip(ibip)), maker)?;
                 self.note_placed(&item.names);
                 self.item_entry(&item, View::Ibip)
             }

@@ -108,7 +108,7 @@ impl Namespace {
                 Some(Sibling { item, request }) => {
                     let relative = relative_of(&item, &request).ok_or(Errno::INVAL)?;
                     self.check_change(caller, &item)?;
-                    self.archive.check_relative(&relative)?;
+                    self.archive.check_relative(caller, &relative)?;
                     minting(Some(relative), None, Some((parent.number, name.to_owned())))
                 }
                 None => self.level(caller, parent, name_text, mode, umask),
@@ -140,7 +140,7 @@ impl Namespace {
             let relative = minting.relative.as_ref();
             match self
                 .archive
-                .mint_reserved(&reservation.date, relative, owner)
+                .mint_reserved(caller, &reservation.date, relative, owner)
             {
                 // The name came from elsewhere before we minted it: the next date is ours.
                 Err(ArchiveError::Exists(_)) => continue,

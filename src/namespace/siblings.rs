@@ -163,7 +163,7 @@ impl Namespace {
         }
         if let Some(sibling) = self.sibling(parent, name_text)? {
             self.check_change(caller, &sibling.item)?;
-            self.declare(parent, &sibling, target)?;
+            self.declare(caller, parent, &sibling, target)?;
             return self.lookup_sibling(caller, parent, name_text);
         }
         self.stage(parent, name_text, |directory, kept| {
@@ -172,7 +172,13 @@ impl Namespace {
     }
 
     /// Declares what a link beside an item says.
-    fn declare(&self, parent: &Node, sibling: &Sibling, target: &[u8]) -> Outcome<()> {
+    fn declare(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        sibling: &Sibling,
+        target: &[u8],
+    ) -> Outcome<()> {
         let kind = relation_of(&sibling.request).ok_or(Errno::INVAL)?;
         let target = std::str::from_utf8(target).map_err(|_| Errno::INVAL)?;
         // A target relative to this directory may name no more than an item's last component.
@@ -184,7 +190,9 @@ impl Namespace {
             .and_then(|path| self.archive.names_at_end_of(&path))
             .or_else(|| self.archive.names_at_end_of(target))
             .ok_or(Errno::INVAL)?;
-        Ok(self.archive.relate(&sibling.item.names, &kind, &names)?)
+        Ok(self
+            .archive
+            .relate(caller, &sibling.item.names, &kind, &names)?)
     }
 
     /// Makes and opens a regular file beside an item: its metadata text, or a staged file.
@@ -264,7 +272,7 @@ impl Namespace {
             Some(kind) => kind,
             None => self.kind_of_unnamed_translation(&item, &request)?,
         };
-        Ok(self.archive.unrelate(&item.names, &kind)?)
+        Ok(self.archive.unrelate(caller, &item.names, &kind)?)
     }
 
     /// `rm '<ibi>+'` takes away the translation that `<ibi>+` leads to.
@@ -306,7 +314,7 @@ impl Namespace {
         match (staged, target) {
             (Some(kept), Some(sibling)) => {
                 self.check_change(caller, &sibling.item)?;
-                self.replace(new_parent, &sibling, &kept)?;
+                self.replace(caller, new_parent, &sibling, &kept)?;
                 if self.staging.take(parent.number, name).is_some() {
                     // A text has gone from there to its item.
                     let _ = inside::remove(self.staging.directory(), &kept, false);
@@ -344,13 +352,19 @@ impl Namespace {
     }
 
     /// A staged link declares a relation, a staged file becomes the metadata text.
-    fn replace(&self, parent: &Node, sibling: &Sibling, kept: &OsStr) -> Outcome<()> {
+    fn replace(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        sibling: &Sibling,
+        kept: &OsStr,
+    ) -> Outcome<()> {
         let staged = inside::find(self.staging.directory(), kept)?;
         let attr = inside::attributes(&staged)?;
         match attr.kind {
             rustix::fs::FileType::Symlink => {
                 let target = inside::read_link(staged.as_fd())?;
-                self.declare(parent, sibling, &target)
+                self.declare(caller, parent, sibling, &target)
             }
             _ if is_metadata_text(sibling) => {
                 if self.archive.metadata(&sibling.item.names)?.is_some() {

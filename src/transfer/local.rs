@@ -13,7 +13,10 @@ use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{Destination, Moved, Progress, Skip, Told, TransferError};
-use crate::archive::{Archive, ArchiveError, Belief, Handover, HandoverLock, Role, SystemClock};
+use crate::archive::{
+    Actor, Archive, ArchiveError, Belief, Handover, HandoverLock, Process, Role, Stranger,
+    SystemClock,
+};
 use crate::backup::{self, Mirror, UNCOMPARED};
 use crate::fixity::{Manifest, shown};
 use crate::item::{Names, Sidecar, State};
@@ -32,6 +35,8 @@ pub struct Local {
     mount_point: Option<PathBuf>,
     /// None where this only reads.
     lock: Option<HandoverLock>,
+    /// Whether what arrives comes from an Archive that has no rights here.
+    is_for_strangers: bool,
 }
 
 /// What tells whether anything of an item has changed.
@@ -58,6 +63,7 @@ impl Local {
             archive: Archive::open_read_only(store)?,
             mount_point: None,
             lock: None,
+            is_for_strangers: false,
         })
     }
 
@@ -72,6 +78,7 @@ impl Local {
             lock: Archive::lock_handovers(archive.tree())?,
             archive,
             mount_point: mount_point.map(Path::to_owned),
+            is_for_strangers: false,
         };
         if local.lock.is_none() {
             return Err(TransferError::Busy(store.display().to_string()));
@@ -81,6 +88,23 @@ impl Local {
             local.archive.tree().clear_staging();
         }
         Ok(local)
+    }
+
+    /// What arrives comes from an Archive that has no rights here.
+    #[must_use]
+    pub fn for_strangers(self) -> Local {
+        Local {
+            is_for_strangers: true,
+            ..self
+        }
+    }
+
+    /// On whose behalf a store is changed that is not mounted.
+    fn actor(&self) -> &'static dyn Actor {
+        match self.is_for_strangers {
+            true => &Stranger,
+            false => &Process,
+        }
     }
 
     /// Ends it; a store that is not mounted is closed as after any command.
@@ -157,7 +181,7 @@ impl Local {
         let item = self.item(names)?;
         if self.mount_point.is_none() {
             let set = |sidecar: &mut Sidecar| sidecar.set_archive_service(holder);
-            self.archive.change_sidecar(item.id, set)?;
+            self.archive.change_sidecar(self.actor(), item.id, set)?;
         } else {
             let mut sidecar = self.sidecar_of(&item)?;
             sidecar.set_archive_service(holder);
@@ -279,7 +303,7 @@ impl Local {
                 mode: 0o755,
                 umask: 0,
             };
-            return Ok(self.archive.expected(names, maker)?);
+            return Ok(self.archive.expected(self.actor(), names, maker)?);
         };
         if let Some(item) = self.archive.held(names)? {
             return Ok(item);
@@ -355,7 +379,9 @@ impl Local {
         }
         mirror.finish()?;
         if let Some(changing) = changing {
-            if let Belief::NotBelieved(error) = self.archive.accept_sidecar(item.id)? {
+            if let Belief::NotBelieved(error) =
+                self.archive.accept_sidecar(self.actor(), item.id)?
+            {
                 return Err(error.into());
             }
             changing.done();

@@ -61,9 +61,9 @@ fn whatever_the_clock_does_no_name_is_handed_out_twice() {
             drop(archive);
             archive = Archive::open(&store, Box::new(clock.clone())).expect("the same store");
         }
-        let minted = archive
-            .reserve()
-            .and_then(|reservation| archive.mint_reserved(&reservation.date, None, None));
+        let minted = archive.reserve().and_then(|reservation| {
+            archive.mint_reserved(&ibifs::archive::Process, &reservation.date, None, None)
+        });
         match minted {
             Ok(item) => {
                 let rep = item.names.rep().expect("a rep").canonical();
@@ -232,7 +232,7 @@ fn a_clock_far_ahead_is_found_and_overcome() {
         Archive::init(&store, &setup, Box::new(clock.clone()), &mut |_| ()).expect("a new store");
     let mut names = BTreeSet::new();
     let mut mint = |archive: &Archive| {
-        let item = archive.mint(None, None)?;
+        let item = archive.mint(&ibifs::archive::Process, None, None)?;
         assert!(names.insert(item.names.preferred()), "{} twice", item.names);
         Ok::<String, ArchiveError>(item.names.preferred())
     };

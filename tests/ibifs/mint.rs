@@ -256,7 +256,9 @@ fn mint_by_threads() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..250 {
-                    archive.mint(None, None).expect("a mint");
+                    archive
+                        .mint(&ibifs::archive::Process, None, None)
+                        .expect("a mint");
                 }
             });
         }

@@ -70,7 +70,9 @@ impl Archive {
                     && let Some(near) = self.held(&claim.near)?
                 {
                     let _edits = self.edits();
-                    self.tell_far_end(&near, &claim.kind, &claim.far, true)?;
+                    self.with_author(&near.names, |author| {
+                        self.tell_far_end(author, &near, &claim.kind, &claim.far, true)
+                    })?;
                 }
             }
         }

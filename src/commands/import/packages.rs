@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::json;
 
-use crate::archive::{Archive, ArchiveError, SystemClock};
+use crate::archive::{Archive, ArchiveError, Process, SystemClock};
 use crate::cli;
 use crate::commands::door::Door;
 use crate::commands::say;
@@ -113,7 +113,8 @@ impl Import<'_> {
         match &self.door.mount_point {
             None => {
                 let fill = |item: &_| package::fill(&package, item, manner, &mut count);
-                self.archive.take_in::<PackageError>(&names, fill)?;
+                self.archive
+                    .take_in::<PackageError>(&Process, &names, fill)?;
             }
             Some(mount_point) => {
                 let item = mount_point.join(names.preferred());

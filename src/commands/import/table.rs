@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::archive::{Archive, Planned};
+use crate::archive::{Archive, Planned, Process};
 use crate::cli;
 use crate::commands::door::Door;
 use crate::commands::say;
@@ -81,7 +81,7 @@ fn write(door: &Door, archive: &Archive, changes: &[&Planned]) -> Result<(), Fai
     let mut failure = None;
     door.change(|archive| {
         for plan in changes {
-            if let Err(error) = archive.replace_sidecar(&plan.names, &plan.sidecar) {
+            if let Err(error) = archive.replace_sidecar(&Process, &plan.names, &plan.sidecar) {
                 failure = Some(at(plan, error.into()));
                 break;
             }

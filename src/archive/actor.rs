@@ -1,0 +1,174 @@
+//! On whose behalf a change is made, and what that user may do on the native filesystem.
+//!
+//! The Archive knows neither requests nor processes: what calls it says who asks. What is brought from
+//! elsewhere is brought by a user, too; what is read from the disk is its owner's.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::fs::{Access, AtFlags, Mode};
+use rustix::process::{getegid, geteuid};
+
+/// A user who asks for a change.
+pub trait Actor {
+    /// Whether the user has this access to an open file or directory, as the native filesystem would
+    /// have it; a descriptor with O_PATH will do. The way to it is not looked at.
+    fn may(&self, file: BorrowedFd<'_>, access: Access) -> bool;
+
+    /// Whether what belongs to a user counts as this user's own, as in a sticky directory.
+    fn owns(&self, uid: u32) -> bool;
+
+    /// Runs something with the user's rights. False where this process cannot take them: then it has
+    /// not been run.
+    fn run(&self, act: &mut dyn FnMut()) -> bool;
+
+    /// The user and first group to whom a file belongs that the user makes; None where that is
+    /// not known.
+    fn owner(&self) -> Option<(u32, u32)> {
+        None
+    }
+}
+
+/// Whether a user could make, remove and rename names in a directory, that of a file of the user
+/// `owner` in a sticky one.
+pub fn may_replace(actor: &dyn Actor, directory: BorrowedFd<'_>, owner: Option<u32>) -> bool {
+    if !actor.may(directory, Access::WRITE_OK | Access::EXEC_OK) {
+        return false;
+    }
+    let Ok(above) = rustix::fs::fstat(directory) else {
+        return false;
+    };
+    let is_sticky = Mode::from_raw_mode(above.st_mode).contains(Mode::SVTX);
+    !is_sticky || actor.owns(above.st_uid) || owner.is_none_or(|owner| actor.owns(owner))
+}
+
+/// The user that this process is: for a command on a store that is not mounted.
+#[derive(Clone, Copy, Debug)]
+pub struct Process;
+
+impl Actor for Process {
+    fn may(&self, file: BorrowedFd<'_>, access: Access) -> bool {
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        rustix::fs::accessat(rustix::fs::CWD, path, access, AtFlags::EACCESS).is_ok()
+    }
+
+    fn owns(&self, uid: u32) -> bool {
+        geteuid().is_root() || geteuid().as_raw() == uid
+    }
+
+    fn run(&self, act: &mut dyn FnMut()) -> bool {
+        act();
+        true
+    }
+
+    fn owner(&self) -> Option<(u32, u32)> {
+        Some((geteuid().as_raw(), getegid().as_raw()))
+    }
+}
+
+/// An Archive at the other end of a connection, which has no rights in this one.
+#[derive(Clone, Copy, Debug)]
+pub struct Stranger;
+
+impl Actor for Stranger {
+    fn may(&self, _: BorrowedFd<'_>, _: Access) -> bool {
+        false
+    }
+
+    fn owns(&self, _: u32) -> bool {
+        false
+    }
+
+    fn run(&self, _: &mut dyn FnMut()) -> bool {
+        false
+    }
+}
+
+/// The owner of a file, with the rights that follow from what is on disk alone, so that they are the
+/// same whenever and by whichever process they are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnerOnDisk {
+    /// The user.
+    pub uid: u32,
+    /// A group that the user is known to be in.
+    pub gid: Option<u32>,
+}
+
+impl Actor for OwnerOnDisk {
+    fn may(&self, file: BorrowedFd<'_>, access: Access) -> bool {
+        if self.uid == 0 {
+            return true;
+        }
+        let Ok(stat) = rustix::fs::fstat(file) else {
+            return false;
+        };
+        let bits = match (self.uid == stat.st_uid, self.gid == Some(stat.st_gid)) {
+            (true, _) => stat.st_mode >> 6,
+            // An access list may say less of this user than the bits do.
+            _ if has_access_list(file) => 0,
+            (_, true) => stat.st_mode >> 3,
+            _ => stat.st_mode,
+        };
+        access.bits() & !bits & 0o7 == 0
+    }
+
+    fn owns(&self, uid: u32) -> bool {
+        self.uid == 0 || self.uid == uid
+    }
+
+    fn run(&self, _: &mut dyn FnMut()) -> bool {
+        false
+    }
+
+    fn owner(&self) -> Option<(u32, u32)> {
+        self.gid.map(|gid| (self.uid, gid))
+    }
+}
+
+fn has_access_list(file: BorrowedFd<'_>) -> bool {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0; 0][..]).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn rights_of_an_owner_follow_from_the_mode() {
+        let directory = std::env::temp_dir().join(format!("ibifs-actor-{}", std::process::id()));
+        std::fs::create_dir(&directory).expect("a directory");
+        let opened = std::fs::File::open(&directory).expect("opened");
+        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+        let (other, group) = (uid + 4711, gid + 4711);
+        let told = |mode: u32| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&directory, mode).expect("a mode");
+            [(uid, gid), (other, gid), (other, group)].map(|(uid, gid)| {
+                let owner = OwnerOnDisk {
+                    uid,
+                    gid: Some(gid),
+                };
+                owner.may(opened.as_fd(), Access::WRITE_OK | Access::EXEC_OK)
+            })
+        };
+        assert_eq!(told(0o755), [true, false, false]);
+        assert_eq!(told(0o770), [true, true, false]);
+        assert_eq!(told(0o707), [true, false, true]);
+        assert_eq!(told(0o777), [true, true, true]);
+        assert!(!Stranger.may(opened.as_fd(), Access::READ_OK));
+        assert!(Process.may(opened.as_fd(), Access::READ_OK));
+        let sticky = |owner: Option<u32>| {
+            told(0o1777);
+            let user = OwnerOnDisk {
+                uid: other,
+                gid: None,
+            };
+            may_replace(&user, opened.as_fd(), owner)
+        };
+        assert!(sticky(None) && sticky(Some(other)) && !sticky(Some(other + 1)));
+        std::fs::remove_dir(&directory).expect("removed");
+    }
+}
