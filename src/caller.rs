@@ -11,7 +11,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use rustix::thread::CapabilitySet;
+use rustix::io::Errno;
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use crate::payer::{self, Acts, Payer};
 
 /// The process behind a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,12 @@ const OVER_FILES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::FSETID)
     .union(CapabilitySet::LINUX_IMMUTABLE)
     .union(CapabilitySet::MKNOD);
+
+/// What else is lost: the right to spend what is kept for root and to pass over quotas.
+const LOST: CapabilitySet = LOST_WITH_THE_USER.union(CapabilitySet::SYS_RESOURCE);
+
+/// What the kernel takes with a change of the filesystem user.
+const LOST_WITH_THE_USER: CapabilitySet = OVER_FILES.union(CapabilitySet::MAC_OVERRIDE);
 
 /// What a process may do beyond what its user and first group may.
 #[derive(Debug)]
@@ -124,7 +133,11 @@ impl Drop for Reading {
 }
 
 /// Takes a caller's credentials back, however the act has ended.
-struct Acting;
+struct Acting {
+    own: Option<CapabilitySets>,
+    #[allow(dead_code, reason = "held, not read")]
+    acts: Acts,
+}
 
 impl Drop for Acting {
     fn drop(&mut self) {
@@ -132,6 +145,11 @@ impl Drop for Acting {
         match STAYING.get() {
             None => set_groups(&[0]),
             Some(_) => set_groups(&[]),
+        }
+        if let Some(own) = self.own
+            && own.effective.contains(CapabilitySet::SYS_RESOURCE)
+        {
+            payer::set_effective(own, own.effective);
         }
     }
 }
@@ -168,6 +186,7 @@ impl Caller {
     /// The same for what is only read, in a process that has given its groups up: half as many system
     /// calls.
     pub fn read<T>(&self, read: impl FnOnce() -> T) -> T {
+        payer::stop();
         if !self.is_other() || !*HAS_NO_GROUPS {
             return self.act_for_others(read);
         }
@@ -195,11 +214,73 @@ impl Caller {
     }
 
     fn act_with<T>(&self, powers: &Powers, act: impl FnOnce() -> T) -> T {
+        if payer::is_acting() {
+            // As this caller already: none acts for another within a request.
+            return act();
+        }
+        let acts = payer::act();
+        let own = match STAYING.get() {
+            None => payer::own_capabilities(),
+            Some(_) => rustix::thread::capabilities(None).ok(),
+        };
         set_groups(&powers.groups);
-        let _acting = Acting;
+        let _acting = Acting { own, acts };
         become_other(self.uid, self.gid);
-        raise(powers.capabilities);
+        if let Some(own) = own {
+            let kept = own.effective - LOST;
+            if kept | powers.capabilities != own.effective - LOST_WITH_THE_USER {
+                payer::set_effective(own, kept | powers.capabilities);
+            }
+        }
         act()
+    }
+
+    /// Who pays for what is written for this caller: None for root, and where all is done as one user.
+    pub fn payer(&self) -> Option<Payer> {
+        self.is_other().then_some(Payer {
+            uid: self.uid,
+            gid: self.gid,
+        })
+    }
+
+    /// Writes to the disk for this caller, who pays for it and whom reserve and quotas bind; whether it
+    /// may do so has been decided already.
+    pub fn spend<T>(&self, mut write: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+        match payer::paid_by(self.payer(), &mut write) {
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => self.spend_more(errno, write),
+            outcome => outcome,
+        }
+    }
+
+    /// The same for one of many writes by the same caller, which then cost no further system calls.
+    /// The thread pays on until [`payer::stop`].
+    pub fn spend_on<T>(&self, mut write: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+        match payer::paid_by_and_stay(self.payer(), &mut write) {
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => self.spend_more(errno, write),
+            outcome => outcome,
+        }
+    }
+
+    /// Where no space is left for a user: a filesystem may keep some for a group of the caller's
+    /// (`resgid=`), and the caller may have the capability itself.
+    fn spend_more<T>(
+        &self,
+        errno: Errno,
+        write: impl FnOnce() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        if !self.is_other() || payer::is_acting() {
+            return Err(errno);
+        }
+        let powers = self.powers();
+        let more = powers.capabilities & CapabilitySet::SYS_RESOURCE;
+        if powers.groups.is_empty() && more.is_empty() {
+            return Err(errno);
+        }
+        let powers = Powers {
+            capabilities: OVER_FILES | more,
+            ..powers
+        };
+        self.act_with(&powers, write)
     }
 
     /// Whether acting as this caller differs from acting as ourselves.
@@ -219,7 +300,7 @@ impl Caller {
             .collect();
         Powers {
             groups,
-            capabilities: self.capabilities(&status) & OVER_FILES,
+            capabilities: self.capabilities(&status) & LOST,
         }
     }
 
@@ -427,20 +508,6 @@ fn deed(number: i64) -> Deed {
 fn line_of<'a>(status: &'a str, matter: &str) -> &'a str {
     let line = status.lines().find_map(|line| line.strip_prefix(matter));
     line.unwrap_or_default()
-}
-
-/// Gives this thread back what acting as another user took from it.
-fn raise(capabilities: CapabilitySet) {
-    if capabilities.is_empty() {
-        return;
-    }
-    // Where it is refused, the caller is refused what it could do natively.
-    if let Ok(mut sets) = rustix::thread::capabilities(None) {
-        sets.effective |= capabilities;
-        if let Err(error) = rustix::thread::set_capabilities(None, sets) {
-            log::debug!("cannot act with {capabilities:?}: {error}");
-        }
-    }
 }
 
 fn set_umask(umask: u32) {

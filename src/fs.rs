@@ -393,7 +393,7 @@ impl Ibifs {
             return Err(Errno::PERM);
         }
         let change = self.namespace.changing(parent, name)?;
-        let made = inside::link(real(node)?.as_fd(), real(parent)?.as_fd(), name)?;
+        let made = inside::link(real(node)?.as_fd(), real(parent)?.as_fd(), name, caller)?;
         self.attributes_changed(node);
         self.names_changed(parent, None);
         let entry = self.namespace.made_inside(parent, name, made)?;
@@ -458,6 +458,8 @@ impl Ibifs {
         let handle = self.handles.add(Handle::File {
             file,
             writable: access != OFlags::RDONLY,
+            // Its thread may be gone by then, and its number another's.
+            opener: Caller { pid: 0, ..*caller },
             node: node.clone(),
             change: std::sync::Mutex::new(change),
             backing: backing.clone(),
@@ -506,6 +508,18 @@ impl Ibifs {
         match self.handles.get(handle).as_deref() {
             Some(Handle::File { file, .. }) => use_file(file.as_fd()),
             Some(Handle::Directory(directory)) => use_file(directory.open()?.as_fd()),
+            _ => Err(Errno::BADF),
+        }
+    }
+
+    /// The same for a file, with who opened it.
+    fn with_file_and_opener<T>(
+        &self,
+        handle: FileHandle,
+        use_file: impl FnOnce(BorrowedFd<'_>, Caller) -> Outcome<T>,
+    ) -> Outcome<T> {
+        match self.handles.get(handle).as_deref() {
+            Some(Handle::File { file, opener, .. }) => use_file(file.as_fd(), *opener),
             _ => Err(Errno::BADF),
         }
     }

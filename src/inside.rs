@@ -161,16 +161,16 @@ pub fn has_set_id(file: BorrowedFd<'_>) -> bool {
     rustix::fs::fstat(file).is_ok_and(|stat| stat.st_mode & bits != 0)
 }
 
-/// Changes a file's content, owner or ACL. Whether its set-id bits outlive that depends on who
-/// does it; where there are any, it is done as the caller.
+/// Changes a file's content, owner or ACL, which the caller pays for. Whether its set-id bits outlive
+/// that depends on who does it; where there are any, it is done as the caller.
 fn minding_set_id<T>(
     file: BorrowedFd<'_>,
     caller: &Caller,
-    change: impl FnOnce() -> Outcome<T>,
+    change: impl FnMut() -> Outcome<T>,
 ) -> Outcome<T> {
     match caller.is_other() && has_set_id(file) {
         true => caller.act(change),
-        false => change(),
+        false => caller.spend(change),
     }
 }
 
@@ -223,20 +223,28 @@ pub fn rename_for(
     let rename = || rename(from, name, to, new_name, flags);
     match RenameFlags::from_bits_retain(flags).contains(RenameFlags::WHITEOUT) {
         true => caller.act(rename),
-        false => rename(),
+        // The directory may grow.
+        false => caller.spend(rename),
     }
 }
 
-/// Makes a hard link.
-pub fn link(file: BorrowedFd<'_>, directory: BorrowedFd<'_>, name: &OsStr) -> Outcome<OwnedFd> {
+/// Makes a hard link; the directory may grow, which the caller pays for.
+pub fn link(
+    file: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    caller: &Caller,
+) -> Outcome<OwnedFd> {
     let from = by_descriptor(file);
-    rustix::fs::linkat(
-        rustix::fs::CWD,
-        from,
-        directory,
-        name,
-        AtFlags::SYMLINK_FOLLOW,
-    )?;
+    caller.spend(|| {
+        rustix::fs::linkat(
+            rustix::fs::CWD,
+            from.as_str(),
+            directory,
+            name,
+            AtFlags::SYMLINK_FOLLOW,
+        )
+    })?;
     find(directory, name)
 }
 
@@ -460,7 +468,7 @@ pub fn set_attribute(
     let set = || rustix::fs::setxattr(path.as_str(), name.as_c_str(), value, flags);
     match name.to_bytes().starts_with(b"system.posix_acl_") {
         true => minding_set_id(file, caller, set),
-        false => set(),
+        false => caller.spend(set),
     }
 }
 
@@ -487,14 +495,19 @@ pub fn read(file: BorrowedFd<'_>, offset: u64, size: usize) -> Outcome<Vec<u8>> 
     Ok(buffer)
 }
 
-/// Writes bytes for a caller who may not keep set-id bits.
+/// Writes bytes for a caller, who pays for them; this thread goes on paying until it is told to stop.
+/// Says how many were written.
 pub fn write_as(
     file: BorrowedFd<'_>,
     place: Where,
     bytes: &[u8],
+    keeps_set_id: bool,
     caller: &Caller,
 ) -> Outcome<usize> {
-    minding_set_id(file, caller, || write(file, place, bytes))
+    match !keeps_set_id && caller.is_other() && has_set_id(file) {
+        true => caller.act(|| write(file, place, bytes)),
+        false => caller.spend_on(|| write(file, place, bytes)),
+    }
 }
 
 /// Where bytes are written.
@@ -506,8 +519,7 @@ pub enum Where {
     End,
 }
 
-/// Writes bytes and says how many were written.
-pub fn write(file: BorrowedFd<'_>, place: Where, bytes: &[u8]) -> Outcome<usize> {
+fn write(file: BorrowedFd<'_>, place: Where, bytes: &[u8]) -> Outcome<usize> {
     let mut done = 0;
     while done < bytes.len() {
         let rest = &bytes[done..];

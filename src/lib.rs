@@ -21,6 +21,7 @@
 //!
 //! The Archive: what every door calls.
 //!
+//! - [`payer`]: who pays for what is written to the disk.
 //! - [`database`]: the files that SQLite opens, and no others.
 //! - [`store`]: the relation store. All the SQL, and the ledger of dates handed out.
 //! - [`tree`]: the store's directories. What it writes is on disk when it returns.
@@ -95,6 +96,7 @@ pub mod namespace;
 pub mod oai;
 pub mod package;
 pub mod pairs;
+pub mod payer;
 pub mod progress;
 pub mod query;
 pub mod registration;

@@ -32,6 +32,7 @@ pub use publish::Published;
 pub use reserve::RESERVE;
 pub use walk::{Seen, Visit, each_entry_of};
 
+use crate::payer;
 use place::failed;
 
 /// File name of an item's sidecar.
@@ -270,7 +271,7 @@ impl Tree {
             true => maker.mode,
             false => maker.mode & !maker.umask,
         });
-        rustix::fs::mkdirat(&parent, place.name(), mode).map_err(failed)?;
+        payer::paid(|| rustix::fs::mkdirat(&parent, place.name(), mode)).map_err(failed)?;
         let given = (|| {
             let item = open_below(&parent, place.name())?;
             // The kernel has given it this bit, and the group, where the level above has the bit.
@@ -302,17 +303,17 @@ impl Tree {
         let mode = Mode::from_raw_mode(owner.map_or(0o755, |owner| owner.mode) & 0o7777);
         let staging = self.open_directory("staging")?;
         let mut name = self.temporary("mint");
-        let mut made = rustix::fs::mkdirat(&staging, &name, mode);
+        let mut made = payer::paid(|| rustix::fs::mkdirat(&staging, &name, mode));
         for _ in 0..TRIES {
             if made != Err(Errno::EXIST) {
                 break;
             }
             name = self.temporary("mint");
-            made = rustix::fs::mkdirat(&staging, &name, mode);
+            made = payer::paid(|| rustix::fs::mkdirat(&staging, &name, mode));
         }
         made.map_err(failed)?;
         let staged = Staged { name, staging };
-        let filled = (|| {
+        let filled = payer::paid(|| {
             let item = open_below(&staged.staging, &staged.name)?;
             rustix::fs::mkdirat(&item, "doc", mode)?;
             drop(new_file(
@@ -326,7 +327,7 @@ impl Tree {
                 give_to(&item, owner)?;
             }
             Ok(())
-        })();
+        });
         match filled {
             Ok(()) => Ok(staged),
             Err(errno) => {
@@ -371,7 +372,8 @@ impl Tree {
     pub fn place_item(&self, staged: &Staged, place: &Place) -> Result<(), TreeError> {
         let parent = self.open_directory(place.parent())?;
         let flags = RenameFlags::NOREPLACE;
-        rustix::fs::renameat_with(&staged.staging, &staged.name, &parent, place.name(), flags)
+        let (from, name) = (&staged.staging, &staged.name);
+        payer::paid(|| rustix::fs::renameat_with(from, name, &parent, place.name(), flags))
             .map_err(failed("make", place.as_str()))
     }
 
@@ -631,7 +633,8 @@ impl Tree {
         self.sync_directory(directory)
     }
 
-    /// Writes a small file below the store: beside, synced, renamed into place, directory synced.
+    /// Writes a small file below the store: beside, synced, renamed into place, directory synced. Whoever
+    /// is charged pays for one that has an owner; the others are the Archive's own.
     pub fn write_small(
         &self,
         directory: &str,
@@ -642,20 +645,22 @@ impl Tree {
         let shown = format!("{directory}/{name}");
         let failed = |errno| failed("write", &shown)(errno);
         let staging = self.open_directory("staging")?;
+        let _own = owner.is_none().then(|| payer::charge(None));
+        let new_file = |name: &str| payer::paid(|| new_file(&staging, name, bytes, owner));
         let mut temporary = self.temporary("write");
-        let mut made = new_file(&staging, &temporary, bytes, owner);
+        let mut made = new_file(&temporary);
         for _ in 0..TRIES {
             if !matches!(made, Err(Errno::EXIST)) {
                 break;
             }
             // What another process of our number has left, or somebody has put in the way.
             temporary = self.temporary("write");
-            made = new_file(&staging, &temporary, bytes, owner);
+            made = new_file(&temporary);
         }
         let written = made.and_then(|file| {
             rustix::fs::fsync(&file)?;
             let target = self.open_beneath(directory, OFlags::PATH | OFlags::DIRECTORY)?;
-            rustix::fs::renameat(&staging, &temporary, &target, name)
+            payer::paid(|| rustix::fs::renameat(&staging, &temporary, &target, name))
         });
         if let Err(errno) = written {
             if errno != Errno::EXIST {
@@ -818,10 +823,21 @@ fn read_small_in(
 /// caller's. A default ACL of the directory above it counts as with any mkdir.
 fn make_level(directory: &OwnedFd, name: &str) -> Result<(), Errno> {
     let mode = Mode::from_raw_mode(0o755);
-    rustix::fs::mkdirat(directory, name, mode)?;
+    payer::paid(|| rustix::fs::mkdirat(directory, name, mode))?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = rustix::fs::openat(directory, name, flags, Mode::empty())?;
-    match has_default_acl(&made) || !is_ours(&made)? {
+    if !is_ours(&made)? {
+        return Ok(());
+    }
+    if let Some(payer) = payer::charged() {
+        // Whoever paid for it does not own it.
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        let stat = rustix::fs::fstat(&made)?;
+        let inherits = Mode::from_raw_mode(stat.st_mode).contains(Mode::SGID);
+        let has_gid = stat.st_gid == payer.gid && !inherits;
+        rustix::fs::fchown(&made, Some(uid), has_gid.then_some(gid))?;
+    }
+    match has_default_acl(&made) {
         true => Ok(()),
         false => rustix::fs::fchmod(&made, mode),
     }
@@ -834,7 +850,9 @@ fn has_default_acl(directory: &OwnedFd) -> bool {
 
 /// Whether we have made a directory, and nobody has put another in its place.
 fn is_ours(directory: &OwnedFd) -> Result<bool, Errno> {
-    Ok(rustix::fs::fstat(directory)?.st_uid == rustix::process::geteuid().as_raw())
+    let payer = payer::charged().map(|payer| payer.uid);
+    let maker = payer.unwrap_or(rustix::process::geteuid().as_raw());
+    Ok(rustix::fs::fstat(directory)?.st_uid == maker)
 }
 
 fn give_to(directory: &OwnedFd, owner: Owner) -> Result<(), Errno> {

@@ -1,10 +1,13 @@
 //! The kernel's way to a file round us (FUSE passthrough), and why there is none.
 //!
 //! The kernel reads, writes and maps a file that is registered with it without asking us. It does so
-//! with the credentials of whoever registered it, so we register it as the caller: a full disk keeps
-//! a reserve for root. All handles of one file share one registration, so that nothing in it may
-//! depend on who writes: it lets set-id bits be, which the file may get while it is open. Who may not
-//! keep them has them taken away by a request that the kernel sends before the write.
+//! with the credentials of whoever registered it, so we register it as the caller, and without
+//! CAP_SYS_RESOURCE: a full disk keeps a reserve for root, and quotas bind. All handles of one file
+//! share one registration. It lets set-id bits be, which the file may get while it is open: who may
+//! not keep them has them taken away by a request that the kernel sends before the write. Blocks count
+//! to the file's owner, whoever writes; only root's registration goes beyond the limits, and the kernel
+//! takes no second one while the first is in use. So root registers as root only what nobody else may
+//! write, and other files as their owner: what root writes to those is bound by the owner's limits.
 //!
 //! Passthrough and FUSE's write-back cache exclude each other on a file. Passthrough is the better
 //! half: it has the native filesystem's own cache, write-back included. Without passthrough writes
@@ -150,7 +153,9 @@ impl Backings {
         caller: &Caller,
         register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
     ) -> Route {
-        let owner = (caller.uid, caller.gid);
+        let is_read = access == OFlags::RDONLY;
+        let registrar = registrar(file, caller);
+        let owner = (registrar.uid, registrar.gid);
         // Held until it is registered: two first openers must not register it twice.
         let mut registered = locked(&self.registered);
         if let Way::Daemon(_) = registered.way {
@@ -160,7 +165,8 @@ impl Backings {
             let is_kept = registered.kept.contains_key(&node);
             // What is only kept for the next one is no handle's.
             let is_free = Arc::strong_count(&known) == 1 + usize::from(is_kept);
-            if known.owner == owner || !is_free {
+            let is_fit = known.owner == owner || (is_read && !caller.is_other());
+            if is_fit || !is_free {
                 drop(registered);
                 return Route::Kernel(known);
             }
@@ -170,7 +176,7 @@ impl Backings {
             drop((known, kept));
             return self.route(node, file, access, caller, register);
         }
-        match caller.act_for_others(|| register(file)) {
+        match registrar.act_for_others(|| register(file)) {
             Ok(id) => {
                 registered.way = Way::Kernel { tried: true };
                 let backing = Arc::new(Backing {
@@ -181,7 +187,7 @@ impl Backings {
                 });
                 registered.by_node.insert(node, Arc::downgrade(&backing));
                 // One that was opened for writing would keep others from running the file.
-                let gone = match access == OFlags::RDONLY {
+                let gone = match is_read {
                     true => registered.keep(Arc::clone(&backing)),
                     false => Vec::new(),
                 };
@@ -201,6 +207,24 @@ impl Backings {
         }
     }
 }
+
+/// As whom a caller registers a file: as oneself, but root so that others who use the registration are
+/// bound by the limits of users.
+fn registrar(file: BorrowedFd<'_>, caller: &Caller) -> Caller {
+    if caller.is_other() {
+        return *caller;
+    }
+    let as_user = |uid, gid| Caller { uid, gid, pid: 0 };
+    match rustix::fs::fstat(file) {
+        Ok(stat) if stat.st_uid != 0 => as_user(stat.st_uid, stat.st_gid),
+        // The bits of the group are those of an ACL, too.
+        Ok(stat) if stat.st_mode & 0o022 != 0 => as_user(NO_USER, NO_USER),
+        _ => *caller,
+    }
+}
+
+/// The number of a user and of a group to whom nothing belongs.
+const NO_USER: u32 = 65_534;
 
 /// Why the kernel does not take a file.
 fn reason(error: &std::io::Error) -> String {

@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::locks::locked;
+use crate::payer;
 
 /// A request that takes longer has waited for something other than a processor.
 const SLOW: Duration = Duration::from_micros(400);
@@ -138,8 +139,15 @@ impl Crew {
         Ok(crew)
     }
 
-    /// A request begins.
+    /// A request begins: this thread acts as itself.
     pub(super) fn turn(self: &Arc<Self>) -> Turn<'_> {
+        payer::stop();
+        self.turn_to_write()
+    }
+
+    /// The same for a write: where the one before was of the same user, this thread pays for that
+    /// user still.
+    pub(super) fn turn_to_write(self: &Arc<Self>) -> Turn<'_> {
         let began = Instant::now();
         self.busy.fetch_add(1, Ordering::Relaxed);
         MEMBER.with_borrow_mut(|member| match member {

@@ -11,6 +11,7 @@ use rustix::fs::FileType;
 
 use super::backing::Backing;
 use crate::archive::Changing;
+use crate::caller::Caller;
 use crate::inode::Node;
 use crate::inside::{self, Outcome, Part};
 use crate::locks;
@@ -23,6 +24,8 @@ pub(super) enum Handle {
     File {
         file: OwnedFd,
         writable: bool,
+        /// Whoever opened it pays for pages that are written through a mapping.
+        opener: Caller,
         node: Arc<Node>,
         /// A sidecar that may be written: what it says is taken in when it is closed.
         change: Mutex<Option<Changing>>,

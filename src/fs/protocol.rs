@@ -25,6 +25,7 @@ use crate::inode::Node;
 use crate::inside::{self, Change, New, Outcome, Where};
 use crate::locks::locked;
 use crate::namespace::{Entry, Made, Stale};
+use crate::payer;
 
 /// One generation: a node's number is not given to another file while the kernel knows it.
 const GENERATION: Generation = Generation(0);
@@ -236,6 +237,7 @@ impl Filesystem for Ibifs {
     ) {
         let _turn = self.crew.turn();
         let caller = caller(request);
+        let _charged = payer::charge(caller.payer());
         let made = self
             .node(parent)
             .and_then(|parent| match is_inside(&parent) {
@@ -256,6 +258,7 @@ impl Filesystem for Ibifs {
                     std::thread::Builder::new()
                         .name("mint".to_owned())
                         .spawn(move || {
+                            let _charged = payer::charge(caller.payer());
                             let minted = namespace.mint(&caller, &minting);
                             mirror.forget(namespace.stale_items());
                             answer_entry(reply, minted);
@@ -294,6 +297,7 @@ impl Filesystem for Ibifs {
     ) {
         let _turn = self.crew.turn();
         let caller = caller(request);
+        let _charged = payer::charge(caller.payer());
         let target = target.as_os_str().as_bytes();
         let made = self
             .node(parent)
@@ -315,16 +319,11 @@ impl Filesystem for Ibifs {
         reply: ReplyEmpty,
     ) {
         let _turn = self.crew.turn();
+        let caller = caller(request);
+        let _charged = payer::charge(caller.payer());
         let renamed = self.node(parent).and_then(|parent| {
             let new_parent = self.node(new_parent)?;
-            self.rename_name(
-                &caller(request),
-                &parent,
-                name,
-                &new_parent,
-                new_name,
-                flags.bits(),
-            )
+            self.rename_name(&caller, &parent, name, &new_parent, new_name, flags.bits())
         });
         answer(reply, renamed);
         self.mirror.answered();
@@ -376,6 +375,7 @@ impl Filesystem for Ibifs {
     ) {
         let _turn = self.crew.turn();
         let caller = caller(request);
+        let _charged = payer::charge(caller.payer());
         let made = self.node(parent).and_then(|parent| {
             let (entry, file) = self.create_file(&caller, &parent, name, flags, mode, umask)?;
             let register = |file: BorrowedFd<'_>| reply.open_backing(file);
@@ -429,18 +429,21 @@ impl Filesystem for Ibifs {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let _turn = self.crew.turn();
+        let _turn = self.crew.turn_to_write();
         // Pages of a mapping lie where they lie, whatever the descriptor was opened for.
         let is_page = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let place = match flags.0 & libc::O_APPEND != 0 && !is_page {
             true => Where::End,
             false => Where::At(offset),
         };
-        let written = self.with_file(handle, |file| {
-            match write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
-                true => inside::write_as(file, place, bytes, &caller(request)),
-                false => inside::write(file, place, bytes),
-            }
+        let keeps_set_id = !write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let written = self.with_file_and_opener(handle, |file, opener| {
+            // The kernel brings pages out in the name of nobody: whoever opened the file pays.
+            let writer = match is_page {
+                true => opener,
+                false => caller(request),
+            };
+            inside::write_as(file, place, bytes, keeps_set_id, &writer)
         });
         match written {
             Ok(count) => reply.written(u32::try_from(count).unwrap_or(u32::MAX)),
@@ -457,7 +460,9 @@ impl Filesystem for Ibifs {
         reply: ReplyEmpty,
     ) {
         let _turn = self.crew.turn();
-        answer(reply, self.closed(&caller(request), handle));
+        let caller = caller(request);
+        let _charged = payer::charge(caller.payer());
+        answer(reply, self.closed(&caller, handle));
     }
 
     fn release(
@@ -621,9 +626,11 @@ impl Filesystem for Ibifs {
         reply: ReplyEmpty,
     ) {
         let _turn = self.crew.turn();
+        let caller = caller(request);
+        let _charged = payer::charge(caller.payer());
         let set = self
             .node(number)
-            .and_then(|node| self.set_attribute(&caller(request), &node, name, value, flags));
+            .and_then(|node| self.set_attribute(&caller, &node, name, value, flags));
         answer(reply, set);
     }
 

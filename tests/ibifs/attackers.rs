@@ -6,3 +6,4 @@ mod canary;
 mod lock;
 mod offline;
 mod races;
+mod reserve;

@@ -115,7 +115,15 @@ fn outside_crates_stay_at_home() {
         ("tower", &["http"]),
         (
             "libc",
-            &["caller", "database", "descriptors", "inside", "fs", "mount"],
+            &[
+                "caller",
+                "database",
+                "descriptors",
+                "inside",
+                "fs",
+                "mount",
+                "payer",
+            ],
         ),
     ];
     let mut strays = Vec::new();

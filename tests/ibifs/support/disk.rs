@@ -26,6 +26,18 @@ impl Disk {
     /// Makes `name.img` and the directory `name` below a directory, and mounts the one at the other.
     #[track_caller]
     pub fn new(below: &Path, name: &str, format: Format, mebibytes: u64) -> Disk {
+        Disk::made_with(below, name, format, mebibytes, &[])
+    }
+
+    /// The same, with further options for the program that makes the filesystem.
+    #[track_caller]
+    pub fn made_with(
+        below: &Path,
+        name: &str,
+        format: Format,
+        mebibytes: u64,
+        options: &[&str],
+    ) -> Disk {
         let disk = Disk {
             format,
             image: below.join(format!("{name}.img")),
@@ -38,7 +50,8 @@ impl Disk {
             Format::Ext4 => &["mkfs.ext4", "-q", "-F"],
             Format::Xfs => &["mkfs.xfs", "-q", "-f"],
         };
-        run(Command::new(make[0]).args(&make[1..]).arg(&disk.image));
+        let mut command = Command::new(make[0]);
+        run(command.args(&make[1..]).args(options).arg(&disk.image));
         disk.mount();
         disk
     }

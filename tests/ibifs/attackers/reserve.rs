@@ -1,0 +1,335 @@
+//! What a filesystem keeps for root, and quotas, bind users of a mount as they do natively.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use crate::support::{Disk, Format, User, World};
+
+const MIB: u64 = 1 << 20;
+
+/// Other tests may have a mount namespace that still has it.
+const UNMOUNT: &str =
+    "for again in $(seq 200); do umount A 2> /dev/null && break; sleep 0.05; done";
+
+/// A user who is nobody in particular.
+fn user() -> User {
+    User::new(60_001, 60_001, &[])
+}
+
+/// A mounted store on a disk of its own of 64 MiB, with a directory of the user's in an item, by both
+/// trees, and one beside the store.
+struct Scene {
+    world: World,
+    disk: Disk,
+    native: PathBuf,
+    views: [PathBuf; 2],
+}
+
+impl Scene {
+    fn new(passthrough: &str, options: &[&str]) -> Scene {
+        let world = World::new();
+        let disk = Disk::made_with(world.root(), "disk", Format::Ext4, 64, options);
+        let names = world.sh(&format!(
+            "ibifs init disk/A.store --host archive-a.example.org > /dev/null; mkdir A
+             ibifs mount -o passthrough={passthrough} disk/A.store A
+             chmod 755 disk; mkdir disk/native; mkdir -p A/.mint/item/doc; chmod 755 A/.mint
+             chown 60001:60001 disk/native A/.mint/item A/.mint/item/doc
+             rep A/.mint/item; echo; ibip A/.mint/item"
+        ));
+        let views = names.split_whitespace();
+        let views: Vec<_> = views.map(|it| world.root().join("A").join(it)).collect();
+        let views = <[PathBuf; 2]>::try_from(views).expect("two names");
+        Scene {
+            native: disk.directory().join("native"),
+            views: views.map(|view| view.join("doc")),
+            disk,
+            world,
+        }
+    }
+
+    /// How many bytes are free, those for root included.
+    fn free(&self) -> u64 {
+        rustix::fs::sync();
+        let told = rustix::fs::statvfs(self.disk.directory()).expect("it is mounted");
+        told.f_bfree * told.f_frsize
+    }
+
+    /// Runs something as the user, who is then refused more; gives how much it left free, and what it
+    /// was refused with. What it made is removed again.
+    #[track_caller]
+    fn left(&self, directory: &Path, fill: Fill) -> (u64, Errno) {
+        let before = self.free();
+        let path = directory.join("f");
+        let errno = user().run(|| fill(&path)).expect_err("there is no end");
+        let left = self.free();
+        user()
+            .run(|| std::fs::remove_file(&path))
+            .expect("it is the user's");
+        let started = Instant::now();
+        while self.free() + MIB < before {
+            assert!(
+                started.elapsed() < Duration::from_secs(20),
+                "it is not freed"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        (left, errno)
+    }
+}
+
+type Fill = fn(&Path) -> Result<(), Errno>;
+
+fn made(path: &Path, append: bool) -> File {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .write(!append)
+        .append(append)
+        .create(true);
+    options.mode(0o666).open(path).expect("it can be made")
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).expect("from the system")
+}
+
+fn writes(file: &File) -> Result<(), Errno> {
+    let bytes = [7; 1 << 16];
+    loop {
+        std::io::Write::write_all(&mut &*file, &bytes).map_err(|error| errno(&error))?;
+    }
+}
+
+const WAYS: [(&str, Fill); 6] = [
+    ("write", |path| writes(&made(path, false))),
+    ("append", |path| writes(&made(path, true))),
+    ("pwrite beyond the end", |path| {
+        let file = made(path, false);
+        file.set_len(100 * MIB).expect("a hole");
+        for at in 0.. {
+            let written = file.write_all_at(&[7; 4096], at * 4096);
+            written.map_err(|error| errno(&error))?;
+        }
+        Ok(())
+    }),
+    ("fallocate", |path| {
+        let file = made(path, false);
+        for at in 0.. {
+            rustix::fs::fallocate(&file, FallocateFlags::empty(), at * MIB, MIB)?;
+        }
+        Ok(())
+    }),
+    ("fallocate of all at once", |path| {
+        let file = made(path, false);
+        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, 50 * MIB)
+    }),
+    ("copy_file_range", |path| {
+        let file = made(path, false);
+        file.write_all_at(&[7; MIB as usize], 0)
+            .expect("some space");
+        for at in 1.. {
+            let (mut from, mut to) = (0, at * MIB);
+            let mut left = MIB as usize;
+            while left > 0 {
+                left -= rustix::fs::copy_file_range(
+                    &file,
+                    Some(&mut from),
+                    &file,
+                    Some(&mut to),
+                    left,
+                )?;
+            }
+        }
+        Ok(())
+    }),
+];
+
+#[test]
+fn the_reserve_of_the_disk_is_not_for_users() {
+    for passthrough in ["yes", "no"] {
+        let scene = Scene::new(passthrough, &["-m", "30"]);
+        for (way, fill) in WAYS {
+            let (natively, refusal) = scene.left(&scene.native, fill);
+            assert_eq!(refusal, Errno::NOSPC, "{way}");
+            for view in &scene.views {
+                let shown = format!("{way} in {} passthrough={passthrough}", view.display());
+                let (left, refusal) = scene.left(view, fill);
+                assert_eq!(refusal, Errno::NOSPC, "{shown}");
+                assert!(
+                    left.abs_diff(natively) < 2 * MIB,
+                    "{shown}: {left} bytes are left, natively {natively}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn pages_of_a_mapping_do_not_take_the_reserve() {
+    for passthrough in ["yes", "no"] {
+        let scene = Scene::new(passthrough, &["-m", "30"]);
+        let reserve = {
+            let told = rustix::fs::statvfs(scene.disk.directory()).expect("it is mounted");
+            (told.f_bfree - told.f_bavail) * told.f_frsize
+        };
+        for view in &scene.views {
+            // A write to a page for which there is no space may end the process (SIGBUS).
+            let _ = scene.world.run(&format!(
+                "setpriv --reuid 60001 --regid 60001 --clear-groups \
+                 xfs_io -f -c 'truncate 55m' -c 'mmap -w 0 55m' -c 'mwrite 0 55m' -c 'msync -s 0 55m' {}/f",
+                view.display()
+            ));
+            let left = scene.free();
+            assert!(
+                left + MIB > reserve,
+                "{left} of {reserve}, passthrough={passthrough}"
+            );
+            user()
+                .run(|| std::fs::remove_file(view.join("f")))
+                .expect("it is the user's");
+            scene.free();
+        }
+    }
+}
+
+/// What is small is refused, too, when only the reserve is left; root and the index go on.
+#[test]
+fn a_full_disk_refuses_users_everything_and_root_nothing() {
+    for passthrough in ["yes", "no"] {
+        // Small inodes, so that attributes and links need blocks.
+        let scene = Scene::new(
+            passthrough,
+            &["-m", "30", "-I", "128", "-O", "^inline_data"],
+        );
+        let long = "l".repeat(200);
+        scene.world.sh(
+            "chmod 777 disk disk/native A; mkdir disk/native/there; touch disk/native/there/file
+             chown -R 60001:60001 disk/native; chmod 1777 A",
+        );
+        for view in &scene.views {
+            let doc = view.display();
+            let fill = scene.native.join("fill");
+            user().run(|| {
+                let _ = writes(&made(&view.join("file"), false));
+                let file = made(&fill, false);
+                let mut length = 0;
+                // What was removed before is freed some time later.
+                for _ in 0..5 {
+                    rustix::fs::sync();
+                    for size in [MIB, 4096] {
+                        let keep = FallocateFlags::empty();
+                        while rustix::fs::fallocate(&file, keep, length, size).is_ok() {
+                            length += size;
+                        }
+                    }
+                }
+            });
+            let as_user = "setpriv --reuid 60001 --regid 60001 --clear-groups";
+            for what in [
+                format!("mkdir {doc}/directory"),
+                format!("ln -s {long} {doc}/link"),
+                format!("setfattr -n user.a -v {long}{long} {doc}/file"),
+                format!("mkdir {}/A/.mint/other", scene.world.root().display()),
+                format!("setfattr -n user.ibi.language -v en {}/..", doc),
+                format!("mkdir {}/A/8JMKD3MGP7W", scene.world.root().display()),
+            ] {
+                let output = scene.world.run(&format!("{as_user} {what}"));
+                let complaint = String::from_utf8_lossy(&output.stderr);
+                assert!(
+                    complaint.contains("No space left on device"),
+                    "{what}: {complaint} passthrough={passthrough}"
+                );
+            }
+            // Root mints, and users can remove what they have.
+            scene.world.sh(&format!(
+                "mkdir -p A/.mint/root/doc; echo text > A/.mint/root/doc/file; rmdir A/.mint/root
+                 {as_user} rm {doc}/file disk/native/fill
+                 for again in $(seq 200); do {as_user} mkdir {doc}/directory && break; sync; sleep 0.05; done 2> /dev/null
+                 {as_user} rmdir {doc}/directory"
+            ));
+        }
+        scene
+            .world
+            .sh(&format!("{UNMOUNT}\nibifs fsck disk/A.store"));
+    }
+}
+
+/// On kernels with quotas: each of the three kinds, for blocks and for inodes.
+#[test]
+fn quotas_bind_whoever_writes() {
+    for passthrough in ["yes", "no"] {
+        let world = World::new();
+        let options = [
+            "-O",
+            "quota,project",
+            "-E",
+            "quotatype=usrquota:grpquota:prjquota",
+        ];
+        let script = format!(
+            "truncate -s 64M disk.img; mkfs.ext4 -q -F {} disk.img; mkdir disk
+             mount -o loop,usrquota,grpquota,prjquota disk.img disk",
+            options.join(" ")
+        );
+        let mounted = world.run(&script);
+        if !mounted.status.success() {
+            println!(
+                "SKIPPED: this kernel has no quotas: {}",
+                String::from_utf8_lossy(&mounted.stderr)
+            );
+            return;
+        }
+        world.sh(&format!(
+            "chmod 755 disk; ibifs init disk/A.store --host archive-a.example.org > /dev/null; mkdir A
+             ibifs mount -o passthrough={passthrough} disk/A.store A; chmod 755 A/.mint
+             mkdir -p A/.mint/item/doc A/.mint/project/doc
+             chown 60001:60001 A/.mint/item/doc A/.mint/project/doc"
+        ));
+        let as_user = "setpriv --reuid 60001 --regid 60001 --clear-groups";
+        for (kind, directory) in [
+            ("-u 60001", "item"),
+            ("-g 60001", "item"),
+            ("-P 7", "project"),
+        ] {
+            let doc = format!("A/.mint/{directory}/doc");
+            if kind.starts_with("-P") {
+                world.sh("chattr -R -p 7 disk/A.store/col/$(rep A/.mint/project)
+                     chattr -R +P disk/A.store/col/$(rep A/.mint/project)");
+            }
+            world.sh(&format!("setquota {kind} 0 8192 0 40 disk"));
+            for fill in [
+                format!("dd if=/dev/zero of={doc}/f bs=64k"),
+                format!("fallocate -l 20M {doc}/f"),
+                format!("for number in $(seq 100); do : > {doc}/f$number || exit 1; done"),
+                format!("for number in $(seq 100); do mkdir {doc}/d$number || exit 1; done"),
+            ] {
+                world.complains(
+                    &format!("{as_user} bash -c '{fill}'"),
+                    "Disk quota exceeded",
+                );
+                world.sh(&format!(
+                    "[ $(du -sk disk/A.store/col/$(rep A/.mint/{directory}) | cut -f1) -lt 9000 ]; rm -rf {doc}/*"
+                ));
+            }
+            if !kind.starts_with("-P") {
+                let fill = "for number in $(seq 100); do mkdir A/.mint/n$number || exit 1; done";
+                world.complains(
+                    &format!("{as_user} bash -c '{fill}'"),
+                    "Disk quota exceeded",
+                );
+            }
+            // The Archive goes on, and so does its sidecar under a project's quota.
+            world.sh(&format!(
+                "mkdir A/.mint/root{directory}; rmdir A/.mint/root{directory}
+                 setquota {kind} 0 0 0 0 disk; setfattr -n user.ibi.language -v en A/.mint/{directory}"
+            ));
+        }
+        world.sh(&format!(
+            "{UNMOUNT}\nibifs fsck disk/A.store; umount -l disk"
+        ));
+    }
+}
