@@ -300,6 +300,10 @@ pub struct Serve {
     /// File with the tokens of those who may send items and hand originals over to this Archive
     #[arg(long, value_name = "FILE")]
     pub transfer_token_file: Option<PathBuf>,
+    /// Address of a web server that passes requests on, whose connections are those of many;
+    /// 127.0.0.1 and ::1 always are
+    #[arg(long, value_name = "ADDRESS")]
+    pub proxy: Vec<std::net::IpAddr>,
     /// Print one JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -332,6 +336,13 @@ pub struct Resolver {
     /// Under which host, or host:port, readers reach it [default: where it listens]
     #[arg(long, value_name = "HOST[:PORT]")]
     pub address: Option<String>,
+    /// Address of a web server that passes requests on, whose connections are those of many;
+    /// 127.0.0.1 and ::1 always are
+    #[arg(long, value_name = "ADDRESS")]
+    pub proxy: Vec<std::net::IpAddr>,
+    /// Take registrations by the protocol of 2009, by which anyone may register documents
+    #[arg(long)]
+    pub registration_2009: bool,
     /// Print one JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -346,6 +357,10 @@ pub enum ResolverCommand {
     Unregister(Unregister),
     /// List the Archives that are registered, and where they are included
     List(Registered),
+    /// List the actors of the protocol of 2009, or remove some
+    Actors(Actors),
+    /// List the documents of the protocol of 2009, or remove some
+    Documents(Documents),
 }
 
 /// `ibifs resolver register`
@@ -374,6 +389,34 @@ pub struct Unregister {
     /// Identifier of the Archive's service
     pub service: String,
     /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `ibifs resolver actors`.
+#[derive(Debug, Args)]
+pub struct Actors {
+    /// The resolver's database
+    #[arg(long, value_name = "FILE")]
+    pub db: PathBuf,
+    /// Remove the actor with this identifier, and all that it has registered
+    #[arg(long, value_name = "ACTORID")]
+    pub remove: Vec<String>,
+    /// Print one JSON array
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `ibifs resolver documents`.
+#[derive(Debug, Args)]
+pub struct Documents {
+    /// The resolver's database
+    #[arg(long, value_name = "FILE")]
+    pub db: PathBuf,
+    /// Remove the document with this identifier, and all copies of it
+    #[arg(long, value_name = "DOCUMENTID")]
+    pub remove: Vec<String>,
+    /// Print one JSON array
     #[arg(long)]
     pub json: bool,
 }

@@ -12,6 +12,7 @@ mod page;
 mod patient;
 mod preference;
 pub mod resolver;
+mod share;
 mod threads;
 pub mod transfer;
 
@@ -30,10 +31,19 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use patient::Patient;
+pub use share::Proxies;
+use share::{Shares, client_of};
 use threads::Threads;
 
 /// Connections at once; who comes later waits until one ends.
 pub const MOST_CONNECTIONS: usize = 4096;
+/// Connections at once from one client, but for those that a proxy passes on; more are ended at once.
+pub const MOST_OF_ONE_CLIENT: usize = 256;
+/// What is said to who has as many.
+const TOO_MANY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nConnection: close\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 45\r\n\r\n\
+    too many connections come from this address\r\n";
 /// Requests at once that may have to wait for a disk or the index; further ones wait for one of them.
 pub const MOST_ASIDE: usize = 512;
 /// A request's line and headers together, in bytes; beyond it is 431.
@@ -88,8 +98,10 @@ async fn serve(
     listener: TcpListener,
     routes: Routes,
     threads: &mut Threads,
+    proxies: &Proxies,
     end: impl Future<Output = ()>,
 ) {
+    let shares = Shares::new(MOST_OF_ONE_CLIENT);
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let routes: Vec<Router> = (0..threads.count()).map(|_| routes()).collect();
     let graceful = GracefulShutdown::new();
@@ -102,6 +114,19 @@ async fn serve(
         let (place, accepted) = tokio::select! {
             () = &mut end => break,
             next = next => next,
+        };
+        let share = match &accepted {
+            Ok((stream, peer)) if !proxies.has(peer.ip()) => {
+                let share = shares.take(client_of(peer.ip()));
+                if share.is_none() {
+                    // Nobody waits for what does not fit.
+                    let _ = stream.try_write(TOO_MANY);
+                    log::debug!("{} has too many connections", peer.ip());
+                    continue;
+                }
+                share
+            }
+            _ => None,
         };
         // The stream goes over to the thread that answers.
         let taken = accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer)));
@@ -120,7 +145,7 @@ async fn serve(
             if let Err(error) = connection(stream, peer.ip(), routes, watcher).await {
                 log::debug!("a connection ends: {error}");
             }
-            drop(place);
+            drop((place, share));
         });
     }
     drop(listener);
@@ -151,7 +176,11 @@ async fn connection(
 
 /// Listens, and serves until the process is told to end (SIGTERM, SIGINT). `start` is told the address
 /// that was taken.
-pub fn run(listen: SocketAddr, start: impl FnOnce(SocketAddr) -> Started) -> std::io::Result<()> {
+pub fn run(
+    listen: SocketAddr,
+    proxies: &Proxies,
+    start: impl FnOnce(SocketAddr) -> Started,
+) -> std::io::Result<()> {
     crate::mount::raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -176,7 +205,7 @@ pub fn run(listen: SocketAddr, start: impl FnOnce(SocketAddr) -> Started) -> std
         };
         let mut threads = Threads::start(started.begin)?;
         let beside = started.beside.map(tokio::spawn);
-        serve(listener, routes, &mut threads, end).await;
+        serve(listener, routes, &mut threads, proxies, end).await;
         if let Some(beside) = beside {
             beside.abort();
         }

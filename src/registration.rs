@@ -504,6 +504,7 @@ mod tests {
             Holding {
                 actor: actor.to_owned(),
                 is_copy,
+                is_own: false,
                 document: *document,
             }
         };

@@ -8,6 +8,9 @@ mod documents;
 mod error;
 mod inclusion;
 mod key;
+mod lapse;
+mod lists;
+mod makers;
 mod refusal;
 mod registration;
 mod secret;
@@ -27,8 +30,11 @@ use crate::locks::locked;
 pub use error::RegistryError;
 pub use inclusion::{Address, Inclusion, InclusionError};
 pub use key::{Key, KeyError};
+pub use lapse::{LAPSE_DAYS, ToTry};
+pub use lists::{ListedActor, ListedDocument};
+pub use makers::Maker;
 use registration::Bounds;
-pub use registration::{Lookup, Outcome, Reply, addresses_of};
+pub use registration::{Asker, Lookup, Outcome, Reply, Unfound};
 
 /// One entry a version of the schema; none is changed once it has been released.
 const MIGRATIONS: &[&str] = &["
@@ -101,6 +107,29 @@ const MIGRATIONS: &[&str] = &["
         language     TEXT,
         PRIMARY KEY (registration, position)
     ) STRICT;
+    ",
+    "
+    -- Who makes the identifiers of a prefix, by its host or address: an Archive.
+    CREATE TABLE maker (
+        archive  INTEGER NOT NULL REFERENCES archive(id) ON DELETE CASCADE,
+        name     TEXT NOT NULL,
+        noted_at TEXT NOT NULL,
+        PRIMARY KEY (archive, name)
+    ) STRICT;
+    CREATE INDEX maker_by_name ON maker(name);
+    -- From where an actor was registered, and its domain: each has room for so many. `dead_since` is
+    -- when its URLs were first found not to work, if they still do not; `tried_at`, when they were tried.
+    ALTER TABLE actor ADD COLUMN client TEXT;
+    ALTER TABLE actor ADD COLUMN domain TEXT;
+    ALTER TABLE actor ADD COLUMN dead_since TEXT;
+    ALTER TABLE actor ADD COLUMN tried_at TEXT;
+    ALTER TABLE actor ADD COLUMN tried_to INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE actor ADD COLUMN tried_all INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX registration_by_actor ON registration(actor);
+    CREATE INDEX actor_by_client ON actor(client);
+    CREATE INDEX actor_by_domain ON actor(domain);
+    -- Whether the identifier of the document is of the actor's own making, or was handed over by who made it.
+    ALTER TABLE registration ADD COLUMN is_own INTEGER NOT NULL DEFAULT 0;
     "];
 
 /// Which Archive, among those that are registered.
@@ -170,6 +199,11 @@ impl Registry {
         })
     }
 
+    /// Makes ready what the first request of the protocol of 2009 would else wait for.
+    pub fn prepare(&self) {
+        secret::prepare();
+    }
+
     fn lock(&self) -> MutexGuard<'_, Connection> {
         locked(&self.connection)
     }
@@ -188,17 +222,24 @@ impl Registry {
         let (rep, ibip) = texts(service);
         let mut connection = self.lock();
         let transaction = database::writing(&mut connection)?;
-        match by_service(&transaction, service)? {
-            Some((known, _)) => transaction.execute(
-                "UPDATE archive SET secret = ?2, rep = ifnull(rep, ?3), ibip = ifnull(ibip, ?4)
-                 WHERE id = ?1",
-                params![known.id.0, secret, rep, ibip],
-            )?,
-            None => transaction.execute(
-                "INSERT INTO archive (rep, ibip, secret, registered_at) VALUES (?1, ?2, ?3, ?4)",
-                params![rep, ibip, secret, now.to_rfc3339()],
-            )?,
+        let id = match by_service(&transaction, service)? {
+            Some((known, _)) => {
+                transaction.execute(
+                    "UPDATE archive SET secret = ?2, rep = ifnull(rep, ?3), ibip = ifnull(ibip, ?4)
+                     WHERE id = ?1",
+                    params![known.id.0, secret, rep, ibip],
+                )?;
+                known.id
+            }
+            None => {
+                transaction.execute(
+                    "INSERT INTO archive (rep, ibip, secret, registered_at) VALUES (?1, ?2, ?3, ?4)",
+                    params![rep, ibip, secret, now.to_rfc3339()],
+                )?;
+                ArchiveId(transaction.last_insert_rowid())
+            }
         };
+        makers::note_service(&transaction, id, service, now)?;
         Ok(transaction.commit()?)
     }
 
@@ -244,7 +285,9 @@ impl Registry {
     /// It is not registered, or the key is another one.
     pub fn include(&self, inclusion: &Inclusion, now: &Timestamp) -> Result<(), RegistryError> {
         let id = self.checked(inclusion)?;
-        self.lock().execute(
+        let mut connection = self.lock();
+        let transaction = database::writing(&mut connection)?;
+        transaction.execute(
             "UPDATE archive SET address = ?2, ip = ?3, version = ?4, email = ?5, included_at = ?6
              WHERE id = ?1",
             params![
@@ -256,7 +299,9 @@ impl Registry {
                 now.to_rfc3339(),
             ],
         )?;
-        Ok(())
+        makers::note_service(&transaction, id, &inclusion.service, now)?;
+        makers::note_included(&transaction, id, inclusion, now)?;
+        Ok(transaction.commit()?)
     }
 
     /// Excludes an Archive, if its key is the one it was registered with.

@@ -6,10 +6,10 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::archive::{Facts, Finding, Relations, Report, Severity};
-use crate::ibi::Explanation;
+use crate::ibi::{Explanation, Ibi};
 use crate::item::Names;
 use crate::language::told;
-use crate::registry::Registered;
+use crate::registry::{ListedActor, ListedDocument, Registered};
 use crate::relation::RelationKind;
 use crate::store::Item;
 use crate::terminal::OneLine;
@@ -128,6 +128,69 @@ pub(super) fn registered_json(archives: &[Registered]) -> String {
         Value::Object(object)
     };
     line(archives.iter().map(value).collect())
+}
+
+pub(super) fn actors_text(actors: &[ListedActor]) -> String {
+    let line = |actor: &ListedActor| {
+        let when = match (&actor.confirmed_at, &actor.dead_since) {
+            (None, _) => told(format_args!("no document since {}", actor.registered_at)),
+            (Some(_), Some(since)) => told(format_args!("no URL works since {since}")),
+            (Some(at), None) => told(format_args!("last document {at}")),
+        };
+        let client = actor.client.as_deref().unwrap_or("-");
+        format!(
+            "{}  {}  {}  {client}  {when}\n",
+            actor.id, actor.documents, actor.email
+        )
+    };
+    actors.iter().map(line).collect()
+}
+
+pub(super) fn actors_json(actors: &[ListedActor]) -> String {
+    let value = |actor: &ListedActor| {
+        json!({
+            "id": actor.id,
+            "host": actor.host,
+            "port": actor.port,
+            "email": actor.email,
+            "client": actor.client,
+            "registered": actor.registered_at,
+            "confirmed": actor.confirmed_at,
+            "dead_since": actor.dead_since,
+            "documents": actor.documents,
+        })
+    };
+    line(actors.iter().map(value).collect())
+}
+
+pub(super) fn documents_text(documents: &[ListedDocument]) -> String {
+    let line = |document: &ListedDocument| {
+        let url = document.url.as_deref().unwrap_or("-");
+        let of_archive = match document.is_of_archive {
+            true => format!("  {}", told("of an Archive: leads nowhere")),
+            false => String::new(),
+        };
+        let actors = document.actors.join(" ");
+        format!("{}  {url}  {actors}{of_archive}\n", document.id)
+    };
+    documents.iter().map(line).collect()
+}
+
+pub(super) fn documents_json(documents: &[ListedDocument]) -> String {
+    let value = |document: &ListedDocument| {
+        json!({
+            "id": document.id,
+            "url": document.url,
+            "actors": document.actors,
+            "of_archive": document.is_of_archive,
+        })
+    };
+    line(documents.iter().map(value).collect())
+}
+
+pub(super) fn removed_json(what: &str, removed: &[Ibi]) -> String {
+    let value = |id: &Ibi| json!({ what: id.to_string() });
+    line(removed.iter().map(value).collect())
 }
 
 fn item_value(item: &Item) -> Map<String, Value> {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{print, say};
 use crate::archive::{Clock, SystemClock};
-use crate::cli::{Register, Resolver, ResolverCommand};
+use crate::cli::{Actors, Documents, Register, Resolver, ResolverCommand};
 use crate::exit::{Exit, Failure};
 use crate::http::{self, resolver};
 use crate::ibi::Ibi;
@@ -35,21 +35,74 @@ pub(super) fn run(options: &Resolver) -> Result<Exit, Failure> {
             })?;
             Ok(Exit::Done)
         }
+        Some(ResolverCommand::Actors(options)) => actors(options),
+        Some(ResolverCommand::Documents(options)) => documents(options),
         None => answer(options),
     }
+}
+
+fn actors(options: &Actors) -> Result<Exit, Failure> {
+    let removed = ids(&options.remove)?;
+    let registry = Registry::open(&options.db)?;
+    for id in &removed {
+        registry.remove_actor(id)?;
+    }
+    if removed.is_empty() {
+        let actors = registry.actors()?;
+        say(&match options.json {
+            true => print::actors_json(&actors),
+            false => print::actors_text(&actors),
+        })?;
+    } else if options.json {
+        say(&print::removed_json("actor", &removed))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn documents(options: &Documents) -> Result<Exit, Failure> {
+    let removed = ids(&options.remove)?;
+    let registry = Registry::open(&options.db)?;
+    for id in &removed {
+        registry.remove_document(id)?;
+    }
+    if removed.is_empty() {
+        let documents = registry.documents()?;
+        say(&match options.json {
+            true => print::documents_json(&documents),
+            false => print::documents_text(&documents),
+        })?;
+    } else if options.json {
+        say(&print::removed_json("document", &removed))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn ids(texts: &[String]) -> Result<Vec<Ibi>, Failure> {
+    let refused = |error: crate::ibi::ParseError| Failure::new(Exit::Usage, error.to_string());
+    texts
+        .iter()
+        .map(|text| Ibi::parse(text).map_err(refused))
+        .collect()
 }
 
 fn answer(options: &Resolver) -> Result<Exit, Failure> {
     let db = options.db.as_deref().unwrap_or(Path::new(""));
     let mut registry = Some(Registry::open(db)?);
     let mut failure = None;
-    let listened = http::run(options.listen, |local| {
+    let proxies = http::Proxies::new(&options.proxy);
+    let listened = http::run(options.listen, &proxies, |local| {
         let address = options.address.clone().unwrap_or_else(|| local.to_string());
         let made = registry
             .take()
             .map(|registry| resolver::Resolver::new(registry, address));
         let made = match made {
-            Some(Ok(made)) => Arc::new(made),
+            Some(Ok(made)) => {
+                let made = made.behind(proxies.clone());
+                Arc::new(match options.registration_2009 {
+                    true => made.registering(),
+                    false => made,
+                })
+            }
             Some(Err(error)) => {
                 failure = Some(error);
                 return http::Started::nothing();
@@ -68,7 +121,7 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
         http::Started {
             routes: Some(Box::new(move || resolver::routes(Arc::clone(&answering)))),
             begin: || {},
-            beside: Some(Box::pin(resolver::keep_up(made))),
+            beside: Some(Box::pin(resolver::go_on(made))),
             afterwards: None,
         }
     });
@@ -118,7 +171,9 @@ pub(super) fn key_in(file: &Path) -> Result<Key, Failure> {
 impl From<RegistryError> for Failure {
     fn from(error: RegistryError) -> Failure {
         let exit = match error {
-            RegistryError::NotRegistered(_) => Exit::NotFound,
+            RegistryError::NotRegistered(_)
+            | RegistryError::NoActor(_)
+            | RegistryError::NoDocument(_) => Exit::NotFound,
             RegistryError::TwoArchives(_) | RegistryError::WrongKey(_) => Exit::Refused,
             RegistryError::NoName => Exit::Usage,
             _ => Exit::Failed,

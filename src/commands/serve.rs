@@ -37,7 +37,8 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
             false => told(format_args!("{line}\n")),
         });
     };
-    let listened = http::run(options.listen, |local| {
+    let proxies = http::Proxies::new(&options.proxy);
+    let listened = http::run(options.listen, &proxies, |local| {
         // With port 0 nobody can know before where it is reached.
         let address = match address.strip_suffix(":0") {
             Some(host) => format!("{host}:{}", local.port()),

@@ -110,11 +110,34 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     if ![Method::GET, Method::HEAD, Method::POST].contains(request.method()) {
-        return no_method(request.method(), "GET, HEAD");
+        return careful(no_method(request.method(), "GET, HEAD"));
     }
     let request = request.map(Body::new);
     match routes.call(request).await {
-        Ok(response) => response,
+        Ok(response) => careful(response),
         Err(never) => match never {},
     }
 }
+
+/// Says who may be told where a reader comes from (no one), and who may have an answer in a page of theirs:
+/// pages, lists and refusals only this service. The content of items is for all, and says so itself: a page
+/// in an item runs without an origin, so that nothing else would let it show its own pictures. So is what
+/// leads there.
+fn careful(mut response: Response<Body>) -> Response<Body> {
+    let policy = match response.status().is_redirection() {
+        true => FOR_ALL,
+        false => HeaderValue::from_static("same-origin"),
+    };
+    let lines = response.headers_mut();
+    lines.entry(RESOURCE_POLICY).or_insert(policy);
+    lines.insert(
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("no-referrer"),
+    );
+    response
+}
+
+/// Whose pages may have an answer in them.
+pub const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+/// See [`RESOURCE_POLICY`]: all.
+pub const FOR_ALL: HeaderValue = HeaderValue::from_static("cross-origin");

@@ -1,8 +1,10 @@
 //! The resolver over HTTP: persistent links (SPEC 7), its own service (SPEC 8), and pages for people.
 
+mod alive;
 mod archives;
 mod asking;
 mod inclusion;
+mod lookups;
 mod pages;
 mod registration;
 
@@ -18,12 +20,14 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, 
 use tokio::sync::Semaphore;
 
 use super::client::Client;
+use super::share::Proxies;
 use super::{Peer, answer, languages, threads};
 use crate::registry::{Registry, RegistryError};
 use crate::relation::Step;
 use crate::resolution::{Persistent, PersistentError, Question};
 use archives::Archives;
 use asking::Outcome;
+use registration::Registrations;
 
 /// The resolver's own service, by the identifier that the documents give it (SPEC 8).
 pub const SERVICE: &str = "J8LNKB5R7W/3FUQHC5";
@@ -47,7 +51,9 @@ pub struct Resolver {
     archives: Archives,
     turns: Semaphore,
     hashing: Semaphore,
-    registrations: Semaphore,
+    /// None where the protocol of 2009 is switched off.
+    registrations: Option<Registrations>,
+    proxies: Proxies,
 }
 
 impl Resolver {
@@ -63,10 +69,27 @@ impl Resolver {
             archives: Archives::default(),
             turns: Semaphore::new(MOST_RESOLUTIONS),
             hashing: Semaphore::new(inclusion::MOST_AT_ONCE),
-            registrations: Semaphore::new(registration::MOST_AT_ONCE),
+            registrations: None,
+            proxies: Proxies::new(&[]),
         };
         resolver.refresh()?;
         Ok(resolver)
+    }
+
+    /// The same, which takes registrations by the protocol of 2009.
+    #[must_use]
+    pub fn registering(self) -> Resolver {
+        self.registry.prepare();
+        Resolver {
+            registrations: Some(Registrations::default()),
+            ..self
+        }
+    }
+
+    /// The same, to which these web servers pass on what others ask.
+    #[must_use]
+    pub fn behind(self, proxies: Proxies) -> Resolver {
+        Resolver { proxies, ..self }
     }
 
     /// Where readers reach it.
@@ -86,8 +109,18 @@ pub fn routes(resolver: Arc<Resolver>) -> Router {
     Router::new().fallback(dispatch).with_state(resolver)
 }
 
+/// What goes on beside answering.
+pub async fn go_on(resolver: Arc<Resolver>) {
+    let trying = async {
+        if let Some(registrations) = &resolver.registrations {
+            alive::go_on(Arc::clone(&resolver), registrations.lookups.clone()).await;
+        }
+    };
+    tokio::join!(keep_up(Arc::clone(&resolver)), trying);
+}
+
 /// Goes on learning what others change in the database: who is registered there, who no longer.
-pub async fn keep_up(resolver: Arc<Resolver>) {
+async fn keep_up(resolver: Arc<Resolver>) {
     let mut known = None;
     loop {
         let asked = Arc::clone(&resolver);

@@ -38,17 +38,20 @@ pub struct Holding {
     pub actor: String,
     /// Whether it is a copy.
     pub is_copy: bool,
+    /// Whether the identifier is of the actor's own making, or was handed over by who made it. One that is
+    /// not may be called an original by its actor, and by no one else.
+    pub is_own: bool,
     /// What the actor says of it.
     pub document: Document,
 }
 
 impl Record {
     /// Where what is asked for of the document is had, first where it is no copy; with `is_original`, the
-    /// original alone. `nextEditionURL` is the last edition (text 002, 4.4, observation 4).
+    /// original alone, where who made the identifier says that it is. `nextEditionURL` is the last edition (text 002, 4.4, observation 4).
     #[must_use]
     pub fn url(&self, steps: &[Step], is_original: bool, languages: &[Language]) -> Option<&str> {
         let mut holdings: Vec<&Holding> = self.holdings.iter().collect();
-        holdings.retain(|holding| holding.document.is_original || !is_original);
+        holdings.retain(|holding| holding.document.is_original && holding.is_own || !is_original);
         let holdings = || holdings.iter().map(|holding| &holding.document);
         let next = holdings().find_map(|document| document.next.as_ref());
         let url = match (steps, next) {

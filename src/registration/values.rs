@@ -63,6 +63,18 @@ impl Provider {
         &self.host
     }
 
+    /// The domain that its bounds count for: the last two parts of its name, or three where the last two
+    /// are those of a country, such as `com.br`. A name below is made by whoever has the domain.
+    #[must_use]
+    pub fn domain(&self) -> &str {
+        let parts: Vec<&str> = self.host.rsplit('.').collect();
+        let is_of_country = |parts: &[&str]| matches!(parts, [country, kind, ..] if country.len() == 2 && kind.len() <= 3);
+        let count = if is_of_country(&parts) { 3 } else { 2 };
+        let dots = self.host.rmatch_indices('.');
+        let start = dots.map(|(at, _)| at + 1).nth(count - 1).unwrap_or(0);
+        self.host.get(start..).unwrap_or(&self.host)
+    }
+
     /// Its port.
     #[must_use]
     pub fn port(&self) -> u16 {

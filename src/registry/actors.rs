@@ -1,11 +1,13 @@
 //! The actors of the protocol of 2009, and the identifiers that are made for them.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Params, Row, params};
 
+use super::makers::{self, Maker};
 use super::refusal::{Refusal, VerbError};
-use super::registration::{DAYS_TO_TAKE_EFFECT, Verbs};
+use super::registration::{Bounds, DAYS_TO_TAKE_EFFECT, Verbs};
 use super::{Registry, RegistryError, secret};
 use crate::database;
 use crate::distributor::{Granularity, TemporalDistributor};
@@ -29,6 +31,9 @@ pub(super) struct Actor {
     pub(super) port: u16,
     /// What is kept of its password.
     pub(super) secret: String,
+    /// From where it was registered, and its domain; None where that was before it was noted.
+    pub(super) client: Option<String>,
+    pub(super) domain: Option<String>,
     /// What its identifiers begin with.
     prefix: RepPrefix,
     registered_at: Timestamp,
@@ -39,7 +44,7 @@ pub(super) struct Actor {
 }
 
 const SELECT: &str = "SELECT id, rep, prefix, host, port, secret, registered_at, last_date, \
-                      effective_at FROM actor";
+                      effective_at, client, domain FROM actor";
 
 impl Registry {
     /// Registers an actor; one that is registered is told its identifier again.
@@ -48,6 +53,7 @@ impl Registry {
         provider: &Provider,
         email: &Email,
         password: &Password,
+        client: IpAddr,
         now: &Timestamp,
     ) -> Result<(Answer, Duration), VerbError> {
         let prefix = provider.prefix().canonical();
@@ -67,11 +73,14 @@ impl Registry {
         let verbs = Verbs(&transaction);
         let done = match (known, verbs.actor_at(&prefix)?) {
             (None, None) => {
-                verbs.see_to_room_for_an_actor(self.bounds.actors, now)?;
+                verbs.refuse_archives(&Maker::of_host(provider.host()), provider.host())?;
+                let (client, domain) = (client.to_string(), provider.domain());
+                verbs.see_to_room_for_an_actor(self.bounds, &client, domain, now)?;
                 let (rep, wait) = verbs.new_label(provider.prefix(), None, now)?;
                 transaction.execute(
-                    "INSERT INTO actor (rep, prefix, host, port, email, secret, registered_at, last_date)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                    "INSERT INTO actor (rep, prefix, host, port, email, secret, registered_at, last_date,
+                                        client, domain)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
                     params![
                         rep.canonical(),
                         prefix,
@@ -81,14 +90,31 @@ impl Registry {
                         kept,
                         now.to_rfc3339(),
                         rep.timestamp().to_rfc3339(),
+                        client,
+                        domain,
                     ],
                 )?;
                 (Answer::Actor(rep.canonical()), wait)
             }
             (Some(_), Some(actor)) if !actor.holds_its_place(now) => {
+                verbs.refuse_archives(&Maker::of_host(provider.host()), provider.host())?;
+                let (client, domain) = (client.to_string(), provider.domain());
+                let is_elsewhere = actor.client.as_deref() != Some(client.as_str());
+                if is_elsewhere {
+                    verbs.see_to_room_from(self.bounds, &client)?;
+                }
                 transaction.execute(
-                    "UPDATE actor SET email = ?2, secret = ?3, registered_at = ?4 WHERE id = ?1",
-                    params![actor.row, email.as_str(), kept, now.to_rfc3339()],
+                    "UPDATE actor SET email = ?2, secret = ?3, registered_at = ?4, client = ?5,
+                                      domain = ?6
+                     WHERE id = ?1",
+                    params![
+                        actor.row,
+                        email.as_str(),
+                        kept,
+                        now.to_rfc3339(),
+                        client,
+                        domain
+                    ],
                 )?;
                 (Answer::Actor(actor.id), Duration::ZERO)
             }
@@ -163,9 +189,40 @@ impl Verbs<'_> {
         rows.next()?.map(actor).transpose()
     }
 
+    /// Refuses what an Archive makes.
+    pub(super) fn refuse_archives(&self, maker: &Maker, what: &str) -> Result<(), VerbError> {
+        match makers::is_of_an_archive(self.0, maker)? {
+            true => Err(Refusal::OfAnArchive(what.to_owned()).into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses an actor too many from one client address.
+    fn see_to_room_from(&self, bounds: Bounds, client: &str) -> Result<(), VerbError> {
+        let select = "SELECT count(*) FROM actor WHERE client = ?1";
+        match self.count(select, [client])? < bounds.actors_of_client {
+            true => Ok(()),
+            false => {
+                Err(Refusal::TooManyActorsOf("client address", bounds.actors_of_client).into())
+            }
+        }
+    }
+
     /// Refuses an actor too many, unless others make room that hold their places no longer. Their
     /// identifiers are not made again: those have a date that is past.
-    fn see_to_room_for_an_actor(&self, most: u64, now: &Timestamp) -> Result<(), VerbError> {
+    fn see_to_room_for_an_actor(
+        &self,
+        bounds: Bounds,
+        client: &str,
+        domain: &str,
+        now: &Timestamp,
+    ) -> Result<(), VerbError> {
+        self.see_to_room_from(bounds, client)?;
+        let of_domain = "SELECT count(*) FROM actor WHERE domain = ?1";
+        if self.count(of_domain, [domain])? >= bounds.actors_of_domain {
+            return Err(Refusal::TooManyActorsOf("domain", bounds.actors_of_domain).into());
+        }
+        let most = bounds.actors;
         if self.count("SELECT count(*) FROM actor", [])? < most {
             return Ok(());
         }
@@ -197,7 +254,9 @@ impl Verbs<'_> {
     /// Notes that an actor has registered a document.
     pub(super) fn confirm(&self, actor: &Actor, now: &Timestamp) -> Result<(), VerbError> {
         self.0.execute(
-            "UPDATE actor SET effective_at = ifnull(effective_at, ?2), confirmed_at = ?2 WHERE id = ?1",
+            "UPDATE actor SET effective_at = ifnull(effective_at, ?2), confirmed_at = ?2,
+                              dead_since = NULL
+             WHERE id = ?1",
             params![actor.row, now.to_rfc3339()],
         )?;
         Ok(())
@@ -280,6 +339,8 @@ fn actor(row: &Row<'_>) -> Result<Actor, RegistryError> {
         host: row.get("host")?,
         port: row.get("port")?,
         secret: row.get("secret")?,
+        client: row.get("client")?,
+        domain: row.get("domain")?,
         prefix: RepPrefix::parse(&prefix).map_err(|_| broken("prefix"))?,
         registered_at: time("registered_at")?,
         is_effective: row.get::<_, Option<String>>("effective_at")?.is_some(),

@@ -5,8 +5,9 @@ use std::time::Duration;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::actors::Actor;
+use super::makers::Maker;
 use super::refusal::{Refusal, VerbError};
-use super::registration::{Bounds, Verbs};
+use super::registration::{Asked, Bounds, Verbs};
 use super::{Registry, RegistryError};
 use crate::ibi::{Ibi, Timestamp};
 use crate::registration::{
@@ -29,6 +30,7 @@ struct Held {
     actor: i64,
     is_copy: bool,
     is_original: bool,
+    is_own: bool,
 }
 
 impl Registry {
@@ -49,11 +51,17 @@ impl Verbs<'_> {
     pub(super) fn register_document(
         &self,
         actor: &Actor,
-        id: Option<&Ibi>,
-        document: &Document,
+        asked: &Asked<'_>,
         bounds: Bounds,
         now: &Timestamp,
     ) -> Result<(Answer, Duration), VerbError> {
+        let Asked {
+            id,
+            document,
+            is_own,
+        } = *asked;
+        // The Archive may have come after the actor, whose own identifiers are refused then, too.
+        self.refuse_archives(&Maker::of_host(&actor.host), &actor.host)?;
         let url = document.content.as_ref().map(|content| &content.url);
         let same = match url {
             Some(url) => self.with_url(actor, url)?,
@@ -84,6 +92,9 @@ impl Verbs<'_> {
                 known
             }
         };
+        if is_own {
+            self.give_way(actor, &known)?;
+        }
         let holder = self.holder(&known)?;
         let is_copy = holder
             .as_ref()
@@ -98,7 +109,7 @@ impl Verbs<'_> {
         if self.holding(actor, &known)?.is_none() {
             self.see_to_room_for_a_document(actor, bounds)?;
         }
-        self.put(actor, &known, is_copy, document, now)?;
+        self.put(actor, &known, is_copy, asked, now)?;
         self.confirm(actor, now)?;
         Ok((Answer::Document(known.id), wait))
     }
@@ -130,11 +141,12 @@ impl Verbs<'_> {
             }
             .into());
         };
-        let set = "UPDATE registration SET is_copy = ?2, is_original = ?3 WHERE id = ?1";
+        let set =
+            "UPDATE registration SET is_copy = ?2, is_original = ?3, is_own = ?4 WHERE id = ?1";
         // In this order: there is never more than one that is no copy.
-        self.0.execute(set, params![held.row, true, false])?;
-        self.0
-            .execute(set, params![copy.row, false, held.is_original])?;
+        self.0.execute(set, params![held.row, true, false, false])?;
+        let now = params![copy.row, false, held.is_original, held.is_own];
+        self.0.execute(set, now)?;
         let what = if held.is_original {
             "the original of "
         } else {
@@ -182,13 +194,43 @@ impl Verbs<'_> {
             }
             .into());
         }
+        let of_origin = |column: &str, value: &Option<String>| {
+            let select = format!(
+                "SELECT count(*) FROM registration JOIN actor ON actor.id = registration.actor
+                 WHERE {column} = ?1"
+            );
+            match value {
+                Some(value) => self.count(&select, [value]),
+                None => Ok(0),
+            }
+        };
+        let most = bounds.of_one_origin;
+        if of_origin("client", &actor.client)? >= most {
+            return Err(Refusal::TooManyDocumentsOf("client address", most).into());
+        }
+        if of_origin("domain", &actor.domain)? >= most {
+            return Err(Refusal::TooManyDocumentsOf("domain", most).into());
+        }
         match self.count("SELECT count(*) FROM registration", [])? < bounds.in_all {
             true => Ok(()),
             false => Err(Refusal::TooManyInAll(bounds.in_all).into()),
         }
     }
 
+    /// Makes what another actor holds of a document a copy, where the identifier is not of its making: it
+    /// is of this one's.
+    fn give_way(&self, actor: &Actor, known: &Known) -> Result<(), VerbError> {
+        let set = "UPDATE registration SET is_copy = 1, is_original = 0
+             WHERE document = ?1 AND is_copy = 0 AND is_own = 0 AND actor <> ?2";
+        if self.0.execute(set, params![known.row, actor.row])? > 0 {
+            let set = "UPDATE registration SET is_copy = 0 WHERE document = ?1 AND actor = ?2";
+            self.0.execute(set, params![known.row, actor.row])?;
+        }
+        Ok(())
+    }
+
     fn check_id(&self, id: &Ibi, now: &Timestamp) -> Result<(), VerbError> {
+        self.refuse_archives(&Maker::of(id), &id.to_string())?;
         let date = match id {
             Ibi::Rep(rep) => rep.timestamp(),
             Ibi::Ibip(ibip) => ibip.timestamp(),
@@ -248,7 +290,7 @@ impl Verbs<'_> {
     }
 
     fn holding(&self, actor: &Actor, known: &Known) -> Result<Option<Held>, VerbError> {
-        let select = "SELECT id, actor, is_copy, is_original FROM registration
+        let select = "SELECT id, actor, is_copy, is_original, is_own FROM registration
              WHERE document = ?1 AND actor = ?2";
         let mut statement = self.0.prepare_cached(select)?;
         let found = statement.query_row([known.row, actor.row], held);
@@ -257,7 +299,7 @@ impl Verbs<'_> {
 
     /// The one for whom a document is no copy.
     fn holder(&self, known: &Known) -> Result<Option<Held>, VerbError> {
-        let select = "SELECT id, actor, is_copy, is_original FROM registration
+        let select = "SELECT id, actor, is_copy, is_original, is_own FROM registration
              WHERE document = ?1 AND is_copy = 0";
         let mut statement = self.0.prepare_cached(select)?;
         Ok(statement.query_row([known.row], held).optional()?)
@@ -283,18 +325,20 @@ impl Verbs<'_> {
         actor: &Actor,
         known: &Known,
         is_copy: bool,
-        document: &Document,
+        asked: &Asked<'_>,
         now: &Timestamp,
     ) -> Result<(), VerbError> {
+        let document = asked.document;
         let content = document.content.as_ref();
         let row: i64 = self.0.query_row(
             "INSERT INTO registration (document, actor, is_copy, is_original, url, updated, fingerprint,
-                                       previous_url, next_url, registered_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                                       previous_url, next_url, registered_at, is_own)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
              ON CONFLICT (document, actor) DO UPDATE SET
                  is_original = excluded.is_original, url = excluded.url, updated = excluded.updated,
                  fingerprint = excluded.fingerprint, previous_url = excluded.previous_url,
-                 next_url = excluded.next_url, registered_at = excluded.registered_at
+                 next_url = excluded.next_url, registered_at = excluded.registered_at,
+                 is_own = excluded.is_own
              RETURNING id",
             params![
                 known.row,
@@ -307,6 +351,7 @@ impl Verbs<'_> {
                 document.previous.as_ref().map(WebUrl::as_str),
                 document.next.as_ref().map(WebUrl::as_str),
                 now.to_rfc3339(),
+                asked.is_own,
             ],
             |row| row.get("id"),
         )?;
@@ -334,8 +379,8 @@ impl Verbs<'_> {
             return Ok(None);
         };
         let mut statement = self.0.prepare_cached(
-            "SELECT registration.id, rep, is_copy, is_original, url, updated, fingerprint, previous_url,
-                    next_url
+            "SELECT registration.id, rep, is_copy, is_original, is_own, url, updated, fingerprint,
+                    previous_url, next_url
              FROM registration JOIN actor ON actor.id = registration.actor
              WHERE document = ?1 ORDER BY is_copy, registration.id",
         )?;
@@ -346,6 +391,7 @@ impl Verbs<'_> {
             holdings.push(Holding {
                 actor: row.get("rep")?,
                 is_copy: row.get("is_copy")?,
+                is_own: row.get("is_own")?,
                 document: described(row, metadata)?,
             });
         }
@@ -388,6 +434,7 @@ fn held(row: &Row<'_>) -> rusqlite::Result<Held> {
         actor: row.get("actor")?,
         is_copy: row.get("is_copy")?,
         is_original: row.get("is_original")?,
+        is_own: row.get("is_own")?,
     })
 }
 

@@ -26,6 +26,10 @@ pub enum RegistryError {
     NotRegistered(Box<Names>),
     /// The forms of the identifier are those of different Archives.
     TwoArchives(Box<Names>),
+    /// No actor of the protocol of 2009 has this identifier.
+    NoActor(String),
+    /// No document is registered by this identifier.
+    NoDocument(String),
     /// The key is not the one of this Archive.
     WrongKey(Box<Names>),
 }
@@ -57,6 +61,14 @@ impl fmt::Display for RegistryError {
                 f,
                 "{service} are names of two Archives that are registered, or others than those that \
                  are; unregister the wrong one"
+            ),
+            RegistryError::NoActor(id) => write!(
+                f,
+                "no actor {id} is registered; see 'ibifs resolver actors'"
+            ),
+            RegistryError::NoDocument(id) => write!(
+                f,
+                "no document {id} is registered; see 'ibifs resolver documents'"
             ),
             RegistryError::WrongKey(service) => write!(
                 f,

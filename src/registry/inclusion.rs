@@ -50,6 +50,15 @@ impl Address {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The host, an IPv6 address without its brackets.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        match self.0.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or(rest),
+            None => self.0.split(':').next().unwrap_or(&self.0),
+        }
+    }
 }
 
 fn is_name(host: &str) -> bool {

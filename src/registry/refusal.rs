@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::RegistryError;
-use super::registration::{DAYS_TO_TAKE_EFFECT, MOST_HOSTS};
+use super::registration::{DAYS_TO_TAKE_EFFECT, MOST_HOSTS, Unfound};
 use crate::distributor::WaitTooLong;
 use crate::registration::RequestError;
 
@@ -65,6 +65,14 @@ pub(super) enum Refusal {
     TooManyHosts,
     /// There are as many actors as there may be.
     TooManyActors(u64),
+    /// There are as many actors of one client address or domain as there may be.
+    TooManyActorsOf(&'static str, u64),
+    /// There are as many documents and copies of one client address or domain as there may be.
+    TooManyDocumentsOf(&'static str, u64),
+    /// The host, or the prefix of the identifier, is that of an Archive.
+    OfAnArchive(String),
+    /// The addresses of a host are not found.
+    Unfound(String, Unfound),
     /// The actor has registered as much as it may.
     TooManyOfOne { actor: String, most: u64 },
     /// All actors together have.
@@ -134,6 +142,31 @@ impl fmt::Display for Refusal {
                 "{most} actors are registered here, and no more can be; ask again later, when those make \
                  room that no document follows for {DAYS_TO_TAKE_EFFECT} days, or ask who runs this \
                  resolver"
+            ),
+            Refusal::TooManyActorsOf(what, most) => write!(
+                f,
+                "{most} actors of this {what} are registered here, and no more can be; ask the \
+                 administrator of this resolver to remove those that are not used"
+            ),
+            Refusal::TooManyDocumentsOf(what, most) => write!(
+                f,
+                "{most} documents and copies of this {what} are registered here, and no more can be; take \
+                 back what is not there any more (DeleteDocumentRegistration)"
+            ),
+            Refusal::OfAnArchive(what) => write!(
+                f,
+                "{what} belongs to an Archive that is registered with this resolver, which answers for it \
+                 itself; give a host or an identifier of your own"
+            ),
+            Refusal::Unfound(host, Unfound::InTime) => write!(
+                f,
+                "the addresses of {host} are not found in time; see to its name server, or give URLs on the \
+                 actor's own host"
+            ),
+            Refusal::Unfound(host, Unfound::Busy) => write!(
+                f,
+                "the addresses of {host} cannot be looked for now: too many others are; ask again later, or \
+                 give URLs on the actor's own host"
             ),
             Refusal::TooManyOfOne { actor, most } => write!(
                 f,

@@ -13,9 +13,7 @@
 //! - A registration "takes effect with its first document". Before that it holds the place against
 //!   others for 30 days; then whoever registers it anew gets the same identifier, with a password of
 //!   its own. So nobody can keep a place that he never uses.
-//! - A registration "lapses after two years with all URLs dead". Nobody here asks URLs whether they
-//!   are alive, so no registration that took effect lapses. What is kept for whoever will do it is
-//!   when the actor last registered a document.
+//! - A registration "lapses after two years with all URLs dead": see [`super::lapse`].
 //! - All URLs, those of other editions too, must be of the actor's own host and port ("if one URL does
 //!   not belong, the registration is not done"). Of its host is what has its name, or else an address
 //!   in common with it, as `nslookup` would tell. The port is that of the URL's scheme if none is
@@ -25,8 +23,14 @@
 //! - To register again overwrites all that was said before: what is left out is gone, and
 //!   `originalDocument` left out is `no`.
 //! - Any actor may ask what is registered of a document; no e-mail address is told.
-//! - How many actors and documents are registered is bounded. An actor that nobody need wait for any
-//!   more, since no document followed, makes room for another where there is none.
+//! - How many actors and documents are registered is bounded, of all, from one client address and in one
+//!   domain. An actor that nobody need wait for any more, since no document followed, makes room for
+//!   another where there is none.
+//! - What a registered Archive makes is not registered: no actor has its host, no document an identifier
+//!   of its prefix. What was registered before the Archive came stays in the record and leads nowhere.
+//! - An original is one where its identifier is the actor's own: of its host, or of the address from which
+//!   it was registered, with URLs on the actor's host by name; or handed over by an actor whose own it was.
+//!   Whose own it is holds it, whoever was first.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -37,7 +41,7 @@ use super::actors::Actor;
 use super::refusal::{Refusal, VerbError};
 use super::{Registry, secret};
 use crate::database;
-use crate::ibi::Timestamp;
+use crate::ibi::{Ibi, Timestamp};
 use crate::query::Fields;
 use crate::registration::{Answer, Credentials, Document, Request, Verb, verb_of};
 
@@ -52,6 +56,13 @@ pub(super) struct Bounds {
     pub(super) of_one_actor: u64,
     /// Documents and copies of all actors.
     pub(super) in_all: u64,
+    /// Actors that were registered from one client address.
+    pub(super) actors_of_client: u64,
+    /// Actors of one domain.
+    pub(super) actors_of_domain: u64,
+    /// Documents and copies of all actors that were registered from one client address, or are of one
+    /// domain.
+    pub(super) of_one_origin: u64,
 }
 
 impl Default for Bounds {
@@ -60,6 +71,9 @@ impl Default for Bounds {
             actors: 10_000,
             of_one_actor: 10_000,
             in_all: 100_000,
+            actors_of_client: 20,
+            actors_of_domain: 200,
+            of_one_origin: 20_000,
         }
     }
 }
@@ -67,16 +81,28 @@ impl Default for Bounds {
 /// So many days nobody else gets the place of an actor that has registered no document.
 pub(super) const DAYS_TO_TAKE_EFFECT: i64 = 30;
 
-/// How the addresses of a host are found; none for one that has none.
-pub type Lookup<'a> = &'a dyn Fn(&str) -> Vec<IpAddr>;
+/// Why the addresses of a host are not found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfound {
+    /// It takes too long.
+    InTime,
+    /// Too many others are looked for, or the client has too many looked for.
+    Busy,
+}
 
-/// The addresses of a host as this machine finds them.
-#[must_use]
-pub fn addresses_of(host: &str) -> Vec<IpAddr> {
-    use std::net::ToSocketAddrs;
-    let found = (host, 0).to_socket_addrs();
-    let found = found.into_iter().flatten();
-    found.map(|address| address.ip().to_canonical()).collect()
+/// How the addresses of a host are found; none for one that has none.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Result<Vec<IpAddr>, Unfound>;
+
+/// Who asks, as far as that can be seen, and how the addresses of hosts are found for him.
+#[allow(missing_debug_implementations, reason = "it borrows a closure")]
+#[derive(Clone, Copy)]
+pub struct Asker<'a> {
+    /// The client's address.
+    pub address: IpAddr,
+    /// What that shares with those that count as the same client.
+    pub client: IpAddr,
+    /// The addresses of hosts.
+    pub lookup: Lookup<'a>,
 }
 
 /// How a request ended.
@@ -99,18 +125,21 @@ pub struct Reply {
     pub xml: String,
     /// It must not be sent before so long: an identifier in it has a date that is still to come.
     pub wait: Duration,
+    /// Whether it is refused for an actor that is unknown or has another password.
+    pub is_unproven: bool,
 }
 
 impl Registry {
     /// Does what the parameters ask. It takes a while, and blocks.
     #[must_use]
-    pub fn answer(&self, fields: &Fields, lookup: Lookup<'_>, now: &Timestamp) -> Reply {
+    pub fn answer(&self, fields: &Fields, asker: Asker<'_>, now: &Timestamp) -> Reply {
         let verb = verb_of(fields);
         let known = verb.as_ref().ok().copied();
         let done = match verb {
-            Ok(verb) => self.done(verb, fields, lookup, now),
+            Ok(verb) => self.done(verb, fields, asker, now),
             Err(error) => Err(error.into()),
         };
+        let is_unproven = matches!(done, Err(VerbError::Refused(Refusal::Credentials(_))));
         let (outcome, answer, wait) = match done {
             Ok((answer, wait)) => (Outcome::Done, answer, wait),
             Err(VerbError::Request(error)) => refused(&error),
@@ -126,6 +155,7 @@ impl Registry {
             outcome,
             xml: answer.to_xml(known),
             wait,
+            is_unproven,
         }
     }
 
@@ -133,7 +163,7 @@ impl Registry {
         &self,
         verb: Verb,
         fields: &Fields,
-        lookup: Lookup<'_>,
+        asker: Asker<'_>,
         now: &Timestamp,
     ) -> Result<(Answer, Duration), VerbError> {
         let answer = match Request::of(verb, fields)? {
@@ -141,12 +171,17 @@ impl Registry {
                 provider,
                 email,
                 password,
-            } => return self.register_actor(&provider, &email, &password, now),
+            } => return self.register_actor(&provider, &email, &password, asker.client, now),
             Request::RegisterDocument(who, id, document) => {
                 let actor = self.proven(&who)?;
-                check_urls(&actor, &document, lookup)?;
+                check_urls(&actor, &document, asker.lookup)?;
+                let asked = Asked {
+                    is_own: is_own(&actor, id.as_ref(), &document, asker.address),
+                    id: id.as_ref(),
+                    document: &document,
+                };
                 return self.change(&actor, |transaction| {
-                    transaction.register_document(&actor, id.as_ref(), &document, self.bounds, now)
+                    transaction.register_document(&actor, &asked, self.bounds, now)
                 });
             }
             Request::ChangePassword(who, password) => self.change_password(&who, &password)?,
@@ -177,9 +212,12 @@ impl Registry {
     pub(super) fn proven(&self, who: &Credentials) -> Result<Actor, VerbError> {
         let known = Verbs(&self.lock()).actor(&who.actor)?;
         match known {
-            Some(actor) if secret::is_of(who.password.as_str(), &actor.secret) => Ok(actor),
-            _ => Err(Refusal::Credentials(who.actor.to_string()).into()),
+            Some(actor) if secret::is_of(who.password.as_str(), &actor.secret) => return Ok(actor),
+            Some(_) => {}
+            // As long as for a password that is another one.
+            None => secret::is_of_nothing(who.password.as_str()),
         }
+        Err(Refusal::Credentials(who.actor.to_string()).into())
     }
 
     /// Changes something for an actor that was proven: all of it, or nothing.
@@ -206,6 +244,31 @@ fn refused(why: &dyn std::fmt::Display) -> (Outcome, Answer, Duration) {
 /// What the verbs do, on a connection that is held.
 pub(super) struct Verbs<'a>(pub(super) &'a rusqlite::Connection);
 
+/// What is asked to be registered of a document.
+pub(super) struct Asked<'a> {
+    /// Its identifier; None for a new one.
+    pub(super) id: Option<&'a Ibi>,
+    pub(super) document: &'a Document,
+    /// Whether the identifier is of the actor's own making.
+    pub(super) is_own: bool,
+}
+
+fn found(lookup: Lookup<'_>, host: &str) -> Result<Vec<IpAddr>, Refusal> {
+    lookup(host).map_err(|why| Refusal::Unfound(host.to_owned(), why))
+}
+
+/// Whether an identifier is of an actor's own making, and leads to its own host by name: of its host, or of
+/// the address from which it asks. Names of hosts prove nothing here: to whom one leads may change as soon
+/// as it has been looked for.
+fn is_own(actor: &Actor, id: Option<&Ibi>, document: &Document, address: IpAddr) -> bool {
+    let is_made = match id {
+        None => true,
+        Some(Ibi::Rep(rep)) => rep.host() == actor.host && rep.port() == actor.port,
+        Some(Ibi::Ibip(ibip)) => ibip.address().to_canonical() == address.to_canonical(),
+    };
+    is_made && document.urls().all(|(_, url)| url.host() == actor.host)
+}
+
 /// Whether all URLs are of the actor's own host and port.
 fn check_urls(actor: &Actor, document: &Document, lookup: Lookup<'_>) -> Result<(), Refusal> {
     let mut own: Option<Vec<IpAddr>> = None;
@@ -225,8 +288,14 @@ fn check_urls(actor: &Actor, document: &Document, lookup: Lookup<'_>) -> Result<
             return Err(Refusal::TooManyHosts);
         }
         others.push(url.host());
-        let own = own.get_or_insert_with(|| lookup(&actor.host));
-        let is_own = !own.is_empty() && lookup(url.host()).iter().any(|found| own.contains(found));
+        let own: &Vec<IpAddr> = match &own {
+            Some(own) => own,
+            None => own.insert(found(lookup, &actor.host)?),
+        };
+        let is_own = !own.is_empty()
+            && found(lookup, url.host())?
+                .iter()
+                .any(|found| own.contains(found));
         if !is_own {
             return Err(Refusal::OtherHost {
                 name,
@@ -255,6 +324,8 @@ mod tests {
     const HERMES_ID: &str = "dpi.inpe.br/hermes@80/2009/03.17.15.17";
     const APOLLO_ID: &str = "dpi.inpe.br/apollo@80/2009/03.17.15.17";
     const DOCUMENT: &str = "dpi.inpe.br/banon/1998/08.02.08.56";
+
+    const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     /// A resolver, its clock, and the hosts that were looked up.
     struct Resolver {
@@ -290,7 +361,7 @@ mod tests {
         }
 
         fn ask(&self, text: &str) -> Reply {
-            let lookup = |host: &str| -> Vec<IpAddr> {
+            let lookup = |host: &str| -> Result<Vec<IpAddr>, Unfound> {
                 self.asked.borrow_mut().push(host.to_owned());
                 let addresses: &[&str] = match host {
                     "hermes.dpi.inpe.br" => &["10.0.0.1", "fd00::1"],
@@ -302,10 +373,15 @@ mod tests {
                 let addresses = addresses
                     .iter()
                     .map(|text| text.parse().expect("an address"));
-                addresses.collect()
+                Ok(addresses.collect())
             };
             let fields = Fields::parse(text).expect("fields");
-            self.registry.answer(&fields, &lookup, &self.now())
+            let asker = Asker {
+                address: CLIENT,
+                client: CLIENT,
+                lookup: &lookup,
+            };
+            self.registry.answer(&fields, asker, &self.now())
         }
 
         #[track_caller]
@@ -674,12 +750,20 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_its_own() {
-        let address = |text: &str| -> IpAddr { text.parse().expect(text) };
-        assert_eq!(addresses_of("127.0.0.1"), [address("127.0.0.1")]);
-        assert_eq!(addresses_of("::1"), [address("::1")]);
-        assert_eq!(addresses_of("::ffff:127.0.0.1"), [address("127.0.0.1")]);
-        assert_eq!(addresses_of("a b"), Vec::<IpAddr>::new());
+    fn a_domain_has_its_share() {
+        let mut resolver = Resolver::new("domain");
+        resolver.registry.bounds.actors_of_domain = 2;
+        let place =
+            |host: &str, domain: &str| format!("computerName={host}&domainName={domain}&port=80");
+        resolver.register(&place("a", "x.evil.example"), "12xY3z");
+        resolver.register(&place("b", "y.z.EVIL.example."), "12xY3z");
+        let text =
+            |place: &str| format!("verb=RegisterActor&{place}&eMailAddress=a@b&password=12xY3z");
+        let third = text(&place("www", "evil.example"));
+        resolver.refused(&third, "2 actors of this domain are registered here");
+        for domain in ["one.com.br", "two.com.br", "three.com.br"] {
+            resolver.register(&place("www", domain), "12xY3z");
+        }
     }
 
     #[test]
@@ -702,7 +786,7 @@ mod tests {
         else {
             panic!("{text}");
         };
-        let one = |_: &str| vec![IpAddr::from([10, 0, 0, 1])];
+        let one = |_: &str| Ok(vec![IpAddr::from([10, 0, 0, 1])]);
         assert!(matches!(
             check_urls(&actor, &document, &one),
             Err(Refusal::TooManyHosts)
@@ -945,7 +1029,13 @@ mod tests {
         let now = resolver.now();
         let answer = |registry: &Registry, text: &str| {
             let fields = Fields::parse(text).expect("fields");
-            registry.answer(&fields, &|_| Vec::new(), &now)
+            let lookup = |_: &str| Ok(Vec::new());
+            let asker = Asker {
+                address: CLIENT,
+                client: CLIENT,
+                lookup: &lookup,
+            };
+            registry.answer(&fields, asker, &now)
         };
         let all = |texts: &(dyn Fn(usize) -> String + Sync)| -> Vec<Reply> {
             std::thread::scope(|scope| {

@@ -1,10 +1,15 @@
 //! What is kept of a key or password: enough to know it again, too little to learn it (argon2id).
 
+use std::sync::LazyLock;
+
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 
 use super::RegistryError;
+
+/// What is kept of a secret that nothing has, made as all others are; None where nothing can be.
+static OF_NOTHING: LazyLock<Option<String>> = LazyLock::new(|| kept("").ok());
 
 /// What is kept of a secret.
 pub(super) fn kept(secret: &str) -> Result<String, RegistryError> {
@@ -20,6 +25,18 @@ pub(super) fn is_of(secret: &str, kept: &str) -> bool {
             .verify_password(secret.as_bytes(), &kept)
             .is_ok()
     })
+}
+
+/// Takes as long as to tell that a secret is not the one of which something was kept.
+pub(super) fn is_of_nothing(secret: &str) {
+    if let Some(kept) = OF_NOTHING.as_deref() {
+        std::hint::black_box(is_of(secret, kept));
+    }
+}
+
+/// Makes ready what [`is_of_nothing`] compares with, which else takes part of the first such call.
+pub(super) fn prepare() {
+    LazyLock::force(&OF_NOTHING);
 }
 
 #[cfg(test)]

@@ -4,10 +4,14 @@ use std::fmt;
 
 use sha2::Digest as _;
 
+use crate::ibi::Ibi;
+use crate::item::Names;
+
 /// The shortest token that is taken: 128 bits in hexadecimal digits.
 const SHORTEST: usize = 32;
 
-/// The tokens of a file: one a line, and behind it, if there is one, the URL of the Archive that has it.
+/// The tokens of a file: one a line, and behind it, if there is one, the Archive that has it: by its URL or by
+/// the identifier of its service.
 #[derive(Clone, Debug)]
 pub struct Tokens(Vec<Known>);
 
@@ -15,14 +19,31 @@ pub struct Tokens(Vec<Known>);
 #[derive(Clone, Debug)]
 struct Known {
     digest: [u8; 32],
-    giver: Option<String>,
+    giver: Giver,
 }
 
-/// Whoever has shown a token.
+/// Who has shown a token, and what originals may be taken with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Giver {
-    /// Where its own service is asked before an original is taken from it; None where it is believed.
-    pub url: Option<String>,
+pub enum Giver {
+    /// It sends copies alone: nothing tells which Archive it is.
+    Copies,
+    /// It is the Archive that is served at this URL, which is asked before an original is taken from it.
+    Asked(String),
+    /// It is the Archive with this service, and what it says of its own originals is taken for true.
+    Trusted(Names),
+}
+
+impl Giver {
+    /// Whether originals of an Archive may be taken from it, by the identifier of that Archive's service.
+    #[must_use]
+    pub fn may_give_for(&self, from: &Names) -> bool {
+        match self {
+            Giver::Copies => false,
+            // Which Archive is served there is asked when an original is taken.
+            Giver::Asked(_) => true,
+            Giver::Trusted(service) => service.matches(from),
+        }
+    }
 }
 
 /// Why a file of tokens is refused.
@@ -51,13 +72,19 @@ impl Tokens {
             let (token, giver) = match words[..] {
                 [] => continue,
                 [first, ..] if first.starts_with('#') => continue,
-                [token] => (token, None),
-                [token, url] if url.starts_with("http://") => (token, Some(url)),
-                _ => {
-                    return Err(fault(
-                        "write a token, or a token and a URL http://host[:port]",
-                    ));
+                [token] => (token, Giver::Copies),
+                [token, url] if url.starts_with("http://") => {
+                    (token, Giver::Asked(url.trim_end_matches('/').to_owned()))
                 }
+                [token, ref services @ ..] => match names(services) {
+                    Some(service) => (token, Giver::Trusted(service)),
+                    None => {
+                        return Err(fault(
+                            "write a token, or a token and a URL http://host[:port], or a token and the \
+                             identifier of an Archive's service",
+                        ));
+                    }
+                },
             };
             if token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
                 return Err(fault(
@@ -67,7 +94,7 @@ impl Tokens {
             }
             known.push(Known {
                 digest: sha2::Sha256::digest(token.as_bytes()).into(),
-                giver: giver.map(|url| url.trim_end_matches('/').to_owned()),
+                giver,
             });
         }
         match known.is_empty() {
@@ -85,13 +112,17 @@ impl Tokens {
             let pairs = digest.iter().zip(known.digest);
             let difference = pairs.fold(0, |sum, (one, other)| sum | (one ^ other));
             if std::hint::black_box(difference) == 0 {
-                found = Some(Giver {
-                    url: known.giver.clone(),
-                });
+                found = Some(known.giver.clone());
             }
         }
         found
     }
+}
+
+/// The identifier of a service, in one form or both.
+fn names(forms: &[&str]) -> Option<Names> {
+    let forms = forms.iter().map(|form| Ibi::parse(form));
+    Names::collect(forms.collect::<Result<Vec<Ibi>, _>>().ok()?)
 }
 
 #[cfg(test)]
@@ -101,11 +132,18 @@ mod tests {
     #[test]
     fn tokens_are_known_again() {
         let (one, two) = ("a".repeat(32), "b".repeat(40));
-        let text = format!("# ours\n{one}\n\n  {two} http://127.0.0.1:8080/\n");
+        let three = "c".repeat(32);
+        let service = "sid.inpe.br/mtc-m18@80/2008/03.17.15.17";
+        let text = format!("# ours\n{one}\n\n  {two} http://127.0.0.1:8080/\n{three} {service}\n");
         let tokens = Tokens::parse(&text).expect("it is good");
-        assert_eq!(tokens.giver(&one), Some(Giver { url: None }));
-        let url = Some("http://127.0.0.1:8080".to_owned());
-        assert_eq!(tokens.giver(&two), Some(Giver { url }));
+        assert_eq!(tokens.giver(&one), Some(Giver::Copies));
+        let url = "http://127.0.0.1:8080".to_owned();
+        assert_eq!(tokens.giver(&two), Some(Giver::Asked(url)));
+        let of = |text: &str| Names::from(Ibi::parse(text).expect(text));
+        let giver = tokens.giver(&three).expect("it is known");
+        assert!(giver.may_give_for(&of(service)));
+        assert!(!giver.may_give_for(&of("sid.inpe.br/mtc-m18@80/2008/03.17.15.18")));
+        assert!(!Giver::Copies.may_give_for(&of(service)));
         let others = [
             String::new(),
             one[1..].to_owned(),

@@ -7,3 +7,5 @@ mod lock;
 mod offline;
 mod races;
 mod reserve;
+mod resolver;
+mod web;

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::conditions::{Part, Verdict, Version, judge, part};
 use crate::archive::{Clock, SystemClock};
-use crate::http::answer::refusal;
+use crate::http::answer::{FOR_ALL, RESOURCE_POLICY, refusal};
 use crate::http::threads;
 use crate::tree::Published;
 
@@ -60,6 +60,7 @@ pub(super) async fn answer(
         ),
     };
     let lines = response.headers_mut();
+    lines.insert(RESOURCE_POLICY, FOR_ALL);
     set(lines, header::ETAG, &version.tag);
     if let Some(changed) = version.changed {
         set(

@@ -145,6 +145,7 @@ async fn step(site: Arc<Site>, request: Request<Body>) -> Result<Response<Body>,
         }
         "expect" => {
             let from = from()?;
+            check_giver(&giver, &from)?;
             blocking(move || {
                 let word = receiver.with_store(|local| local.expect(&names, &from))?;
                 Ok(one("word", Value::Word(word)))
@@ -153,6 +154,7 @@ async fn step(site: Arc<Site>, request: Request<Body>) -> Result<Response<Body>,
         }
         "take" => {
             let from = from()?;
+            check_giver(&giver, &from)?;
             let word = query.get("word").unwrap_or_default().to_owned();
             given_up(&giver, &names, &from).await?;
             blocking(move || {
@@ -327,9 +329,23 @@ fn sidecar_and_rest(body: &[u8]) -> Option<(&[u8], &[u8])> {
     body[cut + 1..].split_at_checked(length)
 }
 
+/// Refuses originals of an Archive that is not the one whose token is shown.
+fn check_giver(giver: &Giver, from: &Names) -> Result<(), Refusal> {
+    if giver.may_give_for(from) {
+        return Ok(());
+    }
+    let sentence = format!(
+        "not-taken the token is not that of the Archive {}: with it copies are sent; for originals the \
+         administrator here writes behind it the URL of the Archive that has it, or the identifier of its \
+         service",
+        from.preferred()
+    );
+    Err(refuse(StatusCode::CONFLICT, &sentence))
+}
+
 /// Asks the Archive that gives, where the token says where it is, whether it has given the item up.
 async fn given_up(giver: &Giver, names: &Names, from: &Names) -> Result<(), Refusal> {
-    let Some(url) = &giver.url else {
+    let Giver::Asked(url) = giver else {
         return Ok(());
     };
     let not_so = |why: &str| {

@@ -1,7 +1,7 @@
 //! The Archives that are asked: which there are, which of them have gone silent, and which answered last
 //! for a prefix.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::item::Names;
 use crate::locks::{self, locked};
 use crate::query::encoded;
-use crate::registry::{Address, ArchiveId, Registered};
+use crate::registry::{Address, ArchiveId, Maker, Registered};
 
 /// How long an Archive may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ const MOST_REMEMBERED: usize = 100_000;
 /// An Archive that is included.
 #[derive(Debug)]
 pub(super) struct Asked {
-    id: ArchiveId,
+    pub(super) id: ArchiveId,
     /// Where it is reached.
     pub(super) address: String,
     /// The URL of its service.
@@ -79,8 +79,12 @@ impl Asked {
 #[derive(Debug, Default)]
 pub(super) struct Archives {
     included: RwLock<Arc<Vec<Arc<Asked>>>>,
+    /// How many are registered and not included: they give no answer.
+    absent: AtomicUsize,
     /// By prefix, who answered last.
     remembered: Mutex<HashMap<String, ArchiveId>>,
+    /// Who holds originals of which maker, as far as it is in the database.
+    originals: Mutex<HashSet<(ArchiveId, Maker)>>,
 }
 
 impl Archives {
@@ -104,13 +108,30 @@ impl Archives {
                 Arc::clone,
             ))
         };
-        let included = registered.iter().filter_map(asked).collect();
+        let included: Vec<Arc<Asked>> = registered.iter().filter_map(asked).collect();
+        let absent = registered.len() - included.len();
+        self.absent.store(absent, Ordering::Relaxed);
         *locks::written(&self.included) = Arc::new(included);
     }
 
     /// Who is included.
     pub(super) fn all(&self) -> Arc<Vec<Arc<Asked>>> {
         Arc::clone(&locks::read(&self.included))
+    }
+
+    /// How many are registered and not included.
+    pub(super) fn absent(&self) -> usize {
+        self.absent.load(Ordering::Relaxed)
+    }
+
+    /// Notes that an Archive holds the original of an identifier; tells whether it may be the first with
+    /// the prefix.
+    pub(super) fn note_original(&self, maker: &Maker, archive: &Asked) -> bool {
+        let mut known = locked(&self.originals);
+        if known.len() >= MOST_REMEMBERED {
+            known.clear();
+        }
+        known.insert((archive.id, maker.clone()))
     }
 
     /// Who answered last for an identifier with this one's prefix.

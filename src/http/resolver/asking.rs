@@ -8,11 +8,13 @@ use tokio::task::JoinSet;
 
 use super::Resolver;
 use super::archives::Asked;
+use crate::archive::{Clock, SystemClock};
 use crate::http::client::ClientError;
 use crate::http::threads;
 use crate::ibi::Ibi;
 use crate::item::State;
 use crate::pairs::Pairs;
+use crate::registry::{Maker, RegistryError};
 use crate::relation::{Language, Request};
 use crate::resolution::{Meaning, Persistent, Question, Reached};
 
@@ -52,7 +54,7 @@ pub(super) enum Alert {
     TooLong,
 }
 
-/// All Archives have answered, and none knows the item.
+/// All Archives that are registered have answered, and none knows the item.
 const NOBODYS: Alert = Alert::Unknown {
     silent: 0,
     is_known: false,
@@ -109,13 +111,18 @@ async fn search(
 
 /// What an actor has registered of what is asked for.
 async fn registered(asking: &Asking<'_>) -> Option<String> {
+    asking.resolver.registrations.as_ref()?;
     let ibi = Ibi::parse(&asking.question.ibi).ok()?;
     let is_list = matches!(asking.question.request, Some(Request::FileList(_)));
     if is_list || asking.question.filepath.is_some() {
         return None;
     }
     let registry = Arc::clone(&asking.resolver.registry);
-    let found = threads::aside(move || registry.registered_document(&ibi));
+    let found = threads::aside(move || match registry.is_of_an_archive(&ibi)? {
+        // What was registered before the Archive came says nothing any more.
+        true => Ok::<_, RegistryError>(None),
+        false => registry.registered_document(&ibi),
+    });
     match found.await {
         Ok(Ok(record)) => {
             let steps = asking.question.steps();
@@ -168,7 +175,11 @@ impl Asking<'_> {
 
     async fn answered(&self, answers: &mut Answers) -> Round {
         let all = self.resolver.archives.all();
-        let mut seen = Seen::default();
+        // Who is registered and not included may hold the item all the same.
+        let mut seen = Seen {
+            silent: self.resolver.archives.absent(),
+            ..Seen::default()
+        };
         let remembered = match self.is_original_required {
             // All must be heard.
             true => None,
@@ -250,6 +261,9 @@ impl Asking<'_> {
                 self.resolver
                     .archives
                     .remember(&self.question.ibi, &archive);
+                if reached.state == Some(State::Original) && self.question.steps().is_empty() {
+                    self.note_original(&archive);
+                }
                 match (self.is_original_required, reached.state) {
                     (false, _) => return Some(Round::Found(archive, reached)),
                     (true, Some(State::Original)) => seen.originals.push((archive, reached)),
@@ -264,6 +278,26 @@ impl Asking<'_> {
             }
         }
         None
+    }
+}
+
+impl Asking<'_> {
+    /// Notes whose the prefix of the identifier is: of an Archive that holds the original.
+    fn note_original(&self, archive: &Asked) {
+        let Ok(ibi) = Ibi::parse(&self.question.ibi) else {
+            return;
+        };
+        let maker = Maker::of(&ibi);
+        if !self.resolver.archives.note_original(&maker, archive) {
+            return;
+        }
+        let (registry, id) = (Arc::clone(&self.resolver.registry), archive.id);
+        // The reader does not wait for that.
+        threads::aside(move || {
+            if let Err(error) = registry.note_maker(id, &maker, &SystemClock.now()) {
+                log::warn!("{error}");
+            }
+        });
     }
 }
 

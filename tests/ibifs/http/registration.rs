@@ -21,7 +21,7 @@ fn scene() -> Scene {
 }
 
 fn scene_in(world: World) -> Scene {
-    let resolver = Served::resolver(&world, "");
+    let resolver = Served::resolver(&world, "--registration-2009");
     let scene = Scene::new(world, resolver, TOOLS);
     scene.sh(
         "for name in hermes apollo; do
@@ -30,7 +30,9 @@ fn scene_in(world: World) -> Scene {
          post verb=RegisterDocument actorID=$(< hermes) password=12xY3z-hermes documentID=3D446S8B8W/34U55T2 originalDocument=yes \\
             'documentURL=http://hermes.example.org/a%20b?c=d&e' documentLastUpdate=2008-07-17T17:22:06-03:00 fingerprint=d41d8cd98f00b204e9800998ecf8427e \\
             metadataURL=http://hermes.example.org/m metadataLastUpdate=2008-07-17T17:44:57-03:00 metadataFormat=oai_dc metadataLanguage=pt-BR
-         value documentID > document",
+         value documentID > document
+         post verb=RegisterDocument actorID=$(< hermes) password=12xY3z-hermes documentID=example.org/hermes@80/2009/01.01.01.01 originalDocument=yes \\
+            'documentURL=http://hermes.example.org/own' documentLastUpdate=2008-07-17T17:22:06-03:00",
     );
     scene
 }
@@ -66,13 +68,13 @@ fn registered_documents_are_resolved() {
     scene.prints(
         "to() { curl -s -o body -w '%{http_code} %{redirect_url}\\n' \"${@:2}\" \"$U/3D446S8B8W/34U55T2$1\"; }
          post verb=RegisterDocument actorID=$(< apollo) password=12xY3z-apollo documentID=$(< document) documentURL=http://apollo.example.org/a documentLastUpdate=2009-01-01T00:00:00Z > /dev/null
-         to ''; to '?ibiurl.requireditemstatus=Original'; to '!'; to ':'; to ':(oai_dc)'; to ':(BibINPE)'; to /file; to '?ibiurl.verblist=GetFileList'
+         to ''; to '!'; to ':'; to ':(oai_dc)'; to ':(BibINPE)'; to /file; to '?ibiurl.verblist=GetFileList'
          post verb=RegisterDocument actorID=$(< hermes) password=12xY3z-hermes documentID=$(< document) \\
             metadataURL=http://hermes.example.org/en metadataLastUpdate=2008-07-17T17:44:57-03:00 metadataLanguage=en \\
             metadataURL=http://hermes.example.org/pt metadataLastUpdate=2008-07-17T17:44:57-03:00 metadataLanguage=pt-BR \\
             nextEditionURL=http://hermes.example.org/next > /dev/null
          to ''; to '!'; to ':' -H 'Accept-Language: pt'; to ':' -H 'Accept-Language: fr, en'; to '?ibiurl.requireditemstatus=Original'",
-        "302 http://hermes.example.org/a%20b?c=d&e\n302 http://hermes.example.org/a%20b?c=d&e\n302 http://hermes.example.org/a%20b?c=d&e\n\
+        "302 http://hermes.example.org/a%20b?c=d&e\n302 http://hermes.example.org/a%20b?c=d&e\n\
          302 http://hermes.example.org/m\n302 http://hermes.example.org/m\n404 \n404 \n404 \n\
          302 http://apollo.example.org/a\n302 http://hermes.example.org/next\n302 http://hermes.example.org/pt\n302 http://hermes.example.org/en\n404 ",
     );
@@ -85,10 +87,7 @@ fn the_word_of_an_archive_counts() {
     let ibi = "ibi {ibip 3D446S8B8W/34U55T2} contenttype Data urlkey 1234567890";
     let original = |number: u32| format!("{ibi} state Original url http://a{number}.example.org/x");
     for (answers, expected) in [
-        (
-            vec![String::new()],
-            "302 http://hermes.example.org/a%20b?c=d&e",
-        ),
+        (vec![String::new()], "302 http://hermes.example.org/own"),
         (
             vec![format!("{ibi} state Copy url http://a.example.org/x")],
             "404 ",
@@ -104,7 +103,7 @@ fn the_word_of_an_archive_counts() {
             Stub::start(number, move |_| Reply::Text(answer.clone())).include(&registry);
         }
         scene_in(world).prints(
-            "curl -s -o body -w '%{http_code} %{redirect_url}' \"$U/3D446S8B8W/34U55T2?ibiurl.requireditemstatus=Original\"",
+            "curl -s -o body -w '%{http_code} %{redirect_url}' \"$U/example.org/hermes@80/2009/01.01.01.01?ibiurl.requireditemstatus=Original\"",
             expected,
         );
     }

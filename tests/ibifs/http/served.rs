@@ -39,7 +39,13 @@ impl Served {
 
     #[track_caller]
     fn run(world: &World, command: &str) -> Served {
-        let script = format!("exec ibifs {command} --listen 127.0.0.1:0");
+        Served::within(world, "", command)
+    }
+
+    /// Runs the command by another, which ends by executing it.
+    #[track_caller]
+    pub fn within(world: &World, by: &str, command: &str) -> Served {
+        let script = format!("exec {by} ibifs {command} --listen 127.0.0.1:0");
         let mut child = world
             .command(&script)
             .stdout(Stdio::piped())
