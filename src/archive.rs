@@ -162,8 +162,6 @@ impl Archive {
         believes: bool,
     ) -> Result<Archive, ArchiveError> {
         let (facts, tree) = Archive::open_tree(path)?;
-        lock.describe(None)
-            .map_err(|error| tree.io_error("write", lock::FILE, &error))?;
         let store = Store::open(tree.root())?;
         let archive = Archive::over(facts, tree, store, clock, Some(lock));
         archive.believe_facts(believes)?;
@@ -278,9 +276,7 @@ impl Archive {
         let Some(lock) = &self.lock else {
             return;
         };
-        if let Err(error) = lock.describe(Some(mount_point)) {
-            log::warn!("cannot note the mount point in the lock: {error}");
-        }
+        lock.mounted_at(mount_point);
         self.close();
     }
 

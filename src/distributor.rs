@@ -54,6 +54,12 @@ impl Granularity {
             })
     }
 
+    /// The step between two dates.
+    #[must_use]
+    pub fn step(self) -> Duration {
+        duration(self.nanoseconds)
+    }
+
     /// This granularity and all coarser ones, the coarsest first.
     fn coarser(self) -> impl Iterator<Item = i128> {
         let parts = (0..=9).map(|power| SECOND / 10i128.pow(power));
@@ -148,6 +154,13 @@ impl TemporalDistributor {
     #[must_use]
     pub fn granularity(&self) -> Granularity {
         self.granularity
+    }
+
+    /// Hands out no date up to this instant, as if it had been handed out itself.
+    pub fn pass_over(&mut self, until: &Timestamp) {
+        if self.last.as_ref().is_none_or(|last| last < until) {
+            self.last = Some(until.clone());
+        }
     }
 
     /// Hands out the date for a request made at `now` (SPEC 4, steps 1 to 3), none before the first
@@ -326,6 +339,22 @@ mod tests {
             "2010/10.20.15.22",
             5_000_000_000,
         );
+    }
+
+    /// The instant itself may have been handed out: the next date is later, however it is shortened.
+    #[test]
+    fn what_is_passed_over_is_not_handed_out() {
+        for granularity in ["60", "1", "1/10", "1/1000", "1/1000000000"] {
+            for until in [at(1_287_588_060, 0), at(1_287_588_115, 186_234_001)] {
+                let mut dates = distributor(granularity, Some(at(1_287_580_000, 0)));
+                dates.pass_over(&until);
+                let reservation = dates.reserve(&until, Duration::MAX).expect("a date");
+                assert!(reservation.date > until, "{granularity}: {reservation:?}");
+                let mut later = distributor(granularity, Some(at(1_287_600_000, 0)));
+                later.pass_over(&until);
+                assert_eq!(later.last(), Some(&at(1_287_600_000, 0)));
+            }
+        }
     }
 
     #[test]

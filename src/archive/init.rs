@@ -89,12 +89,18 @@ impl Archive {
         }
         let tree = Tree::create(path)?;
         let lock = lock::Lock::take(&tree)?;
-        lock.describe(None)
-            .map_err(|error| tree.io_error("write", lock::FILE, &error))?;
         let store = Store::open(tree.root())?;
         let mut last = latest_own(&tree, &rep_prefix)?;
+        // What this host minted before, in a store that is gone, is earlier.
+        let start = clock.now();
         if setup.service.is_none() {
-            let mut distributor = TemporalDistributor::new(facts.granularity, last);
+            // One name is not worth waiting for a whole minute.
+            let granularity = match facts.granularity == Granularity::MINUTE {
+                true => Granularity::SECOND,
+                false => facts.granularity,
+            };
+            let mut distributor = TemporalDistributor::new(granularity, last);
+            distributor.pass_over(&start);
             let reservation = distributor.reserve(&clock.now(), WAIT_LIMIT)?;
             std::thread::sleep(reservation.wait);
             let ibip = Ibip::mint(&facts.ibip_prefix(), &reservation.date)?;
@@ -110,7 +116,10 @@ impl Archive {
             store.set_last_date(last)?;
         }
         let mut archive = Archive::over(facts, tree, store, clock, Some(lock));
-        archive.dates().go_on_after(last);
+        let mut dates = archive.dates();
+        dates.go_on_after(last);
+        dates.start_at(start);
+        drop(dates);
         if let Some(rep) = archive.facts.service.rep() {
             let rep = archive.as_spelled_here(rep)?;
             let ibip = archive.facts.service.ibip().cloned();
@@ -131,7 +140,7 @@ impl Archive {
         }
         let report = archive.adopt(progress)?;
         archive.store.set_facts(text.as_bytes())?;
-        archive.write_ledger()?;
+        archive.change_word(false)?;
         // With this it is a store.
         archive.tree.rename_small(".", UNFINISHED, facts::FILE)?;
         Ok((archive, report))

@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::relations::inverse;
-use super::{Actor, Archive, ArchiveError};
+use super::{Actor, Archive, ArchiveError, WAIT_LIMIT};
 use crate::ibi::{Ibip, Rep, Timestamp};
 use crate::item::{Names, Sidecar};
 use crate::relation::{Language, RelationKind};
@@ -100,7 +100,8 @@ impl Archive {
         }
     }
 
-    /// Mints in one go, waiting in the calling thread.
+    /// Mints in one go, waiting in the calling thread. The first date after the store was opened may
+    /// be a whole step away.
     pub fn mint(
         &self,
         actor: &dyn Actor,
@@ -110,8 +111,9 @@ impl Archive {
         if let Some(relative) = relative {
             self.check_relative(actor, relative)?;
         }
+        let limit = WAIT_LIMIT.max(self.facts.granularity.step());
         loop {
-            let reservation = self.reserve()?;
+            let reservation = self.reserve_within(limit)?;
             std::thread::sleep(reservation.wait);
             match self.mint_reserved(actor, &reservation.date, relative, owner) {
                 Err(ArchiveError::Exists(names)) => {

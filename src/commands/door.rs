@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use crate::archive::{Archive, ArchiveError, Related, SystemClock, holder};
+use crate::archive::{Archive, ArchiveError, Holder, Related, SystemClock, holder, is_held_by};
 use crate::exit::{Exit, Failure};
 use crate::ibi::Ibi;
 use crate::item::Names;
@@ -46,11 +46,18 @@ impl Door {
 
     /// A store, by its path.
     pub(super) fn of_store(store: &Path) -> Door {
+        // Where somebody has removed the lock file, the system knows the mount all the same.
+        let mount_point = |holder: Holder| match (holder.mount_point, holder.pid) {
+            (Some(told), _) => is_mounted_at(store, &told).then_some(told),
+            (None, Some(pid)) if is_held_by(store, pid) => {
+                let mut mounts = mounts().into_iter().filter(Mounted::is_ours);
+                Some(mounts.rfind(|mount| is_of(store, mount))?.mount_point)
+            }
+            (None, _) => None,
+        };
         Door {
             store: store.to_owned(),
-            mount_point: holder(store)
-                .and_then(|holder| holder.mount_point)
-                .filter(|mount_point| is_mounted_at(store, mount_point)),
+            mount_point: holder(store).and_then(mount_point),
         }
     }
 
@@ -98,17 +105,18 @@ impl Door {
 
 /// Whether a store is mounted there, as the system says; its lock file may say anything.
 fn is_mounted_at(store: &Path, mount_point: &Path) -> bool {
-    let is_store = |source: &Path| {
-        let [this, that] = [store, source].map(|path| std::fs::metadata(path).ok());
-        let is_same = |(this, that): (Metadata, Metadata)| {
-            (this.dev(), this.ino()) == (that.dev(), that.ino())
-        };
-        // The table of mounts has texts; a store may be called anything.
-        this.zip(that).is_some_and(is_same)
-            || source.as_os_str() == store.to_string_lossy().as_ref()
-    };
     let mut mounts = mounts().into_iter().filter(Mounted::is_ours);
-    mounts.any(|mount| mount.mount_point == mount_point && is_store(&mount.source))
+    mounts.any(|mount| mount.mount_point == mount_point && is_of(store, &mount))
+}
+
+/// Whether a mount is of this store.
+fn is_of(store: &Path, mount: &Mounted) -> bool {
+    let source = mount.source.as_path();
+    let [this, that] = [store, source].map(|path| std::fs::metadata(path).ok());
+    let is_same =
+        |(this, that): (Metadata, Metadata)| (this.dev(), this.ino()) == (that.dev(), that.ino());
+    // The table of mounts has texts; a store may be called anything.
+    this.zip(that).is_some_and(is_same) || source.as_os_str() == store.to_string_lossy().as_ref()
 }
 
 /// The ibifs mount that a canonical path lies in.

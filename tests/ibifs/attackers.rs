@@ -8,4 +8,5 @@ mod offline;
 mod races;
 mod reserve;
 mod resolver;
+mod rollback;
 mod web;

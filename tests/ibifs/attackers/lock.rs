@@ -63,3 +63,27 @@ fn only_a_mount_of_the_store_is_written_through() {
          forge $(daemon A.store) $PWD/A; ibifs mint A.store | wc -l | grep -qx 2; ibifs ls A | wc -l | grep -qx 3"
     ));
 }
+
+/// A lock file that is removed or replaced while a daemon runs, which many do with one that looks stale,
+/// lets nobody in beside it, and commands find their way to the daemon and its mount all the same.
+#[test]
+fn a_removed_lock_lets_nobody_in() {
+    for removed in [
+        "rm A.store/lock",
+        "rm A.store/lock; touch A.store/lock",
+        "cp A.store/lock l; rm A.store/lock; cp l A.store/lock",
+    ] {
+        let world = World::new().with_a();
+        world.sh(&format!(
+            "daemon A.store > daemon; mkdir A/.mint/x B; ls A.store/staging > staging; touch A.store/staging/kept
+             {removed}
+             exit=0; ibifs mount A.store B 2> complaint || exit=$?
+             test $exit = 5; grep -q 'the store is in use' complaint; grep -q $(<daemon) complaint
+             test -e A.store/staging/kept; no mountpoint B
+             ibifs status A.store | grep -q \"process $(<daemon)\"
+             ibifs mint A.store > minted; rep A/$(head -n 1 minted); ibifs fsck A.store | tail -n 1
+             ibifs umount A
+             ibifs mount A.store A 2> told || cat told >&2; cat told >&2; test ! -s told; grep -q \"pid $(daemon A.store)\" A.store/lock"
+        ));
+    }
+}

@@ -221,3 +221,32 @@ fn init() {
         assert_eq!(scene.mend(), Vec::<String>::new(), "{step}");
     });
 }
+
+/// Lock and ledger are given a word at each start and end, so that copies are known: wherever the process
+/// is killed meanwhile, the next one knows the store for what it is.
+#[test]
+fn no_crash_is_taken_for_a_copy() {
+    let scene = Scene::new("");
+    let copied = "this store was copied or restored";
+    let complaint = |output: std::process::Output| {
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    for arguments in [&["mint", "S"][..], &["mount", "S", "M"]] {
+        for at in 1..MANY {
+            scene.put_back();
+            assert!(complaint(scene.run(&["mint", "S"])).contains(copied));
+            let (supervised, _) = scene.supervised(arguments, at, What::Kill);
+            let reached = supervised.reached();
+            let step = format!("ibifs {arguments:?}, killed at {}", supervised.step());
+            scene.detach();
+            supervised.wait();
+            let told = complaint(scene.run(&["mint", "S"]));
+            assert!(!told.contains(copied), "{step}: {told}");
+            if !reached {
+                assert!(at > 10, "{arguments:?} has steps");
+                break;
+            }
+        }
+    }
+}

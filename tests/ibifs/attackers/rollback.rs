@@ -1,0 +1,137 @@
+//! The disk of a store is set back to an earlier state, while nothing of what was minted since is known
+//! to it any more: no name is handed out twice, as long as the clock is right.
+
+use crate::support::{Disk, Format, World};
+
+/// `mints COUNT FILE` mints in the mount and writes both names of each down; `minted STORE COUNT FILE`
+/// mounts for it. `rested STORE` has nothing minted in it for months: the first name is the minute's.
+const MINTED: &str = r#"
+mints() {
+    python3 - $1 <<'END' >> $2
+import os, sys
+for number in range(int(sys.argv[1])):
+    name = f'M/.mint/n{number}'
+    os.mkdir(name)
+    for form in ('rep', 'ibip'):
+        print(os.getxattr(name, f'user.ibi.{form}').decode())
+END
+}
+minted() { ibifs mount $1 M; mints $2 $3; ibifs umount M; }
+rested() {
+    sed -i 's/^last .*/last 2026-01-01T00:00:00Z/' $1/ledger
+    sqlite3 $1/relations.sqlite3 "update ledger set last='2026-01-01T00:00:00Z'"
+}
+"#;
+
+/// How many are minted before and after.
+const MANY: usize = 1000;
+
+fn script(world: &World, script: &str) {
+    world.sh(&format!("{MINTED}{script}"));
+}
+
+/// The names minted before and after are different ones.
+#[track_caller]
+fn none_twice(world: &World) {
+    world.prints("cat before after | wc -l", &(4 * MANY).to_string());
+    world.prints("cat before after | sort | uniq -d", "");
+}
+
+fn world() -> World {
+    let world = World::new();
+    world.sh("mkdir M; ibifs init S --host archive-a.example.org --ip 192.0.2.1");
+    world
+}
+
+/// The nightly copy of many sites, of a mounted store, put back by the same means in the same minute.
+#[test]
+fn an_rsync_of_a_mounted_store_is_put_back() {
+    for options in ["-aHAX", "-aHAX --inplace", "-aHAX --checksum"] {
+        let world = world();
+        script(
+            &world,
+            &format!(
+                "rested S; ibifs mount S M; rsync -aHAX S/ copy/
+                 mints {MANY} before; ibifs umount M
+                 rsync {options} --delete copy/ S/; minted S {MANY} after 2> told
+                 grep -q 'this store was copied or restored' told"
+            ),
+        );
+        none_twice(&world);
+    }
+}
+
+/// The same by `cp -a`, over what is there and in its place, of a store at rest and of a mounted one.
+#[test]
+fn a_cp_is_put_back() {
+    let back = [
+        "cp -a copy/. S/",
+        "rm -r S; cp -a copy S",
+        "rm -r S; mv copy S",
+    ];
+    for (number, back) in back.iter().enumerate() {
+        let world = world();
+        let copy = match number % 2 {
+            0 => "ibifs mount S M; cp -a S copy",
+            _ => "cp -a S copy; ibifs mount S M",
+        };
+        script(
+            &world,
+            &format!(
+                "rested S; {copy}; mints {MANY} before; ibifs umount M; {back}
+                 minted S {MANY} after 2> told; grep -q 'this store was copied or restored' told"
+            ),
+        );
+        none_twice(&world);
+    }
+}
+
+/// A disk that is set back as a whole, as by the snapshot of a volume or of a virtual machine, cannot
+/// know it: nothing tells its state from that of a store that rested meanwhile.
+#[test]
+fn a_disk_is_set_back() {
+    for format in [Format::Ext4, Format::Xfs] {
+        for is_mounted in [true, false] {
+            let world = World::new();
+            let size = if format == Format::Xfs { 300 } else { 96 };
+            let disk = Disk::new(world.root(), "disk", format, size);
+            world.sh("mkdir M; ibifs init disk/S --host archive-a.example.org --ip 192.0.2.1");
+            script(&world, "rested disk/S");
+            if is_mounted {
+                world.sh("ibifs mount disk/S M; sync -f disk; fsfreeze -f disk
+                     cp --sparse=always disk.img snapshot; fsfreeze -u disk");
+            } else {
+                disk.unmount();
+                world.sh("cp --sparse=always disk.img snapshot");
+                disk.mount();
+                world.sh("ibifs mount disk/S M");
+            }
+            script(&world, &format!("mints {MANY} before; ibifs umount M"));
+            disk.unmount();
+            world.sh("mv snapshot disk.img");
+            disk.mount();
+            script(&world, &format!("minted disk/S {MANY} after"));
+            none_twice(&world);
+        }
+    }
+}
+
+/// Whatever mints: commands on a store at rest, at every granularity, and the one that makes a store.
+#[test]
+fn commands_hand_out_nothing_twice() {
+    for granularity in ["1", "1/10", "1/1000", "1/1000000000"] {
+        let world = World::new();
+        script(
+            &world,
+            &format!(
+                "make() {{ ibifs init S --host archive-a.example.org --ip 192.0.2.1 --granularity {granularity} --json |
+                         jq -r '.archiveservice[]'; }}
+                 make > before; cp -a S copy; for i in 1 2; do ibifs mint S; done >> before
+                 rm -r S; cp -a copy S; for i in 1 2; do ibifs mint S; done > after
+                 rm -r S; make >> after; ibifs mint S >> after"
+            ),
+        );
+        world.prints("cat before after | wc -l", "14");
+        world.prints("cat before after | sort | uniq -d", "");
+    }
+}
