@@ -45,7 +45,7 @@ pub use init::Setup;
 pub use lock::{holder, is_held_by};
 pub use mint::Relative;
 pub use publish::{Listing, PublicFile};
-pub use resolve::{Related, Relations, meeting};
+pub use resolve::{Claims, Related, Relations, meeting};
 pub use sidecars::{Belief, Fact};
 pub use status::{IndexState, Minted, Status};
 

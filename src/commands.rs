@@ -386,10 +386,11 @@ fn show(options: &Show) -> Result<Exit, Failure> {
         .into());
     };
     let relations = archive.relations(&item)?;
+    let claims = archive.claims(&item)?;
     let aliases = archive.store().aliases_of(item.id)?;
     say(&match options.json {
-        true => print::item_json(&item, &relations, &aliases),
-        false => print::item_text(&item, &relations, &aliases),
+        true => print::item_json(&item, &relations, &claims, &aliases),
+        false => print::item_text(&item, &relations, &claims, &aliases),
     })?;
     Ok(Exit::Done)
 }

@@ -27,7 +27,7 @@ use rustix::io::Errno;
 pub use files::{Met, joined, open_far};
 pub use handover::HANDOVER;
 pub use looks::{Looks, Sight};
-pub use place::{Area, Maker, Owner, Place, TreeError};
+pub use place::{Area, Author, Maker, Owner, Place, STRANGERS, TreeError};
 pub use publish::Published;
 pub use reserve::RESERVE;
 pub use walk::{Seen, Visit, each_entry_of};
@@ -565,15 +565,45 @@ impl Tree {
         read_small_in(&self.root, path, path, SMALL_FILE_LIMIT)
     }
 
-    /// Puts an item's sidecar in place, whole and synced. It belongs to whoever owns the item. EFBIG
-    /// where it could not be read back.
-    pub fn write_sidecar(&self, place: &Place, bytes: &[u8]) -> Result<(), TreeError> {
+    /// Puts an item's sidecar in place, whole and synced. EFBIG where it could not be read back.
+    pub fn write_sidecar(
+        &self,
+        place: &Place,
+        bytes: &[u8],
+        author: Author,
+    ) -> Result<(), TreeError> {
         if bytes.len() as u64 > SMALL_FILE_LIMIT {
             return Err(failed("write", &format!("{}/{SIDECAR}", place.as_str()))(
                 Errno::FBIG,
             ));
         }
-        self.write_in_item(place, SIDECAR, bytes)
+        let owner = self.owner_of_sidecar(place, author)?;
+        self.write_small(place.as_str(), SIDECAR, bytes, Some(owner))
+    }
+
+    fn owner_of_sidecar(&self, place: &Place, author: Author) -> Result<Owner, TreeError> {
+        let failed = failed("read", place.as_str());
+        let stat = rustix::fs::fstat(self.open_item(place)?).map_err(failed)?;
+        let owned = |uid, gid, marked: bool| Owner {
+            uid,
+            gid,
+            mode: 0o644 | if marked { STRANGERS } else { 0 },
+        };
+        let before = match author {
+            Author::User { uid, gid } => return Ok(owned(uid, gid, false)),
+            Author::Unknown => {
+                let is_shared = stat.st_mode & 0o022 != 0;
+                return Ok(owned(stat.st_uid, stat.st_gid, is_shared));
+            }
+            Author::Same => self.open_sidecar(place)?,
+        };
+        let before = before.and_then(|file| rustix::fs::fstat(file).ok());
+        let before =
+            before.filter(|file| FileType::from_raw_mode(file.st_mode) == FileType::RegularFile);
+        Ok(match before {
+            Some(file) => owned(file.st_uid, file.st_gid, file.st_mode & STRANGERS != 0),
+            None => owned(stat.st_uid, stat.st_gid, false),
+        })
     }
 
     fn write_in_item(&self, place: &Place, name: &str, bytes: &[u8]) -> Result<(), TreeError> {

@@ -21,7 +21,7 @@ use super::{Archive, ArchiveError, Clock, lock};
 use crate::ibi::{Ibi, Rep, Timestamp};
 use crate::item::{Names, Sidecar, State};
 use crate::store::{Record, Refill, Store, StoreError};
-use crate::tree::{Area, Place, Tree};
+use crate::tree::{Area, Author, Place, Tree};
 
 pub use finding::{Code, Finding, Report, Severity};
 
@@ -260,7 +260,8 @@ impl Archive {
             {
                 let mut sidecar = Sidecar::new(&names);
                 sidecar.set_archive_service(&self.facts.service);
-                self.tree.write_sidecar(&place, &sidecar.to_bytes())?;
+                self.tree
+                    .write_sidecar(&place, &sidecar.to_bytes(), Author::Same)?;
             }
             Ok(())
         })?;
@@ -451,6 +452,10 @@ impl Archive {
 
     fn check_relations(&self, report: &mut Report) -> Result<(), ArchiveError> {
         for claim in self.store.contested()? {
+            // What strangers claim is no fault of the item.
+            if !self.may_speak(&claim.other, &claim.names)? {
+                continue;
+            }
             let differ = Finding::of(Code::RelationsDiffer, &claim.names);
             report.add(differ.saying(format!(
                 "its {} is {}, and {} says it is that too",
@@ -463,6 +468,10 @@ impl Archive {
         for claim in self.store.one_sided()? {
             // Which of the editions in a circle is wrong is not known: none is written once more.
             if circling.contains(&claim.near.preferred()) {
+                continue;
+            }
+            // Who may not write the other end has said all that there is to say.
+            if !self.may_speak(&claim.near, &claim.far)? {
                 continue;
             }
             let one_sided = Finding::of(Code::OneSided, &claim.near);

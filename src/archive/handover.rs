@@ -17,7 +17,7 @@ use super::{Actor, Archive, ArchiveError, Belief};
 use crate::item::{Names, Sidecar};
 use crate::pairs::{Pairs, Value};
 use crate::store::{Item, ItemId};
-use crate::tree::{HANDOVER, Maker, Place, Tree};
+use crate::tree::{Author, HANDOVER, Maker, Place, Tree};
 
 /// Which end of a hand-over an Archive is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,8 +182,8 @@ impl Archive {
         };
         change(&mut sidecar);
         let changing = self.changing_at(&place, Care::Synced)?;
-        self.write_sidecar(&item.names, &sidecar.to_bytes())?;
-        match self.accept(actor, id)? {
+        self.write_sidecar(&item.names, &sidecar.to_bytes(), Author::Same)?;
+        match self.with_writer(actor, &item.names, |writer| self.accept(writer, id))? {
             Belief::Believed(_) | Belief::Unchanged => changing.done(),
             Belief::NotBelieved(error) => return Err(error),
         }

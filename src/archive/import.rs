@@ -13,7 +13,7 @@ use crate::item::{Names, Sidecar, State};
 use crate::relation::RelationKind;
 use crate::store::{Item, Record};
 use crate::table::{Fault, Row};
-use crate::tree::{Place, Staged};
+use crate::tree::{Author, Place, Staged};
 
 /// A sidecar as a row of a table makes it.
 #[derive(Clone, Debug)]
@@ -370,8 +370,10 @@ impl Archive {
         let item = self.held(names)?.ok_or_else(|| ArchiveError::Unknown {
             name: names.preferred(),
         })?;
+        self.refuse_others(actor, &item)?;
+        let author = self.author_after(actor, &item.names)?;
         let change = self.changing_at(&Place::of(&item.names), Care::Loose)?;
-        self.write_sidecar(&item.names, bytes)?;
+        self.write_sidecar(&item.names, bytes, author)?;
         let belief = self.accept(actor, item.id)?;
         change.done();
         match belief {
@@ -453,9 +455,9 @@ impl Archive {
             && names.ibip().is_some()
         {
             // Nothing else in the tree would say the second name.
-            self.write_sidecar(names, &Sidecar::new(names).to_bytes())?;
+            self.write_sidecar(names, &Sidecar::new(names).to_bytes(), Author::Same)?;
         }
-        let belief = self.accept(actor, id)?;
+        let belief = self.with_writer(actor, names, |writer| self.accept(writer, id))?;
         self.tree.sync_item(place)?;
         change.done();
         match belief {

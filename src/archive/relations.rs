@@ -4,13 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use super::sidecars::Edit;
+use super::sidecars::{Edit, EditOf};
 use super::{Actor, Archive, ArchiveError};
 use crate::ibi::Ibi;
 use crate::item::{Names, State};
 use crate::relation::RelationKind;
 use crate::store::Item;
-use crate::tree::Place;
+use crate::tree::{Author, Place};
+
+/// So many others are looked through for one to which an item is what it was to another.
+const MOST_THIRD: usize = 64;
 
 impl Archive {
     /// Completes names with the other form where the item is held here.
@@ -21,19 +24,19 @@ impl Archive {
             .map_or_else(|| names.clone(), |item| item.names))
     }
 
-    /// Declares that the item `source` has `target` as its next edition, translation or metadata
-    /// (or, by the inverse kinds, is one of it). One that was there before is replaced.
+    /// Declares that the item `source` has `target` as its next edition, translation or metadata, and
+    /// replaces what it has said of that; or, by an inverse kind, that it is one of `target`.
+    ///
+    /// A relation is declared by a user who may write the sidecar of `source`. At the other end it is
+    /// written, too, where the user may write there; but there an inverse kind replaces nothing.
     pub fn relate(
         &self,
-        _actor: &dyn Actor,
+        actor: &dyn Actor,
         source: &Names,
         kind: &RelationKind,
         target: &Names,
     ) -> Result<(), ArchiveError> {
         self.writable()?;
-        if let Some(direct) = self.direct_of(kind, source)? {
-            return self.relate(_actor, target, &direct, source);
-        }
         let _edits = self.edits();
         let source = self.complete(source)?;
         let target = self.complete(target)?;
@@ -42,35 +45,107 @@ impl Archive {
                 names: source.into(),
             });
         }
-        if *kind == RelationKind::NextEdition && self.editions_reach(&target, &source)? {
-            return Err(ArchiveError::Cycle {
-                names: target.into(),
-            });
-        }
-        let original = |names: &Names| -> Result<Option<Item>, ArchiveError> {
-            Ok(self
-                .held(names)?
-                .filter(|item| item.state == State::Original))
+        let back = match self.direct_of(kind, &source)? {
+            Some(direct) => direct,
+            None => inverse(kind),
         };
-        let (near, far) = (original(&source)?, original(&target)?);
-        if near.is_none() && far.is_none() {
-            return Err(ArchiveError::NotOriginal {
-                what: format!("{source} and {target}"),
+        let (older, newer) = match kind.is_inverse() {
+            true => (&target, &source),
+            false => (&source, &target),
+        };
+        if [*kind, back].contains(&RelationKind::NextEdition)
+            && self.editions_reach(newer, older)?
+        {
+            return Err(ArchiveError::Cycle {
+                names: newer.clone().into(),
             });
         }
-        // The near end goes first: what it says counts wherever a crash comes in between.
-        let mut edits = Vec::new();
-        if let Some(near) = near {
-            let forgetting = self.forgetting_far_end(&near, kind)?;
-            let (kind, target) = (*kind, target.clone());
-            let edit: Edit = Box::new(move |sidecar| sidecar.set_relation(&kind, &target));
-            edits.push((near, edit));
-            edits.extend(forgetting);
+        let near = self.held(&source)?;
+        if let Some(near) = &near {
+            self.refuse_others(actor, near)?;
         }
-        if let Some(far) = far {
-            edits.push((far, telling_far_end(*kind, inverse(kind), source)));
+        let is_original = |item: &Item| item.state == State::Original;
+        let far = self.held(&target)?.filter(is_original);
+        let is_far_open = match &far {
+            Some(far) => self.may_say(actor, &far.names, true)?,
+            None => false,
+        };
+        let mut edits = Vec::new();
+        match near {
+            Some(near) if is_original(&near) => {
+                if !kind.is_inverse() {
+                    edits.extend(self.forgetting_far_end(actor, &near, kind)?);
+                }
+                let (said, other) = (*kind, target.clone());
+                let edit: Edit = Box::new(move |sidecar| sidecar.set_relation(&said, &other));
+                let author = self.author_after(actor, &near.names)?;
+                edits.insert(0, (near, edit, author));
+                if let Some(far) = far.filter(|_| is_far_open)
+                    && !(kind.is_inverse() && self.says_kind(&far, &back)?)
+                {
+                    let author = self.author_after(actor, &far.names)?;
+                    let edit = telling_far_end(*kind, back, source);
+                    // The end that has the relation goes first: what it says counts wherever a crash
+                    // comes in between.
+                    let at = if kind.is_inverse() { 0 } else { 1 };
+                    edits.insert(at, (far, edit, author));
+                }
+            }
+            near => {
+                let far = far.ok_or_else(|| ArchiveError::NotOriginal {
+                    what: format!("{source} and {target}"),
+                })?;
+                if !is_far_open {
+                    return Err(ArchiveError::NotAllowed(far.names.into()));
+                }
+                if kind.is_inverse()
+                    && let Some((_, other)) = self.word_of(&far, &back)?
+                    && !other.matches(&source)
+                {
+                    return Err(ArchiveError::HasOne {
+                        names: far.names.into(),
+                        kind: back.pair_name(),
+                        target: other.into(),
+                    });
+                }
+                let mut author = self.author_after(actor, &far.names)?;
+                if let (Some(near), Some((uid, gid))) = (near, actor.owner())
+                    && !self.may_speak_for(&far, &near)
+                {
+                    // The user may declare it; whose sidecar this was may not.
+                    author = Author::User { uid, gid };
+                }
+                edits.push((far, telling_far_end(*kind, back, source), author));
+            }
         }
         self.edit_sidecars(edits)
+    }
+
+    /// What an item says itself of a kind.
+    fn word_of(
+        &self,
+        item: &Item,
+        kind: &RelationKind,
+    ) -> Result<Option<(RelationKind, Names)>, ArchiveError> {
+        let declared = self.store.relations_of(item.id)?;
+        Ok(declared.into_iter().find(|(known, _)| known == kind))
+    }
+
+    fn says_kind(&self, item: &Item, kind: &RelationKind) -> Result<bool, ArchiveError> {
+        Ok(self.word_of(item, kind)?.is_some())
+    }
+
+    /// Where an item has come to say its language, what it is a translation of is told so.
+    pub(super) fn tell_of_translation(
+        &self,
+        actor: &dyn Actor,
+        item: &Item,
+    ) -> Result<(), ArchiveError> {
+        let kind = RelationKind::TranslationOf;
+        match self.word_of(item, &kind)? {
+            Some((_, names)) => self.tell_far_end(actor, item, &kind, &names, true),
+            None => Ok(()),
+        }
     }
 
     /// The direct kind that an inverse one stands for, seen from the other end.
@@ -96,9 +171,10 @@ impl Archive {
     /// Takes the inverse pair out of the target that a relation had until now.
     fn forgetting_far_end(
         &self,
+        actor: &dyn Actor,
         near: &Item,
         kind: &RelationKind,
-    ) -> Result<Option<(Item, Edit)>, ArchiveError> {
+    ) -> Result<Option<EditOf>, ArchiveError> {
         let declared = self.store.relations_of(near.id)?;
         let Some((_, before)) = declared.into_iter().find(|(known, _)| known == kind) else {
             return Ok(None);
@@ -106,17 +182,21 @@ impl Archive {
         let back = inverse(kind);
         Ok(match self.held(&before)? {
             Some(far)
-                if far.state == State::Original && self.declares(&far, &back, &near.names)? =>
+                if far.state == State::Original
+                    && self.declares(&far, &back, &near.names)?
+                    && self.may_say(actor, &far.names, true)? =>
             {
                 let edit = self.letting_go(&far, vec![back], &near.names)?;
-                Some((far, edit))
+                let author = self.author_after(actor, &far.names)?;
+                Some((far, edit, author))
             }
             _ => None,
         })
     }
 
     /// Takes out of an item's sidecar what it is to another one. Where it is that to a third one as
-    /// well (two items may have the same next edition), it says so of that one instead.
+    /// well (two items may have the same next edition), and that one may say so, it says so of that one
+    /// instead.
     fn letting_go(
         &self,
         item: &Item,
@@ -125,12 +205,15 @@ impl Archive {
     ) -> Result<Edit, ArchiveError> {
         let claims = self.store.relations_to(&item.names)?;
         let third = |kind: &RelationKind| {
-            let claim = claims.iter().find(|(said, source)| {
+            let claims = claims.iter().filter(|(said, source)| {
                 !said.is_inverse()
                     && inverse(said) == *kind
                     && source.state == State::Original
                     && !source.names.matches(other)
             });
+            let claim = claims
+                .take(MOST_THIRD)
+                .find(|(_, source)| self.may_speak_for(source, item));
             claim.map(|(_, source)| source.names.clone())
         };
         let kinds: Vec<_> = kinds.iter().map(|kind| (*kind, third(kind))).collect();
@@ -146,8 +229,9 @@ impl Archive {
         }))
     }
 
-    /// After an original's sidecar was written by somebody: what it declares anew, and what it no
-    /// longer does, is written at the far ends that are originals here. The caller holds `edits`.
+    /// After an original's sidecar was written: what it declares newly, and what it no longer does, is
+    /// written at the far ends that are originals here and that the user may write. The caller holds
+    /// `edits`.
     pub(super) fn tell_far_ends(
         &self,
         actor: &dyn Actor,
@@ -223,9 +307,14 @@ impl Archive {
             let is_another = declared
                 .iter()
                 .any(|(known, names)| *known == kind && !names.matches(&far.names));
-            if is_another && far.state == State::Original && is_meant(&far.names) {
+            if is_another
+                && far.state == State::Original
+                && is_meant(&far.names)
+                && self.may_say(actor, &far.names, true)?
+            {
                 let edit = self.letting_go(&far, vec![claim], &near.names)?;
-                self.edit_sidecars(vec![(far, edit)])?;
+                let author = self.author_after(actor, &far.names)?;
+                self.edit_sidecars(vec![(far, edit, author)])?;
             }
         }
         Ok(())
@@ -233,7 +322,7 @@ impl Archive {
 
     pub(super) fn tell_far_end(
         &self,
-        _actor: &dyn Actor,
+        actor: &dyn Actor,
         near: &Item,
         kind: &RelationKind,
         names: &Names,
@@ -253,9 +342,11 @@ impl Archive {
         if !is_new {
             return match says_so.is_empty() {
                 true => Ok(()),
+                false if !self.may_say(actor, &far.names, true)? => Ok(()),
                 false => {
                     let edit = self.letting_go(&far, says_so, &near.names)?;
-                    self.edit_sidecars(vec![(far, edit)])
+                    let author = self.author_after(actor, &far.names)?;
+                    self.edit_sidecars(vec![(far, edit, author)])
                 }
             };
         }
@@ -264,11 +355,12 @@ impl Archive {
         };
         // What the far end says of its own next edition, translation or metadata counts there.
         let is_taken = kind.is_inverse() && declared.iter().any(|(known, _)| *known == back);
-        if !says_so.is_empty() || is_taken {
+        if !says_so.is_empty() || is_taken || !self.may_say(actor, &far.names, true)? {
             return Ok(());
         }
         let edit = telling_far_end(*kind, back, near.names.clone());
-        self.edit_sidecars(vec![(far, edit)])
+        let author = self.author_after(actor, &far.names)?;
+        self.edit_sidecars(vec![(far, edit, author)])
     }
 
     fn declares(
@@ -283,7 +375,8 @@ impl Archive {
             .any(|(known, names)| known == kind && names.matches(target)))
     }
 
-    /// Takes a relation back, at each end of which this Archive holds the original.
+    /// Takes a relation back, at each end of which this Archive holds the original and that the user
+    /// may write.
     pub fn unrelate(
         &self,
         actor: &dyn Actor,
@@ -297,58 +390,85 @@ impl Archive {
         let no_relation = || ArchiveError::NoRelation {
             what: format!("{} of {source}", kind.pair_name()),
         };
-        if let RelationKind::EditionOf | RelationKind::TranslationOf | RelationKind::MetadataOf =
-            kind
-        {
+        if kind.is_inverse() {
             let (direct, names) = self
                 .direct_relation_behind(&item, kind)?
                 .ok_or_else(no_relation)?;
-            return self.unrelate_pair(actor, &names, &direct, &item.names);
+            return self.unrelate_pair(actor, &names, &direct, (*kind, &item.names), &item);
         }
         let target = self.direct_target(&item, kind)?.ok_or_else(no_relation)?;
-        self.unrelate_pair(actor, &item.names, kind, &target)
+        let direct = [*kind];
+        self.unrelate_pair(actor, &item.names, &direct, (inverse(kind), &target), &item)
     }
 
+    /// The item that another is something to, and the words that it may have for that.
     fn direct_relation_behind(
         &self,
         item: &Item,
         kind: &RelationKind,
-    ) -> Result<Option<(RelationKind, Names)>, ArchiveError> {
-        let declared = self.store.relations_of(item.id)?;
-        if let Some((_, names)) = declared.into_iter().find(|(known, _)| known == kind)
-            && let Some(direct) = self.direct_of(kind, &item.names)?
-        {
-            return Ok(Some((direct, names)));
+    ) -> Result<Option<(Vec<RelationKind>, Names)>, ArchiveError> {
+        let Some(names) = self.points_back(item, kind)? else {
+            return Ok(None);
+        };
+        let mut direct = Vec::new();
+        if let Some(other) = self.held(&names)? {
+            for (known, target) in self.store.relations_of(other.id)? {
+                if !known.is_inverse() && inverse(&known) == *kind && target.matches(&item.names) {
+                    direct.push(known);
+                }
+            }
         }
-        let found = self.store.relations_to(&item.names)?;
-        Ok(found
-            .into_iter()
-            .find(|(known, _)| !known.is_inverse() && inverse(known) == *kind)
-            .map(|(known, source)| (known, source.names)))
+        Ok(Some((direct, names)))
     }
 
     fn unrelate_pair(
         &self,
-        _actor: &dyn Actor,
+        actor: &dyn Actor,
         source: &Names,
-        kind: &RelationKind,
-        target: &Names,
+        direct: &[RelationKind],
+        (back, target): (RelationKind, &Names),
+        at: &Item,
     ) -> Result<(), ArchiveError> {
         let _edits = self.edits();
         let mut edits = Vec::new();
-        let ends = [(source, *kind, target), (target, inverse(kind), source)];
-        for (end, kind, other) in ends {
-            if let Some(item) = self.held(end)?
-                && item.state == State::Original
-                && self.declares(&item, &kind, other)?
-            {
-                let edit = self.letting_go(&item, vec![kind], other)?;
-                edits.push((item, edit));
+        let mut refused = None;
+        let back_at_here = target.matches(&at.names);
+        let ends = [
+            (source, direct.to_vec(), target),
+            (target, vec![back], source),
+        ];
+        for (end, kinds, other) in ends {
+            let Some(item) = self.held(end)? else {
+                continue;
+            };
+            let mut said = Vec::new();
+            for kind in kinds {
+                if item.state == State::Original && self.declares(&item, &kind, other)? {
+                    said.push(kind);
+                }
+            }
+            if said.is_empty() {
+                continue;
+            }
+            let is_here = item.id == at.id;
+            match self.may_say(actor, &item.names, !is_here)? {
+                true => {
+                    let edit = self.letting_go(&item, said, other)?;
+                    let author = self.author_after(actor, &item.names)?;
+                    edits.push((item, edit, author));
+                }
+                // It may not be taken back here; or the other end's word would go on counting here.
+                false if is_here || !back_at_here && self.may_speak_for(&item, at) => {
+                    return Err(ArchiveError::NotAllowed(item.names.into()));
+                }
+                // What the other end says is its own affair.
+                false => refused = Some(item.names),
             }
         }
-        match edits.is_empty() {
-            false => self.edit_sidecars(edits),
-            true => Err(ArchiveError::NotOriginal {
+        match (edits.is_empty(), refused) {
+            (false, _) => self.edit_sidecars(edits),
+            (true, Some(names)) => Err(ArchiveError::NotAllowed(names.into())),
+            (true, None) => Err(ArchiveError::NotOriginal {
                 what: format!("{source} and {target}"),
             }),
         }

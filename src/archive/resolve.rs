@@ -1,7 +1,8 @@
 //! Following relations: next and last edition, translations, metadata, modifiers (SPEC 6).
 //!
-//! What an item's own sidecar says comes first, then what others say of it, so that a translation
-//! here of somebody else's item is found from there.
+//! What an item's own sidecar says comes first. Where it says nothing of the kind, what others say of
+//! it counts as far as the owners of their sidecars may write its own; all else is a claim, which is
+//! shown and followed by nothing.
 
 use std::collections::HashSet;
 
@@ -27,6 +28,9 @@ pub enum Related {
         from: Option<Names>,
     },
 }
+
+/// So many items are heard of what they say of another; one named by very many would take for ever.
+const MOST_SAID: usize = 10_000;
 
 /// Items that have been met. A sidecar may name very many, and editions may follow one another for
 /// very long: looking through a list for each would take for ever.
@@ -64,6 +68,9 @@ pub fn meeting<'a>(
 /// Everything that is known of an item's relations.
 pub type Relations = Vec<(String, Names)>;
 
+/// What others say of an item and counts for nothing: in their words, and who says it.
+pub type Claims = Vec<(RelationKind, Names)>;
+
 impl Archive {
     /// The target of a direct kind, declared at either end.
     pub(super) fn direct_target(
@@ -79,10 +86,70 @@ impl Archive {
         }
     }
 
+    /// What others say of an item that counts for it. One that is not held here has no sidecar that a
+    /// user could write: what is said of it counts for an item from which it is met, `asker`, that the
+    /// sayer may write.
+    fn told_of(
+        &self,
+        names: &Names,
+        asker: &Names,
+    ) -> Result<Vec<(RelationKind, Item)>, ArchiveError> {
+        let mut said = self.store.relations_to(names)?;
+        if said.is_empty() {
+            return Ok(said);
+        }
+        let subject = match self.store.find_by_names(names)? {
+            Some(item) if item.state == State::Deleted => None,
+            Some(item) => Some(item),
+            None => self.held(asker)?,
+        };
+        let Some(subject) = subject else {
+            return Ok(Vec::new());
+        };
+        said.truncate(MOST_SAID);
+        said.retain(|(_, sayer)| self.may_speak_for(sayer, &subject));
+        Ok(said)
+    }
+
+    /// What others say of an item and it does not say itself: the relation in the words of each of them,
+    /// where that counts for nothing.
+    pub fn claims(&self, item: &Item) -> Result<Claims, ArchiveError> {
+        let mut claims = Claims::new();
+        if item.state == State::Deleted {
+            return Ok(claims);
+        }
+        let own = self.store.relations_of(item.id)?;
+        let mut said = self.store.relations_to(&item.names)?;
+        said.truncate(MOST_SAID);
+        for (kind, sayer) in said {
+            let is_the_other = |known: &RelationKind| {
+                known.inverse(None) == Some(kind) || kind.inverse(None) == Some(*known)
+            };
+            let says_so = own
+                .iter()
+                .any(|(known, names)| is_the_other(known) && names.matches(&sayer.names));
+            // Of these an item has one: its own word, else the first.
+            let target = match kind {
+                RelationKind::EditionOf => self.next_edition(&item.names)?,
+                RelationKind::MetadataOf => self.metadata(&item.names)?,
+                _ => None,
+            };
+            let is_followed = match target {
+                Some(target) => target.matches(&sayer.names),
+                None => self.may_speak_for(&sayer, item),
+            };
+            if !says_so && !is_followed && !sayer.names.matches(&item.names) {
+                claims.push((kind, sayer.names));
+            }
+        }
+        Ok(claims)
+    }
+
     /// The one target of a kind: as the item itself says, else as an item that points back says.
     fn target_of(
         &self,
         names: &Names,
+        asker: &Names,
         kind: &RelationKind,
         back: &RelationKind,
     ) -> Result<Option<Names>, ArchiveError> {
@@ -92,7 +159,7 @@ impl Archive {
                 return Ok(Some(self.complete(&target)?));
             }
         }
-        let pointing = self.store.relations_to(names)?;
+        let pointing = self.told_of(names, asker)?;
         Ok(pointing
             .into_iter()
             .find(|(known, _)| known == back)
@@ -101,12 +168,22 @@ impl Archive {
 
     /// The next edition, if there is one.
     pub fn next_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
-        self.target_of(names, &RelationKind::NextEdition, &RelationKind::EditionOf)
+        self.next_edition_for(names, names)
+    }
+
+    fn next_edition_for(
+        &self,
+        names: &Names,
+        asker: &Names,
+    ) -> Result<Option<Names>, ArchiveError> {
+        let (kind, back) = (RelationKind::NextEdition, RelationKind::EditionOf);
+        self.target_of(names, asker, &kind, &back)
     }
 
     /// The metadata item, if there is one.
     pub fn metadata(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
-        self.target_of(names, &RelationKind::Metadata, &RelationKind::MetadataOf)
+        let (kind, back) = (RelationKind::Metadata, RelationKind::MetadataOf);
+        self.target_of(names, names, &kind, &back)
     }
 
     /// What the item is the metadata of, if it is.
@@ -119,7 +196,7 @@ impl Archive {
         let mut current = self.complete(names)?;
         let mut met = Met::default();
         met.note(&current);
-        while let Some(next) = self.next_edition(&current)? {
+        while let Some(next) = self.next_edition_for(&current, names)? {
             if !met.note(&next) {
                 return Err(ArchiveError::Cycle { names: next.into() });
             }
@@ -142,7 +219,7 @@ impl Archive {
             if !met.note(&current) {
                 return Ok(false);
             }
-            match self.next_edition(&current)? {
+            match self.next_edition_for(&current, wanted)? {
                 Some(next) => current = next,
                 None => return Ok(false),
             }
@@ -182,12 +259,13 @@ impl Archive {
                 }
             }
         }
-        for (kind, item) in self.store.relations_to(&own)? {
+        for (kind, item) in self.told_of(&own, &own)? {
             if let RelationKind::Translation(language) = kind {
                 add(Some(language), own.clone(), false);
                 sources.push(item.names);
             }
         }
+        let asker = own.clone();
         for (index, source) in std::iter::once(own).chain(sources).enumerate() {
             if let Some(item) = self.held(&source)? {
                 add(item.language, source.clone(), false);
@@ -198,7 +276,7 @@ impl Archive {
                     }
                 }
             }
-            for (kind, item) in self.store.relations_to(&source)? {
+            for (kind, item) in self.told_of(&source, &asker)? {
                 if kind == RelationKind::TranslationOf {
                     add(item.language, item.names, false);
                 }
@@ -339,12 +417,16 @@ impl Archive {
         }
     }
 
-    fn points_back(&self, item: &Item, kind: &RelationKind) -> Result<Option<Names>, ArchiveError> {
+    pub(super) fn points_back(
+        &self,
+        item: &Item,
+        kind: &RelationKind,
+    ) -> Result<Option<Names>, ArchiveError> {
         let declared = self.store.relations_of(item.id)?;
         if let Some((_, names)) = declared.into_iter().find(|(known, _)| known == kind) {
             return Ok(Some(self.complete(&names)?));
         }
-        let pointing = self.store.relations_to(&item.names)?;
+        let pointing = self.told_of(&item.names, &item.names)?;
         Ok(pointing
             .into_iter()
             .find(|(known, _)| !known.is_inverse() && inverse(known) == *kind)

@@ -8,7 +8,7 @@ use super::actor::may_replace;
 use super::{Actor, Archive, ArchiveError, OwnerOnDisk, Stranger};
 use crate::item::Names;
 use crate::store::Item;
-use crate::tree::Place;
+use crate::tree::{Author, Place};
 
 /// Two users at once: what both may do.
 struct Both<'a>(&'a dyn Actor, &'a dyn Actor);
@@ -109,6 +109,39 @@ impl Archive {
             Some(owner) => act(&Both(actor, &owner)),
             None => act(&Stranger),
         }
+    }
+
+    /// Whether what one item says of another counts there: the owner of its sidecar may write the other's.
+    /// What cannot be looked at counts for nothing.
+    pub(super) fn may_speak_for(&self, sayer: &Item, item: &Item) -> bool {
+        let may = |author: &dyn Actor| self.may_say(author, &item.names, true);
+        self.with_author(&sayer.names, may).unwrap_or(false)
+    }
+
+    /// The same by names.
+    pub(super) fn may_speak(&self, sayer: &Names, item: &Names) -> Result<bool, ArchiveError> {
+        Ok(match (self.held(sayer)?, self.held(item)?) {
+            (Some(sayer), Some(item)) => self.may_speak_for(&sayer, &item),
+            _ => false,
+        })
+    }
+
+    /// To whom an item's sidecar belongs when a user has it changed: as natively, to whom it belonged
+    /// where the user may write it in place, else to the user, who may put another there.
+    pub(super) fn author_after(
+        &self,
+        actor: &dyn Actor,
+        names: &Names,
+    ) -> Result<Author, ArchiveError> {
+        let sidecar = self.tree.open_sidecar(&Place::of(names))?;
+        let in_place = match &sidecar {
+            Some(file) => is_regular(file) && actor.may(file.as_fd(), Access::WRITE_OK),
+            None => false,
+        };
+        Ok(match actor.owner() {
+            Some((uid, gid)) if !in_place => Author::User { uid, gid },
+            _ => Author::Same,
+        })
     }
 
     /// The owner of an item's sidecar; None where that is a stranger.

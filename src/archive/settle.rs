@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Archive, ArchiveError};
 use crate::locks::locked;
 use crate::store::{ItemId, Store, Unsettled};
-use crate::tree::{Owner, Place, Tree};
+use crate::tree::{Author, Owner, Place, Tree};
 
 /// How many minted items are synced at once: as many as a start after a crash looks at in an instant.
 const GROUP: usize = 1024;
@@ -71,7 +71,9 @@ impl Archive {
             // the disk later.
             return match self.tree.read_sidecar(&place) {
                 Ok(Some(bytes)) if !bytes.is_empty() => Ok(()),
-                Ok(_) => Ok(self.tree.write_sidecar(&place, &lost.sidecar)?),
+                Ok(_) => Ok(self
+                    .tree
+                    .write_sidecar(&place, &lost.sidecar, Author::Same)?),
                 // Somebody has put something else there.
                 Err(_) => Ok(()),
             };

@@ -9,8 +9,9 @@ use super::{Actor, Archive, ArchiveError};
 use crate::ibi::Timestamp;
 use crate::item::{Names, Sidecar, State};
 use crate::locks::locked;
+use crate::relation::RelationKind;
 use crate::store::{Item, ItemId, Record, StoreError};
-use crate::tree::Place;
+use crate::tree::{Author, Place};
 
 /// What came of a sidecar that was written into an item.
 #[derive(Debug)]
@@ -25,6 +26,9 @@ pub enum Belief {
 
 /// A change of a sidecar.
 pub(super) type Edit = Box<dyn FnOnce(&mut Sidecar)>;
+
+/// A change of an item's sidecar, and to whom that belongs afterwards.
+pub(super) type EditOf = (Item, Edit, Author);
 
 /// What was on disk before a change, where it is there no more; with the error of one that failed.
 type Edited = Result<Option<Vec<u8>>, (ArchiveError, Option<Vec<u8>>)>;
@@ -215,10 +219,14 @@ impl Archive {
             moving = Some(self.changing_at(&new_place, Care::Loose)?);
             self.tree.move_item(place, &new_place)?;
         }
-        let before = match item.state {
+        let mut before = match item.state {
             State::Original => self.store.relations_of(item.id)?,
             _ => Vec::new(),
         };
+        if sidecar.language() != item.language.as_ref() {
+            // Into which language it translates another is said only now.
+            before.retain(|(kind, _)| *kind != RelationKind::TranslationOf);
+        }
         let record = self.record_of(names, sidecar, bytes);
         if item.state == State::Original
             || record.state == State::Original
@@ -288,13 +296,20 @@ impl Archive {
 
     pub(super) fn restore(&self, item: &Item) -> Result<(), ArchiveError> {
         match self.store.sidecar(item.id)? {
-            Some(bytes) => self.even_if_full(|| self.write_sidecar(&item.names, &bytes)),
+            Some(bytes) => {
+                self.even_if_full(|| self.write_sidecar(&item.names, &bytes, Author::Unknown))
+            }
             None => Ok(()),
         }
     }
 
-    pub(super) fn write_sidecar(&self, names: &Names, bytes: &[u8]) -> Result<(), ArchiveError> {
-        self.tree.write_sidecar(&Place::of(names), bytes)?;
+    pub(super) fn write_sidecar(
+        &self,
+        names: &Names,
+        bytes: &[u8],
+        author: Author,
+    ) -> Result<(), ArchiveError> {
+        self.tree.write_sidecar(&Place::of(names), bytes, author)?;
         self.rewritten().push(names.clone());
         Ok(())
     }
@@ -336,16 +351,18 @@ impl Archive {
     /// Changes an original's sidecar, on disk and in the index. The caller holds `edits`.
     pub(super) fn edit_sidecar(
         &self,
+        actor: &dyn Actor,
         item: &Item,
         edit: impl FnOnce(&mut Sidecar) + 'static,
     ) -> Result<(), ArchiveError> {
-        self.edit_sidecars(vec![(item.clone(), Box::new(edit))])
+        let author = self.author_after(actor, &item.names)?;
+        self.edit_sidecars(vec![(item.clone(), Box::new(edit), author)])
     }
 
     /// Changes the sidecars of originals, all or none: what an error leaves undone is put back. The
     /// caller holds `edits`.
-    pub(super) fn edit_sidecars(&self, edits: Vec<(Item, Edit)>) -> Result<(), ArchiveError> {
-        let place = |(item, _): &(Item, Edit)| Place::of(&item.names);
+    pub(super) fn edit_sidecars(&self, edits: Vec<EditOf>) -> Result<(), ArchiveError> {
+        let place = |(item, ..): &EditOf| Place::of(&item.names);
         let ends: Vec<Place> = edits.iter().map(place).collect();
         if let [end] = &ends[..] {
             self.leave_ends(end)?;
@@ -360,21 +377,21 @@ impl Archive {
         edited
     }
 
-    fn edit_each(&self, edits: Vec<(Item, Edit)>) -> Result<(), ArchiveError> {
+    fn edit_each(&self, edits: Vec<EditOf>) -> Result<(), ArchiveError> {
         // All are marked before the first is changed.
-        let marked = |(item, edit): (Item, Edit)| {
+        let marked = |(item, edit, author): EditOf| {
             let change = self.changing_at(&Place::of(&item.names), Care::Synced)?;
-            Ok((item, edit, change))
+            Ok((item, edit, author, change))
         };
         let edits: Result<Vec<_>, ArchiveError> = edits.into_iter().map(marked).collect();
         let mut edits = edits?.into_iter();
         let mut before = Vec::new();
-        while let Some((item, edit, change)) = edits.next() {
-            match self.edit_one(&item, edit) {
+        while let Some((item, edit, author, change)) = edits.next() {
+            match self.edit_one(&item, edit, author) {
                 Ok(bytes) => before.push((item, bytes, change)),
                 Err((error, bytes)) => {
                     before.push((item, bytes, change));
-                    edits.for_each(|(_, _, change)| change.done());
+                    edits.for_each(|(.., change)| change.done());
                     for (item, bytes, change) in before.into_iter().rev() {
                         match bytes.map_or(Ok(()), |bytes| self.put_back(&item, bytes)) {
                             Ok(()) => change.done(),
@@ -392,7 +409,7 @@ impl Archive {
     }
 
     fn put_back(&self, item: &Item, bytes: Vec<u8>) -> Result<(), ArchiveError> {
-        self.write_sidecar(&item.names, &bytes)?;
+        self.write_sidecar(&item.names, &bytes, Author::Same)?;
         let sidecar = self.parse_for(&item.names, &bytes)?;
         if self.store.sidecar(item.id)?.as_deref() != Some(&bytes) {
             self.store
@@ -402,7 +419,7 @@ impl Archive {
     }
 
     /// Changes one sidecar, and gives what was on disk before where that has been written over.
-    fn edit_one(&self, item: &Item, edit: Edit) -> Edited {
+    fn edit_one(&self, item: &Item, edit: Edit, author: Author) -> Edited {
         let untouched = |error: ArchiveError| (error, None);
         let place = Place::of(&item.names);
         let on_disk = self.tree.read_sidecar(&place);
@@ -426,7 +443,7 @@ impl Archive {
             return Ok(None);
         }
         // A sync that fails comes after the rename.
-        let written = self.write_sidecar(&item.names, &bytes);
+        let written = self.write_sidecar(&item.names, &bytes, author);
         written.map_err(|error| (error, Some(before.clone())))?;
         let record = self.record_of(item.names.clone(), &sidecar, bytes);
         match self.store.put(&record) {
@@ -453,13 +470,19 @@ impl Archive {
                 what: format!("{}, of which a copy is held here,", item.names),
             });
         }
-        self.edit_sidecar(&item, move |sidecar| match &fact {
+        let said_language = matches!(fact, Fact::Language(Some(_)));
+        self.edit_sidecar(actor, &item, move |sidecar| match &fact {
             Fact::Language(Some(language)) => sidecar.set_language(language),
             Fact::Target(Some(target)) => sidecar.set_target(target),
             Fact::Alias(alias) => sidecar.add_alias(alias),
             Fact::Language(None) => sidecar.remove_language(),
             Fact::Target(None) => sidecar.remove_target(),
-        })
+        })?;
+        match said_language {
+            // Now the item can say into which language it translates another.
+            true => self.tell_of_translation(actor, &self.known(item.id)?),
+            false => Ok(()),
+        }
     }
 }
 

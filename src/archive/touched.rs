@@ -18,7 +18,7 @@ use super::{Archive, ArchiveError, Belief};
 use crate::item::{Names, Sidecar, State};
 use crate::locks::locked;
 use crate::store::{Item, ItemId, Record, Store};
-use crate::tree::{Area, Place, Tree};
+use crate::tree::{Area, Author, Place, Tree};
 
 /// With so many levels marked, those that nobody is changing are synced: a start after a crash should
 /// not have to look at much more.
@@ -399,7 +399,7 @@ impl Archive {
         }
         let sidecar = Sidecar::new(&item.names);
         let bytes = sidecar.to_bytes();
-        self.write_sidecar(&item.names, &bytes)?;
+        self.write_sidecar(&item.names, &bytes, Author::Unknown)?;
         let record = self.record_of(item.names.clone(), &sidecar, bytes);
         self.store.put(&record)?;
         Ok(())

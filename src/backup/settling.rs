@@ -17,7 +17,7 @@ use crate::ibi::{Ibi, Rep};
 use crate::item::State;
 use crate::pairs::{Pairs, Value};
 use crate::store::{self, Item, ItemId, Store};
-use crate::tree::{Area, Place, SIDECAR};
+use crate::tree::{Area, Author, Place, SIDECAR};
 
 /// How often a newer index is taken.
 const ROUNDS: usize = 10;
@@ -178,7 +178,7 @@ impl Round<'_, '_> {
             return Ok(());
         }
         match said {
-            Some(said) => to.write_sidecar(&place, &said)?,
+            Some(said) => to.write_sidecar(&place, &said, Author::Same)?,
             None => self
                 .copier
                 .remove_unit(&format!("{}/{SIDECAR}", place.as_str()))?,

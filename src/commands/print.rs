@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::archive::{Facts, Finding, Relations, Report, Severity};
+use crate::archive::{Claims, Facts, Finding, Relations, Report, Severity};
 use crate::ibi::{Explanation, Ibi};
 use crate::item::Names;
 use crate::language::told;
@@ -202,7 +202,12 @@ fn item_value(item: &Item) -> Map<String, Value> {
     object
 }
 
-pub(super) fn item_json(item: &Item, relations: &Relations, aliases: &[String]) -> String {
+pub(super) fn item_json(
+    item: &Item,
+    relations: &Relations,
+    claims: &Claims,
+    aliases: &[String],
+) -> String {
     let mut object = item_value(item);
     let service = item.service.as_ref().map(names_value);
     object.insert("archiveservice".into(), json!(service));
@@ -217,10 +222,21 @@ pub(super) fn item_json(item: &Item, relations: &Relations, aliases: &[String]) 
         .map(|(name, names)| (name.clone(), Value::Object(names_value(names))))
         .collect();
     object.insert("relations".into(), Value::Object(relations));
+    let claims = claims.iter().map(|(kind, names)| {
+        let mut claim = names_value(names);
+        claim.insert("relation".into(), json!(kind.pair_name()));
+        Value::Object(claim)
+    });
+    object.insert("claims".into(), claims.collect());
     line(Value::Object(object))
 }
 
-pub(super) fn item_text(item: &Item, relations: &Relations, aliases: &[String]) -> String {
+pub(super) fn item_text(
+    item: &Item,
+    relations: &Relations,
+    claims: &Claims,
+    aliases: &[String],
+) -> String {
     let mut lines = Vec::new();
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -248,6 +264,10 @@ pub(super) fn item_text(item: &Item, relations: &Relations, aliases: &[String]) 
     }
     for (name, names) in relations {
         add(name, Some(names.preferred()));
+    }
+    for (kind, names) in claims {
+        let said = format!("{}, {}", names.preferred(), kind.pair_name());
+        add(&told("claimed by"), Some(said));
     }
     lines.concat()
 }

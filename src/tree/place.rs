@@ -102,6 +102,27 @@ pub struct Maker {
     pub umask: u32,
 }
 
+/// To whom a sidecar belongs that is written in the place of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Author {
+    /// As the one before; where there is none, to the owner of the item.
+    Same,
+    /// To a user.
+    User {
+        /// User number.
+        uid: u32,
+        /// Group number.
+        gid: u32,
+    },
+    /// The one before is gone, and with it whose it was: to the owner of the item, and where others may
+    /// write in the item as well, it is marked as a stranger's.
+    Unknown,
+}
+
+/// The permission bit of a sidecar with which no user of this system speaks: it came from another Archive
+/// over the network, or its owner was lost. It means nothing else on a file.
+pub const STRANGERS: u32 = 0o1000;
+
 /// Who owns what is made for a caller, and with which permission bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {

@@ -6,6 +6,7 @@ mod canary;
 mod lock;
 mod offline;
 mod races;
+mod relations;
 mod reserve;
 mod resolver;
 mod rollback;

@@ -9,7 +9,7 @@ use super::{Code, Finding, Progress, Report, look, refuse_other_directories};
 use crate::archive::{Archive, ArchiveError, Clock, facts, lock};
 use crate::item::{Names, Sidecar, State};
 use crate::store::{self, Item, Store};
-use crate::tree::{Place, SIDECAR, Tree};
+use crate::tree::{Author, Place, SIDECAR, Tree};
 
 impl Archive {
     /// Looks a whole store over, mends what can be mended, and looks again: what is not there any
@@ -99,9 +99,9 @@ impl Archive {
     /// Writes an item's sidecar again as it was last believed; nothing where there never was one.
     fn write_believed(&self, names: &Names) -> Result<(), ArchiveError> {
         match self.store.believed(names)? {
-            Some(bytes) if self.record_from(names, bytes.clone()).is_ok() => {
-                Ok(self.tree.write_sidecar(&Place::of(names), &bytes)?)
-            }
+            Some(bytes) if self.record_from(names, bytes.clone()).is_ok() => Ok(self
+                .tree
+                .write_sidecar(&Place::of(names), &bytes, Author::Unknown)?),
             _ => Ok(()),
         }
     }
@@ -173,7 +173,7 @@ impl Archive {
         if self.tree.is_directory(place.as_str()) {
             let aside = format!("{SIDECAR}.broken");
             self.tree.set_aside(place.as_str(), SIDECAR, &aside)?;
-            return Ok(self.tree.write_sidecar(&place, &bytes)?);
+            return Ok(self.tree.write_sidecar(&place, &bytes, Author::Unknown)?);
         }
         let staged = self.tree.stage_item(&place, &bytes, None)?;
         self.tree.place_item(&staged, &place)?;

@@ -90,6 +90,9 @@ pub(super) fn landing(site: &Site, item: &Item, request: &Parts) -> Response<Bod
         section(html, words.metadata, |html| {
             html.tag("ul", &[], |html| metadata_links(html, words, &told));
         });
+        if !told.claims.is_empty() {
+            section(html, words.claims, |html| claims(html, words, &told));
+        }
         section(html, words.files, |html| {
             files(html, words, &item.names, &told.listing.files);
             html.tag("p", &[], |html| {
@@ -210,6 +213,20 @@ fn translations(html: &mut Html, words: &Words, told: &Told) {
     if told.has_more_translations {
         html.line("p", words.more_translations);
     }
+}
+
+/// What others say of the item, with their words for it.
+fn claims(html: &mut Html, words: &Words, told: &Told) {
+    html.line("p", words.claims_sentence);
+    html.tag("ul", &[], |html| {
+        for (relation, found) in &told.claims {
+            html.tag("li", &[], |html| {
+                other(html, words, found);
+                html.text(" ");
+                html.line("code", relation);
+            });
+        }
+    });
 }
 
 fn metadata_links(html: &mut Html, words: &Words, told: &Told) {

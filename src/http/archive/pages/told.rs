@@ -17,6 +17,9 @@ use crate::tree::Looks;
 /// No item is shown with more translations.
 pub(super) const MOST_TRANSLATIONS: usize = 1000;
 
+/// So many of those that claim to be related to an item are shown.
+const MOST_CLAIMS: usize = 100;
+
 /// Another item, as it is linked to.
 #[derive(Debug)]
 pub(super) struct Other {
@@ -64,6 +67,8 @@ pub(super) struct Told {
     pub(super) translation_of: Option<Other>,
     pub(super) metadata: Option<Other>,
     pub(super) metadata_of: Option<Other>,
+    /// What others say of it and it does not, in their words.
+    pub(super) claims: Vec<(String, Other)>,
     pub(super) has_metadata_text: bool,
     pub(super) listing: Listing,
 }
@@ -97,6 +102,7 @@ impl Told {
                 translations.push((language, Other::of(archive, names)?));
             }
         }
+        let claims = claims(archive, item)?;
         let main_file = archive
             .content_path(item, None, &act, &Looks::default())
             .unwrap_or_default();
@@ -119,6 +125,7 @@ impl Told {
             translation_of,
             metadata,
             metadata_of,
+            claims,
             has_metadata_text: archive.has_metadata_text(item, &Looks::default())?,
             listing: archive.listing(item, b"", most_files, &act)?,
         })
@@ -129,6 +136,11 @@ impl Told {
         let translations = self.translations.iter().map(|(language, other)| {
             let mut value = other.json();
             value["language"] = json!(language);
+            value
+        });
+        let claims = self.claims.iter().map(|(relation, other)| {
+            let mut value = other.json();
+            value["relation"] = json!(relation);
             value
         });
         let mut value = json_of_names(&self.names);
@@ -149,6 +161,7 @@ impl Told {
             "translation_of": other(&self.translation_of),
             "metadata": other(&self.metadata),
             "metadata_of": other(&self.metadata_of),
+            "claims": claims.collect::<Vec<Value>>(),
             "metadata_url": self.has_metadata_text.then(|| metadata_url(&self.names)),
             "oai_dc_url": dublin_core_url(&self.names),
             "file_list_url": list_url(&self.names),
@@ -160,6 +173,22 @@ impl Told {
         }
         value
     }
+}
+
+/// What items that anybody may read claim to be to another.
+fn claims(archive: &Archive, item: &Item) -> Result<Vec<(String, Other)>, ArchiveError> {
+    let mut claims = Vec::new();
+    for (kind, names) in archive.claims(item)? {
+        let sayer = archive.held(&names)?;
+        let is_public = |sayer: Item| archive.open_content(&sayer, b"", &act).is_ok();
+        if sayer.is_some_and(is_public) {
+            claims.push((kind.pair_name(), Other::of(archive, names)?));
+        }
+        if claims.len() == MOST_CLAIMS {
+            break;
+        }
+    }
+    Ok(claims)
 }
 
 fn taken(relations: &mut Relations, name: &str) -> Option<Names> {

@@ -1,0 +1,266 @@
+//! A user who owns one item changes nothing that is said of the items of others, whichever way the claim
+//! comes; it is shown, and followed by nothing.
+
+use crate::http::served::Served;
+use crate::support::World;
+
+/// A mount of root in which others may mint; `r1` has the next edition `r2`, `plain` has none; both are
+/// root's. `mallory` owns `own`.
+const SCENE: &str = r#"
+as() { setpriv --reuid 60001 --regid 60001 --clear-groups "$@"; }
+other() { setpriv --reuid 60002 --regid 60002 --clear-groups "$@"; }
+says() { cat "A.store/col/$1/.ibi"; }
+"#;
+
+fn scene() -> World {
+    let world = World::new();
+    let script = "chmod 755 .; ibifs init A.store --host archive-a.example.org > /dev/null
+        mkdir A; ibifs mount A.store A; chmod 1777 A
+        for name in r1 r2 plain; do mint A $name > $name; done; ln -sfn ../$(<r2) \"A/$(<r1)!\"
+        as mkdir A/.mint/own; rep A/.mint/own > own; cp A.store/col/$(<own)/.ibi good";
+    world.sh(&format!("{SCENE}{script}"));
+    world
+}
+
+#[track_caller]
+fn sh(world: &World, script: &str) -> String {
+    world.sh(&format!("{SCENE}{script}"))
+}
+
+#[track_caller]
+fn prints(world: &World, script: &str, expected: &str) {
+    let printed = sh(world, script);
+    assert_eq!(printed, expected, "printed by: {script}");
+}
+
+/// Nothing that root's items say has changed, and nothing leads to mallory's.
+#[track_caller]
+fn untouched(world: &World) {
+    let script = r#"
+        says $(<r1) | diff - r1.before; says $(<r2) | diff - r2.before; says $(<plain) | diff - plain.before
+        readlink "A/$(<r1)!" | grep -o '[^/]*$' | diff - <(grep -o '[^/]*$' r2)
+        for tail in '!' ':' '+(pt)' '+(en)' '+' '?GetTranslation'; do
+            case "$(readlink "A/$(<plain)$tail" || :)" in *$(basename $(<own))) echo "$tail leads to mallory";; esac
+            p=$(ibip A/$(<plain)); case "$(readlink "A/$p$tail" || :)" in *$(ibip A/$(<own) | cut -d/ -f2)) echo "$tail leads to mallory";; esac
+        done
+        for name in nextedition lastedition metadata metadataof editionof translationof translation.pt translation.en; do
+            getfattr --only-values -n user.ibi.$name A/$(<plain) 2> /dev/null | grep -F "$(<own)" || :
+        done
+        getfattr --only-values -n user.ibi.language A/$(<plain) 2> /dev/null || :"#;
+    prints(world, script, "");
+}
+
+const BEFORE: &str = "for name in r1 r2 plain; do says $(<$name) > $name.before; done\n";
+
+/// All that a sidecar can say of another item, one after the other.
+const WORDS: [&str; 6] = [
+    "ibi.editionof",
+    "ibi.metadataof",
+    "ibi.translationof",
+    "ibi.nextedition",
+    "ibi.metadata",
+    "ibi.translation(en)",
+];
+
+#[test]
+fn attributes_change_no_items_of_others() {
+    let world = scene();
+    sh(&world, BEFORE);
+    sh(&world, "as setfattr -n user.ibi.language -v pt A/$(<own)");
+    for word in WORDS {
+        let name = word
+            .strip_prefix("ibi.")
+            .expect("a pair")
+            .replace("(en)", ".en");
+        for target in ["r1", "plain"] {
+            let script = format!(
+                "as setfattr -n user.ibi.{name} -v $(<{target}) A/$(<own); says $(<own) | grep -cF '{word}'"
+            );
+            prints(&world, &script, "1");
+            untouched(&world);
+            sh(&world, &format!("as setfattr -x user.ibi.{name} A/$(<own)"));
+            untouched(&world);
+        }
+    }
+    // Nor may mallory declare or take back at the items of others.
+    for script in [
+        "setfattr -n user.ibi.nextedition -v $(<own) A/$(<plain)",
+        "setfattr -n user.ibi.language -v pt A/$(<plain)",
+        "setfattr -x user.ibi.nextedition A/$(<r1)",
+        "ln -sfn ../$(<own) \"A/$(<plain)!\"",
+        "rm \"A/$(<r1)!\"",
+        "mkdir \"A/$(<plain)+(pt)\"",
+        "ibifs relate A/$(<plain) --next-edition $(<own)",
+        "ibifs unrelate A/$(<r1) --next-edition",
+        "ibifs mint A --edition-of $(<plain)",
+    ] {
+        prints(
+            &world,
+            &format!("no as {script} && echo refused"),
+            "refused",
+        );
+        untouched(&world);
+    }
+}
+
+/// A sidecar that is written, copied, renamed or linked into place.
+#[test]
+fn sidecars_change_no_items_of_others() {
+    let world = scene();
+    sh(&world, BEFORE);
+    let ways = [
+        "as cp new A/$(<own)/.ibi",
+        "as bash -c 'cat new > A/$(<own)/.ibi'",
+        "as rsync -a --no-o --no-g new A/$(<own)/.ibi",
+        "as install -m 644 new A/$(<own)/.ibi",
+        "as cp new A/$(<own)/x; as mv A/$(<own)/x A/$(<own)/.ibi",
+        "as cp new A/$(<own)/x; as rm A/$(<own)/.ibi; as ln -f A/$(<own)/x A/$(<own)/.ibi; as rm A/$(<own)/x",
+        // A program of root closes the file that mallory has written.
+        "exec 7>> A/$(<own)/.ibi; as bash -c 'cat new > A/$(<own)/.ibi'; exec 7>&-",
+    ];
+    for way in ways {
+        for word in WORDS {
+            for target in ["r1", "plain"] {
+                let script = format!(
+                    "(cat good; echo 'language pt'; echo \"{word} {{rep $(<{target})}}\") > new; chmod 644 new
+                     {way}; says $(<own) | diff - new; as cp good A/$(<own)/.ibi"
+                );
+                prints(&world, &script, "");
+                untouched(&world);
+            }
+        }
+    }
+    // Two hundred at once.
+    let script = "for n in $(seq 40); do mint A many$n; done > many
+        (cat good; n=0; while read rep; do n=$((n + 1))
+            printf 'ibi.translation(%s) {rep %s}\\n' $(printf 'a%b' \"\\\\x$(printf %x $((97 + n % 26)))\")-A$(printf \"\\\\x$(printf %x $((65 + n % 26)))\") $rep
+         done < many) | sort -u > new; as cp new A/$(<own)/.ibi
+        while read rep; do says $rep; done < many | grep -c -e translationof -e language || :";
+    prints(&world, script, "0");
+}
+
+/// What is claimed is told to people and followed by nothing: command, pages, service and harvest.
+#[test]
+fn claims_are_shown_and_not_followed() {
+    let world = scene();
+    let script = "as setfattr -n user.ibi.editionof -v $(<plain) A/$(<own)
+        as setfattr -n user.ibi.metadata -v $(<plain) A/$(<own)
+        as bash -c \"echo 'claimed title' > 'A/$(<own)/doc/x'\"";
+    sh(&world, script);
+    let shown = sh(&world, "ibifs show A/$(<plain)");
+    let own = sh(&world, "cat own");
+    assert!(
+        shown.contains(&format!("claimed by       {own}, ibi.editionof")),
+        "{shown}"
+    );
+    assert!(!shown.contains("nextedition"), "{shown}");
+    let json = sh(
+        &world,
+        "ibifs show --json A/$(<plain) | jq -r '.claims[] | .rep + \" \" + .relation' | sort",
+    );
+    assert_eq!(
+        json,
+        format!("{own} ibi.editionof\n{own} ibi.metadata"),
+        "JSON"
+    );
+    let served = Served::start(&world, "A");
+    let page = served.sh(&world, "get -H 'Accept: text/html' $U/$(<plain)");
+    assert!(page.contains("Claimed by") && page.contains(&own), "{page}");
+    let json = served.sh(
+        &world,
+        "get -H 'Accept: application/json' $U/$(<plain) | jq -c '[.next_edition, .metadata_of, (.claims | length)]'",
+    );
+    assert_eq!(json, "[null,null,2]");
+    served.prints(
+        &world,
+        "get \"$U/$(sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\).*/\\1/p' A.store/archive.ibi)?servicesubject=urlRequest&parsedibiurl.ibi=$(<plain)\" | grep -cF $(<own) || :",
+        "0",
+    );
+    served.prints(
+        &world,
+        "get \"$U/oai?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:archive-a.example.org:$(<plain)\" | grep -c '<error' || :",
+        "0",
+    );
+    served.prints(
+        &world,
+        "line location \"$U/$(<plain)!\" | grep -cF $(<own) || :",
+        "0",
+    );
+    // What mallory hides is not told of.
+    served.prints(
+        &world,
+        "chmod 700 A/$(<own); get -H 'Accept: application/json' $U/$(<plain) | jq '.claims | length'",
+        "0",
+    );
+}
+
+/// What is on disk alone decides: the answers are the same with the index made newly, after repairs, and
+/// when what was said was put there beside the daemon.
+#[test]
+fn reindex_and_repair_follow_the_same_rule() {
+    let world = scene();
+    sh(&world, BEFORE);
+    let script = "for word in editionof metadataof translationof; do
+            (cat good; echo 'language pt'; echo \"ibi.$word {rep $(<plain)}\") > new; chmod 644 new
+            as cp new A/$(<own)/.ibi; ibifs umount A; ibifs reindex A.store | grep -v indexed || :
+            ibifs fsck A.store | grep -v ' 0 findings' || :
+            ibifs fsck --repair A.store > /dev/null; ibifs mount A.store A; says $(<own) | diff - new
+        done";
+    prints(&world, script, "");
+    untouched(&world);
+    let script = "ibifs umount A; (cat good; echo \"ibi.nextedition {rep $(<plain)}\") > A.store/col/$(<own)/.ibi
+        ibifs fsck --repair A.store > /dev/null; ibifs fsck A.store; ibifs mount A.store A";
+    prints(&world, script, "5 items, 0 findings");
+    untouched(&world);
+    // A kill in the middle changes nothing of that.
+    let script = "(cat good; echo \"ibi.editionof {rep $(<plain)}\") > new; as cp new A/$(<own)/.ibi
+        kill -9 $(daemon A.store); while ! ibifs umount A 2> /dev/null && mountpoint -q A; do :; done
+        ibifs mount A.store A";
+    sh(&world, script);
+    untouched(&world);
+}
+
+/// A claim on a copy counts where the claimant may write that copy, now as after a reindex; one that
+/// another user wrote in a directory that is open to all is that user's.
+#[test]
+fn claims_on_copies_go_by_who_may_write_the_copy() {
+    let world = scene();
+    let script = "mkdir -p A/x.org/y/2001/01.01.00.00 A/x.org/y/2001/01.01.00.01
+        as bash -c 'cd A/x.org/y/2001/01.01.00.00 && echo no > x' 2> /dev/null && exit 1
+        chown 60001:60001 A/x.org/y/2001/01.01.00.01
+        as setfattr -n user.ibi.editionof -v x.org/y/2001/01.01.00.00 A/$(<own)
+        readlink 'A/x.org/y/2001/01.01.00.00!' || echo none
+        as setfattr -n user.ibi.editionof -v x.org/y/2001/01.01.00.01 A/$(<own)
+        readlink 'A/x.org/y/2001/01.01.00.01!' | grep -cF $(<own)
+        setfattr -n user.ibi.editionof -v x.org/y/2001/01.01.00.00 A/$(<r2)
+        readlink 'A/x.org/y/2001/01.01.00.00!' | grep -cF $(<r2)
+        ibifs umount A; ibifs reindex A.store > /dev/null; ibifs mount A.store A
+        readlink 'A/x.org/y/2001/01.01.00.01!' | grep -cF $(<own)
+        readlink 'A/x.org/y/2001/01.01.00.00!' | grep -cF $(<r2)
+        setfattr -x user.ibi.editionof A/$(<r2); chmod 777 A/$(<plain)
+        as setfattr -n user.ibi.editionof -v x.org/y/2001/01.01.00.00 A/$(<plain)
+        readlink 'A/x.org/y/2001/01.01.00.00!' || echo none
+        as rm A/$(<plain)/.ibi; cat A/$(<plain)/.ibi | grep -c editionof
+        readlink 'A/x.org/y/2001/01.01.00.00!' || echo none";
+    // rm and the last edition of an item without a next one: the item itself.
+    let itself = "../../../x.org/y/2001/01.01.00.00";
+    prints(
+        &world,
+        script,
+        &format!("{itself}\n1\n1\n1\n1\n{itself}\n1\n{itself}"),
+    );
+}
+
+/// Who may write at both ends has both written, as before; and takes back both.
+#[test]
+fn who_may_write_both_ends_relates_both() {
+    let world = scene();
+    let script = "as mkdir A/.mint/second; rep A/.mint/second > second
+        as setfattr -n user.ibi.editionof -v $(<own) A/$(<second); says $(<own) | grep -c nextedition
+        as setfattr -x user.ibi.editionof A/$(<second); says $(<own) | grep -c nextedition || :
+        setfattr -n user.ibi.nextedition -v $(<own) A/$(<plain); says $(<own) | grep -c editionof
+        stat -c %u A/$(<own)/.ibi A/$(<plain)/.ibi
+        as setfattr -x user.ibi.editionof A/$(<own); says $(<own) | grep -c editionof || :
+        says $(<plain) | grep -c nextedition";
+    prints(&world, script, "1\n0\n1\n60001\n0\n0\n1");
+}
