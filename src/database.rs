@@ -310,7 +310,7 @@ fn open_found(found: c_int, flags: c_int) -> c_int {
     }
     match CString::new(format!("{DESCRIPTORS}{found}")) {
         // SAFETY: the path ends with a NUL.
-        Ok(path) => unsafe { libc::open(path.as_ptr(), flags) },
+        Ok(path) => unsafe { libc::open(path.as_ptr(), flags | libc::O_NONBLOCK) },
         Err(_) => refuse(libc::EINVAL),
     }
 }

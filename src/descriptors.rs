@@ -17,6 +17,7 @@ use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::locks::locked;
+use crate::opening;
 
 /// The longest handle of a filesystem that the kernel gives out.
 const LONGEST: usize = libc::MAX_HANDLE_SZ as usize;
@@ -354,13 +355,15 @@ impl Kept {
         Ok(descriptor)
     }
 
-    /// Opens the file by its handle; None where it is kept open instead.
+    /// Opens the file by its handle; None where it is kept open instead. EAGAIN where another program
+    /// has a lease on it.
     pub fn open_content(&self, flags: OFlags) -> Result<Option<OwnedFd>, Errno> {
         let handle = locked(&self.slot).handle;
-        match handle {
-            Some(handle) => self.open_by(&handle, flags).map(Some),
-            None => Ok(None),
-        }
+        let Some(handle) = handle else {
+            return Ok(None);
+        };
+        let opened = self.open_by(&handle, flags | OFlags::NONBLOCK)?;
+        opening::settled(opened, flags).map(Some)
     }
 
     fn open_by(&self, handle: &FileHandle, flags: OFlags) -> Result<OwnedFd, Errno> {

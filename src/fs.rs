@@ -9,6 +9,7 @@ mod backing;
 mod convert;
 mod crew;
 mod handles;
+mod leases;
 mod mirror;
 mod protocol;
 mod readers;
@@ -33,6 +34,7 @@ use crate::tree::SIDECAR;
 use backing::{Backings, Route, Way};
 use crew::Crew;
 use handles::{Directory, Handle, Handles};
+use leases::{Hindrance, Leases};
 use mirror::Mirror;
 use readers::Readers;
 
@@ -56,13 +58,28 @@ const LASTING: Duration = Duration::from_secs(60);
 /// The mounted filesystem.
 #[derive(Debug)]
 pub struct Ibifs {
+    inner: Arc<Inner>,
+    leases: Leases,
+    at_end: fn(),
+}
+
+impl std::ops::Deref for Ibifs {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+/// What requests need, also those that go on in a thread of their own.
+#[derive(Debug)]
+pub struct Inner {
     namespace: Arc<Namespace>,
     handles: Handles,
     mirror: Mirror,
     backings: Backings,
     readers: Readers,
     crew: Arc<Crew>,
-    at_end: fn(),
 }
 
 /// How many threads are to take requests.
@@ -126,17 +143,23 @@ impl Ibifs {
             true => Way::Kernel { tried: false },
             false => Way::Daemon("asked for with -o passthrough=no".to_owned()),
         };
-        Ok(Ibifs {
+        let inner = Inner {
             namespace: Arc::new(namespace),
             handles: Handles::default(),
             mirror: Mirror::start(notifier, Arc::clone(&crew))?,
             backings: Backings::new(way),
             readers: Readers::default(),
             crew,
+        };
+        Ok(Ibifs {
+            inner: Arc::new(inner),
+            leases: Leases::start()?,
             at_end,
         })
     }
+}
 
+impl Inner {
     fn node(&self, number: fuser::INodeNo) -> Outcome<Arc<Node>> {
         self.namespace.nodes.get(number.0).ok_or(Errno::STALE)
     }
@@ -183,13 +206,15 @@ impl Ibifs {
         node: &Node,
         handle: Option<FileHandle>,
         change: &Change,
-    ) -> Outcome<Attr> {
+    ) -> Result<Attr, Hindrance> {
         if node.real.is_none() {
             return match node.kind {
                 // A tool that copies a prefix directory or a modifier's link sets its times and
                 // owner at the end.
-                Kind::Prefix(_) | Kind::Mint | Kind::Link(_) => self.namespace.attributes(node),
-                _ => Err(Errno::PERM),
+                Kind::Prefix(_) | Kind::Mint | Kind::Link(_) => {
+                    Ok(self.namespace.attributes(node)?)
+                }
+                _ => Err(Errno::PERM.into()),
             };
         }
         let open = handle.and_then(|handle| self.handles.get(handle));
@@ -198,11 +223,16 @@ impl Ibifs {
             _ => None,
         };
         let file = real(node)?;
-        self.checked_again(caller, node, || {
+        // Of all changes only that of the size waits for the holder of a lease.
+        let changed = self.checked_again(caller, node, || {
             inside::change(file.as_fd(), open, change, caller)
-        })?;
+        });
+        match change.size {
+            Some(_) => changed.map_err(Hindrance::of)?,
+            None => changed?,
+        }
         self.attributes_changed(node);
-        self.namespace.attributes(node)
+        Ok(self.namespace.attributes(node)?)
     }
 
     /// Makes a directory, link or other node inside an item.
@@ -407,7 +437,8 @@ impl Ibifs {
         Ok(entry)
     }
 
-    /// Opens a file, or takes one that has just been made.
+    /// Opens a file, or takes one that has just been made. Nothing has changed where a lease is in the
+    /// way.
     fn open_file(
         &self,
         caller: &Caller,
@@ -415,12 +446,12 @@ impl Ibifs {
         file: Option<OwnedFd>,
         flags: i32,
         register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<fuser::BackingId>,
-    ) -> Outcome<Opened> {
+    ) -> Result<Opened, Hindrance> {
         let access = OFlags::from_bits_retain(flags as u32) & OFlags::RWMODE;
         if let Kind::Text(_) = node.kind {
             // Its permissions do not keep root out; there is nothing behind it to write to.
             if access != OFlags::RDONLY {
-                return Err(Errno::PERM);
+                return Err(Errno::PERM.into());
             }
             return Ok(Opened {
                 handle: self.handles.add(Handle::Text(node.clone())),
@@ -428,15 +459,22 @@ impl Ibifs {
                 backing: None,
             });
         }
+        let _unleased;
         let change = match node.sidecar_of() {
             Some(item) if access != OFlags::RDONLY => {
-                Some(self.namespace.archive().changing(item)?)
+                if file.is_none() {
+                    _unleased = self.open_unleased(caller, node, flags)?;
+                }
+                let change = self.namespace.archive().changing(item);
+                Some(change.map_err(Errno::from)?)
             }
             _ => None,
         };
         let file = match file {
             Some(file) => file,
-            None => self.open_content(caller, node, flags)?,
+            None => self
+                .open_content(caller, node, flags)
+                .map_err(Hindrance::of)?,
         };
         let route = self
             .backings
@@ -469,6 +507,19 @@ impl Ibifs {
             flags,
             backing,
         })
+    }
+
+    /// Opens a file as it is, so that no lease can be taken on it that the same open with more flags
+    /// would have to wait for.
+    fn open_unleased(
+        &self,
+        caller: &Caller,
+        node: &Node,
+        flags: i32,
+    ) -> Result<OwnedFd, Hindrance> {
+        let flags = flags & (libc::O_ACCMODE | libc::O_APPEND);
+        let opened = self.open_content(caller, node, flags);
+        opened.map_err(Hindrance::of)
     }
 
     fn open_content(&self, caller: &Caller, node: &Node, flags: i32) -> Outcome<OwnedFd> {

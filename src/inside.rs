@@ -18,6 +18,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::attr::{Attr, Time};
 use crate::caller::{Caller, Deed};
+use crate::opening;
 
 /// The outcome of an operation on the native filesystem.
 pub type Outcome<T> = Result<T, Errno>;
@@ -83,12 +84,14 @@ pub fn create(
     let bits = Mode::from_raw_mode(mode & 0o7777);
     let make = || {
         open_or_append(flags, open_flags(flags) | ours, |flags| {
-            rustix::fs::openat(directory, name, flags, bits)
+            let made = rustix::fs::openat(directory, name, flags | OFlags::NONBLOCK, bits)?;
+            opening::settled(made, flags)
         })
     };
     loop {
         match caller.make(umask, make) {
             Err(Errno::EXIST) if flags & libc::O_EXCL == 0 => {}
+            Err(opening::LEASED) => return Err(Errno::STALE),
             made => return made,
         }
         // Somebody has been quicker.
@@ -97,7 +100,12 @@ pub fn create(
             found => found?,
         };
         is_regular(found.as_fd())?;
-        return caller.act(|| open_by_descriptor(found.as_fd(), flags));
+        return match caller.act(|| open_by_descriptor(found.as_fd(), flags)) {
+            // The kernel holds the directory meanwhile. Once it has looked the name up again, it opens
+            // the file without.
+            Err(opening::LEASED) => Err(Errno::STALE),
+            opened => opened,
+        };
     }
 }
 
@@ -127,7 +135,7 @@ pub fn content_flags(flags: i32) -> OFlags {
     (open_flags(flags) - OFlags::NOFOLLOW) | OFlags::CLOEXEC
 }
 
-/// Opens a file for reading or writing its content.
+/// Opens a file for reading or writing its content. EAGAIN where another program has a lease on it.
 pub fn open(file: BorrowedFd<'_>, flags: i32, caller: &Caller) -> Outcome<OwnedFd> {
     is_regular(file)?;
     let open = || open_by_descriptor(file, flags);
@@ -149,9 +157,8 @@ fn is_regular(file: BorrowedFd<'_>) -> Outcome<()> {
 }
 
 fn open_by_descriptor(file: BorrowedFd<'_>, flags: i32) -> Outcome<OwnedFd> {
-    let path = by_descriptor(file);
     open_or_append(flags, content_flags(flags), |flags| {
-        rustix::fs::open(path.as_str(), flags, Mode::empty())
+        opening::settled(opening::again(file, flags)?, flags)
     })
 }
 
@@ -313,9 +320,12 @@ pub fn check_removal(
 }
 
 /// Truncates a file that need not be open: unlike ftruncate, to the size that it has already this
-/// changes no time on some filesystems.
-fn truncate(path: &str, size: u64) -> Outcome<()> {
-    let path = CString::new(path).map_err(|_| Errno::INVAL)?;
+/// changes no time on some filesystems. EAGAIN where another program has a lease on it.
+fn truncate(file: BorrowedFd<'_>, size: u64) -> Outcome<()> {
+    is_regular(file)?;
+    // truncate(2) would wait for the lease; while the file is open for writing there is none.
+    let _open = opening::again(file, OFlags::WRONLY)?;
+    let path = CString::new(by_descriptor(file)).map_err(|_| Errno::INVAL)?;
     let size = libc::off_t::try_from(size).map_err(|_| Errno::FBIG)?;
     // SAFETY: the pointer is to a C string that lives for the call.
     match unsafe { libc::truncate(path.as_ptr(), size) } {
@@ -372,7 +382,7 @@ pub fn change(
     if let Some(size) = change.size {
         minding_set_id(file, caller, || match open {
             Some(open) => rustix::fs::ftruncate(open, size),
-            None => truncate(&path, size),
+            None => truncate(file, size),
         })?;
     }
     if change.accessed.is_some() || change.modified.is_some() {

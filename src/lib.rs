@@ -22,6 +22,7 @@
 //! The Archive: what every door calls.
 //!
 //! - [`payer`]: who pays for what is written to the disk.
+//! - [`opening`]: opening files that others own, without waiting for them.
 //! - [`database`]: the files that SQLite opens, and no others.
 //! - [`store`]: the relation store. All the SQL, and the ledger of dates handed out.
 //! - [`tree`]: the store's directories. What it writes is on disk when it returns.
@@ -94,6 +95,7 @@ pub mod mount;
 pub mod mtree;
 pub mod namespace;
 pub mod oai;
+pub mod opening;
 pub mod package;
 pub mod pairs;
 pub mod payer;

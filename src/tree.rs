@@ -35,6 +35,8 @@ pub use walk::{Seen, Visit, each_entry_of};
 use crate::payer;
 use place::failed;
 
+use crate::opening;
+
 /// File name of an item's sidecar.
 pub const SIDECAR: &str = ".ibi";
 /// File name of the metadata text of an item whose metadata are no item themselves.
@@ -213,7 +215,7 @@ impl Tree {
             let opened = match self.open_beneath(name, OFlags::PATH | OFlags::NOFOLLOW) {
                 Ok(found) => only_name(&found).and_then(|()| {
                     // Found first: to open a FIFO or a device may do something already.
-                    rustix::fs::open(by_descriptor(&found), flags, Mode::empty())
+                    opening::settled(opening::again(&found, flags)?, flags)
                 }),
                 Err(Errno::NOENT) => {
                     let flags = flags | OFlags::CREATE | OFlags::EXCL;
@@ -242,7 +244,7 @@ impl Tree {
             return Err(failed("open", name)(Errno::LOOP));
         }
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        rustix::fs::open(by_descriptor(&found), flags, Mode::empty())
+        opening::again(&found, flags)
             .map(|file| Some(file.into()))
             .map_err(failed("open", name))
     }
@@ -403,8 +405,12 @@ impl Tree {
     /// Waits until an item's directory, its sidecar and its name are on disk.
     pub fn sync_item(&self, place: &Place) -> Result<(), TreeError> {
         let sidecar = format!("{}/{SIDECAR}", place.as_str());
-        match self.open_beneath(&sidecar, OFlags::RDONLY | OFlags::NONBLOCK) {
-            Ok(file) => rustix::fs::fsync(file).map_err(failed("sync", &sidecar))?,
+        match self.open_beneath(&sidecar, OFlags::RDONLY) {
+            // What is no small file is no sidecar, and may be long on its way to the disk.
+            Ok(file) if is_small(&file) => {
+                rustix::fs::fsync(file).map_err(failed("sync", &sidecar))?;
+            }
+            Ok(_) => {}
             Err(Errno::NOENT) => {}
             Err(errno) => return Err(failed("open", &sidecar)(errno)),
         }
@@ -439,7 +445,7 @@ impl Tree {
     /// Takes others' permission to write from something in the store's own directory.
     pub fn tighten(&self, name: &str) -> Result<(), TreeError> {
         let file = self
-            .open_beneath(name, OFlags::RDONLY | OFlags::NONBLOCK)
+            .open_beneath(name, OFlags::RDONLY)
             .map_err(failed("open", name))?;
         let stat = rustix::fs::fstat(&file).map_err(failed("read", name))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
@@ -740,6 +746,14 @@ fn by_descriptor(file: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file))
 }
 
+/// Whether a file may be a sidecar.
+fn is_small(file: &OwnedFd) -> bool {
+    rustix::fs::fstat(file).is_ok_and(|stat| {
+        FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && u64::try_from(stat.st_size).is_ok_and(|size| size <= SMALL_FILE_LIMIT)
+    })
+}
+
 /// Whether a file is regular and has one name.
 fn only_name(file: &OwnedFd) -> Result<(), Errno> {
     let stat = rustix::fs::fstat(file)?;
@@ -807,14 +821,7 @@ fn new_file(
 
 fn open_beneath(directory: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    let flags = flags | OFlags::CLOEXEC;
-    loop {
-        // EAGAIN: a rename raced the walk and the kernel cannot vouch for it; walk again.
-        match rustix::fs::openat2(directory, path, flags, Mode::empty(), resolve) {
-            Err(Errno::AGAIN | Errno::INTR) => continue,
-            other => return other,
-        }
-    }
+    opening::beneath(directory, path, flags, resolve)
 }
 
 fn read_small_in(
@@ -823,8 +830,7 @@ fn read_small_in(
     shown: &str,
     limit: u64,
 ) -> Result<Option<Vec<u8>>, TreeError> {
-    // O_NONBLOCK: a FIFO in the place of a file must not hold us up.
-    let file = match open_beneath(directory, path, OFlags::RDONLY | OFlags::NONBLOCK) {
+    let file = match open_beneath(directory, path, OFlags::RDONLY) {
         Ok(file) => std::fs::File::from(file),
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(errno) => return Err(failed("open", shown)(errno)),

@@ -8,7 +8,7 @@ use super::{Act, Archive, ArchiveError};
 use crate::ibi::Timestamp;
 use crate::item::State;
 use crate::store::Item;
-use crate::tree::{Looks, METADATA_TEXT, OpenItem, Place, Published, SIDECAR};
+use crate::tree::{Looks, METADATA_TEXT, OpenItem, Place, Published, SIDECAR, TreeError};
 
 /// Where an item's content lies in it (SPEC 5).
 const DOC: &str = "doc";
@@ -126,7 +126,7 @@ impl Archive {
         self.acting(act, || -> Result<_, ArchiveError> {
             let found = paths.into_iter().flatten().filter_map(|path| {
                 let path = path.as_bytes();
-                let found = || open.publish(path).map_err(|error| error.errno());
+                let found = || open.sight(path).map_err(|error| error.errno());
                 looks.at(&open, path, found).ok()
             });
             Ok(found.map(|found| found.changed()).max())
@@ -138,7 +138,7 @@ impl Archive {
         let open = self.tree.open_for_reader(&Place::of(&item.names))?;
         let path = METADATA_TEXT.as_bytes();
         let found = looks.at(&open, path, || {
-            open.publish(path).map_err(|error| error.errno())
+            open.sight(path).map_err(|error| error.errno())
         });
         Ok(found.is_ok_and(|found| found.is_file()))
     }
@@ -162,13 +162,23 @@ fn only_name(open: &OpenItem) -> Result<Option<Vec<u8>>, Errno> {
 /// The same, noted before it is looked at.
 fn look(open: &OpenItem, path: &[u8], looks: &Looks) -> Result<Published, Errno> {
     check(path)?;
-    looks.at(open, path, || publish(open, path))
+    looks.at(open, path, || sight(open, path))
 }
 
 /// Opens what lies at a path, but for what is ours, however it is spelled and whatever links to it.
 fn publish(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
     check(path)?;
-    let found = open.publish(path).map_err(|error| error.errno())?;
+    not_ours(open.publish(path))
+}
+
+/// The same for who reads no content.
+fn sight(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
+    check(path)?;
+    not_ours(open.sight(path))
+}
+
+fn not_ours(found: Result<Published, TreeError>) -> Result<Published, Errno> {
+    let found = found.map_err(|error| error.errno())?;
     match found.led_to().is_some_and(is_ours) {
         true => Err(Errno::NOENT),
         false => Ok(found),
@@ -248,7 +258,7 @@ fn listed(open: &OpenItem, after: &[u8], most: usize) -> Listing {
                 continue;
             }
         };
-        let Ok(found) = publish(open, &path) else {
+        let Ok(found) = sight(open, &path) else {
             continue;
         };
         if !found.is_file() {

@@ -1,7 +1,7 @@
 //! fuser's trait, request by request: name it, call one function, answer once.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -19,7 +19,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::convert::{caller, errno, file_attr, file_type, new_time};
 use super::handles::Handle;
-use super::{Ibifs, LASTING, Name, is_inside, real};
+use super::leases::Hindrance;
+use super::{Ibifs, LASTING, Name, Opened, is_inside, real};
 use crate::attr::Attr;
 use crate::inode::Node;
 use crate::inside::{self, Change, New, Outcome, Where};
@@ -76,6 +77,16 @@ fn answer_attr(reply: ReplyAttr, outcome: Outcome<(Arc<Node>, Attr)>) {
             let lifetime = attribute_lifetime(&node, &attr);
             reply.attr(&lifetime, &file_attr(node.number, &attr));
         }
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+fn answer_open(reply: ReplyOpen, outcome: Outcome<Opened>) {
+    match outcome {
+        Ok(opened) => match &opened.backing {
+            Some(backing) => reply.opened_passthrough(opened.handle, opened.flags, &backing.id),
+            None => reply.opened(opened.handle, opened.flags),
+        },
         Err(error) => reply.error(errno(error)),
     }
 }
@@ -187,11 +198,31 @@ impl Filesystem for Ibifs {
             accessed: accessed.map(new_time),
             modified: modified.map(new_time),
         };
-        let changed = self.node(number).and_then(|node| {
-            let attr = self.set_attributes(&caller(request), &node, handle, &change)?;
-            Ok((node, attr))
-        });
-        answer_attr(reply, changed);
+        let caller = caller(request);
+        let node = match self.node(number) {
+            Ok(node) => node,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let changed = match self.set_attributes(&caller, &node, handle, &change) {
+            Err(Hindrance::Lease) => {
+                let (inner, met) = (Arc::clone(&self.inner), Arc::clone(&node));
+                let attempt = move || inner.open_content(&caller, &met, libc::O_WRONLY);
+                let inner = Arc::clone(&self.inner);
+                let next = move |unleased: Outcome<OwnedFd>| {
+                    let changed = unleased.and_then(|_unleased| {
+                        inner
+                            .set_attributes(&caller, &node, handle, &change)
+                            .map_err(|hindrance| hindrance.errno())
+                    });
+                    answer_attr(reply, changed.map(|attr| (node, attr)));
+                };
+                return self
+                    .leases
+                    .wait(caller.uid, Box::new(attempt), Box::new(next));
+            }
+            changed => changed.map_err(|hindrance| hindrance.errno()),
+        };
+        answer_attr(reply, changed.map(|attr| (node, attr)));
     }
 
     fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
@@ -348,19 +379,37 @@ impl Filesystem for Ibifs {
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let _turn = self.crew.turn();
-        let opened = self.node(number).and_then(|node| {
-            let register = |file: BorrowedFd<'_>| reply.open_backing(file);
-            self.open_file(&caller(request), &node, None, flags.0, register)
-        });
-        match opened {
-            Ok(opened) => match &opened.backing {
-                Some(backing) => {
-                    reply.opened_passthrough(opened.handle, opened.flags, &backing.id);
-                }
-                None => reply.opened(opened.handle, opened.flags),
-            },
-            Err(error) => reply.error(errno(error)),
-        }
+        let (caller, flags) = (caller(request), flags.0);
+        let node = match self.node(number) {
+            Ok(node) => node,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let register = |file: BorrowedFd<'_>| reply.open_backing(file);
+        let opened = match self.open_file(&caller, &node, None, flags, register) {
+            Err(Hindrance::Lease) if flags & libc::O_NONBLOCK == 0 => {
+                let (inner, met) = (Arc::clone(&self.inner), Arc::clone(&node));
+                let attempt = move || {
+                    inner
+                        .open_unleased(&caller, &met, flags)
+                        .map_err(|hindrance| hindrance.errno())
+                };
+                let inner = Arc::clone(&self.inner);
+                let next = move |unleased: Outcome<OwnedFd>| {
+                    let opened = unleased.and_then(|_unleased| {
+                        let register = |file: BorrowedFd<'_>| reply.open_backing(file);
+                        inner
+                            .open_file(&caller, &node, None, flags, register)
+                            .map_err(|hindrance| hindrance.errno())
+                    });
+                    answer_open(reply, opened);
+                };
+                return self
+                    .leases
+                    .wait(caller.uid, Box::new(attempt), Box::new(next));
+            }
+            opened => opened.map_err(|hindrance| hindrance.errno()),
+        };
+        answer_open(reply, opened);
     }
 
     fn create(
@@ -379,7 +428,9 @@ impl Filesystem for Ibifs {
         let made = self.node(parent).and_then(|parent| {
             let (entry, file) = self.create_file(&caller, &parent, name, flags, mode, umask)?;
             let register = |file: BorrowedFd<'_>| reply.open_backing(file);
-            let opened = self.open_file(&caller, &entry.node, Some(file), flags, register)?;
+            let opened = self
+                .open_file(&caller, &entry.node, Some(file), flags, register)
+                .map_err(|hindrance| hindrance.errno())?;
             Ok((entry, opened))
         });
         match made {
@@ -631,6 +682,11 @@ impl Filesystem for Ibifs {
         let set = self
             .node(number)
             .and_then(|node| self.set_attribute(&caller, &node, name, value, flags));
+        // Of EAGAIN the kernel makes EOPNOTSUPP here, after which a tool does without.
+        let set = set.map_err(|error| match error {
+            Errno::AGAIN => Errno::BUSY,
+            error => error,
+        });
         answer(reply, set);
     }
 

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::place::failed;
 use super::walk::each_entry_of;
 use super::{Tree, TreeError};
+use crate::opening;
 
 /// The longest path that is handed to the system at once.
 const PIECE: usize = 4000;
@@ -176,13 +177,7 @@ pub fn open_far(below: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, 
 fn open_piece(from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = if path.is_empty() { b"." } else { path };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    loop {
-        // EAGAIN: a rename raced the walk and the kernel cannot vouch for it; walk again.
-        match rustix::fs::openat2(from, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
-            Err(Errno::AGAIN | Errno::INTR) => continue,
-            other => return other,
-        }
-    }
+    opening::beneath(from, path, flags, resolve)
 }
 
 /// Walks what lies below a directory, as [`Tree::each_met_below`] says.

@@ -10,6 +10,7 @@ use super::place::failed;
 use super::walk::each_entry_of;
 use super::{OpenItem, Place, Tree, TreeError};
 use crate::ibi::Timestamp;
+use crate::opening;
 
 /// Something in an item, open for reading.
 #[derive(Debug)]
@@ -68,17 +69,28 @@ impl Published {
     }
 }
 
+/// What something is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum For {
+    /// To be read.
+    Content,
+    /// To be told of, by whoever may read it.
+    Sight,
+}
+
 /// Opens what has been found, if it is a regular file or a directory.
-fn open_found(found: &OwnedFd, led_to: Option<Vec<u8>>) -> Result<Published, Errno> {
+fn open_found(found: OwnedFd, led_to: Option<Vec<u8>>, what: For) -> Result<Published, Errno> {
     // A device or a pipe must not even be opened.
-    let stat = rustix::fs::fstat(found)?;
+    let stat = rustix::fs::fstat(&found)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile | FileType::Directory => {}
         _ => return Err(Errno::NOENT),
     }
-    let again = format!("/proc/self/fd/{}", found.as_raw_fd());
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let file = rustix::fs::open(again, flags, Mode::empty())?;
+    let file = match opening::again(&found, OFlags::RDONLY) {
+        // The right to read it was looked at before the lease that is in the way.
+        Err(opening::LEASED) if what == For::Sight => found,
+        opened => opened?,
+    };
     Ok(Published {
         file: file.into(),
         stat,
@@ -102,7 +114,7 @@ impl Tree {
             | ResolveFlags::CACHED;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let found = rustix::fs::openat2(&self.root, path.as_slice(), flags, Mode::empty(), resolve);
-        let opened = found.and_then(|found| open_found(&found, None));
+        let opened = found.and_then(|found| open_found(found, None, For::Content));
         opened.map_err(|errno| failed("open", &String::from_utf8_lossy(&path))(errno))
     }
 }
@@ -112,10 +124,18 @@ impl OpenItem {
     /// stay in the item. ENOENT for what is something else.
     pub fn publish(&self, path: &[u8]) -> Result<Published, TreeError> {
         let shown = self.shown(&String::from_utf8_lossy(path));
-        self.open_public(path).map_err(failed("open", &shown))
+        self.open_public(path, For::Content)
+            .map_err(failed("open", &shown))
     }
 
-    fn open_public(&self, path: &[u8]) -> Result<Published, Errno> {
+    /// The same for who reads no content: a file that another program has a lease on is told of, too.
+    pub fn sight(&self, path: &[u8]) -> Result<Published, TreeError> {
+        let shown = self.shown(&String::from_utf8_lossy(path));
+        self.open_public(path, For::Sight)
+            .map_err(failed("open", &shown))
+    }
+
+    fn open_public(&self, path: &[u8], what: For) -> Result<Published, Errno> {
         let path = match path {
             [] => b".",
             path => path,
@@ -125,13 +145,12 @@ impl OpenItem {
         if self.is_at_hand {
             resolve |= ResolveFlags::CACHED;
         }
-        let find = |resolve| loop {
-            let flags = OFlags::PATH | OFlags::CLOEXEC;
-            match rustix::fs::openat2(&self.directory, path, flags, Mode::empty(), resolve) {
-                Err(Errno::AGAIN) if self.is_at_hand => break Err(Errno::AGAIN),
-                Err(Errno::AGAIN | Errno::INTR) => continue,
-                other => break other,
+        let find = |resolve| match self.is_at_hand {
+            true => {
+                let flags = OFlags::PATH | OFlags::CLOEXEC;
+                rustix::fs::openat2(&self.directory, path, flags, Mode::empty(), resolve)
             }
+            false => opening::beneath(&self.directory, path, OFlags::PATH, resolve),
         };
         let (found, led_to) = match find(resolve | ResolveFlags::NO_SYMLINKS) {
             Err(Errno::LOOP) => {
@@ -141,7 +160,7 @@ impl OpenItem {
             }
             found => (found?, None),
         };
-        open_found(&found, led_to)
+        open_found(found, led_to, what)
     }
 
     /// Where in the item something lies that has been found in it. ENOENT where it has been moved out

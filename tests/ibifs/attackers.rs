@@ -11,3 +11,4 @@ mod reserve;
 mod resolver;
 mod rollback;
 mod web;
+mod waits;

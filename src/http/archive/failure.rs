@@ -31,6 +31,11 @@ pub(super) fn of(error: &ArchiveError) -> Response<Body> {
             Errno::MFILE | Errno::NFILE | Errno::NOMEM => {
                 answer::busy("too much is asked for at the moment; ask again", ASK_AGAIN)
             }
+            // Another program has a lease on the file, which it is asked to give back.
+            Errno::AGAIN => {
+                let sentence = "another program keeps this file; ask again";
+                answer::busy(sentence, ASK_AGAIN)
+            }
             _ => fault(error),
         },
         ArchiveError::Ibi(_)

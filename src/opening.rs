@@ -1,0 +1,111 @@
+//! Opening files that others own, without waiting for them.
+//!
+//! open(2) waits for the holder of a lease on a file (`fcntl` F_SETLEASE), up to
+//! `/proc/sys/fs/lease-break-time` seconds, and for the other end of a FIFO. Any user takes a lease on
+//! files of their own. So everything is opened with O_NONBLOCK: of a regular file EAGAIN then means a
+//! lease, which the attempt has begun to break. So does truncate(2) by path wait; chmod, rename, link
+//! and unlink do not.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use rustix::path::Arg;
+
+/// What an open answers that would have to wait for the holder of a lease.
+pub const LEASED: Errno = Errno::AGAIN;
+
+/// How often a path is walked again because a rename raced the walk.
+const TURNS: usize = 128;
+
+/// What F_SETFL may change of a file that was opened with these flags.
+const KEPT: OFlags = OFlags::APPEND.union(OFlags::NOATIME);
+
+/// Takes O_NONBLOCK from a file that was opened with it, where it was not asked for: it means something
+/// to some filesystems that are not local.
+pub fn settled(file: OwnedFd, asked: OFlags) -> Result<OwnedFd, Errno> {
+    if !asked.intersects(OFlags::NONBLOCK | OFlags::PATH) {
+        rustix::fs::fcntl_setfl(&file, asked & KEPT)?;
+    }
+    Ok(file)
+}
+
+/// Opens again, without waiting, what has been found with O_PATH.
+pub fn again(found: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let path = format!("/proc/self/fd/{}", found.as_fd().as_raw_fd());
+    let flags = (flags - OFlags::NOFOLLOW) | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
+/// Opens something below a directory, without waiting for anybody; [`LEASED`] where a lease is in the
+/// way.
+pub fn beneath(
+    directory: impl AsFd,
+    path: impl Arg + Copy,
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
+    let walk = |flags: OFlags| loop {
+        let flags = flags | OFlags::CLOEXEC;
+        match rustix::fs::openat2(&directory, path, flags, Mode::empty(), resolve) {
+            Err(Errno::INTR) => {}
+            other => break other,
+        }
+    };
+    // EAGAIN of a walk: a rename raced it, and the kernel cannot vouch for where it leads.
+    let find = |flags: OFlags| {
+        for _ in 0..TURNS {
+            match walk(flags) {
+                Err(Errno::AGAIN) => std::thread::yield_now(),
+                other => return other,
+            }
+        }
+        Err(Errno::AGAIN)
+    };
+    if flags.contains(OFlags::PATH) {
+        return find(flags);
+    }
+    match walk(flags | OFlags::NONBLOCK | OFlags::NOCTTY) {
+        // The same error for a race and for a lease: found first, it can only be a lease.
+        Err(Errno::AGAIN) => again(find((flags & OFlags::DIRECTORY) | OFlags::PATH)?, flags),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(file: &std::fs::File, kind: i32) -> i32 {
+        // SAFETY: takes no pointer; the descriptor is open.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) }
+    }
+
+    #[test]
+    fn nothing_that_is_opened_waits() {
+        // SAFETY: no handler of ours is set; the signal that tells of a lease being broken is passed over.
+        unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
+        let name = format!("ibifs-opening-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&root).expect("a directory");
+        let directory = std::fs::File::open(&root).expect("opens");
+        let leased = std::fs::File::create(root.join("leased")).expect("a file");
+        assert_eq!(lease(&leased, libc::F_WRLCK), 0);
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(&directory, "fifo", rustix::fs::FileType::Fifo, mode, 0).expect("made");
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let began = std::time::Instant::now();
+        let open = |path, flags| beneath(&directory, path, flags, resolve);
+        assert_eq!(open("leased", OFlags::RDONLY).err(), Some(LEASED));
+        assert_eq!(open("leased", OFlags::RDWR).err(), Some(LEASED));
+        assert!(open("leased", OFlags::PATH).is_ok());
+        assert!(open("fifo", OFlags::RDONLY).is_ok());
+        assert!(began.elapsed() < std::time::Duration::from_secs(5));
+        assert_eq!(lease(&leased, libc::F_UNLCK), 0);
+        let opened = open("leased", OFlags::RDWR | OFlags::APPEND).expect("nobody has it");
+        let opened = settled(opened, OFlags::RDWR | OFlags::APPEND).expect("set");
+        let flags = rustix::fs::fcntl_getfl(&opened).expect("told");
+        assert!(flags.contains(OFlags::APPEND) && !flags.contains(OFlags::NONBLOCK));
+        std::fs::remove_dir_all(&root).expect("it was ours");
+    }
+}

@@ -1,0 +1,356 @@
+//! A user who takes leases on files of their own, puts FIFOs in their place, and opens more than their
+//! share: no other user waits, in the mount, over HTTP or at a command.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::http::served::Served;
+use crate::support::{User, World};
+
+/// Longer than anything takes that does not wait for a lease, with others busy on the machine; the
+/// kernel lets a lease keep an open waiting for 45 seconds.
+const SOON: Duration = Duration::from_secs(8);
+
+fn stranger() -> User {
+    User::new(1001, 1001, &[])
+}
+
+/// A file with a lease on it; given back when dropped.
+struct Lease(File);
+
+impl Lease {
+    /// Takes one as whoever owns the file.
+    fn take(user: &User, path: &Path) -> Lease {
+        // SAFETY: sets no handler: the signal that tells of a lease being broken is passed over.
+        unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
+        let take = || {
+            let file = File::options()
+                .read(true)
+                .write(true)
+                .open(path)
+                .expect("one's own file");
+            // SAFETY: takes no pointer; the descriptor is open.
+            let taken = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) };
+            (file, taken)
+        };
+        // The kernel may hold the file for a moment after it was closed.
+        let end = Instant::now() + SOON;
+        loop {
+            let (file, taken) = user.run(take);
+            if taken == 0 {
+                return Lease(file);
+            }
+            assert!(
+                Instant::now() < end,
+                "no lease on {path:?}: {}",
+                std::io::Error::last_os_error()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) };
+    }
+}
+
+/// A mount of root that others may mint in, whose store they can enter, with an item of the stranger
+/// that holds so many files.
+struct Scene {
+    world: World,
+    rep: String,
+    ibip: String,
+}
+
+impl Scene {
+    fn new(files: usize) -> Scene {
+        let world = World::new().with_a();
+        world.sh("chmod 1777 A; chmod 755 . A.store");
+        let label = world.root().join("A/.mint/theirs");
+        stranger().run(|| {
+            std::fs::create_dir_all(label.join("doc")).expect("minted");
+            for number in 0..files {
+                std::fs::write(label.join(format!("doc/f{number}")), "content").expect("written");
+            }
+        });
+        let rep = world.sh("rep A/.mint/theirs");
+        let ibip = world.sh("ibip A/.mint/theirs");
+        // Nothing is kept open that would keep a lease away.
+        world.sh("ibifs umount A; ibifs mount A.store A");
+        Scene { world, rep, ibip }
+    }
+
+    fn beneath(&self, path: &str) -> PathBuf {
+        self.world
+            .root()
+            .join("A.store/col")
+            .join(&self.rep)
+            .join(path)
+    }
+
+    fn file(&self, view: usize, path: &str) -> PathBuf {
+        let name = [&self.rep, &self.ibip][view % 2];
+        self.world.root().join("A").join(name).join(path)
+    }
+
+    fn leases(&self, files: usize) -> Vec<Lease> {
+        let path = |number| self.beneath(&format!("doc/f{number}"));
+        (0..files)
+            .map(|number| Lease::take(&stranger(), &path(number)))
+            .collect()
+    }
+
+    /// What another user does: the root is listed, something is looked up in both trees, an item is
+    /// minted, written and removed.
+    #[track_caller]
+    fn others_go_on(&self, turn: &str) {
+        let began = Instant::now();
+        self.world.sh(&format!(
+            "ls A > /dev/null; ls A/{rep} A/{ibip}/doc > /dev/null; stat A/{rep}/doc/f0 > /dev/null
+             mkdir -p A/.mint/{turn}/doc; echo text > A/.mint/{turn}/doc/f; grep -q text A/$(rep A/.mint/{turn})/doc/f
+             setfattr -n user.ibi.language -v en A/.mint/{turn}",
+            rep = self.rep,
+            ibip = self.ibip,
+        ));
+        let took = began.elapsed();
+        assert!(took < SOON, "another user waited for {took:?}");
+    }
+}
+
+/// truncate(2).
+#[track_caller]
+fn cut(path: &Path, length: i64) {
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).expect("a path");
+    // SAFETY: the path ends with a NUL and lives for the call.
+    assert_eq!(unsafe { libc::truncate(path.as_ptr(), length) }, 0);
+}
+
+/// What is opened, cut short or run in either tree waits for the lease, and no other request does. Once
+/// the lease is given back the callers have what they asked for.
+#[test]
+fn a_lease_keeps_its_own_readers_waiting_and_nobody_else() {
+    const FILES: usize = 24;
+    let scene = Scene::new(FILES);
+    let leases = scene.leases(FILES);
+    let waiting: Vec<_> = (0..FILES)
+        .map(|number| {
+            let path = scene.file(number, &format!("doc/f{number}"));
+            std::thread::spawn(move || {
+                stranger().run(|| match number % 4 {
+                    0 | 1 => assert_eq!(std::fs::read(&path).expect("read"), b"content"),
+                    2 => {
+                        cut(&path, 3);
+                        assert_eq!(std::fs::read(&path).expect("read"), b"con");
+                    }
+                    _ => {
+                        std::fs::write(&path, "other").expect("written");
+                        assert_eq!(std::fs::read(&path).expect("read"), b"other");
+                    }
+                });
+            })
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(300));
+    scene.others_go_on("one");
+    scene.others_go_on("two");
+    assert!(
+        waiting.iter().all(|reader| !reader.is_finished()),
+        "a lease is passed over"
+    );
+    let open = |flags: OFlags| rustix::fs::open(scene.file(1, "doc/f0"), flags, Mode::empty());
+    let refused = open(OFlags::RDONLY | OFlags::NONBLOCK);
+    assert_eq!(refused.err(), Some(Errno::AGAIN));
+    drop(leases);
+    for reader in waiting {
+        reader.join().expect("it has what it asked for");
+    }
+    let data = scene.world.sh("getfattr --only-values -n user.ibi.data A");
+    assert!(
+        !data.contains("daemon") || data.contains("Linux 6.9"),
+        "{data}"
+    );
+}
+
+/// A user has so many waiting at once; the next ones are refused, and another user is not.
+#[test]
+fn a_user_has_so_many_waiting_at_once() {
+    let scene = Scene::new(2);
+    let leases = scene.leases(2);
+    let path = scene.file(0, "doc/f0");
+    let waiting: Vec<_> = (0..80)
+        .map(|_| {
+            let path = path.clone();
+            std::thread::spawn(move || stranger().run(|| std::fs::read(&path).map(drop)))
+        })
+        .collect();
+    let end = Instant::now() + SOON;
+    let refused = || waiting.iter().filter(|reader| reader.is_finished()).count();
+    while refused() < 16 {
+        assert!(Instant::now() < end, "{} refused", refused());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let other = scene.file(1, "doc/f1");
+    let reader = std::thread::spawn(move || std::fs::read(other));
+    scene.others_go_on("three");
+    assert!(!reader.is_finished());
+    drop(leases);
+    assert_eq!(reader.join().expect("no panic").expect("read"), b"content");
+    let outcomes = waiting
+        .into_iter()
+        .map(|reader| reader.join().expect("no panic"));
+    let refused = outcomes.filter(|outcome| {
+        let errno = outcome.as_ref().err().and_then(Errno::from_io_error);
+        assert!(
+            errno.is_none_or(|errno| errno == Errno::AGAIN),
+            "{outcome:?}"
+        );
+        errno.is_some()
+    });
+    assert_eq!(refused.count(), 16);
+}
+
+/// A sidecar with a lease on it, or a FIFO in its place, is not read, and what is changed of other items
+/// does not wait; nor does the daemon keep a processor busy.
+#[test]
+fn a_sidecar_that_cannot_be_read_keeps_nobody_waiting() {
+    let scene = Scene::new(1);
+    let world = &scene.world;
+    world.sh("mkdir A/.mint/mine");
+    let change = || {
+        let began = Instant::now();
+        let theirs = scene.file(0, "");
+        let attacker = std::thread::spawn(move || {
+            stranger().run(|| {
+                let flags = rustix::fs::XattrFlags::empty();
+                rustix::fs::setxattr(&theirs, "user.ibi.language", b"pt", flags)
+            })
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        world.sh("setfattr -n user.ibi.language -v en A/.mint/mine; setfattr -n user.ibi.language -v pt A/.mint/mine");
+        let took = began.elapsed();
+        assert!(
+            took < SOON,
+            "the change of another item waited for {took:?}"
+        );
+        attacker.join().expect("no panic")
+    };
+    let lease = Lease::take(&stranger(), &scene.beneath(".ibi"));
+    let before = processor_time(world);
+    assert_eq!(change(), Err(Errno::BUSY));
+    let used = processor_time(world) - before;
+    assert!(
+        used < Duration::from_secs(1),
+        "the daemon was busy for {used:?}"
+    );
+    drop(lease);
+    assert_eq!(change(), Ok(()));
+    stranger().run(|| {
+        let sidecar = scene.beneath(".ibi");
+        std::fs::remove_file(&sidecar).expect("one's own");
+        let (mode, kind) = (Mode::from_raw_mode(0o666), rustix::fs::FileType::Fifo);
+        rustix::fs::mknodat(rustix::fs::CWD, &sidecar, kind, mode, 0).expect("made");
+    });
+    assert!(change().is_err());
+    scene.others_go_on("four");
+}
+
+/// The processor time that the daemon of A.store has used.
+fn processor_time(world: &World) -> Duration {
+    let ticks = world.sh("cut -d ' ' -f 14,15 /proc/$(daemon A.store)/stat");
+    let ticks: u64 = ticks
+        .split(' ')
+        .map(|number| number.parse::<u64>().expect("a number"))
+        .sum();
+    Duration::from_millis(ticks * 10)
+}
+
+/// Over HTTP a file with a lease on it is to be asked for again, and no other reader waits.
+#[test]
+fn readers_over_http_do_not_wait_for_a_lease() {
+    const FILES: usize = 12;
+    let scene = Scene::new(FILES);
+    let world = &scene.world;
+    let served = Served::start(world, "A.store");
+    // The item and its files are known, so that the thread that answers opens them.
+    let rep = &scene.rep;
+    let get_all = |look: &str| {
+        let script = format!(
+            "for i in $(seq 0 {}); do {look} $U/col/{rep}/doc/f$i; done",
+            FILES - 1
+        );
+        served.sh(world, &script)
+    };
+    assert_eq!(
+        get_all("status")
+            .lines()
+            .filter(|line| *line == "200")
+            .count(),
+        FILES
+    );
+    let lease = scene.leases(FILES);
+    let began = Instant::now();
+    assert_eq!(
+        get_all("status")
+            .lines()
+            .filter(|line| *line == "503")
+            .count(),
+        FILES
+    );
+    assert_eq!(get_all("line retry-after").lines().count(), FILES);
+    served.sh(world, &format!("get $U/ > /dev/null; get $U/{rep} > /dev/null; get $U/{rep}?ibiurl.verblist=GetFileList | grep f3 > /dev/null"));
+    assert!(began.elapsed() < 2 * SOON, "{:?}", began.elapsed());
+    drop(lease);
+    assert_eq!(
+        get_all("status")
+            .lines()
+            .filter(|line| *line == "200")
+            .count(),
+        FILES
+    );
+}
+
+/// Commands pass over what a lease or a FIFO keeps from them, name it, and end.
+#[test]
+fn commands_name_what_they_cannot_open_and_go_on() {
+    let scene = Scene::new(3);
+    let world = &scene.world;
+    world.sh("mkdir -p A/.mint/mine/doc; echo text > A/.mint/mine/doc/f; rep A/.mint/mine > mine; ibifs scrub A.store > scrubbed || true; ibifs umount A");
+    let leases = [Lease::take(&stranger(), &scene.beneath("doc/f1"))];
+    let rep = &scene.rep;
+    let name = |command: &str, named: &str| {
+        let began = Instant::now();
+        let output = world.run(&format!("{command} 2>&1"));
+        let took = began.elapsed();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(took < SOON, "{command}: {took:?}\n{told}");
+        assert!(
+            told.contains(named),
+            "{command} does not name {named}:\n{told}"
+        );
+    };
+    name("ibifs scrub A.store", "doc/f1");
+    name("ibifs backup A.store copy", "doc/f1");
+    name(
+        &format!("ibifs export --bagit --store A.store {rep} bags"),
+        "doc/f1",
+    );
+    drop(leases);
+    let leases = [Lease::take(&stranger(), &scene.beneath(".ibi"))];
+    name("ibifs fsck A.store", rep);
+    name("ibifs reindex A.store", "");
+    drop(leases);
+    world.sh("ibifs reindex A.store");
+    world.prints(
+        &format!("ibifs mount A.store A; cat A/{rep}/doc/f1; cat A/$(<mine)/doc/f"),
+        "contenttext",
+    );
+}
