@@ -36,7 +36,7 @@ use std::time::{Duration, SystemTime};
 
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
 pub use check::{Code, Finding, Progress, Report, Severity};
-pub use describe::{Act, persistent_url};
+pub use describe::{Act, FileList, persistent_url};
 pub use error::{ArchiveError, Holder};
 pub use facts::Facts;
 pub use handover::{Handover, HandoverLock, Role};

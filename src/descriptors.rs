@@ -24,6 +24,12 @@ const LONGEST: usize = libc::MAX_HANDLE_SZ as usize;
 /// The longest that is kept; those of the usual filesystems have 8 to 24 bytes.
 const KEPT: usize = 31;
 
+/// How many descriptors this process may have.
+pub fn limit() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(1 << 18, |limit| usize::try_from(limit).unwrap_or(1 << 18))
+}
+
 /// What tells a file on its filesystem, deleted ones included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHandle {

@@ -5,6 +5,7 @@
 //! permission checks (`default_permissions`), file locks, and, where it can, reading and writing
 //! (FUSE passthrough). What a change makes stale in another tree goes through `mirror`.
 
+mod aside;
 mod backing;
 mod convert;
 mod crew;
@@ -27,10 +28,12 @@ use rustix::io::Errno;
 use crate::archive::Changing;
 use crate::attr::Attr;
 use crate::caller::Caller;
+use crate::descriptors;
 use crate::inode::{Kind, Node, View};
 use crate::inside::{self, CAPABILITY, Change, New, Outcome};
 use crate::namespace::{Entry, Namespace, Stale, is_virtual};
 use crate::tree::SIDECAR;
+use aside::Aside;
 use backing::{Backings, Route, Way};
 use crew::Crew;
 use handles::{Directory, Handle, Handles};
@@ -60,6 +63,7 @@ const LASTING: Duration = Duration::from_secs(60);
 pub struct Ibifs {
     inner: Arc<Inner>,
     leases: Leases,
+    aside: Aside,
     at_end: fn(),
 }
 
@@ -145,7 +149,8 @@ impl Ibifs {
         };
         let inner = Inner {
             namespace: Arc::new(namespace),
-            handles: Handles::default(),
+            // An eighth of the descriptors, and root is not bound by it.
+            handles: Handles::new(descriptors::limit() / 8),
             mirror: Mirror::start(notifier, Arc::clone(&crew))?,
             backings: Backings::new(way),
             readers: Readers::default(),
@@ -154,6 +159,7 @@ impl Ibifs {
         Ok(Ibifs {
             inner: Arc::new(inner),
             leases: Leases::start()?,
+            aside: Aside::new(processors().clamp(2, 4)),
             at_end,
         })
     }
@@ -274,6 +280,7 @@ impl Inner {
         mode: u32,
         umask: u32,
     ) -> Outcome<(Entry, OwnedFd)> {
+        self.handles.check(caller.uid)?;
         if !is_inside(parent) {
             let namespace = &self.namespace;
             return self.settle(namespace.create_file(caller, parent, name, flags, mode, umask));
@@ -448,14 +455,29 @@ impl Inner {
         register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<fuser::BackingId>,
     ) -> Result<Opened, Hindrance> {
         let access = OFlags::from_bits_retain(flags as u32) & OFlags::RWMODE;
+        if file.is_none() {
+            self.handles.check(caller.uid)?;
+        }
         if let Kind::Text(_) = node.kind {
             // Its permissions do not keep root out; there is nothing behind it to write to.
             if access != OFlags::RDONLY {
                 return Err(Errno::PERM.into());
             }
             return Ok(Opened {
-                handle: self.handles.add(Handle::Text(node.clone())),
+                handle: self.handles.add(caller.uid, Handle::Text(node.clone())),
                 flags: FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH,
+                backing: None,
+            });
+        }
+        if let Kind::Asked(asked) = node.kind {
+            if access != OFlags::RDONLY {
+                return Err(Errno::PERM.into());
+            }
+            let told = self.namespace.tell(caller, asked)?;
+            return Ok(Opened {
+                handle: self.handles.add(caller.uid, Handle::Told(told)),
+                // What another open of it says may differ.
+                flags: FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH,
                 backing: None,
             });
         }
@@ -493,7 +515,7 @@ impl Inner {
             // Nothing is kept back that a close would have to bring out.
             flags |= FopenFlags::FOPEN_NOFLUSH;
         }
-        let handle = self.handles.add(Handle::File {
+        let handle = Handle::File {
             file,
             writable: access != OFlags::RDONLY,
             // Its thread may be gone by then, and its number another's.
@@ -501,9 +523,9 @@ impl Inner {
             node: node.clone(),
             change: std::sync::Mutex::new(change),
             backing: backing.clone(),
-        });
+        };
         Ok(Opened {
-            handle,
+            handle: self.handles.add(caller.uid, handle),
             flags,
             backing,
         })
@@ -582,25 +604,30 @@ impl Inner {
                 let Kind::Text(text) = &node.kind else {
                     return Err(Errno::BADF);
                 };
-                let start = usize::try_from(offset)
-                    .unwrap_or(usize::MAX)
-                    .min(text.len());
-                let end = start.saturating_add(size).min(text.len());
-                Ok(text[start..end].to_vec())
+                Ok(part_of(text, offset, size))
             }
+            Some(Handle::Told(told)) => Ok(part_of(told.bytes(), offset, size)),
             _ => Err(Errno::BADF),
         }
     }
 
     /// Opens a directory. The kernel may list one inside an item from memory: it forgets a listing
     /// when it changes the directory itself, and when `mirror` tells it to.
-    fn open_directory(&self, node: Arc<Node>) -> Outcome<(FileHandle, FopenFlags)> {
+    fn open_directory(
+        &self,
+        caller: &Caller,
+        node: Arc<Node>,
+    ) -> Outcome<(FileHandle, FopenFlags)> {
+        self.handles.check(caller.uid)?;
         if !is_inside(&node) {
             let listed = self.namespace.list(&node)?;
-            let handle = self.handles.add(Handle::Listing { listed, node });
+            let handle = self
+                .handles
+                .add(caller.uid, Handle::Listing { listed, node });
             return Ok((handle, FopenFlags::empty()));
         }
-        let handle = self.handles.add(Handle::Directory(Directory::new(node)));
+        let handle = Handle::Directory(Directory::new(node));
+        let handle = self.handles.add(caller.uid, handle);
         let flags = FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE;
         Ok((handle, flags))
     }
@@ -826,6 +853,14 @@ impl Inner {
             }
         }
     }
+}
+
+/// So many bytes of a text from an offset on, as far as there are any.
+fn part_of(text: &[u8], offset: u64, size: usize) -> Vec<u8> {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let start = start.min(text.len());
+    let end = start.saturating_add(size).min(text.len());
+    text[start..end].to_vec()
 }
 
 /// The type of a name, asked for where the native filesystem does not list it.

@@ -85,6 +85,22 @@ pub enum Kind {
     Link(Vec<u8>),
     /// A virtual file with its content.
     Text(Vec<u8>),
+    /// A virtual file whose content is made when it is asked for.
+    Asked(Asked),
+}
+
+/// What is made of an item when it is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Asked {
+    /// The list of its files.
+    FileList(ItemId),
+    /// Its record, from the files of a metadata item.
+    Record {
+        /// The item.
+        item: ItemId,
+        /// The metadata item that was asked for, where it is another than the item's own.
+        from: Option<ItemId>,
+    },
 }
 
 /// Where a real node's file lies.

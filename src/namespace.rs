@@ -11,7 +11,9 @@ mod levels;
 mod listing;
 mod minting;
 mod siblings;
+mod spellings;
 mod staging;
+mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -24,7 +26,7 @@ use rustix::io::Errno;
 use crate::archive::{Archive, ArchiveError, Belief, Changing};
 use crate::attr::Attr;
 use crate::caller::Caller;
-use crate::descriptors::{Descriptors, Kept};
+use crate::descriptors::{self, Descriptors, Kept};
 use crate::inode::{Kind, Node, Real, Table, View};
 use crate::inside::{self, Outcome};
 use crate::item::Names;
@@ -36,9 +38,12 @@ use crate::tree::{METADATA_TEXT, Place, SIDECAR};
 pub use attributes::is_virtual;
 pub use listing::Listed;
 pub use minting::{Made, Minting};
+pub use told::Told;
 
 use minting::Fresh;
+use spellings::Spellings;
 use staging::Staging;
+use told::Texts;
 
 /// The longest name, as on nearly every filesystem; statfs tells what the native one takes.
 const LONGEST_NAME: usize = 255;
@@ -92,6 +97,8 @@ pub struct Namespace {
     /// Items whose own directories have got or lost a name by what was done beside them.
     changed: Mutex<Vec<Names>>,
     staging: Staging,
+    spellings: Spellings,
+    texts: Texts,
 }
 
 impl Namespace {
@@ -99,7 +106,9 @@ impl Namespace {
     pub fn new(archive: Arc<Archive>, options: Options) -> Result<Namespace, ArchiveError> {
         let collection = archive.tree().open_directory("col")?;
         let staging = Staging::new(archive.tree())?;
-        let descriptors = Descriptors::new(archive.tree().root(), descriptor_limit())
+        // A quarter for nodes; the others are for open files.
+        let limit = descriptors::limit() / 4;
+        let descriptors = Descriptors::new(archive.tree().root(), limit)
             .map_err(|errno| archive.tree().error("open", "col", errno))?;
         Ok(Namespace {
             archive,
@@ -112,6 +121,8 @@ impl Namespace {
             placed: Mutex::default(),
             changed: Mutex::default(),
             staging,
+            spellings: Spellings::default(),
+            texts: Texts::default(),
         })
     }
 
@@ -190,6 +201,8 @@ impl Namespace {
             Kind::Text(text) => {
                 Attr::virtual_like(&like, FileType::RegularFile, 0o444, text.len() as u64)
             }
+            // The size is not known before it is made, and asked for again.
+            Kind::Asked(asked) => self.attributes_of_text(self.last_length(*asked))?,
             _ => Attr::virtual_like(&like, FileType::Directory, like.permissions, like.size),
         })
     }
@@ -224,7 +237,7 @@ impl Namespace {
             Kind::Inside => self.lookup_inside(parent, name),
             Kind::Prefix(prefix) => self.lookup_in_prefix(caller, parent, prefix, name),
             Kind::Mint => self.lookup_label(name),
-            Kind::Link(_) | Kind::Text(_) => Err(Errno::NOTDIR),
+            Kind::Link(_) | Kind::Text(_) | Kind::Asked(_) => Err(Errno::NOTDIR),
         }
     }
 
@@ -535,14 +548,6 @@ struct Position {
 /// The descriptor of a directory that is real.
 fn directory(node: &Node) -> Outcome<Arc<OwnedFd>> {
     node.file()
-}
-
-/// A quarter of the descriptors this process may have; the others are for open files.
-fn descriptor_limit() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    limit.map_or(1 << 16, |limit| {
-        usize::try_from(limit / 4).unwrap_or(1 << 16)
-    })
 }
 
 /// A name of an item's own directory: its sidecar is known as such. The file under that name changes

@@ -30,7 +30,7 @@ pub use looks::{Looks, Sight};
 pub use place::{Area, Author, Maker, Owner, Place, STRANGERS, TreeError};
 pub use publish::Published;
 pub use reserve::RESERVE;
-pub use walk::{Seen, Visit, each_entry_of};
+pub use walk::{Directories, Seen, Visit, each_entry_of};
 
 use crate::payer;
 use place::failed;

@@ -6,7 +6,7 @@ use super::{Archive, ArchiveError};
 use crate::item::Names;
 use crate::metadata::{DublinCore, Element, RecordFormat};
 use crate::store::Item;
-use crate::tree::{METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError};
+use crate::tree::{Directories, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError};
 
 /// Runs what it is given, with somebody's credentials.
 pub type Act<'a> = &'a dyn Fn(&mut dyn FnMut());
@@ -121,7 +121,7 @@ impl Archive {
         open: &OpenItem,
     ) -> Result<DublinCore, ArchiveError> {
         let mut best: Option<(u8, DublinCore)> = None;
-        for file in self.tree.files_in(open)? {
+        for file in self.tree.files_in(open)?.paths {
             let Ok(path) = String::from_utf8(file) else {
                 continue;
             };
@@ -158,10 +158,12 @@ impl Archive {
     /// The item's files, one path a line, relative to the item; a control character or `%` in a
     /// name is written `%hh`. What ibifs keeps beside them is left out.
     /// The directories are read by `act`, as whoever asks: who may not read all of them gets no list.
-    pub fn file_list(&self, item: &Item, act: Act<'_>) -> Result<Vec<u8>, ArchiveError> {
+    pub fn file_list(&self, item: &Item, act: Act<'_>) -> Result<FileList, ArchiveError> {
         let mut list = Vec::new();
         let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-        for file in self.acting(act, || self.tree.files_in(&open))? {
+        let began = self.clock.now().as_nanoseconds();
+        let files = self.acting(act, || self.tree.files_in(&open))?;
+        for file in files.paths {
             if file == SIDECAR.as_bytes() || file == METADATA_TEXT.as_bytes() {
                 continue;
             }
@@ -173,7 +175,54 @@ impl Archive {
             }
             list.push(b'\n');
         }
-        Ok(list)
+        let directories = files.directories;
+        Ok(FileList {
+            text: list,
+            directories: directories.filter(|directories| directories.are_settled(began)),
+        })
+    }
+
+    /// Whether a list of an item's files still says what there is, for whoever acts.
+    pub fn is_list_still(&self, item: &Item, list: &FileList, act: Act<'_>) -> bool {
+        let Some(directories) = &list.directories else {
+            return false;
+        };
+        let Ok(open) = self.tree.open_for_reader(&Place::of(&item.names)) else {
+            return false;
+        };
+        let mut is_so = false;
+        act(&mut || is_so = self.tree.are_so_still(&open, directories));
+        is_so
+    }
+}
+
+/// A text that was made of what lies in an item.
+#[derive(Debug)]
+pub struct FileList {
+    /// What it says.
+    pub text: Vec<u8>,
+    /// The directories that it was made of, where a change of them would show.
+    directories: Option<Directories>,
+}
+
+impl From<Vec<u8>> for FileList {
+    fn from(text: Vec<u8>) -> FileList {
+        FileList {
+            text,
+            directories: None,
+        }
+    }
+}
+
+impl FileList {
+    /// Whether it can be seen later that it still says what there is.
+    pub fn lasts(&self) -> bool {
+        self.directories.is_some()
+    }
+
+    /// How many bytes it takes, roughly.
+    pub fn size(&self) -> usize {
+        self.text.capacity() + self.directories.as_ref().map_or(0, Directories::size)
     }
 }
 

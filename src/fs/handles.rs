@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use fuser::FileHandle;
 use rustix::fs::FileType;
+use rustix::io::Errno;
 
 use super::backing::Backing;
 use crate::archive::Changing;
@@ -15,7 +16,7 @@ use crate::caller::Caller;
 use crate::inode::Node;
 use crate::inside::{self, Outcome, Part};
 use crate::locks;
-use crate::namespace::Listed;
+use crate::namespace::{Listed, Told};
 
 /// An open file or directory.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(super) enum Handle {
     },
     /// A virtual file.
     Text(Arc<Node>),
+    /// One that was made when it was opened.
+    Told(Arc<Told>),
     /// A real directory inside an item, listed as it stands.
     Directory(Directory),
     /// A listing above the items, as it stood when it was opened.
@@ -114,34 +117,96 @@ impl Directory {
     }
 }
 
-/// All that is open. Its lock is a leaf.
+/// How many names of a listing above the items take as much as an open file.
+const NAMES: usize = 32;
+
+/// An open file or directory, and whose it is.
+#[derive(Debug)]
+struct Opened {
+    handle: Arc<Handle>,
+    user: u32,
+    weight: usize,
+}
+
 #[derive(Debug, Default)]
+struct Open {
+    handles: HashMap<u64, Opened>,
+    /// How much each user has open.
+    of_users: HashMap<u32, usize>,
+}
+
+/// All that is open, with a share for each user but root and the daemon's own: descriptors are the
+/// daemon's, and a user who took them all would leave others none. Its lock is a leaf.
+#[derive(Debug)]
 pub(super) struct Handles {
-    open: RwLock<HashMap<u64, Arc<Handle>>>,
+    open: RwLock<Open>,
     next: AtomicU64,
+    share: usize,
+    exempt: u32,
 }
 
 impl Handles {
-    pub(super) fn add(&self, handle: Handle) -> FileHandle {
+    pub(super) fn new(share: usize) -> Handles {
+        Handles {
+            open: RwLock::default(),
+            next: AtomicU64::default(),
+            share: share.max(1),
+            exempt: rustix::process::geteuid().as_raw(),
+        }
+    }
+
+    /// Refuses a user who has their share open, before anything is opened or made.
+    pub(super) fn check(&self, user: u32) -> Outcome<()> {
+        if [0, self.exempt].contains(&user) {
+            return Ok(());
+        }
+        let open = locks::read(&self.open);
+        match open.of_users.get(&user) {
+            Some(count) if *count >= self.share => Err(Errno::NFILE),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn add(&self, user: u32, handle: Handle) -> FileHandle {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let weight = match &handle {
+            // Of the longest a user may have four.
+            Handle::Listing { listed, .. } => (1 + listed.len() / NAMES).min(1 + self.share / 4),
+            _ => 1,
+        };
+        let handle = Arc::new(handle);
         let mut open = locks::written(&self.open);
-        open.insert(number, Arc::new(handle));
+        *open.of_users.entry(user).or_default() += weight;
+        let opened = Opened {
+            handle,
+            user,
+            weight,
+        };
+        open.handles.insert(number, opened);
         FileHandle(number)
     }
 
     pub(super) fn get(&self, number: FileHandle) -> Option<Arc<Handle>> {
         let open = locks::read(&self.open);
-        open.get(&number.0).cloned()
+        let opened = open.handles.get(&number.0)?;
+        Some(Arc::clone(&opened.handle))
     }
 
     /// Takes a handle out; what it holds is closed when the answer is dropped.
     pub(super) fn remove(&self, number: FileHandle) -> Option<Arc<Handle>> {
         let mut open = locks::written(&self.open);
-        open.remove(&number.0)
+        let opened = open.handles.remove(&number.0)?;
+        if let Some(count) = open.of_users.get_mut(&opened.user) {
+            *count = count.saturating_sub(opened.weight);
+            if *count == 0 {
+                open.of_users.remove(&opened.user);
+            }
+        }
+        Some(opened.handle)
     }
 
     /// How many are open.
     pub(super) fn len(&self) -> usize {
-        locks::read(&self.open).len()
+        locks::read(&self.open).handles.len()
     }
 }

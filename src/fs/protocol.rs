@@ -22,7 +22,7 @@ use super::handles::Handle;
 use super::leases::Hindrance;
 use super::{Ibifs, LASTING, Name, Opened, is_inside, real};
 use crate::attr::Attr;
-use crate::inode::Node;
+use crate::inode::{Kind, Node};
 use crate::inside::{self, Change, New, Outcome, Where};
 use crate::locks::locked;
 use crate::namespace::{Entry, Made, Stale};
@@ -60,7 +60,9 @@ fn name_lifetime(entry: &Entry) -> Duration {
 /// and one through a mapping changes times and blocks.
 fn attribute_lifetime(node: &Node, attr: &Attr) -> Duration {
     let set_id = attr.kind == FileType::RegularFile && attr.permissions & 0o6000 != 0;
-    match set_id || node.may_be_mapped() {
+    // Its size is known when it is made.
+    let is_made = matches!(node.kind, Kind::Asked(_));
+    match set_id || is_made || node.may_be_mapped() {
         true => Duration::ZERO,
         false => LASTING,
     }
@@ -158,17 +160,27 @@ impl Filesystem for Ibifs {
 
     fn getattr(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         _handle: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
         let _turn = self.crew.turn();
-        let found = self.node(number).and_then(|node| {
-            let attr = self.namespace.attributes(&node)?;
-            Ok((node, attr))
-        });
-        answer_attr(reply, found);
+        let node = match self.node(number) {
+            Ok(node) => node,
+            Err(error) => return reply.error(errno(error)),
+        };
+        if let Kind::Asked(asked) = node.kind {
+            let (inner, caller) = (Arc::clone(&self.inner), caller(request));
+            let job = move |turn: Outcome<()>| {
+                let told = turn.and_then(|()| inner.namespace.tell(&caller, asked));
+                let attr = told.and_then(|told| inner.namespace.told_attributes(&told));
+                answer_attr(reply, attr.map(|attr| (node, attr)));
+            };
+            return self.aside.run(caller.uid, Box::new(job));
+        }
+        let attr = self.namespace.attributes(&node);
+        answer_attr(reply, attr.map(|attr| (node, attr)));
     }
 
     fn setattr(
@@ -384,6 +396,19 @@ impl Filesystem for Ibifs {
             Ok(node) => node,
             Err(error) => return reply.error(errno(error)),
         };
+        if let Kind::Asked(_) = node.kind {
+            let inner = Arc::clone(&self.inner);
+            let job = move |turn: Outcome<()>| {
+                let opened = turn.and_then(|()| {
+                    let register = |file: BorrowedFd<'_>| reply.open_backing(file);
+                    inner
+                        .open_file(&caller, &node, None, flags, register)
+                        .map_err(|hindrance| hindrance.errno())
+                });
+                answer_open(reply, opened);
+            };
+            return self.aside.run(caller.uid, Box::new(job));
+        }
         let register = |file: BorrowedFd<'_>| reply.open_backing(file);
         let opened = match self.open_file(&caller, &node, None, flags, register) {
             Err(Hindrance::Lease) if flags & libc::O_NONBLOCK == 0 => {
@@ -556,9 +581,13 @@ impl Filesystem for Ibifs {
         );
     }
 
-    fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+    fn opendir(&self, request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         let _turn = self.crew.turn();
-        match self.node(number).and_then(|node| self.open_directory(node)) {
+        let caller = caller(request);
+        let opened = self
+            .node(number)
+            .and_then(|node| self.open_directory(&caller, node));
+        match opened {
             Ok((handle, flags)) => reply.opened(handle, flags),
             Err(error) => reply.error(errno(error)),
         }

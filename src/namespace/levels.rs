@@ -91,18 +91,7 @@ impl Namespace {
             return Ok(Some(last.to_owned()));
         }
         // A level that holds no item yet is known to the directory alone.
-        let mut found = None;
-        let listing = inside::open_directory(parent)?;
-        inside::list(listing.as_fd(), 0, |candidate, _, _, _| {
-            match candidate.to_str() {
-                Ok(candidate) if candidate.eq_ignore_ascii_case(name) => {
-                    found = Some(candidate.to_owned());
-                    false
-                }
-                _ => true,
-            }
-        })?;
-        Ok(found)
+        self.spellings.find(parent, name)
     }
 
     /// An IBIp prefix is a directory as soon as an item, an alias or an empty folder has it.
@@ -259,6 +248,7 @@ impl Namespace {
                     umask,
                     caller,
                 )?;
+                self.spellings.note(directory(parent)?.as_fd(), name);
                 self.real(made, View::Rep, Kind::Level(below(path, name)), true)
             }
             Kind::Prefix(prefix) => {

@@ -71,7 +71,7 @@ impl Namespace {
             number: self.nodes.number_of_virtual(&kind),
             kind: match kind {
                 Kind::Link(_) => FileType::Symlink,
-                Kind::Text(_) => FileType::RegularFile,
+                Kind::Text(_) | Kind::Asked(_) => FileType::RegularFile,
                 _ => FileType::Directory,
             },
         }

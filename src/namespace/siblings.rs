@@ -13,7 +13,7 @@ use super::{Entry, Namespace, is_year, metadata_text, text};
 use crate::archive::{Act, Related};
 use crate::caller::Caller;
 use crate::ibi::Rep;
-use crate::inode::{Kind, Node, View};
+use crate::inode::{Asked, Kind, Node, View};
 use crate::inside::{self, New, Outcome};
 use crate::item::{Names, State};
 use crate::relation::{RelationKind, Request, Step, split_name};
@@ -89,8 +89,9 @@ impl Namespace {
                         _ => return Err(Errno::NOENT),
                     },
                 };
-                let list = self.archive.file_list(&listed, &|read| caller.act(read))?;
-                return self.virtual_entry(View::Rep, Kind::Text(list));
+                self.check_item(caller, &listed, Access::READ_OK | Access::EXEC_OK)?;
+                let asked = Asked::FileList(listed.id);
+                return self.virtual_entry(View::Rep, Kind::Asked(asked));
             }
         };
         match self.resolve(&item, &modifier)? {
@@ -100,6 +101,21 @@ impl Namespace {
             }
             Related::Text(item) => self.text_entry(&item),
             Related::DublinCore { item, from } => {
+                let from_item = match &from {
+                    Some(names) => Some(names.clone()),
+                    None => self.archive.metadata(&item.names)?,
+                };
+                if let Some(names) = from_item
+                    && self.archive.held(&names)?.is_some()
+                {
+                    // As many files as it has are read for it.
+                    let from = from.map(|names| self.archive.held(&names)).transpose()?;
+                    let asked = Asked::Record {
+                        item: item.id,
+                        from: from.flatten().map(|from| from.id),
+                    };
+                    return self.virtual_entry(View::Rep, Kind::Asked(asked));
+                }
                 let act: Act<'_> = &|read| caller.act(read);
                 let document = self.archive.dublin_core(&item, from.as_ref(), act)?;
                 self.virtual_entry(View::Rep, Kind::Text(document.into_bytes()))

@@ -184,11 +184,24 @@ fn open_piece(from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Err
 ///
 /// Each directory is opened from the one above it: by whole paths, a deep tree would take time by
 /// the square of its depth.
-pub(super) fn walk(from: &OwnedFd, path: &[u8], mut meet: impl FnMut(Met)) -> Result<(), Errno> {
+pub(super) fn walk(from: &OwnedFd, path: &[u8], meet: impl FnMut(Met)) -> Result<(), Errno> {
+    walk_noting(from, path, meet, |_, _| ())
+}
+
+/// The same; `note` gets every directory before it is listed, with its path.
+pub(super) fn walk_noting(
+    from: &OwnedFd,
+    path: &[u8],
+    mut meet: impl FnMut(Met),
+    mut note: impl FnMut(&OwnedFd, &[u8]),
+) -> Result<(), Errno> {
     let mut here = Vec::new();
     let mut levels: Vec<Level> = Vec::new();
     let mut next = open_far(from, path, LIST);
     loop {
+        if let Ok(directory) = &next {
+            note(directory, &here);
+        }
         match next.and_then(|directory| Level::of(directory, &here)) {
             Ok((level, entries)) => {
                 for name in entries {

@@ -16,7 +16,7 @@ const COARSE: i64 = 2;
 
 /// What differs as soon as a file or directory, what is in it, or who may do what with it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mark {
+pub(super) struct Mark {
     device: u64,
     node: u64,
     length: i64,
@@ -25,7 +25,7 @@ struct Mark {
 }
 
 impl Mark {
-    fn of(stat: &Stat) -> Mark {
+    pub(super) fn of(stat: &Stat) -> Mark {
         Mark {
             device: stat.st_dev,
             node: stat.st_ino,
@@ -33,6 +33,21 @@ impl Mark {
             content: (stat.st_mtime, stat.st_mtime_nsec),
             change: (stat.st_ctime, stat.st_ctime_nsec),
         }
+    }
+}
+
+/// How long a change may go unseen, in nanoseconds, on a filesystem whose times have a fraction.
+const FINE: i128 = 100_000_000;
+
+impl Mark {
+    /// Whether a change after this instant, in nanoseconds, shows.
+    pub(super) fn is_settled(&self, now: i128) -> bool {
+        let (seconds, fraction) = self.change;
+        let coarse = match fraction {
+            0 => i128::from(COARSE) * 1_000_000_000,
+            _ => FINE,
+        };
+        i128::from(seconds) * 1_000_000_000 + i128::from(fraction) + coarse < now
     }
 }
 

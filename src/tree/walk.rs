@@ -6,9 +6,39 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
 use rustix::io::Errno;
 
-use super::files::{Met, walk};
+use super::files::{Met, open_far, walk_noting};
+use super::looks::Mark;
 use super::place::failed;
 use super::{Area, OpenItem, Tree, TreeError};
+
+/// Of an item with more directories than so many it is not noted how they were.
+const MOST_DIRECTORIES: usize = 1024;
+
+/// The paths of an item's files, and the directories in which they were found.
+#[derive(Debug)]
+pub struct Files {
+    /// The paths of all that is no directory, sorted, relative to the item.
+    pub paths: Vec<Vec<u8>>,
+    /// As they were when they were listed; None where there are too many.
+    pub directories: Option<Directories>,
+}
+
+/// Directories of an item as they were at an instant.
+#[derive(Debug)]
+pub struct Directories(Vec<(Vec<u8>, Mark)>);
+
+impl Directories {
+    /// Whether a change after this instant, in nanoseconds, shows in all of them.
+    pub fn are_settled(&self, now: i128) -> bool {
+        self.0.iter().all(|(_, mark)| mark.is_settled(now))
+    }
+
+    /// How many bytes this takes, roughly.
+    pub fn size(&self) -> usize {
+        let each = |(path, _): &(Vec<u8>, Mark)| path.len() + size_of::<(Vec<u8>, Mark)>();
+        self.0.iter().map(each).sum()
+    }
+}
 
 /// The paths of an item's files together, in bytes: a million of 250 each.
 const LONGEST_LIST: usize = 250_000_000;
@@ -38,10 +68,11 @@ impl Tree {
 
     /// The paths of all that is no directory below an item, sorted, relative to the item. EFBIG
     /// where they are too long together to be held.
-    pub fn files_in(&self, item: &OpenItem) -> Result<Vec<Vec<u8>>, TreeError> {
+    pub fn files_in(&self, item: &OpenItem) -> Result<Files, TreeError> {
         let mut files = Vec::new();
+        let mut directories = Some(Vec::new());
         let (mut bytes, mut unreadable) = (0, None);
-        walk(&item.directory, b".", |met| match met {
+        let meet = |met| match met {
             Met::Entry(path) => {
                 bytes += path.len();
                 if bytes <= LONGEST_LIST {
@@ -49,8 +80,18 @@ impl Tree {
                 }
             }
             Met::Unreadable(path, errno) => unreadable = Some((path, errno)),
-        })
-        .map_err(failed("open", item.place.as_str()))?;
+        };
+        let note = |directory: &OwnedFd, path: &[u8]| {
+            let mark = rustix::fs::fstat(directory).map(|stat| Mark::of(&stat));
+            match (&mut directories, mark) {
+                (Some(noted), Ok(mark)) if noted.len() < MOST_DIRECTORIES => {
+                    noted.push((path.to_vec(), mark));
+                }
+                _ => directories = None,
+            }
+        };
+        walk_noting(&item.directory, b".", meet, note)
+            .map_err(failed("open", item.place.as_str()))?;
         if let Some((path, errno)) = unreadable {
             let shown = item.shown(&String::from_utf8_lossy(&path));
             return Err(failed("open", &shown)(errno));
@@ -59,7 +100,20 @@ impl Tree {
             return Err(failed("list", item.place.as_str())(Errno::FBIG));
         }
         files.sort();
-        Ok(files)
+        Ok(Files {
+            paths: files,
+            directories: directories.map(Directories),
+        })
+    }
+
+    /// Whether the directories that were listed are as they were, and may be read by the user who looks.
+    pub fn are_so_still(&self, item: &OpenItem, directories: &Directories) -> bool {
+        directories.0.iter().all(|(path, mark)| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let opened = open_far(&item.directory, path, flags);
+            let stat = opened.and_then(rustix::fs::fstat);
+            stat.is_ok_and(|stat| Mark::of(&stat) == *mark)
+        })
     }
 
     /// The directory names in a directory, sorted. Names that are not UTF-8 are passed over: no

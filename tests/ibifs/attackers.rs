@@ -10,5 +10,5 @@ mod relations;
 mod reserve;
 mod resolver;
 mod rollback;
+pub mod waits;
 mod web;
-mod waits;

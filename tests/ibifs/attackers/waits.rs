@@ -22,11 +22,11 @@ fn stranger() -> User {
 }
 
 /// A file with a lease on it; given back when dropped.
-struct Lease(File);
+pub struct Lease(File);
 
 impl Lease {
-    /// Takes one as whoever owns the file.
-    fn take(user: &User, path: &Path) -> Lease {
+    /// Takes one as the user who owns the file.
+    pub fn take(user: &User, path: &Path) -> Lease {
         // SAFETY: sets no handler: the signal that tells of a lease being broken is passed over.
         unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
         let take = || {
@@ -353,4 +353,175 @@ fn commands_name_what_they_cannot_open_and_go_on() {
         &format!("ibifs mount A.store A; cat A/{rep}/doc/f1; cat A/$(<mine)/doc/f"),
         "contenttext",
     );
+}
+
+/// A name that is not there costs no listing of its directory, and is found in another spelling as soon
+/// as it is made.
+#[test]
+fn missing_names_beside_many_are_cheap() {
+    let scene = Scene::new(1);
+    let world = &scene.world;
+    world.sh("cd A.store/col; seq -f 's%05g.org' 20000 | xargs mkdir");
+    let ask = |from: usize| {
+        let before = processor_time(world);
+        stranger().run(|| {
+            for number in 0..1000 {
+                let name = format!("A/missing{}.org", from + number);
+                assert!(std::fs::symlink_metadata(world.root().join(name)).is_err());
+            }
+        });
+        processor_time(world) - before
+    };
+    let used = ask(0);
+    assert!(
+        used < Duration::from_millis(1500),
+        "1,000 missing names: {used:?}"
+    );
+    // To make and remove names in between costs a listing now and then.
+    let used = std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            stranger().run(|| {
+                for number in 0..300 {
+                    let name = world.root().join(format!("A/made{number}.org"));
+                    std::fs::create_dir(&name).expect("made");
+                    std::fs::remove_dir(&name).expect("removed");
+                }
+            });
+        });
+        let used = ask(1000);
+        other.join().expect("no panic");
+        used
+    });
+    assert!(
+        used < Duration::from_secs(3),
+        "1,000 missing names beside others: {used:?}"
+    );
+    world.sh("mkdir A/New.org; test $(readlink A/new.ORG) = New.org; test -d A/S00017.org
+         rmdir A/New.org; no test -d A/new.org; mkdir A/new.org; test $(readlink A/NEW.org) = new.org
+         mkdir A.store/col/Beneath.org; for i in $(seq 100); do test -d A/beneath.org && break; sleep 0.1; done
+         test $(readlink A/beneath.org) = Beneath.org");
+}
+
+/// The list of an item's files is made once for all who ask while nothing changes, never says what was
+/// before, and is not for users who may not read all of it; whoever asks for one that is long keeps
+/// nobody else waiting.
+#[test]
+fn lists_of_files_are_kept_and_keep_nobody_waiting() {
+    let scene = Scene::new(1);
+    let world = &scene.world;
+    let list = scene.file(0, "").join("?GetFileList");
+    let list = PathBuf::from(list.to_str().expect("a path").replace("/?", "?"));
+    let in_item = scene.beneath("doc");
+    stranger().run(|| {
+        std::fs::create_dir(in_item.join("many")).expect("made");
+        for number in 0..20_000 {
+            File::create(in_item.join(format!("many/{number}"))).expect("made");
+        }
+    });
+    let whole = std::fs::read(&list).expect("read");
+    assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 20_001);
+    // What has just been made may have changed since without showing it.
+    std::thread::sleep(Duration::from_millis(2500));
+    let length = |path: &Path| std::fs::metadata(path).expect("told").len();
+    assert_eq!(length(&list), whole.len() as u64);
+    let before = processor_time(world);
+    for _ in 0..100 {
+        assert_eq!(length(&list), whole.len() as u64);
+    }
+    let used = processor_time(world) - before;
+    assert!(
+        used < Duration::from_secs(1),
+        "100 times the same list: {used:?}"
+    );
+    world.sh(&format!(
+        "cp '{0}' copy; cmp copy '{0}'; tail -c 8 '{0}' > /dev/null",
+        list.display()
+    ));
+    let name = scene.file(1, "doc/zz");
+    for turn in 0..5 {
+        File::create(&name).expect("made");
+        let told = std::fs::read(&list).expect("read");
+        assert!(told.ends_with(b"doc/zz\n"), "turn {turn}");
+        assert_eq!(length(&list), told.len() as u64);
+        std::fs::remove_file(&name).expect("removed");
+        assert_eq!(std::fs::read(&list).expect("read"), whole, "turn {turn}");
+    }
+    // Made again for each who asks, since it changes all the time.
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        use std::sync::atomic::Ordering;
+        for number in 0..8 {
+            let (list, is_over, scene) = (&list, &is_over, &scene);
+            scope.spawn(move || {
+                stranger().run(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        let _ = std::fs::metadata(list);
+                        let _ = File::create(scene.file(0, &format!("doc/many/x{number}")));
+                        let _ = std::fs::remove_file(scene.file(0, &format!("doc/many/x{number}")));
+                    }
+                });
+            });
+        }
+        scene.others_go_on("five");
+        let mut longest = Duration::ZERO;
+        for _ in 0..200 {
+            let began = Instant::now();
+            std::fs::symlink_metadata(scene.file(1, "doc/nothing")).expect_err("not there");
+            longest = longest.max(began.elapsed());
+        }
+        is_over.store(true, Ordering::Relaxed);
+        println!("the longest wait of another user: {longest:?}");
+        assert!(longest < Duration::from_secs(2), "{longest:?}");
+    });
+    world.sh(&format!("chmod 700 A/{}/doc/many", scene.rep));
+    let other = User::new(1002, 1002, &[]);
+    let refused = other
+        .run(|| std::fs::metadata(&list))
+        .expect_err("not for all");
+    assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
+    let refused = other.run(|| std::fs::read(&list)).expect_err("not for all");
+    assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
+    stranger().run(|| assert!(std::fs::metadata(&list).is_ok()));
+}
+
+/// A user has a share of the daemon's descriptors; what is beyond it is refused, and others go on.
+#[test]
+fn a_user_has_a_share_of_the_descriptors() {
+    let scene = Scene::new(1);
+    let world = &scene.world;
+    world.sh("ibifs umount A; ulimit -n 4096; ibifs mount A.store A");
+    let file = scene.file(0, "doc/f0");
+    let open_all = |user: &User, most: usize| {
+        user.run(|| {
+            let mut open = Vec::new();
+            while open.len() < most {
+                match File::open(&file) {
+                    Ok(file) => open.push(file),
+                    Err(error) => {
+                        assert_eq!(Errno::from_io_error(&error), Some(Errno::NFILE));
+                        break;
+                    }
+                }
+            }
+            open
+        })
+    };
+    let theirs = open_all(&stranger(), 2000);
+    assert_eq!(theirs.len(), 512, "an eighth");
+    stranger().run(|| {
+        let made = scene.file(0, "doc/one-more");
+        assert!(File::create(&made).is_err());
+        assert!(!made.exists(), "it is refused before it is made");
+        assert!(std::fs::read_dir(scene.file(0, "doc")).is_err());
+    });
+    let others = open_all(&User::new(1002, 1002, &[]), 500);
+    assert_eq!(others.len(), 500);
+    assert_eq!(open_all(&User::root(), 600).len(), 600);
+    scene.others_go_on("six");
+    drop(theirs);
+    let end = Instant::now() + SOON;
+    while stranger().run(|| File::open(&file)).is_err() {
+        assert!(Instant::now() < end, "what is closed is given back");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
