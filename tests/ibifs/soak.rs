@@ -1,10 +1,13 @@
-//! A long time under load: what the daemon holds, in memory and on disk, does not grow.
+//! A long time under load: what the daemon holds, in memory and on disk, does not grow, and a hostile user
+//! keeps nobody else waiting.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::attackers::waits::Lease;
 use crate::concurrency::{crowd::Crowd, crowd::PATIENCE, sound};
-use crate::support::{World, switch};
+use crate::support::{User, World, switch};
 
 /// What the daemon holds at a moment.
 #[derive(Clone, Debug)]
@@ -184,4 +187,197 @@ fn a_long_time_under_load_leaves_the_daemon_as_it_was() {
         256 << 10,
     );
     sound(&world);
+}
+
+#[derive(Debug, Default)]
+struct Waits {
+    count: u64,
+    longest: Duration,
+    what: &'static str,
+}
+
+/// Goes on until it is over, and says what took longest.
+fn waits(own: &Path, shared: &Path, is_over: &AtomicBool) -> Waits {
+    let mut waits = Waits::default();
+    while !is_over.load(Ordering::Relaxed) {
+        live(own, shared, &mut waits);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    waits
+}
+
+/// What a user does in a directory of their own and beside it.
+fn live(own: &Path, shared: &Path, waits: &mut Waits) {
+    let mut timed = |what: &'static str, act: &mut dyn FnMut()| {
+        let began = Instant::now();
+        act();
+        let took = began.elapsed();
+        waits.count += 1;
+        if took > waits.longest {
+            (waits.longest, waits.what) = (took, what);
+        }
+    };
+    let file = own.join("file");
+    timed("write", &mut || {
+        std::fs::write(&file, "text").expect("written")
+    });
+    timed("read", &mut || {
+        assert_eq!(std::fs::read(&file).expect("read"), b"text")
+    });
+    timed("stat", &mut || {
+        assert_eq!(std::fs::metadata(&file).expect("told").len(), 4)
+    });
+    timed("list", &mut || {
+        assert!(std::fs::read_dir(own).expect("listed").count() > 0)
+    });
+    let other = own.join("other");
+    timed("rename", &mut || {
+        std::fs::rename(&file, &other).expect("renamed")
+    });
+    timed("remove", &mut || {
+        std::fs::remove_file(&other).expect("removed")
+    });
+    let directory = own.join("directory");
+    timed("mkdir", &mut || {
+        std::fs::create_dir(&directory).expect("made")
+    });
+    timed("rmdir", &mut || {
+        std::fs::remove_dir(&directory).expect("removed")
+    });
+    timed("list what is shared", &mut || {
+        assert!(std::fs::read_dir(shared).expect("listed").count() > 0);
+    });
+    timed("look for what is not there", &mut || {
+        assert!(std::fs::metadata(shared.join("not-there.org")).is_err());
+    });
+}
+
+/// A user with leases, FIFOs, a directory of 200,000 entries (20,000 in the short form), and as many open
+/// files as they get, each asked for in a loop: nobody else waits. In the long form (`IBIFS_TEST_SOAK`,
+/// on a machine that does nothing else) no request of another user takes 0.2 s; in the short form the
+/// bound allows for what else the machine does, by what the same requests take on the disk itself.
+#[test]
+fn a_hostile_user_keeps_nobody_waiting() {
+    let long = switch("IBIFS_TEST_SOAK");
+    let (seconds, entries) = match long {
+        Some(seconds) => (seconds, 200_000),
+        None => (8, 20_000),
+    };
+    let world = World::new().with_a();
+    world.sh("chmod 1777 A; chmod 755 . A.store; mkdir -p native/own native/shared/example.org; chmod -R 777 native");
+    let (hostile, victim) = (User::new(1001, 1001, &[]), User::new(1002, 1002, &[]));
+    let mount = world.root().join("A");
+    let mint = |user: &User, label: &str| {
+        let made = mount.join(".mint").join(label);
+        user.run(|| std::fs::create_dir_all(made.join("doc")).expect("minted"));
+        world.sh(&format!("rep A/.mint/{label}"))
+    };
+    let (theirs, own, piped) = (
+        mint(&hostile, "theirs"),
+        mint(&victim, "own"),
+        mint(&hostile, "piped"),
+    );
+    let beneath = |rep: &str, path: &str| world.root().join("A.store/col").join(rep).join(path);
+    hostile.run(|| {
+        let many = beneath(&theirs, "doc/many");
+        std::fs::create_dir(&many).expect("made");
+        for number in 0..entries {
+            std::fs::File::create(many.join(number.to_string())).expect("made");
+        }
+        for number in 0..16 {
+            std::fs::write(beneath(&theirs, &format!("doc/f{number}")), "text").expect("written");
+        }
+        let sidecar = beneath(&piped, ".ibi");
+        std::fs::remove_file(&sidecar).expect("one's own");
+        let mode = rustix::fs::Mode::from_raw_mode(0o666);
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &sidecar, fifo, mode, 0).expect("made");
+    });
+    world.sh("ibifs umount A; ibifs mount A.store A");
+    let mut leased: Vec<_> = (0..16)
+        .map(|number| beneath(&theirs, &format!("doc/f{number}")))
+        .collect();
+    leased.push(beneath(&theirs, ".ibi"));
+    let leases: Vec<Lease> = leased
+        .iter()
+        .map(|path| Lease::take(&hostile, path))
+        .collect();
+
+    let is_over = AtomicBool::new(false);
+    let item = mount.join(&theirs);
+    let list = mount.join(format!("{theirs}?GetFileList"));
+    let declare = |path: &Path| {
+        let flags = rustix::fs::XattrFlags::empty();
+        let _ = rustix::fs::setxattr(path, "user.ibi.language", b"pt", flags);
+    };
+    let attack = |number: usize, turn: u64| match number {
+        0 => declare(&item),
+        1 => declare(&mount.join(&piped)),
+        2 => drop(std::fs::metadata(&list)),
+        3 => drop(std::fs::read(&list)),
+        4 => drop(std::fs::read_dir(item.join("doc/many")).map(Iterator::count)),
+        5 => {
+            let entries = std::fs::read_dir(item.join("doc/many"));
+            let entries = entries.into_iter().flatten().flatten();
+            entries.take(2000).for_each(|entry| drop(entry.metadata()));
+        }
+        6 => {
+            let name = mount.join(format!("missing{turn}.org"));
+            let _ = std::fs::metadata(&name);
+            let _ = std::fs::create_dir(&name);
+            let _ = std::fs::remove_dir(&name);
+        }
+        _ => {
+            let mut open = Vec::new();
+            while let Ok(file) = std::fs::File::open(item.join("doc/many/0")) {
+                open.push(file);
+                if open.len() > 20_000 || is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        }
+    };
+    let (through, natively) = std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (attack, is_over, hostile) = (&attack, &is_over, &hostile);
+            scope.spawn(move || {
+                hostile.run(|| {
+                    let mut turn = 0;
+                    while !is_over.load(Ordering::Relaxed) {
+                        turn += 1;
+                        attack(number, turn);
+                    }
+                });
+            });
+        }
+        // Those who wait for the leases, to the end.
+        for path in leased.iter().take(16) {
+            let path = item.join("doc").join(path.file_name().expect("a name"));
+            let hostile = &hostile;
+            scope.spawn(move || hostile.run(|| std::fs::read(path).map(drop)));
+        }
+        let live_in = |own: PathBuf, shared: PathBuf| {
+            let (is_over, victim) = (&is_over, &victim);
+            move || victim.run(|| waits(&own, &shared, is_over))
+        };
+        let through = scope.spawn(live_in(mount.join(&own).join("doc"), mount.clone()));
+        let native = world.root().join("native");
+        let natively = scope.spawn(live_in(native.join("own"), native.join("shared")));
+        // The leases last 45 seconds at most.
+        std::thread::sleep(Duration::from_secs(seconds));
+        is_over.store(true, Ordering::Relaxed);
+        drop(leases);
+        (
+            through.join().expect("no panic"),
+            natively.join().expect("no panic"),
+        )
+    });
+    println!("through the mount: {through:?}\non the disk itself: {natively:?}");
+    assert!(through.count > 100, "{through:?}");
+    let most = match long {
+        Some(_) => Duration::from_millis(200),
+        None => Duration::from_secs(2) + 4 * natively.longest,
+    };
+    assert!(through.longest < most, "{through:?}, not {most:?}");
+    world.sh("ibifs umount A; ibifs mount A.store A; ls A > /dev/null");
 }
