@@ -36,6 +36,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, named_params};
 
 use crate::database::{self, Unfit};
+use crate::ibi::rep::component_key;
 use crate::ibi::{AliasPair, Ibip, Rep, Timestamp};
 use crate::item::{Names, State};
 use crate::locks::locked;
@@ -393,8 +394,9 @@ impl Store {
     /// The recorded spelling of a level of the rep tree (`sid.inpe.br/mtc-m13@80`), if any item
     /// that is here lies below it.
     pub fn spelling_of_level(&self, path: &str) -> Result<Option<String>, StoreError> {
-        let key = path.to_ascii_lowercase();
-        let found = self.first_below("rep", "rep_key", &key)?;
+        // Only the subdomain may end in a dot, which its spelling alone has.
+        let key: Vec<String> = path.split('/').map(component_key).collect();
+        let found = self.first_below("rep", "rep_key", &key.join("/"))?;
         Ok(found.and_then(|rep| {
             let depth = path.split('/').count();
             let end = rep.match_indices('/').nth(depth - 1)?.0;

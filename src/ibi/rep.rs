@@ -242,6 +242,12 @@ pub fn check_component(level: usize, name: &str) -> Result<(), ParseError> {
     }
 }
 
+/// What all spellings of one component of a rep share: lower case, no dot at the end.
+#[must_use]
+pub fn component_key(name: &str) -> String {
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
+}
+
 /// `*(word ".") last-word ["."]`
 fn check_subdomain(source: Source<'_>, text: &str) -> Result<(), ParseError> {
     if text.is_empty() {

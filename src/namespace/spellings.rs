@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::ibi::rep::component_key;
 use crate::inside::{self, Outcome};
 use crate::locks::locked;
 
@@ -28,7 +29,7 @@ struct Listing {
     seen: Option<(Mark, Instant)>,
     listed: Option<Instant>,
     is_too_long: bool,
-    /// In small letters; with the name, where that is another.
+    /// As all spellings have it; with the name, where that is another.
     names: HashMap<Box<str>, Option<Box<str>>>,
 }
 
@@ -42,7 +43,7 @@ impl Listing {
     }
 
     fn add(&mut self, name: &str) {
-        let folded = name.to_ascii_lowercase();
+        let folded = component_key(name);
         let kept = (folded != name).then(|| name.into());
         self.names.insert(folded.into(), kept);
     }
@@ -114,7 +115,7 @@ impl Spellings {
             self.count(key, listing.names.len());
             read?;
         }
-        let folded = name.to_ascii_lowercase();
+        let folded = component_key(name);
         let Some(known) = listing.names.get(folded.as_str()) else {
             return Ok(None);
         };

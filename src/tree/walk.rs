@@ -10,6 +10,7 @@ use super::files::{Met, open_far, walk_noting};
 use super::looks::Mark;
 use super::place::failed;
 use super::{Area, OpenItem, Tree, TreeError};
+use crate::ibi::rep::component_key;
 
 /// Of an item with more directories than so many it is not noted how they were.
 const MOST_DIRECTORIES: usize = 1024;
@@ -61,9 +62,8 @@ impl Tree {
             return Ok(None);
         }
         let names = self.directories_in(path)?;
-        Ok(names
-            .into_iter()
-            .find(|known| known.eq_ignore_ascii_case(name)))
+        let key = component_key(name);
+        Ok(names.into_iter().find(|known| component_key(known) == key))
     }
 
     /// The paths of all that is no directory below an item, sorted, relative to the item. EFBIG
@@ -240,7 +240,7 @@ pub enum Seen<'a> {
     Named(&'a str),
     /// A link instead of a level, or something else than a directory instead of an item.
     Other(&'a str),
-    /// Two directories that differ in nothing but the case of their letters.
+    /// Two directories that differ in nothing but their spelling.
     Twice(&'a str, &'a str),
     /// A directory that cannot be listed.
     Unreadable(&'a str, TreeError),
@@ -266,13 +266,13 @@ struct Level {
     others: Vec<(String, bool)>,
 }
 
-/// The names that are there in another case of their letters as well, each with the other one.
+/// The names that are there in another spelling as well, each with the other one.
 fn twins(names: &[String]) -> Vec<(&str, &str)> {
     let mut known = HashMap::new();
     let mut twins = Vec::new();
     let cased = |name: &&String| name.bytes().any(|byte| byte.is_ascii_alphabetic());
     for name in names.iter().filter(cased) {
-        if let Some(first) = known.insert(name.to_ascii_lowercase(), name.as_str()) {
+        if let Some(first) = known.insert(component_key(name), name.as_str()) {
             twins.push((first, name.as_str()));
         }
     }
