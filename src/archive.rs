@@ -11,6 +11,7 @@
 //! store's.
 
 mod actor;
+mod admission;
 mod check;
 mod describe;
 mod error;
@@ -339,8 +340,17 @@ impl Archive {
                 name: names.preferred(),
             });
         }
+        // It has the name of its place, and is brought by whoever owns its sidecar.
         let (record, _) = self.read_item(names)?;
-        let id = self.store.put(&record)?;
+        let bare = match record.sidecar {
+            Some(_) => names.clone(),
+            None => record.names,
+        };
+        let id = self.store.put(&Record::bare(bare.clone(), State::Copy))?;
+        let taken = self.with_author(&bare, |author| self.accept(author, id));
+        if let Belief::NotBelieved(error) = taken? {
+            log::warn!("{error}");
+        }
         self.known(id)
     }
 
@@ -354,19 +364,22 @@ impl Archive {
     /// otherwise. In this Archive's own name space only dates already handed out are taken.
     pub fn register(
         &self,
-        _actor: &dyn Actor,
+        actor: &dyn Actor,
         names: &Names,
         maker: Maker,
     ) -> Result<Item, ArchiveError> {
         self.writable()?;
-        self.refuse_unminted(names)?;
+        self.refuse_unminted(actor, names)?;
         let known = self.store.find_by_names(names)?;
         let names = match &known {
             Some(item) if item.state != State::Deleted => {
                 return Err(ArchiveError::Exists(item.names.clone().into()));
             }
             // The whole identity of a removed item comes back with either of its names.
-            Some(item) => item.names.clone(),
+            Some(item) => {
+                self.refuse_elsewhere(actor, names, &item.names)?;
+                item.names.clone()
+            }
             None => names.clone(),
         };
         let place = Place::of(&names);
@@ -384,30 +397,6 @@ impl Archive {
         };
         change.done();
         self.known(id)
-    }
-
-    fn refuse_unminted(&self, names: &Names) -> Result<(), ArchiveError> {
-        let last = self.dates().last().cloned();
-        let is_minted = |date: Timestamp| self.is_ahead(&date) || Some(date) <= last;
-        let refuse = |name: &dyn std::fmt::Display| {
-            Err(ArchiveError::NotMintedYet {
-                name: name.to_string(),
-            })
-        };
-        if let Some(rep) = names.rep()
-            && self.is_own_rep(rep)?
-            && !is_minted(rep.timestamp())
-        {
-            return refuse(rep);
-        }
-        if let Some(ibip) = names.ibip()
-            && ibip.address() == self.facts.ip
-            && ibip.port() == self.facts.ip_port
-            && !is_minted(ibip.timestamp())
-        {
-            return refuse(ibip);
-        }
-        Ok(())
     }
 
     /// Whether a rep is of this Archive's own name space.

@@ -24,8 +24,13 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::Busy(_) => Errno::BUSY,
         ArchiveError::ReadOnly => Errno::ROFS,
         ArchiveError::Unknown { .. } | ArchiveError::NoRelation { .. } => Errno::NOENT,
-        ArchiveError::Exists(_) | ArchiveError::HasOne { .. } => Errno::EXIST,
+        ArchiveError::Exists(_) | ArchiveError::HasOne { .. } | ArchiveError::AliasTaken { .. } => {
+            Errno::EXIST
+        }
+        ArchiveError::NoAlias { .. } => Errno::INVAL,
+        ArchiveError::MayNotName { .. } => Errno::ACCESS,
         ArchiveError::NotMintedYet { .. }
+        | ArchiveError::NotMintedHere(_)
         | ArchiveError::ServiceItem
         | ArchiveError::NotOriginal { .. }
         | ArchiveError::Given(_) => Errno::PERM,

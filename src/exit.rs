@@ -82,6 +82,10 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::IsAStore { .. }
             | ArchiveError::Unfinished { .. }
             | ArchiveError::NotMintedYet { .. }
+            | ArchiveError::NotMintedHere(_)
+            | ArchiveError::MayNotName { .. }
+            | ArchiveError::AliasTaken { .. }
+            | ArchiveError::NoAlias { .. }
             | ArchiveError::ServiceItem
             | ArchiveError::NotOriginal { .. }
             | ArchiveError::NotAllowed(_)

@@ -563,12 +563,20 @@ impl Inner {
         if let Some(open) = self.handles.get(handle)
             && let Handle::File {
                 writable: true,
+                opener,
                 node,
                 ..
             } = &*open
             && let Some(item) = node.sidecar_of()
         {
-            return self.settle(self.namespace.sidecar_written(caller, item));
+            // Whoever closes it last may have been handed it; it is opened by the user who answers for
+            // what is written.
+            let is_opener = (caller.uid, caller.gid) == (opener.uid, opener.gid);
+            let writer = match is_opener {
+                true => *caller,
+                false => *opener,
+            };
+            return self.settle(self.namespace.sidecar_written(&writer, item));
         }
         Ok(())
     }

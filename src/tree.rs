@@ -461,6 +461,11 @@ impl Tree {
     }
 
     fn make_levels(&self, path: &str) -> Result<(), TreeError> {
+        self.make_levels_for(path, None)
+    }
+
+    /// Makes the levels of a path that are missing, for a user and a group; for this process without.
+    pub fn make_levels_for(&self, path: &str, owner: Option<(u32, u32)>) -> Result<(), TreeError> {
         if self.is_directory(path) {
             return Ok(());
         }
@@ -472,7 +477,11 @@ impl Tree {
             }
             made.push_str(name);
             let directory = self.open_directory(if parent.is_empty() { "." } else { &parent })?;
-            match make_level(&directory, name) {
+            let level = make_level(&directory, name).and_then(|()| match owner {
+                Some(owner) => give_level(&directory, name, owner),
+                None => Ok(()),
+            });
+            match level {
                 Ok(()) => self.sync_directory(if parent.is_empty() { "." } else { &parent })?,
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed("make", &made)(errno)),
@@ -897,10 +906,26 @@ fn give_to(directory: &OwnedFd, owner: Owner) -> Result<(), Errno> {
     rustix::fs::chmod(by_descriptor(directory), mode)
 }
 
+/// Gives a new level to a user and, unless it has inherited another group, to the user's.
+fn give_level(directory: &OwnedFd, name: &str, (uid, gid): (u32, u32)) -> Result<(), Errno> {
+    let level = open_below(directory, name)?;
+    let stat = rustix::fs::fstat(&level)?;
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        // Another directory has taken its place.
+        return Err(Errno::STALE);
+    }
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    chown_for(&level, uid, (!mode.contains(Mode::SGID)).then_some(gid))
+}
+
 fn give_away(directory: &OwnedFd, uid: u32, gid: Option<u32>) -> Result<(), Errno> {
     if !is_ours(directory)? {
         return Err(Errno::STALE);
     }
+    chown_for(directory, uid, gid)
+}
+
+fn chown_for(directory: &OwnedFd, uid: u32, gid: Option<u32>) -> Result<(), Errno> {
     match rustix::fs::chown(
         by_descriptor(directory),
         Some(rustix::fs::Uid::from_raw(uid)),

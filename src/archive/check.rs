@@ -16,11 +16,12 @@ use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
-use super::ledger::LEDGER;
+use super::admission::{Known, is_ibip};
+use super::ledger::{LEDGER, last_in_ledger};
 use super::{Archive, ArchiveError, Clock, lock};
-use crate::ibi::{Ibi, Rep, Timestamp};
+use crate::ibi::{AliasPair, Ibi, Ibip, Rep, Timestamp};
 use crate::item::{Names, Sidecar, State};
-use crate::store::{Record, Refill, Store, StoreError};
+use crate::store::{Item, Record, Refill, Store, StoreError};
 use crate::tree::{Area, Author, Place, Tree};
 
 pub use finding::{Code, Finding, Report, Severity};
@@ -34,8 +35,10 @@ const LOOKS: usize = 3;
 /// What reading the whole tree gave, beside the records themselves.
 #[derive(Default)]
 struct Walk {
-    /// The last date of the Archive's own name space, and the rep that has it.
+    /// The last date of the Archive's own name space that is not in the future, and the rep that has it.
     own: Option<(Timestamp, String)>,
+    /// The last one of all.
+    latest: Option<(Timestamp, String)>,
     report: Report,
 }
 
@@ -70,7 +73,23 @@ struct Before<'a> {
 
 impl Before<'_> {
     fn sidecar(&self, names: &Names) -> Result<Option<Vec<u8>>, ArchiveError> {
-        match self.index.map(|index| index.believed(names)) {
+        self.ask(|index| index.believed(names))
+    }
+
+    fn item(&self, names: &Names) -> Result<Option<Item>, ArchiveError> {
+        self.ask(|index| index.find_by_names(names))
+    }
+
+    fn has_alias(&self, names: &Names, alias: &AliasPair) -> Result<bool, ArchiveError> {
+        let holder = self.ask(|index| index.find_by_alias(alias))?;
+        Ok(holder.is_some_and(|holder| holder.names.matches(names)))
+    }
+
+    fn ask<T>(
+        &self,
+        ask: impl FnOnce(&Store) -> Result<Option<T>, StoreError>,
+    ) -> Result<Option<T>, ArchiveError> {
+        match self.index.map(ask) {
             Some(Err(error)) if self.is_last => Err(error.into()),
             // A damaged index is named where it is compared.
             Some(known) => Ok(known.ok().flatten()),
@@ -78,6 +97,41 @@ impl Before<'_> {
         }
     }
 }
+
+/// What reading the tree needs to know of the time.
+struct Present {
+    /// The present.
+    now: Timestamp,
+    /// Up to where dates of the own name space count as handed out: the present, at least.
+    last: Option<Timestamp>,
+}
+
+/// One place of the tree while it is read.
+struct Reading<'a> {
+    /// The name that the place gives an item.
+    place: &'a Names,
+    before: &'a Before<'a>,
+    /// The sidecar that was last believed of it.
+    said_before: Option<&'a [u8]>,
+    present: &'a Present,
+}
+
+/// The aliases of a sidecar that are IBIps, which its item does not get by that.
+fn refused_aliases(place: &Names, record: &Record) -> Option<Finding> {
+    let bytes = record.sidecar.as_ref()?;
+    // Few sidecars have any, and these have been read once.
+    bytes.windows(ALIAS.len()).find(|part| *part == ALIAS)?;
+    let sidecar = Sidecar::parse(bytes).ok()?;
+    let alias = sidecar
+        .aliases()
+        .iter()
+        .find(|alias| is_ibip(alias))?
+        .to_string();
+    Some(Finding::of(Code::NameRefused, place).saying(ArchiveError::NoAlias { alias }))
+}
+
+/// The pair of aliases in a sidecar.
+const ALIAS: &[u8] = b"ibi.alias";
 
 impl Archive {
     /// Makes the index anew from the tree: identifiers, relations, states, tombstones and the
@@ -95,7 +149,8 @@ impl Archive {
             index: Some(&index),
             is_last: true,
         };
-        let walk = self.index_into(&self.store, &before, dates.last().cloned(), progress)?;
+        let last = dates.last().cloned();
+        let walk = self.index_into(&self.store, &before, last, self.clock.now(), progress)?;
         dates.go_on_after(self.store.last_date()?);
         if let Some(text) = self.tree.read_small(super::facts::FILE)? {
             self.store.set_facts(&text)?;
@@ -108,9 +163,14 @@ impl Archive {
         store: &Store,
         before: &Before<'_>,
         known: Option<Timestamp>,
+        now: Timestamp,
         progress: &mut Progress<'_>,
     ) -> Result<Walk, ArchiveError> {
         let mut walk = Walk::default();
+        let present = Present {
+            last: known.clone().max(Some(now.clone())),
+            now,
+        };
         let mut removed = Marks::default();
         // The store's closure speaks its own errors; ours is carried round it.
         let mut failed = None;
@@ -120,10 +180,24 @@ impl Archive {
                     return Err(error.into());
                 }
                 let own_date = sight.own_date.filter(|(date, _)| !self.is_ahead(date));
+                walk.latest = walk.latest.take().max(own_date.clone());
+                // What lies in the future has not been minted here, or is known without the tree.
+                let own_date = own_date.filter(|(date, _)| *date <= present.now);
                 walk.own = walk.own.take().max(own_date);
                 walk.report.findings.extend(sight.finding);
-                let Some((record, believed)) = sight.record else {
+                let (Some(place), Some((record, believed))) = (sight.place, sight.record) else {
                     return Ok(());
+                };
+                let said_before = before.sidecar(&place)?;
+                let reading = Reading {
+                    place: &place,
+                    before,
+                    said_before: said_before.as_deref(),
+                    present: &present,
+                };
+                let (record, believed) = match sight.is_here {
+                    true => self.admitted(&reading, record, believed, &mut walk.report)?,
+                    false => (record, believed),
                 };
                 if sight.is_here {
                     walk.report.items += 1;
@@ -135,7 +209,7 @@ impl Archive {
                 } else {
                     removed.add(&record.names);
                 }
-                self.put_believed(record, believed, before, refill, &mut walk.report)
+                self.put_believed(&reading, record, believed, refill, &mut walk.report)
             });
             match result {
                 Ok(()) => Ok(known.max(walk.own.clone().map(|(date, _)| date))),
@@ -155,26 +229,96 @@ impl Archive {
         Ok(walk)
     }
 
+    /// What is recorded of an item that is here: what its sidecar says, if the item may have those names
+    /// and that state; else its place alone.
+    fn admitted(
+        &self,
+        reading: &Reading<'_>,
+        record: Record,
+        believed: bool,
+        report: &mut Report,
+    ) -> Result<(Record, bool), ArchiveError> {
+        let place = reading.place;
+        let is_known = record.sidecar.is_some() && record.sidecar.as_deref() == reading.said_before;
+        let known = match is_known {
+            true => None,
+            false => reading.before.item(place)?,
+        };
+        let known = Known {
+            last: reading.present.last.as_ref(),
+            said_this: is_known,
+            item: known.as_ref(),
+        };
+        report.findings.extend(refused_aliases(place, &record));
+        let Some(error) = self.refusal_of_read(place, &record, &known)? else {
+            if !is_known && let Some(holder) = self.holder_of_ibip(reading, &record)? {
+                let taken = StoreError::Taken {
+                    name: record
+                        .names
+                        .ibip()
+                        .map_or_else(String::new, Ibip::to_string),
+                    holder: Box::new(holder),
+                };
+                report.add(Finding::of(Code::NameTaken, place).saying(taken));
+                return Ok((Record::bare(place.clone(), State::Copy), false));
+            }
+            return Ok((record, believed));
+        };
+        let code =
+            match self.refusal_of_read(place, &Record::bare(place.clone(), State::Copy), &known)? {
+                Some(_) => Code::NotMinted,
+                None => Code::NameRefused,
+            };
+        report.add(Finding::of(code, place).saying(error));
+        Ok((Record::bare(place.clone(), State::Copy), false))
+    }
+
+    /// Another item that is here and has the IBIp that a sidecar claims, by its place or by the index that
+    /// there was.
+    fn holder_of_ibip(
+        &self,
+        reading: &Reading<'_>,
+        record: &Record,
+    ) -> Result<Option<Names>, ArchiveError> {
+        let (Some(_), Some(ibip)) = (reading.place.rep(), record.names.ibip()) else {
+            return Ok(None);
+        };
+        let by_place = Names::from(Ibi::Ibip(ibip.clone()));
+        let upper = Ibip::parse(&ibip.canonical()).map(|ibip| Place::of_ibip(&ibip));
+        let places = [Some(Place::of(&by_place)), upper.ok()];
+        let is_there = |place: &Place| self.tree.is_directory(place.as_str());
+        if places.iter().flatten().any(is_there) {
+            return Ok(Some(by_place));
+        }
+        let known = reading.before.item(&by_place)?;
+        let is_another = |item: &Item| {
+            item.state != State::Deleted
+                && item.names.rep() != reading.place.rep()
+                && is_there(&Place::of(&item.names))
+        };
+        Ok(known.filter(is_another).map(|item| item.names))
+    }
+
     /// Records an item as its sidecar says, or as the last one said that was believed.
     fn put_believed(
         &self,
+        reading: &Reading<'_>,
         record: Record,
         believed: bool,
-        before: &Before<'_>,
         refill: &Refill<'_>,
         report: &mut Report,
     ) -> Result<(), ArchiveError> {
         let mut record = record;
         if !believed || record.sidecar.is_none() {
-            if let Some(known) = self.believed_before(&record, before)? {
+            if let Some(known) = self.believed_before(reading, &record)? {
                 if believed {
                     report.add(Finding::of(Code::MissingSidecar, &known.names));
                 }
                 record = known;
             }
-        } else if before.is_last
-            && let Some(known) = before.sidecar(&record.names)?
-            && record.sidecar.as_ref() != Some(&known)
+        } else if reading.before.is_last
+            && let Some(known) = reading.said_before
+            && record.sidecar.as_deref() != Some(known)
         {
             let code = match record.state {
                 State::Deleted => Code::ChangedTombstone,
@@ -186,16 +330,68 @@ impl Archive {
             if let Some(holder) = refill.holder_of_alias(alias)?
                 && !holder.matches(&record.names)
             {
-                let taken = Finding::of(Code::AliasTaken, &record.names);
-                report.add(taken.saying(format!("{alias} is {}", holder.preferred())));
+                let taken = |names: &Names, holder: &Names| {
+                    let taken = Finding::of(Code::AliasTaken, names);
+                    taken.saying(format!("{alias} is {}", holder.preferred()))
+                };
+                // Who was first is not known but by the index that there was.
+                match reading.before.has_alias(reading.place, alias)? {
+                    true => {
+                        refill.free_alias(alias)?;
+                        report.add(taken(&holder, &record.names));
+                    }
+                    false => report.add(taken(&record.names, &holder)),
+                }
             }
         }
-        match refill.put(&record) {
-            Err(error @ StoreError::Taken { .. }) => {
+        match self.put_or_replace(reading, &record, refill, report)? {
+            Some(error) => {
                 report.add(Finding::of(Code::NameTaken, &record.names).saying(error));
-                self.put_without_taken_name(&record, before, refill)
+                self.put_without_taken_name(reading, &record, refill)
             }
-            other => Ok(other?),
+            None => Ok(()),
+        }
+    }
+
+    /// Records an item, unless another has one of its names that it does not have by its own place, nor
+    /// by the index that there was: then it says so.
+    fn put_or_replace(
+        &self,
+        reading: &Reading<'_>,
+        record: &Record,
+        refill: &Refill<'_>,
+        report: &mut Report,
+    ) -> Result<Option<StoreError>, ArchiveError> {
+        let (error, holder) = match refill.put(record) {
+            Ok(()) => return Ok(None),
+            Err(StoreError::Taken { name, holder }) => {
+                let names = (*holder).clone();
+                (StoreError::Taken { name, holder }, names)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let had = |known: Item| known.names.ibip() == record.names.ibip();
+        let is_proper = reading.place.rep().is_none()
+            || record.names.ibip().is_some()
+                && reading.before.item(reading.place)?.is_some_and(had);
+        if !is_proper || holder.rep().is_none() || holder.rep() == record.names.rep() {
+            return Ok(Some(error));
+        }
+        refill.reduce_to_rep(&holder)?;
+        match refill.put(record) {
+            Ok(()) => {
+                let taken = StoreError::Taken {
+                    name: record
+                        .names
+                        .ibip()
+                        .map_or_else(String::new, Ibip::to_string),
+                    holder: Box::new(record.names.clone()),
+                };
+                report.add(Finding::of(Code::NameTaken, &holder).saying(taken));
+                Ok(None)
+            }
+            Err(error @ StoreError::Taken { .. }) => Ok(Some(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -203,40 +399,47 @@ impl Archive {
     /// forgotten before the sidecar is mended from it.
     fn believed_before(
         &self,
+        reading: &Reading<'_>,
         record: &Record,
-        before: &Before<'_>,
     ) -> Result<Option<Record>, ArchiveError> {
+        let Some(bytes) = reading.said_before else {
+            return Ok(None);
+        };
         let names = &record.names;
-        let bytes = before.sidecar(names)?;
-        Ok(bytes.and_then(|bytes| {
-            let before = Sidecar::parse(&bytes).ok()?;
-            let was_removed = before.state() == Some(State::Deleted);
-            match (was_removed, record.state == State::Deleted) {
-                (false, false) => self.record_from(names, bytes).ok(),
-                (true, true) => self.tombstone_from(names, &bytes).ok(),
-                _ => None,
-            }
-        }))
+        let Some(before) = Sidecar::parse(bytes).ok() else {
+            return Ok(None);
+        };
+        let was_removed = before.state() == Some(State::Deleted);
+        let known = match (was_removed, record.state == State::Deleted) {
+            (false, false) => self.record_from(names, bytes.to_vec()).ok(),
+            (true, true) => return Ok(self.tombstone_from(names, bytes).ok()),
+            _ => None,
+        };
+        let Some(known) = known else {
+            return Ok(None);
+        };
+        let gate = Known {
+            last: reading.present.last.as_ref(),
+            said_this: true,
+            item: None,
+        };
+        let refused = self.refusal_of_read(reading.place, &known, &gate)?;
+        Ok(refused.is_none().then_some(known))
     }
 
     /// An item that claims another's name is still here: it is indexed by what was believed of it
     /// before, else by its place alone.
     fn put_without_taken_name(
         &self,
+        reading: &Reading<'_>,
         record: &Record,
-        before: &Before<'_>,
         refill: &Refill<'_>,
     ) -> Result<(), ArchiveError> {
-        let place = match (record.names.rep(), record.names.ibip()) {
-            (Some(rep), _) => Ibi::Rep(rep.clone()),
-            (None, Some(ibip)) => Ibi::Ibip(ibip.clone()),
-            (None, None) => return Ok(()),
-        };
         let by_place = Record {
-            names: Names::from(place),
+            names: reading.place.clone(),
             ..record.clone()
         };
-        let known = self.believed_before(&by_place, before)?;
+        let known = self.believed_before(reading, &by_place)?;
         for record in known.iter().chain([&by_place]) {
             match refill.put(record) {
                 Err(StoreError::Taken { .. }) => {}
@@ -256,6 +459,8 @@ impl Archive {
             let place = Place::of(&names);
             if let Some(rep) = names.rep()
                 && self.is_own_rep(rep)?
+                // One that is dated later than now was not minted, and is reported.
+                && rep.timestamp() <= self.clock.now()
                 && self.tree.read_sidecar(&place)?.is_none()
             {
                 let mut sidecar = Sidecar::new(&names);
@@ -364,27 +569,31 @@ fn look(
     };
     let unused_clock = Box::new(super::SystemClock);
     let told = Archive::over(facts, tree, Store::temporary()?, unused_clock, None);
-    told.remember_ahead(
-        &told
-            .tree
-            .read_small(LEDGER)
-            .ok()
-            .flatten()
-            .unwrap_or_default(),
-    );
+    let ledger = told
+        .tree
+        .read_small(LEDGER)
+        .ok()
+        .flatten()
+        .unwrap_or_default();
+    told.remember_ahead(&ledger);
     let before = Before {
         index: index.as_ref(),
         is_last: false,
     };
-    let walk = told.index_into(&told.store, &before, None, progress)?;
+    let known = index
+        .as_ref()
+        .map(|index| (index.last_date(), index.reserved_date()));
+    let known = known.map(|(last, reserved)| last.ok().flatten().max(reserved.ok().flatten()));
+    let known = known.flatten().max(last_in_ledger(&ledger));
+    let mut walk = told.index_into(&told.store, &before, known, clock.now(), progress)?;
     told.store.widen()?;
     report.items = walk.report.items;
-    report.findings.extend(walk.report.findings);
+    report.findings.append(&mut walk.report.findings);
     told.check_service(&mut report)?;
     grounds::look_at_handovers(&told, &mut report);
     if let (Some(index), false) = (&index, report.has(Code::IndexDamaged)) {
         told.compare(index, &mut report)?;
-        told.check_dates(index, walk.own, is_quiet, clock, &mut report)?;
+        told.check_dates(index, &walk, is_quiet, clock, &mut report)?;
     }
     told.check_editions(&mut report)?;
     told.check_relations(&mut report)?;

@@ -85,6 +85,27 @@ pub enum ArchiveError {
         /// The refused name.
         name: String,
     },
+    /// A name that the user who claims it for an item could not make.
+    MayNotName {
+        /// The item.
+        names: Box<Names>,
+        /// The refused name.
+        name: String,
+    },
+    /// An original of the own name space that is not known to have been minted here.
+    NotMintedHere(Box<Names>),
+    /// Another item has this alias.
+    AliasTaken {
+        /// The alias.
+        alias: String,
+        /// The item that has it.
+        holder: Box<Names>,
+    },
+    /// An IBIp is no alias.
+    NoAlias {
+        /// The IBIp.
+        alias: String,
+    },
     /// The Archive service's own item cannot be removed or handed over.
     ServiceItem,
     /// The user may not change what the item says of itself.
@@ -208,6 +229,23 @@ impl fmt::Display for ArchiveError {
                 f,
                 "'{name}' is of this Archive's own name space and later than its last date; \
                  only minting makes it: mkdir .mint/NAME or 'ibifs mint'"
+            ),
+            ArchiveError::MayNotName { names, name } => write!(
+                f,
+                "{names} does not get the name '{name}': the user who claims it may not make that \
+                 directory"
+            ),
+            ArchiveError::NotMintedHere(names) => write!(
+                f,
+                "{names} does not become an original: its name is of this Archive's own name space, \
+                 and was not minted here as far as is known"
+            ),
+            ArchiveError::AliasTaken { alias, holder } => {
+                write!(f, "alias {alias} is that of {holder}")
+            }
+            ArchiveError::NoAlias { alias } => write!(
+                f,
+                "'{alias}' is an IBIp and no alias; write it in the pair 'ibi' of the item that has it"
             ),
             ArchiveError::ServiceItem => {
                 f.write_str("the Archive service's own item can be neither removed nor handed over")

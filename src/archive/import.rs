@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::touched::Care;
-use super::{Actor, Archive, ArchiveError, Belief};
+use super::{Actor, Archive, ArchiveError, Belief, Process};
 use crate::ibi::Ibi;
 use crate::item::{Names, Sidecar, State};
 use crate::relation::RelationKind;
@@ -257,17 +257,27 @@ impl Archive {
             }
         }
         for alias in &row.aliases {
-            if let Some(holder) = self.store.find_by_alias(alias)?
-                && holder.id != item.id
-            {
-                return Ok(Err(format!(
-                    "alias {alias} is that of {}; correct one of the two",
-                    holder.names
-                )));
+            match self.check_alias(item, alias) {
+                Err(ArchiveError::AliasTaken { alias, holder }) => {
+                    return Ok(Err(format!(
+                        "alias {alias} is that of {holder}; correct one of the two"
+                    )));
+                }
+                Err(error @ ArchiveError::NoAlias { .. }) => return Ok(Err(error.to_string())),
+                other => other?,
             }
             sidecar.add_alias(alias);
         }
-        Ok(self.stated(row.state, item, sidecar, replace))
+        let sidecar = match self.stated(row.state, item, sidecar, replace) {
+            Ok(sidecar) => sidecar,
+            Err(what) => return Ok(Err(what)),
+        };
+        // The command may be anybody's; what it may do is looked at again where it is done.
+        let refusal = self.refusal(&Process, item, &names, &sidecar)?;
+        Ok(match refusal {
+            Some(error) => Err(error.to_string()),
+            None => Ok(sidecar),
+        })
     }
 
     fn stated(
@@ -394,11 +404,7 @@ impl Archive {
                 return Err(ArchiveError::Exists(item.names.into()));
             }
         }
-        match self.lock {
-            Some(_) => self.refuse_unminted(names),
-            // Who only reads does not know the last date.
-            None => Ok(()),
-        }
+        self.refuse_unminted(&Process, names)
     }
 
     /// Takes in an item that `fill` makes in an empty directory, sidecar included. It appears whole, and

@@ -90,9 +90,9 @@ impl Archive {
         let tree = Tree::create(path)?;
         let lock = lock::Lock::take(&tree)?;
         let store = Store::open(tree.root())?;
-        let mut last = latest_own(&tree, &rep_prefix)?;
         // What this host minted before, in a store that is gone, is earlier.
         let start = clock.now();
+        let mut last = latest_own(&tree, &rep_prefix, &start)?;
         if setup.service.is_none() {
             // One name is not worth waiting for a whole minute.
             let granularity = match facts.granularity == Granularity::MINUTE {
@@ -152,13 +152,19 @@ fn unfinished(path: &Path) -> Option<Facts> {
     Facts::parse(&std::fs::read(path.join(UNFINISHED)).ok()?).ok()
 }
 
-/// The latest date of the Archive's own name space that the tree shows, tombstones included.
-fn latest_own(tree: &Tree, prefix: &RepPrefix) -> Result<Option<Timestamp>, ArchiveError> {
+/// The latest date of the Archive's own name space that the tree shows, tombstones included, up to the
+/// present: what is dated later was not minted, and must not keep the Archive from minting.
+fn latest_own(
+    tree: &Tree,
+    prefix: &RepPrefix,
+    now: &Timestamp,
+) -> Result<Option<Timestamp>, ArchiveError> {
     let own = format!("{}/", prefix.canonical());
     let mut latest = None;
     let mut look = |path: &str| {
         if path.to_ascii_lowercase().starts_with(&own)
             && let Ok(rep) = Rep::parse(path)
+            && rep.timestamp() <= *now
         {
             latest = latest.take().max(Some(rep.timestamp()));
         }

@@ -125,6 +125,14 @@ fn is_same(ledger: &[u8], found: &lock::Found) -> bool {
     }
 }
 
+/// The last date handed out, as the ledger says.
+pub(super) fn last_in_ledger(ledger: &[u8]) -> Option<Timestamp> {
+    match Pairs::parse(ledger).ok()?.get("last")? {
+        Value::Word(word) => Timestamp::parse_rfc3339(word).ok(),
+        Value::List(_) => None,
+    }
+}
+
 impl Archive {
     pub(super) fn dates(&self) -> MutexGuard<'_, Dates> {
         locked(&self.dates)

@@ -4,9 +4,10 @@ use std::sync::MutexGuard;
 
 use rustix::io::Errno;
 
+use super::admission::is_ibip;
 use super::touched::Care;
 use super::{Actor, Archive, ArchiveError};
-use crate::ibi::Timestamp;
+use crate::ibi::{AliasPair, Timestamp};
 use crate::item::{Names, Sidecar, State};
 use crate::locks::locked;
 use crate::relation::RelationKind;
@@ -52,7 +53,7 @@ impl Archive {
             target: sidecar.target(),
             removed_at: None,
             relations: sidecar.relations(),
-            aliases: sidecar.aliases().to_vec(),
+            aliases: admitted_aliases(sidecar),
             sidecar: Some(bytes),
         }
     }
@@ -81,8 +82,8 @@ impl Archive {
         let bare = |names: &Names| -> Result<Record, ArchiveError> {
             // An item that comes back piece by piece keeps the names its tombstone tells.
             let tombstone = self.tree.read_tombstone(&place)?;
-            let known = tombstone.and_then(|bytes| Sidecar::parse(&bytes).ok());
-            let names = known.map_or_else(|| names.clone(), |sidecar| sidecar.names().clone());
+            let known = tombstone.and_then(|bytes| self.parse_for(names, &bytes).ok());
+            let names = known.map_or_else(|| names.clone(), |told| merged(names, told.names()));
             Ok(Record::bare(names, State::Copy))
         };
         let bytes = match self.tree.read_sidecar(&place) {
@@ -136,12 +137,45 @@ impl Archive {
     pub fn accept_sidecar(&self, actor: &dyn Actor, id: ItemId) -> Result<Belief, ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
+        self.accept_as(actor, actor, id)
+    }
+
+    /// The same where one user brings the item, and with that its names, and another says what the
+    /// sidecar says.
+    pub fn accept_brought(
+        &self,
+        bringer: &dyn Actor,
+        writer: &dyn Actor,
+        id: ItemId,
+    ) -> Result<Belief, ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        self.accept_as(bringer, writer, id)
+    }
+
+    fn accept_as(
+        &self,
+        bringer: &dyn Actor,
+        writer: &dyn Actor,
+        id: ItemId,
+    ) -> Result<Belief, ArchiveError> {
         let item = self.known(id)?;
-        self.with_writer(actor, &item.names, |writer| self.accept(writer, id))
+        self.with_writer(writer, &item.names, |writer| {
+            self.accept_named(bringer, writer, id)
+        })
     }
 
     /// The same for who holds `edits`.
     pub(super) fn accept(&self, actor: &dyn Actor, id: ItemId) -> Result<Belief, ArchiveError> {
+        self.accept_named(actor, actor, id)
+    }
+
+    fn accept_named(
+        &self,
+        bringer: &dyn Actor,
+        actor: &dyn Actor,
+        id: ItemId,
+    ) -> Result<Belief, ArchiveError> {
         let item = self.known(id)?;
         let place = Place::of(&item.names);
         let _touch = self.touch(&place, Care::Loose)?;
@@ -190,6 +224,14 @@ impl Archive {
             let rep = self.as_spelled_here(rep)?;
             names = Names::new(Some(rep), names.ibip().cloned()).unwrap_or(names);
         }
+        if let Some(refusal) = self.refusal(bringer, &item, &names, &sidecar)? {
+            return Ok(Belief::NotBelieved(refusal));
+        }
+        self.log_refused_aliases(&item, &sidecar);
+        let new_place = Place::of(&names);
+        if new_place != place {
+            self.make_levels(bringer, &new_place)?;
+        }
         self.believe(actor, &item, &place, names, &sidecar, bytes)
     }
 
@@ -207,15 +249,6 @@ impl Archive {
         let new_place = Place::of(&names);
         let mut moving = None;
         if new_place != *place {
-            if let Some(rep) = names.rep()
-                && let Some(other) = self.store.find_by_rep(rep)?
-                && other.id != item.id
-                && (other.state != State::Deleted || other.names.contradicts(&names))
-            {
-                return Ok(Belief::NotBelieved(ArchiveError::Exists(
-                    other.names.into(),
-                )));
-            }
             moving = Some(self.changing_at(&new_place, Care::Loose)?);
             self.tree.move_item(place, &new_place)?;
         }
@@ -470,6 +503,9 @@ impl Archive {
                 what: format!("{}, of which a copy is held here,", item.names),
             });
         }
+        if let Fact::Alias(alias) = &fact {
+            self.check_alias(&item, alias)?;
+        }
         let said_language = matches!(fact, Fact::Language(Some(_)));
         self.edit_sidecar(actor, &item, move |sidecar| match &fact {
             Fact::Language(Some(language)) => sidecar.set_language(language),
@@ -484,6 +520,12 @@ impl Archive {
             false => Ok(()),
         }
     }
+}
+
+/// The aliases that an item gets by its sidecar, unless another has them.
+fn admitted_aliases(sidecar: &Sidecar) -> Vec<AliasPair> {
+    let aliases = sidecar.aliases().iter();
+    aliases.filter(|alias| !is_ibip(alias)).cloned().collect()
 }
 
 fn is_no_small_file(errno: Errno) -> bool {

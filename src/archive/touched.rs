@@ -392,7 +392,7 @@ impl Archive {
         item: &Item,
         sidecar: Option<&[u8]>,
     ) -> Result<(), ArchiveError> {
-        let (record, _) = self.read_item(names)?;
+        let record = self.read_admitted(names, item)?;
         if record.names == item.names || sidecar.is_some_and(|bytes| !bytes.is_empty()) {
             self.store.put(&record)?;
             return Ok(());

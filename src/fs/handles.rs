@@ -25,7 +25,8 @@ pub(super) enum Handle {
     File {
         file: OwnedFd,
         writable: bool,
-        /// Whoever opened it pays for pages that are written through a mapping.
+        /// The user who opened it, who pays for pages that are written through a mapping, and answers
+        /// for what a sidecar then says.
         opener: Caller,
         node: Arc<Node>,
         /// A sidecar that may be written: what it says is taken in when it is closed.

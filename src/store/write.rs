@@ -181,9 +181,61 @@ pub struct Refill<'a> {
 }
 
 impl Refill<'_> {
-    /// Records an item.
+    /// Records an item. One that lies under its IBIp is not another that is here and has a rep.
     pub fn put(&self, record: &Record) -> Result<(), StoreError> {
+        if record.state != State::Deleted
+            && record.names.rep().is_none()
+            && let Some(ibip) = record.names.ibip()
+            && let Some(holder) = self.holder_with_rep(ibip)?
+        {
+            return Err(StoreError::Taken {
+                name: ibip.to_string(),
+                holder: Box::new(holder),
+            });
+        }
         put(self.connection, record).map(drop)
+    }
+
+    /// The item that is here, has a rep and has this IBIp.
+    fn holder_with_rep(&self, ibip: &Ibip) -> Result<Option<Names>, StoreError> {
+        let found = self
+            .connection
+            .prepare_cached(
+                "SELECT rep, ibip FROM item
+                 WHERE ibip_key = ?1 AND rep_key IS NOT NULL AND state <> 'Deleted'",
+            )?
+            .query_row([ibip.canonical()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        match found {
+            Some((rep, ibip)) => rows::names("item", rep, ibip),
+            None => Ok(None),
+        }
+    }
+
+    /// Leaves an item nothing but its rep: what its sidecar says does not count.
+    pub fn reduce_to_rep(&self, names: &Names) -> Result<(), StoreError> {
+        let key = names.rep().map(Rep::canonical);
+        for sql in [
+            "DELETE FROM relation WHERE source =
+                (SELECT id FROM item WHERE rep_key = ?1 AND state <> 'Deleted')",
+            "DELETE FROM alias WHERE item =
+                (SELECT id FROM item WHERE rep_key = ?1 AND state <> 'Deleted')",
+            "UPDATE item SET ibip = NULL, ibip_key = NULL, state = 'Copy', service_rep = NULL,
+                service_ibip = NULL, language = NULL, target = NULL, removed_at = NULL,
+                sidecar = NULL WHERE rep_key = ?1 AND state <> 'Deleted'",
+        ] {
+            self.connection.prepare_cached(sql)?.execute([&key])?;
+        }
+        Ok(())
+    }
+
+    /// Takes an alias from the item that has it.
+    pub fn free_alias(&self, alias: &AliasPair) -> Result<(), StoreError> {
+        let sql = "DELETE FROM alias WHERE name = ?1";
+        self.connection
+            .prepare_cached(sql)?
+            .execute([alias.to_string()])?;
+        Ok(())
     }
 
     /// The item that has an alias already.

@@ -379,17 +379,36 @@ impl Local {
         }
         mirror.finish()?;
         if let Some(changing) = changing {
+            // The names are brought by this process, which takes items in; what is said of others is not.
             if let Belief::NotBelieved(error) =
-                self.archive.accept_sidecar(self.actor(), item.id)?
+                self.archive
+                    .accept_brought(&Process, self.actor(), item.id)?
             {
                 return Err(error.into());
             }
             changing.done();
+        } else if is_new {
+            self.refuse_unnamed(arrival.names)?;
         }
         if moved.files > 0 {
             self.sync(&to)?;
         }
         Ok(moved)
+    }
+
+    /// Refuses an item that the mount has taken in without all of its names: then it has not accepted the
+    /// sidecar.
+    fn refuse_unnamed(&self, names: &Names) -> Result<(), TransferError> {
+        let known = self.item(names)?.names;
+        let lacks_rep = known.rep().is_none() && names.rep().is_some();
+        let lacks_ibip = known.ibip().is_none() && names.ibip().is_some();
+        match lacks_rep || lacks_ibip {
+            true => Err(Skip::NotTaken(format!(
+                "the destination does not accept the names {names} for it"
+            ))
+            .into()),
+            false => Ok(()),
+        }
     }
 
     /// Where what is not complete lies: a mount has no other place on its filesystem than the item.
@@ -494,7 +513,10 @@ impl Destination for Local {
 pub(super) fn of_the_item(error: TransferError) -> TransferError {
     match error {
         TransferError::Archive(
-            error @ (ArchiveError::NotMintedYet { .. } | ArchiveError::Exists(_)),
+            error @ (ArchiveError::NotMintedYet { .. }
+            | ArchiveError::NotMintedHere(_)
+            | ArchiveError::MayNotName { .. }
+            | ArchiveError::Exists(_)),
         ) => Skip::NotTaken(error.to_string()).into(),
         other => other,
     }

@@ -4,6 +4,7 @@
 
 mod canary;
 mod lock;
+mod names;
 mod offline;
 mod races;
 mod relations;

@@ -261,6 +261,8 @@ shown! {
     left_tombstone LeftTombstone
     name_taken NameTaken
     alias_taken AliasTaken
+    name_refused NameRefused
+    not_minted NotMinted
     spelled_twice SpelledTwice
     stray_name StrayName
     not_a_directory NotADirectory

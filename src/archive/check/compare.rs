@@ -1,6 +1,6 @@
 //! What the tree and the index say differently, as findings.
 
-use super::{Code, Finding, Report, is_below};
+use super::{Code, Finding, Report, Walk, is_below};
 use crate::archive::ledger::LEDGER;
 use crate::archive::{Archive, ArchiveError, Clock};
 use crate::ibi::Timestamp;
@@ -120,7 +120,7 @@ impl Archive {
     pub(super) fn check_dates(
         &self,
         index: &Store,
-        own: Option<(Timestamp, String)>,
+        walk: &Walk,
         is_quiet: bool,
         clock: &dyn Clock,
         report: &mut Report,
@@ -135,15 +135,20 @@ impl Archive {
             }
         };
         let mark = last.clone().max(reserved.clone());
-        if let Some((date, rep)) = own
-            && Some(&date) > mark.as_ref()
+        if let Some((date, rep)) = &walk.own
+            && Some(date) > mark.as_ref()
         {
             report.add(Finding::new(Code::DateBehind, rep));
         }
         if let Some(mark) = &mark
             && mark.seconds() > clock.now().seconds() + AHEAD_SECONDS
         {
-            report.add(Finding::new(Code::DateAhead, mark.to_rfc3339()));
+            let ahead = Finding::new(Code::DateAhead, mark.to_rfc3339());
+            // It may be there for that alone, from before such items were refused.
+            report.add(match &walk.latest {
+                Some((date, rep)) if date == mark => ahead.saying(format!("it is that of {rep}")),
+                _ => ahead,
+            });
         }
         if is_quiet {
             self.check_ledger(last, reserved, report);

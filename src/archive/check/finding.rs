@@ -119,6 +119,12 @@ codes! {
     AliasTaken "alias-taken" Warning told
         "two items claim one alias; the second is not found by it"
         "correct one of the two sidecars"
+    NameRefused "name-refused" Warning told
+        "the sidecar claims what the item may not have here; it is not accepted"
+        "correct the sidecar; or have a user who may make that name remove it and put it there again, through the mount"
+    NotMinted "not-minted" Error told
+        "an item has a name of this Archive's own name space that has not been minted"
+        "remove the item; minting goes on, and passes over its date when the time comes"
     SpelledTwice "spelled-twice" Warning told
         "two directories differ in nothing but the case of their letters; identifiers ignore case"
         "move the items of one into the other"

@@ -28,6 +28,8 @@ pub(super) const ASIDE: &str = ".broken";
 /// What one place of the tree shows.
 #[derive(Default)]
 pub(super) struct Sight {
+    /// The name that its place in the tree gives it.
+    pub(super) place: Option<Names>,
     /// The item or tombstone, and whether its sidecar is believed.
     pub(super) record: Option<(Record, bool)>,
     /// Whether it is an item rather than a tombstone.
@@ -209,6 +211,7 @@ impl Archive {
         {
             sight.own_date = Some((rep.timestamp(), rep.to_string()));
         }
+        sight.place = Some(names);
         Ok(sight)
     }
 

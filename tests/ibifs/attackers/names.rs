@@ -1,0 +1,317 @@
+//! Users who may mint and make items of their own, and peers with a token, claim names that are not
+//! theirs: names that this Archive has not minted, places where they may not write, names of other
+//! items. None is admitted, whichever way it comes, and minting goes on.
+
+use crate::support::World;
+
+/// `as UID COMMAND` runs it as a stranger. `$own` is the Archive's name space, `$ip` its IBIp prefix.
+const TOOLS: &str = r#"
+as() { local uid=$1; shift; setpriv --reuid=$uid --regid=$uid --clear-groups "$@"; }
+own=example.org/archive-a
+ip=$(sed -n 's/^ibi.archiveservice.* ibip \([^/]*\).*/\1/p' A.store/archive.ibi)
+service=$(sed -n 's/^ibi.archiveservice //p' A.store/archive.ibi)
+# Puts the file $3 as the sidecar of the item $2 of A, as user $1, in the way $4.
+put() {
+    case $4 in
+        cp) as $1 cp $3 A/$2/.ibi;;
+        rsync) mkdir -p from; cp $3 from/.ibi; as $1 rsync -rt from/ A/$2/;;
+        mv) as $1 cp $3 A/$2/tmp; as $1 mv A/$2/tmp A/$2/.ibi;;
+        in-place) as $1 touch A/$2/.ibi; as $1 bash -c 'cat $1 >> $2' - $3 A/$2/.ibi;;
+        over) as $1 bash -c 'echo "ibi {ibip $1}" > A/$1/.ibi; cp $2 A/$1/tmp; mv -T A/$1/tmp A/$1/.ibi' - $2 $3;;
+        link) as $1 cp $3 A/$2/tmp; as $1 ln A/$2/tmp A/$2/.ibi;;
+        mapped) as $1 bash -c 'head -c $(stat -c %s $2) /dev/zero > A/$1/.ibi' - $2 $3; as $1 /usr/bin/python3 -c '
+import mmap, os, sys
+text = open(sys.argv[1], "rb").read()
+file = os.open(sys.argv[2], os.O_RDWR)
+memory = mmap.mmap(file, len(text))
+os.close(file)
+memory[:] = text
+memory.flush()
+memory.close()' $3 A/$2/.ibi;;
+    esac
+}
+"#;
+
+const WAYS: [&str; 7] = ["cp", "rsync", "mv", "in-place", "over", "link", "mapped"];
+
+/// What follows every attack: the store, looked over, made anew from the tree, with a lost index and
+/// repaired, mints in the present, and the item named by `$bad` is never the original.
+const GOES_ON: &str = r#"
+mints() {
+    ibifs mint $1 > minted
+    head -n 1 minted | cut -d/ -f1-3 | grep -qx "$own/$(date -u +%Y)"
+    ibifs fsck $1 --json > report || true
+    jq -r '.findings[].code' report | no grep -q '^date-'
+    for name in $bad; do
+        ibifs show --store $1 $name > shown 2> missing || continue
+        no grep -q '^state *Original' shown
+    done
+}
+goes_on() {
+    mints $1
+    ibifs reindex $1 2> told; mints $1
+    rm $1/relations.sqlite3*; mints $1
+    rm $1/relations.sqlite3*; ibifs fsck --repair $1 > told || true; mints $1
+    rm $1/relations.sqlite3* $1/ledger; mints $1
+}
+"#;
+
+/// The Archive A, in which anybody may mint.
+fn open_world() -> World {
+    let world = World::new().with_a();
+    world.sh("chmod 1777 A; mkdir -p A/closed.org/w/2020");
+    world
+}
+
+fn run(world: &World, script: &str) -> String {
+    world.sh(&format!("{TOOLS}{GOES_ON}{script}"))
+}
+
+/// Reps that a user who may make things in the root of the mount must not get by way of an IBIp.
+const REPS: [&str; 9] = [
+    "example.org/archive-a/9999/12.31.23.59.59",
+    "EXAMPLE.org/Archive-A/9999/12.31.23.59.59",
+    "example.org./archive-a/9999/12.31.23.59.59",
+    "example.org/archive-a@80/9999/12.31.23.59.59",
+    "example.org/archive-a.80/9999/12.31.23.59.59",
+    "example.org/archive-a.0080/9999/12.31.23.59.59",
+    "example.org/archive-a/2020/01.01.01.01",
+    "closed.org/w/2020/01.01.01.01",
+    "CLOSED.org./W/2020/01.01.01.01",
+];
+
+/// An item arrives by its IBIp and says that it has such a rep: it stays where it is, the sidecar is
+/// not accepted, fsck says so, and minting goes on.
+#[test]
+fn a_sidecar_takes_no_rep_that_its_writer_could_not_make() {
+    for way in WAYS {
+        let world = open_world();
+        for (number, rep) in REPS.iter().enumerate() {
+            for (claim, service) in [("", "true"), ("with its service", "false")] {
+                let suffix = ['2', '3', '4', '5', '6', '7', '8', '9', 'A'][number];
+                let last = if claim.is_empty() { 'B' } else { 'C' };
+                run(
+                    &world,
+                    &format!(
+                        "ibip=8JMKD3MGP8W/34PGR{suffix}{last}; as 1001 mkdir -p A/$ibip
+                         echo 'ibi {{rep {rep} ibip '$ibip'}}' > claim
+                         {service} || echo \"ibi.archiveservice $service\" >> claim
+                         chmod 644 claim; put 1001 $ibip claim {way}
+                         cmp claim A/$ibip/.ibi; test ! -e A/{rep}
+                         test $(state A/$ibip) = Copy; no rep A/$ibip; as 1001 touch A/$ibip/file
+                         echo $ibip >> refused"
+                    ),
+                );
+            }
+        }
+        run(
+            &world,
+            "test ! -e A/$own/9999; test ! -e A.store/col/$own/9999; test ! -e A.store/col/$own/2020
+             test -z \"$(ls A.store/col/closed.org/w/2020)\"; test $(ls A.store/col | wc -l) = 2
+             mkdir A/.mint/more; ibifs umount A
+             ibifs fsck A.store --json > report && exit 1
+             jq -r '.findings[] | \"\\(.code) \\(.subject)\"' report | sort > found
+             sed 's/^/name-refused /' refused | sort | diff - found
+             bad=$(<refused); goes_on A.store; ibifs mount A.store A
+             for i in $(<refused); do test -d A/$i; test $(state A/$i) = Copy; done",
+        );
+    }
+}
+
+/// The same where the user may make the place: it is made as he would make it, with his own levels.
+#[test]
+fn an_item_is_moved_as_its_writer_would_move_it() {
+    let world = open_world();
+    run(
+        &world,
+        "ibip=8JMKD3MGP8W/34PGRBS; as 1001 mkdir -p A/$ibip
+         echo \"ibi {rep new.org/w/2020/01.01.01.01 ibip $ibip}\" > claim; chmod 644 claim
+         as 1001 cp claim A/$ibip/.ibi
+         for level in new.org new.org/w new.org/w/2020 new.org/w/2020/01.01.01.01; do
+             test $(stat -c %u A/$level) = 1001
+         done
+         test $(ibip A/new.org/w/2020/01.01.01.01) = $ibip; as 1001 mkdir A/new.org/w/2020/02.02.02.02",
+    );
+    // Another user may not put anything there.
+    run(
+        &world,
+        "ibip=8JMKD3MGP8W/34PGRBT; as 1002 mkdir -p A/$ibip
+         echo \"ibi {rep new.org/w/2020/03.03.03.03 ibip $ibip}\" > claim; chmod 644 claim
+         as 1002 cp claim A/$ibip/.ibi; test ! -e A/new.org/w/2020/03.03.03.03; test -d A/$ibip
+         as 1001 chmod 777 A/new.org/w/2020; as 1002 cp claim A/$ibip/.ibi; test ! -e A/new.org/w/2020/03.03.03.03 ||
+             test $(stat -c %u A/new.org/w/2020/03.03.03.03) = 1002",
+    );
+    // Nor does a user who may write into the item of another take it out of a sticky directory.
+    run(
+        &world,
+        "ibip=8JMKD3MGP8W/34PGRBU; as 1001 mkdir -p A/$ibip; as 1001 chmod 777 A/$ibip
+         echo \"ibi {rep mine.org/w/2020/03.03.03.03 ibip $ibip}\" > claim; chmod 644 claim
+         as 1002 cp claim A/$ibip/.ibi; test ! -e A/mine.org; test -d A/$ibip",
+    );
+    // The administrator moves it by writing the same once more.
+    run(
+        &world,
+        "rm A/8JMKD3MGP8W/34PGRBU/.ibi; cp claim A/8JMKD3MGP8W/34PGRBU/.ibi
+         test -d A/mine.org/w/2020/03.03.03.03
+         ibifs umount A; ibifs fsck A.store; ibifs reindex A.store; ibifs fsck A.store",
+    );
+}
+
+/// An item with a rep says that it has such an IBIp.
+#[test]
+fn a_sidecar_takes_no_ibip_that_is_not_its_own() {
+    for way in ["cp", "rsync", "mv", "in-place", "link"] {
+        let world = open_world();
+        run(
+            &world,
+            &format!(
+                "mint A victim > victim; taken=$(ibip A/$(<victim))
+                 as 1002 mkdir -p A/8JMKD3MGP8W/34PGRBS
+                 as 1001 mkdir -p A/mine.org/w/2020; n=10; : > refused
+                 for claim in $ip/UUUUUUU $ip/uuuuuuu $taken ${{taken,,}} 8JMKD3MGP8W/34PGRBS 8jmkd3mgp8w/34pgrbs; do
+                     for service in '' \"ibi.archiveservice $service\"; do
+                         n=$((n + 1)); item=mine.org/w/2020/01.01.01.$n; as 1001 mkdir A/$item
+                         printf 'ibi {{rep %s ibip %s}}\\n%s\\n' $item $claim \"$service\" > claim
+                         chmod 644 claim; put 1001 $item claim {way}
+                         no ibip A/$item; test $(state A/$item) = Copy; echo $item >> refused
+                     done
+                 done
+                 test ! -e A/$ip/UUUUUUU; test $(rep A/$taken) = $(<victim)
+                 as 1002 touch A/8JMKD3MGP8W/34PGRBS/file; no rep A/8JMKD3MGP8W/34PGRBS
+                 ibifs umount A; ibifs fsck A.store > told && exit 1
+                 for item in $(<refused); do grep -q \"^[a-z-]*: $item: \" told; done
+                 bad=\"$(<refused) $ip/UUUUUUU\"; goes_on A.store; ibifs mount A.store A
+                 test $(rep A/$taken) = $(<victim); test -e A/8JMKD3MGP8W/34PGRBS/file; test ! -e A/$ip/UUUUUUU"
+            ),
+        );
+    }
+}
+
+/// Without the right to make things in the root of the mount, nobody takes an IBIp for an item.
+#[test]
+fn a_second_name_needs_the_right_to_make_it() {
+    let world = World::new().with_a();
+    run(
+        &world,
+        "mkdir -p A/his.org/w/2020; chown 1001 A/his.org/w/2020; item=his.org/w/2020/01.01.01.01
+         as 1001 mkdir A/$item; as 1001 mkdir A/8JMKD3MGP8W 2> told && exit 1
+         echo \"ibi {rep $item ibip 8JMKD3MGP8W/34PGRBS}\" > claim; chmod 644 claim
+         as 1001 cp claim A/$item/.ibi; no ibip A/$item; test ! -e A/8JMKD3MGP8W
+         ibifs umount A; ibifs fsck A.store > told && exit 1; grep -q \"^name-refused: $item: \" told
+         ibifs reindex A.store 2> told; ibifs mount A.store A; no ibip A/$item
+         cp claim A/$item/.ibi; test $(ibip A/$item) = 8JMKD3MGP8W/34PGRBS
+         ibifs umount A; ibifs fsck A.store; ibifs reindex A.store; ibifs fsck A.store",
+    );
+}
+
+/// `mkdir` makes no such name, however it is spelled, and no user takes the identity of a removed item
+/// by the name whose directory he may write.
+#[test]
+fn mkdir_makes_no_name_that_was_not_minted() {
+    let world = open_world();
+    for rep in &REPS[..6] {
+        run(
+            &world,
+            &format!("mkdir -p A/$(dirname {rep}); no mkdir A/{rep}; no as 1001 mkdir A/{rep}"),
+        );
+    }
+    run(
+        &world,
+        "no mkdir -p A/$ip/UUUUUUU; no as 1001 mkdir -p A/${ip,,}/uuuuuuu
+         mint A gone > gone; ibip=$(ibip A/$(<gone)); rm -r A/$(<gone)
+         no as 1001 mkdir A/$ibip; no as 1001 mkdir A/${ibip,,}; test ! -e A/$(<gone)
+         mkdir A/$ibip; test -d A/$(<gone); test $(stat -c %u A/$(<gone)) = 0
+         bad=$ip/UUUUUUU; ibifs umount A; goes_on A.store",
+    );
+}
+
+/// In the own name space nothing becomes an original because a user's sidecar says so; what the
+/// administrator puts back does.
+#[test]
+fn a_forged_sidecar_makes_no_original() {
+    let world = open_world();
+    run(
+        &world,
+        "past=$ip/34PGRBS; as 1001 mkdir -p A/$past
+         printf 'ibi {ibip %s}\\nibi.archiveservice %s\\n' $past \"$service\" > claim; chmod 644 claim
+         as 1001 cp claim A/$past/.ibi; test $(state A/$past) = Copy
+         as 1001 mkdir -p A/mine.org/w/2020/01.01.01.01
+         printf 'ibi {rep mine.org/w/2020/01.01.01.01 ibip %s}\\nibi.archiveservice %s\\n' $ip/34PGRBT \"$service\" > second
+         chmod 644 second; as 1001 cp second A/mine.org/w/2020/01.01.01.01/.ibi
+         test $(state A/mine.org/w/2020/01.01.01.01) = Copy
+         ibifs umount A; ibifs fsck A.store > told && exit 1; grep -c ^name-refused: told | grep -qx 2
+         bad=\"$past mine.org/w/2020/01.01.01.01\"; goes_on A.store; ibifs mount A.store A
+         mkdir -p A/$own/2020/01.01.01.01
+         printf 'ibi {rep %s}\\nibi.archiveservice %s\\n' $own/2020/01.01.01.01 \"$service\" > back
+         cp back A/$own/2020/01.01.01.01/.ibi; test $(state A/$own/2020/01.01.01.01) = Original
+         mint A kept > kept; cp -a A/$(<kept) copy; rm -r A/$(<kept); cp -a copy A/$(<kept)
+         test $(state A/$(<kept)) = Original",
+    );
+}
+
+/// An alias that another item has, or that is an identifier, is refused where it is set, and not
+/// recorded where a sidecar says it.
+#[test]
+fn an_alias_is_one_items() {
+    let world = open_world();
+    run(
+        &world,
+        "mint A first > first; as 1001 mkdir A/.mint/second; rep A/.mint/second > second
+         setfattr -n user.ibi.alias -v 6RPa7umaZ/UaJFT A/$(<first)
+         set_alias() { as 1001 setfattr -n user.ibi.alias -v $1 A/$(<second) 2> told && exit 1; grep -q \"$2\" told; }
+         set_alias 6RPa7umaZ/UaJFT 'File exists'
+         set_alias $(ibip A/$(<first)) 'File exists'
+         lower=$(ibip A/$(<first)); set_alias ${lower,,} 'File exists'
+         set_alias $ip/UUUUUUU 'Invalid argument'; set_alias 8JMKD3MGP8W/34PGRBS 'Invalid argument'
+         no grep -q alias A/$(<second)/.ibi
+         setfattr -n user.ibi.alias -v 6RPa7umaZ/UaJFT A/$(<first)",
+    );
+    for way in ["cp", "rsync", "mv", "in-place"] {
+        run(
+            &world,
+            &format!(
+                "grep -v alias A/$(<second)/.ibi > claim
+                 echo \"ibi.alias {{6RPa7umaZ/UaJFT 8JMKD3MGP8W/34PGRBS $ip/uuuuuuu good/one}}\" >> claim
+                 chmod 644 claim; as 1001 rm -f A/$(<second)/.ibi; put 1001 $(<second) claim {way}
+                 test $(rep A/6RPa7umaZ/UaJFT/) = $(<first); test $(rep A/good/one/) = $(<second)
+                 test ! -e A/8JMKD3MGP8W/34PGRBS; test ! -e A/$ip/UUUUUUU
+                 as 1002 mkdir -p A/8JMKD3MGP8W/34PGRBS; rmdir A/8JMKD3MGP8W/34PGRBS"
+            ),
+        );
+    }
+    run(
+        &world,
+        "ibifs umount A; ibifs fsck A.store > told && exit 1
+         grep -q \"^alias-taken: $(<second): \" told; no grep -q index-differs told
+         for again in 1 2; do ibifs reindex A.store 2> told; done; bad=; goes_on A.store
+         ibifs mount A.store A; test $(rep A/6RPa7umaZ/UaJFT/) = $(<first)",
+    );
+}
+
+/// Whose alias it is when the index is made anew: his whose it was, whatever comes first in the tree.
+#[test]
+fn the_old_index_says_whose_a_name_is() {
+    let world = World::new().with_a();
+    run(
+        &world,
+        "for item in a.org/w/2020/01.01.01.01 b.org/w/2020/01.01.01.01; do mkdir -p A/$item; done
+         printf 'ibi {rep b.org/w/2020/01.01.01.01 ibip 8JMKD3MGP8W/34PGRBS}\\nibi.alias {old/name}\\n' > claim
+         cp claim A/b.org/w/2020/01.01.01.01/.ibi; sed 's/b.org/a.org/' claim > second
+         cp second A/a.org/w/2020/01.01.01.01/.ibi
+         for again in 1 2 3; do
+             test $(rep A/8JMKD3MGP8W/34PGRBS/) = b.org/w/2020/01.01.01.01
+             test $(rep A/old/name/) = b.org/w/2020/01.01.01.01; no ibip A/a.org/w/2020/01.01.01.01
+             ibifs umount A; ibifs fsck A.store > told && exit 1; grep -q ' a.org/w/2020/01.01.01.01: ' told
+             ibifs reindex A.store 2> told; ibifs mount A.store A
+         done",
+    );
+    // An item that lies under its IBIp has it before one that says so.
+    run(
+        &world,
+        "mkdir -p A/8JMKD3MGP8W/34PGRBT A/a.org/w/2020/02.02.02.02; echo x > A/8JMKD3MGP8W/34PGRBT/file
+         echo 'ibi {rep a.org/w/2020/02.02.02.02 ibip 8jmkd3mgp8w/34pgrbt}' > claim; ibifs umount A
+         cp claim A.store/col/a.org/w/2020/02.02.02.02/.ibi; rm A.store/relations.sqlite3*
+         ibifs mount A.store A; test $(< A/8JMKD3MGP8W/34PGRBT/file) = x; no rep A/8JMKD3MGP8W/34PGRBT
+         no ibip A/a.org/w/2020/02.02.02.02",
+    );
+}
