@@ -174,6 +174,9 @@ impl Archive {
         if let Err(error) = archive.mend_levels() {
             log::warn!("the index may say less than the tree after a crash: {error}");
         }
+        if let Err(error) = archive.redirect_tombstones() {
+            log::warn!("not every record of a removal names who has claimed the original: {error}");
+        }
         Ok(archive)
     }
 
@@ -437,7 +440,14 @@ impl Archive {
             self.entomb(&item, &place)?;
             change.done();
             Ok(())
-        })
+        })?;
+        if item.state == State::Original {
+            log::warn!(
+                "original of {} removed; copies elsewhere have no original now ('ibifs claim')",
+                item.names
+            );
+        }
+        Ok(())
     }
 
     /// Does what a removal needs: whoever removes things from a full disk must not be told that it

@@ -136,6 +136,12 @@ pub enum Command {
     /// interrupted. What is left here is a copy.
     #[command(after_long_help = examples::TRANSFER)]
     Transfer(Transfer),
+    /// Make copies originals whose originals were removed elsewhere
+    ///
+    /// The Archive that the sidecars name must say that it has removed them. The same command finishes
+    /// what was interrupted.
+    #[command(after_long_help = examples::CLAIM)]
+    Claim(Claim),
     /// Answer for a store over HTTP: the Archive service, its content, pages for people
     ///
     /// It only reads, and runs beside a mount of the same store. It ends on SIGTERM or SIGINT.
@@ -687,6 +693,23 @@ pub struct Transfer {
     /// Which items, and how.
     #[command(flatten)]
     pub selection: Selection,
+}
+
+/// `ibifs claim`
+#[derive(Debug, Args)]
+pub struct Claim {
+    /// Items of which copies are held here, by their paths or identifiers
+    #[arg(value_name = "ITEM", required = true)]
+    pub items: Vec<String>,
+    /// Store, mount point, or URL of the service, of the Archive where the originals were removed
+    #[arg(long, value_name = "OTHER")]
+    pub from: String,
+    /// Store or mount point, where identifiers alone are given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `ibifs id`

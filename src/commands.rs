@@ -66,6 +66,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Import(options) => import::run(&options),
         Command::Copy(options) => transfer::copy(&options),
         Command::Transfer(options) => transfer::hand_over(&options),
+        Command::Claim(options) => transfer::claim(&options),
         Command::Serve(options) => serve::run(&options),
         Command::Resolver(options) => resolver::run(&options),
         Command::Id(options) => id(&options),

@@ -541,11 +541,27 @@ impl Store {
     /// Every item, one at a time, in the order of their names.
     pub fn each_item(
         &self,
+        visit: impl FnMut(&Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.each_item_where("", visit)
+    }
+
+    /// The same for those that were removed.
+    pub fn each_removed(
+        &self,
+        visit: impl FnMut(&Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.each_item_where("WHERE state = 'Deleted'", visit)
+    }
+
+    fn each_item_where(
+        &self,
+        condition: &'static str,
         mut visit: impl FnMut(&Item) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let connection = self.lock();
         let sql = format!(
-            "SELECT {} FROM item ORDER BY coalesce(rep_key, ibip_key)",
+            "SELECT {} FROM item {condition} ORDER BY coalesce(rep_key, ibip_key)",
             rows::ITEM
         );
         let mut statement = connection.prepare(&sql)?;

@@ -10,6 +10,7 @@
 //! is stopped at whichever step: at most one claims the original, both hold the content, and the same
 //! command again goes on where it was.
 
+mod claim;
 mod incoming;
 mod inventory;
 mod local;
@@ -18,6 +19,7 @@ mod token;
 
 use std::fmt;
 
+pub use claim::{Remover, claim};
 pub use incoming::Incoming;
 pub use inventory::{Inventory, InventoryError};
 pub use local::Local;
@@ -44,6 +46,11 @@ pub enum Outcome {
     Unchanged,
     /// The destination holds the original now.
     HandedOver(Moved),
+    /// The copy that is held here is the original now.
+    Claimed {
+        /// Whether the Archive where it was removed has noted that.
+        is_remembered: bool,
+    },
     /// It was not copied or handed over.
     Skipped(Skip),
 }
@@ -214,7 +221,7 @@ pub fn hand_over(
             return Err(Skip::Service.into());
         }
         let noted = source.archive().handover(names)?;
-        let given = noted.filter(|handover| handover.role == Role::Gives);
+        let given = noted.filter(Handover::is_pending);
         match (item.state, given) {
             (State::Original, _) => {
                 may_arrive(&destination.tell(names)?, brings_back)?;
@@ -257,6 +264,7 @@ fn give(
         role: Role::Gives,
         other: destination.service().clone(),
         word,
+        is_taken: false,
     };
     source.archive().note_handover(names, &handover)?;
     if source.looks(names)? != before {

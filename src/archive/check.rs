@@ -519,10 +519,14 @@ impl Archive {
         other: &Names,
         mut says: impl FnMut(&Names) -> Result<Option<State>, E>,
     ) -> Result<Vec<Finding>, E> {
-        let mut originals = Vec::new();
+        let (mut originals, mut copies) = (Vec::new(), Vec::new());
         let listed = self.store.each_item(|item| {
             if item.state == State::Original {
                 originals.push(item.names.clone());
+            }
+            let holder = item.service.as_ref();
+            if item.state == State::Copy && holder.is_some_and(|it| it.matches(other)) {
+                copies.push(item.names.clone());
             }
             Ok(())
         });
@@ -531,6 +535,12 @@ impl Archive {
         for names in originals {
             if says(&names)? == Some(State::Original) {
                 let found = Finding::of(Code::TwoOriginals, &names);
+                findings.push(found.saying(format!("the Archive {other}")));
+            }
+        }
+        for names in copies {
+            if says(&names)? == Some(State::Deleted) {
+                let found = Finding::of(Code::OriginalRemoved, &names);
                 findings.push(found.saying(format!("the Archive {other}")));
             }
         }

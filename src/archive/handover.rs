@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::touched::Care;
 use super::{Actor, Archive, ArchiveError, Belief};
-use crate::item::{Names, Sidecar};
+use crate::item::{Names, Sidecar, State};
 use crate::pairs::{Pairs, Value};
 use crate::store::{Item, ItemId};
 use crate::tree::{Author, HANDOVER, Maker, Place, Tree};
@@ -46,15 +46,27 @@ pub struct Handover {
     pub other: Names,
     /// The receiver's word for this hand-over.
     pub word: String,
+    /// Whether the other Archive is known to have taken it: what stays noted then keeps this one from
+    /// making an original of an item that was removed here and claimed by the other.
+    pub is_taken: bool,
 }
 
 impl Handover {
+    /// Whether it goes to another Archive that may not have taken it yet.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.role == Role::Gives && !self.is_taken
+    }
+
     /// As it is written: a list of pairs.
     fn to_bytes(&self, names: &Names) -> Vec<u8> {
         let mut pairs = Pairs::default();
         pairs.set("ibi", names.to_value());
         pairs.set(self.role.word(), self.other.to_value());
         pairs.set("word", Value::Word(self.word.clone()));
+        if self.is_taken {
+            pairs.set("taken", Value::Word("yes".to_owned()));
+        }
         pairs.to_bytes()
     }
 
@@ -73,6 +85,7 @@ impl Handover {
             role,
             other,
             word: word.clone(),
+            is_taken: pairs.get("taken") == Some(&Value::Word("yes".to_owned())),
         })
     }
 }
@@ -135,11 +148,11 @@ impl Archive {
         Ok(found)
     }
 
-    /// Whether an item has been given to another Archive that may not have taken it yet: nothing makes
-    /// it an original here meanwhile.
-    pub(super) fn is_given(&self, names: &Names) -> Result<bool, ArchiveError> {
+    /// What is noted of an item that has been given to another Archive, which may not have taken it yet,
+    /// or has claimed it after its removal here: nothing makes it an original here.
+    pub(super) fn given(&self, names: &Names) -> Result<Option<Handover>, ArchiveError> {
         let handover = self.handover(names)?;
-        Ok(handover.is_some_and(|handover| handover.role == Role::Gives))
+        Ok(handover.filter(|handover| handover.role == Role::Gives))
     }
 
     /// The item of these names, registered and with a directory where it was not here: for whoever
@@ -161,6 +174,40 @@ impl Archive {
             None => names.clone(),
         };
         self.register(actor, &names, maker)
+    }
+
+    /// Has the record of an item's removal name the Archive that has claimed the original since; durable
+    /// when this returns.
+    pub fn redirect_tombstone(&self, names: &Names, holder: &Names) -> Result<(), ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        let found = self.store.find_by_names(names)?;
+        let Some(item) = found.filter(|item| item.state == State::Deleted) else {
+            return Ok(());
+        };
+        if item.service.as_ref().is_some_and(|it| it.matches(holder)) {
+            return Ok(());
+        }
+        let mut tombstone = self.believed_sidecar(&item)?;
+        tombstone.set_archive_service(holder);
+        let place = Place::of(&item.names);
+        let changing = self.changing_at(&place, Care::Synced)?;
+        let bytes = tombstone.to_bytes();
+        self.tree.write_tombstone(&place, &bytes)?;
+        self.store
+            .put(&self.record_of_removed(item.names.clone(), &tombstone, bytes))?;
+        changing.done();
+        Ok(())
+    }
+
+    /// The same for all that others have claimed beside a mount, which alone may change its records.
+    pub(super) fn redirect_tombstones(&self) -> Result<(), ArchiveError> {
+        for (names, handover) in self.handovers()? {
+            if handover.role == Role::Gives && handover.is_taken {
+                self.redirect_tombstone(&names, &handover.other)?;
+            }
+        }
+        Ok(())
     }
 
     /// Changes the sidecar of an item, whatever its state, and takes in what it says then: durable
@@ -204,6 +251,7 @@ mod tests {
                 role,
                 other: names("sid.inpe.br/mtc-m18@80/2008/03.17.15.17"),
                 word: "0123abcd".to_owned(),
+                is_taken: role == Role::Gives,
             };
             assert_eq!(Handover::parse(&handover.to_bytes(&item)), Some(handover));
         }

@@ -92,6 +92,20 @@ impl Archive {
             Err(error) => return Ok((bare(names)?, Some(error.into()))),
         };
         match self.record_from(names, bytes) {
+            Ok(record) if record.state == State::Original => {
+                match self.given(&record.names).ok().flatten() {
+                    None => Ok((record, None)),
+                    Some(given) => {
+                        let (state, service) = (State::Copy, Some(given.other));
+                        let record = Record {
+                            state,
+                            service,
+                            ..record
+                        };
+                        Ok((record, None))
+                    }
+                }
+            }
             Ok(record) => Ok((record, None)),
             Err(error) => Ok((bare(names)?, Some(error))),
         }
@@ -192,8 +206,8 @@ impl Archive {
             self.still_behind(&place)?;
             return Ok(Belief::Unchanged);
         }
-        let sidecar = match self.parse_for(&item.names, &bytes) {
-            Ok(sidecar) => sidecar,
+        let (mut sidecar, mut bytes) = match self.parse_for(&item.names, &bytes) {
+            Ok(sidecar) => (sidecar, bytes),
             Err(error) => {
                 if let (ArchiveError::OtherItem { .. }, State::Original) = (&error, item.state) {
                     // Content of another item copied into an original: the original stays itself.
@@ -214,10 +228,19 @@ impl Archive {
         let claims = sidecar
             .archive_service()
             .is_some_and(|service| service.matches(&self.facts.service));
-        if claims && item.state != State::Original && self.is_given(&item.names)? {
-            // What said so before counts, whoever has kept it: the other Archive may have it by now.
-            self.restore(&item)?;
-            return Ok(Belief::NotBelieved(ArchiveError::Given(item.names.into())));
+        if claims
+            && item.state != State::Original
+            && let Some(given) = self.given(&item.names)?
+        {
+            if self.store.sidecar(id)?.is_some() {
+                // What said so before counts, whoever has kept it: the other Archive may have it by now.
+                self.restore(&item)?;
+                return Ok(Belief::NotBelieved(ArchiveError::Given(item.names.into())));
+            }
+            // It comes back where it was removed, and another Archive has claimed it since.
+            sidecar.set_archive_service(&given.other);
+            bytes = sidecar.to_bytes();
+            self.write_sidecar(&item.names, &bytes, Author::Same)?;
         }
         let mut names = merged(&item.names, sidecar.names());
         if let (None, Some(rep)) = (item.names.rep(), names.rep()) {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::{Archive, ArchiveError, Clock, holder};
 use crate::ibi::Timestamp;
+use crate::item::Names;
 use crate::store::{Counts, StoreError};
 
 const HOUR: i64 = 3600;
@@ -67,6 +68,17 @@ pub struct Status {
     pub items: Option<Counts>,
     /// How many were minted lately, where the index can be read.
     pub minted: Option<Minted>,
+    /// Originals that were removed in the last 30 days and not claimed since, the last one first.
+    pub removed: Vec<Removed>,
+}
+
+/// An original that was removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// The item.
+    pub names: Names,
+    /// When.
+    pub at: Timestamp,
 }
 
 impl Status {
@@ -86,6 +98,7 @@ impl Status {
                 trouble: Some(error.to_string()),
                 items: None,
                 minted: None,
+                removed: Vec::new(),
             }
         })
     }
@@ -98,6 +111,32 @@ fn is_missing(store: &Path) -> bool {
 }
 
 impl Archive {
+    /// The originals that were removed in the last 30 days, and that no other Archive has claimed.
+    fn removed_originals(&self, now: &Timestamp) -> Result<Vec<Removed>, ArchiveError> {
+        let since = Timestamp::from_unix(now.seconds().saturating_sub(30 * DAY), 0);
+        let mut removed = Vec::new();
+        self.store.each_removed(|item| {
+            let service = item.service.as_ref();
+            let was_ours = service.is_some_and(|it| it.matches(&self.facts.service));
+            if let Some(at) = item
+                .removed_at
+                .clone()
+                .filter(|at| was_ours && *at >= since)
+            {
+                let names = item.names.clone();
+                removed.push(Removed { names, at });
+            }
+            Ok(())
+        })?;
+        removed.sort_by(|one, other| other.at.cmp(&one.at));
+        // What was claimed beside a mount is written in the record later.
+        removed.retain(|it| {
+            let noted = self.handover(&it.names).ok().flatten();
+            !noted.is_some_and(|noted| noted.is_taken)
+        });
+        Ok(removed)
+    }
+
     fn status(&self, clock: &dyn Clock) -> Result<Status, ArchiveError> {
         let now = clock.now();
         let prefix = self.facts.rep_prefix()?;
@@ -126,6 +165,7 @@ impl Archive {
             }),
             items: Some(self.store.counts()?),
             minted: Some(minted),
+            removed: self.removed_originals(&now)?,
         })
     }
 }

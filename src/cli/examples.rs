@@ -111,6 +111,11 @@ Examples:
   ibifs transfer mnt/example.org/archive/2026/11.22.10.15 other
   ibifs transfer --store store --pending other    what was begun and is not finished";
 
+pub(super) const CLAIM: &str = "\
+Examples:
+  ibifs claim mnt/example.org/archive/2026/11.22.10.15 --from other
+  ibifs claim 8JMKD3MGP8W/34PGRBS --from http://archive.example.net/8JMKD3MGP8W/34PGRBR";
+
 pub(super) const SERVE: &str = "\
 Examples:
   ibifs serve store

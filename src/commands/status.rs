@@ -17,6 +17,9 @@ use crate::terminal::OneLine;
 /// The clock of `/proc`, in ticks a second: what every Linux tells programs.
 const TICKS: i64 = 100;
 
+/// So many removed originals are named.
+const NAMED: usize = 5;
+
 pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
     let ours = || mounts().into_iter().filter(Mounted::is_ours);
     let stores: Vec<Serving> = match &options.store {
@@ -87,6 +90,10 @@ impl Serving {
                 "copies": items.copies,
                 "removed": items.removed,
             })),
+            "removed_originals": self.status.removed.iter().map(|removed| json!({
+                "ibi": removed.names.preferred(),
+                "at": removed.at.to_rfc3339(),
+            })).collect::<Vec<_>>(),
             "minted": minted.map(|minted| json!({
                 "hour": minted.hour,
                 "day": minted.day,
@@ -128,6 +135,19 @@ impl Serving {
             if let Some(last) = &minted.last {
                 text.push_str(&format!("last     {}\n", last.to_rfc3339()));
             }
+        }
+        if !self.status.removed.is_empty() {
+            let first = self.status.removed.iter().take(NAMED);
+            let mut named: Vec<String> = first.map(|it| it.names.preferred()).collect();
+            if self.status.removed.len() > NAMED {
+                named.push("...".to_owned());
+            }
+            let removed = told(format_args!(
+                "{} originals in the last 30 days; copies elsewhere have no original now: {}",
+                self.status.removed.len(),
+                named.join(", ")
+            ));
+            text.push_str(&format!("removed  {removed}\n"));
         }
         let index = self.status.index.word();
         text.push_str(&match &self.status.trouble {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::door::{self, Door};
 use super::{print, put_out, say, usage};
-use crate::archive::{Archive, ArchiveError, Finding, Role};
-use crate::cli::{Copy, Selection, Transfer};
+use crate::archive::{Archive, ArchiveError, Finding};
+use crate::cli::{Claim, Copy, Selection, Transfer};
 use crate::exit::{Exit, Failure};
 use crate::http::transfer::{Asked, Remote, is_url};
 use crate::item::{Names, State};
@@ -17,7 +17,7 @@ use crate::language::told;
 use crate::progress::Progress;
 use crate::relation::RelationKind;
 use crate::store::Item;
-use crate::transfer::{self, Destination, Local, Outcome, TransferError};
+use crate::transfer::{self, Destination, Local, Outcome, Remover, TransferError};
 
 /// What is done with one item.
 type Act = fn(
@@ -64,6 +64,62 @@ pub(super) fn hand_over(options: &Transfer) -> Result<Exit, Failure> {
         to.with(|to| each(&source, &names, to, &options.selection, act))
     });
     source.close();
+    done
+}
+
+/// Makes copies that are held in one store originals.
+pub(super) fn claim(options: &Claim) -> Result<Exit, Failure> {
+    let store = options.store.as_deref();
+    let named = options.items.iter().map(|text| door::find(text, store));
+    let named = named.collect::<Result<Vec<_>, _>>()?;
+    let Some(first) = named.first() else {
+        return Err(usage("name the items"));
+    };
+    if let Some(other) = named
+        .iter()
+        .find(|it| !is_same(&it.door.store, &first.door.store))
+    {
+        return Err(usage(format!(
+            "{} is in another store than the first item, '{}'; one store at a time",
+            other.names,
+            other.door.store.display()
+        )));
+    }
+    let names: Vec<Names> = named.iter().map(|it| it.names.clone()).collect();
+    if is_url(&options.from) {
+        let mut other = Asked::at(&options.from)?;
+        let done = claim_each(&first.door, &names, &mut other, options.json);
+        if matches!(done, Ok(Exit::Done)) {
+            eprintln!(
+                "ibifs: {}",
+                told(
+                    "the Archive asked has noted nothing: keep it from taking the items back as originals, and others from claiming them"
+                )
+            );
+        }
+        return done;
+    }
+    let door = Door::at(Path::new(&options.from))?;
+    if is_same(&door.store, &first.door.store) {
+        return Err(TransferError::SameArchive.into());
+    }
+    let mut other = changing(&door)?;
+    let done = claim_each(&first.door, &names, &mut other, options.json);
+    other.close();
+    done
+}
+
+fn claim_each(
+    door: &Door,
+    names: &[Names],
+    other: &mut dyn Remover,
+    json: bool,
+) -> Result<Exit, Failure> {
+    let mut local = changing(door)?;
+    let done = each_item(names, json, |names| {
+        transfer::claim(&mut local, names, other)
+    });
+    local.close();
     done
 }
 
@@ -200,7 +256,7 @@ impl Wanted<'_> {
     fn chosen(&self, source: &Local) -> Result<Vec<Names>, Failure> {
         if self.pending {
             let handovers = source.archive().handovers()?.into_iter();
-            let given = handovers.filter(|(_, handover)| handover.role == Role::Gives);
+            let given = handovers.filter(|(_, handover)| handover.is_pending());
             return Ok(given.map(|(names, _)| names).collect());
         }
         let service = source.service();
@@ -284,13 +340,23 @@ fn each(
     selection: &Selection,
     act: Act,
 ) -> Result<Exit, Failure> {
+    each_item(names, selection.json, |names| {
+        act(source, names, to, selection.bring_back, &mut |_| ())
+    })
+}
+
+fn each_item(
+    names: &[Names],
+    json: bool,
+    mut act: impl FnMut(&Names) -> Result<Outcome, TransferError>,
+) -> Result<Exit, Failure> {
     let mut tally = Tally::default();
     let progress = Progress::of_items(|| Some(names.len() as u64));
     for (count, names) in names.iter().enumerate() {
-        let outcome = act(source, names, to, selection.bring_back, &mut |_| ());
+        let outcome = act(names);
         let outcome = outcome.map_err(|error| Failure::from(error).before(&names.preferred()))?;
         tally.add(&outcome);
-        let text = match selection.json {
+        let text = match json {
             true => print::short_line(&outcome_json(names, &outcome)),
             false => outcome_line(names, &outcome),
         };
@@ -300,7 +366,7 @@ fn each(
         progress.at(count as u64 + 1);
     }
     drop(progress);
-    say(&match selection.json {
+    say(&match json {
         true => tally.json(),
         false => tally.line(),
     })?;
@@ -322,6 +388,7 @@ impl Tally {
                 self.files += moved.files;
                 self.bytes += moved.bytes;
             }
+            Outcome::Claimed { .. } => self.done += 1,
             Outcome::Unchanged => self.unchanged += 1,
             Outcome::Skipped(skip) => {
                 self.skipped += 1;
@@ -353,6 +420,7 @@ fn outcome_line(names: &Names, outcome: &Outcome) -> String {
     match outcome {
         Outcome::Copied(_) => format!("copied: {name}\n"),
         Outcome::HandedOver(_) => format!("handed-over: {name}\n"),
+        Outcome::Claimed { .. } => format!("claimed: {name}\n"),
         Outcome::Unchanged => format!("unchanged: {name}\n"),
         Outcome::Skipped(skip) => {
             format!("skipped: {name}: {}: {}\n", skip.word(), told(skip))
@@ -373,6 +441,9 @@ fn outcome_json(names: &Names, outcome: &Outcome) -> Value {
         Outcome::HandedOver(moved) => json!({
             "rep": rep, "ibip": ibip, "outcome": "handed-over",
             "files": moved.files, "bytes": moved.bytes,
+        }),
+        Outcome::Claimed { is_remembered } => json!({
+            "rep": rep, "ibip": ibip, "outcome": "claimed", "noted_there": is_remembered,
         }),
         Outcome::Unchanged => json!({ "rep": rep, "ibip": ibip, "outcome": "unchanged" }),
         Outcome::Skipped(skip) => json!({

@@ -17,12 +17,15 @@ use rustix::fs::OFlags;
 use tokio::runtime::Runtime;
 
 use super::client::{Client, with_causes};
+use crate::archive::Handover;
 use crate::fixity::{Digest, shown};
 use crate::ibi::{Ibi, Timestamp};
 use crate::item::{Names, State};
 use crate::pairs::{Pairs, Value};
 use crate::query::encoded;
-use crate::transfer::{Destination, Inventory, Local, Moved, Progress, Skip, Told, TransferError};
+use crate::transfer::{
+    Destination, Inventory, Local, Moved, Progress, Remover, Skip, Told, TransferError,
+};
 use crate::tree::Tree;
 
 /// How long a connection may take to be made.
@@ -371,6 +374,11 @@ impl Asked {
 
     /// What it says that it holds of an item; None where it knows nothing of it.
     pub fn state(&self, names: &Names) -> Result<Option<State>, TransferError> {
+        Ok(self.told(names)?.state)
+    }
+
+    /// The same with the rest. The answer must be of the service that was asked, and of this item.
+    fn told(&self, names: &Names) -> Result<Told, TransferError> {
         let fault = |what: &dyn fmt::Display| {
             TransferError::Remote(format!("the Archive at {}: {what}", self.url))
         };
@@ -387,6 +395,47 @@ impl Asked {
         let pairs = Pairs::parse(&answer).map_err(|error| fault(&error))?;
         let state = pairs.get("state").and_then(|value| value.words().first());
         let state = state.map(|word| word.parse::<State>()).transpose();
-        state.map_err(|error| fault(&error))
+        let state = state.map_err(|error| fault(&error))?;
+        let named = |pair: &str| pairs.get(pair).and_then(|it| Names::from_value(it).ok());
+        if state.is_some() {
+            match named("ibi.archiveservice") {
+                Some(service) if service.matches(&self.service) => {}
+                Some(service) => {
+                    let what = format!("it is the Archive {service}, not {}", self.service);
+                    return Err(fault(&what));
+                }
+                None => return Err(fault(&"it does not say who it is")),
+            }
+            if !named("ibi").is_some_and(|told| told.matches(names)) {
+                return Err(fault(&format!("it answers for another item than {names}")));
+            }
+        }
+        Ok(Told {
+            state,
+            ..Told::default()
+        })
+    }
+}
+
+/// It proves the removal, and does not take part: nothing is noted there.
+impl Remover for Asked {
+    fn service(&self) -> &Names {
+        &self.service
+    }
+
+    fn tell(&mut self, names: &Names) -> Result<Told, TransferError> {
+        self.told(names)
+    }
+
+    fn given(&self, _: &Names) -> Result<Option<Handover>, TransferError> {
+        Ok(None)
+    }
+
+    fn give_up(&mut self, _: &Names, _: &Names, _: &str) -> Result<(), TransferError> {
+        Ok(())
+    }
+
+    fn is_taken(&mut self, _: &Names, _: &Names) -> Result<bool, TransferError> {
+        Ok(false)
     }
 }

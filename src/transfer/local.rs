@@ -114,6 +114,11 @@ impl Local {
         }
     }
 
+    /// Whether this holds the store's lock, so that it changes it itself.
+    pub(super) fn is_held(&self) -> bool {
+        self.mount_point.is_none() && self.lock.is_some()
+    }
+
     /// The Archive, to be asked.
     #[must_use]
     pub fn archive(&self) -> &Archive {
@@ -279,7 +284,7 @@ impl Local {
     /// Refuses an item that must not be copied over what is here.
     pub(super) fn may_receive(&self, names: &Names, from: &Names) -> Result<(), TransferError> {
         let noted = self.archive.handover(names)?;
-        if let Some(given) = noted.filter(|noted| noted.role == Role::Gives)
+        if let Some(given) = noted.filter(Handover::is_pending)
             && !given.other.matches(from)
         {
             let other = given.other;
@@ -476,6 +481,7 @@ impl Destination for Local {
             role: Role::Expects,
             other: from.clone(),
             word: word.clone(),
+            is_taken: false,
         };
         self.may_receive(names, from)?;
         self.archive.note_handover(names, &handover)?;

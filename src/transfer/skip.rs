@@ -32,6 +32,18 @@ pub enum Skip {
     NotTaken(String),
     /// Something in it cannot be made there.
     NotCopied(String),
+    /// The original is held here already.
+    OriginalHere,
+    /// The copy's sidecar names another Archive as the original's, or none.
+    OtherArchive(Option<Box<Names>>),
+    /// The other Archive knows nothing of it.
+    UnknownThere(Box<Names>),
+    /// The other Archive holds the original.
+    StillOriginal(Box<Names>),
+    /// The other Archive holds a copy, and no record of its removal.
+    CopyThere(Box<Names>),
+    /// The original went on to another Archive.
+    WentOn(Box<Names>),
 }
 
 impl Skip {
@@ -51,6 +63,12 @@ impl Skip {
             Skip::Differs(_) => "differs",
             Skip::NotTaken(_) => "not-taken",
             Skip::NotCopied(_) => "not-copied",
+            Skip::OriginalHere => "original-here",
+            Skip::OtherArchive(_) => "other-archive",
+            Skip::UnknownThere(_) => "unknown-there",
+            Skip::StillOriginal(_) => "still-original",
+            Skip::CopyThere(_) => "copy-there",
+            Skip::WentOn(_) => "went-on",
         }
     }
 
@@ -73,6 +91,12 @@ impl Skip {
                 | Skip::RemovedThere(_)
                 | Skip::Service
                 | Skip::NotOriginal(_)
+                | Skip::OriginalHere
+                | Skip::OtherArchive(_)
+                | Skip::UnknownThere(_)
+                | Skip::StillOriginal(_)
+                | Skip::CopyThere(_)
+                | Skip::WentOn(_)
         )
     }
 }
@@ -112,6 +136,24 @@ impl fmt::Display for Skip {
             Skip::Differs(path) => write!(f, "'{path}' is not there what it is here; try again"),
             Skip::NotTaken(why) => write!(f, "the destination does not take it: {why}"),
             Skip::NotCopied(what) => write!(f, "not all of it can be copied: {what}"),
+            Skip::OriginalHere => f.write_str("the original is held here already"),
+            Skip::OtherArchive(Some(holder)) => write!(
+                f,
+                "its sidecar names the Archive {holder} as the original's; claim it from that one"
+            ),
+            Skip::OtherArchive(None) => {
+                f.write_str("its sidecar names no Archive that holds the original")
+            }
+            Skip::UnknownThere(other) => write!(
+                f,
+                "the Archive {other} knows nothing of it, and so has no record of its removal"
+            ),
+            Skip::StillOriginal(other) => write!(f, "the Archive {other} still holds the original"),
+            Skip::CopyThere(other) => write!(
+                f,
+                "the Archive {other} holds a copy of it, and no record of its removal"
+            ),
+            Skip::WentOn(holder) => write!(f, "the original went on to the Archive {holder}"),
         }
     }
 }

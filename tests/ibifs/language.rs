@@ -13,7 +13,7 @@ use ibifs::language::{Catalogue, PT_BR};
 use crate::support::World;
 
 /// Texts of the sources that look like sentences and are told to nobody, or are data.
-const NOT_TOLD: [&str; 62] = [
+const NOT_TOLD: [&str; 64] = [
     // What files of the store hold, and items of the demonstration.
     "host {}\nport {}\nip {}\nip.port {}\ngranularity {}\nibi.archiveservice {}\narchiveaddress {address}",
     "store {fingerprint}",
@@ -59,6 +59,7 @@ const NOT_TOLD: [&str; 62] = [
     "  {:.0} MB, {rate:.0} MB/s",
     "{is_mounted}\n\n  ls {shown}/{rep}/doc\n  cat {shown}/{ibip}/doc/report.txt\n  readlink '{shown}/{ibip}!'\n  cat '{shown}/{ibip}!/doc/report.txt'\n  cat '{shown}/{ibip}!+(pt)/doc/report.txt'\n  cat '{shown}/{ibip}!:(oai_dc)'\n  mkdir {shown}/.mint/mine && readlink {shown}/.mint/.mine\n  ibifs umount {shown}",
     "minted   {rate}",
+    "removed  {removed}",
     "mounted  {}\ndata     {}",
     "index    {index}: {}",
     "used by  {server}",
@@ -70,6 +71,7 @@ const NOT_TOLD: [&str; 62] = [
     "{word}: {item}: {}",
     "copied: {name}",
     "handed-over: {name}",
+    "claimed: {name}",
     "unchanged: {name}",
     "skipped: {name}: {}: {}",
     "{word}: {}: {}",

@@ -4,6 +4,7 @@
 mod answers;
 mod attackers;
 mod backup;
+mod claim;
 mod clock;
 mod collections;
 mod command_line;

@@ -4,6 +4,7 @@
 //! A change is made again and again from the same store, stopped at its first, second, third durable
 //! step and so on, until it ends without having come to the step.
 
+mod claim;
 mod damage;
 mod disk;
 mod errors;

@@ -161,9 +161,12 @@ codes! {
     TwoOriginals "two-originals" Error told
         "another Archive claims this original as well"
         "decide who holds it, and have the sidecar of the other one name that Archive's service"
+    OriginalRemoved "original-removed" Warning told
+        "the Archive that held the original has removed it, so that this copy has no original"
+        "make the copy the original with 'ibifs claim', if it is to be kept"
     HandoverPending "handover-pending" Warning told
         "an item is being handed over, and the other Archive may not have taken it yet"
-        "give the same 'ibifs transfer' again"
+        "give the same 'ibifs transfer' or 'ibifs claim' again"
     HandoverBroken "handover-broken" Error told
         "it cannot be read to whom an item is being handed over"
         "see what the other Archive says of the item, and remove the note"

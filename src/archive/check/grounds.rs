@@ -2,7 +2,7 @@
 
 use super::{Code, Finding, Report, names_at};
 use crate::archive::ledger::LEDGER;
-use crate::archive::{Archive, ArchiveError, Facts, Role, facts, lock};
+use crate::archive::{Archive, ArchiveError, Facts, facts, lock};
 use crate::store::{self, Store, StoreError};
 use crate::tree::{HANDOVER, RESERVE, Tree};
 
@@ -136,7 +136,7 @@ pub(super) fn look_at_handovers(archive: &Archive, report: &mut Report) {
             return Ok(());
         };
         match archive.handover(&names) {
-            Ok(Some(handover)) if handover.role == Role::Gives => {
+            Ok(Some(handover)) if handover.is_pending() => {
                 let pending = Finding::of(Code::HandoverPending, &names);
                 report.add(pending.saying(format!("to the Archive {}", handover.other)));
             }

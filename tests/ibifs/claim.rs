@@ -1,0 +1,184 @@
+//! `ibifs claim`: a copy whose original was removed becomes the original, once.
+
+use std::io::{BufRead, BufReader};
+
+use crate::support::World;
+
+/// Two stores, mounted at `M` and `N`: `A` holds the original `one`.
+fn pair() -> World {
+    let world = World::new();
+    world.sh("mkdir M N
+         ibifs init A --host archive-a.example.org > /dev/null
+         ibifs init B --host archive-b.example.net > /dev/null
+         ibifs mint A | head -n 1 > one; echo text > A/col/$(< one)/doc/file
+         ibifs mount A M; ibifs mount B N; mkdir -p N/$(dirname $(< one))");
+    world
+}
+
+const STATES: &str =
+    "for s in A B; do ibifs show --store $s $(< one) | sed -n 's/^state *//p'; done";
+
+const CHECK: &str =
+    "ibifs umount M; ibifs umount N; ibifs fsck A | tail -n 1; ibifs fsck B | tail -n 1";
+
+const CLEAN: &str = "1 items, 0 findings\n2 items, 0 findings";
+
+/// An item that was moved between two mounts is an original again by one command.
+#[test]
+fn an_item_that_was_moved_is_put_right() {
+    let world = pair();
+    world.sh("mv M/$(< one) N/$(dirname $(< one))/; grep -q text N/$(< one)/doc/file");
+    world.prints(STATES, "Deleted\nCopy");
+    world.exits("ibifs fsck B --with A > told", 1);
+    world.sh("grep -q 'original-removed.*archive-a' told; grep -q 'ibifs claim' told");
+    world.sh("ibifs claim N/$(< one) --from M | grep -q ^claimed:");
+    world.prints(STATES, "Deleted\nOriginal");
+    world.prints("ibifs fsck B --with A | tail -n 1", "2 items, 0 findings");
+    world.exits("ibifs claim N/$(< one) --from M", 4);
+    world.prints(CHECK, CLEAN);
+    // The record of the removal names who has it now, in the index as well.
+    world.sh(
+        "service=$(sed -n 's/^ibi.archiveservice //p' B/archive.ibi); ibifs reindex A
+         grep -qF \"ibi.archiveservice $service\" A/deleted/col/$(< one)
+         ibifs fsck A",
+    );
+}
+
+/// What is put back where it was removed, even as the original it was, is a copy there.
+#[test]
+fn nothing_makes_it_an_original_where_it_was_removed() {
+    for is_mounted in [true, false] {
+        let world = pair();
+        world.sh("cp -a M/$(< one) old; mv M/$(< one) N/$(dirname $(< one))/");
+        let (to, from) = match is_mounted {
+            true => ("N/$(< one)", "M"),
+            false => ("--store B $(< one)", "A"),
+        };
+        if !is_mounted {
+            world.sh("ibifs umount M; ibifs umount N");
+        }
+        world.sh(&format!("ibifs claim {to} --from {from}"));
+        if !is_mounted {
+            world.sh("ibifs mount A M; ibifs mount B N");
+        }
+        world.sh("cp -a old M/$(< one)");
+        world.prints(STATES, "Copy\nOriginal");
+        world.sh("rm -r M/$(< one); cp -a N/$(< one) M/$(< one); cp old/.ibi M/$(< one)/.ibi");
+        world.prints(STATES, "Copy\nOriginal");
+        // It comes back by a transfer, and is the original there.
+        world.sh("rm M/$(< one)/.ibi; ibifs transfer N/$(< one) M");
+        world.prints(STATES, "Original\nCopy");
+    }
+}
+
+#[test]
+fn what_is_no_copy_without_an_original_is_refused() {
+    let world = pair();
+    world.sh(
+        "ibifs init C --host archive-c.example.com > /dev/null; ibifs mint A | head -n 1 > two
+         ibifs copy --store A $(< one) B > /dev/null",
+    );
+    let refused = |command: &str, why: &str| {
+        world.exits(command, 4);
+        world.sh(&format!("{command} > told || true; grep -qF '{why}' told"));
+    };
+    refused(
+        "ibifs claim --store B $(< one) --from A",
+        "still holds the original",
+    );
+    refused(
+        "ibifs claim --store A $(< one) --from B",
+        "held here already",
+    );
+    refused(
+        "ibifs claim --store B $(< one) --from C",
+        "claim it from that one",
+    );
+    world.complains("ibifs claim --store B $(< two) --from A", "is held here");
+    world.complains(
+        "ibifs claim --store B $(< one) --from B",
+        "are the same Archive",
+    );
+    world.sh("ibifs umount M; ibifs copy --store A $(< one) C > /dev/null
+         service=$(sed -n 's/^ibi.archiveservice //p' C/archive.ibi)
+         ibifs transfer --store A $(< one) C > /dev/null");
+    refused(
+        "ibifs claim --store B $(< one) --from A",
+        "holds a copy of it",
+    );
+    world.sh(
+        "ibifs mint C | head -n 1 > three; ibifs copy --store C $(< three) B > /dev/null
+         cp -a C C.before; ibifs mount C M; rm -r M/$(< three); ibifs umount M",
+    );
+    refused(
+        "ibifs claim --store B $(< three) --from A",
+        "claim it from that one",
+    );
+    world.sh("ibifs claim --store B $(< three) --from C; ibifs fsck B --with C");
+    // A record of nothing.
+    world.sh(
+        "ibifs mint A | head -n 1 > four; ibifs copy --store A $(< four) B > /dev/null
+         ibifs mount A M; rm -r M/$(< four); ibifs umount M
+         rm -r A/deleted/col/$(< four) A/relations.sqlite3*; ibifs reindex A",
+    );
+    refused(
+        "ibifs claim --store B $(< four) --from A",
+        "knows nothing of it",
+    );
+}
+
+/// Of two Archives that claim it at once one gets it.
+#[test]
+fn it_is_claimed_once() {
+    let world = pair();
+    world.sh("ibifs init C --host archive-c.example.com > /dev/null
+         ibifs copy --store A $(< one) B > /dev/null; ibifs copy --store A $(< one) C > /dev/null
+         rm -r M/$(< one)");
+    let states =
+        "for s in B C; do ibifs show --store $s $(< one) | sed -n 's/^state *//p'; done | sort";
+    world.sh("for again in 1 2 3 4 5; do for s in B C; do
+                 ibifs claim --store $s $(< one) --from A > told.$s 2>&1 &
+             done; wait; done");
+    world.prints(states, "Copy\nOriginal");
+    world.sh("ibifs claim --store B $(< one) --from A > told || true
+         ibifs claim --store C $(< one) --from A >> told || true
+         grep -q 'went on to the Archive' told; grep -q 'held here already' told");
+    world.prints(states, "Copy\nOriginal");
+}
+
+/// Over HTTP the service says that it was removed.
+#[test]
+fn a_service_proves_the_removal() {
+    let world = pair();
+    let mut server = world
+        .command("exec ibifs serve A --listen 127.0.0.1:0")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut line = String::new();
+    let printed = server.stdout.take().expect("its output");
+    BufReader::new(printed)
+        .read_line(&mut line)
+        .expect("a line");
+    let url = line.trim_end().rsplit(' ').next().unwrap_or_default();
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        world.sh(&format!(
+            "ibifs copy --store A $(< one) B > /dev/null
+             echo {url}$(sed -n 's/^ibi.archiveservice.* ibip \\([^}}]*\\)}}/\\1/p' A/archive.ibi) > url"
+        ));
+        world.exits("ibifs claim --store B $(< one) --from $(< url)", 4);
+        world.sh(
+            "rm -r M/$(< one); ibifs status A > told; grep -q '^removed.*original' told; cat told",
+        );
+        world.exits("ibifs fsck B --with $(< url) > told", 1);
+        world.sh("grep -q original-removed told
+             ibifs claim --json --store B $(< one) --from $(< url) 2> note > told
+             grep -q '\"noted_there\":false' told; grep -q 'has noted nothing' note");
+        world.prints(STATES, "Deleted\nOriginal");
+    }));
+    let _ = server.kill();
+    let _ = server.wait();
+    if let Err(panic) = done {
+        std::panic::resume_unwind(panic);
+    }
+}

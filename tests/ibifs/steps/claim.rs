@@ -1,0 +1,107 @@
+//! A claim is stopped at each durable step, by a kill or an error: never do two Archives hold the
+//! original, and whoever claims then, the same Archive or another one, one of them gets it.
+
+use std::process::{Command, Stdio};
+
+use super::supervisor::{Supervised, What};
+use crate::support::{World, switch};
+
+/// No claim has so many steps.
+const MANY: usize = 1000;
+
+/// Three stores: the original of `one` was removed from `S`, and `D` and `E` hold copies.
+fn scene() -> World {
+    let world = World::new();
+    world.sh("mkdir M N before
+         ibifs init S --host archive-a.example.org > /dev/null
+         ibifs init D --host archive-b.example.net > /dev/null
+         ibifs init E --host archive-c.example.com > /dev/null
+         ibifs mint S | head -n 1 > one; echo one > S/col/$(< one)/doc/file
+         for s in D E; do ibifs copy --store S $(< one) $s > /dev/null; done
+         ibifs mount S M; cp -a M/$(< one) old; rm -r M/$(< one); ibifs umount M
+         cp -a S D E before");
+    world
+}
+
+/// Stops the claim of `D` at a step; false where it ended before.
+#[track_caller]
+fn stops_at(world: &World, is_mounted: bool, at: usize, what: What) -> bool {
+    world.sh("rm -rf S D E; cp -a before/S before/D before/E .");
+    let (store, from) = match is_mounted {
+        true => ("N", "M"),
+        false => ("D", "S"),
+    };
+    if is_mounted {
+        world.sh("ibifs mount S M; ibifs mount D N");
+    }
+    let rep = world.sh("cat one");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ibifs"));
+    command
+        .args(["claim", "--store", store, &rep, "--from", from])
+        .current_dir(world.root())
+        .env_remove("IBIFS_STORE")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let (supervised, child) = Supervised::start(&mut command, world.root(), Some((at, what)));
+    let output = child.wait_with_output().expect("it ends");
+    let (reached, step) = (supervised.reached(), supervised.step().to_string());
+    supervised.wait();
+    if !reached {
+        assert!(output.status.success(), "{output:?}");
+    }
+    // What is put back where it was removed counts as an original at most until somebody claims it,
+    // so here another one is quicker at every other step.
+    let others = match at % 2 {
+        0 => "claim E S; claim D S",
+        _ => "claim D S; claim E S",
+    };
+    let told = world.sh(&format!(
+        "claim() {{
+             case $1 in D) to={store};; *) to=$1;; esac
+             ibifs claim --store $to $(< one) --from {from} > told.$1 2>&1 || [ $? = 4 ] || cat told.$1
+         }}
+         {others}
+         {}
+         for s in D E; do ibifs show --store $s $(< one) | sed -n 's/^state *//p'; done | sort
+         ibifs mount S M; cp -a old M/$(< one); ibifs umount M
+         ibifs show --store S $(< one) | sed -n 's/^state *//p'
+         ibifs mount D N; ibifs umount N
+         for s in S D E; do ibifs fsck $s | tail -n 1; done",
+        match is_mounted {
+            true => "ibifs umount M; ibifs umount N",
+            false => "",
+        }
+    ));
+    let clean = "2 items, 0 findings";
+    let expected = format!("Copy\nOriginal\nCopy\n{clean}\n{clean}\n{clean}");
+    assert_eq!(told, expected, "{what:?} at {step}");
+    reached
+}
+
+#[track_caller]
+fn at_steps(is_mounted: bool, what: What) {
+    let world = scene();
+    let stride = switch("IBIFS_TEST_STEPS").map_or(3, |_| 1);
+    let steps = (1..MANY).step_by(stride);
+    let count = steps
+        .take_while(|at| stops_at(&world, is_mounted, *at, what))
+        .count();
+    println!("claim, mounted {is_mounted}, {what:?}: stopped at {count} steps");
+    assert!(count > 2, "it has steps");
+}
+
+#[test]
+fn killed_between_stores() {
+    at_steps(false, What::Kill);
+}
+
+#[test]
+fn failing_between_stores() {
+    at_steps(false, What::Fail(libc::EIO));
+}
+
+#[test]
+fn killed_between_mounts() {
+    at_steps(true, What::Kill);
+}
