@@ -22,6 +22,7 @@ mod init;
 mod ledger;
 mod lock;
 mod mint;
+mod public;
 mod publish;
 mod relations;
 mod resolve;

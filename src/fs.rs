@@ -238,6 +238,9 @@ impl Inner {
             None => changed?,
         }
         self.attributes_changed(node);
+        if change.mode.is_some() || change.uid.is_some() || change.gid.is_some() {
+            self.mirror.forget(self.namespace.stale_ways(node));
+        }
         Ok(self.namespace.attributes(node)?)
     }
 
@@ -760,6 +763,11 @@ impl Inner {
                     added = added_so_far;
                     false
                 }
+                // By its name alone: what it is, is not for this caller.
+                Err(Errno::ACCESS) => match self.namespace.attributes(node) {
+                    Ok(attr) => add(&name, &attr, None),
+                    Err(_) => false,
+                },
                 Err(error) => {
                     added = added_so_far;
                     failed = Some(error);
@@ -831,6 +839,9 @@ impl Inner {
                     node.set_lacks_capability(false);
                 }
                 self.attributes_changed(node);
+                if name == ACL {
+                    self.mirror.forget(self.namespace.stale_ways(node));
+                }
                 return Ok(());
             }
         };
@@ -857,6 +868,9 @@ impl Inner {
                     inside::remove_attribute(file.as_fd(), name)
                 })?;
                 self.attributes_changed(node);
+                if name == ACL {
+                    self.mirror.forget(self.namespace.stale_ways(node));
+                }
                 Ok(())
             }
         }

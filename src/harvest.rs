@@ -16,6 +16,7 @@ use crate::archive::{Act, Archive, ArchiveError};
 use crate::item::{Names, State};
 use crate::oai::local_name;
 use crate::store::{Harvest, Item, ItemId, Mark, Stamped, Window};
+use crate::tree::Looks;
 
 /// How much of a digest tells records apart, in bytes.
 const MARK_BYTES: usize = 16;
@@ -57,7 +58,13 @@ impl Harvester<'_> {
     /// What there is to tell of an item at present.
     fn look(&self, item: &Item) -> Result<(Mark, Option<String>), ArchiveError> {
         if item.state == State::Deleted {
-            return Ok((Mark::Removed, None));
+            let is_public = self.archive.is_public(item, self.act, &Looks::default())?;
+            let mark = if is_public {
+                Mark::Removed
+            } else {
+                Mark::Withdrawn
+            };
+            return Ok((mark, None));
         }
         let is_service = item.names.matches(&self.archive.facts().service);
         if is_service || self.archive.is_metadata_here(item)? {

@@ -260,6 +260,17 @@ impl Table {
         }
     }
 
+    /// The items whose directories the kernel knows in a view.
+    pub fn items_met(&self, view: View) -> Vec<ItemId> {
+        let inner = self.read();
+        let nodes = inner.nodes.values();
+        let items = nodes.filter_map(|(node, _)| match node.kind {
+            Kind::Item(item) if node.view == view => Some(item),
+            _ => None,
+        });
+        items.collect()
+    }
+
     /// The number of a virtual node.
     pub fn number_of_virtual(&self, kind: &Kind) -> u64 {
         let mut hasher = DefaultHasher::new();

@@ -14,6 +14,7 @@ mod siblings;
 mod spellings;
 mod staging;
 mod told;
+mod way;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -236,7 +237,7 @@ impl Namespace {
             }
             Kind::Inside => self.lookup_inside(parent, name),
             Kind::Prefix(prefix) => self.lookup_in_prefix(caller, parent, prefix, name),
-            Kind::Mint => self.lookup_label(name),
+            Kind::Mint => self.lookup_label(caller, name),
             Kind::Link(_) | Kind::Text(_) | Kind::Asked(_) => Err(Errno::NOTDIR),
         }
     }

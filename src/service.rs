@@ -105,6 +105,9 @@ impl Service<'_> {
         let Some(item) = self.archive.find_named(&question.ibi)? else {
             return Ok(Answer::default());
         };
+        if !self.archive.is_public(&item, self.act, self.looks)? {
+            return Ok(Answer::default());
+        }
         let mut said = vec![
             ("archiveaddress".to_owned(), word(self.address)),
             ("ibi".to_owned(), item.names.to_value()),
@@ -121,10 +124,10 @@ impl Service<'_> {
             }
             return Ok(answer(said, None));
         }
-        if let Some(next) = self.archive.next_edition(&item.names)? {
+        let known = Known::new(self.archive, self.act, self.looks);
+        if let Some(next) = known.next_edition(&item.names)? {
             said.push(("ibi.nextedition".to_owned(), next.to_value()));
         }
-        let known = Known::new(self.archive, self.act, self.looks);
         for found in found(&known, &item, &question.wanted)? {
             self.say(&known, &found, question, &mut said)?;
         }

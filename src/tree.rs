@@ -19,6 +19,7 @@ mod walk;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
@@ -51,7 +52,17 @@ const TOMBSTONE_ADDS: u64 = 128;
 pub struct Tree {
     path: PathBuf,
     root: OwnedFd,
+    /// Where what is read for others begins, see [`Tree::way_to`].
+    areas: OnceLock<Areas>,
     next_temporary: AtomicU64,
+}
+
+/// The directories that hold items and tombstones.
+#[derive(Debug)]
+struct Areas {
+    col: OwnedFd,
+    ibip: OwnedFd,
+    deleted: OwnedFd,
 }
 
 /// An item's directory, opened to read in it: as whoever does so then, whatever the way to it.
@@ -120,12 +131,44 @@ impl Tree {
                 let _ = rustix::fs::mkdirat(&tree.root, name, Mode::from_raw_mode(0o755));
             }
         }
+        // By this process: who reads may not get so far.
+        let _ = tree.areas();
         Ok(tree)
     }
 
     /// Opens an existing store as it is, and makes nothing in it.
     pub fn open_as_it_is(path: &Path) -> Result<Tree, TreeError> {
-        Tree::open_root(path)
+        let tree = Tree::open_root(path)?;
+        let _ = tree.areas();
+        Ok(tree)
+    }
+
+    fn areas(&self) -> Result<&Areas, Errno> {
+        if let Some(areas) = self.areas.get() {
+            return Ok(areas);
+        }
+        let open = |name| self.open_beneath(name, OFlags::PATH | OFlags::DIRECTORY);
+        let areas = Areas {
+            col: open("col")?,
+            ibip: open("ibip")?,
+            deleted: open("deleted")?,
+        };
+        Ok(self.areas.get_or_init(|| areas))
+    }
+
+    /// The way to an item for who reads: the levels above it, and `col`, which is the root of a mount, must
+    /// let a reader through; the store's own directory lets in who keeps it, and does not count.
+    fn way_to<'a>(&self, place: &'a Place) -> Result<(BorrowedFd<'_>, &'a str), Errno> {
+        let areas = self.areas()?;
+        match place.as_str().split_once('/') {
+            Some(("col", path)) => Ok((areas.col.as_fd(), path)),
+            Some(("ibip", path)) => {
+                let flags = OFlags::PATH | OFlags::CLOEXEC;
+                rustix::fs::openat(&areas.col, ".", flags, Mode::empty())?;
+                Ok((areas.ibip.as_fd(), path))
+            }
+            _ => Err(Errno::NOENT),
+        }
     }
 
     fn open_root(path: &Path) -> Result<Tree, TreeError> {
@@ -144,6 +187,7 @@ impl Tree {
         Ok(Tree {
             path,
             root,
+            areas: OnceLock::new(),
             next_temporary: AtomicU64::new(0),
         })
     }
@@ -179,10 +223,14 @@ impl Tree {
         self.open_directory(place.as_str())
     }
 
-    /// Opens an item to read in it.
+    /// Opens an item to read in it, as who does so is let through to it.
     pub fn open_for_reader(&self, place: &Place) -> Result<OpenItem, TreeError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let opened = self
+            .way_to(place)
+            .and_then(|(area, path)| open_beneath(area, path, flags));
         Ok(OpenItem {
-            directory: self.open_item(place)?,
+            directory: opened.map_err(failed("open", place.as_str()))?,
             place: place.clone(),
             is_at_hand: false,
         })
@@ -193,10 +241,11 @@ impl Tree {
     pub fn open_at_hand(&self, place: &Place) -> Result<OpenItem, TreeError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED;
-        let path = place.as_str();
-        let opened = rustix::fs::openat2(&self.root, path, flags, Mode::empty(), resolve);
+        let opened = self.way_to(place).and_then(|(area, path)| {
+            rustix::fs::openat2(area, path, flags, Mode::empty(), resolve)
+        });
         Ok(OpenItem {
-            directory: opened.map_err(failed("open", path))?,
+            directory: opened.map_err(failed("open", place.as_str()))?,
             place: place.clone(),
             is_at_hand: true,
         })
@@ -687,11 +736,29 @@ impl Tree {
         bytes: &[u8],
         owner: Option<Owner>,
     ) -> Result<(), TreeError> {
+        let mode = Mode::from_raw_mode(owner.map_or(0o644, |owner| owner.mode));
+        self.write_small_as(directory, name, bytes, owner, mode)
+    }
+
+    fn write_small_as(
+        &self,
+        directory: &str,
+        name: &str,
+        bytes: &[u8],
+        owner: Option<Owner>,
+        mode: Mode,
+    ) -> Result<(), TreeError> {
         let shown = format!("{directory}/{name}");
         let failed = |errno| failed("write", &shown)(errno);
         let staging = self.open_directory("staging")?;
         let _own = owner.is_none().then(|| payer::charge(None));
-        let new_file = |name: &str| payer::paid(|| new_file(&staging, name, bytes, owner));
+        let new_file = |name: &str| {
+            payer::paid(|| {
+                let file = new_file(&staging, name, bytes, owner)?;
+                rustix::fs::fchmod(&file, mode)?;
+                Ok(file)
+            })
+        };
         let mut temporary = self.temporary("write");
         let mut made = new_file(&temporary);
         for _ in 0..TRIES {
@@ -716,11 +783,65 @@ impl Tree {
         self.sync_directory(directory)
     }
 
-    /// Writes the tombstone of a removed item: its last sidecar, with state and time.
+    /// Writes the tombstone of a removed item: its last sidecar, with state and time. It is for those to read
+    /// for whom the item was.
     pub fn write_tombstone(&self, place: &Place, bytes: &[u8]) -> Result<(), TreeError> {
         let parent = format!("deleted/{}", place.parent());
         self.make_levels(&parent)?;
-        self.write_small(&parent, place.name(), bytes, None)
+        let mode = match self.is_for_all(place) {
+            true => 0o644,
+            false => 0o600,
+        };
+        self.write_small_as(
+            &parent,
+            place.name(),
+            bytes,
+            None,
+            Mode::from_raw_mode(mode),
+        )
+    }
+
+    /// Whether the modes of an item and of the levels above it let everybody read in it. What is not there
+    /// keeps nobody out.
+    fn is_for_all(&self, place: &Place) -> bool {
+        let mut path = place.as_str();
+        let mut wanted = 0o005;
+        while let Some((above, _)) = path.rsplit_once('/') {
+            if let Ok(directory) = self.open_directory(path)
+                && let Ok(stat) = rustix::fs::fstat(&directory)
+                && stat.st_mode & wanted != wanted
+            {
+                return false;
+            }
+            (path, wanted) = (above, 0o001);
+        }
+        let root = self
+            .open_directory("col")
+            .and_then(|root| rustix::fs::fstat(&root).map_err(failed("look at", "col")));
+        root.is_ok_and(|stat| stat.st_mode & 0o001 != 0)
+    }
+
+    /// Whether who asks may read the tombstone of a removed item, and is let through by the levels that are
+    /// left above its place.
+    pub fn may_read_tombstone(&self, place: &Place) -> Result<bool, TreeError> {
+        let failed = |errno| failed("open", place.as_str())(errno);
+        let (area, path) = match self.way_to(place) {
+            Err(Errno::ACCESS) => return Ok(false),
+            way => way.map_err(failed)?,
+        };
+        let above = path.rsplit_once('/').map_or(path, |(above, _)| above);
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        match open_beneath(area, above, flags) {
+            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => {}
+            Err(Errno::ACCESS) => return Ok(false),
+            Err(errno) => return Err(failed(errno)),
+        }
+        let deleted = &self.areas().map_err(failed)?.deleted;
+        match open_beneath(deleted, place.as_str(), OFlags::RDONLY | OFlags::NONBLOCK) {
+            Ok(_) => Ok(true),
+            Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+            Err(errno) => Err(failed(errno)),
+        }
     }
 
     /// The bytes of an item's tombstone, or None.
@@ -828,7 +949,7 @@ fn new_file(
     Ok(file)
 }
 
-fn open_beneath(directory: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn open_beneath(directory: impl AsFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     opening::beneath(directory, path, flags, resolve)
 }

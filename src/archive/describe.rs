@@ -6,7 +6,7 @@ use super::{Archive, ArchiveError};
 use crate::item::Names;
 use crate::metadata::{DublinCore, Element, RecordFormat};
 use crate::store::Item;
-use crate::tree::{Directories, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError};
+use crate::tree::{Directories, Looks, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError};
 
 /// Runs what it is given, with somebody's credentials.
 pub type Act<'a> = &'a dyn Fn(&mut dyn FnMut());
@@ -59,7 +59,7 @@ impl Archive {
         if let Some(language) = &item.language {
             core.push(Element::Language, language.to_string());
         }
-        for (name, names) in self.relations(item)? {
+        for (name, names) in self.relations_shown(item, act, &Looks::default())? {
             let is_other = !names.matches(&item.names);
             let told = ["nextedition", "lastedition", "editionof", "translation"];
             if is_other && told.iter().any(|kind| name.starts_with(kind)) {
@@ -86,8 +86,11 @@ impl Archive {
                 None => Ok(DublinCore::default()),
             };
         }
-        let item_open = self.tree.open_for_reader(&Place::of(&item.names))?;
-        let Some(text) = self.acting(act, || item_open.read_small(METADATA_TEXT))? else {
+        let text = self.acting(act, || {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            open.read_small(METADATA_TEXT)
+        })?;
+        let Some(text) = text else {
             return Ok(DublinCore::default());
         };
         Ok(DublinCore::parse_text(&text).unwrap_or_else(|error| {
@@ -99,8 +102,10 @@ impl Archive {
     /// The best record among the files of a metadata item: an `oai_dc` XML before BibTeX before
     /// `refer` before a text of our own.
     fn record_in(&self, metadata: &Item, act: Act<'_>) -> Result<DublinCore, ArchiveError> {
-        let open = self.tree.open_for_reader(&Place::of(&metadata.names))?;
-        self.acting(act, || self.record_of_files(metadata, &open))
+        self.acting(act, || {
+            let open = self.tree.open_for_reader(&Place::of(&metadata.names))?;
+            self.record_of_files(metadata, &open)
+        })
     }
 
     /// What comes of reading as somebody.
@@ -160,9 +165,11 @@ impl Archive {
     /// The directories are read by `act`, as whoever asks: who may not read all of them gets no list.
     pub fn file_list(&self, item: &Item, act: Act<'_>) -> Result<FileList, ArchiveError> {
         let mut list = Vec::new();
-        let open = self.tree.open_for_reader(&Place::of(&item.names))?;
         let began = self.clock.now().as_nanoseconds();
-        let files = self.acting(act, || self.tree.files_in(&open))?;
+        let files = self.acting(act, || {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            self.tree.files_in(&open)
+        })?;
         for file in files.paths {
             if file == SIDECAR.as_bytes() || file == METADATA_TEXT.as_bytes() {
                 continue;
@@ -187,11 +194,12 @@ impl Archive {
         let Some(directories) = &list.directories else {
             return false;
         };
-        let Ok(open) = self.tree.open_for_reader(&Place::of(&item.names)) else {
-            return false;
-        };
+        let place = Place::of(&item.names);
         let mut is_so = false;
-        act(&mut || is_so = self.tree.are_so_still(&open, directories));
+        act(&mut || {
+            let open = self.tree.open_for_reader(&place);
+            is_so = open.is_ok_and(|open| self.tree.are_so_still(&open, directories));
+        });
         is_so
     }
 }

@@ -23,8 +23,8 @@ impl Archive {
         act: Act<'_>,
         looks: &Looks,
     ) -> Result<Option<Vec<u8>>, ArchiveError> {
-        let open = self.tree.open_for_reader(&Place::of(&item.names))?;
         self.acting(act, || -> Result<_, ArchiveError> {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             match path.or(item.target.as_ref().map(String::as_bytes)) {
                 Some(path) => {
                     let path = without_slashes(path);
@@ -63,8 +63,10 @@ impl Archive {
         path: &[u8],
         act: Act<'_>,
     ) -> Result<Published, ArchiveError> {
-        let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-        self.acting(act, || self.published(&open, path))
+        self.acting(act, || {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            self.published(&open, path)
+        })
     }
 
     /// The same for whoever cannot wait for a disk: EAGAIN where somebody would have to. Whoever acts must
@@ -99,8 +101,8 @@ impl Archive {
 
     /// Opens the metadata text of an item whose metadata are no item, as whoever acts may.
     pub fn open_metadata_text(&self, item: &Item, act: Act<'_>) -> Result<Published, ArchiveError> {
-        let open = self.tree.open_for_reader(&Place::of(&item.names))?;
         self.acting(act, || {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             let found = open.publish(METADATA_TEXT.as_bytes())?;
             match found.is_file() && found.led_to().is_none() {
                 true => Ok(found),
@@ -120,10 +122,10 @@ impl Archive {
         if item.state == State::Deleted {
             return Ok(item.removed_at.clone());
         }
-        let open = self.tree.open_for_reader(&Place::of(&item.names))?;
         let target = item.target.as_ref().map(|path| format!("{DOC}/{path}"));
         let paths = [Some(DOC), Some(SIDECAR), target.as_deref()];
         self.acting(act, || -> Result<_, ArchiveError> {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             let found = paths.into_iter().flatten().filter_map(|path| {
                 let path = path.as_bytes();
                 let found = || open.sight(path).map_err(|error| error.errno());
@@ -133,14 +135,21 @@ impl Archive {
         })
     }
 
-    /// Whether an item has a metadata text of its own.
-    pub fn has_metadata_text(&self, item: &Item, looks: &Looks) -> Result<bool, ArchiveError> {
-        let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+    /// Whether an item has a metadata text of its own that who acts may read.
+    pub fn has_metadata_text(
+        &self,
+        item: &Item,
+        act: Act<'_>,
+        looks: &Looks,
+    ) -> Result<bool, ArchiveError> {
         let path = METADATA_TEXT.as_bytes();
-        let found = looks.at(&open, path, || {
-            open.sight(path).map_err(|error| error.errno())
-        });
-        Ok(found.is_ok_and(|found| found.is_file()))
+        self.acting(act, || -> Result<_, ArchiveError> {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let found = looks.at(&open, path, || {
+                open.sight(path).map_err(|error| error.errno())
+            });
+            Ok(found.is_ok_and(|found| found.is_file()))
+        })
     }
 }
 
@@ -229,8 +238,10 @@ impl Archive {
         most: usize,
         act: Act<'_>,
     ) -> Result<Listing, ArchiveError> {
-        let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-        self.acting(act, || Ok::<_, ArchiveError>(listed(&open, after, most)))
+        self.acting(act, || -> Result<_, ArchiveError> {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            Ok(listed(&open, after, most))
+        })
     }
 }
 

@@ -35,11 +35,11 @@ const MOST_SAID: usize = 10_000;
 /// Items that have been met. A sidecar may name very many, and editions may follow one another for
 /// very long: looking through a list for each would take for ever.
 #[derive(Debug, Default)]
-struct Met(HashSet<Ibi>);
+pub(super) struct Met(HashSet<Ibi>);
 
 impl Met {
     /// Notes an item; tells whether none was met before that shares a form of its names.
-    fn note(&mut self, names: &Names) -> bool {
+    pub(super) fn note(&mut self, names: &Names) -> bool {
         let rep = names.rep().cloned().map(Ibi::Rep);
         let ibip = names.ibip().cloned().map(Ibi::Ibip);
         let mut is_new = true;

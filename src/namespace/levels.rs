@@ -154,8 +154,9 @@ impl Namespace {
     ) -> Outcome<Entry> {
         let name = text(name)?;
         match self.item_below_prefix(prefix, name)? {
-            Some((item, true)) => self.item_entry(&item, View::Ibip),
+            Some((item, true)) => self.item_entry_beside(caller, &item, View::Ibip),
             Some((item, false)) => {
+                self.check_way(caller, &item)?;
                 let target = self.path_from_sibling(parent, &item.names);
                 self.virtual_entry(View::Ibip, Kind::Link(target))
             }

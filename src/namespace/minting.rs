@@ -239,7 +239,7 @@ impl Namespace {
         revealed
     }
 
-    pub(super) fn lookup_label(&self, name: &OsStr) -> Outcome<Entry> {
+    pub(super) fn lookup_label(&self, caller: &Caller, name: &OsStr) -> Outcome<Entry> {
         let name = text(name)?;
         let (label, is_link) = match name.strip_prefix('.') {
             Some(label) => (label, true),
@@ -256,7 +256,7 @@ impl Namespace {
                 let target = format!("../{}", item.names.preferred());
                 self.virtual_entry(View::Mint, Kind::Link(target.into_bytes()))
             }
-            false => self.item_entry(&item, View::Mint),
+            false => self.item_entry_beside(caller, &item, View::Mint),
         }
     }
 

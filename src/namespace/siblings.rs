@@ -79,6 +79,9 @@ impl Namespace {
         };
         // What is told of an item is what lies in its directory.
         self.check_item(caller, &item, Access::READ_OK | Access::EXEC_OK)?;
+        if let Kind::Prefix(_) = parent.kind {
+            self.check_way(caller, &item)?;
+        }
         let modifier = match request {
             Request::Modifier(modifier) => modifier,
             Request::FileList(modifier) => {

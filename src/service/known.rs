@@ -21,6 +21,7 @@ pub(super) struct Known<'a> {
     metadata: Found<Option<Names>>,
     is_metadata: Found<bool>,
     has_text: Found<bool>,
+    shown: Found<bool>,
     paths: Found<Option<Vec<u8>>>,
     updated: Found<Option<Timestamp>>,
 }
@@ -61,6 +62,7 @@ impl<'a> Known<'a> {
             metadata: Found::default(),
             is_metadata: Found::default(),
             has_text: Found::default(),
+            shown: Found::default(),
             paths: Found::default(),
             updated: Found::default(),
         }
@@ -70,36 +72,70 @@ impl<'a> Known<'a> {
         self.held.once(names, || self.archive.held(names))
     }
 
+    /// Whether something is there for who asks.
+    pub(super) fn is_shown(&self, names: &Names) -> Result<bool, ArchiveError> {
+        let find = || self.archive.is_shown(names, self.act, self.looks);
+        self.shown.once(names, find)
+    }
+
     /// The last edition as far as this Archive can tell: of an edition that is held elsewhere it does
     /// not know whether there is a later one.
     pub(super) fn last_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
-        self.last
-            .once(names, || match self.archive.last_edition(names) {
+        self.last.once(names, || {
+            match self.archive.last_edition_shown(names, self.act, self.looks) {
                 Ok(last) => Ok(self.held(&last)?.map(|item| item.names)),
                 Err(ArchiveError::Cycle { .. }) => Ok(None),
                 Err(error) => Err(error),
-            })
+            }
+        })
     }
 
     pub(super) fn translations(
         &self,
         names: &Names,
     ) -> Result<Vec<(Language, Names)>, ArchiveError> {
-        let find = || self.archive.translations(names);
+        let find = || {
+            let mut shown = Vec::new();
+            for (language, names) in self.archive.translations(names)? {
+                if self.is_shown(&names)? {
+                    shown.push((language, names));
+                }
+            }
+            Ok(shown)
+        };
         self.translations.once(names, find)
     }
 
+    /// The next edition, if it is there for who asks.
+    pub(super) fn next_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
+        let next = self.archive.next_edition(names)?;
+        self.if_shown(next)
+    }
+
+    fn if_shown(&self, names: Option<Names>) -> Result<Option<Names>, ArchiveError> {
+        match names {
+            Some(names) if self.is_shown(&names)? => Ok(Some(names)),
+            _ => Ok(None),
+        }
+    }
+
     pub(super) fn metadata(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
-        self.metadata.once(names, || self.archive.metadata(names))
+        self.metadata.once(names, || {
+            let metadata = self.archive.metadata(names)?;
+            self.if_shown(metadata)
+        })
     }
 
     pub(super) fn is_metadata(&self, item: &Item) -> Result<bool, ArchiveError> {
-        let find = || Ok(self.archive.metadata_of(item)?.is_some());
+        let find = || {
+            let described = self.archive.metadata_of(item)?;
+            Ok(self.if_shown(described)?.is_some())
+        };
         self.is_metadata.once(&item.names, find)
     }
 
     pub(super) fn has_metadata_text(&self, item: &Item) -> Result<bool, ArchiveError> {
-        let find = || self.archive.has_metadata_text(item, self.looks);
+        let find = || self.archive.has_metadata_text(item, self.act, self.looks);
         self.has_text.once(&item.names, find)
     }
 

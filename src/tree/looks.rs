@@ -64,7 +64,7 @@ pub struct Looks {
 
 impl Looks {
     /// Something was looked at that cannot be seen to be the same again.
-    fn spoil(&self) {
+    pub fn spoil(&self) {
         self.is_spoiled.set(true);
     }
 

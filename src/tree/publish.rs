@@ -107,13 +107,14 @@ impl Tree {
         if path.split(|byte| *byte == b'/').any(|part| part == b"..") {
             return Err(failed("open", place.as_str())(Errno::XDEV));
         }
-        let path = [place.as_str().as_bytes(), b"/", path].concat();
+        let (area, below) = self.way_to(place).map_err(failed("open", place.as_str()))?;
+        let path = [below.as_bytes(), b"/", path].concat();
         let resolve = ResolveFlags::BENEATH
             | ResolveFlags::NO_SYMLINKS
             | ResolveFlags::NO_XDEV
             | ResolveFlags::CACHED;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let found = rustix::fs::openat2(&self.root, path.as_slice(), flags, Mode::empty(), resolve);
+        let found = rustix::fs::openat2(area, path.as_slice(), flags, Mode::empty(), resolve);
         let opened = found.and_then(|found| open_found(found, None, For::Content));
         opened.map_err(|errno| failed("open", &String::from_utf8_lossy(&path))(errno))
     }

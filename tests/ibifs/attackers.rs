@@ -6,6 +6,7 @@ mod canary;
 mod lock;
 mod names;
 mod offline;
+mod public;
 mod races;
 mod relations;
 mod reserve;

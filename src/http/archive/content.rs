@@ -147,21 +147,29 @@ fn in_repository(
     let text = text_of(rep).ok_or_else(nothing)?;
     let rep = Rep::parse(&text).map_err(|_| nothing())?;
     let found = site.archive.find(&Ibi::Rep(rep)).map_err(failed)?;
-    let item = present(site, found, &text, request)?;
+    let item = match found {
+        Some(item) if item.state != State::Deleted => item,
+        other => present(site, other, &text, request)?,
+    };
     if let Some(version) = version {
         let size = text.len() + item.size();
         site.items.keep(version, text, item.clone(), size);
     }
     let path = path.join(&b'/');
-    let found = site.archive.open_content(&item, &path, &act);
-    at_path(
-        site,
-        &item,
-        found.map_err(failed)?,
-        path,
-        is_directory,
-        request,
-    )
+    let found = match site.archive.open_content(&item, &path, &act) {
+        Ok(found) => found,
+        Err(error) => {
+            // Of what is not for readers nothing is said, as of what is unknown.
+            let name = text_of(rep_of(below)).unwrap_or_default();
+            present(site, Some(item), &name, request)?;
+            return Err(failed(error));
+        }
+    };
+    at_path(site, &item, found, path, is_directory, request)
+}
+
+fn rep_of(below: &[Vec<u8>]) -> &[Vec<u8>] {
+    below.get(..4).unwrap_or(below)
 }
 
 /// What is answered by what lies at a path in an item.
@@ -310,9 +318,13 @@ fn named<'a>(
     })
 }
 
-/// An item that is held here.
+/// An item that is held here, and is there for readers.
 fn present(site: &Site, found: Option<Item>, name: &str, request: &Parts) -> Result<Item, Refusal> {
+    let is_public = |item: &Item| site.archive.is_public(item, &act, &Looks::default());
     match found {
+        Some(item) if !is_public(&item).map_err(failed)? => {
+            Err(Box::new(pages::unknown(site, name, request)))
+        }
         Some(item) if item.state == State::Deleted => {
             Err(Box::new(pages::removed(site, &item, request)))
         }
@@ -377,7 +389,7 @@ fn of_related(
     } = modified;
     let related = site
         .archive
-        .resolve(&item.names, modifier, preferences)
+        .resolve_shown(&item.names, modifier, preferences, &act)
         .map_err(failed)?;
     match related {
         Some(Related::Item(names)) => match site.archive.store().find_by_names(&names) {
@@ -422,9 +434,9 @@ fn elsewhere(site: &Site, modified: &Modified, wanted: &Wanted) -> Result<Outcom
         let Some(way) = Modifier::from_steps(taken.to_vec()) else {
             continue;
         };
-        let met = site
-            .archive
-            .resolve(&modified.item.names, &way, &modified.preferences);
+        let met =
+            site.archive
+                .resolve_shown(&modified.item.names, &way, &modified.preferences, &act);
         let Some(Related::Item(names)) = met.map_err(failed)? else {
             continue;
         };

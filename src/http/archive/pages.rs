@@ -27,6 +27,7 @@ use crate::item::Names;
 use crate::locks::locked;
 use crate::query::{Query, encoded, percent_decoded_bytes};
 use crate::store::Item;
+use crate::tree::Looks;
 
 /// How many files an item's page shows.
 const FILES_ON_A_PAGE: usize = 1000;
@@ -36,6 +37,8 @@ const FILES_IN_A_PART: usize = 10_000;
 const FILES_IN_A_TEXT: usize = 100_000;
 /// How many items the Archive's own page shows.
 const LATEST_ITEMS: usize = 50;
+/// Among how many those are looked for that are public.
+const LOOKED_AT_FOR_LATEST: usize = 500;
 /// How long what the Archive's own page tells is kept: to tell it, every item is counted.
 const FRONT_KEPT: Duration = Duration::from_secs(5);
 
@@ -538,17 +541,29 @@ fn front(site: &Site) -> Result<FrontTold, ArchiveError> {
     if let Some((since, front)) = told.as_ref()
         && since.elapsed() < FRONT_KEPT
     {
-        return Ok(front.clone());
+        let mut front = front.clone();
+        // Who may read what can have changed since.
+        let looks = Looks::default();
+        let is_shown = |names: &Names| site.archive.is_shown(names, &act, &looks);
+        front
+            .latest
+            .retain(|(names, _)| is_shown(names).unwrap_or(false));
+        return Ok(front);
     }
     let store = site.archive.store();
     let prefix = site.archive.facts().rep_prefix()?.to_string();
-    let latest = store.latest_of_prefix(&prefix, LATEST_ITEMS)?;
-    let latest = latest.into_iter().map(|item| {
-        let title = told::title(site, &item);
-        (item.names, title)
-    });
+    let mut latest = Vec::new();
+    for item in store.latest_of_prefix(&prefix, LOOKED_AT_FOR_LATEST)? {
+        if latest.len() == LATEST_ITEMS {
+            break;
+        }
+        if site.archive.is_public(&item, &act, &Looks::default())? {
+            let title = told::title(site, &item);
+            latest.push((item.names, title));
+        }
+    }
     let front = FrontTold {
-        latest: latest.collect(),
+        latest,
         items: store.held_items()?,
     };
     *told = Some((Instant::now(), front.clone()));

@@ -76,7 +76,7 @@ pub(super) struct Told {
 impl Told {
     pub(super) fn of(site: &Site, item: &Item, most_files: usize) -> Result<Told, ArchiveError> {
         let archive = &site.archive;
-        let mut relations = archive.relations(item)?;
+        let mut relations = archive.relations_shown(item, &act, &Looks::default())?;
         let mut one = |name: &str| -> Result<Option<Other>, ArchiveError> {
             let found = taken(&mut relations, name);
             found.map(|names| Other::of(archive, names)).transpose()
@@ -126,7 +126,7 @@ impl Told {
             metadata,
             metadata_of,
             claims,
-            has_metadata_text: archive.has_metadata_text(item, &Looks::default())?,
+            has_metadata_text: archive.has_metadata_text(item, &act, &Looks::default())?,
             listing: archive.listing(item, b"", most_files, &act)?,
         })
     }
@@ -178,7 +178,11 @@ impl Told {
 /// What items that anybody may read claim to be to another.
 fn claims(archive: &Archive, item: &Item) -> Result<Vec<(String, Other)>, ArchiveError> {
     let mut claims = Vec::new();
+    let looks = Looks::default();
     for (kind, names) in archive.claims(item)? {
+        if !archive.is_shown(&names, &act, &looks)? {
+            continue;
+        }
         let sayer = archive.held(&names)?;
         let is_public = |sayer: Item| archive.open_content(&sayer, b"", &act).is_ok();
         if sayer.is_some_and(is_public) {
