@@ -64,6 +64,8 @@ pub struct Ibifs {
     inner: Arc<Inner>,
     leases: Leases,
     aside: Aside,
+    /// What may wait for a disk for long.
+    slow: Aside,
     at_end: fn(),
 }
 
@@ -159,7 +161,8 @@ impl Ibifs {
         Ok(Ibifs {
             inner: Arc::new(inner),
             leases: Leases::start()?,
-            aside: Aside::new(processors().clamp(2, 4)),
+            aside: Aside::of_work(processors().clamp(2, 4)),
+            slow: Aside::of_disk(),
             at_end,
         })
     }

@@ -1,9 +1,9 @@
 //! Requests that take long to answer, in threads of their own.
 //!
-//! One at a time for each user, a few in all, turn by turn, and after everything else: a user who asks for
-//! much waits for it, and another user does not.
+//! So many at a time for each user and in all, turn by turn: a user who asks for much waits for it, and
+//! another user does not.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
@@ -12,7 +12,7 @@ use crate::inside::Outcome;
 use crate::locks::locked;
 
 /// How many requests of one user wait; the next one is refused.
-const MOST_WAITING: usize = 64;
+const MOST_WAITING: usize = 1024;
 
 /// Answers a request, or refuses it.
 pub(super) type Job = Box<dyn FnOnce(Outcome<()>) + Send>;
@@ -20,24 +20,34 @@ pub(super) type Job = Box<dyn FnOnce(Outcome<()>) + Send>;
 #[derive(Default)]
 struct Queue {
     waiting: BTreeMap<u32, VecDeque<Job>>,
-    /// The users for whom a thread is at work.
-    served: BTreeSet<u32>,
+    /// How many threads are at work for a user.
+    served: BTreeMap<u32, usize>,
 }
 
 impl Queue {
-    /// The next request, of the next user in turn for whom no thread is at work.
-    fn next(&mut self, after: u32) -> Option<(u32, Job)> {
+    /// The next request, of the next user in turn for whom not too many threads are at work.
+    fn next(&mut self, after: u32, of_one: usize) -> Option<(u32, Job)> {
         let (before, behind): (Vec<u32>, Vec<u32>) =
             self.waiting.keys().partition(|user| **user <= after);
         let mut turn = behind.into_iter().chain(before);
-        let user = turn.find(|user| !self.served.contains(user))?;
+        let served = |user: &u32| self.served.get(user).copied().unwrap_or(0);
+        let user = turn.find(|user| served(user) < of_one)?;
         let jobs = self.waiting.get_mut(&user)?;
         let job = jobs.pop_front()?;
         if jobs.is_empty() {
             self.waiting.remove(&user);
         }
-        self.served.insert(user);
+        *self.served.entry(user).or_default() += 1;
         Some((user, job))
+    }
+
+    fn done(&mut self, user: u32) {
+        if let Some(count) = self.served.get_mut(&user) {
+            *count -= 1;
+            if *count == 0 {
+                self.served.remove(&user);
+            }
+        }
     }
 }
 
@@ -45,6 +55,8 @@ impl Queue {
 pub(super) struct Aside {
     queue: Arc<Mutex<Queue>>,
     most: usize,
+    of_one: usize,
+    is_last: bool,
 }
 
 impl std::fmt::Debug for Aside {
@@ -54,10 +66,23 @@ impl std::fmt::Debug for Aside {
 }
 
 impl Aside {
-    pub(super) fn new(most: usize) -> Aside {
+    /// For what takes a processor: one at a time for a user, so many in all, and after everything else.
+    pub(super) fn of_work(most: usize) -> Aside {
         Aside {
             queue: Arc::default(),
             most,
+            of_one: 1,
+            is_last: true,
+        }
+    }
+
+    /// For what waits for a disk.
+    pub(super) fn of_disk() -> Aside {
+        Aside {
+            queue: Arc::default(),
+            most: 64,
+            of_one: 16,
+            is_last: false,
         }
     }
 
@@ -70,29 +95,32 @@ impl Aside {
             return job(Err(Errno::AGAIN));
         }
         jobs.push_back(job);
-        if queue.served.len() >= self.most {
+        if queue.served.values().sum::<usize>() >= self.most {
             return;
         }
-        let Some((user, job)) = queue.next(user.wrapping_sub(1)) else {
+        let of_one = self.of_one;
+        let Some((user, job)) = queue.next(user.wrapping_sub(1), of_one) else {
             return;
         };
         drop(queue);
         let (kept, held) = (Arc::clone(&self.queue), Arc::new(Mutex::new(Some(job))));
-        let given = Arc::clone(&held);
+        let (given, is_last) = (Arc::clone(&held), self.is_last);
         let thread = std::thread::Builder::new().name("aside".to_owned());
         let spawned = thread.spawn(move || {
-            // SAFETY: takes no pointer; 0 is the calling thread.
-            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+            if is_last {
+                // SAFETY: takes no pointer; 0 is the calling thread.
+                unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+            }
             let mut next = locked(&given).take().map(|job| (user, job));
             while let Some((user, job)) = next {
                 job(Ok(()));
                 let mut queue = locked(&kept);
-                queue.served.remove(&user);
-                next = queue.next(user);
+                queue.done(user);
+                next = queue.next(user, of_one);
             }
         });
         if spawned.is_err() {
-            locked(&self.queue).served.remove(&user);
+            locked(&self.queue).done(user);
             if let Some(job) = locked(&held).take() {
                 job(Err(Errno::AGAIN));
             }
@@ -108,7 +136,7 @@ mod tests {
 
     #[test]
     fn users_take_turns_and_one_has_one_thread() {
-        let aside = Aside::new(2);
+        let aside = Aside::of_work(2);
         let (told, answers) = channel();
         let (open, gate) = channel::<()>();
         let gate = Arc::new(Mutex::new(gate));

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, Generation, INodeNo, InitFlags,
-    IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier,
+    BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
+    InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier,
     RenameFlags, ReplyAttr, ReplyBmap, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
     ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite,
     ReplyXattr, Request, TimeOrNow, WriteFlags,
@@ -568,29 +568,42 @@ impl Filesystem for Ibifs {
 
     fn fsync(
         &self,
-        _request: &Request,
+        request: &Request,
         _number: INodeNo,
         handle: FileHandle,
         content_only: bool,
         reply: ReplyEmpty,
     ) {
         let _turn = self.crew.turn();
-        answer(
-            reply,
-            self.with_file(handle, |file| inside::sync(file, content_only)),
-        );
+        let inner = Arc::clone(&self.inner);
+        let job = move |turn: Outcome<()>| {
+            let sync = |file: BorrowedFd<'_>| inside::sync(file, content_only);
+            answer(reply, turn.and_then(|()| inner.with_file(handle, sync)));
+        };
+        self.slow.run(request.uid(), Box::new(job));
     }
 
     fn opendir(&self, request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         let _turn = self.crew.turn();
         let caller = caller(request);
-        let opened = self
-            .node(number)
-            .and_then(|node| self.open_directory(&caller, node));
-        match opened {
+        let answer = |reply: ReplyOpen, opened: Outcome<(FileHandle, FopenFlags)>| match opened {
             Ok((handle, flags)) => reply.opened(handle, flags),
             Err(error) => reply.error(errno(error)),
+        };
+        let node = match self.node(number) {
+            Ok(node) => node,
+            Err(error) => return reply.error(errno(error)),
+        };
+        if is_inside(&node) {
+            return answer(reply, self.open_directory(&caller, node));
         }
+        // Above the items all names are read at once, and there may be many.
+        let inner = Arc::clone(&self.inner);
+        let job = move |turn: Outcome<()>| {
+            let opened = turn.and_then(|()| inner.open_directory(&caller, node));
+            answer(reply, opened);
+        };
+        self.aside.run(caller.uid, Box::new(job));
     }
 
     fn readdir(
@@ -765,10 +778,13 @@ impl Filesystem for Ibifs {
         reply: ReplyEmpty,
     ) {
         let _turn = self.crew.turn();
-        let done = self.with_file(handle, |file| {
-            inside::allocate(file, mode, offset, length, &caller(request))
-        });
-        answer(reply, done);
+        let (inner, caller) = (Arc::clone(&self.inner), caller(request));
+        let job = move |turn: Outcome<()>| {
+            let allocate =
+                |file: BorrowedFd<'_>| inside::allocate(file, mode, offset, length, &caller);
+            answer(reply, turn.and_then(|()| inner.with_file(handle, allocate)));
+        };
+        self.slow.run(caller.uid, Box::new(job));
     }
 
     fn lseek(
@@ -805,15 +821,21 @@ impl Filesystem for Ibifs {
         let length = usize::try_from(length.min(1 << 30)).unwrap_or(1 << 30);
         // The kernel does not know that the source is read.
         self.mirror.forget(vec![Stale::Attributes(source.0)]);
-        let copied = self.with_file(from_handle, |from| {
-            self.with_file(to_handle, |to| {
-                inside::copy_range(from, from_offset, to, to_offset, length, &caller(request))
-            })
-        });
-        match copied {
-            Ok(count) => reply.written(u32::try_from(count).unwrap_or(u32::MAX)),
-            Err(error) => reply.error(errno(error)),
-        }
+        let (inner, caller) = (Arc::clone(&self.inner), caller(request));
+        let job = move |turn: Outcome<()>| {
+            let copied = turn.and_then(|()| {
+                inner.with_file(from_handle, |from| {
+                    inner.with_file(to_handle, |to| {
+                        inside::copy_range(from, from_offset, to, to_offset, length, &caller)
+                    })
+                })
+            });
+            match copied {
+                Ok(count) => reply.written(u32::try_from(count).unwrap_or(u32::MAX)),
+                Err(error) => reply.error(errno(error)),
+            }
+        };
+        self.slow.run(caller.uid, Box::new(job));
     }
 
     fn ioctl(
