@@ -183,6 +183,7 @@ impl Archive {
             list.push(b'\n');
         }
         let directories = files.directories;
+        list.shrink_to_fit();
         Ok(FileList {
             text: list,
             directories: directories.filter(|directories| directories.are_settled(began)),

@@ -17,10 +17,10 @@ use crate::inside::{self, Outcome};
 use crate::locks::locked;
 use crate::store::{Item, ItemId};
 
-/// How much a user may hold in open texts, in bytes: more than the longest.
-const MOST_OF_ONE: usize = 288 << 20;
+/// How much a user may hold in texts, in bytes: the longest, open, and once more while its size is asked for.
+const MOST_OF_ONE: usize = 640 << 20;
 /// How much all may.
-const MOST: usize = 1 << 30;
+const MOST: usize = 2 << 30;
 /// Lists up to this long are kept after they were closed.
 const LONGEST_KEPT: usize = 16 << 20;
 /// How much is kept in all.
