@@ -217,9 +217,12 @@ impl Archive {
         names: &Names,
         sidecar: &Sidecar,
     ) -> Result<(), ArchiveError> {
-        if !self.claims_original(sidecar)
-            || item.state == State::Original
-            || !forms(names).any(|ibi| self.is_own(&ibi))
+        if !self.claims_original(sidecar) || !forms(names).any(|ibi| self.is_own(&ibi)) {
+            return Ok(());
+        }
+        // Not even the administrator puts an original there that lies in the future.
+        self.refuse_unminted(user, names)?;
+        if item.state == State::Original
             || self.is_administrator(user)?
             || self.was_original(names)?
         {

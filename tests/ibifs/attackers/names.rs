@@ -2,14 +2,15 @@
 //! theirs: names that this Archive has not minted, places where they may not write, names of other
 //! items. None is admitted, whichever way it comes, and minting goes on.
 
+use crate::http::served::Served;
 use crate::support::World;
 
 /// `as UID COMMAND` runs it as a stranger. `$own` is the Archive's name space, `$ip` its IBIp prefix.
 const TOOLS: &str = r#"
 as() { local uid=$1; shift; setpriv --reuid=$uid --regid=$uid --clear-groups "$@"; }
 own=example.org/archive-a
-ip=$(sed -n 's/^ibi.archiveservice.* ibip \([^/]*\).*/\1/p' A.store/archive.ibi)
-service=$(sed -n 's/^ibi.archiveservice //p' A.store/archive.ibi)
+ip=$(sed -n 's/^ibi.archiveservice.* ibip \([^/]*\).*/\1/p' A.store/archive.ibi 2> /dev/null || true)
+service=$(sed -n 's/^ibi.archiveservice //p' A.store/archive.ibi 2> /dev/null || true)
 # Puts the file $3 as the sidecar of the item $2 of A, as user $1, in the way $4.
 put() {
     case $4 in
@@ -314,4 +315,99 @@ fn the_old_index_says_whose_a_name_is() {
          ibifs mount A.store A; test $(< A/8JMKD3MGP8W/34PGRBT/file) = x; no rep A/8JMKD3MGP8W/34PGRBT
          no ibip A/a.org/w/2020/02.02.02.02",
     );
+}
+
+/// A store in which such items lie already, from before they were refused: they are named and are not
+/// originals, minting goes on, and it goes on after they are removed.
+#[test]
+fn what_got_in_before_is_named() {
+    let world = World::new();
+    run(
+        &world,
+        "ibifs init A.store --host archive-a.example.org > told; service=$(sed -n 's/^ibi.archiveservice //p' A.store/archive.ibi)
+         bad=$own/9999/12.31.23.59.59; mkdir -p A.store/col/$bad A.store/deleted/col/$own/9998; mkdir A
+         printf 'ibi {rep %s}\\nibi.archiveservice %s\\n' $bad \"$service\" > A.store/col/$bad/.ibi
+         printf 'ibi {rep %s}\\nstate Deleted\\ntimestamp 2026-01-01T00:00:00Z\\n' $own/9998/01.01.01.01 > A.store/deleted/col/$own/9998/01.01.01.01
+         ibifs mount A.store A; test $(state A/$bad) = Copy; mint A more > more; ibifs umount A
+         ibifs fsck A.store > told && exit 1; grep -q \"^not-minted: $bad: \" told; goes_on A.store
+         ibifs mount A.store A; rm -r A/$bad; mint A last > last; ibifs umount A; ibifs fsck A.store
+         bad=; goes_on A.store",
+    );
+}
+
+/// A collection that is adopted raises no mark and makes no original of what is dated later than now.
+#[test]
+fn an_adopted_collection_stops_no_minting() {
+    let world = World::new();
+    run(
+        &world,
+        "mkdir -p A.store/col/$own/9999/12.31.23.59.59/doc A.store/col/$own/2020/01.01.01.01/doc A
+         ibifs init A.store --host archive-a.example.org > told 2>&1; grep -q not-minted told
+         bad=$own/9999/12.31.23.59.59; ibifs show --store A.store $own/2020/01.01.01.01 | grep -q '^state *Original'
+         test ! -e A.store/col/$bad/.ibi; goes_on A.store",
+    );
+}
+
+/// A table gives no item a name or an alias that it may not have.
+#[test]
+fn a_table_gives_no_such_name() {
+    let world = World::new().with_a();
+    run(
+        &world,
+        "mkdir -p A/a.org/w/2020/01.01.01.01 A/b.org/w/2020/01.01.01.01; mint A first > first
+         taken=$(ibip A/$(<first)); setfattr -n user.ibi.alias -v old/name A/$(<first)
+         for mounted in yes no; do
+             test $mounted = yes || ibifs umount A
+             for ibip in $ip/UUUUUUU ${ip,,}/uuuuuuu $taken ${taken,,}; do
+                 printf 'rep\\tibip\\na.org/w/2020/01.01.01.01\\t%s\\n' $ibip > table.tsv
+                 ibifs import --store A.store table.tsv > told 2>&1 && exit 1
+             done
+             for alias in old/name $taken $ip/UUUUUUU; do
+                 printf 'rep\\talias\\na.org/w/2020/01.01.01.01\\t%s\\n' $alias > table.tsv
+                 ibifs import --store A.store table.tsv > told 2>&1 && exit 1
+             done
+         done
+         test ! -e A.store/col/a.org/w/2020/01.01.01.01/.ibi; ibifs fsck A.store; bad=; goes_on A.store",
+    );
+}
+
+/// A peer with a token brings no such name, in either form, with the store mounted or not.
+#[test]
+fn a_peer_brings_no_such_name() {
+    for mounted in [false, true] {
+        let world = World::new();
+        world.sh(
+            "ibifs init A.store --host archive-a.example.org > told; mkdir A
+             head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > token; cp token tokens; chmod 600 token tokens",
+        );
+        if mounted {
+            world.sh("ibifs mount A.store A");
+        }
+        let served = Served::start(&world, "A.store --transfer-token-file tokens");
+        run(
+            &world,
+            &format!(
+                "send() {{
+                     printf 'ibi {{%s}}\\n' \"$1\" > side; printf 'directory 755 1.0 \\n' > list
+                     {{ stat -c %s side; cat side list; }} > body
+                     curl -s -o answer -w '%{{http_code}}' -X POST -H \"Authorization: Bearer $(<token)\" --data-binary @body \
+                         \"{}/transfer?step=complete&$2&from.rep=peer.example/x/2020/01.01.01.01\" > status
+                     no grep -q ^2 status
+                 }}
+                 for rep in $own/9999/12.31.23.59.59 ${{own^^}}/9999/12.31.23.59.59 $own@80/9999/12.31.23.59.59; do
+                     send \"rep $rep\" rep=$rep
+                     send \"rep $rep ibip 8JMKD3MGP8W/34PGRBS\" ibip=8JMKD3MGP8W/34PGRBS
+                 done
+                 send \"ibip $ip/UUUUUUU\" ibip=$ip/UUUUUUU; send \"ibip ${{ip,,}}/uuuuuuu\" ibip=${{ip,,}}/uuuuuuu
+                 send \"rep peer.example/x/2020/02.02.02.02 ibip $ip/UUUUUUU\" rep=peer.example/x/2020/02.02.02.02
+                 ibifs show --store A.store $ip/UUUUUUU && exit 1; find A.store/col -path '*9999/*' | no grep .",
+                served.url
+            ),
+        );
+        drop(served);
+        run(
+            &world,
+            "! mountpoint -q A || ibifs umount A; bad=; goes_on A.store",
+        );
+    }
 }
