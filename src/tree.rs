@@ -817,7 +817,7 @@ impl Tree {
         }
         let root = self
             .open_directory("col")
-            .and_then(|root| rustix::fs::fstat(&root).map_err(failed("look at", "col")));
+            .and_then(|root| rustix::fs::fstat(&root).map_err(failed("open", "col")));
         root.is_ok_and(|stat| stat.st_mode & 0o001 != 0)
     }
 
