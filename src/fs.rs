@@ -203,7 +203,8 @@ impl Inner {
         node: &Node,
         change: impl FnOnce() -> Outcome<T>,
     ) -> Outcome<T> {
-        match self.namespace.is_met_elsewhere(node) {
+        // Nor does it know the mode of a level on the disk.
+        match self.namespace.is_met_elsewhere(node) || matches!(node.kind, Kind::Level(_)) {
             true => caller.act(change),
             false => change(),
         }
@@ -220,12 +221,19 @@ impl Inner {
             return match node.kind {
                 // A tool that copies a prefix directory or a modifier's link sets its times and
                 // owner at the end.
-                Kind::Prefix(_) | Kind::Mint | Kind::Link(_) => {
+                Kind::Prefix(_) | Kind::Mint | Kind::Link(_) | Kind::OwnLink(..) => {
                     Ok(self.namespace.attributes(node)?)
                 }
                 _ => Err(Errno::PERM.into()),
             };
         }
+        let change = match change.mode {
+            Some(mode) => &Change {
+                mode: self.namespace.mode_to_keep(node, mode),
+                ..*change
+            },
+            None => change,
+        };
         let open = handle.and_then(|handle| self.handles.get(handle));
         let open = match open.as_deref() {
             Some(Handle::File { file, writable, .. }) if *writable => Some(file.as_fd()),
@@ -835,8 +843,9 @@ impl Inner {
             _ if node.real.is_none() => return Err(Errno::OPNOTSUPP),
             _ => {
                 let file = real(node)?;
+                let kept = self.namespace.list_to_keep(node, name, value);
                 self.checked_again(caller, node, || {
-                    inside::set_attribute(file.as_fd(), name, value, flags, caller)
+                    inside::set_attribute(file.as_fd(), name, &kept, flags, caller)
                 })?;
                 if name == CAPABILITY {
                     node.set_lacks_capability(false);

@@ -83,6 +83,9 @@ pub enum Kind {
     Mint,
     /// A virtual symbolic link with its target.
     Link(Vec<u8>),
+    /// The same, as met by a user who may replace or remove it, and owned by that user: the kernel has
+    /// nothing else to go by in a directory with the sticky bit.
+    OwnLink(Vec<u8>, u32),
     /// A virtual file with its content.
     Text(Vec<u8>),
     /// A virtual file whose content is made when it is asked for.

@@ -51,6 +51,25 @@ const LONGEST_NAME: usize = 255;
 /// The longest text of a symbolic link that the kernel passes on.
 const LONGEST_LINK: usize = 4095;
 
+/// The mode that is shown of a directory where items lie. The owner of an item declares beside it how it
+/// is related, whoever may write in the directory: the kernel must let that pass, and asks us. The sticky
+/// bit has it protect each name from others, here and in a copy on another filesystem. What may be made
+/// there is checked by the mode on the disk.
+fn shown_to_declare(permissions: u16) -> u16 {
+    match permissions & 0o222 {
+        0o222 => permissions,
+        _ => permissions | 0o1222,
+    }
+}
+
+/// The mode on the disk of a directory where items lie that is made or changed to one that is shown.
+fn as_on_disk(mode: u32) -> u32 {
+    match mode & 0o1222 {
+        0o1222 => mode & !0o1022,
+        _ => mode,
+    }
+}
+
 /// What the mount was told.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -169,7 +188,51 @@ impl Namespace {
         }
     }
 
-    /// Attributes as the tree has them in which a node is met: a link is as long as what it says.
+    /// The mode to keep where one is asked for; None where the one that is shown is. A tool that copies a
+    /// level of a mount sets what it has seen there, which must not open the level on the disk.
+    pub fn mode_to_keep(&self, node: &Node, mode: u32) -> Option<u32> {
+        match &node.kind {
+            Kind::Level(path) if is_year(path) => {
+                let shown = self.attributes(node).map(|attr| attr.permissions);
+                let is_shown = shown.is_ok_and(|shown| u32::from(shown) == mode & 0o7777);
+                (!is_shown).then(|| as_on_disk(mode))
+            }
+            _ => Some(mode),
+        }
+    }
+
+    /// The same of an access control list that says no more than such a mode.
+    pub fn list_to_keep(&self, node: &Node, name: &OsStr, list: &[u8]) -> Vec<u8> {
+        let mut list = list.to_vec();
+        // A version, then a tag, permissions and a number each: owner, group, others.
+        let is_mode = name == "system.posix_acl_access" && list.len() == 4 + 3 * 8;
+        if is_mode
+            && matches!(&node.kind, Kind::Level(path) if is_year(path))
+            && [6, 14, 22]
+                .iter()
+                .all(|at| list.get(*at).is_some_and(|bits| bits & 2 != 0))
+        {
+            for at in [14, 22] {
+                if let Some(bits) = list.get_mut(at) {
+                    *bits &= !2;
+                }
+            }
+        }
+        list
+    }
+
+    /// Refuses a caller to make a name in a directory where items lie, which is shown as open to all.
+    pub(super) fn check_making(&self, caller: &Caller, parent: &Node) -> Outcome<()> {
+        let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+        match &parent.kind {
+            Kind::Prefix(_) => inside::check_access(self.collection.as_fd(), access, caller),
+            Kind::Level(_) => inside::check_access(directory(parent)?.as_fd(), access, caller),
+            _ => Ok(()),
+        }
+    }
+
+    /// Attributes as the tree has them in which a node is met: a link is as long as what it says, and
+    /// the directories where items lie are open to those who own items there.
     fn as_met(&self, node: &Node, mut attr: Attr) -> Attr {
         if attr.kind == FileType::Symlink
             && !node.view.is_as_on_disk()
@@ -178,6 +241,11 @@ impl Namespace {
             && let Ok(target) = self.read_link(node)
         {
             attr.size = target.len() as u64;
+        }
+        if let Kind::Level(path) = &node.kind
+            && is_year(path)
+        {
+            attr.permissions = shown_to_declare(attr.permissions);
         }
         attr
     }
@@ -199,11 +267,19 @@ impl Namespace {
             Kind::Link(target) => {
                 Attr::virtual_like(&like, FileType::Symlink, 0o777, target.len() as u64)
             }
+            Kind::OwnLink(target, uid) => Attr {
+                uid: *uid,
+                ..Attr::virtual_like(&like, FileType::Symlink, 0o777, target.len() as u64)
+            },
             Kind::Text(text) => {
                 Attr::virtual_like(&like, FileType::RegularFile, 0o444, text.len() as u64)
             }
             // The size is not known before it is made, and asked for again.
             Kind::Asked(asked) => self.attributes_of_text(self.last_length(*asked))?,
+            Kind::Prefix(_) => {
+                let shown = shown_to_declare(like.permissions);
+                Attr::virtual_like(&like, FileType::Directory, shown, like.size)
+            }
             _ => Attr::virtual_like(&like, FileType::Directory, like.permissions, like.size),
         })
     }
@@ -238,7 +314,9 @@ impl Namespace {
             Kind::Inside => self.lookup_inside(parent, name),
             Kind::Prefix(prefix) => self.lookup_in_prefix(caller, parent, prefix, name),
             Kind::Mint => self.lookup_label(caller, name),
-            Kind::Link(_) | Kind::Text(_) | Kind::Asked(_) => Err(Errno::NOTDIR),
+            Kind::Link(_) | Kind::OwnLink(..) | Kind::Text(_) | Kind::Asked(_) => {
+                Err(Errno::NOTDIR)
+            }
         }
     }
 
@@ -333,7 +411,7 @@ impl Namespace {
     /// Reads a link: what is kept on disk, as the tree reads it in which it is met.
     pub fn read_link(&self, node: &Node) -> Outcome<Vec<u8>> {
         match (&node.kind, &node.real) {
-            (Kind::Link(target), _) => Ok(target.clone()),
+            (Kind::Link(target) | Kind::OwnLink(target, _), _) => Ok(target.clone()),
             (_, Some(real)) => {
                 let file = real.file.open()?;
                 let target = inside::read_link(file.as_fd())?;

@@ -226,6 +226,7 @@ impl Namespace {
                     log::debug!("refused: {error}");
                     no_identifier(name)
                 })?;
+                self.check_making(caller, parent)?;
                 let item = self
                     .archive
                     .register(caller, &Names::from(Ibi::Rep(rep)), maker)?;
@@ -241,6 +242,10 @@ impl Namespace {
                     log::debug!("refused: {error}");
                     Errno::INVAL
                 })?;
+                let mode = match is_year(&below(path, name)) {
+                    true => super::as_on_disk(mode),
+                    false => mode,
+                };
                 let made = inside::make(
                     directory(parent)?.as_fd(),
                     OsStr::new(name),
@@ -257,6 +262,7 @@ impl Namespace {
                     log::debug!("refused: {error}");
                     no_identifier(name)
                 })?;
+                self.check_making(caller, parent)?;
                 let item = self
                     .archive
                     .register(caller, &Names::from(Ibi::Ibip(ibip)), maker)?;

@@ -70,7 +70,7 @@ impl Namespace {
             name: name.into(),
             number: self.nodes.number_of_virtual(&kind),
             kind: match kind {
-                Kind::Link(_) => FileType::Symlink,
+                Kind::Link(_) | Kind::OwnLink(..) => FileType::Symlink,
                 Kind::Text(_) | Kind::Asked(_) => FileType::RegularFile,
                 _ => FileType::Directory,
             },

@@ -3,18 +3,18 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::Access;
+use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use super::levels::below;
 use super::minting::single_step;
 use super::staging::may_be_staged;
 use super::{Entry, Namespace, is_year, metadata_text, text};
-use crate::archive::{Act, Related};
+use crate::archive::{Act, Related, may_replace};
 use crate::caller::Caller;
 use crate::ibi::Rep;
 use crate::inode::{Asked, Kind, Node, View};
-use crate::inside::{self, New, Outcome};
+use crate::inside::{self, Outcome};
 use crate::item::{Names, State};
 use crate::relation::{RelationKind, Request, Step, split_name};
 use crate::store::Item;
@@ -100,7 +100,12 @@ impl Namespace {
         match self.resolve(&item, &modifier)? {
             Related::Item(names) => {
                 let target = self.path_from_sibling(parent, &names);
-                self.virtual_entry(parent.view, Kind::Link(target))
+                let is_own = caller.is_other() && self.check_change(caller, &item).is_ok();
+                let link = match is_own {
+                    true => Kind::OwnLink(target, caller.uid),
+                    false => Kind::Link(target),
+                };
+                self.virtual_entry(parent.view, link)
             }
             Related::Text(item) => self.text_entry(&item),
             Related::DublinCore { item, from } => {
@@ -185,8 +190,9 @@ impl Namespace {
             self.declare(caller, parent, &sibling, target)?;
             return self.lookup_sibling(caller, parent, name_text);
         }
-        self.stage(parent, name_text, |directory, kept| {
-            inside::make(directory, kept, New::Link(target), 0o777, 0, caller)
+        self.stage(caller, parent, name_text, |directory, kept| {
+            rustix::fs::symlinkat(target, directory, kept)?;
+            inside::find(directory, kept)
         })
     }
 
@@ -249,16 +255,23 @@ impl Namespace {
                 self.note_changed(&sibling.item.names);
                 self.text_entry(&sibling.item)?
             }
-            None => self.stage(parent, name_text, |directory, kept| {
-                opened = Some(inside::create(directory, kept, flags, mode, umask, caller)?);
+            None => self.stage(caller, parent, name_text, |directory, kept| {
+                let mode = Mode::from_raw_mode(mode & !umask & 0o777);
+                let flags = inside::content_flags(flags) | OFlags::CREATE | OFlags::EXCL;
+                let file = rustix::fs::openat(directory, kept, flags, mode)?;
+                // Our umask may be the last caller's.
+                rustix::fs::fchmod(&file, mode)?;
+                opened = Some(file);
                 inside::find(directory, kept)
             })?,
         };
         Ok((entry, opened.ok_or(Errno::IO)?))
     }
 
+    /// Makes a staged name and gives it to its maker: where it is kept no user may make any.
     fn stage(
         &self,
+        caller: &Caller,
         parent: &Node,
         name: &str,
         make: impl FnOnce(BorrowedFd<'_>, &OsStr) -> Outcome<OwnedFd>,
@@ -266,15 +279,63 @@ impl Namespace {
         if !may_be_staged(name) {
             return Err(Errno::PERM);
         }
-        let kept = self.staging.fresh_name();
-        let made = make(self.staging.directory(), &kept)?;
+        self.check_staged(caller, parent, OsStr::new(name))?;
+        let kept = self.staging.fresh_name(caller.uid)?;
+        let staged = self.staging.directory();
+        let made = make(staged, &kept).and_then(|made| {
+            if caller.is_other() {
+                let (uid, gid) = (Uid::from_raw(caller.uid), Gid::from_raw(caller.gid));
+                let flags = AtFlags::SYMLINK_NOFOLLOW;
+                rustix::fs::chownat(staged, &kept, Some(uid), Some(gid), flags)?;
+            }
+            Ok(made)
+        });
+        let made = match made {
+            Ok(made) => made,
+            Err(errno) => {
+                let _ = inside::remove(staged, &kept, false);
+                return Err(errno);
+            }
+        };
         self.staging.note(parent.number, OsStr::new(name), kept);
         self.real(made, View::Rep, Kind::Inside, false)
+    }
+
+    /// Refuses a caller a staged name that another user has made.
+    fn check_staged(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<()> {
+        let Some(staged) = self.staging.open(parent.number, name) else {
+            return Ok(());
+        };
+        let owner = rustix::fs::fstat(staged?)?.st_uid;
+        match owner == caller.uid || caller.owns_all() {
+            true => Ok(()),
+            false => Err(Errno::PERM),
+        }
+    }
+
+    /// Refuses a caller to remove or replace an item's metadata text where the native filesystem would.
+    fn check_text(&self, caller: &Caller, item: &Item) -> Outcome<OwnedFd> {
+        let directory = self.item_directory(item)?;
+        let owner = match inside::find(directory.as_fd(), metadata_text()) {
+            Ok(text) => Some(rustix::fs::fstat(&text)?.st_uid),
+            Err(Errno::NOENT) => None,
+            Err(errno) => return Err(errno),
+        };
+        inside::check_access(
+            directory.as_fd(),
+            Access::WRITE_OK | Access::EXEC_OK,
+            caller,
+        )?;
+        match may_replace(caller, directory.as_fd(), owner) {
+            true => Ok(directory),
+            false => Err(Errno::PERM),
+        }
     }
 
     /// rm beside an item: a relation, its metadata text, or a staged name.
     pub fn remove_name(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<()> {
         let name_text = text(name)?;
+        self.check_staged(caller, parent, name)?;
         if let Some(kept) = self.staging.take(parent.number, name) {
             return inside::remove(self.staging.directory(), &kept, false);
         }
@@ -283,7 +344,7 @@ impl Namespace {
         };
         self.check_change(caller, &item)?;
         if is_metadata(&request) && self.archive.metadata(&item.names)?.is_none() {
-            let directory = self.item_directory(&item)?;
+            let directory = self.check_text(caller, &item)?;
             self.note_changed(&item.names);
             return inside::remove(directory.as_fd(), metadata_text(), false);
         }
@@ -328,6 +389,8 @@ impl Namespace {
             return Err(Errno::INVAL);
         }
         let (from_text, to_text) = (text(name)?, new_name.to_str().ok_or(Errno::PERM)?);
+        self.check_staged(caller, parent, name)?;
+        self.check_staged(caller, new_parent, new_name)?;
         let staged = self.staging.find(parent.number, name);
         let target = self.sibling(new_parent, to_text)?;
         match (staged, target) {
@@ -357,9 +420,8 @@ impl Namespace {
                 if !is_metadata(&sibling.request) {
                     return Err(Errno::PERM);
                 }
-                self.check_change(caller, &sibling.item)?;
-                let directory = self.item_directory(&sibling.item)?;
-                let kept = self.staging.fresh_name();
+                let directory = self.check_text(caller, &sibling.item)?;
+                let kept = self.staging.fresh_name(caller.uid)?;
                 let to = self.staging.directory();
                 inside::rename(directory.as_fd(), metadata_text(), to, &kept, 0)?;
                 self.note_changed(&sibling.item.names);
@@ -392,7 +454,7 @@ impl Namespace {
                 if attr.size > SMALL_FILE_LIMIT {
                     return Err(Errno::FBIG);
                 }
-                let directory = self.item_directory(&sibling.item)?;
+                let directory = self.check_text(caller, &sibling.item)?;
                 let from = self.staging.directory();
                 self.note_changed(&sibling.item.names);
                 inside::rename(from, kept, directory.as_fd(), metadata_text(), 0)

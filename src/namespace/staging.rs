@@ -10,10 +10,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::io::Errno;
+
 use crate::archive::ArchiveError;
 use crate::inside::{self, Outcome};
 use crate::locks::locked;
 use crate::tree::Tree;
+
+/// So many names a user may have staged at a time.
+const MOST_OF_A_USER: usize = 1000;
 
 /// The staged names of a mount.
 #[derive(Debug)]
@@ -52,10 +57,18 @@ impl Staging {
         Some(inside::find(self.directory(), &kept))
     }
 
-    /// A fresh name in the staging directory.
-    pub(super) fn fresh_name(&self) -> OsString {
+    /// A fresh name in the staging directory, of a user's; EDQUOT where the user has very many already.
+    pub(super) fn fresh_name(&self, uid: u32) -> Outcome<OsString> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        OsString::from(format!("staged-{number}"))
+        let of_user = format!("staged-{uid}-");
+        let count = locked(&self.names)
+            .values()
+            .filter(|kept| kept.as_encoded_bytes().starts_with(of_user.as_bytes()))
+            .count();
+        match count < MOST_OF_A_USER {
+            true => Ok(OsString::from(format!("{of_user}{number}"))),
+            false => Err(Errno::DQUOT),
+        }
     }
 
     /// Notes a staged name, and removes what had it before.

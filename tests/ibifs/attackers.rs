@@ -3,6 +3,7 @@
 //! or told.
 
 mod canary;
+mod declaring;
 mod lock;
 mod names;
 mod offline;

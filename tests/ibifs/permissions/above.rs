@@ -115,11 +115,11 @@ fn items_are_removed_by_those_who_may_remove_them() {
     let world = world();
     sh(
         &world,
-        "chmod 1777 $year; as alice mkdir A/.mint/gone; gone=A/$(rep A/.mint/gone); gone_p=A/$(ibip A/.mint/gone); as alice rmdir $gone/doc
+        "chmod 1777 A.store/col/${year#A/}; as alice mkdir A/.mint/gone; gone=A/$(rep A/.mint/gone); gone_p=A/$(ibip A/.mint/gone); as alice rmdir $gone/doc
          chmod 777 A
          no_ as bob rmdir $gone; no_ as bob rmdir $gone_p
          chmod 755 $year; no_ as bob rmdir $gone; no_ as bob rmdir $gone_p; no_ as alice rmdir $gone; no_ as alice rmdir $gone_p
-         chmod 1777 $year; as alice rmdir $gone_p; no ls $gone
+         chmod 1777 A.store/col/${year#A/}; as alice rmdir $gone_p; no ls $gone
          # Levels, and who may make them.
          as alice mkdir A/x.org A/x.org/y A/x.org/y/2001; as alice mkdir A/x.org/y/2001/01.02.03.04
          no_ as bob mkdir A/x.org/z; no_ as bob mkdir A/x.org/y/2001/01.02.03.05
@@ -218,7 +218,7 @@ fn umasks_count_for_what_a_caller_makes_alone() {
              mkdir -p A/8JMKD3MGP8W; as alice bash -c \"umask 077; touch A/.mint/private/doc/f\"
              bash -c 'umask 077; mkdir A/8JMKD3MGP8W/34PGRBS; touch A/8JMKD3MGP8W/34PGRBS/x
                       echo \"ibi {{rep dpi.inpe.br/banon/1999/01.09.22.14 ibip 8JMKD3MGP8W/34PGRBS}}\" > A/8JMKD3MGP8W/34PGRBS/.ibi'
-             [ $(stat -c %a A/dpi.inpe.br A/dpi.inpe.br/banon A/dpi.inpe.br/banon/1999 | sort -u) = 755 ]
+             [ $(cd A.store/col; stat -c %a dpi.inpe.br dpi.inpe.br/banon dpi.inpe.br/banon/1999 | sort -u) = 755 ]
              rm -r A/dpi.inpe.br/banon/1999/01.09.22.14; [ $(stat -c %a A.store/deleted/col/dpi.inpe.br/banon/1999) = 755 ]
              [ $(stat -c %a A.store/deleted/col/dpi.inpe.br/banon/1999/01.09.22.14) = 644 ]
              ibifs umount A; [ $(stat -c %a A.store/ledger) = 644 ]"
