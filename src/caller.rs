@@ -9,11 +9,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
+use crate::credentials;
 use crate::payer::{self, Acts, Payer};
 
 /// The process behind a request.
@@ -70,6 +72,17 @@ impl Powers {
 static HAS_NO_GROUPS: LazyLock<bool> =
     LazyLock::new(|| rustix::process::getgroups().is_ok_and(|groups| groups.is_empty()));
 
+/// Whether this process has given root up: then it acts as itself alone, see [`Caller::become_for_good`].
+static HAS_GIVEN_UP: AtomicBool = AtomicBool::new(false);
+
+/// Lets no program that this process or its threads may run have more rights than they have. Before
+/// there are other threads.
+pub fn gain_nothing_anew() {
+    if let Err(errno) = rustix::thread::set_no_new_privs(true) {
+        log::warn!("programs that are run may have more rights than this one: {errno}");
+    }
+}
+
 /// Gives up the groups of this process, for [`Caller::read`]; before the first such call.
 pub fn give_up_groups() {
     if *MAY_ACT {
@@ -82,49 +95,45 @@ pub fn give_up_groups() {
 
 /// Has this thread open files as this process again, where one that stays somebody else has started it.
 pub fn stay_oneself() {
-    if *MAY_ACT {
+    if *MAY_ACT && !HAS_GIVEN_UP.load(Ordering::Relaxed) {
         STAYING.set(None);
         back();
     }
 }
 
-/// Has this thread act as a user and a group. Both are numbers of this thread alone.
-fn become_other(uid: u32, gid: u32) {
-    // SAFETY: plain system calls without pointers, on this thread's filesystem credentials only.
-    unsafe {
-        libc::syscall(libc::SYS_setfsgid, gid);
-        libc::syscall(libc::SYS_setfsuid, uid);
-    }
-}
-
-/// The user and the group that this thread acts as.
-fn acted_as() -> (u32, u32) {
-    // SAFETY: as above; there is no such user or group, so that nothing is changed.
-    let (uid, gid) = unsafe {
-        (
-            libc::syscall(libc::SYS_setfsuid, u32::MAX),
-            libc::syscall(libc::SYS_setfsgid, u32::MAX),
-        )
-    };
-    let number = |told| u32::try_from(told).unwrap_or(u32::MAX);
-    (number(uid), number(gid))
+/// Whether this process can act as the users who ask it for something. Tried in a thread of its own.
+pub fn can_act_as_others() -> bool {
+    let tried = std::thread::spawn(|| {
+        let other = Caller::NOBODY;
+        let is_other = || Ok::<_, Errno>(credentials::acted_as() == (other.uid, other.gid));
+        let groups = [other.gid];
+        let powers = Powers {
+            groups: groups.to_vec(),
+            capabilities: CapabilitySet::empty(),
+        };
+        other.act_with(&powers, is_other) == Ok(true)
+            && credentials::acted_as() == credentials::OURSELVES
+    });
+    !*MAY_ACT || tried.join().unwrap_or(false)
 }
 
 /// Has this thread act as itself, or whom it stays.
 fn back() {
-    // By way of the superuser: what was raised for another user is lost with that.
-    // SAFETY: as above.
-    unsafe {
-        libc::syscall(libc::SYS_setfsuid, 0);
-        libc::syscall(libc::SYS_setfsgid, 0);
-    }
-    if let Some(staying) = STAYING.get() {
-        become_other(staying.uid, staying.gid);
+    credentials::become_ourselves();
+    if let Some(staying) = STAYING.get()
+        && credentials::become_other(staying.uid, staying.gid).is_err()
+    {
+        // It reads as before, at the price of more system calls.
+        STAYING.set(None);
+        credentials::become_ourselves();
     }
 }
 
 /// Takes a caller's user and first group back, however the reading has ended.
-struct Reading;
+struct Reading {
+    #[allow(dead_code, reason = "held, not read")]
+    acts: Acts,
+}
 
 impl Drop for Reading {
     fn drop(&mut self) {
@@ -142,9 +151,12 @@ struct Acting {
 impl Drop for Acting {
     fn drop(&mut self) {
         back();
-        match STAYING.get() {
-            None => set_groups(&[0]),
-            Some(_) => set_groups(&[]),
+        let groups: &[u32] = match STAYING.get() {
+            None => &[0],
+            Some(_) => &[],
+        };
+        if let Err(errno) = set_groups(groups) {
+            log::error!("this thread's groups are not its own: {errno}");
         }
         if let Some(own) = self.own
             && own.effective.contains(CapabilitySet::SYS_RESOURCE)
@@ -155,15 +167,32 @@ impl Drop for Acting {
 }
 
 impl Caller {
+    /// The user who has no files, and may do what all may.
+    pub const NOBODY: Caller = Caller {
+        uid: 65534,
+        gid: 65534,
+        pid: 0,
+    };
+
     /// Runs `make` with this caller's credentials and umask.
-    pub fn make<T>(&self, umask: u32, make: impl FnOnce() -> T) -> T {
+    ///
+    /// # Errors
+    /// What `make` fails with; EPERM, and nothing is done, where this thread could not become the caller.
+    pub fn make<T, E: From<Errno>>(
+        &self,
+        umask: u32,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
         set_umask(umask);
         self.act(make)
     }
 
     /// Runs `act` with this caller's credentials: what depends on who asks, such as whether set-id
     /// bits survive a write, then comes out as on the native filesystem.
-    pub fn act<T>(&self, act: impl FnOnce() -> T) -> T {
+    ///
+    /// # Errors
+    /// What `act` fails with; EPERM, and nothing is done, where this thread could not become the caller.
+    pub fn act<T, E: From<Errno>>(&self, act: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         match self.is_other() {
             true => self.act_with(&self.powers(), act),
             false => act(),
@@ -172,7 +201,13 @@ impl Caller {
 
     /// The same for what outlives this request and others then use: without the groups, which take
     /// as long to read as opening a file ten times, and letting set-id bits be.
-    pub fn act_for_others<T>(&self, act: impl FnOnce() -> T) -> T {
+    ///
+    /// # Errors
+    /// As of [`Caller::act`].
+    pub fn act_for_others<T, E: From<Errno>>(
+        &self,
+        act: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
         let powers = Powers {
             groups: Vec::new(),
             capabilities: CapabilitySet::FSETID,
@@ -185,16 +220,19 @@ impl Caller {
 
     /// The same for what is only read, in a process that has given its groups up: half as many system
     /// calls.
-    pub fn read<T>(&self, read: impl FnOnce() -> T) -> T {
+    ///
+    /// # Errors
+    /// As of [`Caller::act`].
+    pub fn read<T, E: From<Errno>>(&self, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         payer::stop();
         if !self.is_other() || !*HAS_NO_GROUPS {
             return self.act_for_others(read);
         }
-        if STAYING.get() == Some(*self) {
+        if STAYING.get() == Some(*self) || payer::is_acting() {
             return read();
         }
-        let _reading = Reading;
-        become_other(self.uid, self.gid);
+        let _reading = Reading { acts: payer::act() };
+        credentials::become_other(self.uid, self.gid)?;
         read()
     }
 
@@ -206,14 +244,49 @@ impl Caller {
         if !self.is_other() || !*HAS_NO_GROUPS {
             return;
         }
-        become_other(self.uid, self.gid);
-        match acted_as() == (self.uid, self.gid) {
-            true => STAYING.set(Some(*self)),
-            false => back(),
+        match credentials::become_other(self.uid, self.gid) {
+            Ok(()) => STAYING.set(Some(*self)),
+            Err(_) => back(),
         }
     }
 
-    fn act_with<T>(&self, powers: &Powers, act: impl FnOnce() -> T) -> T {
+    /// Has this process, all its threads, become this caller for good: it has no capabilities then, and
+    /// no way back. Nothing for a process that is not root's.
+    ///
+    /// # Errors
+    /// What the system refuses. The process must end then.
+    pub fn become_for_good(&self) -> std::io::Result<()> {
+        if !*MAY_ACT {
+            return Ok(());
+        }
+        // SAFETY: no pointer is followed. The C library's functions change all threads.
+        let is_done = unsafe {
+            libc::setgroups(0, std::ptr::null()) == 0
+                && libc::setresgid(self.gid, self.gid, self.gid) == 0
+                && libc::setresuid(self.uid, self.uid, self.uid) == 0
+        };
+        if !is_done {
+            return Err(std::io::Error::last_os_error());
+        }
+        // Looked at, since nothing is as it seems in a container.
+        // SAFETY: as above.
+        let is_root_again = unsafe { libc::setresuid(u32::MAX, 0, u32::MAX) == 0 };
+        let capabilities = rustix::thread::capabilities(None)?;
+        if is_root_again
+            || !capabilities.permitted.is_empty()
+            || credentials::acted_as() != (self.uid, self.gid)
+        {
+            return Err(Errno::PERM.into());
+        }
+        HAS_GIVEN_UP.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn act_with<T, E: From<Errno>>(
+        &self,
+        powers: &Powers,
+        act: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
         if payer::is_acting() {
             // As this caller already: none acts for another within a request.
             return act();
@@ -223,9 +296,9 @@ impl Caller {
             None => payer::own_capabilities(),
             Some(_) => rustix::thread::capabilities(None).ok(),
         };
-        set_groups(&powers.groups);
         let _acting = Acting { own, acts };
-        become_other(self.uid, self.gid);
+        set_groups(&powers.groups)?;
+        credentials::become_other(self.uid, self.gid)?;
         if let Some(own) = own {
             let kept = own.effective - LOST;
             if kept | powers.capabilities != own.effective - LOST_WITH_THE_USER {
@@ -285,7 +358,7 @@ impl Caller {
 
     /// Whether acting as this caller differs from acting as ourselves.
     pub fn is_other(&self) -> bool {
-        *MAY_ACT && (self.uid != 0 || self.gid != 0)
+        *MAY_ACT && !HAS_GIVEN_UP.load(Ordering::Relaxed) && (self.uid != 0 || self.gid != 0)
     }
 
     /// The caller's supplementary groups and what it may do with others' files; none of either
@@ -526,8 +599,12 @@ fn set_umask(umask: u32) {
     }
 }
 
-fn set_groups(groups: &[u32]) {
+fn set_groups(groups: &[u32]) -> Result<(), Errno> {
     // SAFETY: the pointer and length describe a live slice; the raw system call, unlike the C
     // library's function, changes this thread only.
-    unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
+    let set = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
+    match set {
+        0 => Ok(()),
+        _ => Err(Errno::PERM),
+    }
 }

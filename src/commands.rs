@@ -11,6 +11,7 @@ mod print;
 mod quickstart;
 mod resolver;
 mod scrub;
+mod secret;
 mod serve;
 mod start;
 mod status;

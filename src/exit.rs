@@ -177,6 +177,7 @@ impl From<MountError> for Failure {
             MountError::Option { .. } => Exit::Usage,
             MountError::Nested { .. }
             | MountError::AllowOther
+            | MountError::CannotAct
             | MountError::ReadOnlyDisk { .. } => Exit::Refused,
             MountError::Failed { .. } | MountError::Dead { .. } => Exit::Failed,
         };

@@ -625,13 +625,14 @@ pub fn control(
     let given = input.get(..*takes).ok_or(Errno::INVAL)?;
     bytes[..*takes].copy_from_slice(given);
     // SAFETY: each of these commands reads or writes at most FSXATTR bytes, of which there are 32.
-    let outcome = caller.act(|| unsafe {
+    let done = || match unsafe {
         libc::ioctl(file.as_raw_fd(), command as libc::Ioctl, bytes.as_mut_ptr())
-    });
-    match outcome {
+    } {
         -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
-        _ => Ok(bytes[..*gives].to_vec()),
-    }
+        _ => Ok(()),
+    };
+    caller.act(done)?;
+    Ok(bytes[..*gives].to_vec())
 }
 
 /// The attributes of a file.

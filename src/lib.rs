@@ -21,6 +21,7 @@
 //!
 //! The Archive: what every door calls.
 //!
+//! - [`credentials`]: the user and the group that a thread acts as.
 //! - [`payer`]: who pays for what is written to the disk.
 //! - [`opening`]: opening files that others own, without waiting for them.
 //! - [`database`]: the files that SQLite opens, and no others.
@@ -73,6 +74,7 @@ pub mod backup;
 pub mod caller;
 pub mod cli;
 pub mod commands;
+pub mod credentials;
 pub mod database;
 pub mod descriptors;
 pub mod distributor;

@@ -42,6 +42,9 @@ pub fn serve(
     watcher: &impl Watcher,
 ) -> Result<(), MountError> {
     let (store, mount_point) = check(store, mount_point)?;
+    if settings.allow_other && !crate::caller::can_act_as_others() {
+        return Err(MountError::CannotAct);
+    }
     wait_for_leaving(&store);
     let archive = Arc::new(open(&store, settings)?);
     detach_dead_mounts_of(&store);

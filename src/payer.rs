@@ -10,7 +10,10 @@
 
 use std::cell::Cell;
 
+use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use crate::credentials;
 
 /// A user and a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +94,10 @@ pub fn act() -> Acts {
 }
 
 /// Writes something that whoever is charged pays for.
-pub fn paid<T>(write: impl FnOnce() -> T) -> T {
+///
+/// # Errors
+/// What `write` fails with; EPERM, and nothing is written, where this thread could not become the payer.
+pub fn paid<T>(write: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
     paid_by(PAYER.get(), write)
 }
 
@@ -105,7 +111,13 @@ impl Drop for Paying {
 }
 
 /// Writes something that this one pays for; None: the process itself.
-pub fn paid_by<T>(payer: Option<Payer>, write: impl FnOnce() -> T) -> T {
+///
+/// # Errors
+/// As of [`paid`].
+pub fn paid_by<T>(
+    payer: Option<Payer>,
+    write: impl FnOnce() -> Result<T, Errno>,
+) -> Result<T, Errno> {
     if ACTING.get() {
         return write();
     }
@@ -116,7 +128,7 @@ pub fn paid_by<T>(payer: Option<Payer>, write: impl FnOnce() -> T) -> T {
         }
         Some(payer) => {
             let _paying = Paying;
-            begin(payer);
+            begin(payer)?;
             write()
         }
     }
@@ -124,31 +136,37 @@ pub fn paid_by<T>(payer: Option<Payer>, write: impl FnOnce() -> T) -> T {
 
 /// The same, with the numbers kept until [`stop`]: the next write of the same user costs no system
 /// call for this.
-pub fn paid_by_and_stay<T>(payer: Option<Payer>, write: impl FnOnce() -> T) -> T {
+///
+/// # Errors
+/// As of [`paid`].
+pub fn paid_by_and_stay<T>(
+    payer: Option<Payer>,
+    write: impl FnOnce() -> Result<T, Errno>,
+) -> Result<T, Errno> {
     match payer {
         _ if ACTING.get() => {}
         None => stop(),
-        Some(payer) => begin(payer),
+        Some(payer) => begin(payer)?,
     }
     write()
 }
 
-fn begin(payer: Payer) {
+fn begin(payer: Payer) -> Result<(), Errno> {
     if PAYING.get() == Some(payer) {
-        return;
+        return Ok(());
     }
     stop();
     let own = own_capabilities();
     PAYING.set(Some(payer));
-    // SAFETY: plain system calls without pointers, on this thread's filesystem credentials only.
-    unsafe {
-        libc::syscall(libc::SYS_setfsgid, payer.gid);
-        libc::syscall(libc::SYS_setfsuid, payer.uid);
+    if let Err(errno) = credentials::become_other(payer.uid, payer.gid) {
+        stop();
+        return Err(errno);
     }
     // The change of the user has taken those over files, too.
     if let Some(own) = own {
         set_effective(own, own.effective - CapabilitySet::SYS_RESOURCE);
     }
+    Ok(())
 }
 
 /// Has this thread act as itself again.
@@ -157,11 +175,7 @@ pub fn stop() {
         return;
     }
     PAYING.set(None);
-    // SAFETY: as above.
-    unsafe {
-        libc::syscall(libc::SYS_setfsuid, 0);
-        libc::syscall(libc::SYS_setfsgid, 0);
-    }
+    credentials::become_ourselves();
     if let Some(own) = own_capabilities() {
         set_effective(own, own.effective);
     }

@@ -6,6 +6,7 @@
 mod actors;
 mod documents;
 mod error;
+mod guarded;
 mod inclusion;
 mod key;
 mod lapse;
@@ -190,6 +191,7 @@ impl Registry {
         };
         let directory =
             OwnedFd::from(std::fs::File::open(above).map_err(RegistryError::Directory)?);
+        guarded::guard(&directory, name, path)?;
         let mut connection = connect(&directory, name)?;
         database::migrate(&mut connection, MIGRATIONS)?;
         Ok(Registry {

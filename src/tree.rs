@@ -54,6 +54,8 @@ pub struct Tree {
     root: OwnedFd,
     /// Where what is read for others begins, see [`Tree::way_to`].
     areas: OnceLock<Areas>,
+    /// Directories of the store that stay open, see [`Tree::keep_open`].
+    kept: OnceLock<Vec<(&'static str, OwnedFd)>>,
     next_temporary: AtomicU64,
 }
 
@@ -98,7 +100,7 @@ const TRIES: usize = 10_000;
 const DIRECTORIES: [&str; 4] = ["col", "ibip", "deleted", "staging"];
 
 impl Tree {
-    /// Makes the directories of a new store; what is there already stays.
+    /// Makes the directories of a new store, which only its owner may enter; what is there already stays.
     pub fn create(path: &Path) -> Result<Tree, TreeError> {
         let shown = path.display().to_string();
         std::fs::create_dir_all(path).map_err(|error| {
@@ -106,6 +108,9 @@ impl Tree {
             failed("make the store", &shown)(errno)
         })?;
         let tree = Tree::open_root(path)?;
+        if let Err(errno) = rustix::fs::fchmod(&tree.root, Mode::RWXU) {
+            log::warn!("other users may enter {shown}: {errno}");
+        }
         for name in DIRECTORIES {
             match make_level(&tree.root, name) {
                 Ok(()) | Err(Errno::EXIST) => {}
@@ -188,6 +193,7 @@ impl Tree {
             path,
             root,
             areas: OnceLock::new(),
+            kept: OnceLock::new(),
             next_temporary: AtomicU64::new(0),
         })
     }
@@ -306,7 +312,33 @@ impl Tree {
     }
 
     fn open_beneath(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-        open_beneath(&self.root, path, flags)
+        let (directory, path) = self.kept_above(path);
+        open_beneath(directory, path, flags)
+    }
+
+    /// Keeps the directories that items lie in open: what is in them is then reached by whoever may not
+    /// enter the store's own directory. One that is replaced by another goes unnoticed from then on.
+    pub fn keep_open(&self) {
+        let open = |name| self.open_directory(name).ok().map(|open| (name, open));
+        let kept = ["col", "ibip", "deleted"].into_iter().filter_map(open);
+        let _ = self.kept.set(kept.collect());
+    }
+
+    /// The directory from which a path below the store is walked, and what of the path is left.
+    fn kept_above<'a>(&self, path: &'a str) -> (&OwnedFd, &'a str) {
+        let (directory, below) = self.kept_above_bytes(path.as_bytes());
+        // What is cut off ends with a slash.
+        let cut = path.len() - below.len();
+        (directory, path.get(cut..).unwrap_or(path))
+    }
+
+    fn kept_above_bytes<'a>(&self, path: &'a [u8]) -> (&OwnedFd, &'a [u8]) {
+        let kept = self.kept.get().map(Vec::as_slice).unwrap_or_default();
+        let found = kept.iter().find_map(|(name, open)| {
+            let below = path.strip_prefix(name.as_bytes())?.strip_prefix(b"/")?;
+            (!below.is_empty()).then_some((open, below))
+        });
+        found.unwrap_or((&self.root, path))
     }
 
     /// Makes the directory of an item that is copied in, and its levels where they are missing. As
@@ -626,7 +658,8 @@ impl Tree {
     /// Reads a whole regular file below the store; None where there is none, EFBIG beyond
     /// [`SMALL_FILE_LIMIT`].
     pub fn read_small(&self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {
-        read_small_in(&self.root, path, path, SMALL_FILE_LIMIT)
+        let (directory, below) = self.kept_above(path);
+        read_small_in(directory, below, path, SMALL_FILE_LIMIT)
     }
 
     /// Puts an item's sidecar in place, whole and synced. EFBIG where it could not be read back.
@@ -847,7 +880,8 @@ impl Tree {
     /// The bytes of an item's tombstone, or None.
     pub fn read_tombstone(&self, place: &Place) -> Result<Option<Vec<u8>>, TreeError> {
         let path = format!("deleted/{}", place.as_str());
-        read_small_in(&self.root, &path, &path, SMALL_FILE_LIMIT + TOMBSTONE_ADDS)
+        let (directory, below) = self.kept_above(&path);
+        read_small_in(directory, below, &path, SMALL_FILE_LIMIT + TOMBSTONE_ADDS)
     }
 
     /// Removes the tombstone of an item that has come back.

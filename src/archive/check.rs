@@ -570,6 +570,7 @@ fn look(
     let tree = Tree::open_as_it_is(path)?;
     let index = grounds::open_index(&tree, is_quiet, &mut report)?;
     let facts = grounds::read_facts(&tree, index.as_ref(), &mut report);
+    grounds::look_at_the_way_in(&tree, &mut report);
     if is_quiet {
         grounds::look_around(&tree, &mut report);
     }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{print, say};
 use crate::archive::{Clock, SystemClock};
+use crate::caller::Caller;
 use crate::cli::{Actors, Documents, Register, Resolver, ResolverCommand};
 use crate::exit::{Exit, Failure};
 use crate::http::{self, resolver};
@@ -86,9 +87,10 @@ fn ids(texts: &[String]) -> Result<Vec<Ibi>, Failure> {
 }
 
 fn answer(options: &Resolver) -> Result<Exit, Failure> {
+    crate::caller::gain_nothing_anew();
     let db = options.db.as_deref().unwrap_or(Path::new(""));
     let mut registry = Some(Registry::open(db)?);
-    let mut failure = None;
+    let (mut failure, mut refused) = (None, None);
     let proxies = http::Proxies::new(&options.proxy);
     let listened = http::run(options.listen, &proxies, |local| {
         let address = options.address.clone().unwrap_or_else(|| local.to_string());
@@ -109,6 +111,11 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             }
             None => return http::Started::nothing(),
         };
+        // The database is open, and nothing else of anybody's is needed.
+        if let Err(error) = Caller::NOBODY.become_for_good() {
+            refused = Some(super::serve::cannot_give_up(&error));
+            return http::Started::nothing();
+        }
         say(&match options.json {
             true => print::listening_json(made.address(), local),
             false => told(format_args!(
@@ -126,9 +133,10 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
         }
     });
     listened.map_err(|error| super::serve::cannot_listen(options.listen, &error))?;
-    match failure {
-        Some(error) => Err(error.into()),
-        None => Ok(Exit::Done),
+    match (failure, refused) {
+        (Some(error), _) => Err(error.into()),
+        (None, Some(refused)) => Err(refused),
+        (None, None) => Ok(Exit::Done),
     }
 }
 
@@ -163,8 +171,7 @@ fn service(text: &str) -> Result<Names, Failure> {
 /// The registration key in a file, which nobody sees in a list of processes.
 pub(super) fn key_in(file: &Path) -> Result<Key, Failure> {
     let failed = |exit, what: String| Failure::new(exit, format!("{}: {what}", file.display()));
-    let text =
-        std::fs::read_to_string(file).map_err(|error| failed(Exit::Failed, error.to_string()))?;
+    let text = super::secret::read(file)?;
     Key::parse(text.trim()).map_err(|error| failed(Exit::Usage, error.to_string()))
 }
 
@@ -174,7 +181,9 @@ impl From<RegistryError> for Failure {
             RegistryError::NotRegistered(_)
             | RegistryError::NoActor(_)
             | RegistryError::NoDocument(_) => Exit::NotFound,
-            RegistryError::TwoArchives(_) | RegistryError::WrongKey(_) => Exit::Refused,
+            RegistryError::TwoArchives(_)
+            | RegistryError::WrongKey(_)
+            | RegistryError::Open { .. } => Exit::Refused,
             RegistryError::NoName => Exit::Usage,
             _ => Exit::Failed,
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Door, print, resolver, say};
+use super::{Door, print, resolver, say, secret};
 use crate::archive::Facts;
 use crate::cli::Serve;
 use crate::exit::{Exit, Failure};
@@ -17,6 +17,7 @@ use crate::transfer::{Local, Tokens};
 
 pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     // Before there are other threads and anything is read for others.
+    crate::caller::gain_nothing_anew();
     crate::caller::give_up_groups();
     let archive = Door::at(&options.store)?.read()?;
     let facts = archive.facts();
@@ -52,6 +53,13 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
             }
         };
         let site = Site::new(archive, address, email(options, &facts));
+        // Whoever takes items in gives them to their owners.
+        if receiver.is_none()
+            && let Err(error) = site.give_up_root()
+        {
+            refused = Some(cannot_give_up(&error));
+            return Started::nothing();
+        }
         let site = Arc::new(site.receiving(receiver.take()));
         put(&match is_json {
             true => print::listening_json(site.address(), local),
@@ -76,8 +84,7 @@ fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
         return Ok(None);
     };
     let failed = |exit, what: String| Failure::new(exit, format!("{}: {what}", file.display()));
-    let text =
-        std::fs::read_to_string(file).map_err(|error| failed(Exit::Failed, error.to_string()))?;
+    let text = secret::read(file)?;
     let tokens = Tokens::parse(&text).map_err(|error| failed(Exit::Usage, error.to_string()))?;
     let store = Door::at(&options.store)?.store;
     let open = move || {
@@ -119,6 +126,16 @@ fn announcement(
         ))
     };
     announcement.ok_or_else(refused).map(Some)
+}
+
+pub(super) fn cannot_give_up(error: &std::io::Error) -> Failure {
+    Failure::new(
+        Exit::Failed,
+        format!(
+            "root's rights cannot be given up: {error}; add CAP_SETUID and CAP_SETGID to the container or \
+             service, or run it as the user who owns the store"
+        ),
+    )
 }
 
 pub(super) fn cannot_listen(listen: SocketAddr, error: &std::io::Error) -> Failure {

@@ -155,9 +155,8 @@ impl To<'_> {
             let what = "is a URL: say with --token-file which token is shown there";
             usage(format!("'{text}' {what}"))
         })?;
-        let read = std::fs::read_to_string(file);
         let failed = |what: String| format!("{}: {what}", file.display());
-        let read = read.map_err(|error| Failure::new(Exit::Failed, failed(error.to_string())))?;
+        let read = super::secret::read(file)?;
         match read.split_whitespace().next() {
             Some(token) if token.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 Ok(To::Url(text, token.to_owned()))

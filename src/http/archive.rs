@@ -18,6 +18,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Method, Request, Response};
+use rustix::io::Errno;
 
 use crate::archive::Archive;
 use crate::caller::Caller;
@@ -30,12 +31,8 @@ use together::Together;
 pub use announce::Announcement;
 pub use transfer::{Opener, Receiver};
 
-/// Whoever the content is for, where the service runs as root: what nobody may read is not published.
-const NOBODY: Caller = Caller {
-    uid: 65534,
-    gid: 65534,
-    pid: 0,
-};
+/// For whom the content is, where the service runs as root: what this user may not read is not published.
+const NOBODY: Caller = Caller::NOBODY;
 
 /// An Archive that is served.
 #[derive(Debug)]
@@ -64,6 +61,7 @@ impl Site {
     /// reach by electronic mail.
     #[must_use]
     pub fn new(archive: Archive, address: String, email: String) -> Site {
+        archive.tree().keep_open();
         if let Err(error) = archive.store().watch() {
             log::warn!(
                 "nothing is remembered, since changes of the index would not be seen: {error}"
@@ -80,6 +78,19 @@ impl Site {
             items: Kept::default(),
             receiver: None,
         }
+    }
+
+    /// Gives up for good what root may, where this process is root's. Whatever has to be opened with that
+    /// is open then.
+    ///
+    /// # Errors
+    /// The system refuses that, and nothing must be served.
+    pub fn give_up_root(&self) -> std::io::Result<()> {
+        if let Err(error) = oai::open(self) {
+            log::warn!("records cannot be harvested: {}", error.cause());
+        }
+        self.accesses.open(&self.archive);
+        NOBODY.become_for_good()
     }
 
     /// The same, to which others may hand items over.
@@ -114,7 +125,14 @@ pub fn begin() {
 
 /// Runs what it is given as whoever the content is for.
 fn act(read: &mut dyn FnMut()) {
-    NOBODY.read(read);
+    let ran = NOBODY.read(|| {
+        read();
+        Ok::<(), Errno>(())
+    });
+    // What is not read counts as not to be read.
+    if let Err(errno) = ran {
+        log::error!("content cannot be read as those for whom it is: {errno}");
+    }
 }
 
 /// How long an access may not be written down; a crash loses those of no longer a time.

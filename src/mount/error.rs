@@ -52,6 +52,8 @@ pub enum MountError {
     NoHelper,
     /// The system lets no ordinary user open a mount to others.
     AllowOther,
+    /// Root of a container or service without the capabilities to act as the users of the mount.
+    CannotAct,
     /// A mount option that does not exist.
     Option {
         /// The option as given.
@@ -116,6 +118,10 @@ impl fmt::Display for MountError {
             MountError::AllowOther => f.write_str(
                 "allow_other is refused to ordinary users; root can allow it with a line \
                  'user_allow_other' in /etc/fuse.conf, or mount without it",
+            ),
+            MountError::CannotAct => f.write_str(
+                "root cannot act here as the users of the mount: CAP_SETUID or CAP_SETGID is missing; add \
+                 both to the container or service, or mount for root alone with '-o allow_other=no'",
             ),
             MountError::Option { text } => write!(
                 f,

@@ -3,6 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::Access;
+use rustix::io::Errno;
 
 use crate::archive::Actor;
 use crate::caller::Caller;
@@ -18,8 +19,11 @@ impl Actor for Caller {
     }
 
     fn run(&self, act: &mut dyn FnMut()) -> bool {
-        self.act(act);
-        true
+        let ran = Caller::act(self, || {
+            act();
+            Ok::<(), Errno>(())
+        });
+        ran.is_ok()
     }
 
     fn owner(&self) -> Option<(u32, u32)> {

@@ -124,7 +124,7 @@ impl Namespace {
                     };
                     return self.virtual_entry(View::Rep, Kind::Asked(asked));
                 }
-                let act: Act<'_> = &|read| caller.act(read);
+                let act: Act<'_> = &reading_as(caller);
                 let document = self.archive.dublin_core(&item, from.as_ref(), act)?;
                 self.virtual_entry(View::Rep, Kind::Text(document.into_bytes()))
             }
@@ -460,6 +460,19 @@ impl Namespace {
                 inside::rename(from, kept, directory.as_fd(), metadata_text(), 0)
             }
             _ => Err(Errno::PERM),
+        }
+    }
+}
+
+/// Reads as a caller.
+pub(super) fn reading_as(caller: &Caller) -> impl Fn(&mut dyn FnMut()) {
+    |read| {
+        let ran = caller.act(|| {
+            read();
+            Ok::<(), Errno>(())
+        });
+        if let Err(errno) = ran {
+            log::error!("nothing is read as user {}: {errno}", caller.uid);
         }
     }
 }

@@ -40,8 +40,10 @@ impl Namespace {
         if !self.is_restricted(&place)? {
             return Ok(false);
         }
-        let reached = caller.act(|| self.archive.tree().open_for_reader(&place).map(|_| ()));
-        reached.map_err(|error| error.errno())?;
+        caller.act(|| match self.archive.tree().open_for_reader(&place) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.errno()),
+        })?;
         Ok(true)
     }
 

@@ -1,6 +1,7 @@
 //! What can go wrong in a resolver's database, as sentences with the remedy.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use crate::database::{SchemaError, Unfit};
 use crate::item::Names;
@@ -12,6 +13,13 @@ pub enum RegistryError {
     NoName,
     /// The directory of the database cannot be opened.
     Directory(std::io::Error),
+    /// It can be read or written by others than its owner.
+    Open {
+        /// The path given.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
     /// Something else has its name.
     Unfit(Unfit),
     /// SQLite refused or failed.
@@ -40,6 +48,14 @@ impl fmt::Display for RegistryError {
             RegistryError::NoName => f.write_str("--db wants the path of a file"),
             RegistryError::Directory(error) => {
                 write!(f, "the directory of the resolver's database: {error}")
+            }
+            RegistryError::Open { path, mode } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "the resolver's database '{path}' is open to other users (mode {mode:04o}); close \
+                     it with 'chmod 600 {path}'"
+                )
             }
             RegistryError::Unfit(unfit) => write!(f, "the resolver's database: {unfit}"),
             RegistryError::Sqlite(error) => write!(f, "the resolver's database: {error}"),

@@ -22,6 +22,15 @@ impl Accesses {
         *locked(&self.new).entry(item).or_default() += 1;
     }
 
+    /// Opens what was written down, to be written to from now on, by whoever may. Where it cannot be, that is
+    /// told when there is something to write.
+    pub fn open(&self, archive: &Archive) {
+        match store::Accesses::open(archive.tree().root()) {
+            Ok(open) => *locked(&self.written) = Some(open),
+            Err(error) => log::debug!("accesses: {}", error.cause()),
+        }
+    }
+
     /// How often an item was reached; what was written down earlier counts if it can be read.
     pub fn of(&self, archive: &Archive, item: &str) -> u64 {
         let mut written = locked(&self.written);

@@ -60,7 +60,8 @@ pub enum Met {
 impl Tree {
     /// Opens something below the store by a path of any length, never through a symbolic link.
     pub fn open_far(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-        open_far(&self.root, path, flags)
+        let (directory, below) = self.kept_above_bytes(path);
+        open_far(directory, below, flags)
     }
 
     /// Opens a file for reading it once: neither is a FIFO waited for nor the access time changed.
@@ -77,7 +78,8 @@ impl Tree {
     /// Calls `meet` with all that is no directory below a directory, by its path below that, and
     /// with the directories that cannot be read. ENOENT where there is no such directory.
     pub fn each_met_below(&self, path: &str, meet: impl FnMut(Met)) -> Result<(), TreeError> {
-        walk(&self.root, path.as_bytes(), meet).map_err(failed("list", path))
+        let (directory, below) = self.kept_above_bytes(path.as_bytes());
+        walk(directory, below, meet).map_err(failed("list", path))
     }
 
     /// A whole file of the store's own, of any size; None where there is none.

@@ -22,7 +22,7 @@ fn lines(code: &str, name: &str) -> Option<BTreeSet<String>> {
 fn sound() -> World {
     let world = World::new();
     world.sh(&format!(
-        "cp -r {}/sound store; mkdir -p store/staging; ibifs reindex store 2> /dev/null",
+        "cp -r {}/sound store; chmod 700 store; mkdir -p store/staging; ibifs reindex store 2> /dev/null",
         stores().display()
     ));
     world
@@ -276,6 +276,7 @@ shown! {
     date_ahead DateAhead
     staging_left StagingLeft
     loose_permissions LoosePermissions
+    store_open StoreOpen
     two_originals TwoOriginals
     handover_pending HandoverPending
     handover_broken HandoverBroken

@@ -123,6 +123,7 @@ fn outside_crates_stay_at_home() {
                 "fs",
                 "mount",
                 "payer",
+                "credentials",
             ],
         ),
     ];

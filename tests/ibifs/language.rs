@@ -18,7 +18,7 @@ const NOT_TOLD: [&str; 64] = [
     "host {}\nport {}\nip {}\nip.port {}\ngranularity {}\nibi.archiveservice {}\narchiveaddress {address}",
     "store {fingerprint}",
     "mountpoint {path}",
-    "pid {}",
+    "word {word}\npid {}",
     "finished {}",
     "ibi.archiveservice {}\nstarted {}",
     "last {}",

@@ -176,6 +176,9 @@ codes! {
     LoosePermissions "loose-permissions" Warning repaired
         "anybody may write what only the Archive should"
         "--repair takes that permission away"
+    StoreOpen "store-open" Warning told
+        "other users may enter the store itself, past the mount"
+        "take that away with 'chmod o-x', unless a service of another user reads the store"
 }
 
 impl Code {

@@ -114,6 +114,16 @@ fn what_changed(before: &[u8], now: &[u8]) -> String {
     "only in the space between its words".to_owned()
 }
 
+/// Whether users who do not own the store reach what lies in it: their own files, which they can have the
+/// daemon wait for, and the index.
+pub(super) fn look_at_the_way_in(tree: &Tree, report: &mut Report) {
+    if let Some(mode) = tree.mode_of(".")
+        && mode & 0o001 != 0
+    {
+        report.add(Finding::new(Code::StoreOpen, ".").saying(format!("mode {mode:04o}")));
+    }
+}
+
 /// What lies in the store's own directory, where nobody writes it now.
 pub(super) fn look_around(tree: &Tree, report: &mut Report) {
     for name in tree.left_in_staging() {

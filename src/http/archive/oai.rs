@@ -112,6 +112,11 @@ fn harvest(site: &Site) -> Result<&Harvest, StoreError> {
     Ok(site.oai.harvest.get_or_init(|| opened))
 }
 
+/// Opens what was told, to be written to from now on.
+pub(super) fn open(site: &Site) -> Result<(), StoreError> {
+    harvest(site).map(drop)
+}
+
 fn harvester(site: &Site) -> Result<Harvester<'_>, StoreError> {
     Ok(Harvester {
         archive: &site.archive,

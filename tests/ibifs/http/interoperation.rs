@@ -16,7 +16,7 @@ struct Scene {
 /// An Archive that is served and has included itself with the resolver.
 fn included(world: &World, resolver: &Served, store: &str) -> Served {
     world.sh(&format!(
-        "ibifs resolver register --db r.db $(sed -n 's/^ibi.archiveservice {{rep \\([^ ]*\\) .*/\\1/p' {store}/archive.ibi) > {store}.key"
+        "ibifs resolver register --db r.db $(sed -n 's/^ibi.archiveservice {{rep \\([^ ]*\\) .*/\\1/p' {store}/archive.ibi) > {store}.key; chmod 600 {store}.key"
     ));
     let mut served = Served::start(
         world,
@@ -199,7 +199,7 @@ fn archives_come_and_go() {
         "'ftp://x' is no URL of a resolver; write http://host or http://host:port",
     );
     world.complains(
-        "echo 12 > bad; ibifs serve A.store --listen 127.0.0.1:0 --resolver http://x --registration-key-file bad --email a@b.example",
+        "echo 12 > bad; chmod 600 bad; ibifs serve A.store --listen 127.0.0.1:0 --resolver http://x --registration-key-file bad --email a@b.example",
         "bad: a registration key is 10 digits or more",
     );
     world.complains(

@@ -78,7 +78,7 @@ fn archives_are_included_and_excluded() {
     let world = World::new();
     let stub = Stub::start(1, |_| Reply::Text(String::new()));
     let service = "J8LNKB5R7W/3FUQHC5";
-    world.sh(&format!("echo 1427244889-5349022633744855 > key; ibifs resolver register --db r.db --key-file key {}", stub.service));
+    world.sh(&format!("echo 1427244889-5349022633744855 > key; chmod 600 key; ibifs resolver register --db r.db --key-file key {}", stub.service));
     let resolver = Served::resolver(&world, "");
     let message = |subject: &str, address: &str, key: &str| {
         format!(

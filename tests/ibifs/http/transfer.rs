@@ -9,7 +9,7 @@ fn pair() -> (World, Served, Served) {
     world.sh(
         "ibifs init A --host archive-a.example.org > /dev/null
          ibifs init B --host archive-b.example.net > /dev/null
-         ibifs mint A | head -n 1 > one; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' > token
+         ibifs mint A | head -n 1 > one; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' > token; touch tokens; chmod 600 token tokens
          cd A/col/$(< one)/doc; echo text > file; ln file link; mkdir -m 700 deep; echo x > 'deep/a b'
          ln -s ../../elsewhere climbing; truncate -s 3M sparse; echo end >> sparse; chmod 640 file
          setfattr -n user.note -v kept file; touch -d '2001-02-03 04:05:06.789' file",
@@ -157,7 +157,7 @@ fn what_is_not_so_is_refused() {
             "does not speak",
         ),
         (
-            "echo short > t; ibifs serve B --transfer-token-file t",
+            "echo short > t; chmod 600 t; ibifs serve B --transfer-token-file t",
             "32 or more",
         ),
     ] {

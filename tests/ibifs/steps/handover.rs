@@ -58,7 +58,7 @@ impl Pair {
              ibifs mint S | head -n 1 > one; ibifs mint S --edition-of $(< one) > /dev/null
              echo one > S/col/$(< one)/doc/file; ln S/col/$(< one)/doc/file S/col/$(< one)/doc/link
              ibifs copy --store S $(< one) D > /dev/null
-             for i in $(seq 8); do printf 0123456789abcdef; done > token
+             for i in $(seq 8); do printf 0123456789abcdef; done > token; chmod 600 token
              cp -a S D before");
         let rep = world.sh("cat one");
         Pair { world, rep }

@@ -1,0 +1,86 @@
+//! The daemon has of root's powers what its unit leaves it, and needs no more.
+
+use std::path::Path;
+
+use crate::support::World;
+
+/// `unit CMD` runs a command as the unit of a mounted store does.
+fn words() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (script, unit) = ("tests/ibifs/support/unit.py", "mnt/ibifs@.service");
+    format!(
+        "unit() {{ python3 {} {} \"$@\"; }}
+         as() {{ setpriv --reuid=$1 --regid=$1 --clear-groups \"${{@:2}}\"; }}
+         is() {{ grep -q \"^$2:.$3\\$\" /proc/$1/status; }}",
+        root.join(script).display(),
+        root.join(unit).display()
+    )
+}
+
+fn script(world: &World, script: &str) {
+    world.sh(&format!("{}\n{script}", words()));
+}
+
+/// What users and root do in a mount, and what the daemon does by itself.
+#[test]
+fn a_mount_works_with_what_its_unit_leaves() {
+    let world = World::new();
+    script(
+        &world,
+        "ibifs init S --host archive-a.example.org; mkdir M; unit ibifs mount S M; D=$(daemon S)
+         is $D NoNewPrivs 1; is $D Seccomp 2; no is $D CapBnd $(sed -n 's/^CapBnd:.//p' /proc/1/status)
+         chmod 1777 M; as 1001 mkdir -p M/.mint/x/doc; R=$(realpath M/.mint/.x); cd $R/doc
+         as 1001 sh -ec 'echo text > f; ln f g; ln -s f l; mkfifo p; mkdir d; chmod 2755 d; setfacl -m u:1002:r f; setfattr -n user.a -v b f
+                         dd if=/dev/zero of=big bs=1M count=2 status=none; fallocate -l 1M space; cp --sparse=always big sparse; mv g h; rm -r d'
+         stat -c %u f | grep -qx 1001; as 1002 cat f; chmod 600 f; no as 1003 cat f
+         echo root > r; chown 1002:1002 r; as 1002 sh -ec 'echo more >> r'; chmod 4755 r; mknod null c 1 3; setcap cap_net_raw+ep r
+         chattr +i r; no rm -f r; chattr -i r; truncate -s 1T huge; flock f true; rm huge null
+         cd - > /dev/null; mkdir M/.mint/z; ln -sfn $(realpath M/.mint/.z) \"$R+(pt)\"; rm \"$R+(pt)\"; ibifs mint S; ibifs status S | grep -q passthrough || true
+         as 1001 rm -r M/.mint/x/doc/big; rm -r $R; unit ibifs umount M; ibifs fsck S",
+    );
+    script(
+        &world,
+        "rm S/relations.sqlite3*; unit ibifs mount S M; mkdir M/.mint/y; kill -9 $(daemon S); unit ibifs umount M; unit ibifs mount S M; unit ibifs umount M; ibifs fsck S",
+    );
+}
+
+/// A service without tokens is root's no more as soon as it listens, and gives what everybody may read.
+#[test]
+fn a_service_gives_root_up() {
+    let world = World::new();
+    world.sh("ibifs init S --host archive-a.example.org; ibifs init T --host archive-b.example.org; chown -R 1001:1001 T");
+    for (store, mounted) in [("S", true), ("S", false), ("T", false)] {
+        script(
+            &world,
+            &format!(
+                "! {mounted} || {{ mkdir -p M; ibifs mount {store} M; }}
+                 one=$(ibifs mint {store} | head -n 1); two=$(ibifs mint {store} | head -n 1); three=$(ibifs mint {store} | head -n 1)
+                 col={store}/col; echo public > $col/$one/doc/f; echo secret > $col/$one/doc/g; chmod 600 $col/$one/doc/g
+                 echo secret > $col/$two/doc/f; chmod 700 $col/$two
+                 rm -f listening; ibifs serve {store} --listen 127.0.0.1:0 > listening & S=$!
+                 trap 'kill $S' EXIT
+                 until grep -q http listening; do kill -0 $S; sleep 0.05; done
+                 url=$(sed -n 's,.*\\(http://127[^ ]*\\)/.*,\\1,p' listening)
+                 cat /proc/$S/task/*/status | tr -s '\\t ' ' ' | grep -E '^(Uid|Gid|Groups|NoNewPrivs|Cap(Inh|Prm|Eff|Amb)):' | sort -u > held
+                 diff held - <<'END'
+CapAmb: 0000000000000000
+CapEff: 0000000000000000
+CapInh: 0000000000000000
+CapPrm: 0000000000000000
+Gid: 65534 65534 65534 65534
+Groups: 
+NoNewPrivs: 1
+Uid: 65534 65534 65534 65534
+END
+                 curl -sf $url/col/$one/doc/f | grep -qx public; no curl -sf $url/col/$one/doc/g; no curl -sf $url/col/$two/doc/f
+                 curl -sf \"$url/oai?verb=ListIdentifiers&metadataPrefix=oai_dc\" > list; grep -q $one list
+                 four=$(ibifs mint {store} | head -n 1); echo later > $col/$four/doc/f; curl -sf $url/col/$four/doc/f | grep -qx later
+                 curl -sf $url/$one > page; test -s page
+                 curl -sf \"$url/$one?ibiurl.verblist=GetFileList\" > files; grep -q doc/f files
+                 ! {mounted} || {{ ibifs umount M; }}
+                 five=$(ibifs mint {store} | head -n 1); echo last > $col/$five/doc/f; curl -sf $url/col/$five/doc/f | grep -qx last
+                 kill $S; trap - EXIT; wait $S || true; ibifs fsck {store}"
+            ),
+        );
+    }
+}
