@@ -5,14 +5,11 @@
 //! credentials, in the calling thread alone.
 
 use std::cell::Cell;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use crate::credentials;
@@ -436,146 +433,42 @@ impl Caller {
     }
 }
 
-/// What a caller is about to do with a name, which a lookup alone does not tell.
+/// The threads of one program: what one of them has made, another one may go on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Intent {
-    /// To make it, and fail if it is there: mkdir, mknod, link, open with O_EXCL.
-    Make,
-    /// To read what it links to.
-    ReadLink,
-    /// Anything else.
-    Other,
+pub struct ThreadGroup {
+    number: i32,
+    /// When it was started, in the kernel's ticks: a number is given to other programs later.
+    started: u64,
+    /// What no other has had since the system started, where the kernel has such numbers (Linux 6.9).
+    unique: u64,
 }
-
-/// What a caller does to a file, where a request tells that something is done and not what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
-    /// Its content is written.
-    Write,
-    /// Its owner is changed.
-    ChangeOwner,
-    /// It cannot be told.
-    Unseen,
-}
-
-/// Programs that make what they have just made a directory for without looking first.
-const BLIND: [&str; 3] = ["cp", "mv", "install"];
 
 impl Caller {
-    /// What the system call in which this caller waits for us means to do with a name, if that is
-    /// the last of its path. Where that cannot be seen, the program's name has to tell.
-    pub fn intent(&self, name: &OsStr) -> Intent {
-        match self.system_call() {
-            Some((number, arguments)) => {
-                let (intent, path) = meaning(number, &arguments);
-                match path.and_then(|path| self.last_component(path)) {
-                    Some(last) if last == name.as_bytes() => intent,
-                    _ => Intent::Other,
-                }
-            }
-            None => {
-                let program = std::fs::read_to_string(format!("/proc/{}/comm", self.pid));
-                match program.is_ok_and(|program| BLIND.contains(&program.trim())) {
-                    true => Intent::Make,
-                    false => Intent::Other,
-                }
-            }
+    /// The thread group of the calling thread, by what the system tells of any process; None where it is
+    /// not told, as of a process of another namespace.
+    pub fn thread_group(&self) -> Option<ThreadGroup> {
+        if self.pid == 0 {
+            return None;
         }
-    }
-
-    /// What the system call in which this caller waits for us does to a file.
-    pub fn deed(&self) -> Deed {
-        match self.system_call() {
-            Some((number, _)) => deed(number),
-            None => Deed::Unseen,
-        }
-    }
-
-    /// The number and arguments of the system call that the caller is in.
-    fn system_call(&self) -> Option<(i64, [u64; 6])> {
-        for _ in 0..LOOKS {
-            let line = std::fs::read_to_string(format!("/proc/{}/syscall", self.pid)).ok()?;
-            let mut words = line.split_whitespace();
-            let Some(number) = words.next().and_then(|word| word.parse().ok()) else {
-                // Still on its way to sleep: the kernel tells nothing of a running thread.
-                std::thread::sleep(Duration::from_micros(50));
-                continue;
-            };
-            let mut arguments = [0; 6];
-            for argument in &mut arguments {
-                let word = words.next()?.strip_prefix("0x")?;
-                *argument = u64::from_str_radix(word, 16).ok()?;
-            }
-            return Some((number, arguments));
-        }
-        None
-    }
-
-    /// The last component of a path in the caller's memory.
-    fn last_component(&self, address: u64) -> Option<Vec<u8>> {
-        let memory = std::fs::File::open(format!("/proc/{}/mem", self.pid)).ok()?;
-        let mut path = vec![0; 4096];
-        let count = memory.read_at(&mut path, address).ok()?;
-        let end = path[..count].iter().position(|byte| *byte == 0)?;
-        let path = &path[..end];
-        let path = path.strip_suffix(b"/").unwrap_or(path);
-        let start = path
-            .iter()
-            .rposition(|byte| *byte == b'/')
-            .map_or(0, |slash| slash + 1);
-        Some(path[start..].to_vec())
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        let number = line_of(&status, "Tgid:").trim().parse().ok()?;
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+        // The program's name may hold anything; it ends with the last bracket.
+        let (_, after_name) = stat.rsplit_once(')')?;
+        let started = after_name.split_whitespace().nth(STARTED)?.parse().ok()?;
+        let process = Pid::from_raw(number)?;
+        let opened = rustix::process::pidfd_open(process, PidfdFlags::empty()).ok();
+        let unique = opened.and_then(|process| rustix::fs::fstat(process).ok());
+        Some(ThreadGroup {
+            number,
+            started,
+            unique: unique.map_or(0, |stat| stat.st_ino),
+        })
     }
 }
 
-/// How often a thread that is still running is looked at again.
-const LOOKS: usize = 20;
-
-/// What a system call means to do, and which of its arguments is the path it means.
-fn meaning(number: i64, arguments: &[u64; 6]) -> (Intent, Option<u64>) {
-    let opening = |flags: u64| {
-        let exclusive = (libc::O_CREAT | libc::O_EXCL) as u64;
-        match flags & exclusive == exclusive {
-            true => Intent::Make,
-            false => Intent::Other,
-        }
-    };
-    let (intent, path) = match number {
-        libc::SYS_mkdirat | libc::SYS_mknodat => (Intent::Make, 1),
-        libc::SYS_openat => (opening(arguments[2]), 1),
-        libc::SYS_symlinkat => (Intent::Make, 2),
-        libc::SYS_linkat => (Intent::Make, 3),
-        libc::SYS_readlinkat => (Intent::ReadLink, 1),
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_mkdir | libc::SYS_mknod => (Intent::Make, 0),
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_open => (opening(arguments[1]), 0),
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_symlink | libc::SYS_link => (Intent::Make, 1),
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_readlink => (Intent::ReadLink, 0),
-        _ => return (Intent::Other, None),
-    };
-    (intent, arguments.get(path).copied())
-}
-
-/// Other calls, and those of programs of another architecture, count as unseen.
-fn deed(number: i64) -> Deed {
-    match number {
-        libc::SYS_write
-        | libc::SYS_pwrite64
-        | libc::SYS_writev
-        | libc::SYS_pwritev
-        | libc::SYS_pwritev2
-        | libc::SYS_sendfile
-        | libc::SYS_splice
-        | libc::SYS_copy_file_range
-        | libc::SYS_fallocate => Deed::Write,
-        libc::SYS_fchown | libc::SYS_fchownat => Deed::ChangeOwner,
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_chown | libc::SYS_lchown => Deed::ChangeOwner,
-        _ => Deed::Unseen,
-    }
-}
+/// Where the start time stands in `/proc/PID/stat`, behind the program's name.
+const STARTED: usize = 19;
 
 /// What a process's status says of a matter.
 fn line_of<'a>(status: &'a str, matter: &str) -> &'a str {

@@ -347,6 +347,12 @@ fn mint_through(door: &Door, relative: Option<&Relative>) -> Result<Names, Failu
         }
     }
     let names = minted_names(&path)?;
+    // What is minted so is filled by hand, in `doc/`.
+    if let Err(error) = rustix::fs::mkdir(door::bytes(&path.join("doc")), mode)
+        && error != rustix::io::Errno::EXIST
+    {
+        return Err(door::refused("making doc/ in what was minted", error));
+    }
     if relative.is_none() {
         let _ = rustix::fs::rmdir(door::bytes(&path));
     }

@@ -31,7 +31,7 @@ use crate::caller::Caller;
 use crate::descriptors;
 use crate::inode::{Kind, Node, View};
 use crate::inside::{self, CAPABILITY, Change, New, Outcome};
-use crate::namespace::{Entry, Namespace, Stale, is_virtual};
+use crate::namespace::{Entry, Held, Namespace, Stale, is_virtual};
 use crate::tree::SIDECAR;
 use aside::Aside;
 use backing::{Backings, Route, Way};
@@ -242,7 +242,9 @@ impl Inner {
         let file = real(node)?;
         // Of all changes only that of the size waits for the holder of a lease.
         let changed = self.checked_again(caller, node, || {
-            inside::change(file.as_fd(), open, change, caller)
+            inside::change(file.as_fd(), open, change, caller, || {
+                self.handles.is_written(node.number)
+            })
         });
         match change.size {
             Some(_) => changed.map_err(Hindrance::of)?,
@@ -265,13 +267,7 @@ impl Inner {
         mode: u32,
         umask: u32,
     ) -> Outcome<Entry> {
-        // A hidden name may have gone meanwhile, with its item or by somebody else's hand.
-        if let (Kind::Item(item), New::Directory) = (&parent.kind, new)
-            && self.namespace.reveal(caller, *item, name)
-            && let Ok(entry) = self.namespace.revealed(parent, name)
-        {
-            return Ok(entry);
-        }
+        let replaced = self.namespace.make_way(caller, parent, name)?;
         let kept;
         let new = match new {
             New::Link(target) => {
@@ -281,7 +277,8 @@ impl Inner {
             other => other,
         };
         let made = inside::make(real(parent)?.as_fd(), name, new, mode, umask, caller)?;
-        self.names_changed(parent, None);
+        self.namespace.note_filling(caller, parent);
+        self.names_changed(parent, replaced);
         self.namespace.made_inside(parent, name, made)
     }
 
@@ -293,27 +290,24 @@ impl Inner {
         flags: i32,
         mode: u32,
         umask: u32,
-    ) -> Outcome<(Entry, OwnedFd)> {
+    ) -> Outcome<(Entry, OwnedFd, Option<Held>)> {
         self.handles.check(caller.uid)?;
         if !is_inside(parent) {
             let namespace = &self.namespace;
-            return self.settle(namespace.create_file(caller, parent, name, flags, mode, umask));
+            let made = namespace.create_file(caller, parent, name, flags, mode, umask);
+            let (entry, opened) = self.settle(made)?;
+            return Ok((entry, opened, None));
         }
         let change = self.namespace.changing(parent, name)?;
-        if let Kind::Item(item) = parent.kind
-            && self.namespace.reveal(caller, item, name)
-            && let Ok(found) = inside::find(real(parent)?.as_fd(), name)
-        {
-            let opened = inside::open(found.as_fd(), flags | libc::O_TRUNC, caller)?;
-            return Ok((self.namespace.made_inside(parent, name, found)?, opened));
-        }
+        let replaced = self.namespace.make_way(caller, parent, name)?;
         let opened = inside::create(real(parent)?.as_fd(), name, flags, mode, umask, caller)?;
-        self.names_changed(parent, None);
+        self.names_changed(parent, replaced);
         let entry = self.namespace.made_open(parent, name, opened.as_fd())?;
         entry.node.set_lacks_capability(flags & libc::O_EXCL != 0);
         // It is marked again as one that is open for writing.
         change.into_iter().for_each(Changing::done);
-        Ok((entry, opened))
+        let held = self.namespace.note_held(caller, parent);
+        Ok((entry, opened, held))
     }
 
     fn remove(
@@ -324,6 +318,14 @@ impl Inner {
         is_directory: bool,
     ) -> Outcome<()> {
         if is_inside(parent) {
+            if self.namespace.withdraws(caller, parent) {
+                let stale = self
+                    .namespace
+                    .withdraw(caller, parent, name, is_directory)?;
+                // The kernel counts after the answer.
+                self.mirror.forget_later(stale);
+                return Ok(());
+            }
             let change = self.namespace.changing(parent, name)?;
             let directory = real(parent)?;
             let victim = self.namespace.stale_victim(parent, name);
@@ -375,6 +377,22 @@ impl Inner {
             (true, false) => return Err(Errno::XDEV),
         }
         let (from, to) = (real(parent)?, real(new_parent)?);
+        if parent.view != new_parent.view
+            && self
+                .namespace
+                .is_same((parent, name), (new_parent, new_name))
+        {
+            // Two names of one file: there is nothing to do. The kernel, to which they are two, moves
+            // the one into the place of the other.
+            if flags & libc::RENAME_EXCHANGE == 0 {
+                self.namespace.renamed_to_itself(new_parent, new_name);
+            }
+            self.mirror.forget_later(vec![
+                Stale::Name(new_parent.number, new_name.to_owned()),
+                Stale::Name(parent.number, name.to_owned()),
+            ]);
+            return Ok(());
+        }
         if parent.view != new_parent.view {
             // A directory or link is another node in each tree; and while the kernel renames it
             // holds both directories, so that neither could be told of its stale name before the
@@ -385,12 +403,13 @@ impl Inner {
             self.namespace.changing(parent, name)?,
             self.namespace.changing(new_parent, new_name)?,
         ];
+        if flags & libc::RENAME_NOREPLACE != 0 {
+            self.namespace.make_way(caller, new_parent, new_name)?;
+        }
         let mut stale = self.namespace.stale_victim(new_parent, new_name);
         self.namespace.hold(new_parent, new_name);
         inside::rename_for(from.as_fd(), name, to.as_fd(), new_name, flags, caller)?;
-        if let Kind::Item(item) = new_parent.kind {
-            self.namespace.reveal(caller, item, new_name);
-        }
+        self.namespace.note_filling(caller, new_parent);
         stale.extend(self.namespace.stale_names(parent, Some(name)));
         stale.extend(self.namespace.stale_names(new_parent, Some(new_name)));
         if parent.number != new_parent.number {
@@ -444,9 +463,11 @@ impl Inner {
             return Err(Errno::PERM);
         }
         let change = self.namespace.changing(parent, name)?;
+        let replaced = self.namespace.make_way(caller, parent, name)?;
         let made = inside::link(real(node)?.as_fd(), real(parent)?.as_fd(), name, caller)?;
+        self.namespace.note_filling(caller, parent);
         self.attributes_changed(node);
-        self.names_changed(parent, None);
+        self.names_changed(parent, replaced);
         let entry = self.namespace.made_inside(parent, name, made)?;
         if entry.node.number != node.number {
             // A symbolic link of one tree with a new name in the other, where it is another node: the
@@ -464,7 +485,7 @@ impl Inner {
         &self,
         caller: &Caller,
         node: &Arc<Node>,
-        file: Option<OwnedFd>,
+        file: Option<(OwnedFd, Option<Held>)>,
         flags: i32,
         register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<fuser::BackingId>,
     ) -> Result<Opened, Hindrance> {
@@ -506,11 +527,12 @@ impl Inner {
             }
             _ => None,
         };
-        let file = match file {
-            Some(file) => file,
-            None => self
-                .open_content(caller, node, flags)
-                .map_err(Hindrance::of)?,
+        let (file, held) = match file {
+            Some(made) => made,
+            None => {
+                let opened = self.open_content(caller, node, flags);
+                (opened.map_err(Hindrance::of)?, None)
+            }
         };
         let route = self
             .backings
@@ -535,6 +557,7 @@ impl Inner {
             // Its thread may be gone by then, and its number another's.
             opener: Caller { pid: 0, ..*caller },
             node: node.clone(),
+            held,
             change: std::sync::Mutex::new(change),
             backing: backing.clone(),
         };
@@ -642,7 +665,7 @@ impl Inner {
     ) -> Outcome<(FileHandle, FopenFlags)> {
         self.handles.check(caller.uid)?;
         if !is_inside(&node) {
-            let listed = self.namespace.list(&node)?;
+            let listed = self.namespace.list(caller, &node)?;
             let handle = self
                 .handles
                 .add(caller.uid, Handle::Listing { listed, node });
@@ -701,11 +724,19 @@ impl Inner {
                     AFTER_DOT | AFTER_DOTS => 0,
                     offset => offset,
                 };
-                let is_wanted = |name: &CStr| !matches!(name.to_bytes(), b"." | b"..");
+                let is_wanted = |name: &CStr, inode: u64| {
+                    let name = name.to_bytes();
+                    !matches!(name, b"." | b"..")
+                        && !self.namespace.is_out_of_sight(
+                            node,
+                            OsStr::from_bytes(name),
+                            Some(inode),
+                        )
+                };
                 opened.list(offset, is_wanted, |directory, name, inode, kind, next| {
                     let name = OsStr::from_bytes(name.to_bytes());
                     let kind = known_type(directory, name, kind);
-                    let number = self.number_in(node, device, inode, kind);
+                    let number = self.namespace.nodes.told(device, inode);
                     let name = Name {
                         name,
                         number,
@@ -719,21 +750,12 @@ impl Inner {
         }
     }
 
-    /// The number of a name in a directory, as a lookup would tell it.
-    fn number_in(&self, directory: &Node, device: u64, inode: u64, kind: FileType) -> u64 {
-        let view = match kind {
-            FileType::Directory | FileType::Symlink => directory.view,
-            _ => View::Rep,
-        };
-        self.namespace.nodes.number_of(device, inode, view)
-    }
-
     /// The numbers of `.` and `..` of a directory inside an item.
     fn dots(&self, node: &Node) -> Outcome<[u64; 2]> {
         let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
         let above = rustix::fs::statat(real(node)?.as_fd(), "..", flags)?;
-        let above = self.number_in(node, above.st_dev, above.st_ino, FileType::Directory);
-        Ok([node.number, above])
+        let above = self.namespace.nodes.told(above.st_dev, above.st_ino);
+        Ok([node.told, above])
     }
 
     /// Lists names with their nodes, where the caller looks at names (see `readers`); where not, the
@@ -874,7 +896,9 @@ impl Inner {
             _ => {
                 let file = real(node)?;
                 if name == CAPABILITY {
-                    inside::check_loss(file.as_fd(), caller)?;
+                    inside::check_loss(file.as_fd(), caller, || {
+                        self.handles.is_written(node.number)
+                    })?;
                 }
                 self.checked_again(caller, node, || {
                     inside::remove_attribute(file.as_fd(), name)

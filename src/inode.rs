@@ -5,7 +5,8 @@
 //! a directory one parent). So a real node's number is its inode number on the disk, marked with
 //! the tree in which it is met when it is a directory or a symbolic link; a virtual node's number
 //! comes from its content, so that a link that changes its target becomes another node and no
-//! cached target outlives its truth. This room serves nobody: it neither opens nor reads anything.
+//! cached target outlives its truth. `stat` is told another number, that of the disk, which is the same
+//! in all trees: tools see by it that two names are one file. This room serves nobody: it neither opens nor reads anything.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
@@ -52,6 +53,11 @@ impl View {
             View::Rep => View::DeclaredInRep,
             _ => View::Declared,
         }
+    }
+
+    /// Whether an item is met here by a name that its maker has given it, to be filled.
+    pub fn is_to_be_filled(self) -> bool {
+        matches!(self, View::Mint | View::Declared | View::DeclaredInRep)
     }
 
     /// Whether items lie four levels below the root here, as links on the disk have it.
@@ -124,6 +130,8 @@ pub struct Real {
 pub struct Node {
     /// Its number.
     pub number: u64,
+    /// The number that `stat` tells, the same in all trees.
+    pub told: u64,
     /// What it is.
     pub kind: Kind,
     /// The tree it is met in.
@@ -216,6 +224,8 @@ struct Inner {
     /// The symbolic links in trees that do not read them as they are on disk: with every directory
     /// that is moved they are gone through.
     links_read_otherwise: HashSet<u64>,
+    /// Nodes that the kernel takes for removed, although their files are there.
+    retired: HashSet<u64>,
 }
 
 impl Inner {
@@ -237,9 +247,35 @@ pub struct Table {
     inner: RwLock<Inner>,
     /// Whether any file but the root has another number than it wants.
     any_displaced: AtomicBool,
+    /// The device whose inode numbers `stat` is told.
+    home: Option<u64>,
 }
 
 impl Table {
+    /// A table for the files of a device, and of others that may be mounted in it.
+    pub fn new(device: u64) -> Table {
+        Table {
+            home: Some(device),
+            ..Table::default()
+        }
+    }
+
+    /// The number that `stat` tells of a file; a directory listing tells it too.
+    pub fn told(&self, device: u64, inode: u64) -> u64 {
+        match self.home == Some(device) {
+            true => inode,
+            false => self.number_of(device, inode, View::Rep),
+        }
+    }
+
+    /// Notes that the kernel takes a node for removed: its file gets another number when it is next met.
+    pub fn retire(&self, number: u64) {
+        let mut inner = self.write();
+        if number != ROOT && inner.nodes.contains_key(&number) {
+            inner.retired.insert(number);
+        }
+    }
+
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Inner> {
         locks::read(&self.inner)
     }
@@ -253,10 +289,9 @@ impl Table {
         self.read().nodes.get(&number).map(|(node, _)| node.clone())
     }
 
-    /// The number that a file would have in a view; a directory listing tells it before any lookup.
+    /// The number that a file has, or would have, in a view.
     pub fn number_of(&self, device: u64, inode: u64, view: View) -> u64 {
         let key = (device, inode, view);
-        // A listing asks for every name.
         match self.any_displaced.load(Ordering::Relaxed) {
             true => self.read().number(&key).unwrap_or_else(|| wanted(&key)),
             false => wanted(&key),
@@ -286,6 +321,7 @@ impl Table {
         let key = (real.device, real.inode, view);
         let mut inner = self.write();
         if let Some(number) = inner.number(&key)
+            && !inner.retired.contains(&number)
             && let Some((node, count)) = inner.nodes.get_mut(&number)
             // A directory may become an item's after it was looked up as something else, and an
             // inode number another file's while the kernel still knows the old one.
@@ -309,7 +345,15 @@ impl Table {
                 self.any_displaced.store(true, Ordering::Relaxed);
             }
         }
-        insert(&mut inner, number, kind, view, Some(real))
+        let told = match (number, self.home == Some(key.0)) {
+            (ROOT, _) => ROOT,
+            (_, true) => key.1,
+            (_, false) => {
+                let key = (key.0, key.1, View::Rep);
+                inner.number(&key).unwrap_or_else(|| wanted(&key))
+            }
+        };
+        insert(&mut inner, (number, told), kind, view, Some(real))
     }
 
     /// Counts a lookup of a virtual node.
@@ -323,7 +367,7 @@ impl Table {
                     return node.clone();
                 }
                 Some(_) => number = VIRTUAL | (number.wrapping_add(1) & !VIRTUAL),
-                None => return insert(&mut inner, number, kind, view, None),
+                None => return insert(&mut inner, (number, number), kind, view, None),
             }
         }
     }
@@ -381,6 +425,7 @@ impl Table {
         }
         let gone = inner.nodes.remove(&number);
         inner.links_read_otherwise.remove(&number);
+        inner.retired.remove(&number);
         // Closing the descriptor may take time; nobody needs to wait for it.
         drop(inner);
         drop(gone);
@@ -398,12 +443,19 @@ impl Table {
     }
 }
 
-fn insert(inner: &mut Inner, number: u64, kind: Kind, view: View, real: Option<Real>) -> Arc<Node> {
+fn insert(
+    inner: &mut Inner,
+    (number, told): (u64, u64),
+    kind: Kind,
+    view: View,
+    real: Option<Real>,
+) -> Arc<Node> {
     if !view.is_as_on_disk() && real.as_ref().is_some_and(|real| real.is_link) {
         inner.links_read_otherwise.insert(number);
     }
     let node = Arc::new(Node {
         number,
+        told,
         kind,
         view,
         real,
@@ -501,6 +553,34 @@ mod tests {
         assert_eq!(again.number, file.number);
         table.forget(displaced.number, 1);
         assert_eq!(table.in_all_views(5, 7), vec![file.number]);
+    }
+
+    #[test]
+    fn stat_is_told_one_number_in_all_trees_and_of_what_is_displaced() {
+        let table = Table::new(5);
+        let rep = table.remember(real(7), View::Rep, Kind::Inside);
+        let ibip = table.remember(real(7), View::Ibip, Kind::Inside);
+        let displaced = table.remember(real(7), View::Rep, Kind::Item(ItemId(2)));
+        assert_ne!(rep.number, displaced.number);
+        for node in [&rep, &ibip, &displaced] {
+            assert_eq!(node.told, 7);
+        }
+        assert_eq!(table.told(5, 7), 7);
+    }
+
+    #[test]
+    fn a_node_that_the_kernel_takes_for_removed_is_not_met_again() {
+        let table = Table::new(5);
+        let dead = table.remember(real(7), View::Rep, Kind::Inside);
+        table.retire(dead.number);
+        let next = table.remember(real(7), View::Rep, Kind::Inside);
+        assert_ne!(dead.number, next.number);
+        assert_eq!(
+            table.remember(real(7), View::Rep, Kind::Inside).number,
+            next.number
+        );
+        table.forget(dead.number, 1);
+        assert_eq!(table.in_all_views(5, 7), vec![next.number]);
     }
 
     #[test]

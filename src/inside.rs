@@ -17,7 +17,7 @@ use rustix::fs::{
 use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::attr::{Attr, Time};
-use crate::caller::{Caller, Deed};
+use crate::caller::Caller;
 use crate::opening;
 
 /// The outcome of an operation on the native filesystem.
@@ -292,11 +292,6 @@ impl NewTime {
     }
 }
 
-/// Whether a caller may write a file's content now.
-fn may_write(file: BorrowedFd<'_>, caller: &Caller) -> bool {
-    check_access(file, Access::WRITE_OK, caller).is_ok()
-}
-
 /// Refuses a caller what it may not do with a file now, whatever the way to it.
 pub fn check_access(file: BorrowedFd<'_>, access: Access, caller: &Caller) -> Outcome<()> {
     let path = by_descriptor(file);
@@ -339,12 +334,14 @@ pub const CAPABILITY: &str = "security.capability";
 
 /// Changes attributes, through the open file where the caller has one. To change nothing is what the
 /// kernel asks for before a write that takes set-id bits away, and for a change of the owner to the
-/// same one, which takes them away too.
+/// same one, which takes them away too. A write it may be only where some process has the file open for
+/// writing: `is_written` tells.
 pub fn change(
     file: BorrowedFd<'_>,
     open: Option<BorrowedFd<'_>>,
     change: &Change,
     caller: &Caller,
+    is_written: impl Fn() -> bool,
 ) -> Outcome<()> {
     let has_owner = change.uid.is_some() || change.gid.is_some();
     let is_empty = !has_owner
@@ -353,7 +350,7 @@ pub fn change(
         && change.accessed.is_none()
         && change.modified.is_none();
     let path = by_descriptor(file);
-    if is_empty && has_set_id(file) && caller.keeps_set_id() && caller.deed() == Deed::Write {
+    if is_empty && has_set_id(file) && caller.keeps_set_id() && is_written() {
         // What such a write takes away is the capability alone.
         return match rustix::fs::removexattr(path.as_str(), CAPABILITY) {
             Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
@@ -366,13 +363,11 @@ pub fn change(
         let set = || rustix::fs::chownat(file, "", uid, gid, AtFlags::EMPTY_PATH);
         match minding_set_id(file, caller, set) {
             // A write comes to this, and whoever writes need not be the owner. So does chown(2)
-            // without an owner, by which nobody else may take the bits away.
-            Err(Errno::PERM) if is_empty => match caller.deed() {
-                Deed::Write => take_set_id_away(file, caller)?,
-                Deed::ChangeOwner => return Err(Errno::PERM),
-                Deed::Unseen if may_write(file, caller) => take_set_id_away(file, caller)?,
-                Deed::Unseen => {}
-            },
+            // without an owner, by which nobody else may take the bits away. Where it may be either, they
+            // are better lost than left to what others write.
+            Err(Errno::PERM) if is_empty && is_written() => {
+                take_set_id_away(file, caller)?;
+            }
             outcome => outcome?,
         }
     }
@@ -397,16 +392,17 @@ pub fn change(
 
 /// Refuses to take a capability away for a change of owner that is not the caller's to make, because
 /// it takes set-id bits away: the kernel asks for the one before it asks for the other.
-pub fn check_loss(file: BorrowedFd<'_>, caller: &Caller) -> Outcome<()> {
+pub fn check_loss(
+    file: BorrowedFd<'_>,
+    caller: &Caller,
+    is_written: impl Fn() -> bool,
+) -> Outcome<()> {
     let stat = rustix::fs::fstat(file)?;
     let mode = Mode::from_raw_mode(stat.st_mode);
     let loses_group =
         mode.contains(Mode::SGID) && (mode.contains(Mode::XGRP) || !caller.belongs_to(stat.st_gid));
     let is_own = stat.st_uid == caller.uid || caller.owns_all();
-    match !is_own
-        && (mode.contains(Mode::SUID) || loses_group)
-        && caller.deed() == Deed::ChangeOwner
-    {
+    match !is_own && (mode.contains(Mode::SUID) || loses_group) && !is_written() {
         true => Err(Errno::PERM),
         false => Ok(()),
     }

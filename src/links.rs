@@ -31,6 +31,11 @@ fn join(climbs: usize, rest: &[&[u8]]) -> Vec<u8> {
     parts.join(&b"/"[..])
 }
 
+/// Whether a link that lies `depth` directories below its item climbs out of it.
+pub fn climbs_out(target: &[u8], depth: usize) -> bool {
+    climb(target).is_some_and(|(climbs, _)| climbs > depth)
+}
+
 /// What a link says when it is read in the IBIp tree. `depth` is how many directories below the
 /// item the link lies (0: in the item itself); `rep` are the item's four components, if it has any.
 pub fn read_in_ibip_tree(target: &[u8], depth: usize, rep: Option<[&str; 4]>) -> Vec<u8> {
@@ -123,6 +128,20 @@ mod tests {
         reads("../../..", 0, "../../example.org");
         reads("./../../../../x", 0, "../../x");
         reads("", 0, "");
+    }
+
+    #[test]
+    fn a_link_climbs_out_when_it_climbs_further_than_it_lies_deep() {
+        for (target, depth, climbs) in [
+            ("../x", 0, true),
+            ("../x", 1, false),
+            ("./../../x", 1, true),
+            ("a/../../..", 0, false),
+            ("/etc", 0, false),
+            ("..", 0, true),
+        ] {
+            assert_eq!(climbs_out(target.as_bytes(), depth), climbs, "{target}");
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@
 
 mod actor;
 mod attributes;
+mod filling;
+mod labels;
 mod levels;
 mod listing;
 mod minting;
@@ -16,7 +18,6 @@ mod staging;
 mod told;
 mod way;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
@@ -37,11 +38,13 @@ use crate::store::{Item, ItemId};
 use crate::tree::{METADATA_TEXT, Place, SIDECAR};
 
 pub use attributes::is_virtual;
+pub use filling::Held;
 pub use listing::Listed;
 pub use minting::{Made, Minting};
 pub use told::Told;
 
-use minting::Fresh;
+use filling::Filling;
+use labels::{Labels, Withdrawn};
 use spellings::Spellings;
 use staging::Staging;
 use told::Texts;
@@ -110,8 +113,9 @@ pub struct Namespace {
     options: Options,
     collection: OwnedFd,
     descriptors: Arc<Descriptors>,
-    labels: Mutex<BTreeMap<String, ItemId>>,
-    fresh: Mutex<VecDeque<Fresh>>,
+    labels: Labels,
+    withdrawn: Withdrawn,
+    filling: Arc<Filling>,
     /// Items that have come since the kernel was last told.
     placed: Mutex<Vec<Names>>,
     /// Items whose own directories have got or lost a name by what was done beside them.
@@ -132,12 +136,13 @@ impl Namespace {
             .map_err(|errno| archive.tree().error("open", "col", errno))?;
         Ok(Namespace {
             archive,
-            nodes: Table::default(),
+            nodes: Table::new(rustix::fs::fstat(&collection).map_or(0, |stat| stat.st_dev)),
             options,
             collection,
             descriptors: Arc::new(descriptors),
-            labels: Mutex::default(),
-            fresh: Mutex::default(),
+            labels: Labels::default(),
+            withdrawn: Withdrawn::default(),
+            filling: Arc::default(),
             placed: Mutex::default(),
             changed: Mutex::default(),
             staging,
@@ -160,11 +165,34 @@ impl Namespace {
     /// Makes the entry of a real file.
     fn real(&self, descriptor: OwnedFd, view: View, kind: Kind, lasting: bool) -> Outcome<Entry> {
         let stat = rustix::fs::fstat(&descriptor)?;
-        // Where a link lies is told by the way it was opened: such a one stays open.
         let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        let (view, lasting) = match is_link {
+            true => self.link_as_met(descriptor.as_fd(), view, lasting),
+            false => (view, lasting),
+        };
+        // Where a link lies is told by the way it was opened: one that is read otherwise stays open.
         let may_close = !is_link || view == View::Rep;
         let file = self.descriptors.keep(descriptor, &stat, may_close);
         Ok(self.entry(stat, file, view, kind, lasting))
+    }
+
+    /// In which tree a symbolic link counts as met: one that says the same in all of them is one node in
+    /// all of them, so that a program sees that it is one. Whether one with `..` does depends on where it
+    /// lies, so that its name does not last.
+    fn link_as_met(&self, link: BorrowedFd<'_>, view: View, lasting: bool) -> (View, bool) {
+        if view.is_as_on_disk() {
+            return (View::Rep, lasting);
+        }
+        let Ok(target) = inside::read_link(link) else {
+            return (view, false);
+        };
+        if !target.starts_with(b".") {
+            return (View::Rep, lasting);
+        }
+        match self.position(link, 1) {
+            Some(position) if crate::links::climbs_out(&target, position.depth) => (view, lasting),
+            _ => (View::Rep, false),
+        }
     }
 
     fn entry(&self, stat: Stat, file: Kept, view: View, kind: Kind, lasting: bool) -> Entry {
@@ -236,8 +264,6 @@ impl Namespace {
     fn as_met(&self, node: &Node, mut attr: Attr) -> Attr {
         if attr.kind == FileType::Symlink
             && !node.view.is_as_on_disk()
-            // To read it sets its time of access; the shortest that climbs is `..`.
-            && attr.size > 1
             && let Ok(target) = self.read_link(node)
         {
             attr.size = target.len() as u64;
@@ -304,7 +330,7 @@ impl Namespace {
             Kind::Level(path) if is_year(path) => self.lookup_in_year(caller, parent, path, name),
             Kind::Level(path) => self.lookup_in_level(parent, path, name),
             Kind::Item(item) => {
-                if self.is_hidden_from(caller, *item, name) {
+                if self.is_hidden_from(caller, parent, name) {
                     return Err(Errno::NOENT);
                 }
                 let mut entry = self.lookup_inside(parent, name)?;
@@ -321,6 +347,9 @@ impl Namespace {
     }
 
     fn lookup_inside(&self, parent: &Node, name: &OsStr) -> Outcome<Entry> {
+        if self.is_out_of_sight(parent, name, None) {
+            return Err(Errno::NOENT);
+        }
         let directory = directory(parent)?;
         let view = parent.view;
         match self
@@ -402,8 +431,14 @@ impl Namespace {
         if let Kind::Item(item) = parent.kind
             && name == SIDECAR
         {
+            let known = self.archive.store().item(item)?;
+            let place = known.map(|item| Place::of(&item.names));
+            // What another name has brought there is not ours to hide.
+            let had_gone = place.filter(|place| self.sidecar_at(place).is_none());
             self.archive.restore_sidecar(item)?;
-            self.hide_sidecar(caller, item);
+            if let Some(place) = had_gone {
+                self.hide_sidecar(caller, item, &place);
+            }
         }
         Ok(())
     }
@@ -467,6 +502,7 @@ impl Namespace {
             .collect::<Option<_>>()?;
         let item = self.archive.find_named(&named.join("/")).ok()??;
         Some(Position {
+            item: item.id,
             names: item.names,
             depth,
         })
@@ -569,6 +605,28 @@ impl Namespace {
         numbers.into_iter().map(Stale::Attributes).collect()
     }
 
+    /// Whether two names lead to one file.
+    pub fn is_same(&self, one: (&Node, &OsStr), other: (&Node, &OsStr)) -> bool {
+        let identity = |(parent, name): (&Node, &OsStr)| {
+            let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+            let stat = rustix::fs::statat(&*directory(parent).ok()?, name, flags).ok()?;
+            Some((stat.st_dev, stat.st_ino))
+        };
+        identity(one).is_some_and(|one| identity(other) == Some(one))
+    }
+
+    /// After the kernel was told that a file has taken the place of itself by another name: it takes the
+    /// node that it met there for removed, and the other one for moved.
+    pub fn renamed_to_itself(&self, parent: &Node, name: &OsStr) {
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        if let Ok(stat) =
+            directory(parent).and_then(|above| rustix::fs::statat(&*above, name, flags))
+        {
+            let number = self.nodes.number_of(stat.st_dev, stat.st_ino, parent.view);
+            self.nodes.retire(number);
+        }
+    }
+
     /// What becomes stale when a name's file has come there from another directory: what symbolic links
     /// say that climb out of an item, where they are read otherwise than on disk.
     pub fn stale_links(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
@@ -620,6 +678,7 @@ impl Namespace {
 }
 
 struct Position {
+    item: ItemId,
     names: Names,
     depth: usize,
 }

@@ -28,7 +28,7 @@ use rustix::io::Errno;
 pub use files::{Met, joined, open_far};
 pub use handover::HANDOVER;
 pub use looks::{Looks, Sight};
-pub use place::{Area, Author, Maker, Owner, Place, STRANGERS, TreeError};
+pub use place::{Area, Author, Filled, Maker, Owner, Place, STRANGERS, TreeError};
 pub use publish::Published;
 pub use reserve::RESERVE;
 pub use walk::{Directories, Seen, Visit, each_entry_of};
@@ -372,14 +372,14 @@ impl Tree {
         })
     }
 
-    /// Makes an item with `doc/` (where an item's own files are by convention, SPEC 5) and its
-    /// sidecar, out of sight; [`Tree::place_item`] lets it appear, whole. Nothing is synced but the
+    /// Makes an item with its sidecar and, where that is wanted, `doc/`, out of sight; [`Tree::place_item`] lets it appear, whole. Nothing is synced but the
     /// levels above it, where they are new.
     pub fn stage_item(
         &self,
         place: &Place,
         sidecar: &[u8],
         owner: Option<Owner>,
+        filled: Filled,
     ) -> Result<Staged, TreeError> {
         let failed = |errno| failed("make", place.as_str())(errno);
         self.make_levels(place.parent())?;
@@ -398,7 +398,9 @@ impl Tree {
         let staged = Staged { name, staging };
         let filled = payer::paid(|| {
             let item = open_below(&staged.staging, &staged.name)?;
-            rustix::fs::mkdirat(&item, "doc", mode)?;
+            if filled == Filled::WithDoc {
+                rustix::fs::mkdirat(&item, "doc", mode)?;
+            }
             drop(new_file(
                 &item,
                 SIDECAR,
@@ -406,7 +408,9 @@ impl Tree {
                 owner.map(Owner::of_file),
             )?);
             if let Some(owner) = owner {
-                give_to(&open_below(&item, "doc")?, owner)?;
+                if filled == Filled::WithDoc {
+                    give_to(&open_below(&item, "doc")?, owner)?;
+                }
                 give_to(&item, owner)?;
             }
             Ok(())

@@ -8,7 +8,7 @@ use crate::distributor::{Granularity, TemporalDistributor};
 use crate::ibi::{Ibi, Ibip, Rep, RepPrefix, Timestamp};
 use crate::item::Names;
 use crate::store::Store;
-use crate::tree::{Place, Tree};
+use crate::tree::{Filled, Place, Tree};
 
 /// What will be the Archive's facts, until all that a store needs is there.
 const UNFINISHED: &str = "archive.ibi.new";
@@ -136,7 +136,7 @@ impl Archive {
             .is_directory(Place::of(&archive.facts.service).as_str())
         {
             let service = archive.facts.service.clone();
-            archive.make(&service, None, None)?;
+            archive.make(&service, None, None, Filled::WithDoc)?;
         }
         let report = archive.adopt(progress)?;
         archive.store.set_facts(text.as_bytes())?;

@@ -8,7 +8,7 @@ use crate::ibi::{Ibip, Rep, Timestamp};
 use crate::item::{Names, Sidecar};
 use crate::relation::{Language, RelationKind};
 use crate::store::{Item, StoreError};
-use crate::tree::{Owner, Place};
+use crate::tree::{Filled, Owner, Place};
 
 /// What a newly minted item is to an item that is there already.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,28 @@ impl Archive {
         relative: Option<&Relative>,
         owner: Option<Owner>,
     ) -> Result<Item, ArchiveError> {
+        self.mint_filled(actor, date, relative, owner, Filled::WithDoc)
+    }
+
+    /// The same without `doc/`, for a program that takes what it has made for empty and fills it.
+    pub fn mint_empty(
+        &self,
+        actor: &dyn Actor,
+        date: &Timestamp,
+        relative: Option<&Relative>,
+        owner: Option<Owner>,
+    ) -> Result<Item, ArchiveError> {
+        self.mint_filled(actor, date, relative, owner, Filled::Empty)
+    }
+
+    fn mint_filled(
+        &self,
+        actor: &dyn Actor,
+        date: &Timestamp,
+        relative: Option<&Relative>,
+        owner: Option<Owner>,
+        filled: Filled,
+    ) -> Result<Item, ArchiveError> {
         self.catch_up_first();
         let rep = self.as_spelled_here(&Rep::mint(&self.facts.rep_prefix()?, date))?;
         let ibip = Ibip::mint(&self.facts.ibip_prefix(), date)?;
@@ -63,7 +85,7 @@ impl Archive {
             None => Vec::new(),
         };
         self.mark_ends(&ends)?;
-        let item = self.make(&names, relative, owner)?;
+        let item = self.make(&names, relative, owner, filled)?;
         if let Some(relative) = relative
             && let Err(error) = self.relate(actor, relative.source(), &relative.kind(), &names)
         {
@@ -124,7 +146,7 @@ impl Archive {
         }
     }
 
-    /// Makes an original's directory with `doc/` and sidecar. The directory appears whole.
+    /// Makes an original's directory with its sidecar. The directory appears whole.
     ///
     /// One sync makes the mint durable, that of the index: from then on a start after a crash makes
     /// the directory again where it is not on disk. So the index has it first, and the directory is
@@ -134,6 +156,7 @@ impl Archive {
         names: &Names,
         relative: Option<&Relative>,
         owner: Option<Owner>,
+        filled: Filled,
     ) -> Result<Item, ArchiveError> {
         let mut sidecar = Sidecar::new(names);
         sidecar.set_archive_service(&self.facts.service);
@@ -147,7 +170,7 @@ impl Archive {
         }
         let bytes = sidecar.to_bytes();
         let place = Place::of(names);
-        let staged = self.tree.stage_item(&place, &bytes, owner)?;
+        let staged = self.tree.stage_item(&place, &bytes, owner, filled)?;
         let record = self.record_of(names.clone(), &sidecar, bytes);
         let maker = owner.map(|owner| (owner.uid, owner.gid, owner.mode));
         let item = match self.store.mint(&record, maker) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Archive, ArchiveError};
 use crate::locks::locked;
 use crate::store::{ItemId, Store, Unsettled};
-use crate::tree::{Author, Owner, Place, Tree};
+use crate::tree::{Author, Filled, Owner, Place, Tree};
 
 /// How many minted items are synced at once: as many as a start after a crash looks at in an instant.
 const GROUP: usize = 1024;
@@ -84,7 +84,12 @@ impl Archive {
         }
         log::info!("{} is made again after a crash", lost.item.names);
         let owner = lost.maker.map(|(uid, gid, mode)| Owner { uid, gid, mode });
-        let staged = self.tree.stage_item(&place, &lost.sidecar, owner)?;
+        // What was minted for a user was empty, and is filled by that user.
+        let filled = match owner {
+            Some(_) => Filled::Empty,
+            None => Filled::WithDoc,
+        };
+        let staged = self.tree.stage_item(&place, &lost.sidecar, owner, filled)?;
         Ok(self.tree.place_item(&staged, &place)?)
     }
 }

@@ -16,7 +16,7 @@ use crate::caller::Caller;
 use crate::inode::Node;
 use crate::inside::{self, Outcome, Part};
 use crate::locks;
-use crate::namespace::{Listed, Told};
+use crate::namespace::{Held, Listed, Told};
 
 /// An open file or directory.
 #[derive(Debug)]
@@ -31,6 +31,9 @@ pub(super) enum Handle {
         node: Arc<Node>,
         /// A sidecar that may be written: what it says is taken in when it is closed.
         change: Mutex<Option<Changing>>,
+        /// Where it was made in what is being filled: that goes on until it is closed.
+        #[allow(dead_code, reason = "kept for as long as the handle")]
+        held: Option<Held>,
         /// Lives as long as any handle of the file: the kernel reads and writes through it.
         #[allow(dead_code, reason = "kept for as long as the handle")]
         backing: Option<Arc<Backing>>,
@@ -84,7 +87,7 @@ impl Directory {
     pub(super) fn list(
         &self,
         offset: u64,
-        is_wanted: impl Fn(&CStr) -> bool,
+        is_wanted: impl Fn(&CStr, u64) -> bool,
         mut visit: impl FnMut(BorrowedFd<'_>, &CStr, u64, FileType, u64) -> bool,
     ) -> Outcome<()> {
         let directory = self.open()?;
@@ -100,7 +103,7 @@ impl Directory {
             let mut last = offset;
             let part = inside::list_part(directory, &mut |name, inode, kind, next| {
                 last = next;
-                if !is_wanted(name) {
+                if !is_wanted(name, inode) {
                     return true;
                 }
                 any = true;
@@ -204,6 +207,16 @@ impl Handles {
             }
         }
         Some(opened.handle)
+    }
+
+    /// Whether some process has a file open for writing. It goes through all that is open: asked for
+    /// files with set-id bits alone.
+    pub(super) fn is_written(&self, number: u64) -> bool {
+        let open = locks::read(&self.open);
+        open.handles.values().any(|handle| match &*handle.handle {
+            Handle::File { writable, node, .. } => *writable && node.number == number,
+            _ => false,
+        })
     }
 
     /// How many are open.

@@ -42,7 +42,7 @@ fn answer_entry(reply: ReplyEntry, outcome: Outcome<Entry>) {
     match outcome {
         Ok(entry) => {
             let attr = file_attr(entry.node.number, &entry.attr);
-            let lifetime = attribute_lifetime(&entry.node, &entry.attr);
+            let lifetime = met_lifetime(&entry);
             reply.entry_with_ttls(&lifetime, &name_lifetime(&entry), &attr, GENERATION);
         }
         Err(error) => reply.error(errno(error)),
@@ -52,6 +52,15 @@ fn answer_entry(reply: ReplyEntry, outcome: Outcome<Entry>) {
 fn name_lifetime(entry: &Entry) -> Duration {
     match entry.lasting {
         true => LASTING,
+        false => Duration::ZERO,
+    }
+}
+
+/// The attributes that come with a name live no time at all where `stat` is told another number than the
+/// node's: the kernel then asks for them, once, and the number is in that answer.
+fn met_lifetime(entry: &Entry) -> Duration {
+    match entry.node.number == entry.node.told {
+        true => attribute_lifetime(&entry.node, &entry.attr),
         false => Duration::ZERO,
     }
 }
@@ -70,14 +79,14 @@ fn attribute_lifetime(node: &Node, attr: &Attr) -> Duration {
 
 /// Where one lifetime goes for both.
 fn lifetime(entry: &Entry) -> Duration {
-    name_lifetime(entry).min(attribute_lifetime(&entry.node, &entry.attr))
+    name_lifetime(entry).min(met_lifetime(entry))
 }
 
 fn answer_attr(reply: ReplyAttr, outcome: Outcome<(Arc<Node>, Attr)>) {
     match outcome {
         Ok((node, attr)) => {
             let lifetime = attribute_lifetime(&node, &attr);
-            reply.attr(&lifetime, &file_attr(node.number, &attr));
+            reply.attr(&lifetime, &file_attr(node.told, &attr));
         }
         Err(error) => reply.error(errno(error)),
     }
@@ -319,6 +328,7 @@ impl Filesystem for Ibifs {
             .node(parent)
             .and_then(|parent| self.remove(&caller(request), &parent, name, false));
         answer(reply, removed);
+        self.mirror.answered();
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -451,10 +461,11 @@ impl Filesystem for Ibifs {
         let caller = caller(request);
         let _charged = payer::charge(caller.payer());
         let made = self.node(parent).and_then(|parent| {
-            let (entry, file) = self.create_file(&caller, &parent, name, flags, mode, umask)?;
+            let (entry, file, held) =
+                self.create_file(&caller, &parent, name, flags, mode, umask)?;
             let register = |file: BorrowedFd<'_>| reply.open_backing(file);
             let opened = self
-                .open_file(&caller, &entry.node, Some(file), flags, register)
+                .open_file(&caller, &entry.node, Some((file, held)), flags, register)
                 .map_err(|hindrance| hindrance.errno())?;
             Ok((entry, opened))
         });

@@ -12,7 +12,6 @@ use crate::ibi::{AliasPair, Ibi, Ibip, Rep, ibip, rep};
 use crate::inode::{Kind, Node, View};
 use crate::inside::{self, New, Outcome};
 use crate::item::{Names, State};
-use crate::locks::locked;
 use crate::relation::{Request, split_name};
 use crate::store::Item;
 use crate::tree::Maker;
@@ -281,7 +280,7 @@ impl Namespace {
         name: &OsStr,
     ) -> Outcome<Vec<Stale>> {
         match &parent.kind {
-            Kind::Mint => self.forget_label(text(name)?).map(|()| Vec::new()),
+            Kind::Mint => self.forget_label(caller, text(name)?).map(|()| Vec::new()),
             Kind::Level(path) if is_year(path) => {
                 let rep = Rep::parse(&below(path, text(name)?)).map_err(|_| Errno::NOTDIR)?;
                 let item = self.archive.item_at(&rep)?;
@@ -334,8 +333,8 @@ impl Namespace {
         }
         self.archive.remove(item.id)?;
         log::info!("{} removed", place.as_str());
-        locked(&self.labels).retain(|_, labelled| *labelled != item.id);
-        self.forget_fresh(item.id);
+        self.forget_labels_of(item.id);
+        self.forget_filling(item.id);
         if let Some(ibip) = item.names.ibip() {
             let prefix = Kind::Prefix(ibip.prefix().to_owned());
             let node = self.nodes.number_of_virtual(&prefix);

@@ -10,8 +10,9 @@ use rustix::io::Errno;
 
 use super::levels::{below, level_below};
 use super::{Namespace, is_year};
+use crate::caller::Caller;
 use crate::ibi::{Rep, rep};
-use crate::inode::{Kind, Node, View};
+use crate::inode::{Kind, Node};
 use crate::inside::{self, Outcome};
 use crate::tree::Place;
 
@@ -23,7 +24,7 @@ const CROWD: usize = 500;
 pub struct Listed {
     /// The name.
     pub name: OsString,
-    /// The node number that a lookup would give.
+    /// The number that `stat` would tell.
     pub number: u64,
     /// The file type that a lookup would give.
     pub kind: FileType,
@@ -31,12 +32,12 @@ pub struct Listed {
 
 impl Namespace {
     /// The whole listing of a directory above the items.
-    pub fn list(&self, node: &Node) -> Outcome<Vec<Listed>> {
+    pub fn list(&self, caller: &Caller, node: &Node) -> Outcome<Vec<Listed>> {
         let mut listed = match &node.kind {
             Kind::Root => self.list_root(node)?,
             Kind::Level(path) => self.list_level(node, path)?,
             Kind::Prefix(prefix) => self.list_prefix(prefix)?,
-            Kind::Mint => self.list_labels()?,
+            Kind::Mint => self.list_labels(caller)?,
             _ => return Err(Errno::NOTDIR),
         };
         for name in ["..", "."] {
@@ -44,7 +45,7 @@ impl Namespace {
                 0,
                 Listed {
                     name: name.into(),
-                    number: node.number,
+                    number: node.told,
                     kind: FileType::Directory,
                 },
             );
@@ -91,7 +92,7 @@ impl Namespace {
             {
                 listed.push(Listed {
                     name: name.into(),
-                    number: self.nodes.number_of(real.device, inode, View::Rep),
+                    number: self.nodes.told(real.device, inode),
                     kind: FileType::Directory,
                 });
             }
@@ -162,10 +163,10 @@ impl Namespace {
             match known {
                 Some((device, inode)) => listed.push(Listed {
                     name: suffix.into(),
-                    number: self.nodes.number_of(device, inode, View::Ibip),
+                    number: self.nodes.told(device, inode),
                     kind: FileType::Directory,
                 }),
-                None => listed.extend(self.item_listed((*suffix).to_owned(), place, View::Ibip)),
+                None => listed.extend(self.item_listed((*suffix).to_owned(), place)),
             }
         }
         Ok(listed)
@@ -186,23 +187,24 @@ impl Namespace {
         Ok((device, numbers))
     }
 
-    fn list_labels(&self) -> Outcome<Vec<Listed>> {
+    /// The labels of the user who asks.
+    fn list_labels(&self, caller: &Caller) -> Outcome<Vec<Listed>> {
         let mut listed = Vec::new();
-        for (label, id) in self.labels() {
+        for (label, id) in self.labels.of(caller.uid) {
             if let Some(item) = self.archive.store().item(id)? {
-                listed.extend(self.item_listed(label, &Place::of(&item.names), View::Mint));
+                listed.extend(self.item_listed(label, &Place::of(&item.names)));
             }
         }
         Ok(listed)
     }
 
     /// An item's line, unless its directory is gone.
-    fn item_listed(&self, name: String, place: &Place, view: View) -> Option<Listed> {
+    fn item_listed(&self, name: String, place: &Place) -> Option<Listed> {
         let descriptor = self.archive.tree().open_item(place).ok()?;
         let stat = rustix::fs::fstat(&descriptor).ok()?;
         Some(Listed {
             name: name.into(),
-            number: self.nodes.number_of(stat.st_dev, stat.st_ino, view),
+            number: self.nodes.told(stat.st_dev, stat.st_ino),
             kind: FileType::Directory,
         })
     }

@@ -1,46 +1,24 @@
 //! `.mint`, and minting what a modifier names.
 //!
-//! Whoever has just made a directory goes on filling it under the name that it gave: `cp -a DIR
-//! .mint/` makes `.mint/DIR` and then, sure that it is empty, `.mint/DIR/doc`. So what minting puts
-//! into an item (`doc/` and the sidecar) is not in the way of the very process that minted it when
-//! that process goes on to make it, and `mkdir '<ibi>+(pt)'` is a directory for that process, a link
-//! for all others and for whoever reads the link.
+//! A program that has just made a directory goes on filling it under the name that it gave: `cp -a DIR
+//! .mint/` makes `.mint/DIR` and then what is in it. So `.mint/NAME` is a directory, empty but for the
+//! sidecar, which is not in its maker's way (see `filling`), and `mkdir '<ibi>+(pt)'` is a directory for
+//! the program that made it, while it fills it, and a link for all others.
 
-use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
 use super::siblings::Sibling;
-use super::{Entry, Namespace, is_year, text};
+use super::{Entry, Namespace, is_year};
 use crate::archive::{ArchiveError, Relative};
-use crate::caller::{Caller, Intent};
+use crate::caller::Caller;
 use crate::inode::{Kind, Node, View};
-use crate::inside::{self, Outcome};
-use crate::locks::locked;
+use crate::inside::Outcome;
 use crate::relation::{Modifier, Request, Step};
-use crate::store::{Item, ItemId};
-use crate::tree::{Owner, SIDECAR};
-
-/// How many mints are remembered for those who made them.
-const FRESH_LIMIT: usize = 1024;
-/// How long a sidecar that somebody has removed stays hidden from it.
-const GONE: Duration = Duration::from_secs(10);
-
-/// An item just minted, and by whom.
-#[derive(Debug)]
-pub(super) struct Fresh {
-    pid: u32,
-    item: ItemId,
-    /// The directory and name under which it was made, for a modifier.
-    declared: Option<(u64, OsString)>,
-    /// What minting put there and its maker has not made yet.
-    hidden: Vec<&'static str>,
-    /// When it is hidden no longer, made or not.
-    until: Option<Instant>,
-}
+use crate::store::Item;
+use crate::tree::{Owner, Place};
 
 /// What came of a mkdir.
 #[derive(Debug)]
@@ -96,7 +74,7 @@ impl Namespace {
                 if name_text.starts_with('.') {
                     return Err(Errno::INVAL);
                 }
-                if locked(&self.labels).contains_key(name_text) {
+                if self.labels.find(caller.uid, name_text).is_some() {
                     return Err(Errno::EXIST);
                 }
                 minting(None, Some(name_text.to_owned()), None)
@@ -140,7 +118,7 @@ impl Namespace {
             let relative = minting.relative.as_ref();
             match self
                 .archive
-                .mint_reserved(caller, &reservation.date, relative, owner)
+                .mint_empty(caller, &reservation.date, relative, owner)
             {
                 // The name came from elsewhere before we minted it: the next date is ours.
                 Err(ArchiveError::Exists(_)) => continue,
@@ -148,137 +126,19 @@ impl Namespace {
             }
         };
         self.note_placed(&item.names);
-        if let Some(label) = &minting.label {
-            let mut labels = locked(&self.labels);
+        if let Some(label) = &minting.label
             // Two of the same label at once: the later one keeps its item but not the label.
-            if labels.contains_key(label) {
-                return Err(Errno::EXIST);
-            }
-            labels.insert(label.clone(), item.id);
+            && !self.labels.add(caller.uid, label, item.id)
+        {
+            return Err(Errno::EXIST);
         }
-        self.remember_fresh(Fresh {
-            pid: caller.pid,
-            item: item.id,
-            declared: minting.declared.clone(),
-            hidden: vec!["doc", SIDECAR],
-            until: None,
-        });
+        let place = Place::of(&item.names);
+        self.note_minted(caller, item.id, &place, minting.declared.clone());
         let view = match minting.label {
             Some(_) => View::Mint,
             None => minting.view,
         };
         self.item_entry(&item, view)
-    }
-
-    /// After somebody removed an item's sidecar, which is written again: whoever removed it to put
-    /// its own (tar does, and tries for ever) must be able to make it.
-    pub(super) fn hide_sidecar(&self, caller: &Caller, item: ItemId) {
-        self.remember_fresh(Fresh {
-            pid: caller.pid,
-            item,
-            declared: None,
-            hidden: vec![SIDECAR],
-            until: Some(Instant::now() + GONE),
-        });
-    }
-
-    fn remember_fresh(&self, fresh: Fresh) {
-        let mut all = locked(&self.fresh);
-        all.retain(|known| known.until.is_none_or(|until| until > Instant::now()));
-        while all.len() >= FRESH_LIMIT {
-            all.pop_front();
-        }
-        all.push_back(fresh);
-    }
-
-    /// After an item was removed: nothing of it is hidden from anybody when it comes back.
-    pub(super) fn forget_fresh(&self, item: ItemId) {
-        locked(&self.fresh).retain(|fresh| fresh.item != item);
-    }
-
-    /// The item that this caller has made under a modifier's name, still a directory for it.
-    pub(super) fn declared_by(&self, caller: &Caller, parent: u64, name: &str) -> Option<ItemId> {
-        let found = {
-            let all = locked(&self.fresh);
-            let fresh = all.iter().rev().find(|fresh| {
-                let is_this = |(directory, declared): &(u64, OsString)| {
-                    *directory == parent && declared == name
-                };
-                fresh.pid == caller.pid && fresh.declared.as_ref().is_some_and(is_this)
-            });
-            fresh.map(|fresh| fresh.item)
-        };
-        found.filter(|_| caller.intent(OsStr::new(name)) != Intent::ReadLink)
-    }
-
-    /// Whether a name in an item is hidden from its maker, who believes the item empty.
-    /// It is, while that process is about to make it; to read or write it there is no harm in.
-    pub fn is_hidden_from(&self, caller: &Caller, item: ItemId, name: &OsStr) -> bool {
-        let may_be_hidden = locked(&self.fresh).iter().any(|fresh| {
-            fresh.pid == caller.pid
-                && fresh.item == item
-                && fresh.until.is_none_or(|until| until > Instant::now())
-                && fresh.hidden.iter().any(|hidden| name == *hidden)
-        });
-        may_be_hidden && caller.intent(name) == Intent::Make
-    }
-
-    /// The maker now makes a hidden name itself: from here on it sees what is there. Says whether
-    /// it was hidden.
-    pub fn reveal(&self, caller: &Caller, item: ItemId, name: &OsStr) -> bool {
-        let mut revealed = false;
-        let mut all: std::sync::MutexGuard<'_, VecDeque<Fresh>> = locked(&self.fresh);
-        for fresh in all.iter_mut() {
-            let expired = fresh.until.is_some_and(|until| until <= Instant::now());
-            if fresh.pid == caller.pid && fresh.item == item && !expired {
-                let before = fresh.hidden.len();
-                fresh.hidden.retain(|hidden| name != *hidden);
-                revealed |= fresh.hidden.len() < before;
-            }
-        }
-        revealed
-    }
-
-    pub(super) fn lookup_label(&self, caller: &Caller, name: &OsStr) -> Outcome<Entry> {
-        let name = text(name)?;
-        let (label, is_link) = match name.strip_prefix('.') {
-            Some(label) => (label, true),
-            None => (name, false),
-        };
-        let id = locked(&self.labels)
-            .get(label)
-            .copied()
-            .ok_or(Errno::NOENT)?;
-        let item = self.archive.store().item(id)?;
-        let item = item.ok_or(Errno::NOENT)?;
-        match is_link {
-            true => {
-                let target = format!("../{}", item.names.preferred());
-                self.virtual_entry(View::Mint, Kind::Link(target.into_bytes()))
-            }
-            false => self.item_entry_beside(caller, &item, View::Mint),
-        }
-    }
-
-    pub(super) fn forget_label(&self, label: &str) -> Outcome<()> {
-        match locked(&self.labels).remove(label) {
-            Some(_) => Ok(()),
-            None => Err(Errno::NOENT),
-        }
-    }
-
-    /// The labels, for listing `.mint`.
-    pub(super) fn labels(&self) -> Vec<(String, ItemId)> {
-        locked(&self.labels)
-            .iter()
-            .map(|(label, item)| (label.clone(), *item))
-            .collect()
-    }
-
-    /// The real directory of a hidden name that its maker makes now.
-    pub fn revealed(&self, parent: &Node, name: &OsStr) -> Outcome<Entry> {
-        let descriptor = inside::find(super::directory(parent)?.as_fd(), name)?;
-        self.real(descriptor, parent.view, Kind::Inside, true)
     }
 }
 

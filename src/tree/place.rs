@@ -123,6 +123,15 @@ pub enum Author {
 /// over the network, or its owner was lost. It means nothing else on a file.
 pub const STRANGERS: u32 = 0o1000;
 
+/// What a new item holds beside its sidecar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// Nothing: its maker fills it.
+    Empty,
+    /// `doc/`, where an item's own files are by convention.
+    WithDoc,
+}
+
 /// Who owns what is made for a caller, and with which permission bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {

@@ -4,7 +4,9 @@
 
 mod canary;
 mod declaring;
+mod labels;
 mod lock;
+mod minting;
 mod names;
 mod offline;
 mod powers;
@@ -14,6 +16,7 @@ mod relations;
 mod reserve;
 mod resolver;
 mod rollback;
+mod two_names;
 mod unit;
 pub mod waits;
 mod web;

@@ -25,7 +25,7 @@ fn sh(world: &World, script: &str) -> String {
 fn world() -> World {
     let world = World::new().with_a();
     world.sh(
-        r#"mkdir A/.mint/x; item=$(realpath A/.mint/.x); there=A.store/col/${item#*/A/}; echo $item > item
+        r#"mkdir -p A/.mint/x/doc; item=$(realpath A/.mint/.x); there=A.store/col/${item#*/A/}; echo $item > item
          cd $item/doc; echo one > one; ln one two; ln -s one link; ln -s /nowhere/at/all dangling; mkfifo fifo
          truncate -s 20M sparse; printf end | dd of=sparse bs=1M seek=15 conv=notrunc status=none
          setfattr -n user.colour -v blue one; setfacl -m u:1234:r one; mkdir -p deep/deeper; echo x > deep/deeper/file
@@ -126,7 +126,7 @@ fn a_backup_is_a_store_and_mints_no_name_again() {
     world.sh(
         "ibifs mint A; ibifs backup A D; for count in 1 2 3 4 5; do ibifs mint A; done; mkdir M
          ibifs umount A; ibifs mount D M; for count in 1 2 3 4 5; do ibifs mint M; done > minted
-         mkdir M/.mint/y; ls M/.mint/y/doc; ibifs umount M",
+         mkdir -p M/.mint/y/doc; ls M/.mint/y/doc; ibifs umount M",
     );
     world.prints(
         "test $(wc -l < minted) = 10; ibifs ls A.store | grep -c -F -f minted || true",
@@ -224,7 +224,7 @@ fn a_killed_backup_is_known_and_finished_later() {
 fn a_full_disk_is_told() {
     let world = World::new().with_a();
     let disk = Disk::new(world.root(), "disk", Format::Ext4, 16);
-    world.sh("mkdir A/.mint/x; head -c 30000000 /dev/urandom > A/.mint/x/doc/large; echo x > A/.mint/x/doc/small");
+    world.sh("mkdir -p A/.mint/x/doc; head -c 30000000 /dev/urandom > A/.mint/x/doc/large; echo x > A/.mint/x/doc/small");
     world.exits("ibifs backup A disk/D", 1);
     world.complains(
         "ibifs backup A disk/D",
@@ -280,7 +280,7 @@ fn no_backup_is_made_over_something_else() {
 fn what_cannot_be_copied_is_told() {
     let world = World::new().with_a();
     world.sh(
-        "mkdir A/.mint/x; item=$(realpath A/.mint/.x); there=A.store/col/${item#*/A/}; echo $there > there
+        "mkdir -p A/.mint/x/doc; item=$(realpath A/.mint/.x); there=A.store/col/${item#*/A/}; echo $there > there
          echo x > $item/doc/steady; echo good > $item/doc/sick; ibifs backup A D; echo changed > $item/doc/sick
          echo x > $item/doc/busy",
     );
@@ -339,7 +339,7 @@ fn a_backup_keeps_what_the_store_has_lost() {
 fn no_link_is_followed_out_of_an_item() {
     let world = World::new().with_a();
     world.sh(
-        "mkdir A/.mint/x outside; item=$(realpath A/.mint/.x); there=$PWD/A.store/col/${item#*/A/}
+        "mkdir -p A/.mint/x/doc outside; item=$(realpath A/.mint/.x); there=$PWD/A.store/col/${item#*/A/}
          for count in $(seq 300); do echo secret > outside/$count; echo harmless > $item/doc/$count; done
          ln -s $PWD/outside $there/away
          python3 - $there <<'END' &

@@ -466,7 +466,7 @@ fn mount_and_umount_return_when_done() {
     let world = World::new();
     world.sh("ibifs init A.store --host archive-a.example.org; mkdir A
         for i in $(seq 20); do
-            ibifs mount A.store A; test \"$(ls A)\" = example.org; mkdir A/.mint/x
+            ibifs mount A.store A; test \"$(ls A)\" = example.org; mkdir -p A/.mint/x/doc
             ibifs umount A; test -z \"$(ls A)\"; ibifs mint A.store > names
         done");
     world.prints("ibifs ls A.store | wc -l", "41");

@@ -81,7 +81,8 @@ fn mkdir_git_and_tar_deposit() {
 #[test]
 fn labels_come_and_go_and_items_stay() {
     let world = world();
-    world.sh("mkdir A/.mint/x; (rep A/.mint/x; echo) > name; echo kept > A/.mint/x/doc/kept");
+    world
+        .sh("mkdir -p A/.mint/x/doc; (rep A/.mint/x; echo) > name; echo kept > A/.mint/x/doc/kept");
     world.prints(
         "cat A/.mint/.x/doc/kept A/$(cat name)/doc/kept; ls -A A/.mint",
         "kept\nkept\nx",
@@ -123,7 +124,7 @@ fn a_wait_that_is_too_long_is_refused_at_once() {
 #[test]
 fn a_waiting_mint_holds_up_nobody() {
     let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A; mkdir A/.mint/first");
+    world.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A; mkdir -p A/.mint/first/doc");
     let slowest = world.sh(
         "item=A/$(rep A/.mint/first); mkdir A/.mint/second; mkdir A/.mint/third & slowest=0
          for i in $(seq 12); do
@@ -132,7 +133,7 @@ fn a_waiting_mint_holds_up_nobody() {
              took=$(( ($(date +%s%N) - started) / 1000000 )); [ $took -le $slowest ] || slowest=$took
              jobs -r | grep -q mkdir || break
          done
-         [ $i -gt 2 ]; wait; [ -d A/.mint/third/doc ]; echo $slowest",
+         [ $i -gt 2 ]; wait; [ -d A/.mint/third ]; echo $slowest",
     );
     let slowest: u32 = slowest.parse().expect("milliseconds");
     assert!(slowest < 500, "one turn took {slowest} ms");
@@ -187,7 +188,7 @@ END
 /// A world with an item and its directory `$ITEM` in the rep tree, `$OPAQUE` in the IBIp tree.
 fn item() -> (World, String) {
     let world = World::new().with_a();
-    world.sh("mkdir A/.mint/it A/.mint/next");
+    world.sh("mkdir -p A/.mint/it/doc A/.mint/next/doc");
     let names = format!(
         "ITEM=A/{} OPAQUE=A/{} NEXT=A/{}
          clean() {{ [ -z \"$(ls A.store/staging)\" ]; [ $(ls -A $(dirname $ITEM) | grep -vc '^[0-9.]*$') = 0 ]; }}\n",
@@ -349,29 +350,31 @@ END
          test $(python3 both.py) = Original");
 }
 
-/// One process may mint and go on in what it has minted, with `doc/` there at once, and copy a tree
-/// that brings its own `doc/`; a translation it has made is a directory to it and tells, as a link,
-/// which item it is.
+/// One process may mint and go on in what it has minted, and copy a tree that brings its own `doc/`; a
+/// translation it has made is a directory to it while it fills it, and then tells, as a link, which item
+/// it is.
 #[test]
 fn one_process_mints_and_goes_on() {
     let world = World::new().with_a();
     world.sh("mkdir -p tree/doc/sub && echo text > tree/doc/sub/file && echo x > tree/.ibi");
     world.prints(
         "python3 -c '
-import os, shutil
-os.mkdir(\"A/.mint/one\")
+import os, shutil, time
+os.makedirs(\"A/.mint/one/doc\")
 open(\"A/.mint/one/doc/file\", \"w\").write(\"mine\")
 os.makedirs(\"A/.mint/one/doc/deep/er\")
 print(sorted(os.listdir(\"A/.mint/one/doc\")), os.path.isdir(\"A/.mint/one/doc\"))
 try:
-    os.mkdir(\"A/.mint/one/doc\"); os.mkdir(\"A/.mint/one/doc\")
+    os.mkdir(\"A/.mint/one/doc\")
 except FileExistsError:
     print(\"once\")
 shutil.copytree(\"tree\", \"A/.mint/two\")
 print(open(\"A/.mint/two/doc/sub/file\").read().strip())
 item = \"A/.mint/\" + os.readlink(\"A/.mint/.one\")
-os.mkdir(item + \"+(pt)\")
+os.makedirs(item + \"+(pt)/doc\")
 open(item + \"+(pt)/doc/file\", \"w\").write(\"meu\")
+while not os.path.islink(item + \"+(pt)\"):
+    time.sleep(0.1)
 print(os.readlink(item + \"+(pt)\").startswith(\"../../../example.org/\"))
 '",
         "['deep', 'file'] True\nonce\ntext\nTrue",
@@ -403,7 +406,7 @@ shutil.rmtree(item); os.mkdir(item); assert os.listdir(item) == []; write(good)
 os.unlink(item + '/.ibi'); write(good); shutil.rmtree(item)
 os.mkdir('A/.mint/it'); item = 'A/' + os.getxattr('A/.mint/it', 'user.ibi.rep').decode()
 shutil.rmtree(item); os.mkdir(item); os.mkdir(item + '/doc'); os.rmdir(item + '/doc'); os.mkdir(item + '/doc')
-os.mkdir('A/.mint/it'); os.rmdir('A/.mint/it/doc'); os.mkdir('A/.mint/it/doc')
+os.makedirs('A/.mint/it/doc'); os.rmdir('A/.mint/it/doc'); os.mkdir('A/.mint/it/doc')
 END",
     );
 }

@@ -99,7 +99,7 @@ impl Scene {
     #[track_caller]
     fn new() -> Scene {
         let world = World::new().with_a();
-        world.sh("mkdir native && mkdir A/.mint/x");
+        world.sh("mkdir native && mkdir -p A/.mint/x/doc");
         let rep = world.sh("rep A/.mint/x");
         let ibip = world.sh("ibip A/.mint/x");
         let root = world.root().to_owned();
@@ -291,7 +291,7 @@ fn labels_of_every_byte() {
     let found: Vec<Vec<u8>> = listed(&mint).into_keys().collect();
     assert_eq!(found, taken);
     for label in &taken {
-        assert!(join(&mint, label).join("doc").is_dir());
+        assert!(join(&mint, label).is_dir());
         assert_eq!(answer(rustix::fs::rmdir(join(&mint, label))), 0);
     }
     assert!(listed(&mint).is_empty());
@@ -847,7 +847,7 @@ fn a_sidecar_does_not_grow_beyond_what_is_read() {
     text.push(b'\n');
     std::fs::write(&sidecar, &text).expect("a full sidecar");
     let item = scene.rep.display();
-    world.sh("mkdir A/.mint/other");
+    world.sh("mkdir -p A/.mint/other/doc");
     let other = world.sh("rep A/.mint/other");
     for change in [
         format!("ln -sfn ../../../{other} '{item}+(pt)'"),
@@ -902,7 +902,7 @@ fn metadata_of_every_kind_and_size() {
         text.resize(length, b'\n');
         text
     };
-    world.sh("mkdir A/.mint/y");
+    world.sh("mkdir -p A/.mint/y/doc");
     let bare = world.root().join("A").join(world.sh("rep A/.mint/y"));
     let asks = asks.replace(&item.to_string(), &bare.display().to_string());
     let beside = format!("{}:", bare.display());
@@ -1016,14 +1016,14 @@ fn stores_and_mount_points_of_any_name() {
     world.sh(
         r#"store=$'st\xff\n \\040x' mount=$'m\xfe\t \\x' strange=$'strange\xff'
           mkdir "$strange" && mount -t tmpfs none "$strange"
-          mkdir A/.mint/x
+          mkdir -p A/.mint/x/doc
           ibifs init "$store" --host archive-b.example.net > /dev/null && mkdir "$mount"
           ibifs mount "$store" "$mount"
           for place in "$mount" "$store"; do
             ibifs mint "$place" > /dev/null
             ibifs status "$place" | grep -q '^mounted  .*/m'
           done
-          mkdir "$mount/.mint/x" && state "$mount/.mint/x" | grep -q Original
+          mkdir -p "$mount/.mint/x/doc" && state "$mount/.mint/x" | grep -q Original
           ibifs ls "$mount" > first && ibifs ls "$store" > second
           cmp first second && test $(wc -l < first) = 4
           no ibifs mount "$store" A.store
@@ -1059,7 +1059,7 @@ fn a_list_of_files_ends_at_250_megabytes() {
             .complains(&format!("cat '{tree}?GetFileList'"), "File too large");
     }
     scene.world.sh(&format!(
-        "mkdir A/.mint/y; ibifs relate A/.mint/y --metadata {rep}; no cat 'A/$(rep A/.mint/y):(oai_dc)'
+        "mkdir -p A/.mint/y/doc; ibifs relate A/.mint/y --metadata {rep}; no cat 'A/$(rep A/.mint/y):(oai_dc)'
          ls '{rep}' > /dev/null; cat '{rep}:(oai_dc)' > /dev/null; ibifs show {rep}; rm -r {rep}; ibifs umount A; ibifs fsck A.store"
     ));
 }

@@ -22,7 +22,7 @@ impl Places {
             "ibifs init A.store --host archive-a.example.org
              mkdir A native
              ibifs mount -o {options} A.store A
-             mkdir A/.mint/it"
+             mkdir -p A/.mint/it/doc"
         ));
         let rep = format!("A/{}", world.sh("rep A/.mint/it"));
         let ibip = format!("A/{}", world.sh("ibip A/.mint/it"));

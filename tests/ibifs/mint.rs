@@ -9,11 +9,11 @@ use ibifs::archive::{Archive, Setup, SystemClock};
 use crate::support::World;
 
 /// `mkdir MNT/.mint/NAME` makes a repository with both forms of a new identifier, the original
-/// here, with `doc/` in it, and `.mint/.NAME` tells its name.
+/// here, and `.mint/.NAME` tells its name.
 #[test]
 fn mkdir_under_mint_makes_a_repository() {
     let world = World::new().with_a();
-    world.sh("mkdir A/.mint/report");
+    world.sh("mkdir -p A/.mint/report/doc");
     world.prints(
         "readlink A/.mint/.report",
         &format!("../{}", world.sh("rep A/.mint/report")),
@@ -101,7 +101,7 @@ fn a_killed_daemon_hands_out_no_name_twice_and_loses_none() {
     assert!(printed > 30, "{printed} minted");
     world.prints("wc -l < once", &printed.to_string());
     world.sh("while read -r rep; do
-            test -d A/$rep/doc -a \"$(state A/$rep)\" = Original
+            test -d A/$rep -a \"$(state A/$rep)\" = Original
             grep -q \"^ibi {rep $rep \" A/$rep/.ibi
         done < once
         ibifs umount A
@@ -128,8 +128,8 @@ fn what_a_power_cut_takes_of_a_mint_is_made_again() {
     ));
     world.sh("diff -r before A.store/$(dirname col/$(cat 1)); no ls A/$(cat 4)");
     world.prints(
-        "stat -c '%a %U' A/$(cat 1) A/$(cat 1)/doc A/$(cat 1)/.ibi",
-        "750 root\n750 root\n644 root",
+        "stat -c '%a %U' A/$(cat 1) A/$(cat 1)/.ibi",
+        "750 root\n644 root",
     );
     world.prints("stat -c %u:%g A/$(cat 2)/.ibi", "123:456");
     world.sh("ibifs umount A");

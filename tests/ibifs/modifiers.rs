@@ -181,7 +181,7 @@ fn a_free_modifier_takes_a_link_or_a_directory() {
                 &format!(
                     "kind {kind}; none_see $two; {make}
                      new=$(readlink \"A/$one{sign}\"); new=${{new#../../../}}
-                     echo new > A/$new/doc/x
+                     mkdir -p A/$new/doc; echo new > A/$new/doc/x
                      all_see $new
                      test $(state A/$new) = Original
                      ls \"A/$one{sign}/doc\" > listed
@@ -493,18 +493,18 @@ fn oai_dc_is_always_there_and_valid() {
     for (name, deposit, expected) in [
         (
             "bibtex",
-            "mkdir A/$item:; echo '@book{k, title = {The Report}, author = {Silva, Ana}, year = 2009}' \
+            "mkdir -p A/$item:/doc; echo '@book{k, title = {The Report}, author = {Silva, Ana}, year = 2009}' \
              > A/$item:/doc/@reference.bib",
             vec![titled, silva, "<dc:date>2009<"],
         ),
         (
             "refer",
-            "mkdir A/$item:; printf '%%0 Book\\n%%T The Report\\n%%A Silva, Ana\\n%%D 2009\\n' > A/$item:/doc/@refer.txt",
+            "mkdir -p A/$item:/doc; printf '%%0 Book\\n%%T The Report\\n%%A Silva, Ana\\n%%D 2009\\n' > A/$item:/doc/@refer.txt",
             vec![titled, silva, "<dc:date>2009<"],
         ),
         (
             "xml",
-            "mkdir A/$item:; echo '<oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
+            "mkdir -p A/$item:/doc; echo '<oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
              xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><dc:title>The Report &lt;1&gt;</dc:title>\
              <dc:creator>Silva, Ana</dc:creator><dc:type>Text</dc:type></oai_dc:dc>' > A/$item:/doc/oai_dc.xml",
             vec![titled, silva, "<dc:type>Text<"],
@@ -774,7 +774,7 @@ fn a_sidecar_is_replaced_by_tools_that_remove_it_first() {
         "mv new A/$one/.ibi",
         "cp --remove-destination new A/$one/.ibi",
         "mkdir d && cp new d/.ibi && tar -C d -cf t.tar .ibi && tar -C A/$one -xf t.tar && rm -r d",
-        "perl -e '$p = shift; unlink $p or die; die unless -e $p;
+        "perl -e '$p = shift; unlink $p or die;
          use Fcntl; sysopen(F, $p, O_CREAT | O_EXCL | O_WRONLY) or die \"$!\"; die unless -e $p;
          unlink $p; open(N, \"new\"); open(F, \">\", \"${p}x\");
          print F <N>; close F; rename \"${p}x\", $p or die; die unless -e $p' A/$one/.ibi",

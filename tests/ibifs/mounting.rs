@@ -384,7 +384,7 @@ fn a_store_is_not_mounted_under_its_own_mount() {
          mount --bind $S/m $S/m; nested $S $S/m; umount $S/m
          # A store in an item of another, by the mount and by the disk.
          rmdir $S/m $S/col/x.org; ibifs init T --host t.example.org > /dev/null; ibifs mount $S M
-         mkdir M/.mint/t; cp -a T M/.mint/t/; item=$(realpath M/.mint/.t); disk=$S/col/$(rep $item)
+         mkdir -p M/.mint/t/doc; cp -a T M/.mint/t/; item=$(realpath M/.mint/.t); disk=$S/col/$(rep $item)
          mkdir $disk/T/m
          nested $item/T $disk/T/m; nested $disk/T $item/T/m; nested $disk/T M/$(ibip $item)/T/m
          mount --bind $disk/T B; nested $item/T B/m; umount B; rmdir $disk/T/m

@@ -47,7 +47,7 @@ fn an_ordinary_user_mounts_through_fusermount3() {
         &world,
         "",
         "cd home; ibifs init S --host u.example.org > /dev/null; mkdir m; ibifs mount S m
-         mkdir m/.mint/x; echo text > m/.mint/x/doc/file; cat m/.mint/$(readlink m/.mint/.x)/doc/file
+         mkdir -p m/.mint/x/doc; echo text > m/.mint/x/doc/file; cat m/.mint/$(readlink m/.mint/.x)/doc/file
          mkdir -p tree/doc; echo more > tree/doc/file; cp -a tree m/.mint/
          cat m/.mint/tree/doc/file; stat -c %U m/.mint/tree/doc/file m/.mint/x/.ibi
          cmp m/.mint/x/doc/file S/col/$(ibifs ls m example.org --json | grep -o 'example[^\"]*' | sed -n 2p)/doc/file
@@ -91,7 +91,7 @@ fn an_ordinary_users_bytes_go_through_the_daemon() {
         "",
         "cd home; ibifs init S --host u.example.org > /dev/null; mkdir m; ibifs mount S m
          ibifs status m | sed -n 3p; ibifs status m --json | grep -c '\"mount_point\"'
-         mkdir m/.mint/x; rep=$(readlink m/.mint/.x); ibip=$(getfattr --only-values -n user.ibi.ibip m/.mint/x)
+         mkdir -p m/.mint/x/doc; rep=$(readlink m/.mint/.x); ibip=$(getfattr --only-values -n user.ibi.ibip m/.mint/x)
          python3 ../bytes.py m/.mint/$rep/doc m/$ibip/doc
          ibifs umount m; ibifs status S | sed -n 2p; ibifs fsck S",
     );
@@ -158,7 +158,7 @@ fn requests_for_bytes_are_large() {
         "ibifs init A.store --host archive-a.example.org; mkdir A
          RUST_LOG=fuser=debug ibifs mount -f -o passthrough=no A.store A 2> log &
          until mountpoint -q A; do sleep 0.02; done
-         mkdir A/.mint/x; dd if=/dev/zero of=A/.mint/x/doc/f bs=8M count=1 status=none
+         mkdir -p A/.mint/x/doc; dd if=/dev/zero of=A/.mint/x/doc/f bs=8M count=1 status=none
          sync A/.mint/x/doc/f; echo 1 > /proc/sys/vm/drop_caches; cat A/.mint/x/doc/f > /dev/null; ibifs umount A; wait
          test $(grep -c ' WRITE ' log) -le 16; test $(grep -c ' READ ' log) -le 40",
     );

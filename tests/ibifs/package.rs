@@ -80,7 +80,7 @@ fn the_debian_package_serves_on_a_new_debian_and_leaves_it_as_it_was() {
     let found = inside(
         "useradd -m ana; chmod 755 /home/ana
         su ana -c 'cd; ibifs init s.store --host archive-a.example.org; mkdir A; ibifs mount s.store A
-            mkdir A/.mint/map; echo text > A/.mint/map/doc/a-very-special-name; ibifs status A' >&2
+            mkdir -p A/.mint/map/doc; echo text > A/.mint/map/doc/a-very-special-name; ibifs status A' >&2
         updatedb; locate a-very-special-name
         su ana -c 'cd; ibifs umount A; ibifs fsck s.store' >&2",
     );
@@ -111,7 +111,7 @@ fn the_static_binary_needs_nothing_but_the_kernel() {
         "{INSIDE}
         inside /bin/ibifs init /tmp/S --host archive-a.example.org
         inside /bin/ibifs mount /tmp/S /mnt
-        mkdir root/mnt/.mint/map; echo text > root/mnt/.mint/map/doc/file
+        mkdir -p root/mnt/.mint/map/doc; echo text > root/mnt/.mint/map/doc/file
         inside /bin/ibifs status --json /mnt; inside /bin/ibifs umount /mnt
         inside /bin/ibifs fsck /tmp/S; cat root/tmp/S/col/example.org/archive-a/*/*/doc/file"
     ));

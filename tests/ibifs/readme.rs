@@ -206,7 +206,7 @@ fn troubles_are_told_as_the_readme_tells_them() {
     let event = told("bash --norc -i <<< $'cat MNT/x!/doc\\nexit 1'");
     assert!(event.contains("!/doc: event not found"), "{event}");
     in_readme("bash: !/doc: event not found");
-    world.sh("kill -9 $(daemon STORE)");
+    world.sh("daemon=$(daemon STORE); kill -9 $daemon; tail --pid=$daemon -f /dev/null");
     let dead = told("ls MNT");
     assert!(
         dead.contains("Transport endpoint is not connected"),

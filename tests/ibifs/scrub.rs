@@ -19,7 +19,7 @@ words() { ibifs scrub "$@" | sed '$d; s/:.*//' | sort | tr '\n' ' '; }
 fn world() -> World {
     let world = World::new().with_a();
     world.sh(&format!(
-        "mkdir A/.mint/x; {TOOLS}
+        "mkdir -p A/.mint/x/doc; {TOOLS}
          mkdir $item/doc/deep
          for name in one two deep/three 'with blank'; do echo $name > $item/doc/\"$name\"; done
          touch -d '1 hour ago' $item/doc/* $item/doc/deep/*
@@ -197,7 +197,7 @@ fn a_damaged_manifest_is_named() {
 fn only_files_count_whatever_they_are_called() {
     let world = World::new().with_a();
     world.sh(&format!(
-        "mkdir A/.mint/x; {TOOLS}
+        "mkdir -p A/.mint/x/doc; {TOOLS}
          ln -s /etc/passwd $item/doc/link; mkfifo $item/doc/fifo; mknod $there/doc/null c 1 3
          mkdir outside; echo x > outside/file; ln -s $PWD/outside $there/doc/directory
          python3 - $there/doc <<'END'

@@ -102,7 +102,7 @@ fn a_document_reads_the_same_by_every_name() {
     sh(
         &world,
         "document_tree tree
-         mkdir A/.mint/report
+         mkdir -p A/.mint/report/doc
          cp -a tree/. A/.mint/report/doc/
          echo report=$(rep A/.mint/report) >> vars
          echo ibip=$(ibip A/.mint/report) >> vars",

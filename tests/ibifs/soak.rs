@@ -117,7 +117,7 @@ fn a_long_time_under_load_leaves_the_daemon_as_it_was() {
     let world = World::new().with_a();
     let daemon = world.sh("daemon A.store");
     world.sh(
-        "for number in $(seq 16); do mkdir A/.mint/i$number; echo text > A/.mint/i$number/doc/f0; done",
+        "for number in $(seq 16); do mkdir -p A/.mint/i$number/doc; echo text > A/.mint/i$number/doc/f0; done",
     );
     let started = Instant::now();
     let mut samples = Vec::new();

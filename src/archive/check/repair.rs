@@ -9,7 +9,7 @@ use super::{Code, Finding, Progress, Report, look, refuse_other_directories};
 use crate::archive::{Archive, ArchiveError, Clock, facts, lock};
 use crate::item::{Names, Sidecar, State};
 use crate::store::{self, Item, Store};
-use crate::tree::{Author, Place, SIDECAR, Tree};
+use crate::tree::{Author, Filled, Place, SIDECAR, Tree};
 
 impl Archive {
     /// Looks a whole store over, mends what can be mended, and looks again: what is not there any
@@ -175,7 +175,9 @@ impl Archive {
             self.tree.set_aside(place.as_str(), SIDECAR, &aside)?;
             return Ok(self.tree.write_sidecar(&place, &bytes, Author::Unknown)?);
         }
-        let staged = self.tree.stage_item(&place, &bytes, None)?;
+        let staged = self
+            .tree
+            .stage_item(&place, &bytes, None, Filled::WithDoc)?;
         self.tree.place_item(&staged, &place)?;
         Ok(self.tree.sync_item(&place)?)
     }

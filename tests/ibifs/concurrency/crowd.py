@@ -169,7 +169,7 @@ def other_case(item, other):
 def label(item, other):
     """A deposit under a label, which is then forgotten."""
     name = 'A/.mint/s%d-%d' % (number, count)
-    os.mkdir(name)
+    os.makedirs(name + '/doc')
     open(name + '/doc/f', 'w').write('deposit')
     os.readlink('A/.mint/.s%d-%d' % (number, count))
     os.rmdir(name)
@@ -205,7 +205,7 @@ def renew(item, other):
 def make_and_remove(item, other):
     """An item comes and goes."""
     name = 'A/.mint/m%d-%d' % (number, count)
-    os.mkdir(name)
+    os.makedirs(name + '/doc')
     path = 'A/' + os.getxattr(name, 'user.ibi.rep').decode()
     open(path + '/doc/f', 'w').write('short-lived')
     shutil.rmtree(path)

@@ -168,9 +168,23 @@ pub fn attribute_names(path: &str) -> Result<Vec<String>, Errno> {
     Ok(names)
 }
 
-/// In a thread of its own: what whoever has just made a directory sees is not what others see.
-fn apart<T: Send>(action: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| scope.spawn(action).join().expect("a thread that ends well"))
+/// In a process of its own: what a program that has just made a directory sees is not what others see.
+fn apart(action: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    // SAFETY: the child makes system calls alone and ends without running anything of this process.
+    unsafe {
+        match libc::fork() {
+            0 => libc::_exit(action().map_or_else(|errno| errno.raw_os_error(), |()| 0)),
+            -1 => panic!("no process"),
+            child => {
+                let mut status = 0;
+                while libc::waitpid(child, &mut status, 0) == -1 {}
+                match libc::WEXITSTATUS(status) {
+                    0 => Ok(()),
+                    errno => Err(Errno::from_raw_os_error(errno)),
+                }
+            }
+        }
+    }
 }
 
 fn make_directory(path: &str, mode: u32) -> Result<(), Errno> {
@@ -329,8 +343,7 @@ impl Desk {
             }
             Act::RemoveAttribute { name, .. } => rustix::fs::lremovexattr(path, *name)?,
             Act::Mint { with_doc: true, .. } => {
-                make_directory(path, 0o755)?;
-                // Whoever has made it may go on to make what is in it, once.
+                apart(|| make_directory(path, 0o755))?;
                 let doc = format!("{path}/doc");
                 let twice = (make_directory(&doc, 0o755), make_directory(&doc, 0o755));
                 if twice != (Ok(()), Err(Errno::EXIST)) {
@@ -338,11 +351,15 @@ impl Desk {
                 }
                 return minted(path);
             }
-            Act::Mint { .. } | Act::MintRelated { .. } => {
-                return apart(|| {
-                    make_directory(path, 0o755)?;
-                    minted(path)
-                });
+            Act::Mint { .. } => {
+                apart(|| make_directory(path, 0o755))?;
+                make_directory(&format!("{path}/doc"), 0o755)?;
+                return minted(path);
+            }
+            Act::MintRelated { .. } => {
+                apart(|| make_directory(path, 0o755))?;
+                // It is a link for all but its maker.
+                return minted(&format!("{path}/."));
             }
             Act::Bring { .. } => {
                 for (index, path) in call.paths.iter().enumerate() {
@@ -354,7 +371,10 @@ impl Desk {
             }
             Act::RemoveItem { .. } => std::fs::remove_dir_all(path).map_err(errno)?,
             Act::Sidecar { how, .. } => write_sidecar(path, *how, &call.bytes)?,
-            Act::RemoveSidecar { .. } => rustix::fs::unlink(format!("{path}/.ibi"))?,
+            Act::RemoveSidecar { .. } => {
+                let sidecar = format!("{path}/.ibi");
+                apart(|| rustix::fs::unlink(&sidecar))?;
+            }
             Act::Remount { .. } => {
                 self.handles.clear();
                 rustix::process::chdir("/")?;

@@ -166,7 +166,7 @@ pub enum Act {
         at: Where,
         name: &'static str,
     },
-    /// mkdir .mint/LABEL; if asked to, `doc` in it, which the maker may believe missing.
+    /// mkdir .mint/LABEL and `doc` in it; if asked to, that twice.
     Mint {
         item: usize,
         label: String,

@@ -77,6 +77,7 @@ impl Model {
             protects_links: hard_links_are_protected(),
         };
         model.minted(0, service, None, Who::Root, 0o755);
+        model.with_doc(0, Who::Root, 0o755);
         model
     }
 
@@ -476,7 +477,7 @@ impl Model {
                 if !self.tree.may(who, &node, 4) {
                     return Err(libc::EACCES);
                 }
-                Ok(Answer::Names(self.names_in(&node)))
+                Ok(Answer::Names(self.names_in(who, &node)))
             }
             Act::ReadLink(at) => {
                 let node = self.find(operation, at, false)?;
@@ -755,7 +756,9 @@ impl Model {
         match &operation.act {
             Act::Mint { item, label, .. } => {
                 self.minted(*item, names, None, operation.who, 0o755);
+                self.with_doc(*item, operation.who, 0o755);
                 self.tree.labels.insert(label.clone(), *item);
+                self.tree.labelled_by.insert(label.clone(), operation.who);
             }
             Act::MintRelated { item, at } => {
                 let mintable = self
@@ -774,7 +777,15 @@ impl Model {
         }
     }
 
-    /// An item comes to be, with `doc` in it.
+    /// `doc` is made in an item.
+    fn with_doc(&mut self, number: usize, who: Who, mode: u32) {
+        let root = self.item(number).root;
+        let files = &mut self.tree.files;
+        let doc = files.make(Body::Directory(BTreeMap::new()), mode, who.owner());
+        files.enter(root, "doc", doc);
+    }
+
+    /// An item comes to be, empty.
     fn minted(
         &mut self,
         number: usize,
@@ -785,8 +796,6 @@ impl Model {
     ) {
         let files = &mut self.tree.files;
         let root = files.make(Body::Directory(BTreeMap::new()), mode, who.owner());
-        let doc = files.make(Body::Directory(BTreeMap::new()), mode, who.owner());
-        files.enter(root, "doc", doc);
         let service = match number {
             0 => names.clone(),
             _ => self.item(0).names.clone(),
@@ -916,9 +925,12 @@ impl Model {
     }
 
     /// The names in a directory, with what they are.
-    pub fn names_in(&self, directory: &Node) -> Vec<(String, char)> {
+    pub fn names_in(&self, who: Who, directory: &Node) -> Vec<(String, char)> {
         let mut names = Vec::new();
         for name in self.tree.list(directory) {
+            if *directory == Node::Mint && !self.tree.is_label_of(who, &name) {
+                continue;
+            }
             let node = self
                 .tree
                 .look(directory, &name)

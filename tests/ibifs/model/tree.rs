@@ -136,6 +136,8 @@ pub struct Tree {
     /// The folders of IBIp prefixes in the store.
     pub folders: BTreeSet<String>,
     pub labels: BTreeMap<String, usize>,
+    /// By whom: nobody else meets them.
+    pub labelled_by: BTreeMap<String, Who>,
     /// What tools have staged beside items.
     pub staged: BTreeMap<(Node, String), Ino>,
 }
@@ -304,6 +306,9 @@ impl Tree {
     /// What a name in a directory means to somebody: what is told of an item is for those who may read
     /// all of what it is told from.
     pub fn look_as(&self, who: Who, directory: &Node, name: &str) -> Result<Node, i32> {
+        if *directory == Node::Mint && !self.is_label_of(who, name) {
+            return Err(libc::ENOENT);
+        }
         let asked = match who {
             Who::Root => None,
             Who::Alice => self.request(directory, name),
@@ -320,6 +325,12 @@ impl Tree {
             _ => {}
         }
         Ok(node)
+    }
+
+    /// Whether a name in `.mint` is one of this user's.
+    pub fn is_label_of(&self, who: Who, name: &str) -> bool {
+        let label = name.strip_prefix('.').unwrap_or(name);
+        self.labelled_by.get(label) == Some(&who)
     }
 
     fn allowed(&self, who: Who, ino: Ino, wanted: u32) -> Result<(), i32> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::client::{attribute_names, kind_of, listing, seen};
 use super::files::{Body, Ino};
 use super::perform::Model;
-use super::tree::{Node, TAILS, View, below, split};
+use super::tree::{Node, TAILS, View, Who, below, split};
 
 /// Everything about each path, as a line.
 type Lines = BTreeMap<String, String>;
@@ -112,6 +112,9 @@ impl Numbers {
 
 fn expect(model: &Model, node: &Node, path: &str, lines: &mut Lines, numbers: &mut Numbers) {
     for name in model.tree.list(node) {
+        if *node == Node::Mint && !model.tree.is_label_of(Who::Root, &name) {
+            continue;
+        }
         let path = below(path, &name);
         // Prefixes are met by themselves.
         let Ok(found) = model.tree.look(node, &name) else {

@@ -8,6 +8,8 @@ const USERS: &str = "
         alice) setpriv --reuid 60001 --regid 60001 --groups 60010 \"$@\";;
         bob) setpriv --reuid 60002 --regid 60002 --groups 60010 \"$@\";;
     esac; }
+    # The item of the label $2 of the user $1.
+    of() { local to; to=$(as $1 readlink A/.mint/.$2) && echo A/${to#../}; }
     # What must be refused, for want of a permission.
     no_() { local told; if told=$(\"$@\" 2>&1); then echo \"allowed: $*\"; exit 1; fi
         [[ $told == *'Permission denied'* || $told == *'Operation not permitted'* ]] || { echo \"$*: $told\"; exit 1; }; }
@@ -18,8 +20,8 @@ fn world() -> World {
     let world = World::new();
     world.sh(&format!(
         "{USERS} chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org > /dev/null; ibifs mount A.store A
-         chmod 1777 A; for i in open:alice closed:alice bobs:bob; do as ${{i#*:}} mkdir A/.mint/${{i%:*}}; done
-         for i in open closed bobs; do echo $i=A/$(rep A/.mint/$i); echo ${{i}}_p=A/$(ibip A/.mint/$i); done > names
+         chmod 1777 A; for i in open:alice closed:alice bobs:bob; do as ${{i#*:}} mkdir -p A/.mint/${{i%:*}}/doc; done
+         for i in open:alice closed:alice bobs:bob; do at=$(of ${{i#*:}} ${{i%:*}}); echo ${{i%:*}}=$at; echo ${{i%:*}}_p=A/$(ibip $at); done > names
          . ./names; for i in $open $closed; do as alice sh -c \"echo text > $i/doc/f; echo title: T > $i/.ibi.metadata\"; done
          as alice setfattr -n user.ibi.nextedition -v ${{bobs#A/}} $closed; as alice setfattr -n user.ibi.nextedition -v ${{closed#A/}} $open
          chmod 700 $closed; year=$(dirname $open); chmod 777 $year; echo year=$year >> names",
@@ -71,7 +73,7 @@ fn records_and_lists_are_made_of_what_the_reader_may_read() {
          as bob cat \"$open?GetFileList\" | grep -q private/name; as alice chmod 711 $open/doc/private
          no_ as bob cat \"$open?GetFileList\"; as alice cat \"$open?GetFileList\" | grep -q private/name
          # The metadata that are an item of their own.
-         as alice rm $open/.ibi.metadata; as alice mkdir A/.mint/record; record=A/$(rep A/.mint/record)
+         as alice rm $open/.ibi.metadata; as alice mkdir -p A/.mint/record/doc; record=$(of alice record)
          as alice sh -c \"printf '%%T Of the record\\n%%A Nobody\\n' > $record/doc/r.refer\"
          as alice setfattr -n user.ibi.metadata -v ${record#A/} $open
          as bob cat \"$open:(oai_dc)\" | grep -q 'Of the record'
@@ -115,7 +117,7 @@ fn items_are_removed_by_those_who_may_remove_them() {
     let world = world();
     sh(
         &world,
-        "chmod 1777 A.store/col/${year#A/}; as alice mkdir A/.mint/gone; gone=A/$(rep A/.mint/gone); gone_p=A/$(ibip A/.mint/gone); as alice rmdir $gone/doc
+        "chmod 1777 A.store/col/${year#A/}; as alice mkdir A/.mint/gone; gone=$(of alice gone); gone_p=A/$(ibip $gone)
          chmod 777 A
          no_ as bob rmdir $gone; no_ as bob rmdir $gone_p
          chmod 755 $year; no_ as bob rmdir $gone; no_ as bob rmdir $gone_p; no_ as alice rmdir $gone; no_ as alice rmdir $gone_p
@@ -208,12 +210,13 @@ fn umasks_count_for_what_a_caller_makes_alone() {
         world.sh(&format!(
             "{USERS} chmod 755 .; mkdir A; (umask {umask}; ibifs init A.store --host archive-a.example.org > /dev/null; ibifs mount A.store A)
              chmod 755 A.store; [ $(stat -c %a A A.store/staging A.store/deleted | sort -u) = 755 ]; chmod 1777 A
-             as alice bash -c 'umask 077; mkdir A/.mint/private; for i in 1 2 3 4 5 6 7 8; do mkdir A/.mint/private/doc/$i & done; wait
+             as alice bash -c 'umask 077; mkdir A/.mint/private A/.mint/private/doc; for i in 1 2 3 4 5 6 7 8; do mkdir A/.mint/private/doc/$i & done; wait
                                umask 002; mkdir A/.mint/shared; umask 000; mkdir A/.mint/all
                                umask 777; mkdir A/.mint/private/doc/none; rmdir A/.mint/private/doc/none'
-             [ \"$(stat -c %a:%u:%g A/.mint/private A/.mint/shared A/.mint/all A/.mint/private/doc | xargs)\" = \\
+             private=$(of alice private); shared=$(of alice shared); all=$(of alice all)
+             [ \"$(stat -c %a:%u:%g $private $shared $all $private/doc | xargs)\" = \\
                '700:60001:60001 775:60001:60001 777:60001:60001 700:60001:60001' ]
-             [ \"$(stat -c %a:%u A/.mint/*/.ibi | sort -u)\" = 644:60001 ]
+             [ \"$(stat -c %a:%u $private/.ibi $shared/.ibi $all/.ibi | sort -u)\" = 644:60001 ]
              # New levels: an item that came by its IBIp goes to the place that its sidecar names.
              mkdir -p A/8JMKD3MGP8W; as alice bash -c \"umask 077; touch A/.mint/private/doc/f\"
              bash -c 'umask 077; mkdir A/8JMKD3MGP8W/34PGRBS; touch A/8JMKD3MGP8W/34PGRBS/x

@@ -52,7 +52,7 @@ fn capabilities_and_set_id_bits_go_as_natively() {
     let world = World::new();
     std::fs::write(world.root().join("ways.py"), WAYS).expect("a program");
     world.sh("chmod 755 .; mkdir native A; ibifs init A.store --host archive-a.example.org; ibifs mount A.store A
-              mkdir A/.mint/it; rep A/.mint/it > rep; ibifs umount A");
+              mkdir -p A/.mint/it/doc; rep A/.mint/it > rep; ibifs umount A");
     let native = world.sh("python3 ways.py native");
     let count = native.lines().count();
     assert_eq!(count, 16 * 3 * 4);
@@ -79,7 +79,7 @@ fn capabilities_and_set_id_bits_go_as_natively() {
 #[test]
 fn programs_and_devices_have_no_power_unless_root_says_so() {
     let world = World::new();
-    world.sh("chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org; ibifs mount A.store A; mkdir A/.mint/it
+    world.sh("chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org; ibifs mount A.store A; mkdir -p A/.mint/it/doc
               chmod 755 A/.mint/it/doc; rep A/.mint/it > rep; doc=A/$(cat rep)/doc; cp /usr/bin/python3 $doc/id; cp $doc/id $doc/cap
               chmod 6755 $doc/id; setcap cap_dac_override+ep $doc/cap; mknod -m 666 $doc/null c 1 3; mknod -m 666 $doc/fifo p");
     let tried = "
@@ -109,7 +109,7 @@ fn programs_and_devices_have_no_power_unless_root_says_so() {
 fn root_of_a_user_namespace_is_no_root_here() {
     let world = World::new();
     world.sh(
-        "chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org; ibifs mount A.store A; mkdir A/.mint/it A/.mint/theirs
+        "chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org; ibifs mount A.store A; mkdir -p A/.mint/it/doc A/.mint/theirs/doc
          doc=A/$(rep A/.mint/it)/doc; theirs=A/$(rep A/.mint/theirs); echo theirs > $theirs/doc/f; chown -R 60001:60001 $theirs; echo secret > $doc/secret; chmod 600 $doc/secret
          mkdir $doc/private; chmod 700 $doc/private; item=${doc%/doc}; chmod 755 $item
          cat > script <<'END'

@@ -326,7 +326,7 @@ fn random_operations_of_random_users_are_as_natively() {
     let world = World::new();
     let trees = world.sh(
         "chmod 755 .; mkdir -p native/t; mkdir A; ibifs init A.store --host archive-a.example.org > /dev/null
-         ibifs mount -o suid,dev A.store A; mkdir A/.mint/it; mkdir A/.mint/it/doc/t; chmod 1777 A/.mint/it/doc/t native/t
+         ibifs mount -o suid,dev A.store A; mkdir -p A/.mint/it/doc/t; chmod 1777 A/.mint/it/doc/t native/t
          rep A/.mint/it; echo; ibip A/.mint/it",
     );
     let native = world.root().join("native/t");

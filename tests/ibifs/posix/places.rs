@@ -43,7 +43,7 @@ impl Places {
             world.sh(&format!(
                 "ibifs init {archive}.store --host archive.example.org; mkdir {archive}
                  ibifs mount -o allow_other,suid,dev,passthrough={passthrough} {archive}.store {archive}
-                 mkdir {archive}/.mint/it"
+                 mkdir -p {archive}/.mint/it/doc"
             ));
             let rep = world.sh(&format!("rep {archive}/.mint/it"));
             let ibip = world.sh(&format!("ibip {archive}/.mint/it"));

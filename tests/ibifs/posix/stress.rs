@@ -58,7 +58,7 @@ fn stress_ng_finds_nothing_wrong_inside_an_item() {
         world.sh(&format!(
             "ibifs init A.store --host archive-a.example.org; mkdir A
              ibifs mount -o passthrough={passthrough},allow_other A.store A
-             mkdir A/.mint/it; rep A/.mint/it > item"
+             mkdir -p A/.mint/it/doc; rep A/.mint/it > item"
         ));
         let mut wrong = Vec::new();
         for stressor in STRESSORS {

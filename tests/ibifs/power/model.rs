@@ -113,7 +113,7 @@ pub struct Item {
 impl Item {
     /// A minted item: whole, and on disk.
     pub fn minted(rep: String, ibip: String, facts: Facts) -> Item {
-        let names = BTreeMap::from([("doc".to_owned(), Entry::Directory)]);
+        let names = BTreeMap::new();
         Item {
             rep,
             ibip,

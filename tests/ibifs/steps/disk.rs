@@ -36,7 +36,7 @@ fn a_full_disk_is_named_and_can_be_emptied() {
         world.prints("cat M/$(< rep1)/doc/f M/$(< rep2)/doc/f", "1\n2");
         world.sh("for i in 3 4; do rm -r M/$(< rep$i); no stat M/$(< rep$i); done");
         world.sh("rm -f disk/filler disk/filler2 disk/small*
-             mkdir M/.mint/y; echo text > M/$(< rep1)/doc/h; cp side M/$(< rep2)/.ibi
+             mkdir -p M/.mint/y/doc; echo text > M/$(< rep1)/doc/h; cp side M/$(< rep2)/.ibi
              ibifs relate --store disk/S $(< rep1) --next-edition $(< rep2)
              test $(readlink -f M/$(< rep1)!) = $(readlink -f M/$(< rep2))
              ibifs umount M; ibifs fsck disk/S");

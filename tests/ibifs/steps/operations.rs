@@ -35,7 +35,7 @@ pub struct Operation {
 pub const MINT: Operation = Operation {
     name: "mint",
     make: |scene| fs::create_dir(scene.mounted(".mint/new")),
-    is_made: |scene| scene.mounted(".mint/new/doc").is_dir(),
+    is_made: |scene| scene.mounted(".mint/new").is_dir(),
     is_as_before: None,
     is_whole: true,
     may_leave: None,
@@ -47,7 +47,7 @@ pub const MINT: Operation = Operation {
 pub const MINT_TRANSLATION: Operation = Operation {
     name: "mint a translation",
     make: |scene| fs::create_dir(beside(scene, 1, "+(pt)")),
-    is_made: |scene| beside(scene, 1, "+(pt)").join("doc").is_dir(),
+    is_made: |scene| beside(scene, 1, "+(pt)").is_dir(),
     is_as_before: None,
     is_whole: true,
     may_leave: None,

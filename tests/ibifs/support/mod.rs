@@ -157,7 +157,7 @@ no() { ! "$@" 2> /dev/null; }
 # The process of the daemon that has the store $1.
 daemon() { sed -n 's/^pid //p' "$1/lock"; }
 # Mints in a mount under a label and prints the rep.
-mint() { mkdir "$1/.mint/$2" && rep "$1/.mint/$2"; }
+mint() { mkdir -p "$1/.mint/$2/doc" && rep "$1/.mint/$2"; }
 "#;
 
 impl Drop for World {

@@ -1,0 +1,149 @@
+//! Labels in `.mint`: each user's own, and no content goes with one.
+
+use crate::support::World;
+
+const USERS: &str = "
+    as() { local who=$1; shift; case $who in
+        root) \"$@\";;
+        alice) HOME=$PWD/home setpriv --reuid 60001 --regid 60001 --clear-groups \"$@\";;
+        bob) HOME=$PWD/home setpriv --reuid 60002 --regid 60002 --clear-groups \"$@\";;
+    esac; }
+    # The item of the label $2 of $1.
+    of() { local to; to=$(as $1 readlink A/.mint/.$2) && echo A/${to#../}; }
+";
+
+fn world() -> World {
+    let world = World::new().with_a();
+    world.sh("chmod 755 .; chmod 1777 A; mkdir home; printf '[safe]\n\tdirectory = *\n' | tee home/.gitconfig > .gitconfig; mkdir -p report/private report/doc; echo secret > report/private/x; echo text > report/doc/f
+              ln -s f report/doc/l; chmod -R a+rX report");
+    world
+}
+
+#[track_caller]
+fn sh(world: &World, script: &str) -> String {
+    world.sh(&format!("{USERS}\n{script}"))
+}
+
+/// Somebody has taken the label that others will use: what they deposit does not go there.
+#[test]
+fn a_deposit_does_not_go_into_another_users_item() {
+    for tool in [
+        "cp -a report A/.mint/",
+        "cp -r report/. A/.mint/report",
+        "rsync -a report A/.mint/",
+        "tar -c report | tar -x -C A/.mint",
+        "mkdir -p A/.mint/report; cp -a report/. A/.mint/report/",
+        "mkdir A/.mint/report && cp -a report/. A/.mint/report/",
+    ] {
+        let world = world();
+        sh(
+            &world,
+            &format!(
+                "as alice mkdir A/.mint/report; theirs=$(of alice report); before=$(ls -AR $theirs)
+                 {tool}
+                 [ \"$(ls -AR $theirs)\" = \"$before\" ]; mine=$(of root report); [ $mine != $theirs ]
+                 [ $(stat -c %U $mine) = root ]; grep -qx secret $mine/private/x; no as bob ls A/.mint/report"
+            ),
+        );
+    }
+}
+
+/// A label is found and listed, by either of its names, by its user alone; root has its own.
+#[test]
+fn labels_are_found_by_their_users_alone() {
+    let world = world();
+    sh(
+        &world,
+        "as alice mkdir -p A/.mint/a/doc A/.mint/both/doc; as bob mkdir -p A/.mint/b/doc A/.mint/both/doc; mkdir A/.mint/r
+         for i in 1 2; do
+             [ \"$(as alice ls -A A/.mint)\" = $'a\\nboth' ]; [ \"$(as bob ls -A A/.mint)\" = $'b\\nboth' ]; [ \"$(ls -A A/.mint)\" = r ]
+             for who in root bob; do for name in a a/doc a/.ibi .a .a/doc; do no as $who stat A/.mint/$name; done; no as $who rmdir A/.mint/a; done
+             for name in r .r b; do no as alice stat A/.mint/$name; done
+             as alice stat A/.mint/a/doc A/.mint/both/doc > /dev/null; as bob stat A/.mint/both/doc > /dev/null
+             [ $(of alice both) != $(of bob both) ]
+             [ $(as alice stat -c %i A/.mint/both) = $(stat -c %i $(of alice both)) ]; [ $(as bob stat -c %i A/.mint/both) = $(stat -c %i $(of bob both)) ]
+         done
+         no as alice mkdir A/.mint/a; as bob mkdir A/.mint/a; as bob rmdir A/.mint/a; as alice stat A/.mint/a > /dev/null
+         as alice rmdir A/.mint/both; as bob stat A/.mint/both > /dev/null
+         # Who works under a label is not put out by another user's looks.
+         cd A/.mint/r; no as alice stat ../r; touch here; cd - > /dev/null; [ -e $(of root r)/here ]",
+    );
+}
+
+/// `rm -r .mint/NAME`, by whatever program that has deposited nothing itself, forgets the label; every
+/// file stays in the item.
+#[test]
+fn to_remove_a_label_removes_no_content() {
+    let world = world();
+    for who in ["root", "alice"] {
+        for remove in [
+            "rm -r A/.mint/report",
+            "rm -rf A/.mint/report",
+            "rm -rf A/.mint/report/",
+            "rm -r A/.mint/report/",
+            "find A/.mint/report -delete",
+            "find A/.mint/report -depth -exec rm -d {} +",
+            "/usr/bin/python3 -c 'import shutil; shutil.rmtree(\"A/.mint/report\")'",
+            "perl -MFile::Path -e 'File::Path::remove_tree(\"A/.mint/report\")'",
+            "rmdir A/.mint/report",
+        ] {
+            sh(
+                &world,
+                &format!(
+                    "for i in $(seq 300); do echo $i > report/doc/$i; done; chmod -R a+rX report
+                     as {who} cp -a --no-preserve=ownership report A/.mint/; item=$(of {who} report); as {who} cp report/doc/f A/.mint/report/more
+                     as {who} sh -c \"$(cat <<'END'\n{remove}\nEND\n)\"
+                     no as {who} stat A/.mint/report; no as {who} readlink A/.mint/.report
+                     [ \"$(cat $item/more)\" = text ]; rm $item/more; diff -r --no-dereference -x .ibi report $item
+                     [ $(stat -c %h $item/doc/f) = 1 ]; [ \"$(state $item)\" = Original ]; grep -q '^ibi ' $item/.ibi; rm -r $item"
+                ),
+            );
+        }
+    }
+    world.sh("ibifs umount A; ibifs fsck A.store");
+}
+
+/// What a program has taken out of sight under a label is not met there and can be made again; by the
+/// item's names it is there all the time, and what is removed by those is removed.
+#[test]
+fn what_is_out_of_sight_is_in_the_item() {
+    let world = world();
+    sh(
+        &world,
+        "cp -a report A/.mint/; item=$(of root report)
+         rm A/.mint/report/doc/f; no stat A/.mint/report/doc/f; [ \"$(ls A/.mint/report/doc)\" = l ]; grep -qx text $item/doc/f
+         no rmdir A/.mint/report/doc; rm -r A/.mint/report/private; no ls A/.mint/report/private; grep -qx secret $item/private/x
+         echo new > A/.mint/report/doc/f; grep -qx new $item/doc/f; grep -qx new A/.mint/report/doc/f
+         rm A/.mint/report/doc/l; ln -s g A/.mint/report/doc/l; [ $(readlink $item/doc/l) = g ]
+         rm A/.mint/report/doc/f; mkdir A/.mint/report/doc/f; [ -d $item/doc/f ]; rmdir $item/doc/f; no stat A/.mint/report/doc/f
+         # A directory that is not empty comes back when one is made in its place.
+         no mkdir A/.mint/report/private; grep -qx secret A/.mint/report/private/x; touch A/.mint/report/private/y; [ -e $item/private/y ]
+         rm A/.mint/report/.ibi; no stat A/.mint/report/.ibi; grep -q '^ibi ' $item/.ibi
+         rm -r $item; no ls A/.mint/report",
+    );
+}
+
+/// Tools that deposit remove their own temporary files under the label for good.
+#[test]
+fn tools_that_deposit_tidy_up() {
+    let world = world();
+    for who in ["root", "alice"] {
+        sh(
+            &world,
+            &format!(
+                r#"rm -rf work; mkdir -m 1777 work; cp -a report work/source; chmod -R a+rX work/source
+                (cd work; git init -q -b main repo; cd repo; cp -r ../source/. .; git add .; git -c user.name=a -c user.email=a@b.c commit -qm 1; git repack -qad); chmod -R a+rX work/repo
+                as {who} git clone -q file://$PWD/work/repo A/.mint/git; g=$(of {who} git)
+                [ -z "$(find $g -name '*.keep' -o -name 'tmp_*' -o -name '*.lock')" ]; git -C $g status --short | no grep -v '?? .ibi'
+                as {who} sh -c 'umask 022; cd A/.mint/git; echo more > more; git add more; git -c user.name=a -c user.email=a@b.c commit -qm more'
+                [ -z "$(find $g -name '*.lock')" ]
+                as {who} rsync -a work/source/ A/.mint/rs/; echo longer > work/source/doc/f; ln -sfn h work/source/doc/l; as {who} rsync -a work/source/ A/.mint/rs/
+                diff -r --no-dereference -x .ibi work/source $(of {who} rs)
+                tar -C work/source -cf work/tar .; as {who} mkdir A/.mint/tar; as {who} tar -x -C A/.mint/tar -f work/tar
+                echo again > work/source/doc/f; tar -C work/source -cf work/tar .; as {who} tar -x -C A/.mint/tar -f work/tar
+                grep -qx again $(of {who} tar)/doc/f; diff -r --no-dereference -x .ibi work/source $(of {who} tar)
+                as {who} sed -i s/again/edited/ A/.mint/tar/doc/f; grep -qx edited $(of {who} tar)/doc/f; [ -z "$(find $(of {who} tar) -name 'sed*')" ]"#
+            ),
+        );
+    }
+}
