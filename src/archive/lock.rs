@@ -25,7 +25,7 @@ use crate::tree::Tree;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A process that takes both locks takes less from the one to the other.
-const MOMENT: Duration = Duration::from_secs(1);
+const MOMENT: Duration = Duration::from_secs(3);
 
 /// How long somebody may hold the lock who only looks whether it is free, see [`holder`].
 const GLANCE: Duration = Duration::from_millis(20);
@@ -346,10 +346,17 @@ pub fn is_held_by(store: &Path, pid: u32) -> bool {
 
 /// Whether a process has one of these files locked as a writer does.
 fn holds(pid: u32, locks: &[Identity]) -> bool {
-    // Threads share their files; of a killed process, those that are gone have none any more.
-    names_in(&format!("/proc/{pid}/task")).any(|thread| {
+    // Threads share their files, so that one thread is enough; of a killed process, those that are gone
+    // have none any more.
+    let threads: Vec<String> = names_in(&format!("/proc/{pid}/task")).collect();
+    let files = threads.into_iter().map(|thread| {
         let of_thread = format!("/proc/{pid}/task/{thread}");
-        names_in(&format!("{of_thread}/fdinfo")).any(|file| {
+        let files: Vec<String> = names_in(&format!("{of_thread}/fdinfo")).collect();
+        (of_thread, files)
+    });
+    let mut files = files.filter(|(_, files)| !files.is_empty());
+    files.next().is_some_and(|(of_thread, files)| {
+        files.iter().any(|file| {
             let told = std::fs::read_to_string(format!("{of_thread}/fdinfo/{file}"));
             told.is_ok_and(|told| told.lines().any(is_writers_lock))
                 && identity_at(format!("{of_thread}/fd/{file}").as_ref())
