@@ -133,7 +133,7 @@ fn a_line_of_fstab_is_mounted_and_remounted() {
              mount -a; mount -a; test $(grep -c $PWD/M /proc/self/mountinfo) = 1
              mount -o remount,ro M; has ro; has nosuid; has nodev; has noexec
              refused 'Read-only file system' mkdir M/.mint/x
-             mount -o remount,rw M; has rw; has nosuid; has nodev; has noexec; mkdir M/.mint/$type-2
+             mount -o remount,rw M; has rw; has nosuid; has nodev; has noexec; mkdir -p M/.mint/$type-2/doc
              exec 3> M/.mint/$type-2/doc/open
              refused 'open for writing' mount -o remount,ro M
              exec 3>&-; ibifs umount M
