@@ -22,7 +22,7 @@ use crate::fixity::{Manifest, shown};
 use crate::item::{Names, Sidecar, State};
 use crate::scrub;
 use crate::store::Item;
-use crate::tree::{Maker, Met, Place, SIDECAR, Tree};
+use crate::tree::{Maker, Met, Place, SIDECAR, STRANGERS, Tree};
 
 /// What is drawn for a hand-over, in bytes.
 const WORD: usize = 16;
@@ -191,7 +191,8 @@ impl Local {
             let mut sidecar = self.sidecar_of(&item)?;
             sidecar.set_archive_service(holder);
             let directory = self.directory_to_change(&item)?;
-            replace(&directory, &sidecar.to_bytes())
+            let is_strangers = is_strangers(&directory);
+            replace(&directory, &sidecar.to_bytes(), is_strangers)
                 .map_err(|errno| directory.error("write", SIDECAR, errno))?;
         }
         // The daemon may not have believed it.
@@ -376,10 +377,11 @@ impl Local {
         }
         if is_new && arrival.sidecar.is_some() {
             moved.files += 1;
-            // With its owner and times, where it is to say what it says there.
-            let is_as_it_is = arrival.is_as_it_is && mirror.sidecar()?;
+            // With its owner and times, where it is to say what it says there; a stranger's is marked.
+            let is_as_it_is = arrival.is_as_it_is && !self.is_for_strangers && mirror.sidecar()?;
             if let (false, Some(bytes)) = (is_as_it_is, &arrival.sidecar) {
-                replace(&to, bytes).map_err(|errno| to.error("write", SIDECAR, errno))?;
+                replace(&to, bytes, self.is_for_strangers)
+                    .map_err(|errno| to.error("write", SIDECAR, errno))?;
             }
         }
         mirror.finish()?;
@@ -552,19 +554,28 @@ fn unmark(directory: &Tree) -> Result<(), Errno> {
 }
 
 /// Puts a sidecar in the place of another, whole and synced, as tools do it.
-fn replace(directory: &Tree, bytes: &[u8]) -> Result<(), Errno> {
+fn replace(directory: &Tree, bytes: &[u8], is_strangers: bool) -> Result<(), Errno> {
     let name = format!("{}{}-sidecar", Mirror::TEMPORARY, std::process::id());
     let root = directory.root();
     let _ = rustix::fs::unlinkat(root, &name, AtFlags::empty());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let file = rustix::fs::openat(root, &name, flags, Mode::from_raw_mode(0o644))?;
-    let written = write_all(&file, bytes)
+    let mode = 0o644 | if is_strangers { STRANGERS } else { 0 };
+    // Before it has its name: what is accepted is marked already.
+    let written = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))
+        .and_then(|()| write_all(&file, bytes))
         .and_then(|()| rustix::fs::fsync(&file))
         .and_then(|()| rustix::fs::renameat(root, &name, root, SIDECAR));
     if written.is_err() {
         let _ = rustix::fs::unlinkat(root, &name, AtFlags::empty());
     }
     written
+}
+
+/// Whether the sidecar in an item's directory came from an Archive that has no rights here.
+fn is_strangers(directory: &Tree) -> bool {
+    rustix::fs::statat(directory.root(), SIDECAR, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| stat.st_mode & STRANGERS != 0)
 }
 
 fn write_all(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {

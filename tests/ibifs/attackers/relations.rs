@@ -17,7 +17,7 @@ fn scene() -> World {
     let script = "chmod 755 .; ibifs init A.store --host archive-a.example.org > /dev/null
         mkdir A; ibifs mount A.store A; chmod 1777 A
         for name in r1 r2 plain; do mint A $name > $name; done; ln -sfn ../$(<r2) \"A/$(<r1)!\"
-        as mkdir A/.mint/own; rep A/.mint/own > own; cp A.store/col/$(<own)/.ibi good";
+        as mkdir -p A/.mint/own/doc; labelled A own as > own; cp A.store/col/$(<own)/.ibi good";
     world.sh(&format!("{SCENE}{script}"));
     world
 }
@@ -256,7 +256,7 @@ fn claims_on_copies_go_by_who_may_write_the_copy() {
 #[test]
 fn who_may_write_both_ends_relates_both() {
     let world = scene();
-    let script = "as mkdir A/.mint/second; rep A/.mint/second > second
+    let script = "as mkdir A/.mint/second; labelled A second as > second
         as setfattr -n user.ibi.editionof -v $(<own) A/$(<second); says $(<own) | grep -c nextedition
         as setfattr -x user.ibi.editionof A/$(<second); says $(<own) | grep -c nextedition || :
         setfattr -n user.ibi.nextedition -v $(<own) A/$(<plain); says $(<own) | grep -c editionof
@@ -264,4 +264,51 @@ fn who_may_write_both_ends_relates_both() {
         as setfattr -x user.ibi.editionof A/$(<own); says $(<own) | grep -c editionof || :
         says $(<plain) | grep -c nextedition";
     prints(&world, script, "1\n0\n1\n60001\n0\n0\n1");
+}
+
+/// An item that an Archive sends over the network speaks with no rights: neither of the originals here, nor
+/// of copies that root holds, with the store mounted or not, nor after a reindex.
+#[test]
+fn what_a_peer_sends_is_a_claim() {
+    for mounted in [true, false] {
+        let world = scene();
+        sh(
+            &world,
+            "ibifs init B --host archive-b.example.net > /dev/null; ibifs mint B | head -n 1 > sent
+             held=archive-c.example.com/c/2020/01.01.01.01; mkdir -p A/$held; echo $held > held
+             head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' > token; cp token tokens; chmod 600 token tokens
+             for name in r1 r2 plain; do says $(<$name) > $name.before; done
+             for far in plain held; do for word in editionof metadataof translationof; do
+                 echo \"ibi.$word {rep $(<$far)}\"
+             done > words.$far; done
+             cat B/col/$(<sent)/.ibi > good.sent",
+        );
+        if !mounted {
+            world.sh("ibifs umount A");
+        }
+        let served = Served::start(&world, "A.store --transfer-token-file tokens");
+        for words in ["plain", "held"] {
+            sh(
+                &world,
+                &format!(
+                    "{{ cat good.sent words.{words}; echo language pt; }} > B/col/$(<sent)/.ibi; ibifs reindex B
+                     ibifs copy --store B --token-file token $(<sent) {}",
+                    served.url
+                ),
+            );
+        }
+        drop(served);
+        if !mounted {
+            world.sh("ibifs mount A.store A");
+        }
+        let unmoved = "for name in r1 r2 plain; do says $(<$name) | diff - $name.before; done
+             stat -c %a A.store/col/$(<sent)/.ibi
+             for far in plain held; do for tail in '!' ':' '+(pt)' '+'; do
+                 case \"$(readlink \"A/$(<$far)$tail\" || :)\" in *$(basename $(<sent))) echo \"$far$tail is followed\";; esac
+             done; done
+             ibifs show A/$(<held) | grep -c 'claimed by'";
+        prints(&world, unmoved, "1644\n3");
+        world.sh("ibifs umount A; ibifs reindex A.store; ibifs mount A.store A");
+        prints(&world, unmoved, "1644\n3");
+    }
 }
