@@ -113,6 +113,28 @@ impl Question {
         }
     }
 
+    /// What tells whose word an answer is, where what is asked for is related to the item and the answer
+    /// does not say the state of the item itself, as an Archive may leave out what is not asked for.
+    #[must_use]
+    pub fn about_the_item(&self, answer: &Pairs) -> Option<Question> {
+        let is_untold = !self.steps().is_empty()
+            && answer.get("ibi").is_some()
+            && answer.get("state").is_none();
+        is_untold.then(|| Question {
+            ibi: self.ibi.clone(),
+            filepath: None,
+            request: None,
+        })
+    }
+
+    /// Whether what is asked for is related to the item, and the answer is not that of the Archive which
+    /// holds the original: such an Archive says what it has of the items of others. `item` is its answer
+    /// about the item itself.
+    #[must_use]
+    pub fn is_hearsay(&self, item: &Pairs) -> bool {
+        !self.steps().is_empty() && word(item, "state") != Some("Original")
+    }
+
     /// What to ask next, where that suits the reader better than what is reached, if anything is.
     fn onward(&self, known: &Known<'_>, reached: Option<&[usize]>) -> Option<Question> {
         let steps = self.steps();

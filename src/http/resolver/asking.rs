@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 
 use super::Resolver;
 use super::archives::Asked;
 use crate::archive::{Clock, SystemClock};
-use crate::http::client::ClientError;
+use crate::http::client::{Client, ClientError};
 use crate::http::threads;
 use crate::ibi::Ibi;
 use crate::item::State;
@@ -24,6 +25,9 @@ const MOST_ROUNDS: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How long the Archive that answered last for a prefix is waited for before the others are asked, too.
 const HEAD_START: Duration = Duration::from_millis(50);
+/// How long the Archive that holds the original is waited for after another has answered what is related
+/// to the item.
+const PRECEDENCE: Duration = Duration::from_secs(1);
 /// The longest answer of an Archive, in bytes.
 const LONGEST_ANSWER: usize = 1 << 20;
 /// How long an Archive may take to be thanked.
@@ -151,7 +155,14 @@ struct Asking<'a> {
     is_original_required: bool,
 }
 
-type Answers = JoinSet<(Arc<Asked>, Option<Meaning>)>;
+type Answers = JoinSet<(Arc<Asked>, Option<Answer>)>;
+
+/// What an Archive answers.
+struct Answer {
+    meaning: Meaning,
+    /// Whether it speaks of relations of an item whose original is elsewhere.
+    is_hearsay: bool,
+}
 
 /// What is known of the answers that have come.
 #[derive(Default)]
@@ -161,6 +172,9 @@ struct Seen {
     is_deleted: bool,
     is_known: bool,
     onward: Option<Question>,
+    /// What the first Archive has answered that does not hold the original, and how long that one is
+    /// waited for.
+    hearsay: Option<(Instant, Round)>,
     silent: usize,
 }
 
@@ -188,8 +202,8 @@ impl Asking<'_> {
         if let Some(first) = &remembered {
             self.ask(first, answers);
             let answer = tokio::time::timeout(HEAD_START, answers.join_next()).await;
-            if let Ok(Some(Ok((archive, meaning)))) = answer
-                && let Some(round) = self.take(archive, meaning, &mut seen)
+            if let Ok(Some(Ok((archive, answer)))) = answer
+                && let Some(round) = self.take(archive, answer, &mut seen)
             {
                 return round;
             }
@@ -202,10 +216,10 @@ impl Asking<'_> {
         for archive in all.iter().filter(|archive| !is_asked(archive)) {
             self.ask(archive, answers);
         }
-        while let Some(answer) = answers.join_next().await {
+        while let Some(answer) = self.next(answers, &seen).await {
             match answer {
-                Ok((archive, meaning)) => {
-                    if let Some(round) = self.take(archive, meaning, &mut seen) {
+                Ok((archive, answer)) => {
+                    if let Some(round) = self.take(archive, answer, &mut seen) {
                         return round;
                     }
                 }
@@ -218,41 +232,71 @@ impl Asking<'_> {
         seen.judged()
     }
 
+    /// The next answer; None where all have come, or those that have not are waited for no longer.
+    async fn next(
+        &self,
+        answers: &mut Answers,
+        seen: &Seen,
+    ) -> Option<Result<(Arc<Asked>, Option<Answer>), JoinError>> {
+        match &seen.hearsay {
+            None => answers.join_next().await,
+            Some((until, _)) => tokio::time::timeout_at(*until, answers.join_next())
+                .await
+                .ok()?,
+        }
+    }
+
     /// Asks one Archive; the answer comes with the others'.
     fn ask(&self, archive: &Arc<Asked>, answers: &mut Answers) {
         let url = format!("{}?{}", archive.service, self.question.query(self.reader));
         let (archive, client) = (Arc::clone(archive), self.resolver.client.clone());
         let (question, languages) = (Arc::clone(&self.question), Arc::clone(&self.languages));
+        let reader = self.reader.to_owned();
         answers.spawn(async move {
-            let answer = match archive.begin() {
-                Some(_waiting) => client.get(&url, LONGEST_ANSWER, archive.patience()).await,
-                None => Err(ClientError::Failed(
-                    "too many questions wait for it".to_owned(),
-                )),
+            let answer = asked(&archive, &client, &url).await;
+            // An Archive may leave out what tells whose word its answer is.
+            let item = match answer
+                .as_ref()
+                .ok()
+                .and_then(|it| question.about_the_item(it))
+            {
+                Some(about) => {
+                    let url = format!("{}?{}", archive.service, about.query(&reader));
+                    asked(&archive, &client, &url).await.ok()
+                }
+                None => None,
             };
-            let answer = answer.and_then(|body| {
-                Pairs::parse(&body).map_err(|error| ClientError::Failed(error.to_string()))
-            });
             archive.note(answer.is_ok());
-            let meaning = match answer {
-                Ok(pairs) => Some(question.meaning(&pairs, &languages)),
+            let answer = match answer {
+                Ok(pairs) => Some(Answer {
+                    meaning: question.meaning(&pairs, &languages),
+                    is_hearsay: question.is_hearsay(item.as_ref().unwrap_or(&pairs)),
+                }),
                 Err(error) => {
                     log::info!("{} does not answer: {error}", archive.address);
                     None
                 }
             };
-            (archive, meaning)
+            (archive, answer)
         });
     }
 
-    /// Takes an answer in; the first that satisfies ends the round, unless all must be heard.
-    fn take(
-        &self,
-        archive: Arc<Asked>,
-        meaning: Option<Meaning>,
-        seen: &mut Seen,
-    ) -> Option<Round> {
-        match meaning {
+    /// Takes an answer in. The first that satisfies ends the round, unless all must be heard, or it is not
+    /// that of the Archive which holds the original: what that one says of its item's relations has
+    /// precedence.
+    fn take(&self, archive: Arc<Asked>, answer: Option<Answer>, seen: &mut Seen) -> Option<Round> {
+        let is_hearsay = answer.as_ref().is_some_and(|answer| answer.is_hearsay);
+        let round = self.weigh(archive, answer, seen)?;
+        if !is_hearsay {
+            return Some(round);
+        }
+        seen.hearsay
+            .get_or_insert_with(|| (Instant::now() + PRECEDENCE, round));
+        None
+    }
+
+    fn weigh(&self, archive: Arc<Asked>, answer: Option<Answer>, seen: &mut Seen) -> Option<Round> {
+        match answer.map(|answer| answer.meaning) {
             None => seen.silent += 1,
             Some(Meaning::Nothing) => {}
             Some(Meaning::Unsatisfying) => seen.is_known = true,
@@ -281,6 +325,17 @@ impl Asking<'_> {
     }
 }
 
+/// What an Archive answers to one question.
+async fn asked(archive: &Asked, client: &Client, url: &str) -> Result<Pairs, ClientError> {
+    let body = match archive.begin() {
+        Some(_waiting) => client.get(url, LONGEST_ANSWER, archive.patience()).await,
+        None => Err(ClientError::Failed(
+            "too many questions wait for it".to_owned(),
+        )),
+    };
+    Pairs::parse(&body?).map_err(|error| ClientError::Failed(error.to_string()))
+}
+
 impl Asking<'_> {
     /// Notes whose the prefix of the identifier is: of an Archive that holds the original.
     fn note_original(&self, archive: &Asked) {
@@ -304,6 +359,9 @@ impl Asking<'_> {
 impl Seen {
     /// What all answers together say.
     fn judged(mut self) -> Round {
+        if let Some((_, round)) = self.hearsay {
+            return round;
+        }
         if self.originals.len() > 1 {
             let suspects = self.originals.iter();
             let mut suspects: Vec<String> = suspects

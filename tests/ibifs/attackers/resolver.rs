@@ -84,7 +84,7 @@ fn links_of_an_archive_that_is_switched_off_are_not_taken_over() {
     sh(
         &world,
         &resolver,
-        "ibifs resolver register --db r.db $(sed -n 's/.*{rep \\([^ }]*\\).*/\\1/p' A.store/archive.ibi) > key
+        "ibifs resolver register --db r.db $(sed -n 's/.*{rep \\([^ }]*\\).*/\\1/p' A.store/archive.ibi) > key; chmod 600 key
          until curl -s -H 'Accept: application/json' $U/ | jq -e .archives > /dev/null; do sleep .05; done",
     );
     let options = format!(
@@ -128,7 +128,7 @@ fn links_of_an_archive_that_is_switched_off_are_not_taken_over() {
 #[test]
 fn an_archive_that_never_came_gives_no_answer() {
     let world = World::new();
-    world.sh("ibifs resolver register --db r.db stub.example.org/s1/2020/01.01.01.01 > key");
+    world.sh("ibifs resolver register --db r.db stub.example.org/s1/2020/01.01.01.01 > key; chmod 600 key");
     let resolver = Served::resolver(&world, ON);
     prints(
         &world,
@@ -342,4 +342,54 @@ db.commit()'",
          jq -c 'map([.host, .dead_since != null])' list",
         "[[\"late.evil.example\",true],[\"fresh.evil.example\",false]]",
     );
+}
+
+/// What is related to an item is what the Archive says that holds the original, however fast another one
+/// answers; another's word is for what that one does not know, and where it does not answer.
+#[test]
+fn the_archive_of_the_original_has_precedence_for_its_relations() {
+    const ITEM: &str = "example.org/items/2009/02.16.17.46";
+    let edition = |state: &str, url: &str| {
+        format!(
+            "ibi {{rep {ITEM}}} state {state} ibi.lastedition {{rep example.org/items/2010/01.01.01.01}} url.lastedition {url}"
+        )
+    };
+    let forged = edition("Copy", "http://evil.example/forged");
+    let stateless = format!("ibi {{rep {ITEM}}} url.lastedition http://evil.example/forged");
+    let onward = format!(
+        "ibi {{rep {ITEM}}} state Copy ibi.nextedition {{rep evil.example/x/2020/01.01.01.01}}"
+    );
+    let translated = format!(
+        "ibi {{rep {ITEM}}} state Copy ibi.translation(pt) {{rep b.example/x/2020/01.01.01.01}} url.translation(pt) http://b.example/pt"
+    );
+    let official = edition("Original", "http://a.example.org/official");
+    let silent_of_it = format!("ibi {{rep {ITEM}}} state Original");
+    let goes = |slow: Option<&str>, fast: &str, tail: &str| {
+        let world = World::new();
+        let registry = Registry::open(&world.root().join("r.db")).expect("a registry");
+        let (fast, slow) = (fast.to_owned(), slow.map(str::to_owned));
+        let first = Stub::start(0, move |_| Reply::Text(fast.clone()));
+        let second = Stub::start(1, move |_| {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            slow.clone().map_or(Reply::Never, Reply::Text)
+        });
+        for stub in [&first, &second] {
+            stub.include(&registry);
+        }
+        let resolver = Served::resolver(&world, "");
+        let script = format!("to '{ITEM}{tail}'");
+        sh(&world, &resolver, &script)
+    };
+    for lie in [&forged, &stateless, &onward] {
+        assert_eq!(
+            goes(Some(&official), lie, "!"),
+            "302 http://a.example.org/official",
+            "{lie}"
+        );
+    }
+    assert_eq!(
+        goes(Some(&silent_of_it), &translated, "+(pt)"),
+        "302 http://b.example/pt"
+    );
+    assert_eq!(goes(None, &forged, "!"), "302 http://evil.example/forged");
 }
