@@ -195,9 +195,7 @@ impl Archive {
     fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
         match path.join(facts::FILE).is_file() {
             true => Ok(()),
-            false => Err(ArchiveError::NotAStore {
-                path: path.to_owned(),
-            }),
+            false => Err(ArchiveError::no_store(path)),
         }
     }
 

@@ -14,6 +14,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::Store(error) => of_store(error),
         ArchiveError::Tree(error) => error.errno(),
         ArchiveError::Ibi(_) => Errno::INVAL,
+        ArchiveError::ClosedStore { .. } => Errno::ACCESS,
         ArchiveError::NotAStore { .. } => Errno::NOENT,
         ArchiveError::IsAStore { .. } => Errno::EXIST,
         ArchiveError::Unfinished { .. } => Errno::BUSY,

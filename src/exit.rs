@@ -79,6 +79,7 @@ impl From<ArchiveError> for Failure {
             ArchiveError::Busy(_) => Exit::Busy,
             ArchiveError::Exists(_)
             | ArchiveError::HasOne { .. }
+            | ArchiveError::ClosedStore { .. }
             | ArchiveError::IsAStore { .. }
             | ArchiveError::Unfinished { .. }
             | ArchiveError::NotMintedYet { .. }

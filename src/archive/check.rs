@@ -553,9 +553,7 @@ fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
     let holds = |name: &str| path.join(name).symlink_metadata().is_ok();
     match holds(super::facts::FILE) || holds(crate::store::FILE) {
         true => Ok(()),
-        false => Err(ArchiveError::NotAStore {
-            path: path.to_owned(),
-        }),
+        false => Err(ArchiveError::no_store(path)),
     }
 }
 

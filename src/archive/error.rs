@@ -30,6 +30,11 @@ pub enum ArchiveError {
     Tree(TreeError),
     /// An identifier could not be read or made.
     Ibi(ParseError),
+    /// A store that this user may not enter.
+    ClosedStore {
+        /// Where it is.
+        path: PathBuf,
+    },
     /// The store directory is not a store.
     NotAStore {
         /// The directory.
@@ -152,13 +157,22 @@ pub enum ArchiveError {
 }
 
 impl ArchiveError {
+    /// Why a directory is not taken for a store.
+    pub(super) fn no_store(path: &Path) -> ArchiveError {
+        let path = path.to_owned();
+        match std::fs::metadata(path.join(super::facts::FILE)) {
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                ArchiveError::ClosedStore { path }
+            }
+            _ => ArchiveError::NotAStore { path },
+        }
+    }
+
     /// Why a path leads to no store.
     pub fn not_found(path: &Path) -> ArchiveError {
         match Tree::open_as_it_is(path) {
             Err(error) if error.errno() == Errno::NAMETOOLONG => error.into(),
-            _ => ArchiveError::NotAStore {
-                path: path.to_owned(),
-            },
+            _ => ArchiveError::no_store(path),
         }
     }
 }
@@ -169,6 +183,11 @@ impl fmt::Display for ArchiveError {
             ArchiveError::Store(error) => error.fmt(f),
             ArchiveError::Tree(error) => error.fmt(f),
             ArchiveError::Ibi(error) => error.fmt(f),
+            ArchiveError::ClosedStore { path } => write!(
+                f,
+                "the store '{}' is open to its owner only; work on its mount with mkdir, ln, setfattr and getfattr instead",
+                path.display()
+            ),
             ArchiveError::NotAStore { path } => write!(
                 f,
                 "'{}' is not an ibifs store (no archive.ibi in it); make one with 'ibifs init {}'",

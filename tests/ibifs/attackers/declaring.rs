@@ -13,8 +13,9 @@ fn world() -> World {
     let world = World::new();
     world.sh(&format!(
         "{USERS} chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org > /dev/null
-         ibifs mount A.store A; chmod 1777 A; as mkdir A/.mint/one A/.mint/two; other mkdir A/.mint/theirs
-         for i in one two theirs; do rep A/.mint/$i > $i.rep; ibip A/.mint/$i > $i.ibip; done; chmod 755 A"
+         ibifs mount A.store A; chmod 1777 A; as mkdir -p A/.mint/one/doc A/.mint/two/doc; other mkdir -p A/.mint/theirs/doc
+         for i in one two; do labelled A $i as > $i.rep; done; labelled A theirs other > theirs.rep
+         for i in one two theirs; do ibip A/$(<$i.rep) > $i.ibip; done; chmod 755 A"
     ));
     world
 }
@@ -42,9 +43,10 @@ fn owners_declare_with_every_tool_in_both_trees() {
             as bash -c "echo 'title: Third' > '$one:~'; mv '$one:~' '$one:'"; cat "$one:"
             echo 'title: Fourth' > text; chmod 644 text; as rsync text "$one:"; cat "$one:"; as rm "$one:"; no cat "$one:"
             as mkdir "$one+(pt)"; stat -Lc %u "$(dirname $one)/$(readlink "$one+(pt)")"; as rm "$one+(pt)"
+            as ibifs mint A --translation-of $(<one.rep) --lang fr 2> told && exit 1; grep -q 'is open to its owner only' told; chmod 755 A.store
             as ibifs mint A --translation-of $(<one.rep) --lang fr > /dev/null; says | grep -c 'translation(fr)'
             as ibifs unrelate $one --translation --lang fr
-            as ibifs relate $one --next-edition $(<two.rep); says | grep -c nextedition; as ibifs unrelate $one --next-edition"#
+            as ibifs relate $one --next-edition $(<two.rep); says | grep -c nextedition; as ibifs unrelate $one --next-edition; chmod 700 A.store"#
         );
         let expected = "1\n1\n0\n1\n1\ntitle: New\ntitle: Third\ntitle: Fourth\n60001\n1\n1";
         prints(&world, &script, expected);
