@@ -93,7 +93,9 @@ impl Archive {
         };
         match self.record_from(names, bytes) {
             Ok(record) if record.state == State::Original => {
-                match self.given(&record.names).ok().flatten() {
+                // One that is being handed over says itself whose the original is.
+                let given = self.given(&record.names).ok().flatten();
+                match given.filter(|given| given.is_taken) {
                     None => Ok((record, None)),
                     Some(given) => {
                         let (state, service) = (State::Copy, Some(given.other));
