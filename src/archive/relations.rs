@@ -40,15 +40,15 @@ impl Archive {
         let _edits = self.edits();
         let source = self.complete(source)?;
         let target = self.complete(target)?;
+        let back = match self.direct_of(kind, &source)? {
+            Some(direct) => direct,
+            None => inverse(kind),
+        };
         if source.matches(&target) {
             return Err(ArchiveError::Cycle {
                 names: source.into(),
             });
         }
-        let back = match self.direct_of(kind, &source)? {
-            Some(direct) => direct,
-            None => inverse(kind),
-        };
         let (older, newer) = match kind.is_inverse() {
             true => (&target, &source),
             false => (&source, &target),
