@@ -225,15 +225,32 @@ impl Items {
         found
     }
 
+    /// What is declared of an item and counts for it, asked for from another one. Of a removed item
+    /// nothing does; of one that is unknown here, what counts for the one that leads to it.
+    fn told_of(&self, names: &Names, asker: &Names) -> Vec<(Names, String, &Item)> {
+        let subject = match self.find(names) {
+            Some(number) => self.items[&number].is_held,
+            None => self.held(asker).is_some(),
+        };
+        match subject {
+            true => self.relations_to(names),
+            false => Vec::new(),
+        }
+    }
+
     /// The target of a relation: as the item says, else as one says that points back.
     pub fn target(&self, names: &Names, kind: &str) -> Option<Names> {
+        self.target_for(names, names, kind)
+    }
+
+    fn target_for(&self, names: &Names, asker: &Names, kind: &str) -> Option<Names> {
         if let Some(item) = self.held(names)
             && let Some(target) = item.names_in(kind)
         {
             return Some(self.complete(target));
         }
         let back = inverse(kind);
-        let pointing = self.relations_to(names).into_iter();
+        let pointing = self.told_of(names, asker).into_iter();
         pointing
             .filter(|(_, known, _)| known == back)
             .map(|(names, ..)| names)
@@ -247,7 +264,7 @@ impl Items {
         {
             return Some(self.complete(target));
         }
-        let pointing = self.relations_to(names).into_iter();
+        let pointing = self.told_of(names, names).into_iter();
         let is_direct =
             |known: &str| known == NEXT || known == METADATA || language_of(known).is_some();
         pointing
@@ -286,7 +303,7 @@ impl Items {
     pub fn last_edition(&self, names: &Names) -> Option<Names> {
         let mut current = self.complete(names);
         for _ in 0..=self.items.len() {
-            match self.target(&current, NEXT) {
+            match self.target_for(&current, names, NEXT) {
                 Some(next) => current = next,
                 None => return Some(current),
             }
@@ -301,7 +318,7 @@ impl Items {
             if current.matches(wanted) {
                 return true;
             }
-            match self.target(&current, NEXT) {
+            match self.target_for(&current, wanted, NEXT) {
                 Some(next) => current = next,
                 None => return false,
             }
@@ -326,7 +343,7 @@ impl Items {
             let source = item.names_in(TRANSLATION_OF);
             sources.extend(source.map(|source| self.complete(source)));
         }
-        for (names, kind, _) in self.relations_to(&own) {
+        for (names, kind, _) in self.told_of(&own, &own) {
             if let Some(language) = language_of(&kind) {
                 add(&mut found, Some(language), own.clone());
                 sources.push(names);
@@ -346,7 +363,7 @@ impl Items {
                     }
                 }
             }
-            for (names, kind, item) in self.relations_to(&source) {
+            for (names, kind, item) in self.told_of(&source, &own) {
                 if kind == TRANSLATION_OF {
                     add(&mut found, item.language(), names);
                 }
