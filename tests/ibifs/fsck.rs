@@ -48,7 +48,7 @@ fn fsck(code: &str, options: &str) -> String {
         "unreadable" => format!(
             "setpriv --reuid=65534 --regid=65534 --clear-groups $(command -v ibifs) fsck store {options}"
         ),
-        "two-originals" => format!("ibifs fsck store --with other {options}"),
+        "two-originals" | "original-removed" => format!("ibifs fsck store --with other {options}"),
         _ => format!("ibifs fsck store {options}"),
     }
 }
@@ -278,6 +278,7 @@ shown! {
     loose_permissions LoosePermissions
     store_open StoreOpen
     two_originals TwoOriginals
+    original_removed OriginalRemoved
     handover_pending HandoverPending
     handover_broken HandoverBroken
 }
