@@ -400,10 +400,17 @@ fn registered(row: &Row<'_>) -> Result<(Registered, String), RegistryError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
     use super::*;
     use crate::query::Query;
+
+    /// A database that others may read is refused.
+    fn private(path: &Path) {
+        std::fs::set_permissions(path, Permissions::from_mode(0o600)).expect("a mode");
+    }
 
     pub(super) struct Place(PathBuf);
 
@@ -525,6 +532,7 @@ mod tests {
         let row = params![SERVICE, now().to_rfc3339()];
         connection.execute(insert, row).expect("a row");
         drop(connection);
+        private(&place.0.join("resolver.sqlite3"));
         let registry = place.open();
         assert_eq!(registry.archives().expect("read").len(), 1);
         let document = Ibi::parse(SERVICE).expect("an identifier");
@@ -536,12 +544,15 @@ mod tests {
         let place = Place::new("refused");
         let at = |name: &str| place.0.join(name);
         std::fs::write(at("text"), "no database, but a text that is long enough").expect("a file");
+        std::fs::set_permissions(at("text"), Permissions::from_mode(0o644)).expect("a mode");
         std::os::unix::fs::symlink("text", at("link")).expect("a link");
         std::fs::create_dir(at("directory")).expect("a directory");
         let refused = |name: &str| {
             let error = Registry::open(&at(name)).expect_err(name);
             error.to_string()
         };
+        assert!(refused("text").contains("chmod 600"), "{}", refused("text"));
+        private(&at("text"));
         assert!(refused("text").contains("not a database"));
         assert!(refused("link").contains("a link"));
         assert!(refused("directory").contains("is no file"));

@@ -90,6 +90,11 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         ".items == 1 and .skipped == 0",
     ),
     (
+        "claim",
+        "ibifs mount B.store D && rm -r D/$(cat one) && ibifs umount D && ibifs claim A/$(cat one) --from B.store --json | tail -n 1",
+        ".items == 1 and .skipped == 0",
+    ),
+    (
         "serve",
         service!("ibifs serve --listen 127.0.0.1:0 --json B.store"),
         r#".url | startswith("http://127.0.0.1:")"#,
@@ -113,6 +118,16 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         "resolver unregister",
         "ibifs resolver unregister --db db 8JMKD3MGP8W/34PGRBS --json",
         r#".ibip == "8JMKD3MGP8W/34PGRBS""#,
+    ),
+    (
+        "resolver actors",
+        "ibifs resolver actors --db db --json",
+        ". == []",
+    ),
+    (
+        "resolver documents",
+        "ibifs resolver documents --db db --json",
+        ". == []",
     ),
     (
         "id explain",
@@ -298,14 +313,23 @@ fn status_tells_how_a_store_is() {
               test $(($(date +%s) - since)) -lt 60 -a $((since - $(date +%s))) -lt 3",
     );
     world.prints(
-        "ibifs status A | sed -n '4,8s/[0-9]\\{4\\}-[^ ]*Z/DATE/p;4,8s/^index.*/&/p;4,8s/^items.*/&/p' | sed 's/process [0-9]*/process N/'",
+        "ibifs status A | sed -n '4,9s/[0-9]\\{4\\}-[^ ]*Z/DATE/p;4,9s/^index.*/&/p;4,9s/^items.*/&/p' | sed 's/process [0-9]*/process N/'",
         "used by  process N of root since DATE\nitems    3 originals, 1 copies, 1 removed\nlast     DATE\nindex    current",
     );
     // Somebody writes something into the lock: that is told as a hint alone.
-    world.sh("cp A.store/lock lock; sed s/^pid.*/pid\\ $$/ lock > other; cat other > A.store/lock");
+    world.sh("cp A.store/lock lock; sed s/^pid.*/pid\\ 1/ lock > other; cat other > A.store/lock");
     is(
         "A.store",
         ".used_by.user == null and .used_by.since == null",
+    );
+    // Of a process that is no more the lock says nothing, and the system is asked.
+    world.sh("sed s/^pid.*/pid\\ $$/ lock > other; cat other > A.store/lock");
+    is(
+        "A.store",
+        &format!(
+            r#".used_by.pid == {} and .used_by.user == "root""#,
+            world.sh("sed -n 's/^pid //p' lock")
+        ),
     );
     // Old names count as old; 40 days later nothing was minted lately.
     world.sh("cat lock > A.store/lock; ibifs umount A");

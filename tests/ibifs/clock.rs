@@ -91,7 +91,7 @@ faked() {
         FAKETIME_TIMESTAMP_FILE=$PWD/now FAKETIME_DONT_FAKE_MONOTONIC=1 "$@"
 }
 # Mints in A under a label and writes the rep down.
-minted() { mkdir A/.mint/$1 && echo "$(rep A/.mint/$1)" >> names; }
+minted() { mkdir -p A/.mint/$1/doc && echo "$(rep A/.mint/$1)" >> names; }
 "#;
 
 fn run(world: &World, script: &str) -> String {

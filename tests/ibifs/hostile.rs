@@ -618,7 +618,7 @@ fn many_labels() {
     scene.world.prints(
         &format!(
             "rmdir A/.mint/x
-             for ((i = 0; i < {count}; i++)); do echo A/.mint/label-$i; done | xargs mkdir
+             for ((i = 0; i < {count}; i++)); do echo A/.mint/label-$i/doc; done | xargs mkdir -p
              ls -U A/.mint | wc -l; ls -l A/.mint | grep -c label-; ls -d A/.mint/*/doc | wc -l
              readlink A/.mint/.label-$(({count} - 1)) | grep -c /
              rmdir A/.mint/*; ls -A A/.mint | wc -l"

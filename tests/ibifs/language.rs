@@ -13,7 +13,7 @@ use ibifs::language::{Catalogue, PT_BR};
 use crate::support::World;
 
 /// Texts of the sources that look like sentences and are told to nobody, or are data.
-const NOT_TOLD: [&str; 64] = [
+const NOT_TOLD: [&str; 63] = [
     // What files of the store hold, and items of the demonstration.
     "host {}\nport {}\nip {}\nip.port {}\ngranularity {}\nibi.archiveservice {}\narchiveaddress {address}",
     "store {fingerprint}",
@@ -45,7 +45,6 @@ const NOT_TOLD: [&str; 64] = [
     "ip",
     "mountpoint",
     "pid",
-    "store",
     "lock",
     // Names on both sides, and too little between them to know it by.
     "{alias} is {}",

@@ -119,7 +119,7 @@ fn what_a_power_cut_takes_of_a_mint_is_made_again() {
     let world = World::new().with_a();
     world.sh(&format!(
         "{CRASH}
-        for i in 1 2 3 4; do mkdir -m 750 A/.mint/$i; chown 123:456 A/.mint/$i; rep A/.mint/$i > $i; done
+        for i in 1 2 3 4; do mkdir -m 750 A/.mint/$i; chown -R 123:456 A/.mint/$i; rep A/.mint/$i > $i; done
         chmod 750 A/$(cat 1); rm -r A/$(cat 4); cp -r A.store/$(dirname col/$(cat 1)) before
         crash
         col=A.store/col

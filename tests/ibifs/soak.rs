@@ -270,7 +270,14 @@ fn a_hostile_user_keeps_nobody_waiting() {
     let mint = |user: &User, label: &str| {
         let made = mount.join(".mint").join(label);
         user.run(|| std::fs::create_dir_all(made.join("doc")).expect("minted"));
-        world.sh(&format!("rep A/.mint/{label}"))
+        let link = mount.join(format!(".mint/.{label}"));
+        let target = user
+            .run(|| std::fs::read_link(link))
+            .expect("the maker's label");
+        target
+            .to_string_lossy()
+            .trim_start_matches("../")
+            .to_owned()
     };
     let (theirs, own, piped) = (
         mint(&hostile, "theirs"),

@@ -257,7 +257,7 @@ fn an_alias_is_one_items() {
     let world = open_world();
     run(
         &world,
-        "mint A first > first; as 1001 mkdir A/.mint/second; rep A/.mint/second > second
+        "mint A first > first; as 1001 mkdir A/.mint/second; labelled A second as 1001 > second
          setfattr -n user.ibi.alias -v 6RPa7umaZ/UaJFT A/$(<first)
          set_alias() { as 1001 setfattr -n user.ibi.alias -v $1 A/$(<second) 2> told && exit 1; grep -q \"$2\" told; }
          set_alias 6RPa7umaZ/UaJFT 'File exists'

@@ -31,7 +31,7 @@ fn a_daemon_that_cannot_act_as_others_does_not_start() {
     }
     world.sh(&format!(
         "{WITHOUT} without -sys_time ibifs mount S M; chmod 1777 M; as 1001 mkdir -p M/.mint/y/doc
-         as 1001 touch M/.mint/y/doc/f; stat -c %u M/.mint/y/doc/f | grep -qx 1001"
+         as 1001 touch M/.mint/y/doc/f; stat -c %u M/$(labelled M y as 1001)/doc/f | grep -qx 1001"
     ));
 }
 

@@ -287,7 +287,8 @@ fn quotas_bind_whoever_writes() {
             "chmod 755 disk; ibifs init disk/A.store --host archive-a.example.org > /dev/null; mkdir A
              ibifs mount -o passthrough={passthrough} disk/A.store A; chmod 755 A/.mint
              mkdir -p A/.mint/item/doc A/.mint/project/doc
-             chown 60001:60001 A/.mint/item/doc A/.mint/project/doc"
+             chown 60001:60001 A/.mint/item/doc A/.mint/project/doc; chmod 1777 A
+             for name in item project; do rep A/.mint/$name > $name; done"
         ));
         let as_user = "setpriv --reuid 60001 --regid 60001 --clear-groups";
         for (kind, directory) in [
@@ -295,7 +296,7 @@ fn quotas_bind_whoever_writes() {
             ("-g 60001", "item"),
             ("-P 7", "project"),
         ] {
-            let doc = format!("A/.mint/{directory}/doc");
+            let doc = format!("A/$(<{directory})/doc");
             if kind.starts_with("-P") {
                 world.sh("chattr -R -p 7 disk/A.store/col/$(rep A/.mint/project)
                      chattr -R +P disk/A.store/col/$(rep A/.mint/project)");

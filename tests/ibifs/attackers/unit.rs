@@ -29,14 +29,14 @@ fn a_mount_works_with_what_its_unit_leaves() {
         &world,
         "ibifs init S --host archive-a.example.org; mkdir M; unit ibifs mount S M; D=$(daemon S)
          is $D NoNewPrivs 1; is $D Seccomp 2; no is $D CapBnd $(sed -n 's/^CapBnd:.//p' /proc/1/status)
-         chmod 1777 M; as 1001 mkdir -p M/.mint/x/doc; R=$(realpath M/.mint/.x); cd $R/doc
+         chmod 1777 M; as 1001 mkdir -p M/.mint/x/doc; R=$PWD/M/$(labelled M x as 1001); cd $R/doc
          as 1001 sh -ec 'echo text > f; ln f g; ln -s f l; mkfifo p; mkdir d; chmod 2755 d; setfacl -m u:1002:r f; setfattr -n user.a -v b f
                          dd if=/dev/zero of=big bs=1M count=2 status=none; fallocate -l 1M space; cp --sparse=always big sparse; mv g h; rm -r d'
          stat -c %u f | grep -qx 1001; as 1002 cat f; chmod 600 f; no as 1003 cat f
          echo root > r; chown 1002:1002 r; as 1002 sh -ec 'echo more >> r'; chmod 4755 r; mknod null c 1 3; setcap cap_net_raw+ep r
          chattr +i r; no rm -f r; chattr -i r; truncate -s 1T huge; flock f true; rm huge null
          cd - > /dev/null; mkdir M/.mint/z; ln -sfn $(realpath M/.mint/.z) \"$R+(pt)\"; rm \"$R+(pt)\"; ibifs mint S; ibifs status S | grep -q passthrough || true
-         as 1001 rm -r M/.mint/x/doc/big; rm -r $R; unit ibifs umount M; ibifs fsck S",
+         as 1001 rm -r $R/doc/big; rm -r $R; unit ibifs umount M; ibifs fsck S",
     );
     script(
         &world,

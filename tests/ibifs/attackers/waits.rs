@@ -82,8 +82,13 @@ impl Scene {
                 std::fs::write(label.join(format!("doc/f{number}")), "content").expect("written");
             }
         });
-        let rep = world.sh("rep A/.mint/theirs");
-        let ibip = world.sh("ibip A/.mint/theirs");
+        let target = stranger().run(|| std::fs::read_link(world.root().join("A/.mint/.theirs")));
+        let target = target.expect("the maker's label");
+        let rep = target
+            .to_string_lossy()
+            .trim_start_matches("../")
+            .to_owned();
+        let ibip = world.sh(&format!("ibip A/{rep}"));
         // Nothing is kept open that would keep a lease away.
         world.sh("ibifs umount A; ibifs mount A.store A");
         Scene { world, rep, ibip }

@@ -107,7 +107,7 @@ fn a_token_speaks_for_its_own_archive_alone() {
     world.sh(
         "for s in A B C; do ibifs init $s --host archive-$s.example.org > /dev/null; sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\).*/\\1/p' $s/archive.ibi > $s.service; done
          ibifs mint A | head -n 1 > one; for t in any a c; do head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' > $t; done
-         (cat any; echo; echo \"$(< a) $(< A.service)\"; echo \"$(< c) $(< C.service)\") > tokens",
+         (cat any; echo; echo \"$(< a) $(< A.service)\"; echo \"$(< c) $(< C.service)\") > tokens; chmod 600 tokens any a c",
     );
     let served = Served::start(&world, "B --transfer-token-file tokens");
     served.prints(

@@ -223,7 +223,7 @@ fn umasks_count_for_what_a_caller_makes_alone() {
                       echo \"ibi {{rep dpi.inpe.br/banon/1999/01.09.22.14 ibip 8JMKD3MGP8W/34PGRBS}}\" > A/8JMKD3MGP8W/34PGRBS/.ibi'
              [ $(cd A.store/col; stat -c %a dpi.inpe.br dpi.inpe.br/banon dpi.inpe.br/banon/1999 | sort -u) = 755 ]
              rm -r A/dpi.inpe.br/banon/1999/01.09.22.14; [ $(stat -c %a A.store/deleted/col/dpi.inpe.br/banon/1999) = 755 ]
-             [ $(stat -c %a A.store/deleted/col/dpi.inpe.br/banon/1999/01.09.22.14) = 644 ]
+             [ $(stat -c %a A.store/deleted/col/dpi.inpe.br/banon/1999/01.09.22.14) = 600 ]
              ibifs umount A; [ $(stat -c %a A.store/ledger) = 644 ]"
         ));
     }

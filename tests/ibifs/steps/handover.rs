@@ -58,7 +58,9 @@ impl Pair {
              ibifs mint S | head -n 1 > one; ibifs mint S --edition-of $(< one) > /dev/null
              echo one > S/col/$(< one)/doc/file; ln S/col/$(< one)/doc/file S/col/$(< one)/doc/link
              ibifs copy --store S $(< one) D > /dev/null
-             for i in $(seq 8); do printf 0123456789abcdef; done > token; chmod 600 token
+             for i in $(seq 8); do printf 0123456789abcdef; done > token
+             echo \"$(< token) $(sed -n 's/^ibi.archiveservice {rep \\([^ }]*\\).*/\\1/p' S/archive.ibi)\" > tokens
+             chmod 600 token tokens
              cp -a S D before");
         let rep = world.sh("cat one");
         Pair { world, rep }
@@ -137,7 +139,7 @@ impl Pair {
     #[track_caller]
     fn serve(&self, supervised: bool) -> (String, Child, Option<Supervised>) {
         let mut command = self.command(&["serve", "D", "--listen", "127.0.0.1:0"]);
-        command.args(["--transfer-token-file", "token"]);
+        command.args(["--transfer-token-file", "tokens"]);
         let (daemon, mut child) = match supervised {
             true => {
                 let root = self.world.root();

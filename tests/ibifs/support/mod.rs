@@ -152,6 +152,8 @@ const PRELUDE: &str = r#"
 rep()  { getfattr --absolute-names --only-values -n user.ibi.rep  "$1"; }
 ibip() { getfattr --absolute-names --only-values -n user.ibi.ibip "$1"; }
 state() { getfattr --absolute-names --only-values -n user.ibi.state "$1"; }
+# The rep of what lies under a label: labelled MOUNT LABEL [COMMAND to act as the user who made it].
+labelled() { local to; to=$("${@:3}" readlink "$1/.mint/.$2") && printf '%s' "${to#../}"; }
 # What must fail; bash itself passes over a failing `! command`.
 no() { ! "$@" 2> /dev/null; }
 # The process of the daemon that has the store $1.
