@@ -593,16 +593,19 @@ impl Tree {
     /// Moves an item that lay under its IBIp to the place its rep gives it; descriptors stay good.
     pub fn move_item(&self, from: &Place, to: &Place) -> Result<(), TreeError> {
         self.make_levels(to.parent())?;
-        rustix::fs::renameat_with(
-            self.open_directory(from.parent())?,
-            from.name(),
-            self.open_directory(to.parent())?,
-            to.name(),
-            RenameFlags::NOREPLACE,
-        )
-        .map_err(failed("move", from.as_str()))?;
-        self.sync_directory(to.parent())?;
-        self.sync_directory(from.parent())
+        let source = self.open_directory(from.parent())?;
+        let target = self.open_directory(to.parent())?;
+        let no_replace = RenameFlags::NOREPLACE;
+        rustix::fs::renameat_with(&source, from.name(), &target, to.name(), no_replace)
+            .map_err(failed("move", from.as_str()))?;
+        let synced = self
+            .sync_directory(to.parent())
+            .and_then(|()| self.sync_directory(from.parent()));
+        if synced.is_err() {
+            // The caller is told that it has not moved.
+            let _ = rustix::fs::renameat_with(&target, to.name(), &source, from.name(), no_replace);
+        }
+        synced
     }
 
     /// Removes an item's directory, which may hold nothing but its sidecar (else ENOTEMPTY).

@@ -109,7 +109,8 @@ impl Archive {
             None => false,
         };
         if !is_marked {
-            self.store.touch(&[&level], &[])?;
+            // A removal begins with this, and must not fail for want of room.
+            self.even_if_full(|| Ok(self.store.touch(&[&level], &[])?))?;
             let count = {
                 let mut levels = locked(&self.levels);
                 note(levels.entry(level.clone()).or_default());

@@ -20,8 +20,11 @@ impl Tree {
         else {
             return;
         };
-        if let Err(errno) = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, BYTES) {
-            log::debug!("no room is set aside: {errno}");
+        // What has been spent may have left less: then that is kept for the next removal.
+        let mut sizes = (0..4).map(|halved| BYTES >> halved);
+        let set_aside = |size| rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size);
+        if !sizes.any(|size| set_aside(size).is_ok()) {
+            log::debug!("no room is set aside");
             self.spend_reserve();
         }
     }
