@@ -191,7 +191,8 @@ pub const COPY_BY_IBIP: Operation = Operation {
     is_made: is_copied_in,
     is_as_before: None,
     is_whole: false,
-    may_leave: Some("broken-sidecar"),
+    // The item has moved, and the index is told at the next start.
+    may_leave: Some("broken-sidecar not-indexed"),
     goes_on_if_full: false,
     label_ends: false,
 };
