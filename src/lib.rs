@@ -4,11 +4,9 @@
 //!
 //! Pure: no clock, disk, database or system call.
 //!
-//! - [`ibi`]: identifiers in both forms. Parse, print, compare, explain.
-//! - [`pairs`]: the list of pairs, as a document that keeps every byte it is not told to change.
-//! - [`relation`]: relations, modifiers and their verbs, languages, formats.
+//! - [`ibi`]: identifiers in both forms, dates, modifiers, the list of pairs, the temporal
+//!   distributor. A package of its own, in `src/ibi/`, which needs nothing of this one.
 //! - [`item`]: an item's names and state, and its sidecar.
-//! - [`distributor`]: the temporal distributor. The rule only; it neither reads the clock nor saves.
 //! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
 //! - [`metadata`]: Dublin Core, and the formats it is read from.
 //! - [`table`]: the import table, from its text to rows.
@@ -77,14 +75,12 @@ pub mod commands;
 pub mod credentials;
 pub mod database;
 pub mod descriptors;
-pub mod distributor;
 pub mod errno;
 pub mod exit;
 pub mod fixity;
 pub mod fs;
 pub mod harvest;
 pub mod http;
-pub mod ibi;
 pub mod inode;
 pub mod inside;
 pub mod item;
@@ -99,13 +95,11 @@ pub mod namespace;
 pub mod oai;
 pub mod opening;
 pub mod package;
-pub mod pairs;
 pub mod payer;
 pub mod progress;
 pub mod query;
 pub mod registration;
 pub mod registry;
-pub mod relation;
 pub mod resolution;
 pub mod scrub;
 pub mod service;
@@ -114,3 +108,6 @@ pub mod table;
 pub mod terminal;
 pub mod transfer;
 pub mod tree;
+
+pub use ::ibi;
+pub use ::ibi::{distributor, pairs, relation};

@@ -148,10 +148,7 @@ fn outside_crates_stay_at_home() {
 fn pure_rooms_are_pure() {
     let pure = [
         "ibi",
-        "pairs",
-        "relation",
         "item",
-        "distributor",
         "links",
         "fixity",
         "metadata",

@@ -46,19 +46,18 @@ const NAMING: [&str; 14] = [
 
 /// Rooms, and files of rooms, whose texts reach a person through the command. The others speak to
 /// programs and to readers of pages, or to whoever reads the log.
-const SPEAKING: [&str; 29] = [
+const SPEAKING: [&str; 26] = [
     "archive",
     "backup",
     "cli",
     "commands",
     "database",
-    "distributor",
     "exit",
     "fixity",
     "fs/backing",
     "fs/protocol",
     "http/archive/announce",
-    "ibi",
+    "ibi/src",
     "mtree",
     "package",
     "table",
@@ -66,12 +65,10 @@ const SPEAKING: [&str; 29] = [
     "transfer",
     "item",
     "mount",
-    "pairs",
     "progress",
     "registry/error",
     "registry/inclusion",
     "registry/key",
-    "relation",
     "scrub",
     "store",
     "terminal",

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::ibi::Quoted;
+use crate::Quoted;
 
 /// A text is not what SPEC 6 allows after an identifier or in the name of a relation.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,11 @@
 //! a disk, a socket or a database, nor which two forms name the same item.
 
 mod base27;
+pub mod distributor;
 mod error;
 pub mod ibip;
+pub mod pairs;
+pub mod relation;
 pub mod rep;
 mod timestamp;
 
@@ -14,7 +17,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use error::ParseError;
-pub(crate) use error::Quoted;
+pub use error::Quoted;
 use error::{Cause, Source};
 pub use ibip::{Ibip, IbipPrefix};
 pub use rep::{Rep, RepPrefix};

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 
 /// Quotes a text for a sentence: control characters escaped, cut after 120 characters so that no message is endless.
-pub(crate) struct Quoted<'a>(pub(crate) &'a str);
+pub struct Quoted<'a>(pub &'a str);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
