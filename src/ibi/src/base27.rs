@@ -1,8 +1,8 @@
-//! Numbers of any length from one base to another, and the 27 digits of an IBIp (SPEC 3).
+//! Numbers of any length from one base to another, and the 27 digits of an IBIp.
 //!
 //! Schoolbook arithmetic on digits, most significant first: the text of an IPv6 address in base 17 needs up to 160
-//! bits, more than `u128` holds. Callers bound the length (at most 64 digits), so quadratic time is no concern. The
-//! room does not know what a number stands for.
+//! bits, more than `u128` holds. Callers bound the length (at most 64 digits), so quadratic time is no concern. This
+//! module does not know what a number stands for.
 
 /// The digits from 0 to 26; `W` and `X` are separators, the other five letters are not used.
 const DIGITS: &[u8; 27] = b"23456789ABCDEFGHJKLMNPQRSTU";
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_spec_3() {
+    fn the_table_of_the_document() {
         number("0", "2");
         number("1", "3");
         number("19050", "U5H");

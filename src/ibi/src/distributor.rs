@@ -1,9 +1,9 @@
-//! The temporal distributor (SPEC 4, definition 2 and algorithm "CriarData..."): given the instant
+//! The temporal distributor: given the instant
 //! of a request and the last date handed out, the next date, never the same one twice.
 //!
-//! All arithmetic is on whole nanoseconds (SPEC 10.4). This is the rule only: the room neither
-//! reads the clock, nor waits, nor saves. Who calls it must make the date durable before anybody
-//! sees it, and wait until the clock reaches the creation.
+//! All arithmetic is on whole nanoseconds. This is the rule only: it neither
+//! reads the clock, nor waits, nor saves. The caller makes the date durable before it is shown, and
+//! waits until the clock reaches the creation.
 
 use std::error::Error;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::{Quoted, Timestamp};
 const SECOND: i128 = 1_000_000_000;
 const MINUTE: i128 = 60 * SECOND;
 
-/// The finest step between two dates: 60 s, or 1 s divided by a power of ten up to 10^9 (SPEC 1).
+/// The finest step between two dates: 60 s, or 1 s divided by a power of ten up to 10^9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Granularity {
     nanoseconds: i128,
@@ -34,7 +34,7 @@ impl Granularity {
     /// Reads `60`, `1`, and parts of a second as `1/10` or `0.1` down to `1/1000000000`.
     ///
     /// # Errors
-    /// Any other text (SPEC 1 lists the granularities there are).
+    /// Any other text.
     pub fn parse(text: &str) -> Result<Granularity, GranularityError> {
         if text == "60" {
             return Ok(Granularity::MINUTE);
@@ -119,14 +119,32 @@ impl fmt::Display for GranularityError {
 
 impl Error for GranularityError {}
 
-/// Hands out suffix dates so that no two requests get the same (SPEC 4).
+/// Hands out suffix dates so that no two requests get the same.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use ibi::Timestamp;
+/// use ibi::distributor::{Granularity, TemporalDistributor};
+///
+/// let mut distributor = TemporalDistributor::new(Granularity::SECOND, None);
+/// let limit = Duration::from_secs(10);
+/// let now = Timestamp::from_unix(1_287_588_115, 346_200_000);
+/// // Dates are shortened to the coarsest that is later than the last one.
+/// let first = distributor.reserve(&now, limit)?;
+/// let second = distributor.reserve(&now, limit)?;
+/// assert_eq!(first.date.rep_suffix(), "2010/10.20.15.21.55");
+/// assert_eq!(second.date.rep_suffix(), "2010/10.20.15.21.56");
+/// assert_eq!(second.wait, Duration::from_nanos(653_800_000));
+/// # Ok::<(), ibi::distributor::WaitTooLong>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct TemporalDistributor {
     granularity: Granularity,
     last: Option<Timestamp>,
 }
 
-/// A date handed out, and when it may be used (SPEC 4).
+/// A date handed out, and when it may be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The date of the suffix.
@@ -144,7 +162,7 @@ impl TemporalDistributor {
         TemporalDistributor { granularity, last }
     }
 
-    /// The last date handed out, which must be kept for ever (SPEC 4).
+    /// The last date handed out, which must be kept for ever.
     #[must_use]
     pub fn last(&self) -> Option<&Timestamp> {
         self.last.as_ref()
@@ -163,11 +181,11 @@ impl TemporalDistributor {
         }
     }
 
-    /// Hands out the date for a request made at `now` (SPEC 4, steps 1 to 3), none before the first
+    /// Hands out the date for a request made at `now`, none before the first
     /// that an IBIp can carry.
     ///
     /// # Errors
-    /// A wait longer than `limit` (SPEC 10.5); then nothing is handed out and nothing changes.
+    /// A wait longer than `limit`; then nothing is handed out and nothing changes.
     pub fn reserve(
         &mut self,
         now: &Timestamp,
@@ -228,7 +246,7 @@ fn duration(nanoseconds: i128) -> Duration {
     }
 }
 
-/// A request would have to wait longer than it may: a clock set back, or a long queue (SPEC 10.5).
+/// A request would have to wait longer than it may: a clock set back, or a long queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitTooLong {
     /// The date that is waited for; `None` past the last year of the calendar.
@@ -298,7 +316,7 @@ mod tests {
 
     #[test]
     #[rustfmt::skip] // one case, one line
-    fn the_worked_example_of_spec_4() {
+    fn the_worked_example_of_the_document() {
         let mut seconds = distributor("1", None);
         let mut seen = Vec::new();
         let mut row = |now: Timestamp, date: i64, rep_suffix: &str, wait: u64| {

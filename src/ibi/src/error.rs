@@ -1,12 +1,18 @@
-//! Why a text is not an identifier: one error for the whole room, made where the fault is met.
+//! Why a text is not an identifier: one error for all forms, made where the fault is met.
 //!
 //! Every sentence names the part, quotes what was found there, says at which byte of which text (counted from 1) and
-//! why it will not do. The room knows nothing of errno or HTTP status; the doors translate.
+//! why it will not do. It knows neither errno nor HTTP status.
 
 use std::error::Error;
 use std::fmt;
 
-/// Quotes a text for a sentence: control characters escaped, cut after 120 characters so that no message is endless.
+/// Prints a text in single quotes, for an error message: control characters are escaped, and the
+/// text is cut after 120 characters.
+///
+/// ```
+/// assert_eq!(ibi::Quoted("a\nb").to_string(), "'a\\nb'");
+/// ```
+#[derive(Clone, Copy, Debug)]
 pub struct Quoted<'a>(pub &'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -28,7 +34,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// A text is not the identifier, prefix, suffix or date that it was read as (SPEC 2, 3, 10).
+/// A text is not the identifier, prefix, suffix or date that it was read as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(Box<Fault>); // boxed: errors are rare, and every Result here carries the space for one
 
@@ -146,10 +152,10 @@ impl fmt::Display for ParseError {
             text,
             part,
             start,
-            length,
             cause,
+            ..
         } = &*self.0;
-        let found = text.get(*start..start + length).unwrap_or_default();
+        let found = self.found();
         let whole = found.len() == text.len();
         let (at, found, text) = (start + 1, Quoted(found), Quoted(text));
         match cause {
@@ -167,6 +173,38 @@ impl fmt::Display for ParseError {
 }
 
 impl Error for ParseError {}
+
+impl ParseError {
+    /// The byte of the text at which the faulty part begins, counted from 0.
+    ///
+    /// ```
+    /// let error = ibi::Rep::parse("a.b/c/2009/13.01.00.00").unwrap_err();
+    /// assert_eq!(error.offset(), 11);
+    /// assert_eq!(error.found(), "13");
+    /// ```
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        self.0.start
+    }
+
+    /// The faulty part, as it stands in the text.
+    #[must_use]
+    pub fn found(&self) -> &str {
+        let Fault {
+            text,
+            start,
+            length,
+            ..
+        } = &*self.0;
+        text.get(*start..start + length).unwrap_or_default()
+    }
+
+    /// The text that was read.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+}
 
 /// The text being read and what it is read as; makes the errors, so that parsers need not count bytes.
 #[derive(Clone, Copy)]

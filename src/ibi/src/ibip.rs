@@ -1,7 +1,7 @@
-//! The IBIp, the opaque form of an identifier built on an IP address (SPEC 3): `8JMKD3MGP8W/34PGRBS`.
+//! The IBIp, the opaque form of an identifier built on an IP address: `8JMKD3MGP8W/34PGRBS`.
 //!
 //! Reading is strict, so that reading and printing are inverses: one address, port and date have
-//! one spelling, up to case. An IBIp keeps the case it was recorded with. The room does not know
+//! one spelling, up to case. An IBIp keeps the case it was recorded with. This module does not know
 //! reps; the two forms of an item are recorded, never derived from one another.
 
 use std::cmp::Ordering;
@@ -14,13 +14,26 @@ use super::base27;
 use super::error::{Cause, ParseError, Source};
 use super::timestamp::{FRACTION_DIGITS, IBIP_EPOCH, Timestamp};
 
-/// The port of an IBIp that names none (SPEC 4).
+/// The port of an IBIp that names none.
 const DEFAULT_PORT: u16 = 800;
 
 /// No address, port or date that we hold needs more; it also bounds the arithmetic.
 const LONGEST: usize = 64;
 
-/// An identifier in the form `address-and-port/date`, both in base 27 (SPEC 3).
+/// An identifier in the form `address-and-port/date`, both in base 27.
+///
+/// ```
+/// use ibi::{Ibip, IbipPrefix, Timestamp};
+///
+/// let ibip = Ibip::parse("8jmkd3mgp8w/34pgrbs")?;
+/// assert_eq!(ibip.address().to_string(), "150.163.34.243");
+/// assert_eq!((ibip.port(), ibip.canonical().as_str()), (800, "8JMKD3MGP8W/34PGRBS"));
+///
+/// let prefix = IbipPrefix::from_address(ibip.address(), ibip.port());
+/// let date = Timestamp::parse_rfc3339("2009-02-16T17:46:00Z")?;
+/// assert_eq!(Ibip::mint(&prefix, &date)?, ibip);
+/// # Ok::<(), ibi::ParseError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Ibip {
     spelling: String,
@@ -29,7 +42,7 @@ pub struct Ibip {
 }
 
 impl Ibip {
-    /// Reads an IBIp in any case (SPEC 3, 10.2, 10.3).
+    /// Reads an IBIp in any case.
     ///
     /// # Errors
     /// Not two components, a character that an IBIp does not have, a prefix that is not the one
@@ -50,7 +63,7 @@ impl Ibip {
         })
     }
 
-    /// Makes the IBIp of a prefix and a date (SPEC 4).
+    /// Makes the IBIp of a prefix and a date.
     ///
     /// # Errors
     /// A date before 1995-08-01, which an IBIp cannot carry.
@@ -157,7 +170,7 @@ impl Hash for Ibip {
     }
 }
 
-/// The first component of an IBIp: an address and a port (SPEC 3).
+/// The first component of an IBIp: an address and a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IbipPrefix {
     address: IpAddr,
@@ -165,13 +178,13 @@ pub struct IbipPrefix {
 }
 
 impl IbipPrefix {
-    /// Makes the prefix of an address and a port (SPEC 4).
+    /// Makes the prefix of an address and a port.
     #[must_use]
     pub fn from_address(address: IpAddr, port: u16) -> IbipPrefix {
         IbipPrefix { address, port }
     }
 
-    /// Reads a prefix in any case (SPEC 3).
+    /// Reads a prefix in any case.
     ///
     /// # Errors
     /// A text that is not the one spelling of an address and port.
@@ -210,7 +223,7 @@ impl fmt::Display for IbipPrefix {
 /// Tells whether a name is a prefix of an IBIp, the folder that holds the items of one address.
 ///
 /// # Errors
-/// A text that is not the one spelling of an address and port (SPEC 3).
+/// A text that is not the one spelling of an address and port.
 pub fn check_prefix(text: &str) -> Result<(), ParseError> {
     IbipPrefix::parse(text).map(|_| ())
 }
@@ -218,7 +231,7 @@ pub fn check_prefix(text: &str) -> Result<(), ParseError> {
 /// Tells whether a name is a suffix of an IBIp.
 ///
 /// # Errors
-/// A text that is not the one spelling of a date (SPEC 3, 10.2).
+/// A text that is not the one spelling of a date.
 pub fn check_suffix(text: &str) -> Result<(), ParseError> {
     read_suffix(Source::new("IBIp suffix", text), text).map(|_| ())
 }
@@ -276,7 +289,7 @@ fn read_suffix(source: Source<'_>, text: &str) -> Result<Timestamp, ParseError> 
         .ok_or_else(|| source.fault("seconds", number, Cause::NotADate))
 }
 
-/// Each leading `2` is a zero by itself, the rest is a number (SPEC 10.2).
+/// Each leading `2` is a zero by itself, the rest is a number.
 fn read_fraction(source: Source<'_>, text: &str) -> Result<String, ParseError> {
     check_digits(source, "fraction", text)?;
     let rest = text.trim_start_matches('2');
@@ -339,7 +352,7 @@ fn address_digit(byte: u8, base: u16) -> u8 {
     }
 }
 
-/// The text of the address that a base 27 number stands for, its first 0 put back (SPEC 10.3).
+/// The text of the address that a base 27 number stands for, its first 0 put back.
 fn address_text(number: &str, base: u16) -> String {
     let digits = base27::decode(number, base).unwrap_or_default(); // its digits are checked
     let written = if base == 11 {

@@ -1,8 +1,75 @@
-//! Identifiers: parse, print, compare, convert (SPEC 2, 3, 4, 10).
+//! Internet-based identifiers (IBI): parse, print, compare, mint.
 //!
-//! An IBI is a [`Rep`] or an [`Ibip`]. Values of these types are always good: their date exists,
-//! their port and address can be used, and they print what was read. Nothing here knows a clock,
-//! a disk, a socket or a database, nor which two forms name the same item.
+//! An IBI names an item of information (a thesis, a map, a data set) for ever, and needs no
+//! registry: it is built from the host name or the IP address of the computer that mints it and
+//! from the time. Brazil's space research institute (INPE) has used such identifiers since 1995.
+//! An IBI has two forms.
+//!
+//! | form | example | built on |
+//! |---|---|---|
+//! | *rep*, [`Rep`] | `sid.inpe.br/mtc-m18@80/2009/02.16.17.46` | a host name |
+//! | *IBIp*, [`Ibip`] | `8JMKD3MGP8W/34PGRBS` | an IP address |
+//!
+//! ```
+//! use ibi::Ibi;
+//!
+//! let rep = Ibi::parse("sid.inpe.br/mtc-m18@80/2009/02.16.17.46")?;
+//! let ibip = Ibi::parse("8JMKD3MGP8W/34PGRBS")?;
+//! assert_eq!(rep.explain().host.as_deref(), Some("mtc-m18.sid.inpe.br"));
+//! assert_eq!(ibip.explain().address.as_deref(), Some("150.163.34.243"));
+//! assert_eq!(rep.explain().date, ibip.explain().date);
+//! # Ok::<(), ibi::ParseError>(())
+//! ```
+//!
+//! Values of these types are always good: their date exists, their address and port can be used,
+//! and they print exactly what was read. Equality, order and hash ignore case, as identifiers do.
+//! Neither form follows from the other: an item's two names are recorded together.
+//!
+//! # Grammar
+//!
+//! In ABNF, with `|` between alternatives:
+//!
+//! ```text
+//! rep       = subdomain "/" word [("." | "@") port] "/" year "/" date
+//! subdomain = *(word ".") last-word ["."]
+//! word      = ALNUM | ALNUM *(ALNUM | "-") ALNUM
+//! last-word = ALPHA | ALPHA *(ALNUM | "-") ALNUM
+//! port      = 1*DIGIT                          ; 80 when left out
+//! year      = 4*DIGIT
+//! date      = month "." day "." hour "." minute ["." second ["." fraction]]
+//!
+//! IBIp      = b27(address) ("W" | "X") [b27(port)] "/" b27(seconds) ["W" b27(fraction)]
+//! ```
+//!
+//! `W` follows an IPv4 address and `X` an IPv6 address; port 800 is left out; seconds count from
+//! 1995-08-01T00:00:00Z. The digits of base 27 are `23456789ABCDEFGHJKLMNPQRSTU`.
+//!
+//! # What follows an identifier
+//!
+//! A modifier asks for something related: `!` the last edition, `+(pt)` a translation, `:` the
+//! metadata, in fourteen compositions. See [`relation`].
+//!
+//! # What else is here
+//!
+//! - [`distributor`] hands out the dates of new identifiers so that no two are the same;
+//! - [`pairs`] reads and writes the list of pairs in which Archives answer.
+//!
+//! Nothing here reads a clock, a file or a socket: the caller passes the instant in.
+//!
+//! # Features
+//!
+//! - `serde`: identifiers, prefixes, dates, languages, formats and modifiers serialize as the text
+//!   that they print, and are checked when they are read.
+//!
+//! # Sources
+//!
+//! Banon (2011), *Identificador com base na Internet (IBI): sistema de identificação*, and its
+//! companion on resolution, *sistema de resolução*, National Institute for Space Research (INPE),
+//! São José dos Campos. The grammar, the fourteen compositions and the rule of the temporal
+//! distributor are theirs. Where the printed text is silent this package decides: a fraction of a second
+//! is a string of digits without trailing zeros, and each of its leading zeros is written as `2` in an
+//! IBIp, so that .5, .05 and .005 are `W7`, `W27` and `W227`.
+#![forbid(unsafe_code)]
 
 mod base27;
 pub mod distributor;
@@ -11,29 +78,30 @@ pub mod ibip;
 pub mod pairs;
 pub mod relation;
 pub mod rep;
+#[cfg(feature = "serde")]
+mod serialize;
 mod timestamp;
 
 use std::fmt;
 use std::str::FromStr;
 
-pub use error::ParseError;
-pub use error::Quoted;
 use error::{Cause, Source};
+pub use error::{ParseError, Quoted};
 pub use ibip::{Ibip, IbipPrefix};
 pub use rep::{Rep, RepPrefix};
 pub use timestamp::Timestamp;
 
-/// An identifier of an item in either of its forms (SPEC 1).
+/// An identifier of an item in either of its forms.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ibi {
-    /// Built on a host name, four components (SPEC 2).
+    /// Built on a host name, four components.
     Rep(Rep),
-    /// Built on an IP address, two components (SPEC 3).
+    /// Built on an IP address, two components.
     Ibip(Ibip),
 }
 
 impl Ibi {
-    /// Reads an identifier; the number of its components tells the form (SPEC 2, 3).
+    /// Reads an identifier; the number of its components tells the form.
     ///
     /// # Errors
     /// Neither four components nor two, or what [`Rep::parse`] or [`Ibip::parse`] refuses.
@@ -45,7 +113,7 @@ impl Ibi {
         }
     }
 
-    /// The spelling that all spellings of this identifier share (SPEC 2, 3).
+    /// The spelling that all spellings of this identifier share.
     #[must_use]
     pub fn canonical(&self) -> String {
         match self {
@@ -54,7 +122,7 @@ impl Ibi {
         }
     }
 
-    /// Takes the identifier apart for a reader (SPEC 2, 3, 4).
+    /// Takes the identifier apart for a reader.
     #[must_use]
     pub fn explain(&self) -> Explanation {
         let (form, host, address, port, date) = match self {
@@ -126,11 +194,11 @@ pub struct Explanation {
     pub rep_suffix: String,
     /// The date as the suffix of an IBIp, from 1995-08-01 on.
     pub ibip_suffix: Option<String>,
-    /// The prefix of the other form: always `None`, since neither follows from the other (DESIGN 2).
+    /// The prefix of the other form: always `None`, since neither follows from the other.
     pub other_prefix: Option<String>,
 }
 
-/// An older pair `word/word` that is no IBIp, good only as the recorded alias of an item (SPEC 10.6).
+/// An older pair `word/word` that is no IBIp, good only as the recorded alias of an item.
 ///
 /// Both words are ASCII letters and digits, 1 to 64 of them, and case matters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -333,3 +401,8 @@ mod tests {
         assert!(parsed > 1000, "{parsed}");
     }
 }
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! The list of pairs of SPEC 8, as a document that keeps every byte it is not told to change.
+//! The list of pairs, as a document that keeps every byte it is not told to change.
 //!
 //! Sidecars, the Archive's own facts and the answers of its services are written in it. A document
 //! holds its pairs with the space before each, so that unchanged parts print as they were read.
@@ -13,7 +13,7 @@ pub use percent::{percent_decode, percent_encode};
 pub use reader::PairsError;
 use reader::Reader;
 
-/// The value of a pair (SPEC 8): in braces if, and only if, it is a list.
+/// The value of a pair: in braces if, and only if, it is a list.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     /// One word.
@@ -61,7 +61,17 @@ fn readable(word: &str) -> String {
     encoded.collect::<Vec<String>>().join("%")
 }
 
-/// A list of pairs (SPEC 8) that prints byte for byte as it was read, except where it was changed.
+/// A list of pairs that prints byte for byte as it was read, except where it was changed.
+///
+/// ```
+/// use ibi::pairs::{Pairs, Value};
+///
+/// let mut pairs = Pairs::parse(b"state Original\r\nibi {ibip 8JMKD3MGP8W/35MMLL8}\r\n")?;
+/// assert_eq!(pairs.get("state"), Some(&Value::Word("Original".to_owned())));
+/// pairs.set("state", Value::Word("Copy".to_owned()));
+/// assert_eq!(pairs.to_bytes(), b"state Copy\r\nibi {ibip 8JMKD3MGP8W/35MMLL8}\r\n");
+/// # Ok::<(), ibi::pairs::PairsError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs {
     pairs: Vec<Pair>,
@@ -265,7 +275,7 @@ urlkey 1427244889-5349022633744855
     }
 
     #[test]
-    fn the_example_answer_of_spec_8() {
+    fn the_example_answer_of_the_document() {
         let answer = pairs(ANSWER);
         assert_eq!(answer.to_string(), ANSWER);
         assert_eq!(answer.iter().count(), 9);

@@ -1,7 +1,7 @@
 //! Relations between items, and the modifiers that follow an identifier to name a related one
-//! (SPEC 6): `!` last edition, `+` translation, `:` metadata, in fourteen compositions, or by verbs.
+//!: `!` last edition, `+` translation, `:` metadata, in fourteen compositions, or by verbs.
 //!
-//! The room knows how a modified name is written and read. It does not know which items are
+//! This module knows how a modified name is written and read. It does not know which items are
 //! related, nor which language a reader prefers.
 
 mod error;
@@ -15,7 +15,7 @@ pub use error::ModifierError;
 pub use kind::RelationKind;
 pub use words::{Format, Language};
 
-/// The fourteen compositions of SPEC 6, without their parameters.
+/// The fourteen compositions, without their parameters.
 const COMPOSITIONS: [&str; 14] = [
     ":", ":+", "!", "!+", "!:", "!+:", "!:+", "!+:+", "+", "+!", "+:", "+!:", "+:+", "+!:+",
 ];
@@ -23,7 +23,7 @@ const COMPOSITIONS: [&str; 14] = [
 /// What a list of verbs is called in errors.
 const VERBS: &str = "verbs";
 
-/// One sign of a modifier with its parameter (SPEC 6).
+/// One sign of a modifier with its parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// `!`: the last edition.
@@ -51,7 +51,7 @@ impl Step {
         }
     }
 
-    /// Reads a relation as it follows the name of a pair, such as `.translation(pt).metadata` (SPEC 8);
+    /// Reads a relation as it follows the name of a pair, such as `.translation(pt).metadata`;
     /// nothing is the relation of an item to itself.
     #[must_use]
     pub fn parse_relation(text: &str) -> Option<Vec<Step>> {
@@ -104,7 +104,18 @@ impl Step {
     }
 }
 
-/// What follows an identifier to name a related item: one of the fourteen compositions (SPEC 6).
+/// What follows an identifier to name a related item: one of the fourteen compositions.
+///
+/// ```
+/// use ibi::relation::{Modifier, Step};
+///
+/// let modifier = Modifier::parse("!+(pt):(oai_dc)")?;
+/// assert_eq!(modifier.steps()[0], Step::LastEdition);
+/// assert_eq!(modifier.relation_path(), ".lastedition.translation.metadata");
+/// assert_eq!(modifier.verbs(), "GetLastEdition+GetTranslation(pt)+GetMetadata(oai_dc)");
+/// assert!(Modifier::parse(":!").is_err());
+/// # Ok::<(), ibi::relation::ModifierError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Modifier {
     steps: Vec<Step>,
@@ -179,13 +190,13 @@ impl Modifier {
         &self.steps
     }
 
-    /// The relation without parameters, such as `.lastedition.translation.metadata` (SPEC 6).
+    /// The relation without parameters, such as `.lastedition.translation.metadata`.
     #[must_use]
     pub fn relation_path(&self) -> String {
         self.steps.iter().map(Step::relation).collect()
     }
 
-    /// The same in verbs, such as `GetLastEdition+GetTranslation(pt)` (SPEC 6).
+    /// The same in verbs, such as `GetLastEdition+GetTranslation(pt)`.
     #[must_use]
     pub fn verbs(&self) -> String {
         let verbs = self
@@ -204,7 +215,7 @@ impl fmt::Display for Modifier {
     }
 }
 
-/// What is asked of an item: a related item, or the list of its files (SPEC 6, 7).
+/// What is asked of an item: a related item, or the list of its files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Request {
     /// The item that the modifier names.
@@ -214,7 +225,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Reads verbs joined by `+`, as in a URL, or by a space, as between services (SPEC 7, 8).
+    /// Reads verbs joined by `+`, as in a URL, or by a space, as between services.
     ///
     /// # Errors
     /// A word that is no verb, a parameter where none belongs, none of the fourteen compositions.
@@ -239,7 +250,7 @@ impl Request {
     }
 
     /// What a modifier and the verbs of a query ask for together: those of the query that the modifier
-    /// does not say itself are added behind its own (SPEC 7). Nothing is asked for by neither.
+    /// does not say itself are added behind its own. Nothing is asked for by neither.
     ///
     /// # Errors
     /// What [`Request::parse_tail`] and [`Request::parse_verbs`] refuse, and what together is none of the
@@ -288,7 +299,7 @@ impl Request {
         }
     }
 
-    /// The request in verbs joined by spaces, as between services (SPEC 8).
+    /// The request in verbs joined by spaces, as between services.
     #[must_use]
     pub fn verbs(&self) -> String {
         match self {
@@ -369,7 +380,7 @@ pub fn split_tail(path: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    /// One row of the table of SPEC 6, in all three spellings.
+    /// One row of the table of compositions, in all three spellings.
     #[track_caller]
     fn row(signs: &str, relation: &str, verbs: &str) {
         let modifier = Modifier::parse(signs).expect(signs);
@@ -412,7 +423,7 @@ mod tests {
         assert_eq!(text, expected, "{tail} and {verbs}");
     }
 
-    /// SPEC 7: verbs after those of the modifier, no repeats.
+    /// Verbs after those of the modifier, no repeats.
     #[test]
     fn a_modifier_and_verbs_together() {
         union("", "", "");

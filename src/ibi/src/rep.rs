@@ -1,7 +1,7 @@
-//! The rep, the form of an identifier built on a host name (SPEC 2): `sid.inpe.br/mtc-m18@80/2009/02.16.17.46`.
+//! The rep, the form of an identifier built on a host name: `sid.inpe.br/mtc-m18@80/2009/02.16.17.46`.
 //!
 //! A rep keeps the spelling it was recorded with; equality, order and hash ignore case and the
-//! trailing dot of the subdomain. It never holds a date that does not exist. The room does not know
+//! trailing dot of the subdomain. It never holds a date that does not exist. This module does not know
 //! where items are stored, nor which spelling came first.
 
 use std::cmp::Ordering;
@@ -12,10 +12,24 @@ use std::str::FromStr;
 use super::error::{Cause, ParseError, Source};
 use super::timestamp::{Fields, Timestamp, check_year};
 
-/// The port of a rep that names none (SPEC 4).
+/// The port of a rep that names none.
 const DEFAULT_PORT: u16 = 80;
 
-/// An identifier in the form `subdomain/word[.port]/year/month.day.hour.minute[.second]` (SPEC 2).
+/// An identifier in the form `subdomain/word[.port]/year/month.day.hour.minute[.second]`.
+///
+/// ```
+/// use ibi::Rep;
+///
+/// let rep = Rep::parse("sid.inpe.br/MTC-m18@80/2009/02.16.17.46")?;
+/// assert_eq!(rep.host(), "mtc-m18.sid.inpe.br");
+/// assert_eq!(rep.timestamp().to_rfc3339(), "2009-02-16T17:46:00Z");
+/// // It prints as it was written, and case does not count.
+/// assert_eq!(rep.to_string(), "sid.inpe.br/MTC-m18@80/2009/02.16.17.46");
+/// assert_eq!(rep, Rep::parse("sid.inpe.br/mtc-m18@80/2009/02.16.17.46")?);
+/// // `@` and `.` before a port are different identifiers.
+/// assert_ne!(rep, Rep::parse("sid.inpe.br/mtc-m18.80/2009/02.16.17.46")?);
+/// # Ok::<(), ibi::ParseError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Rep {
     spelling: String,
@@ -25,7 +39,7 @@ pub struct Rep {
 }
 
 impl Rep {
-    /// Reads a rep in any case, with `.` or `@` before its port (SPEC 2).
+    /// Reads a rep in any case, with `.` or `@` before its port.
     ///
     /// # Errors
     /// Not four components, a component that does not fit the grammar, a port beyond 65535, a date
@@ -50,7 +64,7 @@ impl Rep {
         })
     }
 
-    /// Makes the rep of a prefix and a date (SPEC 4).
+    /// Makes the rep of a prefix and a date.
     #[must_use]
     pub fn mint(prefix: &RepPrefix, date: &Timestamp) -> Rep {
         Rep {
@@ -61,7 +75,7 @@ impl Rep {
         }
     }
 
-    /// The spelling that all spellings of this rep share: lower case, no dot at the subdomain's end (SPEC 10.7).
+    /// The spelling that all spellings of this rep share: lower case, no dot at the subdomain's end.
     #[must_use]
     pub fn canonical(&self) -> String {
         self.canonical_bytes().map(char::from).collect()
@@ -100,7 +114,7 @@ impl Rep {
         self.timestamp.clone()
     }
 
-    /// The host that the prefix was built on, word before subdomain, in lower case (SPEC 4).
+    /// The host that the prefix was built on, word before subdomain, in lower case.
     #[must_use]
     pub fn host(&self) -> String {
         let [subdomain, word, ..] = self.components();
@@ -163,7 +177,7 @@ impl Hash for Rep {
     }
 }
 
-/// The first two components of a rep, in canonical spelling: the name space of one Archive (SPEC 4).
+/// The first two components of a rep, in canonical spelling: the name space of one Archive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RepPrefix {
     text: String,
@@ -171,7 +185,7 @@ pub struct RepPrefix {
 }
 
 impl RepPrefix {
-    /// Makes the prefix of a host, split at its first dot, and a port left out when it is 80 (SPEC 4, 10.1).
+    /// Makes the prefix of a host, split at its first dot, and a port left out when it is 80.
     ///
     /// # Errors
     /// A host without a dot, or with labels that the grammar does not allow (an IP address, say).
@@ -190,7 +204,7 @@ impl RepPrefix {
         Ok(RepPrefix { text, port })
     }
 
-    /// Reads a prefix of two components in any case; it is kept in canonical spelling (SPEC 2).
+    /// Reads a prefix of two components in any case; it is kept in canonical spelling.
     ///
     /// # Errors
     /// Not two components, or one that does not fit the grammar.
@@ -226,7 +240,7 @@ impl fmt::Display for RepPrefix {
 ///
 /// # Errors
 /// A name that the grammar does not allow at that level. At level 4 every part is checked against
-/// its own range; only [`Rep::parse`], which sees the year, knows whether the date exists (SPEC 2).
+/// its own range; only [`Rep::parse`], which sees the year, knows whether the date exists.
 pub fn check_component(level: usize, name: &str) -> Result<(), ParseError> {
     match level {
         1 => check_subdomain(Source::new("subdomain", name), name),

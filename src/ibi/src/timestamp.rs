@@ -1,15 +1,15 @@
 //! The date of an identifier: whole Unix seconds and a decimal fraction, never floating point
-//! (SPEC 10.4), with the spellings it has in a rep, in an IBIp and in RFC 3339.
+//!, with the spellings it has in a rep, in an IBIp and in RFC 3339.
 //!
 //! It always lies in the years 0 to 262142, what the calendar library can hold and a rep can spell.
-//! The room does not read the clock.
+//! This module does not read the clock.
 
 use chrono::{DateTime, Datelike, NaiveDate, Timelike, Utc};
 
 use super::base27;
 use super::error::{Cause, ParseError, Source};
 
-/// 1995-08-01T00:00:00Z, where the seconds of an IBIp begin (SPEC 3).
+/// 1995-08-01T00:00:00Z, where the seconds of an IBIp begin.
 pub(super) const IBIP_EPOCH: i64 = 807_235_200;
 
 const FIRST: i64 = -62_167_219_200; // 0000-01-01T00:00:00Z
@@ -20,7 +20,17 @@ const NANOSECONDS: i128 = 1_000_000_000;
 /// The longest fraction of a second that is read, in digits.
 pub(super) const FRACTION_DIGITS: usize = 18;
 
-/// A date in UTC: whole Unix seconds and up to 18 digits of a second, ordered by time (SPEC 4, 10.4).
+/// A date in UTC: whole Unix seconds and up to 18 digits of a second, ordered by time.
+///
+/// ```
+/// use ibi::Timestamp;
+///
+/// let date = Timestamp::from_unix(1_234_806_360, 50_000_000);
+/// assert_eq!(date.to_rfc3339(), "2009-02-16T17:46:00.05Z");
+/// assert_eq!(date.rep_suffix(), "2009/02.16.17.46.00.05");
+/// assert_eq!(date.ibip_suffix()?, "34PGRBSW27");
+/// # Ok::<(), ibi::ParseError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
     seconds: i64,
@@ -66,7 +76,7 @@ impl Timestamp {
             .then_some(Timestamp { seconds, fraction })
     }
 
-    /// 1995-08-01T00:00:00Z: no IBIp carries an earlier date (SPEC 3).
+    /// 1995-08-01T00:00:00Z: no IBIp carries an earlier date.
     #[must_use]
     pub fn first_of_ibip() -> Timestamp {
         Timestamp::from_unix(IBIP_EPOCH, 0)
@@ -151,7 +161,7 @@ impl Timestamp {
         .read(source)
     }
 
-    /// Writes the date as the suffix of a rep: the second unless it is 00 with no fraction (SPEC 4).
+    /// Writes the date as the suffix of a rep: the second unless it is 00 with no fraction.
     #[must_use]
     pub fn rep_suffix(&self) -> String {
         let date = self.calendar();
@@ -173,7 +183,7 @@ impl Timestamp {
         text
     }
 
-    /// Writes the date as the suffix of an IBIp (SPEC 4, 10.2).
+    /// Writes the date as the suffix of an IBIp.
     ///
     /// # Errors
     /// A date before 1995-08-01, which an IBIp cannot carry.

@@ -1,4 +1,4 @@
-//! Bytes that a word of a list of pairs has no place for, written `%hh` (SPEC 8).
+//! Bytes that a word of a list of pairs has no place for, written `%hh`.
 
 use std::fmt::Write;
 

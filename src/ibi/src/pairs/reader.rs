@@ -1,11 +1,11 @@
-//! Reads the grammar of a list of pairs (SPEC 8), byte by byte, and says where it cannot go on.
+//! Reads the grammar of a list of pairs, byte by byte, and says where it cannot go on.
 
 use std::error::Error;
 use std::fmt;
 
 use super::Value;
 
-/// A text is not a list of pairs (SPEC 8).
+/// A text is not a list of pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairsError {
     line: usize,

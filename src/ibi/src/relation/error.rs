@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::Quoted;
 
-/// A text is not what SPEC 6 allows after an identifier or in the name of a relation.
+/// A text is not what may follow an identifier, or the name of a relation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModifierError {
     found: String,

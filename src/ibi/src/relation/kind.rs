@@ -1,4 +1,4 @@
-//! The relations that are recorded, each as a pair of an item's sidecar (SPEC 8, DESIGN 2).
+//! The relations that are recorded, each as a pair of an item's sidecar.
 //!
 //! A relation is written from either end: `ibi.nextedition` on the older edition, `ibi.editionof`
 //! on the newer, each naming the other item.
@@ -40,7 +40,7 @@ impl RelationKind {
     /// Reads the name of a pair; `None` if the name is that of no relation.
     ///
     /// # Errors
-    /// A translation without a language, or into one that is not shaped like one (SPEC 10.8).
+    /// A translation without a language, or into one that is not shaped like one.
     #[must_use]
     pub fn from_pair_name(name: &str) -> Option<Result<RelationKind, ModifierError>> {
         const TRANSLATION: &str = "ibi.translation";

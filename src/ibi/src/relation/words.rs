@@ -1,6 +1,6 @@
-//! The parameters of modifiers (SPEC 6, 11): languages and metadata formats.
+//! The parameters of modifiers: languages and metadata formats.
 //!
-//! Only the shape of a language is checked (SPEC 10.8); which ones exist, and which formats we can
+//! Only the shape of a language is checked; which ones exist, and which formats we can
 //! write, is known elsewhere.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 use super::error::{Cause, ModifierError};
 
 /// A language of two lower-case letters (ISO 639-1), with a country of two upper-case letters
-/// (ISO 3166-1) where it matters: `pt`, `pt-BR` (SPEC 6).
+/// (ISO 3166-1) where it matters: `pt`, `pt-BR`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Language {
     language: [u8; 2],
@@ -19,7 +19,7 @@ impl Language {
     /// Reads `pt` or `pt-BR`.
     ///
     /// # Errors
-    /// Any other shape (SPEC 10.8).
+    /// Any other shape.
     pub fn parse(text: &str) -> Result<Language, ModifierError> {
         let found = match *text.as_bytes() {
             [a, b] => Some(Language {
@@ -84,7 +84,7 @@ impl fmt::Display for Language {
     }
 }
 
-/// A metadata format, a word of letters, digits, `_` and `-` such as `oai_dc` (SPEC 6, 11).
+/// A metadata format, a word of letters, digits, `_` and `-` such as `oai_dc`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Format(String);
 
@@ -107,7 +107,7 @@ impl Format {
         Format("oai_dc".to_owned())
     }
 
-    /// Tells whether it is Dublin Core as in OAI-PMH 2.0, the one format that the SPEC names.
+    /// Tells whether it is Dublin Core as in OAI-PMH 2.0, the one format that every Archive can give.
     #[must_use]
     pub fn is_oai_dc(&self) -> bool {
         self.0 == "oai_dc"
