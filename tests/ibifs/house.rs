@@ -11,7 +11,12 @@ fn rooms() -> Vec<(String, PathBuf, Vec<String>)> {
     while let Some(directory) = waiting.pop() {
         for entry in std::fs::read_dir(directory).expect("a directory of sources") {
             let path = entry.expect("an entry").path();
+            // The programs and tests beside a package's sources are no part of a room.
+            let is_beside = ["examples", "tests"]
+                .iter()
+                .any(|name| path.ends_with(name));
             match path.is_dir() {
+                true if is_beside => {}
                 true => waiting.push(path),
                 false => files.push(path),
             }
