@@ -130,6 +130,15 @@ fn refused_aliases(place: &Names, record: &Record) -> Option<Finding> {
     Some(Finding::of(Code::NameRefused, place).saying(ArchiveError::NoAlias { alias }))
 }
 
+/// That the IBIp of a record is another item's.
+fn ibip_taken(record: &Record, holder: Names) -> StoreError {
+    let ibip = record.names.ibip();
+    StoreError::Taken {
+        name: ibip.map_or_else(String::new, Ibip::to_string),
+        holder: Box::new(holder),
+    }
+}
+
 /// The pair of aliases in a sidecar.
 const ALIAS: &[u8] = b"ibi.alias";
 
@@ -252,13 +261,7 @@ impl Archive {
         report.findings.extend(refused_aliases(place, &record));
         let Some(error) = self.refusal_of_read(place, &record, &known)? else {
             if !is_known && let Some(holder) = self.holder_of_ibip(reading, &record)? {
-                let taken = StoreError::Taken {
-                    name: record
-                        .names
-                        .ibip()
-                        .map_or_else(String::new, Ibip::to_string),
-                    holder: Box::new(holder),
-                };
+                let taken = ibip_taken(&record, holder);
                 report.add(Finding::of(Code::NameTaken, place).saying(taken));
                 return Ok((Record::bare(place.clone(), State::Copy), false));
             }
@@ -380,13 +383,7 @@ impl Archive {
         refill.reduce_to_rep(&holder)?;
         match refill.put(record) {
             Ok(()) => {
-                let taken = StoreError::Taken {
-                    name: record
-                        .names
-                        .ibip()
-                        .map_or_else(String::new, Ibip::to_string),
-                    holder: Box::new(record.names.clone()),
-                };
+                let taken = ibip_taken(record, record.names.clone());
                 report.add(Finding::of(Code::NameTaken, &holder).saying(taken));
                 Ok(None)
             }
