@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use clap::error::ErrorFormatter;
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 use clap::{CommandFactory, Parser};
-use ibifs::cli::{Cli, MountHelper, Refusal, translated};
-use ibifs::language;
-use ibifs::logging;
-use ibifs::terminal::Lines;
+use ibifs::command::cli::{Cli, MountHelper, Refusal, translated};
+use ibifs::command::language;
+use ibifs::command::logging;
+use ibifs::command::terminal::Lines;
 
 /// What mount(8) expects of its helpers for a usage error.
 const USAGE_OF_MOUNT: i32 = 1;
@@ -22,13 +22,13 @@ fn main() -> ExitCode {
         let helper = helper.unwrap_or_else(|error| {
             refuse_in_language(error, MountHelper::command(), USAGE_OF_MOUNT)
         });
-        return ExitCode::from(ibifs::commands::mount_as_helper(&helper));
+        return ExitCode::from(ibifs::command::commands::mount_as_helper(&helper));
     }
     let cli = Cli::try_parse().unwrap_or_else(|error| {
         let status = error.exit_code();
         refuse_in_language(error, Cli::command(), status)
     });
-    match ibifs::commands::run(cli.command) {
+    match ibifs::command::commands::run(cli.command) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             eprintln!("{}ibifs: {failure}", logging::mark_of_failure());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::CommandFactory;
-use ibifs::cli::Cli;
+use ibifs::command::cli::Cli;
 
 use crate::support::World;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use ibi::Timestamp;
 use ibifs::archive::{Archive, ArchiveError, Clock, Code, Setup};
-use ibifs::ibi::Timestamp;
 
 use crate::support::{Dice, World, seed, switch};
 
@@ -281,7 +281,7 @@ fn a_clock_far_ahead_is_found_and_overcome() {
             .expect("the item");
         archive
             .tree()
-            .sync_item(&ibifs::tree::Place::of(&item.names))
+            .sync_item(&ibifs::archive::tree::Place::of(&item.names))
             .expect("there");
     }
     // When their time comes, they are passed over.

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use ibi::relation::{Language, Modifier};
+use ibi::{Ibi, Timestamp};
+use ibifs::archive::store::Item;
 use ibifs::archive::{Archive, ArchiveError, Clock, Finding};
-use ibifs::ibi::{Ibi, Timestamp};
-use ibifs::item::State;
-use ibifs::relation::{Language, Modifier};
-use ibifs::store::Item;
+use ibifs::formats::item::State;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
 

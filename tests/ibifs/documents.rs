@@ -6,8 +6,8 @@ use std::process::Command;
 
 use clap::CommandFactory;
 use ibifs::archive::Code;
-use ibifs::cli::Cli;
-use ibifs::mount::Settings;
+use ibifs::command::cli::Cli;
+use ibifs::fuse::mount::Settings;
 
 use crate::support::World;
 
@@ -284,7 +284,7 @@ fn the_manual_has_every_command_and_option_and_no_other() {
 /// EXIT STATUS has every value of `Exit`, and no other.
 #[test]
 fn the_manual_has_every_exit_status() {
-    let source = read("src/exit.rs");
+    let source = read("src/command/exit.rs");
     let known: BTreeSet<&str> = source
         .lines()
         .filter_map(|line| line.trim().strip_suffix(',')?.split_once(" = "))
@@ -348,7 +348,7 @@ fn the_manual_has_every_finding_of_fsck() {
     let page = read("man/ibifs.1");
     let (_, told) = page
         .split_once(
-            ".\\\" The codes, as src/archive/check/finding.rs has them.\n.Bl -tag -width Ds\n",
+            ".\\\" The codes, as src/archive/operations/check/finding.rs has them.\n.Bl -tag -width Ds\n",
         )
         .expect("a list of codes");
     let (told, _) = told.split_once(".El\n").expect("its end");
@@ -360,9 +360,9 @@ fn the_manual_has_every_finding_of_fsck() {
 fn the_manual_has_every_code_of_scrub_backup_and_copy() {
     let page = read("man/ibifs.1");
     for (parts, file, count) in [
-        (&["scrub"][..], "src/scrub/finding.rs", 8),
-        (&["backup"], "src/backup.rs", 4),
-        (&["copy", "claim"], "src/transfer/skip.rs", 18),
+        (&["scrub"][..], "src/archive/scrub/finding.rs", 8),
+        (&["backup"], "src/archive/backup.rs", 4),
+        (&["copy", "claim"], "src/archive/transfer/skip.rs", 18),
     ] {
         let source = read(file);
         let known: BTreeSet<&str> = source
@@ -428,7 +428,7 @@ fn the_manual_has_the_fourteen_modifiers() {
         .collect();
     assert_eq!(told.len(), 14, "{told:?}");
     for signs in told {
-        ibifs::relation::Modifier::parse(signs).expect(signs);
+        ibi::relation::Modifier::parse(signs).expect(signs);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `-h` is short and `--help` complete; colours are for terminals.
 
 use clap::CommandFactory;
-use ibifs::cli::Cli;
+use ibifs::command::cli::Cli;
 
 use crate::support::World;
 

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::CommandFactory;
 use clap::builder::StyledStr;
 use ibifs::archive::Code;
-use ibifs::cli::{Cli, MountHelper};
-use ibifs::language::{Catalogue, PT_BR};
+use ibifs::command::cli::{Cli, MountHelper};
+use ibifs::command::language::{Catalogue, PT_BR};
 
 use crate::support::World;
 
@@ -177,7 +177,7 @@ fn every_message_is_in_the_catalogue() {
         .collect();
     assert!(
         missing.is_empty(),
-        "not in src/language/pt_BR.po:\n{missing}"
+        "not in src/command/language/pt_BR.po:\n{missing}"
     );
     let idle: Vec<&&str> = exempt
         .iter()
@@ -203,7 +203,7 @@ fn every_help_is_in_the_catalogue() {
         .collect();
     assert!(
         missing.is_empty(),
-        "not in src/language/pt_BR.po:\n{missing}"
+        "not in src/command/language/pt_BR.po:\n{missing}"
     );
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ibifs::metadata::{DublinCore, Element, MAX_BYTES, MetadataError, read_record};
+use ibifs::formats::metadata::{DublinCore, Element, MAX_BYTES, MetadataError, read_record};
 
 use crate::support::Dice;
 

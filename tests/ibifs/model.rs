@@ -53,13 +53,11 @@ type Difference = String;
 
 /// Names that the other Archive has given.
 fn origins() -> Vec<Names> {
-    let prefix = ibifs::ibi::IbipPrefix::parse("8JMKD3MGP8W").expect("a good prefix");
+    let prefix = ibi::IbipPrefix::parse("8JMKD3MGP8W").expect("a good prefix");
     let one = |day: usize| {
         let rep = format!("example.net/archive-b/2024/01.{day:02}.10.00.0{}", day % 10);
-        let date = ibifs::ibi::Rep::parse(&rep)
-            .expect("a good rep")
-            .timestamp();
-        let ibip = ibifs::ibi::Ibip::mint(&prefix, &date).expect("a good date");
+        let date = ibi::Rep::parse(&rep).expect("a good rep").timestamp();
+        let ibip = ibi::Ibip::mint(&prefix, &date).expect("a good date");
         Names {
             rep: Some(rep),
             ibip: Some(ibip.to_string()),

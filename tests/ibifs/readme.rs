@@ -138,14 +138,14 @@ fn what_the_quick_start_says_can_be_tried() {
     }
 }
 
-/// The README sets up with two commands, and its table has every room of src/.
+/// The README sets up with two commands, and its table has every folder of src/.
 #[test]
-fn the_readme_has_two_commands_and_every_room() {
+fn the_readme_has_two_commands_and_every_folder() {
     let readme = readme();
     let commands = block(&readme, "```sh");
     assert_eq!(commands, ["cargo run --release -- quickstart", "tests/run"]);
     let library = include_str!("../../src/lib.rs");
-    let rooms = library
+    let folders = library
         .lines()
         .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
     let (_, layout) = readme.split_once("\n## Layout\n").expect("a layout");
@@ -159,14 +159,14 @@ fn the_readme_has_two_commands_and_every_room() {
         .flat_map(|names| names.split(", "))
         .map(|name| name.trim_matches('`'))
         .collect();
-    for room in rooms {
-        assert!(told.contains(&room), "room {room}");
+    for folder in folders {
+        assert!(told.contains(&folder), "folder {folder}");
     }
     for name in told {
         assert!(
             library.contains(&format!("pub mod {name};"))
                 || library.contains(&format!("pub use ::{name};")),
-            "no room {name}"
+            "no folder {name}"
         );
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use ibifs::ibi::ibip::{check_prefix, check_suffix};
-use ibifs::ibi::rep::check_component;
-use ibifs::ibi::{AliasPair, Ibi, Ibip, IbipPrefix, Rep, RepPrefix, Timestamp};
+use ibi::ibip::{check_prefix, check_suffix};
+use ibi::rep::check_component;
+use ibi::{AliasPair, Ibi, Ibip, IbipPrefix, Rep, RepPrefix, Timestamp};
 
 use super::{sentence, text, two_lines};
 

@@ -1,6 +1,6 @@
 //! What is imported: tables, and the text that says of a package's files what its format cannot.
 
-use ibifs::{mtree, table};
+use ibifs::formats::{mtree, table};
 
 use super::{plain, sentence};
 

@@ -1,6 +1,6 @@
 //! What symbolic links say in either tree.
 
-use ibifs::links::{read_in_ibip_tree, written_in_ibip_tree};
+use ibifs::formats::links::{read_in_ibip_tree, written_in_ibip_tree};
 
 const REP: [&str; 4] = ["example.org", "archive-a", "2026", "11.21.10.00"];
 const IBIP: [&str; 2] = ["8JMKD3MGP8W", "34PGRBS"];

@@ -1,6 +1,6 @@
 //! Metadata: which format a file is in, and each reader, whatever the file is.
 
-use ibifs::metadata::{
+use ibifs::formats::metadata::{
     DublinCore, Element, MAX_BYTES, MetadataError, RecordFormat, read_record, sniff,
 };
 

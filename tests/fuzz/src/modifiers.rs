@@ -1,6 +1,6 @@
 //! Modifiers in signs and verbs, their languages and formats, names of relations.
 
-use ibifs::relation::{Format, Language, Modifier, RelationKind, Request, split_name};
+use ibi::relation::{Format, Language, Modifier, RelationKind, Request, split_name};
 
 use super::{sentence, text};
 

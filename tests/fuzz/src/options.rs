@@ -1,6 +1,6 @@
 //! What `-o` and the user's languages say.
 
-use ibifs::mount::Settings;
+use ibifs::fuse::mount::Settings;
 
 use super::{sentence, text, two_lines};
 

@@ -1,7 +1,7 @@
 //! What stands after `?` in a URL: verbs, percent-encoded.
 
-use ibifs::pairs::{percent_decode, percent_encode};
-use ibifs::relation::Request;
+use ibi::pairs::{percent_decode, percent_encode};
+use ibi::relation::Request;
 
 use super::modifiers::both;
 use super::{sentence, text};

@@ -1,13 +1,13 @@
 //! What others send to the services: a path and a query, in the first line, and what an Archive answers
 //! to a resolver, in the rest.
 
-use ibifs::oai::Asked;
-use ibifs::pairs::Pairs;
-use ibifs::query::{Fields, Query};
-use ibifs::registration::{Answer, Request, verb_of};
-use ibifs::registry::Inclusion;
-use ibifs::relation::Language;
-use ibifs::resolution::{Meaning, Persistent, Question};
+use ibi::pairs::Pairs;
+use ibi::relation::Language;
+use ibifs::formats::oai::Asked;
+use ibifs::formats::query::{Fields, Query};
+use ibifs::formats::registration::{Answer, Request, verb_of};
+use ibifs::formats::resolution::{Meaning, Persistent, Question};
+use ibifs::web::registry::Inclusion;
 
 use super::{sentence, text, two_lines};
 
@@ -58,7 +58,7 @@ fn asked(question: &Question) {
     );
     assert!(query.get("parsedibiurl.requireditemstatus").is_none());
     let verbs = query.get("parsedibiurl.verblist").unwrap_or_default();
-    let again = ibifs::relation::Request::union("", verbs).expect("verbs");
+    let again = ibi::relation::Request::union("", verbs).expect("verbs");
     assert_eq!(again, question.request);
 }
 

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use ibifs::ibi::{AliasPair, Ibi, Timestamp};
-use ibifs::item::{Names, Sidecar, State};
-use ibifs::pairs::{Pairs, Value, percent_decode};
-use ibifs::relation::{Language, RelationKind};
+use ibi::pairs::{Pairs, Value, percent_decode};
+use ibi::relation::{Language, RelationKind};
+use ibi::{AliasPair, Ibi, Timestamp};
+use ibifs::formats::item::{Names, Sidecar, State};
 
 use super::{sentence, text};
 

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use ibifs::registry::Registry;
+use ibifs::web::registry::Registry;
 
 use crate::http::served::Served;
 use crate::http::stub::{Reply, Stub};

@@ -1,6 +1,6 @@
 //! The registration protocol of 2009 (SPEC 9), asked with curl.
 
-use ibifs::registry::Registry;
+use ibifs::web::registry::Registry;
 
 use super::served::{Scene, Served};
 use super::stub::{Reply, Stub};

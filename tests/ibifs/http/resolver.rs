@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use ibifs::query::Query;
-use ibifs::registry::Registry;
+use ibifs::formats::query::Query;
+use ibifs::web::registry::Registry;
 
 use super::served::Served;
 use super::stub::{Reply, Stub};

@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ibifs::query::Query;
-use ibifs::registry::{Inclusion, Key, Registry};
+use ibifs::formats::query::Query;
+use ibifs::web::registry::{Inclusion, Key, Registry};
 
 use ibifs::archive::{Clock, SystemClock};
 

@@ -44,35 +44,27 @@ const NAMING: [&str; 14] = [
     "refused",
 ];
 
-/// Rooms, and files of rooms, whose texts reach a person through the command. The others speak to
+/// Modules whose texts reach a person through the command. The others speak to
 /// programs and to readers of pages, or to whoever reads the log.
-const SPEAKING: [&str; 26] = [
+const SPEAKING: [&str; 18] = [
     "archive",
-    "backup",
-    "cli",
-    "commands",
-    "database",
-    "exit",
-    "fixity",
-    "fs/backing",
-    "fs/protocol",
-    "http/archive/announce",
+    "command/cli",
+    "command/commands",
+    "command/exit",
+    "command/progress",
+    "command/terminal",
+    "formats/fixity",
+    "formats/item",
+    "formats/mtree",
+    "formats/table",
+    "fuse/fs/backing",
+    "fuse/fs/protocol",
+    "fuse/mount",
     "ibi/src",
-    "mtree",
-    "package",
-    "table",
-    "copy",
-    "transfer",
-    "item",
-    "mount",
-    "progress",
-    "registry/error",
-    "registry/inclusion",
-    "registry/key",
-    "scrub",
-    "store",
-    "terminal",
-    "tree",
+    "web/registry/error",
+    "web/registry/inclusion",
+    "web/registry/key",
+    "web/server/archive/announce",
 ];
 
 /// Whether a text of the sources is for people, as far as its form tells: it has words of its own
@@ -81,7 +73,7 @@ pub fn is_for_people(text: &Text) -> bool {
     let file = text.file.with_extension("");
     // The help is read from the commands themselves.
     let is_help = file.ends_with("cli/examples");
-    if is_help || !SPEAKING.iter().any(|room| file.starts_with(room)) {
+    if is_help || !SPEAKING.iter().any(|module| file.starts_with(module)) {
         return false;
     }
     let is_sql = [

@@ -1154,7 +1154,7 @@ impl Model {
                 self.tree.files.enter(*above, name, made);
                 Ok(Answer::Done)
             }
-            Node::Root if ibifs::ibi::ibip::check_prefix(name).is_ok() => {
+            Node::Root if ibi::ibip::check_prefix(name).is_ok() => {
                 self.tree.folders.insert(name.to_owned());
                 Ok(Answer::Done)
             }
@@ -1165,7 +1165,7 @@ impl Model {
                 };
                 let level = path.split('/').count();
                 // Items are brought and minted by other operations.
-                if level == 4 || ibifs::ibi::rep::check_component(level, name).is_err() {
+                if level == 4 || ibi::rep::check_component(level, name).is_err() {
                     return Err(libc::EINVAL);
                 }
                 self.tree.levels.insert(path);

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use ibifs::item::{Names, Sidecar};
+use ibifs::formats::item::{Names, Sidecar};
 use rustix::fs::getxattr;
 
 use super::model::{Content, End, Entry, Facts, Item, Key, Presence, Shape};

@@ -7,7 +7,7 @@ use std::io::{Error, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 
-use ibifs::ibi::{Ibip, IbipPrefix, Rep, RepPrefix, Timestamp};
+use ibi::{Ibip, IbipPrefix, Rep, RepPrefix, Timestamp};
 use rustix::fs::{XattrFlags, getxattr, removexattr, setxattr};
 
 use super::model::{End, Entry, Facts, FileKey, Item, Key, PIECE, Presence, inverse, language};

@@ -8,8 +8,8 @@ use std::process::{Command, Output};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use ibifs::item::State;
-use ibifs::store::Store;
+use ibifs::archive::store::Store;
+use ibifs::formats::item::State;
 
 use super::check::{self, Directory};
 use super::client::Client;

@@ -187,7 +187,7 @@ impl Scene {
             Ok(())
         });
         listed.expect("the index answers");
-        let say = |item: &ibifs::store::Item| {
+        let say = |item: &ibifs::archive::store::Item| {
             let relations = archive.store().relations_of(item.id);
             format!("{item:?} {:?}", relations.expect("the index answers"))
         };

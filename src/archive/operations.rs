@@ -1,0 +1,477 @@
+//! The Archive: mint, find, relate, resolve, remove. What every door calls.
+//!
+//! The tree is the truth and the relation store its index: whatever changes is written to the tree
+//! first, then to the index, so that a crash in between leaves an index that lags and can be
+//! brought up from the tree. Only minting goes the other way: what is minted is a row that is synced,
+//! and a start after a crash makes the directory of it where it is missing. This room knows no inode,
+//! errno or HTTP status.
+//!
+//! Locks, in the order in which they may be taken: `edits`, then `dates`, then the store's.
+//! `rewritten`, `placed`, `ahead` and `behind` are leaves; so are `levels` and `ends` but for the
+//! store's.
+
+mod actor;
+mod admission;
+mod check;
+mod describe;
+mod error;
+mod facts;
+mod handover;
+mod import;
+mod init;
+mod ledger;
+mod lock;
+mod mint;
+mod public;
+mod publish;
+mod relations;
+mod resolve;
+mod rights;
+mod settle;
+mod sidecars;
+mod status;
+mod touched;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime};
+
+pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
+pub use check::{Code, Finding, Progress, Report, Severity};
+pub use describe::{Act, FileList, persistent_url};
+pub use error::{ArchiveError, Holder};
+pub use facts::Facts;
+pub use handover::{Handover, HandoverLock, Role};
+pub use import::Planned;
+pub use init::Setup;
+pub use lock::{holder, is_held_by};
+pub use mint::Relative;
+pub use publish::{Listing, PublicFile};
+pub use resolve::{Claims, Related, Relations, meeting};
+pub use sidecars::{Belief, Fact};
+pub use status::{IndexState, Minted, Status};
+
+pub use touched::Changing;
+
+use touched::Care;
+
+use crate::archive::store::{Item, ItemId, Record, Store};
+use crate::archive::tree::{Maker, Place, Tree};
+use crate::formats::item::{Names, State};
+use crate::os::locks::locked;
+use ibi::pairs::Pairs;
+use ibi::{AliasPair, Ibi, Rep, Timestamp};
+
+/// A request to mint that would have to wait longer is refused (SPEC 10, ruling 5).
+pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a backup says of itself, in its directory: `finished` in it, or it cannot be opened.
+pub const BACKUP_NOTE: &str = "backup.ibi";
+
+/// A store that nobody else opens for writing.
+#[derive(Debug)]
+#[must_use]
+pub struct Held(#[allow(dead_code, reason = "held, not read")] lock::Lock);
+
+/// Whether there is no room left on the disk.
+fn is_full(error: &ArchiveError) -> bool {
+    match error {
+        ArchiveError::Store(error) => error.kind() == std::io::ErrorKind::StorageFull,
+        ArchiveError::Tree(error) => error.errno() == rustix::io::Errno::NOSPC,
+        _ => false,
+    }
+}
+
+/// Where the time comes from.
+pub trait Clock: Send + Sync {
+    /// The present instant, UTC.
+    fn now(&self) -> Timestamp;
+}
+
+/// The system's clock.
+#[derive(Debug)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        // Not the calendar library's own clock: it panics past the last year it can hold.
+        match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => Timestamp::from_unix(
+                i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+                after.subsec_nanos(),
+            ),
+            Err(_) => Timestamp::from_unix(0, 0),
+        }
+    }
+}
+
+/// An open Archive.
+pub struct Archive {
+    facts: Facts,
+    tree: Arc<Tree>,
+    store: Arc<Store>,
+    clock: Box<dyn Clock>,
+    dates: Mutex<ledger::Dates>,
+    ahead: Mutex<Option<ledger::Ahead>>,
+    edits: Mutex<()>,
+    rewritten: Mutex<Vec<Names>>,
+    placed: Mutex<Vec<settle::Placed>>,
+    levels: touched::Levels,
+    behind: touched::Behind,
+    ends: Mutex<Vec<String>>,
+    lock: Option<lock::Lock>,
+}
+
+impl std::fmt::Debug for Archive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Archive")
+            .field("facts", &self.facts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Archive {
+    /// Opens a store for writing; refused while somebody else does. An index that is missing is made
+    /// anew.
+    pub fn open(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
+        let archive = Archive::open_as_it_is(path, clock)?;
+        if archive.store.is_empty()? {
+            log::warn!("the index is missing; it is made anew from the tree");
+            archive.reindex(&mut |_| ())?;
+        }
+        Ok(archive)
+    }
+
+    /// Opens a store for writing whatever its index holds.
+    pub fn open_as_it_is(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
+        // What is no store is not locked either.
+        Archive::refuse_other_directories(path)?;
+        let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
+        Archive::open_held(path, clock, lock, false)
+    }
+
+    /// Opens a store for making its index anew: what `archive.ibi` says now is believed.
+    pub fn open_for_reindex(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
+        Archive::refuse_other_directories(path)?;
+        let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
+        Archive::open_held(path, clock, lock, true)
+    }
+
+    fn open_held(
+        path: &Path,
+        clock: Box<dyn Clock>,
+        lock: lock::Lock,
+        believes: bool,
+    ) -> Result<Archive, ArchiveError> {
+        let (facts, tree) = Archive::open_tree(path)?;
+        let store = Store::open(tree.root())?;
+        let archive = Archive::over(facts, tree, store, clock, Some(lock));
+        archive.believe_facts(believes)?;
+        archive.read_ledger()?;
+        if let Err(error) = archive.make_again() {
+            log::warn!("not all that was minted before a crash is in the tree again: {error}");
+        }
+        archive.tree.keep_reserve();
+        if let Err(error) = archive.mend_levels() {
+            log::warn!("the index may say less than the tree after a crash: {error}");
+        }
+        if let Err(error) = archive.redirect_tombstones() {
+            log::warn!("not every record of a removal names who has claimed the original: {error}");
+        }
+        Ok(archive)
+    }
+
+    /// Who the Archive is decides what is minted, and nothing but a person changes it: a file that
+    /// says otherwise than it did is not believed without being asked to.
+    fn believe_facts(&self, believes: bool) -> Result<(), ArchiveError> {
+        let text = self.tree.read_small(facts::FILE)?.unwrap_or_default();
+        match self.store.facts()? {
+            Some(known) if known == text => Ok(()),
+            Some(_) if !believes => Err(ArchiveError::FactsChanged),
+            _ => Ok(self.store.set_facts(&text)?),
+        }
+    }
+
+    fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
+        match path.join(facts::FILE).is_file() {
+            true => Ok(()),
+            false => Err(ArchiveError::no_store(path)),
+        }
+    }
+
+    /// Opens a store for reading, beside whoever writes it.
+    pub fn open_read_only(path: &Path) -> Result<Archive, ArchiveError> {
+        let (facts, tree) = Archive::open_tree(path)?;
+        let store = Store::open_read_only(tree.root())?;
+        let clock = Box::new(SystemClock);
+        Ok(Archive::over(facts, tree, store, clock, None))
+    }
+
+    /// An Archive of its parts, of which no date is known yet.
+    fn over(
+        facts: Facts,
+        tree: Tree,
+        store: Store,
+        clock: Box<dyn Clock>,
+        lock: Option<lock::Lock>,
+    ) -> Archive {
+        Archive {
+            dates: Mutex::new(ledger::Dates::after(facts.granularity, None)),
+            facts,
+            tree: Arc::new(tree),
+            store: Arc::new(store),
+            clock,
+            ahead: Mutex::default(),
+            edits: Mutex::new(()),
+            rewritten: Mutex::default(),
+            placed: Mutex::default(),
+            levels: touched::Levels::default(),
+            behind: touched::Behind::default(),
+            ends: Mutex::default(),
+            lock,
+        }
+    }
+
+    /// Keeps everybody else from opening a store for writing, as long as the result lives.
+    pub fn hold(tree: &Tree) -> Result<Held, ArchiveError> {
+        Ok(Held(lock::Lock::take(tree)?))
+    }
+
+    /// Refuses a backup that was interrupted.
+    pub fn refuse_unfinished(path: &Path) -> Result<(), ArchiveError> {
+        let is_unfinished = match std::fs::read(path.join(BACKUP_NOTE)) {
+            Ok(note) => Pairs::parse(&note).map_or(true, |pairs| pairs.get("finished").is_none()),
+            Err(_) => false,
+        };
+        match is_unfinished {
+            true => Err(ArchiveError::Unfinished {
+                path: path.to_owned(),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    fn open_tree(path: &Path) -> Result<(Facts, Tree), ArchiveError> {
+        Archive::refuse_other_directories(path)?;
+        Archive::refuse_unfinished(path)?;
+        let tree = Tree::open(path)?;
+        let text = tree.read_small(facts::FILE)?.unwrap_or_default();
+        Ok((Facts::parse(&text)?, tree))
+    }
+
+    /// Who this Archive is.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The store's directories.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The relation store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Writes down where the store is mounted, for those who are refused it.
+    pub fn describe_mount(&self, mount_point: &Path) {
+        let Some(lock) = &self.lock else {
+            return;
+        };
+        lock.mounted_at(mount_point);
+        self.close();
+    }
+
+    /// The right to change what is known of items, with all known that was changed before.
+    fn edits(&self) -> MutexGuard<'_, ()> {
+        let edits = locked(&self.edits);
+        if self.lock.is_some() && !locked(&self.behind).is_empty() {
+            self.catch_up();
+        }
+        edits
+    }
+
+    fn writable(&self) -> Result<(), ArchiveError> {
+        match self.lock {
+            Some(_) => Ok(()),
+            None => Err(ArchiveError::ReadOnly),
+        }
+    }
+
+    /// The item with this identifier, in whatever form and spelling, removed ones included.
+    pub fn find(&self, ibi: &Ibi) -> Result<Option<Item>, ArchiveError> {
+        Ok(match ibi {
+            Ibi::Rep(rep) => self.store.find_by_rep(rep)?,
+            Ibi::Ibip(ibip) => self.store.find_by_ibip(ibip)?,
+        })
+    }
+
+    /// The item that a text names: a rep, an IBIp or a recorded alias. None if none is recorded.
+    pub fn find_named(&self, text: &str) -> Result<Option<Item>, ArchiveError> {
+        match Ibi::parse(text) {
+            Ok(ibi) => self.find(&ibi),
+            Err(error) => match AliasPair::parse(text) {
+                Ok(alias) => Ok(self.store.find_by_alias(&alias)?),
+                Err(_) => Err(error.into()),
+            },
+        }
+    }
+
+    /// The item that is held here under one of these names.
+    pub fn held(&self, names: &Names) -> Result<Option<Item>, ArchiveError> {
+        let found = self.store.find_by_names(names)?;
+        Ok(found.filter(|item| item.state != State::Deleted))
+    }
+
+    /// The item whose directory lies at this rep. A directory that the index does not know yet
+    /// (a crash came between the two) is registered on sight.
+    pub fn item_at(&self, rep: &Rep) -> Result<Item, ArchiveError> {
+        match self.store.find_by_rep(rep)? {
+            Some(item) if item.state != State::Deleted => Ok(item),
+            _ => self.item_on_sight(&Names::from(Ibi::Rep(rep.clone()))),
+        }
+    }
+
+    /// Registers an item whose directory is in the tree, by what its sidecar says.
+    pub fn item_on_sight(&self, names: &Names) -> Result<Item, ArchiveError> {
+        // It may just have been removed by somebody else, who must not see it come back.
+        let _edits = self.edits();
+        if !self.tree.is_directory(Place::of(names).as_str()) {
+            return Err(ArchiveError::Unknown {
+                name: names.preferred(),
+            });
+        }
+        // It has the name of its place, and is brought by whoever owns its sidecar.
+        let (record, _) = self.read_item(names)?;
+        let bare = match record.sidecar {
+            Some(_) => names.clone(),
+            None => record.names,
+        };
+        let id = self.store.put(&Record::bare(bare.clone(), State::Copy))?;
+        let taken = self.with_author(&bare, |author| self.accept(author, id));
+        if let Belief::NotBelieved(error) = taken? {
+            log::warn!("{error}");
+        }
+        self.known(id)
+    }
+
+    fn known(&self, id: ItemId) -> Result<Item, ArchiveError> {
+        self.store.item(id)?.ok_or_else(|| ArchiveError::Unknown {
+            name: format!("number {}", id.0),
+        })
+    }
+
+    /// Registers a directory made for an item that is copied in: a Copy, until a sidecar says
+    /// otherwise. In this Archive's own name space only dates already handed out are taken.
+    pub fn register(
+        &self,
+        actor: &dyn Actor,
+        names: &Names,
+        maker: Maker,
+    ) -> Result<Item, ArchiveError> {
+        self.writable()?;
+        self.refuse_unminted(actor, names)?;
+        let known = self.store.find_by_names(names)?;
+        let names = match &known {
+            Some(item) if item.state != State::Deleted => {
+                return Err(ArchiveError::Exists(item.names.clone().into()));
+            }
+            // The whole identity of a removed item comes back with either of its names.
+            Some(item) => {
+                self.refuse_elsewhere(actor, names, &item.names)?;
+                item.names.clone()
+            }
+            None => names.clone(),
+        };
+        let place = Place::of(&names);
+        let change = self.changing_at(&place, Care::Loose)?;
+        self.tree.make_item(&place, maker)?;
+        let id = match self.store.put(&Record::bare(names, State::Copy)) {
+            Ok(id) => id,
+            Err(error) => {
+                // It is not half made: nothing is in it yet.
+                if self.tree.remove_item(&place).is_ok() {
+                    change.done();
+                }
+                return Err(error.into());
+            }
+        };
+        change.done();
+        self.known(id)
+    }
+
+    /// Whether a rep is of this Archive's own name space.
+    pub fn is_own_rep(&self, rep: &Rep) -> Result<bool, ArchiveError> {
+        let own = self.facts.rep_prefix()?.canonical();
+        Ok(rep
+            .canonical()
+            .strip_prefix(&own)
+            .is_some_and(|rest| rest.starts_with('/')))
+    }
+
+    /// A rep in the spelling that its levels have here, so that one level is one directory.
+    fn as_spelled_here(&self, rep: &Rep) -> Result<Rep, ArchiveError> {
+        let [subdomain, word, year, time] = rep.components();
+        let mut path = "col".to_owned();
+        for component in [subdomain, word, year] {
+            let spelled = self.tree.spelling_in(&path, component)?;
+            path = format!("{path}/{}", spelled.as_deref().unwrap_or(component));
+        }
+        let below = path.strip_prefix("col/").unwrap_or(&path);
+        Ok(Rep::parse(&format!("{below}/{time}"))?)
+    }
+
+    /// Removes an item that holds nothing but its sidecar, and leaves a tombstone.
+    pub fn remove(&self, id: ItemId) -> Result<(), ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        let item = self.known(id)?;
+        if item.names.matches(&self.facts.service) {
+            return Err(ArchiveError::ServiceItem);
+        }
+        let place = Place::of(&item.names);
+        if !self.tree.holds_only_sidecar(&place)? {
+            return Err(ArchiveError::NotEmpty(item.names.into()));
+        }
+        self.even_if_full(|| {
+            let change = self.changing_at(&place, Care::Synced)?;
+            self.entomb(&item, &place)?;
+            change.done();
+            Ok(())
+        })?;
+        if item.state == State::Original {
+            log::warn!(
+                "original of {} removed; copies elsewhere have no original now ('ibifs claim')",
+                item.names
+            );
+        }
+        Ok(())
+    }
+
+    /// Does what a removal needs: whoever removes things from a full disk must not be told that it
+    /// is full.
+    fn even_if_full(&self, act: impl Fn() -> Result<(), ArchiveError>) -> Result<(), ArchiveError> {
+        match act() {
+            Err(error) if is_full(&error) && self.tree.spend_reserve() => {
+                let done = act();
+                self.tree.keep_reserve();
+                done
+            }
+            other => other,
+        }
+    }
+
+    /// Leaves a tombstone in the place of an item.
+    fn entomb(&self, item: &Item, place: &Place) -> Result<(), ArchiveError> {
+        let tombstone = self.tombstone_of(item)?;
+        let bytes = tombstone.to_bytes();
+        self.tree.write_tombstone(place, &bytes)?;
+        if self.tree.is_directory(place.as_str()) {
+            self.tree.remove_item(place)?;
+        }
+        self.store
+            .put(&self.record_of_removed(item.names.clone(), &tombstone, bytes))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,384 @@
+//! The gate through which an item gets a name, whichever way it comes.
+//!
+//! In this Archive's own name space, however it is spelled, a name is admitted that was minted here or
+//! whose date is not later than the last one handed out. Elsewhere a user gets no name that he could not
+//! have made by mkdir in the mount: the rep of an item that lies under its IBIp, the IBIp of one that
+//! lies under its rep. No item gets a name that another has, and none in the own name space becomes an
+//! original because a user says so. What is read from the tree, where nobody is asked who wrote it, goes
+//! through the same gate: by its place an item has one name, by its sidecar only what is admitted.
+
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+
+use rustix::fs::Access;
+
+use super::actor::may_replace;
+use super::{Actor, Archive, ArchiveError, Role};
+use crate::archive::store::{Item, Record};
+use crate::archive::tree::Place;
+use crate::formats::item::{Names, Sidecar, State};
+use ibi::{AliasPair, Ibi, Ibip, Timestamp};
+
+/// The forms of an identifier, one by one.
+pub(super) fn forms(names: &Names) -> impl Iterator<Item = Ibi> {
+    let rep = names.rep().cloned().map(Ibi::Rep);
+    rep.into_iter().chain(names.ibip().cloned().map(Ibi::Ibip))
+}
+
+/// Whether an alias is an IBIp as well: those are names of the items that have them.
+pub(super) fn is_ibip(alias: &AliasPair) -> bool {
+    Ibip::parse(alias.as_str()).is_ok()
+}
+
+fn date_of(ibi: &Ibi) -> Timestamp {
+    match ibi {
+        Ibi::Rep(rep) => rep.timestamp(),
+        Ibi::Ibip(ibip) => ibip.timestamp(),
+    }
+}
+
+/// An IPv4 address in the clothes of an IPv6 one is the same host.
+fn plain(address: IpAddr) -> IpAddr {
+    address.to_canonical()
+}
+
+impl Archive {
+    /// Whether a name is of this Archive's own name space. The port of a rep may be written with `.`,
+    /// with `@` or not at all where it is 80: only one of these is minted, all are of this host.
+    pub(super) fn is_own(&self, ibi: &Ibi) -> bool {
+        match ibi {
+            Ibi::Rep(rep) => {
+                let host = self.facts.host.trim_end_matches('.');
+                rep.host().eq_ignore_ascii_case(host) && rep.port() == self.facts.port
+            }
+            Ibi::Ibip(ibip) => {
+                plain(ibip.address()) == plain(self.facts.ip) && ibip.port() == self.facts.ip_port
+            }
+        }
+    }
+
+    /// The last date that counts as handed out.
+    fn handed_out(&self) -> Result<Option<Timestamp>, ArchiveError> {
+        match self.lock {
+            Some(_) => Ok(self.dates().last().cloned()),
+            // A reader goes by what is on disk.
+            None => Ok(self.store.last_date()?.max(self.store.reserved_date()?)),
+        }
+    }
+
+    /// Refuses names of the own name space that have not been handed out. Among the dates that a clock
+    /// handed out which ran ahead, an item that is known here has its own; others are for the
+    /// administrator to put back.
+    pub(super) fn refuse_unminted(
+        &self,
+        user: &dyn Actor,
+        names: &Names,
+    ) -> Result<(), ArchiveError> {
+        let mut last = None;
+        for ibi in forms(names).filter(|ibi| self.is_own(ibi)) {
+            let date = date_of(&ibi);
+            let last = match &last {
+                Some(last) => last,
+                None => last.insert(self.handed_out()?),
+            };
+            let is_minted = Some(&date) <= last.as_ref()
+                || self.is_ahead(&date)
+                    && (self.is_administrator(user)? || self.find(&ibi)?.is_some());
+            if !is_minted {
+                return Err(ArchiveError::NotMintedYet {
+                    name: ibi.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a user administers the store: root, or the user to whom it belongs.
+    fn is_administrator(&self, user: &dyn Actor) -> Result<bool, ArchiveError> {
+        let root = rustix::fs::fstat(self.tree.root());
+        let root = root.map_err(|errno| self.tree.error("read", ".", errno))?;
+        Ok(user.owns(root.st_uid))
+    }
+
+    /// Why an item does not get what its sidecar says of its names and its state, if it does not.
+    pub(super) fn refusal(
+        &self,
+        user: &dyn Actor,
+        item: &Item,
+        names: &Names,
+        sidecar: &Sidecar,
+    ) -> Result<Option<ArchiveError>, ArchiveError> {
+        let checked = self.check_new_names(user, item, names);
+        match checked.and_then(|()| self.check_claim(user, item, names, sidecar)) {
+            Ok(()) => Ok(None),
+            Err(
+                error @ (ArchiveError::NotMintedYet { .. }
+                | ArchiveError::NotMintedHere(_)
+                | ArchiveError::MayNotName { .. }
+                | ArchiveError::Exists(_)),
+            ) => Ok(Some(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Refuses the names that a sidecar adds to those of an item.
+    fn check_new_names(
+        &self,
+        user: &dyn Actor,
+        item: &Item,
+        names: &Names,
+    ) -> Result<(), ArchiveError> {
+        let is_new = |ibi: &Ibi| !item.names.matches(&Names::from(ibi.clone()));
+        let Some(added) = Names::collect(forms(names).filter(is_new)) else {
+            return Ok(());
+        };
+        self.refuse_unminted(user, &added)?;
+        for ibi in forms(&added) {
+            if let Some(other) = self.find(&ibi)?
+                && other.id != item.id
+                && (other.state != State::Deleted || other.names.contradicts(names))
+            {
+                return Err(ArchiveError::Exists(other.names.into()));
+            }
+        }
+        let (from, to) = (Place::of(&item.names), Place::of(names));
+        let may = match from == to {
+            // By its other name it is seen below the root of the mount.
+            true => self.may_make(user, "col")?,
+            false => self.may_make(user, to.parent())? && self.may_take(user, &from)?,
+        };
+        match may {
+            true => Ok(()),
+            false => Err(ArchiveError::MayNotName {
+                names: item.names.clone().into(),
+                name: added.preferred(),
+            }),
+        }
+    }
+
+    /// Whether a user could make a directory in this one, with the levels above it that are missing.
+    fn may_make(&self, user: &dyn Actor, path: &str) -> Result<bool, ArchiveError> {
+        let mut level = self.tree.open_directory("col")?;
+        let below = path.strip_prefix("col/").unwrap_or_default();
+        for (at, _) in below.match_indices('/').chain([(below.len(), "")]) {
+            let path = format!("col/{}", below.get(..at).unwrap_or(below));
+            if below.is_empty() || !self.tree.is_directory(&path) {
+                break;
+            }
+            if !user.may(level.as_fd(), Access::EXEC_OK) {
+                return Ok(false);
+            }
+            level = self.tree.open_directory(&path)?;
+        }
+        Ok(user.may(level.as_fd(), Access::WRITE_OK | Access::EXEC_OK))
+    }
+
+    /// Whether a user could move an item away that lies under its IBIp: the prefixes have the owner and
+    /// the mode of the mount's root.
+    fn may_take(&self, user: &dyn Actor, place: &Place) -> Result<bool, ArchiveError> {
+        let above = self.tree.open_directory("col")?;
+        let item = self.tree.open_item(place)?;
+        let owner = rustix::fs::fstat(&item).ok().map(|stat| stat.st_uid);
+        Ok(may_replace(user, above.as_fd(), owner.or(Some(0))))
+    }
+
+    /// Makes the levels of a place for the user whose item comes there.
+    pub(super) fn make_levels(&self, user: &dyn Actor, place: &Place) -> Result<(), ArchiveError> {
+        Ok(self.tree.make_levels_for(place.parent(), user.owner())?)
+    }
+
+    /// Refuses a user to bring an item back that was removed, where it does not come to lie where he
+    /// makes it.
+    pub(super) fn refuse_elsewhere(
+        &self,
+        user: &dyn Actor,
+        asked: &Names,
+        known: &Names,
+    ) -> Result<(), ArchiveError> {
+        let place = Place::of(known);
+        match Place::of(asked) == place
+            || asked.rep().is_some()
+            || self.may_make(user, place.parent())?
+        {
+            true => Ok(()),
+            false => Err(ArchiveError::MayNotName {
+                names: asked.clone().into(),
+                name: known.preferred(),
+            }),
+        }
+    }
+
+    /// Refuses a sidecar that makes an original of a name in the own name space which was not minted
+    /// here, as far as that is known. The administrator puts originals back that are not known any more.
+    fn check_claim(
+        &self,
+        user: &dyn Actor,
+        item: &Item,
+        names: &Names,
+        sidecar: &Sidecar,
+    ) -> Result<(), ArchiveError> {
+        if !self.claims_original(sidecar) || !forms(names).any(|ibi| self.is_own(&ibi)) {
+            return Ok(());
+        }
+        // Not even the administrator puts an original there that lies in the future.
+        self.refuse_unminted(user, names)?;
+        if item.state == State::Original
+            || self.is_administrator(user)?
+            || self.was_original(names)?
+        {
+            return Ok(());
+        }
+        let noted = self.handover(names)?;
+        match noted.is_some_and(|noted| noted.role == Role::Expects) {
+            true => Ok(()),
+            false => Err(ArchiveError::NotMintedHere(names.clone().into())),
+        }
+    }
+
+    fn claims_original(&self, sidecar: &Sidecar) -> bool {
+        let service = sidecar.archive_service();
+        service.is_some_and(|service| service.matches(&self.facts.service))
+    }
+
+    /// Whether the record of a removal says that the item was an original here.
+    fn was_original(&self, names: &Names) -> Result<bool, ArchiveError> {
+        for place in Place::all_of(names) {
+            let bytes = self.tree.read_tombstone(&place)?;
+            let tombstone = bytes.and_then(|bytes| Sidecar::parse(&bytes).ok());
+            if tombstone.is_some_and(|tombstone| self.claims_original(&tombstone)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Refuses an alias that another item has, or that is an IBIp.
+    pub(super) fn check_alias(&self, item: &Item, alias: &AliasPair) -> Result<(), ArchiveError> {
+        let holder = match Ibip::parse(alias.as_str()) {
+            Ok(ibip) => self.store.find_by_ibip(&ibip)?,
+            Err(_) => self.store.find_by_alias(alias)?,
+        };
+        let alias_text = alias.to_string();
+        match holder {
+            Some(holder) if holder.id != item.id => Err(ArchiveError::AliasTaken {
+                alias: alias_text,
+                holder: holder.names.into(),
+            }),
+            _ if is_ibip(alias) => Err(ArchiveError::NoAlias { alias: alias_text }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says in the log which aliases of a sidecar its item does not get.
+    pub(super) fn log_refused_aliases(&self, item: &Item, sidecar: &Sidecar) {
+        for alias in sidecar.aliases() {
+            if let Err(error) = self.check_alias(item, alias) {
+                log::warn!("{}: {error}", item.names);
+            }
+        }
+    }
+}
+
+/// What is known beside the tree while it is read.
+pub(super) struct Known<'a> {
+    /// Up to which date names of the own name space count as handed out: the present, at least.
+    pub(super) last: Option<&'a Timestamp>,
+    /// Whether this very sidecar was accepted before, when it was known who wrote it.
+    pub(super) said_this: bool,
+    /// What the index has known of the item until now.
+    pub(super) item: Option<&'a Item>,
+}
+
+impl Archive {
+    /// Why an item that is read from the tree, with what its sidecar says, is not recorded so: by its
+    /// place it has one name, and who wrote the sidecar is known by the owner of that file alone.
+    pub(super) fn refusal_of_read(
+        &self,
+        place: &Names,
+        record: &Record,
+        known: &Known<'_>,
+    ) -> Result<Option<ArchiveError>, ArchiveError> {
+        let is_own = |ibi: &Ibi| self.is_own(ibi);
+        for ibi in forms(&record.names).filter(is_own) {
+            let date = date_of(&ibi);
+            if Some(&date) > known.last && !self.is_ahead(&date) {
+                return Ok(Some(ArchiveError::NotMintedYet {
+                    name: ibi.to_string(),
+                }));
+            }
+        }
+        let added = match (place.rep(), record.names.rep(), record.names.ibip()) {
+            // Where it lies it has not been moved to its rep.
+            (None, Some(rep), _) => Some(rep.to_string()),
+            (Some(_), _, Some(ibip)) if !known.said_this => match known.item {
+                Some(item) if item.names.ibip().is_none() => {
+                    let may = self.with_author(place, |author| self.may_make(author, "col"))?;
+                    (!may).then(|| ibip.to_string())
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(name) = added {
+            return Ok(Some(ArchiveError::MayNotName {
+                names: place.clone().into(),
+                name,
+            }));
+        }
+        let is_claim = record.state == State::Original
+            && !known.said_this
+            && known.item.is_none_or(|item| item.state != State::Original)
+            && forms(&record.names).any(|ibi| is_own(&ibi));
+        if is_claim && !self.may_be_original(place, &record.names, known)? {
+            return Ok(Some(ArchiveError::NotMintedHere(
+                record.names.clone().into(),
+            )));
+        }
+        Ok(None)
+    }
+
+    /// Reads an item that the index knows into a row; by its place alone where it may not have what its
+    /// sidecar says.
+    pub(super) fn read_admitted(&self, place: &Names, item: &Item) -> Result<Record, ArchiveError> {
+        let (record, _) = self.read_item(place)?;
+        let last = self.handed_out()?.max(Some(self.clock.now()));
+        let known = Known {
+            last: last.as_ref(),
+            said_this: false,
+            item: Some(item),
+        };
+        Ok(match self.refusal_of_read(place, &record, &known)? {
+            None => record,
+            Some(error) => {
+                log::warn!("{error}");
+                Record::bare(place.clone(), State::Copy)
+            }
+        })
+    }
+
+    /// Whether an item of the own name space that calls itself an original may be one, of which the index
+    /// does not know it.
+    fn may_be_original(
+        &self,
+        place: &Names,
+        names: &Names,
+        known: &Known<'_>,
+    ) -> Result<bool, ArchiveError> {
+        let known = known.item.filter(|item| item.state != State::Deleted);
+        if let (Some(rep), None) = (place.rep(), known) {
+            // Where the index is lost, what lies in the own levels is what was minted.
+            if self.is_own(&Ibi::Rep(rep.clone())) {
+                return Ok(true);
+            }
+            // It may have been minted under an earlier host name: then its levels are not the user's.
+            let level = Place::of_rep(rep);
+            if !self.with_author(place, |author| self.may_make(author, level.parent()))? {
+                return Ok(true);
+            }
+        }
+        Ok(
+            self.with_author(place, |author| self.is_administrator(author))?
+                || self.was_original(names)?,
+        )
+    }
+}

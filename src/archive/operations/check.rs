@@ -1,0 +1,721 @@
+//! Tree against index: adopting, reindexing, and the check that names whatever is not as it should
+//! be.
+//!
+//! A check reads, and writes nothing in the store. It makes an index of its own from the tree, in a
+//! temporary file, and compares the two side by side, so that it needs no more memory for a large
+//! store than for a small one. It can be made beside a daemon: what it finds then is looked at again,
+//! since it may have been under way.
+
+mod compare;
+mod finding;
+mod grounds;
+mod reading;
+mod repair;
+
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+
+use super::admission::{Known, is_ibip};
+use super::ledger::{LEDGER, last_in_ledger};
+use super::{Archive, ArchiveError, Clock, lock};
+use crate::archive::store::{Item, Record, Refill, Store, StoreError};
+use crate::archive::tree::{Area, Author, Place, Tree};
+use crate::formats::item::{Names, Sidecar, State};
+use ibi::{AliasPair, Ibi, Ibip, Rep, Timestamp};
+
+pub use finding::{Code, Finding, Report, Severity};
+
+/// Told now and then how many items have been looked at.
+pub type Progress<'a> = dyn FnMut(u64) + 'a;
+
+/// How often a store in use is looked over before what was found each time is believed.
+const LOOKS: usize = 3;
+
+/// What reading the whole tree gave, beside the records themselves.
+#[derive(Default)]
+struct Walk {
+    /// The last date of the Archive's own name space that is not in the future, and the rep that has it.
+    own: Option<(Timestamp, String)>,
+    /// The last one of all.
+    latest: Option<(Timestamp, String)>,
+    report: Report,
+}
+
+/// A set of items, in a few bytes each.
+#[derive(Default)]
+struct Marks {
+    hasher: RandomState,
+    known: HashSet<u64>,
+}
+
+impl Marks {
+    fn number(&self, names: &Names) -> u64 {
+        self.hasher.hash_one(names.preferred().to_ascii_lowercase())
+    }
+
+    fn add(&mut self, names: &Names) {
+        self.known.insert(self.number(names));
+    }
+
+    fn has(&self, names: &Names) -> bool {
+        !self.known.is_empty() && self.known.contains(&self.number(names))
+    }
+}
+
+/// What was believed of sidecars before, for those that cannot be believed now.
+struct Before<'a> {
+    index: Option<&'a Store>,
+    /// Whether the index is to be forgotten: then what it had otherwise is told, and a tree that
+    /// cannot be read is an error.
+    is_last: bool,
+}
+
+impl Before<'_> {
+    fn sidecar(&self, names: &Names) -> Result<Option<Vec<u8>>, ArchiveError> {
+        self.ask(|index| index.believed(names))
+    }
+
+    fn item(&self, names: &Names) -> Result<Option<Item>, ArchiveError> {
+        self.ask(|index| index.find_by_names(names))
+    }
+
+    fn has_alias(&self, names: &Names, alias: &AliasPair) -> Result<bool, ArchiveError> {
+        let holder = self.ask(|index| index.find_by_alias(alias))?;
+        Ok(holder.is_some_and(|holder| holder.names.matches(names)))
+    }
+
+    fn ask<T>(
+        &self,
+        ask: impl FnOnce(&Store) -> Result<Option<T>, StoreError>,
+    ) -> Result<Option<T>, ArchiveError> {
+        match self.index.map(ask) {
+            Some(Err(error)) if self.is_last => Err(error.into()),
+            // A damaged index is named where it is compared.
+            Some(known) => Ok(known.ok().flatten()),
+            None => Ok(None),
+        }
+    }
+}
+
+/// What reading the tree needs to know of the time.
+struct Present {
+    /// The present.
+    now: Timestamp,
+    /// Up to where dates of the own name space count as handed out: the present, at least.
+    last: Option<Timestamp>,
+}
+
+/// One place of the tree while it is read.
+struct Reading<'a> {
+    /// The name that the place gives an item.
+    place: &'a Names,
+    before: &'a Before<'a>,
+    /// The sidecar that was last believed of it.
+    said_before: Option<&'a [u8]>,
+    present: &'a Present,
+}
+
+/// The aliases of a sidecar that are IBIps, which its item does not get by that.
+fn refused_aliases(place: &Names, record: &Record) -> Option<Finding> {
+    let bytes = record.sidecar.as_ref()?;
+    // Few sidecars have any, and these have been read once.
+    bytes.windows(ALIAS.len()).find(|part| *part == ALIAS)?;
+    let sidecar = Sidecar::parse(bytes).ok()?;
+    let alias = sidecar
+        .aliases()
+        .iter()
+        .find(|alias| is_ibip(alias))?
+        .to_string();
+    Some(Finding::of(Code::NameRefused, place).saying(ArchiveError::NoAlias { alias }))
+}
+
+/// That the IBIp of a record is another item's.
+fn ibip_taken(record: &Record, holder: Names) -> StoreError {
+    let ibip = record.names.ibip();
+    StoreError::Taken {
+        name: ibip.map_or_else(String::new, Ibip::to_string),
+        holder: Box::new(holder),
+    }
+}
+
+/// The pair of aliases in a sidecar.
+const ALIAS: &[u8] = b"ibi.alias";
+
+impl Archive {
+    /// Makes the index anew from the tree: identifiers, relations, states, tombstones and the
+    /// date from which minting goes on.
+    pub fn reindex(&self, progress: &mut Progress<'_>) -> Result<Report, ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        // What the ledger reserves goes with the rows: nobody is handed a date meanwhile.
+        let mut dates = self.dates();
+        // So does which directories are not on disk.
+        self.settle_now()?;
+        // A reader beside the writer sees what there was, until the writer commits.
+        let index = Store::open_read_only(self.tree.root())?;
+        let before = Before {
+            index: Some(&index),
+            is_last: true,
+        };
+        let last = dates.last().cloned();
+        let walk = self.index_into(&self.store, &before, last, self.clock.now(), progress)?;
+        dates.go_on_after(self.store.last_date()?);
+        if let Some(text) = self.tree.read_small(super::facts::FILE)? {
+            self.store.set_facts(&text)?;
+        }
+        Ok(walk.report)
+    }
+
+    fn index_into(
+        &self,
+        store: &Store,
+        before: &Before<'_>,
+        known: Option<Timestamp>,
+        now: Timestamp,
+        progress: &mut Progress<'_>,
+    ) -> Result<Walk, ArchiveError> {
+        let mut walk = Walk::default();
+        let present = Present {
+            last: known.clone().max(Some(now.clone())),
+            now,
+        };
+        let mut removed = Marks::default();
+        // The store's closure speaks its own errors; ours is carried round it.
+        let mut failed = None;
+        let outcome = store.replace_all(|refill| {
+            let result = self.each_sight(&mut |sight| {
+                if let (true, Some(error)) = (before.is_last, sight.unlisted) {
+                    return Err(error.into());
+                }
+                let own_date = sight.own_date.filter(|(date, _)| !self.is_ahead(date));
+                walk.latest = walk.latest.take().max(own_date.clone());
+                // What lies in the future has not been minted here, or is known without the tree.
+                let own_date = own_date.filter(|(date, _)| *date <= present.now);
+                walk.own = walk.own.take().max(own_date);
+                walk.report.findings.extend(sight.finding);
+                let (Some(place), Some((record, believed))) = (sight.place, sight.record) else {
+                    return Ok(());
+                };
+                let said_before = before.sidecar(&place)?;
+                let reading = Reading {
+                    place: &place,
+                    before,
+                    said_before: said_before.as_deref(),
+                    present: &present,
+                };
+                let (record, believed) = match sight.is_here {
+                    true => self.admitted(&reading, record, believed, &mut walk.report)?,
+                    false => (record, believed),
+                };
+                if sight.is_here {
+                    walk.report.items += 1;
+                    progress(walk.report.items);
+                    if record.sidecar.is_some() && removed.has(&record.names) {
+                        walk.report
+                            .add(Finding::of(Code::LeftTombstone, &record.names));
+                    }
+                } else {
+                    removed.add(&record.names);
+                }
+                self.put_believed(&reading, record, believed, refill, &mut walk.report)
+            });
+            match result {
+                Ok(()) => Ok(known.max(walk.own.clone().map(|(date, _)| date))),
+                Err(ArchiveError::Store(error)) => Err(error),
+                Err(error) => {
+                    failed = Some(error);
+                    Err(StoreError::Broken {
+                        what: "the tree could not be read".to_owned(),
+                    })
+                }
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        outcome?;
+        Ok(walk)
+    }
+
+    /// What is recorded of an item that is here: what its sidecar says, if the item may have those names
+    /// and that state; else its place alone.
+    fn admitted(
+        &self,
+        reading: &Reading<'_>,
+        record: Record,
+        believed: bool,
+        report: &mut Report,
+    ) -> Result<(Record, bool), ArchiveError> {
+        let place = reading.place;
+        let is_known = record.sidecar.is_some() && record.sidecar.as_deref() == reading.said_before;
+        let known = match is_known {
+            true => None,
+            false => reading.before.item(place)?,
+        };
+        let known = Known {
+            last: reading.present.last.as_ref(),
+            said_this: is_known,
+            item: known.as_ref(),
+        };
+        report.findings.extend(refused_aliases(place, &record));
+        let Some(error) = self.refusal_of_read(place, &record, &known)? else {
+            if !is_known && let Some(holder) = self.holder_of_ibip(reading, &record)? {
+                let taken = ibip_taken(&record, holder);
+                report.add(Finding::of(Code::NameTaken, place).saying(taken));
+                return Ok((Record::bare(place.clone(), State::Copy), false));
+            }
+            return Ok((record, believed));
+        };
+        let code =
+            match self.refusal_of_read(place, &Record::bare(place.clone(), State::Copy), &known)? {
+                Some(_) => Code::NotMinted,
+                None => Code::NameRefused,
+            };
+        report.add(Finding::of(code, place).saying(error));
+        Ok((Record::bare(place.clone(), State::Copy), false))
+    }
+
+    /// Another item that is here and has the IBIp that a sidecar claims, by its place or by the index that
+    /// there was.
+    fn holder_of_ibip(
+        &self,
+        reading: &Reading<'_>,
+        record: &Record,
+    ) -> Result<Option<Names>, ArchiveError> {
+        let (Some(_), Some(ibip)) = (reading.place.rep(), record.names.ibip()) else {
+            return Ok(None);
+        };
+        let by_place = Names::from(Ibi::Ibip(ibip.clone()));
+        let upper = Ibip::parse(&ibip.canonical()).map(|ibip| Place::of_ibip(&ibip));
+        let places = [Some(Place::of(&by_place)), upper.ok()];
+        let is_there = |place: &Place| self.tree.is_directory(place.as_str());
+        if places.iter().flatten().any(is_there) {
+            return Ok(Some(by_place));
+        }
+        let known = reading.before.item(&by_place)?;
+        let is_another = |item: &Item| {
+            item.state != State::Deleted
+                && item.names.rep() != reading.place.rep()
+                && is_there(&Place::of(&item.names))
+        };
+        Ok(known.filter(is_another).map(|item| item.names))
+    }
+
+    /// Records an item as its sidecar says, or as the last one said that was believed.
+    fn put_believed(
+        &self,
+        reading: &Reading<'_>,
+        record: Record,
+        believed: bool,
+        refill: &Refill<'_>,
+        report: &mut Report,
+    ) -> Result<(), ArchiveError> {
+        let mut record = record;
+        if !believed || record.sidecar.is_none() {
+            if let Some(known) = self.believed_before(reading, &record)? {
+                if believed {
+                    report.add(Finding::of(Code::MissingSidecar, &known.names));
+                }
+                record = known;
+            }
+        } else if reading.before.is_last
+            && let Some(known) = reading.said_before
+            && record.sidecar.as_deref() != Some(known)
+        {
+            let code = match record.state {
+                State::Deleted => Code::ChangedTombstone,
+                _ => Code::ChangedSidecar,
+            };
+            report.add(Finding::of(code, &record.names));
+        }
+        for alias in &record.aliases {
+            if let Some(holder) = refill.holder_of_alias(alias)?
+                && !holder.matches(&record.names)
+            {
+                let taken = |names: &Names, holder: &Names| {
+                    let taken = Finding::of(Code::AliasTaken, names);
+                    taken.saying(format!("{alias} is {}", holder.preferred()))
+                };
+                // Who was first is not known but by the index that there was.
+                match reading.before.has_alias(reading.place, alias)? {
+                    true => {
+                        refill.free_alias(alias)?;
+                        report.add(taken(&holder, &record.names));
+                    }
+                    false => report.add(taken(&record.names, &holder)),
+                }
+            }
+        }
+        match self.put_or_replace(reading, &record, refill, report)? {
+            Some(error) => {
+                report.add(Finding::of(Code::NameTaken, &record.names).saying(error));
+                self.put_without_taken_name(reading, &record, refill)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Records an item, unless another has one of its names that it does not have by its own place, nor
+    /// by the index that there was: then it says so.
+    fn put_or_replace(
+        &self,
+        reading: &Reading<'_>,
+        record: &Record,
+        refill: &Refill<'_>,
+        report: &mut Report,
+    ) -> Result<Option<StoreError>, ArchiveError> {
+        let (error, holder) = match refill.put(record) {
+            Ok(()) => return Ok(None),
+            Err(StoreError::Taken { name, holder }) => {
+                let names = (*holder).clone();
+                (StoreError::Taken { name, holder }, names)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let had = |known: Item| known.names.ibip() == record.names.ibip();
+        let is_proper = reading.place.rep().is_none()
+            || record.names.ibip().is_some()
+                && reading.before.item(reading.place)?.is_some_and(had);
+        if !is_proper || holder.rep().is_none() || holder.rep() == record.names.rep() {
+            return Ok(Some(error));
+        }
+        refill.reduce_to_rep(&holder)?;
+        match refill.put(record) {
+            Ok(()) => {
+                let taken = ibip_taken(record, record.names.clone());
+                report.add(Finding::of(Code::NameTaken, &holder).saying(taken));
+                Ok(None)
+            }
+            Err(error @ StoreError::Taken { .. }) => Ok(Some(error)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What the index has known until now of an item whose sidecar is not believed: it must not be
+    /// forgotten before the sidecar is mended from it.
+    fn believed_before(
+        &self,
+        reading: &Reading<'_>,
+        record: &Record,
+    ) -> Result<Option<Record>, ArchiveError> {
+        let Some(bytes) = reading.said_before else {
+            return Ok(None);
+        };
+        let names = &record.names;
+        let Some(before) = Sidecar::parse(bytes).ok() else {
+            return Ok(None);
+        };
+        let was_removed = before.state() == Some(State::Deleted);
+        let known = match (was_removed, record.state == State::Deleted) {
+            (false, false) => self.record_from(names, bytes.to_vec()).ok(),
+            (true, true) => return Ok(self.tombstone_from(names, bytes).ok()),
+            _ => None,
+        };
+        let Some(known) = known else {
+            return Ok(None);
+        };
+        let gate = Known {
+            last: reading.present.last.as_ref(),
+            said_this: true,
+            item: None,
+        };
+        let refused = self.refusal_of_read(reading.place, &known, &gate)?;
+        Ok(refused.is_none().then_some(known))
+    }
+
+    /// An item that claims another's name is still here: it is indexed by what was believed of it
+    /// before, else by its place alone.
+    fn put_without_taken_name(
+        &self,
+        reading: &Reading<'_>,
+        record: &Record,
+        refill: &Refill<'_>,
+    ) -> Result<(), ArchiveError> {
+        let by_place = Record {
+            names: reading.place.clone(),
+            ..record.clone()
+        };
+        let known = self.believed_before(reading, &by_place)?;
+        for record in known.iter().chain([&by_place]) {
+            match refill.put(record) {
+                Err(StoreError::Taken { .. }) => {}
+                other => return Ok(other?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over what lies in `col/` without sidecars: items of the Archive's own name space
+    /// become originals, all are indexed.
+    pub(super) fn adopt(&self, progress: &mut Progress<'_>) -> Result<Report, ArchiveError> {
+        self.tree.each_item::<ArchiveError>(|area, path| {
+            let Some(names) = names_at(area, path) else {
+                return Ok(());
+            };
+            let place = Place::of(&names);
+            if let Some(rep) = names.rep()
+                && self.is_own_rep(rep)?
+                // One that is dated later than now was not minted, and is reported.
+                && rep.timestamp() <= self.clock.now()
+                && self.tree.read_sidecar(&place)?.is_none()
+            {
+                let mut sidecar = Sidecar::new(&names);
+                sidecar.set_archive_service(&self.facts.service);
+                self.tree
+                    .write_sidecar(&place, &sidecar.to_bytes(), Author::Same)?;
+            }
+            Ok(())
+        })?;
+        self.reindex(progress)
+    }
+
+    /// Looks a whole store over and names whatever is not as it should be, beside whoever has it
+    /// mounted. Nothing is changed.
+    pub fn check(
+        path: &Path,
+        clock: &dyn Clock,
+        progress: &mut Progress<'_>,
+    ) -> Result<Report, ArchiveError> {
+        refuse_other_directories(path)?;
+        let reading = lock::Reading::of(path);
+        let mut report = look(path, reading.is_alone(), clock, progress)?;
+        for _ in 1..LOOKS {
+            if reading.is_alone() || report.findings.is_empty() {
+                break;
+            }
+            // What was under way is done by now; what is wrong is there again.
+            let again = look(path, false, clock, progress)?;
+            let found = report.identities();
+            report = again;
+            let is_again = |finding: &Finding| found.contains(&finding.identity());
+            report.findings.retain(is_again);
+        }
+        report.in_use = !reading.is_alone();
+        Ok(report)
+    }
+
+    /// Opens a store for reading while `look` looks at it. Where nobody else has it, nothing is written
+    /// beside it either.
+    pub fn looked_at<T, E: From<ArchiveError>>(
+        path: &Path,
+        look: impl FnOnce(&Archive) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let reading = lock::Reading::of(path);
+        let (facts, tree) = Archive::open_tree(path)?;
+        let store = Store::open_as_it_is(tree.root(), reading.is_alone());
+        let clock = Box::new(super::SystemClock);
+        let store = store.map_err(ArchiveError::from)?;
+        look(&Archive::over(facts, tree, store, clock, None))
+    }
+
+    /// The originals here, as the index knows them, that another Archive claims as well, by what it says
+    /// of each.
+    pub fn check_with<E: From<ArchiveError>>(
+        &self,
+        other: &Names,
+        mut says: impl FnMut(&Names) -> Result<Option<State>, E>,
+    ) -> Result<Vec<Finding>, E> {
+        let (mut originals, mut copies) = (Vec::new(), Vec::new());
+        let listed = self.store.each_item(|item| {
+            if item.state == State::Original {
+                originals.push(item.names.clone());
+            }
+            let holder = item.service.as_ref();
+            if item.state == State::Copy && holder.is_some_and(|it| it.matches(other)) {
+                copies.push(item.names.clone());
+            }
+            Ok(())
+        });
+        listed.map_err(ArchiveError::from)?;
+        let mut findings = Vec::new();
+        for names in originals {
+            if says(&names)? == Some(State::Original) {
+                let found = Finding::of(Code::TwoOriginals, &names);
+                findings.push(found.saying(format!("the Archive {other}")));
+            }
+        }
+        for names in copies {
+            if says(&names)? == Some(State::Deleted) {
+                let found = Finding::of(Code::OriginalRemoved, &names);
+                findings.push(found.saying(format!("the Archive {other}")));
+            }
+        }
+        Ok(findings)
+    }
+}
+
+/// A directory that has neither the facts nor the index is no damaged store, but none.
+fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
+    let holds = |name: &str| path.join(name).symlink_metadata().is_ok();
+    match holds(super::facts::FILE) || holds(crate::archive::store::FILE) {
+        true => Ok(()),
+        false => Err(ArchiveError::no_store(path)),
+    }
+}
+
+/// Looks a store over once.
+fn look(
+    path: &Path,
+    is_quiet: bool,
+    clock: &dyn Clock,
+    progress: &mut Progress<'_>,
+) -> Result<Report, ArchiveError> {
+    let mut report = Report::default();
+    let tree = Tree::open_as_it_is(path)?;
+    let index = grounds::open_index(&tree, is_quiet, &mut report)?;
+    let facts = grounds::read_facts(&tree, index.as_ref(), &mut report);
+    grounds::look_at_the_way_in(&tree, &mut report);
+    if is_quiet {
+        grounds::look_around(&tree, &mut report);
+    }
+    // Without these nobody could say what the tree means.
+    let (Some(facts), false) = (facts, report.has(Code::IndexNewer)) else {
+        return Ok(report);
+    };
+    let unused_clock = Box::new(super::SystemClock);
+    let told = Archive::over(facts, tree, Store::temporary()?, unused_clock, None);
+    let ledger = told
+        .tree
+        .read_small(LEDGER)
+        .ok()
+        .flatten()
+        .unwrap_or_default();
+    told.remember_ahead(&ledger);
+    let before = Before {
+        index: index.as_ref(),
+        is_last: false,
+    };
+    let known = index
+        .as_ref()
+        .map(|index| (index.last_date(), index.reserved_date()));
+    let known = known.map(|(last, reserved)| last.ok().flatten().max(reserved.ok().flatten()));
+    let known = known.flatten().max(last_in_ledger(&ledger));
+    let mut walk = told.index_into(&told.store, &before, known, clock.now(), progress)?;
+    told.store.widen()?;
+    report.items = walk.report.items;
+    report.findings.append(&mut walk.report.findings);
+    told.check_service(&mut report)?;
+    grounds::look_at_handovers(&told, &mut report);
+    if let (Some(index), false) = (&index, report.has(Code::IndexDamaged)) {
+        told.compare(index, &mut report)?;
+        told.check_dates(index, &walk, is_quiet, clock, &mut report)?;
+    }
+    told.check_editions(&mut report)?;
+    told.check_relations(&mut report)?;
+    if report.has(Code::AreaMissing) || report.has(Code::Unreadable) {
+        // An index made anew would forget what cannot be seen now.
+        for finding in &mut report.findings {
+            finding.repairable = false;
+        }
+    }
+    Ok(report)
+}
+
+impl Archive {
+    fn check_service(&self, report: &mut Report) -> Result<(), ArchiveError> {
+        let held = self.held(&self.facts.service)?;
+        if held.is_none_or(|item| item.state != State::Original)
+            && !is_below(
+                &Place::of(&self.facts.service),
+                &report.subjects(Code::Unreadable),
+            )
+        {
+            report.add(Finding::of(Code::ServiceMissing, &self.facts.service));
+        }
+        Ok(())
+    }
+
+    fn check_editions(&self, report: &mut Report) -> Result<(), ArchiveError> {
+        // Each chain is followed once: what leads into one that ends, ends as well.
+        let (mut ending, mut circling) = (Marks::default(), Marks::default());
+        for id in self.store.with_next_edition()? {
+            let Some(item) = self.store.item(id)? else {
+                continue;
+            };
+            if item.state == State::Deleted {
+                continue;
+            }
+            let mut chain = Vec::new();
+            let mut current = item.names.clone();
+            let mut passed = Marks::default();
+            let is_circle = loop {
+                if ending.has(&current) {
+                    break false;
+                }
+                if circling.has(&current) || passed.has(&current) {
+                    break true;
+                }
+                passed.add(&current);
+                chain.push(current.clone());
+                match self.next_edition(&current)? {
+                    Some(next) => current = next,
+                    None => break false,
+                }
+            };
+            if is_circle {
+                report.add(Finding::of(Code::EditionCycle, &item.names));
+            }
+            let marks = match is_circle {
+                true => &mut circling,
+                false => &mut ending,
+            };
+            chain.iter().for_each(|names| marks.add(names));
+        }
+        Ok(())
+    }
+
+    fn check_relations(&self, report: &mut Report) -> Result<(), ArchiveError> {
+        for claim in self.store.contested()? {
+            // What strangers claim is no fault of the item.
+            if !self.may_speak(&claim.other, &claim.names)? {
+                continue;
+            }
+            let differ = Finding::of(Code::RelationsDiffer, &claim.names);
+            report.add(differ.saying(format!(
+                "its {} is {}, and {} says it is that too",
+                claim.kind.pair_name(),
+                claim.target.preferred(),
+                claim.other.preferred()
+            )));
+        }
+        let circling = report.subjects(Code::EditionCycle);
+        for claim in self.store.one_sided()? {
+            // Which of the editions in a circle is wrong is not known: none is written once more.
+            if circling.contains(&claim.near.preferred()) {
+                continue;
+            }
+            // Who may not write the other end has said all that there is to say.
+            if !self.may_speak(&claim.near, &claim.far)? {
+                continue;
+            }
+            let one_sided = Finding::of(Code::OneSided, &claim.near);
+            report.add(one_sided.saying(format!(
+                "{} {}",
+                claim.kind.pair_name(),
+                claim.far.preferred()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a place lies in one of these directories.
+fn is_below(place: &Place, directories: &BTreeSet<String>) -> bool {
+    let above = place.as_str().match_indices('/');
+    above
+        .filter_map(|(at, _)| place.as_str().get(..at))
+        .any(|above| directories.contains(above))
+}
+
+/// The names that a place in the tree gives an item, if it is the place of one.
+pub(super) fn names_at(area: Area, path: &str) -> Option<Names> {
+    let ibi = match area {
+        Area::Col => Ibi::Rep(Rep::parse(path).ok()?),
+        Area::Ibip => match Ibi::parse(path) {
+            Ok(ibi @ Ibi::Ibip(_)) => ibi,
+            _ => return None,
+        },
+    };
+    Some(Names::from(ibi))
+}

@@ -1,0 +1,230 @@
+//! What the tree and the index say differently, as findings.
+
+use super::super::ledger::LEDGER;
+use super::{Code, Finding, Report, Walk, is_below};
+use crate::archive::store::{Difference, DifferenceKind, Store};
+use crate::archive::tree::{Area, Place};
+use crate::archive::{Archive, ArchiveError, Clock};
+use ibi::Timestamp;
+use ibi::pairs::{Pairs, Value};
+
+/// How far ahead of the clock the last date handed out may lie.
+const AHEAD_SECONDS: i64 = 60;
+
+impl Archive {
+    /// Compares what the tree tells, which is this Archive, with the index.
+    pub(super) fn compare(&self, index: &Store, report: &mut Report) -> Result<(), ArchiveError> {
+        let differences = match self.store.differences(index) {
+            Err(error) if error.is_damage() => {
+                report.add(
+                    Finding::new(Code::IndexDamaged, crate::archive::store::FILE)
+                        .saying(error.cause()),
+                );
+                return Ok(());
+            }
+            other => other?,
+        };
+        let missing = self.missing_areas(&differences)?;
+        for (area, count) in &missing {
+            let known = format!("the index knows {count}");
+            report.add(Finding::new(Code::AreaMissing, area.name()).saying(known));
+        }
+        let unreadable = report.subjects(Code::Unreadable);
+        let name_taken = report.subjects(Code::NameTaken);
+        let alias_taken = report.subjects(Code::AliasTaken);
+        let is_service_missing = report.has(Code::ServiceMissing);
+        for difference in differences {
+            let is_hidden = area_of(&difference)
+                .is_some_and(|lies| missing.iter().any(|(area, _)| *area == lies))
+                || difference.names.as_ref().is_some_and(|names| {
+                    let is_lost = matches!(difference.kind, DifferenceKind::OnlySecond { .. });
+                    is_lost && is_below(&Place::of(names), &unreadable)
+                });
+            let is_service = difference
+                .names
+                .as_ref()
+                .is_some_and(|names| names.matches(&self.facts.service));
+            if is_hidden || is_service && is_service_missing {
+                continue;
+            }
+            let finding = self.finding_of(difference)?;
+            // What follows from what has been found of the same item already is not told.
+            let is_explained = match finding.code {
+                Code::ChangedSidecar => {
+                    name_taken.contains(&finding.subject) || alias_taken.contains(&finding.subject)
+                }
+                Code::IndexDiffers => name_taken.contains(&finding.subject),
+                _ => false,
+            };
+            if !is_explained {
+                report.add(finding);
+            }
+        }
+        Ok(())
+    }
+
+    /// The areas that hold no item although the index knows of some: a disk that is not mounted, or
+    /// the loss of all.
+    fn missing_areas(&self, lost: &[Difference]) -> Result<Vec<(Area, usize)>, ArchiveError> {
+        let mut missing = Vec::new();
+        for area in [Area::Col, Area::Ibip] {
+            let count = lost.iter().filter(|lost| area_of(lost) == Some(area));
+            let count = count.count();
+            let is_there = self.tree.is_directory(area.name());
+            // The service's own item lies in col/, which is never empty.
+            let is_empty = area == Area::Col && !self.store.has_reps()?;
+            if count > 0 && (!is_there || is_empty) {
+                missing.push((area, count));
+            }
+        }
+        Ok(missing)
+    }
+
+    fn finding_of(&self, difference: Difference) -> Result<Finding, ArchiveError> {
+        let (code, detail) = match difference.kind {
+            DifferenceKind::OnlyFirst => (Code::NotIndexed, None),
+            DifferenceKind::OnlySecond {
+                is_removed,
+                is_unsettled,
+            } => match &difference.names {
+                None => (
+                    Code::IndexDiffers,
+                    Some("a row of the index has no good names".to_owned()),
+                ),
+                // It goes by another of its names in the tree.
+                Some(names) if self.store.find_by_names(names)?.is_some() => {
+                    let what = "the index has it as an item of its own".to_owned();
+                    (Code::IndexDiffers, Some(what))
+                }
+                Some(_) if is_removed => (Code::MissingTombstone, None),
+                Some(_) if is_unsettled => (Code::MintUnfinished, None),
+                Some(_) => (Code::NotInTree, None),
+            },
+            DifferenceKind::Differs {
+                what,
+                sidecar,
+                is_removed,
+            } => match (sidecar, is_removed) {
+                (true, (false, false)) => (Code::ChangedSidecar, said(what)),
+                (true, (true, true)) => (Code::ChangedTombstone, said(what)),
+                _ => (Code::IndexDiffers, said(what)),
+            },
+        };
+        Ok(Finding {
+            detail,
+            names: difference.names.map(Box::new),
+            ..Finding::new(code, difference.subject)
+        })
+    }
+
+    /// Compares what is known of the last date handed out.
+    pub(super) fn check_dates(
+        &self,
+        index: &Store,
+        walk: &Walk,
+        is_quiet: bool,
+        clock: &dyn Clock,
+        report: &mut Report,
+    ) -> Result<(), ArchiveError> {
+        let (last, reserved) = match (index.last_date(), index.reserved_date()) {
+            (Ok(last), Ok(reserved)) => (last, reserved),
+            (Err(error), _) | (_, Err(error)) => {
+                report.add(
+                    Finding::new(Code::IndexDamaged, crate::archive::store::FILE)
+                        .saying(error.cause()),
+                );
+                return Ok(());
+            }
+        };
+        let mark = last.clone().max(reserved.clone());
+        if let Some((date, rep)) = &walk.own
+            && Some(date) > mark.as_ref()
+        {
+            report.add(Finding::new(Code::DateBehind, rep));
+        }
+        if let Some(mark) = &mark
+            && mark.seconds() > clock.now().seconds() + AHEAD_SECONDS
+        {
+            let ahead = Finding::new(Code::DateAhead, mark.to_rfc3339());
+            // It may be there for that alone, from before such items were refused.
+            report.add(match &walk.latest {
+                Some((date, rep)) if date == mark => ahead.saying(format!("it is that of {rep}")),
+                _ => ahead,
+            });
+        }
+        if is_quiet {
+            self.check_ledger(last, reserved, report);
+        }
+        Ok(())
+    }
+
+    /// The ledger is written at each regular end; after any other the index is ahead of it.
+    fn check_ledger(
+        &self,
+        last: Option<Timestamp>,
+        reserved: Option<Timestamp>,
+        report: &mut Report,
+    ) {
+        let broken = |what: &dyn std::fmt::Display| {
+            Finding::new(Code::LedgerBroken, LEDGER).saying(what.to_string())
+        };
+        let text = match self.tree.read_small(LEDGER) {
+            Ok(Some(text)) => text,
+            Ok(None) => return report.add(broken(&"it is not there")),
+            Err(error) => return report.add(broken(&error)),
+        };
+        let pairs = match Pairs::parse(&text) {
+            Ok(pairs) => pairs,
+            Err(error) => return report.add(broken(&error)),
+        };
+        if !matches!(pairs.get("store"), Some(Value::Word(_))) {
+            return report.add(broken(&"it does not say which store it is of"));
+        }
+        let noted = match pairs.get("last") {
+            None => None,
+            Some(value) => match Timestamp::parse_rfc3339(&value.to_string()) {
+                Ok(noted) => Some(noted),
+                Err(error) => return report.add(broken(&error)),
+            },
+        };
+        let agrees = match reserved {
+            None => noted == last,
+            Some(reserved) => noted <= last.clone().max(Some(reserved)),
+        };
+        if !agrees {
+            let shown = |date: Option<Timestamp>| {
+                date.map_or_else(|| "nothing".to_owned(), |date| date.to_rfc3339())
+            };
+            let differs = Finding::new(Code::LedgerDiffers, LEDGER);
+            report.add(differs.saying(format!(
+                "{} in the ledger, {} in the index",
+                shown(noted),
+                shown(last)
+            )));
+        }
+    }
+}
+
+fn said(what: String) -> Option<String> {
+    match what.is_empty() {
+        true => Some("only in pairs that ibifs does not read".to_owned()),
+        false => Some(what),
+    }
+}
+
+/// Where an item lies that only the index has, if it is to be here.
+fn area_of(difference: &Difference) -> Option<Area> {
+    match (&difference.kind, &difference.names) {
+        (
+            DifferenceKind::OnlySecond {
+                is_removed: false,
+                is_unsettled: false,
+            },
+            Some(names),
+        ) => Some(match names.rep() {
+            Some(_) => Area::Col,
+            None => Area::Ibip,
+        }),
+        _ => None,
+    }
+}

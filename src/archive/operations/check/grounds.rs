@@ -1,0 +1,163 @@
+//! What a store stands on: its index, its facts, what lies in its own directory.
+
+use super::super::ledger::LEDGER;
+use super::super::{facts, lock};
+use super::{Code, Finding, Report, names_at};
+use crate::archive::store::{self, Store, StoreError};
+use crate::archive::tree::{HANDOVER, RESERVE, Tree};
+use crate::archive::{Archive, ArchiveError, Facts};
+
+/// What only the Archive should write, in the store's directory.
+const OWN: [&str; 13] = [
+    ".",
+    facts::FILE,
+    LEDGER,
+    lock::FILE,
+    "staging",
+    RESERVE,
+    "fixity",
+    HANDOVER,
+    store::FILE,
+    "relations.sqlite3-wal",
+    "relations.sqlite3-shm",
+    store::HARVEST_FILE,
+    store::ACCESSES_FILE,
+];
+
+/// Opens the index and has SQLite look it over. None where it cannot be read.
+pub(super) fn open_index(
+    tree: &Tree,
+    is_quiet: bool,
+    report: &mut Report,
+) -> Result<Option<Store>, ArchiveError> {
+    let path = tree.path().join(store::FILE);
+    let found = |code| Finding::new(code, store::FILE);
+    if path.symlink_metadata().is_err() {
+        report.add(found(Code::IndexMissing));
+        return Ok(None);
+    }
+    let opened = Store::open_as_it_is(tree.root(), is_quiet)
+        .and_then(|index| index.complaints().map(|complaints| (index, complaints)));
+    match opened {
+        Ok((index, complaints)) => {
+            if !complaints.is_empty() {
+                report.add(found(Code::IndexDamaged).saying(complaints.join("; ")));
+            }
+            Ok(Some(index))
+        }
+        Err(error @ StoreError::Newer { .. }) => {
+            report.add(found(Code::IndexNewer).saying(error));
+            Ok(None)
+        }
+        Err(StoreError::Older { found: version }) => {
+            report.add(found(Code::IndexOlder).saying(format!("schema {version}")));
+            Ok(None)
+        }
+        Err(error) if error.is_damage() => {
+            report.add(found(Code::IndexDamaged).saying(error.cause()));
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Who the Archive is: as it was when the store was last used, else as its file says.
+pub(super) fn read_facts(tree: &Tree, index: Option<&Store>, report: &mut Report) -> Option<Facts> {
+    let kept = index.and_then(|index| index.facts().ok().flatten());
+    let kept_facts = kept.as_deref().and_then(|text| Facts::parse(text).ok());
+    let is_kept_well = kept.is_none() || kept_facts.is_some();
+    let (code, detail, facts) = match tree.read_small(facts::FILE) {
+        Ok(None) => (Some(Code::FactsMissing), None, kept_facts.clone()),
+        Err(error) => {
+            let detail = Some(error.to_string());
+            (Some(Code::FactsBroken), detail, kept_facts.clone())
+        }
+        Ok(Some(text)) => match Facts::parse(&text) {
+            Err(error) => {
+                let detail = Some(error.to_string());
+                (Some(Code::FactsBroken), detail, kept_facts.clone())
+            }
+            Ok(facts) if !is_kept_well => {
+                let detail = "the index keeps no good copy of it".to_owned();
+                (Some(Code::IndexDiffers), Some(detail), Some(facts))
+            }
+            Ok(_) if kept.as_ref().is_some_and(|kept| *kept != text) => {
+                let detail = kept.as_ref().map(|kept| what_changed(kept, &text));
+                (Some(Code::FactsChanged), detail, kept_facts.clone())
+            }
+            Ok(facts) => (None, None, Some(facts)),
+        },
+    };
+    if let Some(code) = code {
+        let finding = Finding::new(code, facts::FILE);
+        report.add(Finding {
+            detail,
+            repairable: finding.repairable && (kept_facts.is_some() || code == Code::IndexDiffers),
+            ..finding
+        });
+    }
+    facts
+}
+
+/// The first line that differs.
+fn what_changed(before: &[u8], now: &[u8]) -> String {
+    let lines = |text: &[u8]| -> Vec<String> {
+        let text = String::from_utf8_lossy(text).into_owned();
+        text.lines().map(str::to_owned).collect()
+    };
+    let (before, now) = (lines(before), lines(now));
+    for at in 0..before.len().max(now.len()) {
+        let line = |lines: &[String]| lines.get(at).cloned().unwrap_or_default();
+        if line(&before) != line(&now) {
+            return format!("it says '{}' and said '{}'", line(&now), line(&before));
+        }
+    }
+    "only in the space between its words".to_owned()
+}
+
+/// Whether users who do not own the store reach what lies in it: their own files, which they can have the
+/// daemon wait for, and the index.
+pub(super) fn look_at_the_way_in(tree: &Tree, report: &mut Report) {
+    if let Some(mode) = tree.mode_of(".")
+        && mode & 0o001 != 0
+    {
+        report.add(Finding::new(Code::StoreOpen, ".").saying(format!("mode {mode:04o}")));
+    }
+}
+
+/// What lies in the store's own directory, where nobody writes it now.
+pub(super) fn look_around(tree: &Tree, report: &mut Report) {
+    for name in tree.left_in_staging() {
+        report.add(Finding::new(Code::StagingLeft, format!("staging/{name}")));
+    }
+    for name in OWN {
+        if let Some(mode) = tree.mode_of(name)
+            && mode & 0o002 != 0
+        {
+            let loose = Finding::new(Code::LoosePermissions, name);
+            report.add(loose.saying(format!("mode {mode:04o}")));
+        }
+    }
+}
+
+/// What is noted of items that are being handed over to others.
+pub(super) fn look_at_handovers(archive: &Archive, report: &mut Report) {
+    let looked = archive.tree().each_handover::<ArchiveError>(|area, path| {
+        let Some(names) = names_at(area, path) else {
+            return Ok(());
+        };
+        match archive.handover(&names) {
+            Ok(Some(handover)) if handover.is_pending() => {
+                let pending = Finding::of(Code::HandoverPending, &names);
+                report.add(pending.saying(format!("to the Archive {}", handover.other)));
+            }
+            Ok(_) => {}
+            Err(error) => report.add(Finding::of(Code::HandoverBroken, &names).saying(error)),
+        }
+        Ok(())
+    });
+    if let Err(error) = looked {
+        // Whoever may not read the notes cannot finish a hand-over either.
+        log::debug!("what is being handed over cannot be told: {error}");
+    }
+}

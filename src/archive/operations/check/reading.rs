@@ -1,0 +1,305 @@
+//! Reading the whole tree: several readers, since most of it is waiting for a disk, and what they
+//! have read in the order of the tree, since the first to tell a name has it.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+
+use rustix::io::Errno;
+
+use super::super::error::with_sources;
+use super::{Code, Finding, names_at};
+use crate::archive::store::Record;
+use crate::archive::tree::{Area, Place, Seen, TreeError};
+use crate::archive::{Archive, ArchiveError};
+use crate::formats::item::{Names, State};
+use crate::os::locks::locked;
+use ibi::Timestamp;
+
+/// How many read at once.
+const READERS: usize = 4;
+
+/// How many places are handed to a reader at a time, and how many such groups may lie ahead.
+const GROUP: usize = 64;
+const AHEAD: usize = 4 * READERS;
+
+/// What the name of a tombstone ends in that was set aside, before a number.
+pub(super) const ASIDE: &str = ".broken";
+
+/// What one place of the tree shows.
+#[derive(Default)]
+pub(super) struct Sight {
+    /// The name that its place in the tree gives it.
+    pub(super) place: Option<Names>,
+    /// The item or tombstone, and whether its sidecar is believed.
+    pub(super) record: Option<(Record, bool)>,
+    /// Whether it is an item rather than a tombstone.
+    pub(super) is_here: bool,
+    /// What is wrong.
+    pub(super) finding: Option<Finding>,
+    /// A directory that could not be listed: what lies below it is not known.
+    pub(super) unlisted: Option<TreeError>,
+    /// Its date, where it is of the Archive's own name space.
+    pub(super) own_date: Option<(Timestamp, String)>,
+}
+
+/// What the walk meets.
+enum Spot {
+    /// A name in the tree where an item or a tombstone lies.
+    Named {
+        area: Area,
+        path: String,
+        is_tombstone: bool,
+    },
+    /// What is wrong without being looked at.
+    Wrong(Finding, Option<TreeError>),
+}
+
+type Sights = Vec<Result<Sight, ArchiveError>>;
+
+/// Places to be read, and where what they show is waited for.
+type Work = (Vec<Spot>, Sender<Sights>);
+
+/// Nobody wants to know more.
+struct Unheard;
+
+/// Groups what is met on the walk, and hands it out.
+struct Foreman {
+    group: Vec<Spot>,
+    work: SyncSender<Work>,
+    ordered: SyncSender<Receiver<Sights>>,
+}
+
+impl Foreman {
+    fn meet(&mut self, area: Area, is_tombstone: bool, seen: Seen<'_>) -> Result<(), Unheard> {
+        let below = |path: &str| match is_tombstone {
+            true => format!("deleted/{}/{path}", area.name()),
+            false => format!("{}/{path}", area.name()),
+        };
+        let spot = match seen {
+            // One that was set aside lies beside the good one.
+            Seen::Named(path) if is_tombstone && path.contains(ASIDE) => return Ok(()),
+            Seen::Named(path) => Spot::Named {
+                area,
+                path: path.to_owned(),
+                is_tombstone,
+            },
+            Seen::Twice(first, second) => {
+                let twice = Finding::new(Code::SpelledTwice, below(second));
+                Spot::Wrong(twice.saying(below(first)), None)
+            }
+            // Only what would be an item, and links to levels: any other file is nobody's business.
+            Seen::Other(path) if is_item_level(area, path) && names_at(area, path).is_none() => {
+                return Ok(());
+            }
+            Seen::Other(path) => Spot::Wrong(Finding::new(Code::NotADirectory, below(path)), None),
+            Seen::Unreadable(path, error) => {
+                let path = below(path);
+                let unreadable = Finding::new(Code::Unreadable, path.trim_end_matches('/'));
+                Spot::Wrong(unreadable.saying(&error), Some(error))
+            }
+        };
+        self.group.push(spot);
+        match self.group.len() {
+            GROUP.. => self.hand_out(),
+            _ => Ok(()),
+        }
+    }
+
+    fn hand_out(&mut self) -> Result<(), Unheard> {
+        let (told, heard) = channel();
+        let work = (std::mem::take(&mut self.group), told);
+        self.ordered.send(heard).map_err(|_| Unheard)?;
+        self.work.send(work).map_err(|_| Unheard)
+    }
+}
+
+impl Archive {
+    /// Calls `see` with every tombstone and every item of the tree, in this order, so that an item
+    /// that is back counts as here and keeps the names its tombstone tells.
+    pub(super) fn each_sight(
+        &self,
+        see: &mut dyn FnMut(Sight) -> Result<(), ArchiveError>,
+    ) -> Result<(), ArchiveError> {
+        let no_thread = |_| self.tree.error("start a reader of", "col", Errno::AGAIN);
+        let (work, jobs) = sync_channel::<Work>(AHEAD);
+        let (ordered, sights) = sync_channel(AHEAD);
+        let jobs = Mutex::new(jobs);
+        std::thread::scope(|scope| {
+            // Moved in, so that the readers end with the walk, and the walk with whoever listens.
+            let (jobs, sights) = (&jobs, sights);
+            let thread = || std::thread::Builder::new().name("reading".to_owned());
+            let mut foreman = Foreman {
+                group: Vec::with_capacity(GROUP),
+                work,
+                ordered,
+            };
+            for _ in 0..READERS {
+                thread()
+                    .spawn_scoped(scope, || self.read_jobs(jobs))
+                    .map_err(no_thread)?;
+            }
+            let walking = thread()
+                .spawn_scoped(scope, move || self.walk(&mut foreman).is_ok())
+                .map_err(no_thread)?;
+            for heard in &sights {
+                for sight in heard.recv().unwrap_or_default() {
+                    see(sight?)?;
+                }
+            }
+            match walking.join() {
+                Ok(_) => Ok(()),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    fn walk(&self, foreman: &mut Foreman) -> Result<(), Unheard> {
+        for area in [Area::Col, Area::Ibip] {
+            self.tree
+                .survey_tombstones(area, &mut |seen| foreman.meet(area, true, seen))?;
+        }
+        for area in [Area::Col, Area::Ibip] {
+            self.tree
+                .survey_items(area, &mut |seen| foreman.meet(area, false, seen))?;
+        }
+        foreman.hand_out()
+    }
+
+    fn read_jobs(&self, jobs: &Mutex<Receiver<Work>>) {
+        loop {
+            let job = locked(jobs).recv();
+            let Ok((group, told)) = job else {
+                return;
+            };
+            let sights = group.into_iter().map(|spot| self.look_at(spot)).collect();
+            // Where nobody hears it, the walk ends, too.
+            let _ = told.send(sights);
+        }
+    }
+
+    fn look_at(&self, spot: Spot) -> Result<Sight, ArchiveError> {
+        let (area, path, is_tombstone) = match spot {
+            Spot::Named {
+                area,
+                path,
+                is_tombstone,
+            } => (area, path, is_tombstone),
+            Spot::Wrong(finding, unlisted) => {
+                return Ok(Sight {
+                    finding: Some(finding),
+                    unlisted,
+                    ..Sight::default()
+                });
+            }
+        };
+        let shown = match is_tombstone {
+            true => format!("deleted/{}/{path}", area.name()),
+            false => format!("{}/{path}", area.name()),
+        };
+        let Some(names) = names_at(area, &path) else {
+            return Ok(Sight {
+                finding: Some(Finding::new(Code::StrayName, shown)),
+                ..Sight::default()
+            });
+        };
+        let mut sight = match is_tombstone {
+            true => self.look_at_tombstone(&names, &shown),
+            false => self.look_at_item(&names),
+        };
+        if let Some(rep) = names.rep()
+            && self.is_own_rep(rep)?
+        {
+            sight.own_date = Some((rep.timestamp(), rep.to_string()));
+        }
+        sight.place = Some(names);
+        Ok(sight)
+    }
+
+    fn look_at_tombstone(&self, names: &Names, shown: &str) -> Sight {
+        let (bytes, unreadable) = match self.tree.read_tombstone(&Place::of(names)) {
+            Ok(bytes) => (bytes.unwrap_or_default(), None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let disbelief = match (unreadable, self.tombstone_from(names, &bytes)) {
+            (Some(error), _) if is_unreadable(&error) => {
+                Finding::new(Code::Unreadable, shown).saying(error)
+            }
+            (Some(error), _) => Finding::new(Code::BrokenTombstone, shown).saying(error),
+            (None, Err(error)) => {
+                Finding::new(Code::BrokenTombstone, shown).saying(in_short(&error))
+            }
+            (None, Ok(record)) => {
+                return Sight {
+                    record: Some((record, true)),
+                    ..Sight::default()
+                };
+            }
+        };
+        Sight {
+            record: Some((Record::bare(names.clone(), State::Deleted), false)),
+            finding: Some(Finding {
+                names: Some(Box::new(names.clone())),
+                ..disbelief
+            }),
+            ..Sight::default()
+        }
+    }
+
+    /// A row from the bytes of a tombstone, if it is that of the item whose place it has.
+    pub(super) fn tombstone_from(
+        &self,
+        names: &Names,
+        bytes: &[u8],
+    ) -> Result<Record, ArchiveError> {
+        let tombstone = self.parse_for(names, bytes)?;
+        let names = tombstone.names().clone();
+        Ok(self.record_of_removed(names, &tombstone, bytes.to_vec()))
+    }
+
+    fn look_at_item(&self, names: &Names) -> Sight {
+        let (record, disbelief) = match self.read_item(names) {
+            Ok(read) => read,
+            Err(error) => (Record::bare(names.clone(), State::Copy), Some(error)),
+        };
+        let believed = disbelief.is_none();
+        let finding = disbelief.map(|error| {
+            let code = match &error {
+                ArchiveError::OtherItem { .. } => Code::ForeignSidecar,
+                ArchiveError::Tree(error) if is_unreadable(error) => Code::Unreadable,
+                _ => Code::BrokenSidecar,
+            };
+            Finding::of(code, names).saying(in_short(&error))
+        });
+        Sight {
+            record: Some((record, believed)),
+            is_here: true,
+            finding,
+            ..Sight::default()
+        }
+    }
+}
+
+/// Whether something could not be read that may be good.
+fn is_unreadable(error: &TreeError) -> bool {
+    !matches!(
+        error.errno(),
+        Errno::INVAL | Errno::LOOP | Errno::FBIG | Errno::NXIO | Errno::ISDIR
+    )
+}
+
+/// What is wrong with a sidecar, without what the finding says anyway.
+fn in_short(error: &ArchiveError) -> String {
+    match error {
+        ArchiveError::Sidecar { cause, .. } => with_sources(cause.as_ref()),
+        ArchiveError::OtherItem { found, .. } => format!("it names {}", found.preferred()),
+        other => other.to_string(),
+    }
+}
+
+fn is_item_level(area: Area, path: &str) -> bool {
+    let depth = path.split('/').count();
+    match area {
+        Area::Col => depth == 4,
+        Area::Ibip => depth == 2,
+    }
+}

@@ -1,0 +1,255 @@
+//! What the Archive says of an item in words: its Dublin Core and the list of its files.
+
+use rustix::io::Errno;
+
+use super::{Archive, ArchiveError};
+use crate::archive::store::Item;
+use crate::archive::tree::{
+    Directories, Looks, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError,
+};
+use crate::formats::item::Names;
+use crate::formats::metadata::{DublinCore, Element, RecordFormat};
+
+/// Runs what it is given, with somebody's credentials.
+pub type Act<'a> = &'a dyn Fn(&mut dyn FnMut());
+
+/// Where persistent URLs begin (SPEC 7).
+const PERSISTENT_URL: &str = "http://urlib.net/";
+
+impl Archive {
+    /// The item's Dublin Core as an `oai_dc` XML document. The record comes from the metadata item
+    /// `from`, else from the item's own metadata item or text; identifier, date, type and what is
+    /// known of language and relations are always there.
+    /// The files are read by `act`, as whoever asks.
+    pub fn dublin_core(
+        &self,
+        item: &Item,
+        from: Option<&Names>,
+        act: Act<'_>,
+    ) -> Result<String, ArchiveError> {
+        Ok(self.described(item, from, act)?.to_oai_dc())
+    }
+
+    /// The same as a record.
+    pub fn described(
+        &self,
+        item: &Item,
+        from: Option<&Names>,
+        act: Act<'_>,
+    ) -> Result<DublinCore, ArchiveError> {
+        let mut core = DublinCore::default();
+        for name in [
+            item.names.rep().map(ToString::to_string),
+            item.names.ibip().map(ToString::to_string),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            core.push(Element::Identifier, name);
+        }
+        core.push(Element::Identifier, persistent_url(&item.names));
+        core.extend(&self.record_about(item, from, act)?);
+        if core.first(Element::Date).is_none()
+            && let Some(date) = date_of(&item.names)
+        {
+            core.push(Element::Date, date);
+        }
+        if core.first(Element::Type).is_none() {
+            // A set of files is a collection in the DCMI type vocabulary.
+            core.push(Element::Type, "Collection");
+        }
+        if let Some(language) = &item.language {
+            core.push(Element::Language, language.to_string());
+        }
+        for (name, names) in self.relations_shown(item, act, &Looks::default())? {
+            let is_other = !names.matches(&item.names);
+            let told = ["nextedition", "lastedition", "editionof", "translation"];
+            if is_other && told.iter().any(|kind| name.starts_with(kind)) {
+                core.push(Element::Relation, persistent_url(&names));
+            }
+        }
+        Ok(core)
+    }
+
+    /// The record that describes an item; one that cannot be read counts as none.
+    fn record_about(
+        &self,
+        item: &Item,
+        from: Option<&Names>,
+        act: Act<'_>,
+    ) -> Result<DublinCore, ArchiveError> {
+        let metadata = match from {
+            Some(names) => Some(names.clone()),
+            None => self.metadata(&item.names)?,
+        };
+        if let Some(names) = metadata {
+            return match self.held(&names)? {
+                Some(metadata) => self.record_in(&metadata, act),
+                None => Ok(DublinCore::default()),
+            };
+        }
+        let text = self.acting(act, || {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            open.read_small(METADATA_TEXT)
+        })?;
+        let Some(text) = text else {
+            return Ok(DublinCore::default());
+        };
+        Ok(DublinCore::parse_text(&text).unwrap_or_else(|error| {
+            log::warn!("the metadata text of {}: {error}", item.names);
+            DublinCore::default()
+        }))
+    }
+
+    /// The best record among the files of a metadata item: an `oai_dc` XML before BibTeX before
+    /// `refer` before a text of our own.
+    fn record_in(&self, metadata: &Item, act: Act<'_>) -> Result<DublinCore, ArchiveError> {
+        self.acting(act, || {
+            let open = self.tree.open_for_reader(&Place::of(&metadata.names))?;
+            self.record_of_files(metadata, &open)
+        })
+    }
+
+    /// What comes of reading as somebody.
+    pub(super) fn acting<T, E: From<TreeError>>(
+        &self,
+        act: Act<'_>,
+        mut read: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut outcome = None;
+        act(&mut || outcome = Some(read()));
+        // Whoever does not act may not read.
+        outcome.unwrap_or_else(|| Err(self.tree.error("read", ".", Errno::ACCESS).into()))
+    }
+
+    fn record_of_files(
+        &self,
+        metadata: &Item,
+        open: &OpenItem,
+    ) -> Result<DublinCore, ArchiveError> {
+        let mut best: Option<(u8, DublinCore)> = None;
+        for file in self.tree.files_in(open)?.paths {
+            let Ok(path) = String::from_utf8(file) else {
+                continue;
+            };
+            let Some(name) = path.strip_prefix("doc/") else {
+                continue;
+            };
+            let bytes = match open.read_small(&path) {
+                Ok(Some(bytes)) => bytes,
+                // What the record would say is not for this reader.
+                Err(error) if error.errno() == Errno::ACCESS => return Err(error.into()),
+                Ok(None) | Err(_) => continue,
+            };
+            let Some(format) = crate::formats::metadata::sniff(name, &bytes) else {
+                continue;
+            };
+            let rank = match format {
+                RecordFormat::OaiDc => 0,
+                RecordFormat::Bibtex => 1,
+                RecordFormat::Refer => 2,
+                RecordFormat::Text => 3,
+            };
+            if best.as_ref().is_some_and(|(known, _)| *known <= rank) {
+                continue;
+            }
+            match crate::formats::metadata::read_record(name, &bytes) {
+                Some(Ok(record)) => best = Some((rank, record)),
+                Some(Err(error)) => log::warn!("{}: {path}: {error}", metadata.names),
+                None => {}
+            }
+        }
+        Ok(best.map(|(_, record)| record).unwrap_or_default())
+    }
+
+    /// The item's files, one path a line, relative to the item; a control character or `%` in a
+    /// name is written `%hh`. What ibifs keeps beside them is left out.
+    /// The directories are read by `act`, as whoever asks: who may not read all of them gets no list.
+    pub fn file_list(&self, item: &Item, act: Act<'_>) -> Result<FileList, ArchiveError> {
+        let mut list = Vec::new();
+        let began = self.clock.now().as_nanoseconds();
+        let files = self.acting(act, || {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            self.tree.files_in(&open)
+        })?;
+        for file in files.paths {
+            if file == SIDECAR.as_bytes() || file == METADATA_TEXT.as_bytes() {
+                continue;
+            }
+            for byte in file {
+                match byte {
+                    0..=31 | 127 | b'%' => list.extend(format!("%{byte:02X}").bytes()),
+                    byte => list.push(byte),
+                }
+            }
+            list.push(b'\n');
+        }
+        let directories = files.directories;
+        list.shrink_to_fit();
+        Ok(FileList {
+            text: list,
+            directories: directories.filter(|directories| directories.are_settled(began)),
+        })
+    }
+
+    /// Whether a list of an item's files still says what there is, for whoever acts.
+    pub fn is_list_still(&self, item: &Item, list: &FileList, act: Act<'_>) -> bool {
+        let Some(directories) = &list.directories else {
+            return false;
+        };
+        let place = Place::of(&item.names);
+        let mut is_so = false;
+        act(&mut || {
+            let open = self.tree.open_for_reader(&place);
+            is_so = open.is_ok_and(|open| self.tree.are_so_still(&open, directories));
+        });
+        is_so
+    }
+}
+
+/// A text that was made of what lies in an item.
+#[derive(Debug)]
+pub struct FileList {
+    /// What it says.
+    pub text: Vec<u8>,
+    /// The directories that it was made of, where a change of them would show.
+    directories: Option<Directories>,
+}
+
+impl From<Vec<u8>> for FileList {
+    fn from(text: Vec<u8>) -> FileList {
+        FileList {
+            text,
+            directories: None,
+        }
+    }
+}
+
+impl FileList {
+    /// Whether it can be seen later that it still says what there is.
+    pub fn lasts(&self) -> bool {
+        self.directories.is_some()
+    }
+
+    /// How many bytes it takes, roughly.
+    pub fn size(&self) -> usize {
+        self.text.capacity() + self.directories.as_ref().map_or(0, Directories::size)
+    }
+}
+
+/// The persistent URL of an item, by its IBIp where it has one (SPEC 7).
+pub fn persistent_url(names: &Names) -> String {
+    match names.ibip() {
+        Some(ibip) => format!("{PERSISTENT_URL}{ibip}"),
+        None => format!("{PERSISTENT_URL}{}", names.preferred()),
+    }
+}
+
+fn date_of(names: &Names) -> Option<String> {
+    let date = match (names.rep(), names.ibip()) {
+        (Some(rep), _) => rep.timestamp(),
+        (None, Some(ibip)) => ibip.timestamp(),
+        (None, None) => return None,
+    };
+    Some(date.to_rfc3339())
+}

@@ -1,0 +1,93 @@
+//! The Archive's own facts, `archive.ibi`: a list of pairs that a person can read.
+
+use std::net::IpAddr;
+
+use super::ArchiveError;
+use crate::formats::item::Names;
+use ibi::distributor::Granularity;
+use ibi::pairs::{Pairs, Value};
+use ibi::{IbipPrefix, RepPrefix};
+
+/// File name of the facts.
+pub(super) const FILE: &str = "archive.ibi";
+
+/// Who this Archive is: what its identifiers are built on, and its service's identifier.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Host name, lower case.
+    pub host: String,
+    /// HTTP port of the host; 80 is left out of reps.
+    pub port: u16,
+    /// Address that its IBIps are built on.
+    pub ip: IpAddr,
+    /// Port that its IBIps are built on; 800 is left out.
+    pub ip_port: u16,
+    /// Smallest step between two dates handed out.
+    pub granularity: Granularity,
+    /// The Archive service's own item.
+    pub service: Names,
+}
+
+impl Facts {
+    /// The prefix of the reps minted here.
+    pub fn rep_prefix(&self) -> Result<RepPrefix, ArchiveError> {
+        Ok(RepPrefix::from_host(&self.host, self.port)?)
+    }
+
+    /// The prefix of the IBIps minted here.
+    pub fn ibip_prefix(&self) -> IbipPrefix {
+        IbipPrefix::from_address(self.ip, self.ip_port)
+    }
+
+    /// Reads `archive.ibi`.
+    pub fn parse(bytes: &[u8]) -> Result<Facts, ArchiveError> {
+        let pairs = Pairs::parse(bytes)?;
+        let word = |name: &str| match pairs.get(name) {
+            Some(Value::Word(word)) => Ok(word.clone()),
+            _ => Err(ArchiveError::Facts {
+                what: format!("no word after '{name}'"),
+            }),
+        };
+        let refuse = |name: &str, value: &str| ArchiveError::Facts {
+            what: format!("'{value}' is no good value of '{name}'"),
+        };
+        let number = |name: &str| {
+            let text = word(name)?;
+            text.parse::<u16>().map_err(|_| refuse(name, &text))
+        };
+        let ip = word("ip")?;
+        let granularity = word("granularity")?;
+        let service = match pairs.get("ibi.archiveservice") {
+            Some(value) => Names::from_value(value).ok(),
+            None => None,
+        };
+        let facts = Facts {
+            host: word("host")?,
+            port: number("port")?,
+            ip: ip.parse().map_err(|_| refuse("ip", &ip))?,
+            ip_port: number("ip.port")?,
+            granularity: Granularity::parse(&granularity)
+                .map_err(|_| refuse("granularity", &granularity))?,
+            service: service.ok_or_else(|| ArchiveError::Facts {
+                what: "no identifier after 'ibi.archiveservice'".to_owned(),
+            })?,
+        };
+        // A host that no rep can be built on is no good one.
+        facts
+            .rep_prefix()
+            .map_err(|_| refuse("host", &facts.host))?;
+        Ok(facts)
+    }
+
+    /// The text of `archive.ibi`.
+    pub fn to_text(&self) -> String {
+        let address = match self.port {
+            80 => self.host.clone(),
+            port => format!("{}:{port}", self.host),
+        };
+        format!(
+            "host {}\nport {}\nip {}\nip.port {}\ngranularity {}\nibi.archiveservice {}\narchiveaddress {address}\n",
+            self.host, self.port, self.ip, self.ip_port, self.granularity, self.service
+        )
+    }
+}

@@ -1,0 +1,261 @@
+//! Handing an original over: what this Archive has noted of it, and the change of a sidecar that does it.
+//!
+//! State follows from the Archive service that a sidecar names, so that an original is handed over by
+//! two writings of one pair: the Archive that has it stops claiming it, then the other one begins.
+//! Between the two neither does, and both hold the content. What is noted in `handover/` tells each of
+//! them after a crash how far it was, and makes sure that the second change is made once: the receiver
+//! draws a word when it expects an item, the giver tells it after it has given the item up, and the
+//! receiver forgets it with the change.
+
+use std::fs::File;
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use super::touched::Care;
+use super::{Actor, Archive, ArchiveError, Belief};
+use crate::archive::store::{Item, ItemId};
+use crate::archive::tree::{Author, HANDOVER, Maker, Place, Tree};
+use crate::formats::item::{Names, Sidecar, State};
+use ibi::pairs::{Pairs, Value};
+
+/// Which end of a hand-over an Archive is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It gives the original.
+    Gives,
+    /// It expects the original.
+    Expects,
+}
+
+impl Role {
+    fn word(self) -> &'static str {
+        match self {
+            Role::Gives => "to",
+            Role::Expects => "from",
+        }
+    }
+}
+
+/// What is noted of an item that is being handed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handover {
+    /// Whether it goes or comes.
+    pub role: Role,
+    /// The service of the Archive at the other end.
+    pub other: Names,
+    /// The receiver's word for this hand-over.
+    pub word: String,
+    /// Whether the other Archive is known to have taken it: what stays noted then keeps this one from
+    /// making an original of an item that was removed here and claimed by the other.
+    pub is_taken: bool,
+}
+
+impl Handover {
+    /// Whether it goes to another Archive that may not have taken it yet.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.role == Role::Gives && !self.is_taken
+    }
+
+    /// As it is written: a list of pairs.
+    fn to_bytes(&self, names: &Names) -> Vec<u8> {
+        let mut pairs = Pairs::default();
+        pairs.set("ibi", names.to_value());
+        pairs.set(self.role.word(), self.other.to_value());
+        pairs.set("word", Value::Word(self.word.clone()));
+        if self.is_taken {
+            pairs.set("taken", Value::Word("yes".to_owned()));
+        }
+        pairs.to_bytes()
+    }
+
+    /// Reads it; None for what nobody has written so.
+    fn parse(bytes: &[u8]) -> Option<Handover> {
+        let pairs = Pairs::parse(bytes).ok()?;
+        let other = |role: Role| {
+            let names = Names::from_value(pairs.get(role.word())?).ok()?;
+            Some((role, names))
+        };
+        let (role, other) = other(Role::Gives).or_else(|| other(Role::Expects))?;
+        let Some(Value::Word(word)) = pairs.get("word") else {
+            return None;
+        };
+        Some(Handover {
+            role,
+            other,
+            word: word.clone(),
+            is_taken: pairs.get("taken") == Some(&Value::Word("yes".to_owned())),
+        })
+    }
+}
+
+/// Nobody else hands anything over from or to a store as long as this lives.
+#[derive(Debug)]
+#[must_use]
+pub struct HandoverLock(#[allow(dead_code, reason = "held, not read")] File);
+
+impl Archive {
+    /// Keeps everybody else from handing items of this store over, beside a mount as well. None where
+    /// somebody does already.
+    pub fn lock_handovers(tree: &Tree) -> Result<Option<HandoverLock>, ArchiveError> {
+        let file = tree.open_handover_lock()?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(HandoverLock(file))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(tree.error("lock", HANDOVER, errno).into()),
+        }
+    }
+
+    /// What is noted of an item that is being handed over, under whichever of its names.
+    pub fn handover(&self, names: &Names) -> Result<Option<Handover>, ArchiveError> {
+        for place in Place::all_of(names) {
+            if let Some(bytes) = self.tree.read_handover(&place)? {
+                let broken = || ArchiveError::Handover {
+                    path: self.tree.path().join(HANDOVER).join(place.as_str()),
+                };
+                return Handover::parse(&bytes).map(Some).ok_or_else(broken);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes it, durably, for whoever holds the lock of hand-overs.
+    pub fn note_handover(&self, names: &Names, handover: &Handover) -> Result<(), ArchiveError> {
+        let bytes = handover.to_bytes(names);
+        Ok(self.tree.write_handover(&Place::of(names), &bytes)?)
+    }
+
+    /// Forgets it, durably.
+    pub fn forget_handover(&self, names: &Names) -> Result<(), ArchiveError> {
+        for place in Place::all_of(names) {
+            self.tree.remove_handover(&place)?;
+        }
+        Ok(())
+    }
+
+    /// The items of which something is noted, with that.
+    pub fn handovers(&self) -> Result<Vec<(Names, Handover)>, ArchiveError> {
+        let mut found = Vec::new();
+        self.tree.each_handover::<ArchiveError>(|area, path| {
+            if let Some(names) = super::check::names_at(area, path)
+                && let Some(handover) = self.handover(&names)?
+            {
+                found.push((names, handover));
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// What is noted of an item that has been given to another Archive, which may not have taken it yet,
+    /// or has claimed it after its removal here: nothing makes it an original here.
+    pub(super) fn given(&self, names: &Names) -> Result<Option<Handover>, ArchiveError> {
+        let handover = self.handover(names)?;
+        Ok(handover.filter(|handover| handover.role == Role::Gives))
+    }
+
+    /// The item of these names, registered and with a directory where it was not here: for whoever
+    /// copies it in.
+    pub fn expected(
+        &self,
+        actor: &dyn Actor,
+        names: &Names,
+        maker: Maker,
+    ) -> Result<Item, ArchiveError> {
+        if let Some(item) = self.held(names)? {
+            return Ok(item);
+        }
+        let names = match names.rep() {
+            Some(rep) => {
+                let rep = self.as_spelled_here(rep)?;
+                Names::new(Some(rep), names.ibip().cloned()).unwrap_or_else(|| names.clone())
+            }
+            None => names.clone(),
+        };
+        self.register(actor, &names, maker)
+    }
+
+    /// Has the record of an item's removal name the Archive that has claimed the original since; durable
+    /// when this returns.
+    pub fn redirect_tombstone(&self, names: &Names, holder: &Names) -> Result<(), ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        let found = self.store.find_by_names(names)?;
+        let Some(item) = found.filter(|item| item.state == State::Deleted) else {
+            return Ok(());
+        };
+        if item.service.as_ref().is_some_and(|it| it.matches(holder)) {
+            return Ok(());
+        }
+        let mut tombstone = self.believed_sidecar(&item)?;
+        tombstone.set_archive_service(holder);
+        let place = Place::of(&item.names);
+        let changing = self.changing_at(&place, Care::Synced)?;
+        let bytes = tombstone.to_bytes();
+        self.tree.write_tombstone(&place, &bytes)?;
+        self.store
+            .put(&self.record_of_removed(item.names.clone(), &tombstone, bytes))?;
+        changing.done();
+        Ok(())
+    }
+
+    /// The same for all that others have claimed beside a mount, which alone may change its records.
+    pub(super) fn redirect_tombstones(&self) -> Result<(), ArchiveError> {
+        for (names, handover) in self.handovers()? {
+            if handover.role == Role::Gives && handover.is_taken {
+                self.redirect_tombstone(&names, &handover.other)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the sidecar of an item, whatever its state, and takes in what it says then: durable
+    /// when this returns.
+    pub fn change_sidecar(
+        &self,
+        actor: &dyn Actor,
+        id: ItemId,
+        change: impl FnOnce(&mut Sidecar),
+    ) -> Result<(), ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        let item = self.known(id)?;
+        let place = Place::of(&item.names);
+        let bytes = self.tree.read_sidecar(&place)?;
+        let mut sidecar = match &bytes {
+            Some(bytes) => self.parse_for(&item.names, bytes)?,
+            None => self.believed_sidecar(&item)?,
+        };
+        change(&mut sidecar);
+        let changing = self.changing_at(&place, Care::Synced)?;
+        self.write_sidecar(&item.names, &sidecar.to_bytes(), Author::Same)?;
+        match self.with_writer(actor, &item.names, |writer| self.accept(writer, id))? {
+            Belief::Believed(_) | Belief::Unchanged => changing.done(),
+            Belief::NotBelieved(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_noted_reads_back() {
+        let names = |text: &str| Names::from(text.parse::<ibi::Ibi>().expect(text));
+        let item = names("8JMKD3MGP8W/35MMLL8");
+        for role in [Role::Gives, Role::Expects] {
+            let handover = Handover {
+                role,
+                other: names("sid.inpe.br/mtc-m18@80/2008/03.17.15.17"),
+                word: "0123abcd".to_owned(),
+                is_taken: role == Role::Gives,
+            };
+            assert_eq!(Handover::parse(&handover.to_bytes(&item)), Some(handover));
+        }
+        assert_eq!(Handover::parse(b"word x"), None);
+        assert_eq!(Handover::parse(b""), None);
+    }
+}

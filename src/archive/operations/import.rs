@@ -1,0 +1,474 @@
+//! Taking in what others have kept: what a table says of items becomes part of their sidecars, looked at
+//! whole first and written then; whole items are made out of sight and appear.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+
+use super::touched::Care;
+use super::{Actor, Archive, ArchiveError, Belief, Process};
+use crate::archive::store::{Item, Record};
+use crate::archive::tree::{Author, Place, Staged};
+use crate::formats::item::{Names, Sidecar, State};
+use crate::formats::table::{Fault, Row};
+use ibi::Ibi;
+use ibi::relation::RelationKind;
+
+/// A sidecar as a row of a table makes it.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The line of the row.
+    pub line: u64,
+    /// The item, by the names that it has now.
+    pub names: Names,
+    /// The new sidecar.
+    pub sidecar: Vec<u8>,
+    /// The pairs in it that are new or say something else than before.
+    pub changed: Vec<String>,
+}
+
+/// What a row makes of an item's sidecar, while the others are looked at.
+struct Draft {
+    line: u64,
+    names: Names,
+    /// The sidecar until now; of an item without one, that which says no more than its names.
+    before: Sidecar,
+    sidecar: Sidecar,
+}
+
+impl Draft {
+    fn planned(self) -> Planned {
+        let values = |sidecar: &Sidecar| -> BTreeMap<String, String> {
+            let pairs = sidecar.pairs().iter();
+            pairs
+                .map(|(name, value)| (name.to_owned(), value.to_string()))
+                .collect()
+        };
+        let (old, new) = (values(&self.before), values(&self.sidecar));
+        let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let differ = names
+            .into_iter()
+            .filter(|name| old.get(*name) != new.get(*name));
+        Planned {
+            line: self.line,
+            names: self.names,
+            sidecar: self.sidecar.to_bytes(),
+            changed: differ.cloned().collect(),
+        }
+    }
+}
+
+/// Which items follow which, as the table and the Archive have it together.
+type Editions = BTreeMap<String, Names>;
+
+impl Archive {
+    /// What the rows of a table make of the items that they name, or why they cannot be taken. With
+    /// `replace` a row counts where the item's sidecar says something else. Nothing is changed.
+    pub fn plan(
+        &self,
+        rows: &[Row],
+        replace: bool,
+    ) -> Result<(Vec<Planned>, Vec<Fault>), ArchiveError> {
+        let (mut drafts, mut faults) = (Vec::new(), Vec::new());
+        let (mut items, mut taken) = (BTreeMap::new(), BTreeMap::new());
+        let editions = self.editions_of(rows)?;
+        for row in rows {
+            let line = row.line;
+            let item = match self.item_of(row)? {
+                Ok(item) => item,
+                Err(what) => {
+                    faults.push(Fault::new(line, what));
+                    continue;
+                }
+            };
+            let ibip = row.names.ibip().map(|ibip| ibip.canonical());
+            let before = items.insert(item.id.0, line);
+            let before = before.or(ibip.and_then(|ibip| taken.insert(ibip, line)));
+            if let Some(before) = before {
+                let what = format!("line {before} names the same item; make one row of the two");
+                faults.push(Fault::new(line, what));
+                continue;
+            }
+            if let Some(circle) = self.circle(row, &item, &editions)? {
+                let what = format!(
+                    "the editions would go in a circle through {circle}; an edition cannot follow itself"
+                );
+                faults.push(Fault::new(line, what));
+                continue;
+            }
+            match self.sidecar_of(row, &item, replace)? {
+                Ok(draft) => drafts.push(draft),
+                Err(what) => faults.push(Fault::new(line, what)),
+            }
+        }
+        self.tell_originals(&mut drafts);
+        Ok((drafts.into_iter().map(Draft::planned).collect(), faults))
+    }
+
+    /// What one original of the table says of another is written at both: either may become an
+    /// original only now, and then nobody tells it later.
+    fn tell_originals(&self, drafts: &mut [Draft]) {
+        let is_original = |sidecar: &Sidecar| {
+            let service = sidecar.archive_service();
+            service.is_some_and(|service| service.matches(&self.facts.service))
+        };
+        let mut by_name = BTreeMap::new();
+        let mut told = Vec::new();
+        for (at, draft) in drafts.iter().enumerate() {
+            if is_original(&draft.sidecar) {
+                let names = draft.sidecar.names();
+                by_name.extend(names.rep().map(|rep| (rep.canonical(), at)));
+                by_name.extend(names.ibip().map(|ibip| (ibip.canonical(), at)));
+                let relations = draft.sidecar.relations().into_iter();
+                told.extend(relations.map(|(kind, far)| (at, kind, far)));
+            }
+        }
+        for (near, kind, far) in told {
+            let far = [
+                far.rep().map(|rep| rep.canonical()),
+                far.ibip().map(|ibip| ibip.canonical()),
+            ];
+            let far = far
+                .into_iter()
+                .flatten()
+                .find_map(|name| by_name.get(&name));
+            let near = drafts.get(near).map(|draft| draft.sidecar.clone());
+            let (Some(far), Some(near)) = (far.and_then(|at| drafts.get_mut(*at)), near) else {
+                continue;
+            };
+            let Some(back) = kind.inverse(near.language().copied()) else {
+                continue;
+            };
+            if !far
+                .sidecar
+                .relations()
+                .iter()
+                .any(|(known, _)| *known == back)
+            {
+                far.sidecar.set_relation(&back, near.names());
+            }
+        }
+    }
+
+    /// The item that a row is about.
+    fn item_of(&self, row: &Row) -> Result<Result<Item, String>, ArchiveError> {
+        let find = |ibi: Option<Ibi>| match ibi {
+            Some(ibi) => self.held(&Names::from(ibi)),
+            None => Ok(None),
+        };
+        let by_rep = find(row.names.rep().cloned().map(Ibi::Rep))?;
+        let by_ibip = match (row.names.ibip(), &by_rep) {
+            // A removed item keeps its name, too.
+            (Some(ibip), Some(_)) => self.store.find_by_ibip(ibip)?,
+            (ibip, _) => find(ibip.cloned().map(Ibi::Ibip))?,
+        };
+        Ok(match (by_rep, by_ibip) {
+            (Some(first), Some(second)) if first.id != second.id => Err(format!(
+                "its rep and its IBIp are those of two items here, {} and {}; correct one of the two",
+                first.names, second.names
+            )),
+            (Some(item), _) | (None, Some(item)) => match item.names.contradicts(&row.names) {
+                true => Err(format!(
+                    "the item is {} here, and a name that is recorded does not change; correct the row",
+                    item.names
+                )),
+                false => Ok(item),
+            },
+            (None, None) => Err(format!(
+                "no item '{}' is held here; copy it in first, or take the row out",
+                row.names.preferred()
+            )),
+        })
+    }
+
+    /// The sidecar of an item with what a row says.
+    fn sidecar_of(
+        &self,
+        row: &Row,
+        item: &Item,
+        replace: bool,
+    ) -> Result<Result<Draft, String>, ArchiveError> {
+        let on_disk = self.tree.read_sidecar(&Place::of(&item.names))?;
+        let known = self.store.sidecar(item.id)?;
+        if on_disk.is_some() && on_disk != known {
+            return Ok(Err(
+                "the item's sidecar is not the one that was last believed; see with 'ibifs fsck' \
+                 what was changed beside ibifs"
+                    .to_owned(),
+            ));
+        }
+        let before = self.believed_sidecar(item)?;
+        let said = self.said(row, item, before.clone(), replace)?;
+        Ok(said.map(|sidecar| Draft {
+            line: row.line,
+            names: item.names.clone(),
+            before: known.map_or_else(|| Sidecar::new(&item.names), |_| before),
+            sidecar,
+        }))
+    }
+
+    /// Adds what a row says to a sidecar.
+    fn said(
+        &self,
+        row: &Row,
+        item: &Item,
+        mut sidecar: Sidecar,
+        replace: bool,
+    ) -> Result<Result<Sidecar, String>, ArchiveError> {
+        let contrary = |pair: &str, known: &dyn std::fmt::Display| {
+            Err(format!(
+                "its {pair} is {known} already; leave it out, or give --replace if the table is right"
+            ))
+        };
+        let names = super::sidecars::merged(&item.names, &row.names);
+        if names != *sidecar.names() {
+            sidecar.set_names(&names);
+        }
+        if let Some(language) = &row.language {
+            match sidecar.language() {
+                Some(known) if known != language && !replace => {
+                    return Ok(contrary("language", known));
+                }
+                _ => sidecar.set_language(language),
+            }
+        }
+        if let Some(target) = &row.target {
+            match sidecar.target() {
+                Some(known) if known != *target && !replace => {
+                    return Ok(contrary("target", &known));
+                }
+                _ => sidecar.set_target(target),
+            }
+        }
+        for (kind, names) in &row.relations {
+            let known = sidecar.relations();
+            let known = known.into_iter().find(|(known, _)| known == kind);
+            if names.matches(&item.names) || names.matches(&row.names) {
+                return Ok(Err(format!(
+                    "its {} would be the item itself; correct the row",
+                    kind.pair_name()
+                )));
+            }
+            match known {
+                Some((_, known)) if known.matches(names) => {}
+                Some((_, known)) if !replace => return Ok(contrary(&kind.pair_name(), &known)),
+                _ => sidecar.set_relation(kind, &self.complete(names)?),
+            }
+        }
+        for alias in &row.aliases {
+            match self.check_alias(item, alias) {
+                Err(ArchiveError::AliasTaken { alias, holder }) => {
+                    return Ok(Err(format!(
+                        "alias {alias} is that of {holder}; correct one of the two"
+                    )));
+                }
+                Err(error @ ArchiveError::NoAlias { .. }) => return Ok(Err(error.to_string())),
+                other => other?,
+            }
+            sidecar.add_alias(alias);
+        }
+        let sidecar = match self.stated(row.state, item, sidecar, replace) {
+            Ok(sidecar) => sidecar,
+            Err(what) => return Ok(Err(what)),
+        };
+        // The command may be anybody's; what it may do is looked at again where it is done.
+        let refusal = self.refusal(&Process, item, &names, &sidecar)?;
+        Ok(match refusal {
+            Some(error) => Err(error.to_string()),
+            None => Ok(sidecar),
+        })
+    }
+
+    fn stated(
+        &self,
+        state: Option<State>,
+        item: &Item,
+        mut sidecar: Sidecar,
+        replace: bool,
+    ) -> Result<Sidecar, String> {
+        let service = sidecar.archive_service().cloned();
+        let elsewhere = service.filter(|service| !service.matches(&self.facts.service));
+        match (state, elsewhere) {
+            (Some(State::Original), Some(service)) if !replace => Err(format!(
+                "its sidecar says that the Archive of {service} holds the original; hand it over there, \
+                 or give --replace if the table is right"
+            )),
+            (Some(State::Original), _) => {
+                if item.state != State::Original {
+                    sidecar.set_archive_service(&self.facts.service);
+                }
+                Ok(sidecar)
+            }
+            (Some(State::Copy), None) if item.names.matches(&self.facts.service) => Err(
+                "the Archive service's own item is the original; take the state out of the row"
+                    .to_owned(),
+            ),
+            (Some(State::Copy), None) => {
+                sidecar.remove_archive_service();
+                Ok(sidecar)
+            }
+            _ => Ok(sidecar),
+        }
+    }
+
+    fn edition_key(&self, names: &Names) -> Result<String, ArchiveError> {
+        Ok(self.complete(names)?.preferred().to_ascii_lowercase())
+    }
+
+    /// The editions that the rows declare, by the item that they follow.
+    fn editions_of(&self, rows: &[Row]) -> Result<Editions, ArchiveError> {
+        let mut editions = Editions::new();
+        for row in rows {
+            for (kind, names) in &row.relations {
+                let (first, next) = match kind {
+                    RelationKind::NextEdition => (&row.names, names),
+                    RelationKind::EditionOf => (names, &row.names),
+                    _ => continue,
+                };
+                editions.insert(self.edition_key(first)?, next.clone());
+            }
+        }
+        Ok(editions)
+    }
+
+    /// The item at which the editions of a row's item would come back to it.
+    fn circle(
+        &self,
+        row: &Row,
+        item: &Item,
+        editions: &Editions,
+    ) -> Result<Option<String>, ArchiveError> {
+        let declares = |kind: &RelationKind| {
+            matches!(kind, RelationKind::NextEdition | RelationKind::EditionOf)
+        };
+        if !row.relations.iter().any(|(kind, _)| declares(kind)) {
+            return Ok(None);
+        }
+        let start = self.edition_key(&item.names)?;
+        let mut passed = BTreeSet::new();
+        let mut current = item.names.clone();
+        loop {
+            let key = self.edition_key(&current)?;
+            let next = match editions.get(&key) {
+                Some(next) => Some(next.clone()),
+                None => self.next_edition(&current)?,
+            };
+            let Some(next) = next else {
+                return Ok(None);
+            };
+            if self.edition_key(&next)? == start {
+                return Ok(Some(current.preferred()));
+            }
+            // A circle that others are in is told of them.
+            if !passed.insert(key) {
+                return Ok(None);
+            }
+            current = next;
+        }
+    }
+
+    /// Writes an item's sidecar as somebody would who edits it, and takes in what it says.
+    pub fn replace_sidecar(
+        &self,
+        actor: &dyn Actor,
+        names: &Names,
+        bytes: &[u8],
+    ) -> Result<(), ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        let item = self.held(names)?.ok_or_else(|| ArchiveError::Unknown {
+            name: names.preferred(),
+        })?;
+        self.refuse_others(actor, &item)?;
+        let author = self.author_after(actor, &item.names)?;
+        let change = self.changing_at(&Place::of(&item.names), Care::Loose)?;
+        self.write_sidecar(&item.names, bytes, author)?;
+        let belief = self.accept(actor, item.id)?;
+        change.done();
+        match belief {
+            Belief::NotBelieved(error) => Err(error),
+            Belief::Believed(_) | Belief::Unchanged => Ok(()),
+        }
+    }
+
+    /// Refuses an item that is held here already, or that has a name of this Archive's own that it has
+    /// not handed out.
+    pub fn check_taking(&self, names: &Names) -> Result<(), ArchiveError> {
+        let forms = [
+            names.rep().cloned().map(Ibi::Rep),
+            names.ibip().cloned().map(Ibi::Ibip),
+        ];
+        for ibi in forms.into_iter().flatten() {
+            if let Some(item) = self.held(&Names::from(ibi))? {
+                return Err(ArchiveError::Exists(item.names.into()));
+            }
+        }
+        self.refuse_unminted(&Process, names)
+    }
+
+    /// Takes in an item that `fill` makes in an empty directory, sidecar included. It appears whole, and
+    /// is on disk when this returns; its sidecar says what state it has, as with any copy.
+    pub fn take_in<E: From<ArchiveError>>(
+        &self,
+        actor: &dyn Actor,
+        names: &Names,
+        fill: impl FnOnce(&OwnedFd) -> Result<(), E>,
+    ) -> Result<Item, E> {
+        self.writable()?;
+        self.check_taking(names)?;
+        let rep = names
+            .rep()
+            .map(|rep| self.as_spelled_here(rep))
+            .transpose()?;
+        let names = Names::new(rep, names.ibip().cloned()).unwrap_or_else(|| names.clone());
+        let place = Place::of(&names);
+        let staged = self
+            .tree
+            .stage_directory(&place)
+            .map_err(ArchiveError::from)?;
+        let (staged, directory) = staged;
+        let made = fill(&directory).and_then(|()| {
+            let synced = self.tree.sync_all().map_err(ArchiveError::from);
+            Ok(synced.and_then(|()| self.let_appear(actor, &names, &place, &staged))?)
+        });
+        if made.is_err() {
+            self.tree.discard_all(&staged);
+        }
+        made
+    }
+
+    fn let_appear(
+        &self,
+        actor: &dyn Actor,
+        names: &Names,
+        place: &Place,
+        staged: &Staged,
+    ) -> Result<Item, ArchiveError> {
+        let _edits = self.edits();
+        let change = self.changing_at(place, Care::Loose)?;
+        self.tree
+            .place_item(staged, place)
+            .map_err(|error| match error.errno() {
+                Errno::EXIST | Errno::NOTEMPTY => ArchiveError::Exists(names.clone().into()),
+                _ => error.into(),
+            })?;
+        let known = self.store.find_by_names(names)?;
+        let bare = known.map_or_else(|| names.clone(), |item| item.names);
+        let id = self.store.put(&Record::bare(bare, State::Copy))?;
+        if self.tree.read_sidecar(place)?.is_none()
+            && names.rep().is_some()
+            && names.ibip().is_some()
+        {
+            // Nothing else in the tree would say the second name.
+            self.write_sidecar(names, &Sidecar::new(names).to_bytes(), Author::Same)?;
+        }
+        let belief = self.with_writer(actor, names, |writer| self.accept(writer, id))?;
+        self.tree.sync_item(place)?;
+        change.done();
+        match belief {
+            Belief::NotBelieved(error) => Err(error),
+            Belief::Believed(_) | Belief::Unchanged => self.known(id),
+        }
+    }
+}

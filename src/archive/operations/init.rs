@@ -1,0 +1,223 @@
+//! Making a store: who the new Archive is, its service's own item, and what it takes over.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::Path;
+
+use super::{Archive, ArchiveError, Clock, Facts, Progress, Report, WAIT_LIMIT, facts, lock};
+use crate::archive::store::Store;
+use crate::archive::tree::{Filled, Place, Tree};
+use crate::formats::item::Names;
+use ibi::distributor::{Granularity, TemporalDistributor};
+use ibi::{Ibi, Ibip, Rep, RepPrefix, Timestamp};
+
+/// What will be the Archive's facts, until all that a store needs is there.
+const UNFINISHED: &str = "archive.ibi.new";
+
+/// What `ibifs init` is told; whatever is left out is chosen so that two Archives never mint alike.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// Host name.
+    pub host: Option<String>,
+    /// HTTP port, 80 if left out.
+    pub port: Option<u16>,
+    /// Address for IBIps.
+    pub ip: Option<IpAddr>,
+    /// Port for IBIps, 800 if left out.
+    pub ip_port: Option<u16>,
+    /// Granularity, 1/1000 s if left out.
+    pub granularity: Option<Granularity>,
+    /// The identity of an Archive that is built anew.
+    pub service: Option<Names>,
+}
+
+impl Archive {
+    /// Makes a new store, mints the Archive service's own item in it and opens it. A directory
+    /// that holds `col/` already is taken over as it is: its items are indexed, those of the
+    /// Archive's own name space become originals, and what is not as it should be is reported.
+    pub fn init(
+        path: &Path,
+        setup: &Setup,
+        clock: Box<dyn Clock>,
+        progress: &mut Progress<'_>,
+    ) -> Result<(Archive, Report), ArchiveError> {
+        if path.join(facts::FILE).exists() {
+            return Err(ArchiveError::IsAStore {
+                path: path.to_owned(),
+            });
+        }
+        let mut setup = setup.clone();
+        let unfinished = unfinished(path);
+        if let Some(rep) = setup.service.as_ref().and_then(Names::rep) {
+            setup.host.get_or_insert_with(|| rep.host());
+            setup.port.get_or_insert_with(|| rep.port());
+        }
+        if let Some(ibip) = setup.service.as_ref().and_then(Names::ibip) {
+            setup.ip.get_or_insert_with(|| ibip.address());
+            setup.ip_port.get_or_insert_with(|| ibip.port());
+        }
+        if let Some(before) = &unfinished {
+            setup.host.get_or_insert_with(|| before.host.clone());
+            setup.port.get_or_insert(before.port);
+            setup.ip.get_or_insert(before.ip);
+            setup.ip_port.get_or_insert(before.ip_port);
+            setup.granularity.get_or_insert(before.granularity);
+        }
+        let host = setup.host.clone().unwrap_or_else(default_host);
+        let port = setup.port.unwrap_or(80);
+        let rep_prefix = ibi::RepPrefix::from_host(&host, port)?;
+        let mut facts = Facts {
+            host: host.to_ascii_lowercase(),
+            port,
+            ip: setup.ip.unwrap_or_else(default_address),
+            ip_port: setup.ip_port.unwrap_or(800),
+            granularity: setup.granularity.unwrap_or_default(),
+            // Replaced below by the minted one where none was given.
+            service: setup
+                .service
+                .clone()
+                .unwrap_or_else(|| Names::from(Ibi::Rep(Rep::mint(&rep_prefix, &clock.now())))),
+        };
+        // A clock that no name can be minted by is refused before anything is made.
+        TemporalDistributor::new(facts.granularity, None).reserve(&clock.now(), WAIT_LIMIT)?;
+        if let Some(before) = unfinished
+            && setup.service.is_none()
+            && (&before.host, before.port) == (&facts.host, facts.port)
+            && (before.ip, before.ip_port) == (facts.ip, facts.ip_port)
+        {
+            facts.service = before.service.clone();
+            setup.service = Some(before.service);
+        }
+        let tree = Tree::create(path)?;
+        let lock = lock::Lock::take(&tree)?;
+        let store = Store::open(tree.root())?;
+        // What this host minted before, in a store that is gone, is earlier.
+        let start = clock.now();
+        let mut last = latest_own(&tree, &rep_prefix, &start)?;
+        if setup.service.is_none() {
+            // One name is not worth waiting for a whole minute.
+            let granularity = match facts.granularity == Granularity::MINUTE {
+                true => Granularity::SECOND,
+                false => facts.granularity,
+            };
+            let mut distributor = TemporalDistributor::new(granularity, last);
+            distributor.pass_over(&start);
+            let reservation = distributor.reserve(&clock.now(), WAIT_LIMIT)?;
+            std::thread::sleep(reservation.wait);
+            let ibip = Ibip::mint(&facts.ibip_prefix(), &reservation.date)?;
+            let rep = Rep::mint(&rep_prefix, &reservation.date);
+            facts.service = Names::both(rep, ibip);
+            last = Some(reservation.date);
+        } else {
+            // Whatever the lost Archive has minted is earlier than now: it may come back, and is
+            // never minted again.
+            last = last.max(Some(clock.now()));
+        }
+        if let Some(last) = &last {
+            store.set_last_date(last)?;
+        }
+        let mut archive = Archive::over(facts, tree, store, clock, Some(lock));
+        let mut dates = archive.dates();
+        dates.go_on_after(last);
+        dates.start_at(start);
+        drop(dates);
+        if let Some(rep) = archive.facts.service.rep() {
+            let rep = archive.as_spelled_here(rep)?;
+            let ibip = archive.facts.service.ibip().cloned();
+            archive.facts.service = Names::new(Some(rep), ibip).unwrap_or(archive.facts.service);
+        }
+        let text = archive.facts.to_text();
+        archive
+            .tree
+            .write_small(".", UNFINISHED, text.as_bytes(), None)?;
+        // The service's item may have been recorded before all was cut short.
+        archive.make_again()?;
+        if !archive
+            .tree
+            .is_directory(Place::of(&archive.facts.service).as_str())
+        {
+            let service = archive.facts.service.clone();
+            archive.make(&service, None, None, Filled::WithDoc)?;
+        }
+        let report = archive.adopt(progress)?;
+        archive.store.set_facts(text.as_bytes())?;
+        archive.change_word(false)?;
+        // With this it is a store.
+        archive.tree.rename_small(".", UNFINISHED, facts::FILE)?;
+        Ok((archive, report))
+    }
+}
+
+/// Who an Archive was going to be whose making was cut short: it goes on under the same name.
+fn unfinished(path: &Path) -> Option<Facts> {
+    Facts::parse(&std::fs::read(path.join(UNFINISHED)).ok()?).ok()
+}
+
+/// The latest date of the Archive's own name space that the tree shows, tombstones included, up to the
+/// present: what is dated later was not minted, and must not keep the Archive from minting.
+fn latest_own(
+    tree: &Tree,
+    prefix: &RepPrefix,
+    now: &Timestamp,
+) -> Result<Option<Timestamp>, ArchiveError> {
+    let own = format!("{}/", prefix.canonical());
+    let mut latest = None;
+    let mut look = |path: &str| {
+        if path.to_ascii_lowercase().starts_with(&own)
+            && let Ok(rep) = Rep::parse(path)
+            && rep.timestamp() <= *now
+        {
+            latest = latest.take().max(Some(rep.timestamp()));
+        }
+        Ok::<(), ArchiveError>(())
+    };
+    tree.each_item(|_, path| look(path))?;
+    tree.each_tombstone(|_, path| look(path))?;
+    Ok(latest)
+}
+
+/// The machine's own host name where it is a full one; otherwise a name drawn at random below it,
+/// so that two stores on one laptop never mint the same name.
+fn default_host() -> String {
+    let node = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .to_ascii_lowercase();
+    if node.contains('.') && RepPrefix::from_host(&node, 80).is_ok() {
+        return node;
+    }
+    let drawn = random_bytes();
+    let word = format!(
+        "archive-{:02x}{:02x}{:02x}{:02x}",
+        drawn[0], drawn[1], drawn[2], drawn[3]
+    );
+    let local = format!("{word}.{node}.local");
+    match RepPrefix::from_host(&local, 80) {
+        Ok(_) => local,
+        Err(_) => format!("{word}.local"),
+    }
+}
+
+/// A private address of one's own, drawn at random as RFC 4193 says: two Archives on one machine
+/// must not mint the same IBIp, and a laptop has no lasting public address.
+fn default_address() -> IpAddr {
+    let drawn = random_bytes();
+    IpAddr::V6(Ipv6Addr::new(
+        0xfd00 | u16::from(drawn[0]),
+        u16::from_be_bytes([drawn[1], drawn[2]]),
+        u16::from_be_bytes([drawn[3], drawn[4]]),
+        0,
+        0,
+        0,
+        0,
+        1,
+    ))
+}
+
+fn random_bytes() -> [u8; 8] {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library seeds each `RandomState` from the system's random numbers.
+    std::collections::hash_map::RandomState::new()
+        .build_hasher()
+        .finish()
+        .to_be_bytes()
+}

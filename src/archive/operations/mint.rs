@@ -1,0 +1,213 @@
+//! Minting: a date is reserved durably, waited for, and becomes an item (SPEC 4).
+
+use rustix::io::Errno;
+
+use super::relations::inverse;
+use super::{Actor, Archive, ArchiveError, WAIT_LIMIT};
+use crate::archive::store::{Item, StoreError};
+use crate::archive::tree::{Filled, Owner, Place};
+use crate::formats::item::{Names, Sidecar};
+use ibi::relation::{Language, RelationKind};
+use ibi::{Ibip, Rep, Timestamp};
+
+/// What a newly minted item is to an item that is there already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Relative {
+    /// Its next edition.
+    EditionOf(Names),
+    /// Its translation into a language.
+    TranslationOf(Names, Language),
+    /// Its metadata.
+    MetadataOf(Names),
+}
+
+impl Relative {
+    /// The item that is there already.
+    pub fn source(&self) -> &Names {
+        match self {
+            Relative::EditionOf(names)
+            | Relative::TranslationOf(names, _)
+            | Relative::MetadataOf(names) => names,
+        }
+    }
+
+    /// What the new item is to it.
+    pub fn kind(&self) -> RelationKind {
+        match self {
+            Relative::EditionOf(_) => RelationKind::NextEdition,
+            Relative::TranslationOf(_, language) => RelationKind::Translation(*language),
+            Relative::MetadataOf(_) => RelationKind::Metadata,
+        }
+    }
+}
+
+impl Archive {
+    /// Makes the item of a reserved date: both names, the original here, `doc/` in it, and what it
+    /// is to another item. It is on disk when this returns.
+    pub fn mint_reserved(
+        &self,
+        actor: &dyn Actor,
+        date: &Timestamp,
+        relative: Option<&Relative>,
+        owner: Option<Owner>,
+    ) -> Result<Item, ArchiveError> {
+        self.mint_filled(actor, date, relative, owner, Filled::WithDoc)
+    }
+
+    /// The same without `doc/`, for a program that takes what it has made for empty and fills it.
+    pub fn mint_empty(
+        &self,
+        actor: &dyn Actor,
+        date: &Timestamp,
+        relative: Option<&Relative>,
+        owner: Option<Owner>,
+    ) -> Result<Item, ArchiveError> {
+        self.mint_filled(actor, date, relative, owner, Filled::Empty)
+    }
+
+    fn mint_filled(
+        &self,
+        actor: &dyn Actor,
+        date: &Timestamp,
+        relative: Option<&Relative>,
+        owner: Option<Owner>,
+        filled: Filled,
+    ) -> Result<Item, ArchiveError> {
+        self.catch_up_first();
+        let rep = self.as_spelled_here(&Rep::mint(&self.facts.rep_prefix()?, date))?;
+        let ibip = Ibip::mint(&self.facts.ibip_prefix(), date)?;
+        let names = Names::both(rep, ibip);
+        let ends = match relative {
+            Some(relative) => vec![
+                Place::of(&self.complete(relative.source())?),
+                Place::of(&names),
+            ],
+            None => Vec::new(),
+        };
+        self.mark_ends(&ends)?;
+        let item = self.make(&names, relative, owner, filled)?;
+        if let Some(relative) = relative
+            && let Err(error) = self.relate(actor, relative.source(), &relative.kind(), &names)
+        {
+            // Nobody has asked for an item that is nothing to any other.
+            self.unmake(&item)?;
+            self.unmark_ends(&ends);
+            return Err(error);
+        }
+        self.unmark_ends(&ends);
+        Ok(item)
+    }
+
+    /// Refuses a relation that a newly minted item could not have, before a date is spent on it.
+    pub fn check_relative(
+        &self,
+        actor: &dyn Actor,
+        relative: &Relative,
+    ) -> Result<(), ArchiveError> {
+        let source = self
+            .held(relative.source())?
+            .ok_or_else(|| ArchiveError::Unknown {
+                name: relative.source().preferred(),
+            })?;
+        self.refuse_others(actor, &source)?;
+        let kind = relative.kind();
+        let declared = self.store.relations_of(source.id)?;
+        match declared.into_iter().find(|(known, _)| *known == kind) {
+            Some((_, target)) => Err(ArchiveError::HasOne {
+                names: source.names.into(),
+                kind: kind.pair_name(),
+                target: target.into(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Mints in one go, waiting in the calling thread. The first date after the store was opened may
+    /// be a whole step away.
+    pub fn mint(
+        &self,
+        actor: &dyn Actor,
+        relative: Option<&Relative>,
+        owner: Option<Owner>,
+    ) -> Result<Item, ArchiveError> {
+        if let Some(relative) = relative {
+            self.check_relative(actor, relative)?;
+        }
+        let limit = WAIT_LIMIT.max(self.facts.granularity.step());
+        loop {
+            let reservation = self.reserve_within(limit)?;
+            std::thread::sleep(reservation.wait);
+            match self.mint_reserved(actor, &reservation.date, relative, owner) {
+                Err(ArchiveError::Exists(names)) => {
+                    log::warn!("{names} is taken; minting the next");
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Makes an original's directory with its sidecar. The directory appears whole.
+    ///
+    /// One sync makes the mint durable, that of the index: from then on a start after a crash makes
+    /// the directory again where it is not on disk. So the index has it first, and the directory is
+    /// synced together with others afterwards.
+    pub(super) fn make(
+        &self,
+        names: &Names,
+        relative: Option<&Relative>,
+        owner: Option<Owner>,
+        filled: Filled,
+    ) -> Result<Item, ArchiveError> {
+        let mut sidecar = Sidecar::new(names);
+        sidecar.set_archive_service(&self.facts.service);
+        if let Some(Relative::TranslationOf(_, language)) = relative {
+            sidecar.set_language(language);
+        }
+        if let Some(relative) = relative {
+            // So the item appears as what it is, whenever a crash comes.
+            let source = self.complete(relative.source())?;
+            sidecar.set_relation(&inverse(&relative.kind()), &source);
+        }
+        let bytes = sidecar.to_bytes();
+        let place = Place::of(names);
+        let staged = self.tree.stage_item(&place, &bytes, owner, filled)?;
+        let record = self.record_of(names.clone(), &sidecar, bytes);
+        let maker = owner.map(|owner| (owner.uid, owner.gid, owner.mode));
+        let item = match self.store.mint(&record, maker) {
+            Ok(item) => item,
+            Err(error) => {
+                self.tree.discard(&staged);
+                return Err(match error {
+                    // Only an item that came from elsewhere with our own address can be in the way.
+                    StoreError::Taken { holder, .. } => ArchiveError::Exists(holder),
+                    other => other.into(),
+                });
+            }
+        };
+        if let Err(error) = self.tree.place_item(&staged, &place) {
+            self.tree.discard(&staged);
+            if let Err(error) = self.store.forget(item.id) {
+                log::warn!("{names} is forgotten later: {error}");
+                self.read_later(place);
+            }
+            return Err(match error.errno() {
+                // So can a directory that the index does not know.
+                Errno::EXIST | Errno::NOTEMPTY => ArchiveError::Exists(names.clone().into()),
+                _ => error.into(),
+            });
+        }
+        self.settle_later(item.id, place);
+        Ok(item)
+    }
+
+    /// Takes back an item that has just been made and that nobody has been told of.
+    fn unmake(&self, item: &Item) -> Result<(), ArchiveError> {
+        let place = Place::of(&item.names);
+        let taken_back = self.tree.take_back(&place).map_err(ArchiveError::from);
+        let undone = taken_back.and_then(|()| Ok(self.store.forget(item.id)?));
+        if undone.is_err() {
+            self.read_later(place);
+        }
+        undone
+    }
+}

@@ -1,0 +1,169 @@
+//! What is there for a reader, by one rule: an item is, where the reader is let through by the levels above
+//! it and may read its directory; a removed one, where its tombstone may be read. Of any other nothing is
+//! said, neither of itself nor as what another is related to.
+
+use rustix::io::Errno;
+
+use super::{Act, Archive, ArchiveError, Related, Relations};
+use crate::archive::store::Item;
+use crate::archive::tree::{Looks, Place};
+use crate::formats::item::{Names, State};
+use ibi::relation::{Language, Modifier, Step};
+
+/// So many relations of an item are looked at for a reader.
+const MOST_LOOKED_AT: usize = 2_000;
+
+impl Archive {
+    /// Whether an item is there for who acts. The Archive's own service always is.
+    pub fn is_public(
+        &self,
+        item: &Item,
+        act: Act<'_>,
+        looks: &Looks,
+    ) -> Result<bool, ArchiveError> {
+        if item.names.matches(&self.facts.service) {
+            return Ok(true);
+        }
+        let place = Place::of(&item.names);
+        if item.state == State::Deleted {
+            looks.spoil();
+            return self.acting(act, || Ok(self.tree.may_read_tombstone(&place)?));
+        }
+        let seen = self.acting(act, || {
+            let open = self.tree.open_for_reader(&place)?;
+            let seen = looks.at(&open, b"", || {
+                open.publish(b"").map_err(|error| error.errno())
+            });
+            seen.map_err(|errno| self.tree.error("open", place.as_str(), errno))
+        });
+        match seen {
+            Ok(_) => Ok(true),
+            Err(error) if is_refusal(error.errno()) => {
+                // When it is let in again is not seen.
+                looks.spoil();
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The same of what has these names; what is not known here is said by others.
+    pub fn is_shown(
+        &self,
+        names: &Names,
+        act: Act<'_>,
+        looks: &Looks,
+    ) -> Result<bool, ArchiveError> {
+        match self.store.find_by_names(names)? {
+            Some(item) => self.is_public(&item, act, looks),
+            None => Ok(true),
+        }
+    }
+
+    /// The last edition that is there for who acts: those behind one that is not are not.
+    pub fn last_edition_shown(
+        &self,
+        names: &Names,
+        act: Act<'_>,
+        looks: &Looks,
+    ) -> Result<Names, ArchiveError> {
+        let mut current = self.complete(names)?;
+        let mut met = super::resolve::Met::default();
+        met.note(&current);
+        while let Some(next) = self.next_edition(&current)? {
+            if !self.is_shown(&next, act, looks)? {
+                break;
+            }
+            if !met.note(&next) {
+                return Err(ArchiveError::Cycle { names: next.into() });
+            }
+            current = next;
+        }
+        Ok(current)
+    }
+
+    /// The relations of an item to what is there for who acts.
+    pub fn relations_shown(
+        &self,
+        item: &Item,
+        act: Act<'_>,
+        looks: &Looks,
+    ) -> Result<Relations, ArchiveError> {
+        let mut shown = Relations::new();
+        for (name, names) in self.relations(item)?.into_iter().take(MOST_LOOKED_AT) {
+            if name == "lastedition" {
+                let last = self.last_edition_shown(&item.names, act, looks)?;
+                shown.push((name, last));
+            } else if self.is_shown(&names, act, looks)? {
+                shown.push((name, names));
+            }
+        }
+        Ok(shown)
+    }
+
+    /// Follows a modifier by way of what is there for who acts. None: there is no such relation.
+    pub fn resolve_shown(
+        &self,
+        names: &Names,
+        modifier: &Modifier,
+        preferences: &[Language],
+        act: Act<'_>,
+    ) -> Result<Option<Related>, ArchiveError> {
+        let looks = Looks::default();
+        let mut current = names.clone();
+        let steps = modifier.steps();
+        for (index, step) in steps.iter().enumerate() {
+            let is_last = index + 1 == steps.len();
+            // What follows a format is the metadata in that format still: it is resolved as a whole.
+            let is_rest = matches!(step, Step::Metadata(Some(_)));
+            let taken = match is_rest {
+                true => steps.get(index..).unwrap_or_default().to_vec(),
+                false => vec![step.clone()],
+            };
+            let related = match step {
+                Step::LastEdition => {
+                    let last = self.last_edition_shown(&current, act, &looks)?;
+                    Some(Related::Item(last))
+                }
+                _ => match Modifier::from_steps(taken) {
+                    Some(modifier) => self.resolve(&current, &modifier, preferences)?,
+                    None => None,
+                },
+            };
+            let Some(related) = related else {
+                return Ok(None);
+            };
+            let is_shown = match &related {
+                Related::Item(names) => self.is_shown(names, act, &looks)?,
+                Related::Text(item) => self.is_public(item, act, &looks)?,
+                Related::DublinCore { item, from } => {
+                    self.is_public(item, act, &looks)?
+                        && match from {
+                            Some(from) => self.is_shown(from, act, &looks)?,
+                            None => true,
+                        }
+                }
+            };
+            match related {
+                _ if !is_shown => return Ok(None),
+                Related::Item(names) if !is_rest => current = names,
+                other if is_last || is_rest => return Ok(Some(other)),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(Related::Item(current)))
+    }
+}
+
+/// Whether an error says that a reader is not let in, or that nothing is there.
+fn is_refusal(errno: Errno) -> bool {
+    [
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::NOENT,
+        Errno::NOTDIR,
+        Errno::LOOP,
+        Errno::XDEV,
+    ]
+    .contains(&errno)
+}

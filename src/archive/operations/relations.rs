@@ -1,0 +1,536 @@
+//! Declaring relations and taking them back.
+//!
+//! A relation is written in the sidecar of each end of which this Archive holds the original.
+
+use std::collections::BTreeMap;
+
+use super::sidecars::{Edit, EditOf};
+use super::{Actor, Archive, ArchiveError};
+use crate::archive::store::Item;
+use crate::archive::tree::{Author, Place};
+use crate::formats::item::{Names, State};
+use ibi::Ibi;
+use ibi::relation::RelationKind;
+
+/// So many others are looked through for one to which an item is what it was to another.
+const MOST_THIRD: usize = 64;
+
+impl Archive {
+    /// Completes names with the other form where the item is held here.
+    pub fn complete(&self, names: &Names) -> Result<Names, ArchiveError> {
+        Ok(self
+            .store
+            .find_by_names(names)?
+            .map_or_else(|| names.clone(), |item| item.names))
+    }
+
+    /// Declares that the item `source` has `target` as its next edition, translation or metadata, and
+    /// replaces what it has said of that; or, by an inverse kind, that it is one of `target`.
+    ///
+    /// A relation is declared by a user who may write the sidecar of `source`. At the other end it is
+    /// written, too, where the user may write there; but there an inverse kind replaces nothing.
+    pub fn relate(
+        &self,
+        actor: &dyn Actor,
+        source: &Names,
+        kind: &RelationKind,
+        target: &Names,
+    ) -> Result<(), ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        let source = self.complete(source)?;
+        let target = self.complete(target)?;
+        let back = match self.direct_of(kind, &source)? {
+            Some(direct) => direct,
+            None => inverse(kind),
+        };
+        if source.matches(&target) {
+            return Err(ArchiveError::Cycle {
+                names: source.into(),
+            });
+        }
+        let (older, newer) = match kind.is_inverse() {
+            true => (&target, &source),
+            false => (&source, &target),
+        };
+        if [*kind, back].contains(&RelationKind::NextEdition)
+            && self.editions_reach(newer, older)?
+        {
+            return Err(ArchiveError::Cycle {
+                names: newer.clone().into(),
+            });
+        }
+        let near = self.held(&source)?;
+        if let Some(near) = &near {
+            self.refuse_others(actor, near)?;
+        }
+        let is_original = |item: &Item| item.state == State::Original;
+        let far = self.held(&target)?.filter(is_original);
+        let is_far_open = match &far {
+            Some(far) => self.may_say(actor, &far.names, true)?,
+            None => false,
+        };
+        let mut edits = Vec::new();
+        match near {
+            Some(near) if is_original(&near) => {
+                if !kind.is_inverse() {
+                    edits.extend(self.forgetting_far_end(actor, &near, kind)?);
+                }
+                let (said, other) = (*kind, target.clone());
+                let edit: Edit = Box::new(move |sidecar| sidecar.set_relation(&said, &other));
+                let author = self.author_after(actor, &near.names)?;
+                edits.insert(0, (near, edit, author));
+                if let Some(far) = far.filter(|_| is_far_open)
+                    && !(kind.is_inverse() && self.says_kind(&far, &back)?)
+                {
+                    let author = self.author_after(actor, &far.names)?;
+                    let edit = telling_far_end(*kind, back, source);
+                    // The end that has the relation goes first: what it says counts wherever a crash
+                    // comes in between.
+                    let at = if kind.is_inverse() { 0 } else { 1 };
+                    edits.insert(at, (far, edit, author));
+                }
+            }
+            near => {
+                let far = far.ok_or_else(|| ArchiveError::NotOriginal {
+                    what: format!("{source} and {target}"),
+                })?;
+                if !is_far_open {
+                    return Err(ArchiveError::NotAllowed(far.names.into()));
+                }
+                if kind.is_inverse()
+                    && let Some((_, other)) = self.word_of(&far, &back)?
+                    && !other.matches(&source)
+                {
+                    return Err(ArchiveError::HasOne {
+                        names: far.names.into(),
+                        kind: back.pair_name(),
+                        target: other.into(),
+                    });
+                }
+                let mut author = self.author_after(actor, &far.names)?;
+                if let (Some(near), Some((uid, gid))) = (near, actor.owner())
+                    && !self.may_speak_for(&far, &near)
+                {
+                    // The user may declare it; whose sidecar this was may not.
+                    author = Author::User { uid, gid };
+                }
+                edits.push((far, telling_far_end(*kind, back, source), author));
+            }
+        }
+        self.edit_sidecars(edits)
+    }
+
+    /// What an item says itself of a kind.
+    fn word_of(
+        &self,
+        item: &Item,
+        kind: &RelationKind,
+    ) -> Result<Option<(RelationKind, Names)>, ArchiveError> {
+        let declared = self.store.relations_of(item.id)?;
+        Ok(declared.into_iter().find(|(known, _)| known == kind))
+    }
+
+    fn says_kind(&self, item: &Item, kind: &RelationKind) -> Result<bool, ArchiveError> {
+        Ok(self.word_of(item, kind)?.is_some())
+    }
+
+    /// Where an item has come to say its language, what it is a translation of is told so.
+    pub(super) fn tell_of_translation(
+        &self,
+        actor: &dyn Actor,
+        item: &Item,
+    ) -> Result<(), ArchiveError> {
+        let kind = RelationKind::TranslationOf;
+        match self.word_of(item, &kind)? {
+            Some((_, names)) => self.tell_far_end(actor, item, &kind, &names, true),
+            None => Ok(()),
+        }
+    }
+
+    /// The direct kind that an inverse one stands for, seen from the other end.
+    fn direct_of(
+        &self,
+        kind: &RelationKind,
+        source: &Names,
+    ) -> Result<Option<RelationKind>, ArchiveError> {
+        Ok(match kind {
+            RelationKind::EditionOf => Some(RelationKind::NextEdition),
+            RelationKind::MetadataOf => Some(RelationKind::Metadata),
+            RelationKind::TranslationOf => {
+                let language = self.held(source)?.and_then(|item| item.language);
+                let language = language.ok_or_else(|| ArchiveError::NoRelation {
+                    what: format!("{source} says no language; set its language first"),
+                })?;
+                Some(RelationKind::Translation(language))
+            }
+            _ => None,
+        })
+    }
+
+    /// Takes the inverse pair out of the target that a relation had until now.
+    fn forgetting_far_end(
+        &self,
+        actor: &dyn Actor,
+        near: &Item,
+        kind: &RelationKind,
+    ) -> Result<Option<EditOf>, ArchiveError> {
+        let declared = self.store.relations_of(near.id)?;
+        let Some((_, before)) = declared.into_iter().find(|(known, _)| known == kind) else {
+            return Ok(None);
+        };
+        let back = inverse(kind);
+        Ok(match self.held(&before)? {
+            Some(far)
+                if far.state == State::Original
+                    && self.declares(&far, &back, &near.names)?
+                    && self.may_say(actor, &far.names, true)? =>
+            {
+                let edit = self.letting_go(&far, vec![back], &near.names)?;
+                let author = self.author_after(actor, &far.names)?;
+                Some((far, edit, author))
+            }
+            _ => None,
+        })
+    }
+
+    /// Takes out of an item's sidecar what it is to another one. Where it is that to a third one as
+    /// well (two items may have the same next edition), and that one may say so, it says so of that one
+    /// instead.
+    fn letting_go(
+        &self,
+        item: &Item,
+        kinds: Vec<RelationKind>,
+        other: &Names,
+    ) -> Result<Edit, ArchiveError> {
+        let claims = self.store.relations_to(&item.names)?;
+        let third = |kind: &RelationKind| {
+            let claims = claims.iter().filter(|(said, source)| {
+                !said.is_inverse()
+                    && inverse(said) == *kind
+                    && source.state == State::Original
+                    && !source.names.matches(other)
+            });
+            let claim = claims
+                .take(MOST_THIRD)
+                .find(|(_, source)| self.may_speak_for(source, item));
+            claim.map(|(_, source)| source.names.clone())
+        };
+        let kinds: Vec<_> = kinds.iter().map(|kind| (*kind, third(kind))).collect();
+        Ok(Box::new(move |sidecar| {
+            for (kind, third) in &kinds {
+                match third {
+                    Some(third) => sidecar.set_relation(kind, third),
+                    None => {
+                        sidecar.remove_relation(kind);
+                    }
+                }
+            }
+        }))
+    }
+
+    /// After an original's sidecar was written: what it declares newly, and what it no longer does, is
+    /// written at the far ends that are originals here and that the user may write. The caller holds
+    /// `edits`.
+    pub(super) fn tell_far_ends(
+        &self,
+        actor: &dyn Actor,
+        near: &Item,
+        before: &[(RelationKind, Names)],
+    ) -> Result<(), ArchiveError> {
+        if near.state != State::Original {
+            return Ok(());
+        }
+        let now = self.store.relations_of(near.id)?;
+        for (kind, names, is_new) in changes(before, &now) {
+            // The near end says it already: a far end that cannot be written is left to fsck.
+            if let Err(error) = self.tell_far_end(actor, near, &kind, &names, is_new) {
+                log::warn!("{} of {}: {error}", kind.pair_name(), near.names);
+            }
+        }
+        Ok(())
+    }
+
+    /// The places of an item and of the originals here that are to be told when what it says changes.
+    pub(super) fn ends_of(
+        &self,
+        near: &Names,
+        before: &[(RelationKind, Names)],
+        now: &[(RelationKind, Names)],
+    ) -> Result<Vec<Place>, ArchiveError> {
+        let mut ends = Vec::new();
+        for (_, names, _) in changes(before, now) {
+            let far = self.held(&names)?;
+            ends.extend(
+                far.filter(|far| far.state == State::Original)
+                    .map(|far| Place::of(&far.names)),
+            );
+        }
+        if !ends.is_empty() {
+            ends.push(Place::of(near));
+        }
+        Ok(ends)
+    }
+
+    /// What an original says is written at those far ends that are meant and say nothing of the kind;
+    /// and one of them that claims to be what the original says another is, claims it no more. A change
+    /// of both ends may have come so far only. The caller holds `edits`.
+    pub(super) fn tell_again(
+        &self,
+        actor: &dyn Actor,
+        near: &Item,
+        is_meant: impl Fn(&Names) -> bool,
+    ) -> Result<(), ArchiveError> {
+        let declared = self.store.relations_of(near.id)?;
+        let mut told = Vec::new();
+        for (kind, names) in &declared {
+            let far = self.held(names)?.filter(|far| is_meant(&far.names));
+            let says_something = match (far, kind.inverse(near.language)) {
+                (Some(far), Some(back)) => {
+                    let says = self.store.relations_of(far.id)?;
+                    says.iter().any(|(known, _)| *known == back)
+                }
+                _ => true,
+            };
+            if says_something {
+                told.push((*kind, names.clone()));
+            }
+        }
+        self.tell_far_ends(actor, near, &told)?;
+        if near.state != State::Original {
+            return Ok(());
+        }
+        for (claim, far) in self.store.relations_to(&near.names)? {
+            let Some(kind) = claim.inverse(far.language).filter(|_| claim.is_inverse()) else {
+                continue;
+            };
+            let is_another = declared
+                .iter()
+                .any(|(known, names)| *known == kind && !names.matches(&far.names));
+            if is_another
+                && far.state == State::Original
+                && is_meant(&far.names)
+                && self.may_say(actor, &far.names, true)?
+            {
+                let edit = self.letting_go(&far, vec![claim], &near.names)?;
+                let author = self.author_after(actor, &far.names)?;
+                self.edit_sidecars(vec![(far, edit, author)])?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn tell_far_end(
+        &self,
+        actor: &dyn Actor,
+        near: &Item,
+        kind: &RelationKind,
+        names: &Names,
+        is_new: bool,
+    ) -> Result<(), ArchiveError> {
+        let far = self.held(names)?;
+        let Some(far) = far.filter(|far| far.state == State::Original) else {
+            return Ok(());
+        };
+        let declared = self.store.relations_of(far.id)?;
+        let says_so: Vec<RelationKind> = declared
+            .iter()
+            .filter(|(known, other)| known != kind && other.matches(&near.names))
+            .filter(|(known, _)| inverse(known) == *kind || *known == inverse(kind))
+            .map(|(known, _)| *known)
+            .collect();
+        if !is_new {
+            return match says_so.is_empty() {
+                true => Ok(()),
+                false if !self.may_say(actor, &far.names, true)? => Ok(()),
+                false => {
+                    let edit = self.letting_go(&far, says_so, &near.names)?;
+                    let author = self.author_after(actor, &far.names)?;
+                    self.edit_sidecars(vec![(far, edit, author)])
+                }
+            };
+        }
+        let Some(back) = kind.inverse(near.language) else {
+            return Ok(());
+        };
+        // What the far end says of its own next edition, translation or metadata counts there.
+        let is_taken = kind.is_inverse() && declared.iter().any(|(known, _)| *known == back);
+        if !says_so.is_empty() || is_taken || !self.may_say(actor, &far.names, true)? {
+            return Ok(());
+        }
+        let edit = telling_far_end(*kind, back, near.names.clone());
+        let author = self.author_after(actor, &far.names)?;
+        self.edit_sidecars(vec![(far, edit, author)])
+    }
+
+    fn declares(
+        &self,
+        item: &Item,
+        kind: &RelationKind,
+        target: &Names,
+    ) -> Result<bool, ArchiveError> {
+        let declared = self.store.relations_of(item.id)?;
+        Ok(declared
+            .iter()
+            .any(|(known, names)| known == kind && names.matches(target)))
+    }
+
+    /// Takes a relation back, at each end of which this Archive holds the original and that the user
+    /// may write.
+    pub fn unrelate(
+        &self,
+        actor: &dyn Actor,
+        source: &Names,
+        kind: &RelationKind,
+    ) -> Result<(), ArchiveError> {
+        self.writable()?;
+        let item = self.held(source)?.ok_or_else(|| ArchiveError::Unknown {
+            name: source.preferred(),
+        })?;
+        let no_relation = || ArchiveError::NoRelation {
+            what: format!("{} of {source}", kind.pair_name()),
+        };
+        if kind.is_inverse() {
+            let (direct, names) = self
+                .direct_relation_behind(&item, kind)?
+                .ok_or_else(no_relation)?;
+            return self.unrelate_pair(actor, &names, &direct, (*kind, &item.names), &item);
+        }
+        let target = self.direct_target(&item, kind)?.ok_or_else(no_relation)?;
+        let direct = [*kind];
+        self.unrelate_pair(actor, &item.names, &direct, (inverse(kind), &target), &item)
+    }
+
+    /// The item that another is something to, and the words that it may have for that.
+    fn direct_relation_behind(
+        &self,
+        item: &Item,
+        kind: &RelationKind,
+    ) -> Result<Option<(Vec<RelationKind>, Names)>, ArchiveError> {
+        let Some(names) = self.points_back(item, kind)? else {
+            return Ok(None);
+        };
+        let mut direct = Vec::new();
+        if let Some(other) = self.held(&names)? {
+            for (known, target) in self.store.relations_of(other.id)? {
+                if !known.is_inverse() && inverse(&known) == *kind && target.matches(&item.names) {
+                    direct.push(known);
+                }
+            }
+        }
+        Ok(Some((direct, names)))
+    }
+
+    fn unrelate_pair(
+        &self,
+        actor: &dyn Actor,
+        source: &Names,
+        direct: &[RelationKind],
+        (back, target): (RelationKind, &Names),
+        at: &Item,
+    ) -> Result<(), ArchiveError> {
+        let _edits = self.edits();
+        let mut edits = Vec::new();
+        let mut refused = None;
+        let back_at_here = target.matches(&at.names);
+        let ends = [
+            (source, direct.to_vec(), target),
+            (target, vec![back], source),
+        ];
+        for (end, kinds, other) in ends {
+            let Some(item) = self.held(end)? else {
+                continue;
+            };
+            let mut said = Vec::new();
+            for kind in kinds {
+                if item.state == State::Original && self.declares(&item, &kind, other)? {
+                    said.push(kind);
+                }
+            }
+            if said.is_empty() {
+                continue;
+            }
+            let is_here = item.id == at.id;
+            match self.may_say(actor, &item.names, !is_here)? {
+                true => {
+                    let edit = self.letting_go(&item, said, other)?;
+                    let author = self.author_after(actor, &item.names)?;
+                    edits.push((item, edit, author));
+                }
+                // It may not be taken back here; or the other end's word would go on counting here.
+                false if is_here || !back_at_here && self.may_speak_for(&item, at) => {
+                    return Err(ArchiveError::NotAllowed(item.names.into()));
+                }
+                // What the other end says is its own affair.
+                false => refused = Some(item.names),
+            }
+        }
+        match (edits.is_empty(), refused) {
+            (false, _) => self.edit_sidecars(edits),
+            (true, Some(names)) => Err(ArchiveError::NotAllowed(names.into())),
+            (true, None) => Err(ArchiveError::NotOriginal {
+                what: format!("{source} and {target}"),
+            }),
+        }
+    }
+
+    /// The names that a path or text ends in: a rep's four last components or an IBIp's two.
+    pub fn names_at_end_of(&self, text: &str) -> Option<Names> {
+        let parts: Vec<&str> = text
+            .trim_end_matches('/')
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .collect();
+        let last = |count: usize| {
+            let start = parts.len().checked_sub(count)?;
+            Some(parts[start..].join("/"))
+        };
+        for count in [4, 2] {
+            if let Some(text) = last(count)
+                && let Ok(ibi) = Ibi::parse(&text)
+            {
+                return Some(Names::from(ibi));
+            }
+        }
+        let alias = last(2)?;
+        self.find_named(&alias)
+            .ok()
+            .flatten()
+            .map(|item| item.names)
+    }
+}
+
+/// What is declared no longer, and what is declared anew (`true`). A sidecar declares each kind once.
+fn changes(
+    before: &[(RelationKind, Names)],
+    now: &[(RelationKind, Names)],
+) -> Vec<(RelationKind, Names, bool)> {
+    let not_in = |known: &[(RelationKind, Names)], is_new: bool| {
+        let known: BTreeMap<RelationKind, Names> = known.iter().cloned().collect();
+        move |(kind, names): &(RelationKind, Names)| {
+            let is_known = known.get(kind).is_some_and(|other| other.matches(names));
+            (!is_known).then(|| (*kind, names.clone(), is_new))
+        }
+    };
+    let gone = before.iter().filter_map(not_in(now, false));
+    let new = now.iter().filter_map(not_in(before, true));
+    gone.chain(new).collect()
+}
+
+/// Writes at the far end of a relation what it is to the near one, and in which language.
+fn telling_far_end(kind: RelationKind, back: RelationKind, near: Names) -> Edit {
+    Box::new(move |sidecar| {
+        sidecar.set_relation(&back, &near);
+        if let RelationKind::Translation(language) = &kind
+            && sidecar.language().is_none()
+        {
+            sidecar.set_language(language);
+        }
+    })
+}
+
+/// The kind under which the far end says the same of a direct kind. An inverse one, which callers
+/// have turned round before, is its own.
+pub(super) fn inverse(kind: &RelationKind) -> RelationKind {
+    kind.inverse(None).unwrap_or(*kind)
+}

@@ -1,0 +1,435 @@
+//! Following relations: next and last edition, translations, metadata, modifiers (SPEC 6).
+//!
+//! What an item's own sidecar says comes first. Where it says nothing of the kind, what others say of
+//! it counts as far as the owners of their sidecars may write its own; all else is a claim, which is
+//! shown and followed by nothing.
+
+use std::collections::HashSet;
+
+use super::relations::inverse;
+use super::{Archive, ArchiveError};
+use crate::archive::store::Item;
+use crate::formats::item::{Names, State};
+use ibi::Ibi;
+use ibi::relation::{Language, Modifier, RelationKind, Step};
+
+/// What a modifier leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Related {
+    /// An item, held here or not.
+    Item(Names),
+    /// The metadata text of a held item whose metadata are no item.
+    Text(Item),
+    /// The Dublin Core of a held item, taken from this metadata item or from its own text.
+    DublinCore {
+        /// The item described.
+        item: Item,
+        /// The metadata item to read, if it is not the item's own.
+        from: Option<Names>,
+    },
+}
+
+/// So many items are heard of what they say of another; one named by very many would take for ever.
+const MOST_SAID: usize = 10_000;
+
+/// Items that have been met. A sidecar may name very many, and editions may follow one another for
+/// very long: looking through a list for each would take for ever.
+#[derive(Debug, Default)]
+pub(super) struct Met(HashSet<Ibi>);
+
+impl Met {
+    /// Notes an item; tells whether none was met before that shares a form of its names.
+    pub(super) fn note(&mut self, names: &Names) -> bool {
+        let rep = names.rep().cloned().map(Ibi::Rep);
+        let ibip = names.ibip().cloned().map(Ibi::Ibip);
+        let mut is_new = true;
+        for form in rep.into_iter().chain(ibip) {
+            is_new &= self.0.insert(form);
+        }
+        is_new
+    }
+}
+
+/// Which of some translations is meant by a wanted language: the one in it, else one that meets it.
+pub fn meeting<'a>(
+    translations: impl Iterator<Item = &'a (Language, Names)> + Clone,
+    wanted: &Language,
+) -> Option<&'a (Language, Names)> {
+    let exact = translations
+        .clone()
+        .find(|(language, _)| language == wanted);
+    exact.or_else(|| {
+        translations
+            .clone()
+            .find(|(language, _)| language.matches(wanted))
+    })
+}
+
+/// Everything that is known of an item's relations.
+pub type Relations = Vec<(String, Names)>;
+
+/// What others say of an item and counts for nothing: in their words, and who says it.
+pub type Claims = Vec<(RelationKind, Names)>;
+
+impl Archive {
+    /// The target of a direct kind, declared at either end.
+    pub(super) fn direct_target(
+        &self,
+        item: &Item,
+        kind: &RelationKind,
+    ) -> Result<Option<Names>, ArchiveError> {
+        match kind {
+            RelationKind::NextEdition => self.next_edition(&item.names),
+            RelationKind::Metadata => self.metadata(&item.names),
+            RelationKind::Translation(language) => self.declared_translation(&item.names, language),
+            _ => Ok(None),
+        }
+    }
+
+    /// What others say of an item that counts for it. One that is not held here has no sidecar that a
+    /// user could write: what is said of it counts for an item from which it is met, `asker`, that the
+    /// sayer may write.
+    fn told_of(
+        &self,
+        names: &Names,
+        asker: &Names,
+    ) -> Result<Vec<(RelationKind, Item)>, ArchiveError> {
+        let mut said = self.store.relations_to(names)?;
+        if said.is_empty() {
+            return Ok(said);
+        }
+        let subject = match self.store.find_by_names(names)? {
+            Some(item) if item.state == State::Deleted => None,
+            Some(item) => Some(item),
+            None => self.held(asker)?,
+        };
+        let Some(subject) = subject else {
+            return Ok(Vec::new());
+        };
+        said.truncate(MOST_SAID);
+        said.retain(|(_, sayer)| self.may_speak_for(sayer, &subject));
+        Ok(said)
+    }
+
+    /// What others say of an item and it does not say itself: the relation in the words of each of them,
+    /// where that counts for nothing.
+    pub fn claims(&self, item: &Item) -> Result<Claims, ArchiveError> {
+        let mut claims = Claims::new();
+        if item.state == State::Deleted {
+            return Ok(claims);
+        }
+        let own = self.store.relations_of(item.id)?;
+        let mut said = self.store.relations_to(&item.names)?;
+        said.truncate(MOST_SAID);
+        for (kind, sayer) in said {
+            let is_the_other = |known: &RelationKind| {
+                known.inverse(None) == Some(kind) || kind.inverse(None) == Some(*known)
+            };
+            let says_so = own
+                .iter()
+                .any(|(known, names)| is_the_other(known) && names.matches(&sayer.names));
+            // Of these an item has one: its own word, else the first.
+            let target = match kind {
+                RelationKind::EditionOf => self.next_edition(&item.names)?,
+                RelationKind::MetadataOf => self.metadata(&item.names)?,
+                _ => None,
+            };
+            let is_followed = match target {
+                Some(target) => target.matches(&sayer.names),
+                None => self.may_speak_for(&sayer, item),
+            };
+            if !says_so && !is_followed && !sayer.names.matches(&item.names) {
+                claims.push((kind, sayer.names));
+            }
+        }
+        Ok(claims)
+    }
+
+    /// The one target of a kind: as the item itself says, else as an item that points back says.
+    fn target_of(
+        &self,
+        names: &Names,
+        asker: &Names,
+        kind: &RelationKind,
+        back: &RelationKind,
+    ) -> Result<Option<Names>, ArchiveError> {
+        if let Some(item) = self.held(names)? {
+            let declared = self.store.relations_of(item.id)?;
+            if let Some((_, target)) = declared.into_iter().find(|(known, _)| known == kind) {
+                return Ok(Some(self.complete(&target)?));
+            }
+        }
+        let pointing = self.told_of(names, asker)?;
+        Ok(pointing
+            .into_iter()
+            .find(|(known, _)| known == back)
+            .map(|(_, item)| item.names))
+    }
+
+    /// The next edition, if there is one.
+    pub fn next_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
+        self.next_edition_for(names, names)
+    }
+
+    fn next_edition_for(
+        &self,
+        names: &Names,
+        asker: &Names,
+    ) -> Result<Option<Names>, ArchiveError> {
+        let (kind, back) = (RelationKind::NextEdition, RelationKind::EditionOf);
+        self.target_of(names, asker, &kind, &back)
+    }
+
+    /// The metadata item, if there is one.
+    pub fn metadata(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
+        let (kind, back) = (RelationKind::Metadata, RelationKind::MetadataOf);
+        self.target_of(names, names, &kind, &back)
+    }
+
+    /// What the item is the metadata of, if it is.
+    pub fn metadata_of(&self, item: &Item) -> Result<Option<Names>, ArchiveError> {
+        self.points_back(item, &RelationKind::MetadataOf)
+    }
+
+    /// The last edition: the item itself where there is no next one.
+    pub fn last_edition(&self, names: &Names) -> Result<Names, ArchiveError> {
+        let mut current = self.complete(names)?;
+        let mut met = Met::default();
+        met.note(&current);
+        while let Some(next) = self.next_edition_for(&current, names)? {
+            if !met.note(&next) {
+                return Err(ArchiveError::Cycle { names: next.into() });
+            }
+            current = next;
+        }
+        Ok(current)
+    }
+
+    pub(super) fn editions_reach(
+        &self,
+        from: &Names,
+        wanted: &Names,
+    ) -> Result<bool, ArchiveError> {
+        let mut current = from.clone();
+        let mut met = Met::default();
+        loop {
+            if current.matches(wanted) {
+                return Ok(true);
+            }
+            if !met.note(&current) {
+                return Ok(false);
+            }
+            match self.next_edition_for(&current, wanted)? {
+                Some(next) => current = next,
+                None => return Ok(false),
+            }
+        }
+    }
+
+    fn declared_translation(
+        &self,
+        names: &Names,
+        wanted: &Language,
+    ) -> Result<Option<Names>, ArchiveError> {
+        let found = self.translations(names)?;
+        let own = self.complete(names)?;
+        let others = found.iter().filter(|(_, names)| !names.matches(&own));
+        Ok(meeting(others, wanted).map(|(_, names)| names.clone()))
+    }
+
+    /// The item and its translations, each with its language, as far as the languages are known.
+    /// Translations of one original are translations of each other.
+    pub fn translations(&self, names: &Names) -> Result<Vec<(Language, Names)>, ArchiveError> {
+        let own = self.complete(names)?;
+        let mut found: Vec<(Language, Names)> = Vec::new();
+        let mut met = Met::default();
+        let mut add = |language: Option<Language>, names: Names, counts_always: bool| {
+            if let Some(language) = language
+                && (met.note(&names) || counts_always)
+            {
+                found.push((language, names));
+            }
+        };
+        let mut sources = Vec::new();
+        if let Some(item) = self.held(&own)? {
+            add(item.language, own.clone(), false);
+            for (kind, target) in self.store.relations_of(item.id)? {
+                if kind == RelationKind::TranslationOf {
+                    sources.push(self.complete(&target)?);
+                }
+            }
+        }
+        for (kind, item) in self.told_of(&own, &own)? {
+            if let RelationKind::Translation(language) = kind {
+                add(Some(language), own.clone(), false);
+                sources.push(item.names);
+            }
+        }
+        let asker = own.clone();
+        for (index, source) in std::iter::once(own).chain(sources).enumerate() {
+            if let Some(item) = self.held(&source)? {
+                add(item.language, source.clone(), false);
+                for (kind, target) in self.store.relations_of(item.id)? {
+                    if let RelationKind::Translation(language) = kind {
+                        // What the item itself says counts, be it one text in two languages.
+                        add(Some(language), self.complete(&target)?, index == 0);
+                    }
+                }
+            }
+            for (kind, item) in self.told_of(&source, &asker)? {
+                if kind == RelationKind::TranslationOf {
+                    add(item.language, item.names, false);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The translation into a wanted language, or by the reader's preferences where none is
+    /// named; where those fit nothing, any translation is better than none.
+    fn translation(
+        &self,
+        names: &Names,
+        wanted: Option<&Language>,
+        preferences: &[Language],
+    ) -> Result<Option<Names>, ArchiveError> {
+        let found = self.translations(names)?;
+        let choose = |wanted: &Language| meeting(found.iter(), wanted);
+        let chosen = match wanted {
+            Some(wanted) => choose(wanted),
+            None => {
+                let own = self.complete(names)?;
+                preferences
+                    .iter()
+                    .find_map(choose)
+                    .or_else(|| found.iter().find(|(_, names)| !names.matches(&own)))
+            }
+        };
+        Ok(chosen.map(|(_, names)| names.clone()))
+    }
+
+    /// Follows a modifier, step by step. None: there is no such relation.
+    pub fn resolve(
+        &self,
+        names: &Names,
+        modifier: &Modifier,
+        preferences: &[Language],
+    ) -> Result<Option<Related>, ArchiveError> {
+        let mut current = self.complete(names)?;
+        let mut described: Option<Item> = None;
+        let steps = modifier.steps();
+        for (index, step) in steps.iter().enumerate() {
+            let next = match step {
+                Step::LastEdition => Some(self.last_edition(&current)?),
+                Step::Translation(wanted) => {
+                    self.translation(&current, wanted.as_ref(), preferences)?
+                }
+                Step::Metadata(None) => match self.metadata(&current)? {
+                    Some(metadata) => Some(metadata),
+                    None if index + 1 == steps.len() => return self.text_of(&current),
+                    None => None,
+                },
+                Step::Metadata(Some(format)) if format.is_oai_dc() => {
+                    let Some(item) = self.held(&current)? else {
+                        return Ok(None);
+                    };
+                    if index + 1 == steps.len() {
+                        return Ok(Some(Related::DublinCore { item, from: None }));
+                    }
+                    described = Some(item);
+                    self.metadata(&current)?
+                }
+                Step::Metadata(Some(_)) => None,
+            };
+            match next {
+                Some(next) => current = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(match described {
+            Some(item) => Related::DublinCore {
+                item,
+                from: Some(current),
+            },
+            None => Related::Item(current),
+        }))
+    }
+
+    fn text_of(&self, names: &Names) -> Result<Option<Related>, ArchiveError> {
+        let Some(item) = self.held(names)? else {
+            return Ok(None);
+        };
+        let place = crate::archive::tree::Place::of(&item.names);
+        // Too large to be read as a record, it is there all the same: to be looked at and removed.
+        match self.tree.read_metadata_text(&place) {
+            Ok(text) => Ok(text.map(|_| Related::Text(item))),
+            Err(error) if error.errno() == rustix::io::Errno::FBIG => Ok(Some(Related::Text(item))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// All relations of an item, by the names of SPEC 6 and 8, with what they lead to.
+    pub fn relations(&self, item: &Item) -> Result<Relations, ArchiveError> {
+        let mut relations = Relations::new();
+        if item.state == State::Deleted {
+            return Ok(relations);
+        }
+        match self.last_edition(&item.names) {
+            Ok(last) => relations.push(("lastedition".to_owned(), last)),
+            // Editions in a circle have no last one; the rest can be told, and mended by it.
+            Err(ArchiveError::Cycle { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let single = [
+            ("nextedition", self.next_edition(&item.names)?),
+            ("metadata", self.metadata(&item.names)?),
+            (
+                "editionof",
+                self.points_back(item, &RelationKind::EditionOf)?,
+            ),
+            ("metadataof", self.metadata_of(item)?),
+            (
+                "translationof",
+                self.points_back(item, &RelationKind::TranslationOf)?,
+            ),
+        ];
+        for (name, target) in single {
+            if let Some(target) = target {
+                relations.push((name.to_owned(), target));
+            }
+        }
+        for (language, names) in self.translations(&item.names)? {
+            if !names.matches(&item.names) {
+                relations.push((format!("translation({language})"), names));
+            }
+        }
+        relations.sort_by(|left, right| left.0.cmp(&right.0));
+        Ok(relations)
+    }
+
+    /// Whether an item is the metadata of another that is held here, or was.
+    pub fn is_metadata_here(&self, item: &Item) -> Result<bool, ArchiveError> {
+        match self.points_back(item, &RelationKind::MetadataOf)? {
+            Some(names) if !names.matches(&item.names) => {
+                Ok(self.store.find_by_names(&names)?.is_some())
+            }
+            _ => Ok(false),
+        }
+    }
+
+    pub(super) fn points_back(
+        &self,
+        item: &Item,
+        kind: &RelationKind,
+    ) -> Result<Option<Names>, ArchiveError> {
+        let declared = self.store.relations_of(item.id)?;
+        if let Some((_, names)) = declared.into_iter().find(|(known, _)| known == kind) {
+            return Ok(Some(self.complete(&names)?));
+        }
+        let pointing = self.told_of(&item.names, &item.names)?;
+        Ok(pointing
+            .into_iter()
+            .find(|(known, _)| !known.is_inverse() && inverse(known) == *kind)
+            .map(|(_, source)| source.names))
+    }
+}

@@ -1,0 +1,202 @@
+//! Making an item of a package: in an empty directory, by descriptors and never through a symbolic
+//! link, since what a package says may come from anyone.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
+
+use super::opened::{Package, open_file, read_through};
+use super::reading::is_portable;
+use super::work::make_directories;
+use super::{PackageError, Problem};
+use crate::archive::tree::{SIDECAR, open_far};
+use crate::formats::mtree::{Entry, Kind};
+
+/// What is given to the files beside their content.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manner {
+    /// The users and groups that they belonged to, and the bits that act with their rights.
+    pub same_owner: bool,
+}
+
+/// Fills an empty directory with what a package has. The sidecar comes last: with it the item is
+/// complete. `count` is told the bytes copied, and 0 for each file that is begun.
+///
+/// # Errors
+/// The system's; what has been made then stays.
+pub fn fill(
+    package: &Package,
+    item: &OwnedFd,
+    manner: Manner,
+    count: &mut dyn FnMut(u64),
+) -> Result<(), PackageError> {
+    let mut filler = Filler {
+        package,
+        item,
+        manner,
+        linked: BTreeMap::new(),
+        count,
+    };
+    let is_sidecar = |entry: &&Entry| entry.path == SIDECAR.as_bytes();
+    let entries = &package.entries;
+    for entry in entries.iter().filter(|entry| !is_sidecar(entry)) {
+        filler.make(entry)?;
+    }
+    for entry in entries.iter().filter(is_sidecar) {
+        filler.make(entry)?;
+    }
+    // The deepest first, and the item's own last: what is made in a directory changes its time.
+    for entry in entries.iter().rev() {
+        if entry.kind == Kind::Directory {
+            filler.dress_directory(entry)?;
+        }
+    }
+    Ok(())
+}
+
+struct Filler<'a> {
+    package: &'a Package,
+    item: &'a OwnedFd,
+    manner: Manner,
+    /// The first names of files that have several.
+    linked: BTreeMap<u64, Vec<u8>>,
+    count: &'a mut dyn FnMut(u64),
+}
+
+impl Filler<'_> {
+    fn make(&mut self, entry: &Entry) -> Result<(), PackageError> {
+        let failed = |errno| PackageError::io("make", &entry.path)(errno);
+        if entry.path.is_empty() {
+            return Ok(());
+        }
+        let (parent, name) = split(&entry.path);
+        // Packages that others have made list no directories.
+        make_directories(self.item, parent).map_err(failed)?;
+        let parent = open_far(self.item, parent, OFlags::PATH | OFlags::DIRECTORY);
+        let parent = parent.map_err(failed)?;
+        match &entry.kind {
+            Kind::Directory => {
+                // Nobody but us looks in before it is complete.
+                match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o700)) {
+                    Ok(()) | Err(Errno::EXIST) => Ok(()),
+                    Err(errno) => Err(failed(errno)),
+                }
+            }
+            Kind::Link(target) => {
+                rustix::fs::symlinkat(&target[..], &parent, name).map_err(failed)?;
+                self.dress_special(entry, &parent, name).map_err(failed)
+            }
+            Kind::Fifo => {
+                let mode = Mode::from_raw_mode(self.mode(entry));
+                rustix::fs::mknodat(&parent, name, FileType::Fifo, mode, 0).map_err(failed)?;
+                rustix::fs::chmodat(&parent, name, mode, AtFlags::empty()).map_err(failed)?;
+                self.dress_special(entry, &parent, name).map_err(failed)
+            }
+            Kind::File { contents, .. } => self.file(entry, contents, &parent, name),
+        }
+    }
+
+    fn file(
+        &mut self,
+        entry: &Entry,
+        contents: &[u8],
+        parent: &OwnedFd,
+        name: &[u8],
+    ) -> Result<(), PackageError> {
+        let failed = |errno| PackageError::io("make", &entry.path)(errno);
+        if let Some(first) = entry.inode.and_then(|inode| self.linked.get(&inode)) {
+            let (above, first) = split(first);
+            let above = open_far(self.item, above, OFlags::PATH | OFlags::DIRECTORY);
+            let above = above.map_err(failed)?;
+            return rustix::fs::linkat(&above, first, parent, name, AtFlags::empty())
+                .map_err(failed);
+        }
+        let content = self.package.contents.get(contents);
+        let content = content.ok_or_else(|| PackageError::file(contents, Problem::Differs))?;
+        let mut from = open_file(&self.package.root, &content.path)
+            .map_err(PackageError::io("open", &content.path))?;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(0o600));
+        let mut to = std::fs::File::from(file.map_err(failed)?);
+        (self.count)(0);
+        let count = &mut self.count;
+        read_through(&mut from, &content.path, |bytes| {
+            to.write_all(bytes)
+                .map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+            count(bytes.len() as u64);
+            Ok(())
+        })?;
+        self.dress(entry, &to.into()).map_err(failed)?;
+        if let Some(inode) = entry.inode {
+            self.linked.insert(inode, entry.path.clone());
+        }
+        Ok(())
+    }
+
+    fn dress_directory(&self, entry: &Entry) -> Result<(), PackageError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let dressed = open_far(self.item, &entry.path, flags)
+            .and_then(|directory| self.dress(entry, &directory));
+        dressed.map_err(PackageError::io("make", &entry.path))
+    }
+
+    /// Permission bits; those that act with another's rights only together with the owner.
+    fn mode(&self, entry: &Entry) -> u32 {
+        match self.manner.same_owner {
+            true => entry.mode,
+            false => entry.mode & !0o6000,
+        }
+    }
+
+    fn owner(&self, entry: &Entry) -> Option<(Option<Uid>, Option<Gid>)> {
+        let owner = (
+            Some(Uid::from_raw(entry.uid)),
+            Some(Gid::from_raw(entry.gid)),
+        );
+        self.manner.same_owner.then_some(owner)
+    }
+
+    fn dress(&self, entry: &Entry, file: &OwnedFd) -> Result<(), Errno> {
+        if let Some((uid, gid)) = self.owner(entry) {
+            rustix::fs::fchown(file, uid, gid)?;
+        }
+        rustix::fs::fchmod(file, Mode::from_raw_mode(self.mode(entry)))?;
+        for (name, value) in &entry.attributes {
+            if is_portable(name) {
+                rustix::fs::fsetxattr(file, &name[..], value, XattrFlags::empty())?;
+            }
+        }
+        rustix::fs::futimens(file, &times(entry))
+    }
+
+    fn dress_special(&self, entry: &Entry, parent: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        if let Some((uid, gid)) = self.owner(entry) {
+            rustix::fs::chownat(parent, name, uid, gid, flags)?;
+        }
+        rustix::fs::utimensat(parent, name, &times(entry), flags)
+    }
+}
+
+fn times(entry: &Entry) -> Timestamps {
+    let time = Timespec {
+        tv_sec: entry.seconds,
+        tv_nsec: entry.nanoseconds.into(),
+    };
+    Timestamps {
+        last_access: time,
+        last_modification: time,
+    }
+}
+
+/// The directory that a path is in, and its name there.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(cut) => (&path[..cut], &path[cut + 1..]),
+        None => (b".", path),
+    }
+}

@@ -1,0 +1,222 @@
+//! What came of an item or a package, and why nothing did.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+use crate::archive::ArchiveError;
+use crate::archive::store::StoreError;
+use crate::archive::tree::TreeError;
+use crate::formats::item::SidecarError;
+use crate::formats::mtree::MtreeError;
+
+/// What became of an item's package.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is new, at this path below the destination.
+    New(String),
+    /// It is there in a new version.
+    Version(String, u64),
+    /// It is there already, and says the same.
+    Unchanged(String),
+}
+
+/// What is wrong with one of an item's files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It holds something else than when it was scrubbed, and nobody has written it.
+    Damaged,
+    /// It cannot be read.
+    Unreadable(Errno),
+    /// It was written each time that it was read.
+    Unsteady,
+    /// It is a socket or a device.
+    NoFile,
+    /// Its digest is another than the package says, or it is not there.
+    Differs,
+    /// The package does not know it.
+    Stray,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Damaged => f.write_str(
+                "is damaged: nobody has written it since it was scrubbed, and it holds something else; put \
+                 it back from a copy, or run 'ibifs scrub --accept' if it is right",
+            ),
+            Problem::Unreadable(errno) => {
+                write!(f, "cannot be read: {}", std::io::Error::from(*errno))
+            }
+            Problem::Unsteady => {
+                f.write_str("changed each time that it was read; export the item when it rests")
+            }
+            Problem::NoFile => f.write_str(
+                "is a socket or a device, which no package can hold; take it out of the item",
+            ),
+            Problem::Differs => {
+                f.write_str("is not what the package says; get the package again")
+            }
+            Problem::Stray => {
+                f.write_str("is not in the package's list of files; get the package again")
+            }
+        }
+    }
+}
+
+/// Why there is no package, or nothing was taken from one.
+#[derive(Debug)]
+pub enum PackageError {
+    /// The store failed.
+    Archive(ArchiveError),
+    /// The destination or the package failed.
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: String,
+        /// The system's answer.
+        errno: Errno,
+    },
+    /// A file of the item or of the package.
+    File {
+        /// Where, below the item or the package.
+        path: Vec<u8>,
+        /// What is wrong.
+        problem: Problem,
+    },
+    /// A package is there already.
+    Exists {
+        /// Where, below the destination.
+        path: String,
+    },
+    /// The destination is not one for such packages.
+    Unfit {
+        /// What it is, and the remedy.
+        what: String,
+    },
+    /// Another export is at work there.
+    Busy,
+    /// There is no package.
+    Nothing {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A file of the package that describes it is not good.
+    Broken {
+        /// Which.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The package does not say which item it is of.
+    Nameless,
+}
+
+impl PackageError {
+    pub(super) fn broken(path: &str, what: impl fmt::Display) -> PackageError {
+        PackageError::Broken {
+            path: path.to_owned(),
+            what: what.to_string(),
+        }
+    }
+
+    pub(super) fn file(path: &[u8], problem: Problem) -> PackageError {
+        PackageError::File {
+            path: path.to_owned(),
+            problem,
+        }
+    }
+
+    /// For `map_err`.
+    pub(super) fn io(
+        action: &'static str,
+        path: impl AsRef<[u8]>,
+    ) -> impl FnOnce(Errno) -> PackageError {
+        let path = crate::formats::fixity::shown(path.as_ref());
+        move |errno| PackageError::Io {
+            action,
+            path,
+            errno,
+        }
+    }
+}
+
+impl fmt::Display for PackageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PackageError::Archive(error) => error.fmt(f),
+            PackageError::Io {
+                action,
+                path,
+                errno,
+            } => write!(
+                f,
+                "cannot {action} '{path}': {}",
+                std::io::Error::from(*errno)
+            ),
+            PackageError::File { path, problem } => {
+                write!(f, "'{}' {problem}", crate::formats::fixity::shown(path))
+            }
+            PackageError::Exists { path } => write!(
+                f,
+                "'{path}' is there already; move it away, or name another directory"
+            ),
+            PackageError::Unfit { what } => f.write_str(what),
+            PackageError::Busy => {
+                f.write_str("another export is at work in this directory; wait until it has ended")
+            }
+            PackageError::Nothing { path } => write!(
+                f,
+                "'{}' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one",
+                path.display()
+            ),
+            PackageError::Broken { path, what } => write!(
+                f,
+                "'{path}' of the package is not good: {what}; get the package again"
+            ),
+            PackageError::Nameless => f.write_str(
+                "the package does not say which item it is of; deposit its files with \
+                 'cp -a PACKAGE/data MNT/.mint/NAME'",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PackageError {}
+
+impl From<ArchiveError> for PackageError {
+    fn from(error: ArchiveError) -> PackageError {
+        PackageError::Archive(error)
+    }
+}
+
+impl From<StoreError> for PackageError {
+    fn from(error: StoreError) -> PackageError {
+        PackageError::Archive(error.into())
+    }
+}
+
+impl From<TreeError> for PackageError {
+    fn from(error: TreeError) -> PackageError {
+        PackageError::Archive(error.into())
+    }
+}
+
+impl From<MtreeError> for PackageError {
+    fn from(error: MtreeError) -> PackageError {
+        PackageError::broken(super::MTREE, error)
+    }
+}
+
+impl From<SidecarError> for PackageError {
+    fn from(error: SidecarError) -> PackageError {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        let what = match cause {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        };
+        PackageError::broken("data/.ibi", what)
+    }
+}

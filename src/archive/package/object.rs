@@ -1,0 +1,158 @@
+//! OCFL objects: an object for each item, a version for each export that differs from the last.
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::inventory::{ByDigest, INVENTORY, Inventory, SIDECAR};
+use super::ocfl::{is_missing, path_of};
+use super::opened::{inventory_of, read_small};
+use super::reading::{Staged, digests};
+use super::work::{Work, make_directories, write_file};
+use super::{Outcome, PackageError};
+use crate::archive::store::Item;
+use crate::archive::{Archive, Clock, persistent_url};
+use crate::formats::item::Names;
+
+/// What makes a directory an object.
+pub(super) const DECLARATION: &str = "0=ocfl_object_1.1";
+/// What the identifiers of objects begin with.
+pub(super) const RESOLVER: &str = "http://urlib.net/";
+
+/// The identifier of an item's object: the same in whatever case the item's name is spelled.
+fn id_of(names: &Names) -> String {
+    let name = match (names.rep(), names.ibip()) {
+        (Some(rep), _) => rep.canonical(),
+        (None, Some(ibip)) => ibip.canonical(),
+        (None, None) => String::new(),
+    };
+    format!("{RESOLVER}{name}")
+}
+
+/// Makes an object of a staged item, or a version of the one that is there.
+pub(super) fn finish(
+    archive: &Archive,
+    item: &Item,
+    staged: &Staged,
+    work: &Work,
+    clock: &dyn Clock,
+) -> Result<Outcome, PackageError> {
+    let id = id_of(&item.names);
+    let path = path_of(&id);
+    let known = match work.open(&path, OFlags::RDONLY | OFlags::DIRECTORY) {
+        Ok(object) => Some(inventory_of(&object).map_err(|error| unfit(&path, &error))?),
+        Err(errno) if is_missing(errno) => None,
+        Err(errno) => return Err(PackageError::io("open", &path)(errno)),
+    };
+    let mut state = ByDigest::new();
+    for (path, digests) in &staged.files {
+        let paths = state.entry(digests.sha512.clone()).or_default();
+        paths.push(path.clone());
+    }
+    let is_new = known.is_none();
+    let mut inventory = known.unwrap_or_else(|| Inventory::new(&id));
+    if inventory.id != id {
+        let what = format!("it is of {}", inventory.id);
+        return Err(unfit(&path, &what));
+    }
+    let sorted = |state: &ByDigest| -> ByDigest {
+        let mut state = state.clone();
+        state.values_mut().for_each(|paths| paths.sort());
+        state
+    };
+    if !is_new && sorted(&inventory.state) == sorted(&state) {
+        return Ok(Outcome::Unchanged(path));
+    }
+    let version = format!("v{}", inventory.head + 1);
+    let made = match is_new {
+        true => format!("object/{version}"),
+        false => version.clone(),
+    };
+    for (digest, paths) in &state {
+        if inventory.manifest.contains_key(digest) {
+            continue;
+        }
+        let Some(first) = paths.first() else {
+            continue;
+        };
+        move_content(work, first, &format!("{made}/content/{first}"))?;
+        let content = format!("{version}/content/{first}");
+        inventory.manifest.insert(digest.clone(), vec![content]);
+    }
+    let facts = archive.facts();
+    let user = (facts.host.as_str(), persistent_url(&facts.service));
+    inventory.add(state, &clock.now().to_rfc3339(), (user.0, &user.1));
+    let text = inventory.to_bytes();
+    let sidecar = format!("{} {INVENTORY}\n", digests(&text).sha512);
+    let write = |directory: &str| {
+        write_file(&work.directory, &format!("{directory}{INVENTORY}"), &text)?;
+        write_file(
+            &work.directory,
+            &format!("{directory}{SIDECAR}"),
+            sidecar.as_bytes(),
+        )
+    };
+    write(&format!("{made}/"))?;
+    let failed = |errno| match errno {
+        Errno::EXIST | Errno::NOTEMPTY => PackageError::Unfit {
+            what: format!(
+                "'{path}' holds '{version}', which its inventory does not name: an export was cut short; \
+                 remove '{path}/{version}'"
+            ),
+        },
+        errno => PackageError::io("make", &path)(errno),
+    };
+    if is_new {
+        write("object/")?;
+        write_file(
+            &work.directory,
+            &format!("object/{DECLARATION}"),
+            b"ocfl_object_1.1\n",
+        )?;
+        work.appear("object", &path).map_err(failed)?;
+        return Ok(Outcome::New(path));
+    }
+    write("")?;
+    work.appear(&version, &format!("{path}/{version}"))
+        .map_err(failed)?;
+    for name in [INVENTORY, SIDECAR] {
+        work.replace(name, &format!("{path}/{name}"))
+            .map_err(failed)?;
+    }
+    Ok(Outcome::Version(path, inventory.head))
+}
+
+fn unfit(path: &str, what: &dyn std::fmt::Display) -> PackageError {
+    PackageError::Unfit {
+        what: format!(
+            "the object '{path}' that is there is not good: {what}; mend it, or name another directory"
+        ),
+    }
+}
+
+fn move_content(work: &Work, from: &str, to: &str) -> Result<(), PackageError> {
+    let failed = |errno| PackageError::io("move", from)(errno);
+    let parent = to.rsplit_once('/').map_or(".", |(parent, _)| parent);
+    make_directories(&work.directory, parent.as_bytes()).map_err(failed)?;
+    let place = |path: &str| {
+        let (parent, _) = path.rsplit_once('/').unwrap_or((".", path));
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        crate::archive::tree::open_far(&work.directory, parent.as_bytes(), flags)
+    };
+    let name = |path: &str| {
+        path.rsplit_once('/')
+            .map_or(path.to_owned(), |(_, name)| name.to_owned())
+    };
+    let (from_parent, to_parent) = (place(from).map_err(failed)?, place(to).map_err(failed)?);
+    rustix::fs::renameat(&from_parent, name(from), &to_parent, name(to)).map_err(failed)
+}
+
+/// Whether a directory is an object, of a version of OCFL that is read.
+pub(super) fn is_object(directory: &std::os::fd::OwnedFd) -> Result<bool, PackageError> {
+    let declarations = [DECLARATION, "0=ocfl_object_1.0"];
+    for declaration in declarations {
+        if read_small(directory, declaration.as_bytes())?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,134 @@
+//! OCFL storage roots, version 1.1: what makes a directory one, and where in it an object lies.
+//!
+//! The layout is that of extension 0003: three directories of three digits of the identifier's SHA-256
+//! digest, and the identifier itself, percent-encoded.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use serde_json::{Value, json};
+use sha2::Digest as _;
+
+use super::PackageError;
+use super::opened::read_small;
+use super::work::write_file;
+use crate::archive::tree::{each_entry_of, open_far};
+
+/// Where objects are made: a root may hold extensions of anybody's.
+pub(super) const STAGING: &str = "extensions/ibifs-export";
+/// What makes a directory a storage root.
+pub(super) const ROOT: &str = "0=ocfl_1.1";
+const LAYOUT: &str = "0003-hash-and-id-n-tuple-storage-layout";
+const LAYOUT_FILE: &str = "ocfl_layout.json";
+/// The longest encoded identifier that is written whole.
+const LONGEST: usize = 100;
+
+/// Makes a storage root of an empty directory; refuses one with another layout, and what is none.
+pub(super) fn prepare_root(root: &OwnedFd) -> Result<(), PackageError> {
+    let config = format!("extensions/{LAYOUT}/config.json");
+    let settings = json!({
+        "extensionName": LAYOUT,
+        "digestAlgorithm": "sha256",
+        "tupleSize": 3,
+        "numberOfTuples": 3,
+    });
+    let layout = json!({
+        "extension": LAYOUT,
+        "description": "Directories by the digest of the identifier, objects by the identifier",
+    });
+    if read_small(root, ROOT.as_bytes())?.is_some() {
+        let extension = read_json(root, LAYOUT_FILE)?;
+        let extension = extension.as_ref().and_then(|value| value.get("extension"));
+        let is_ours = extension.and_then(Value::as_str) == Some(LAYOUT);
+        // What the file leaves out is the same by default.
+        let given = read_json(root, &config)?.unwrap_or_else(|| json!({}));
+        let is_same = |name: &str| given.get(name).is_none_or(|value| *value == settings[name]);
+        let names = ["digestAlgorithm", "tupleSize", "numberOfTuples"];
+        return match is_ours && names.into_iter().all(is_same) {
+            true => Ok(()),
+            false => Err(PackageError::Unfit {
+                what: format!(
+                    "it is a storage root with another layout than {LAYOUT}; name another directory"
+                ),
+            }),
+        };
+    }
+    let mut is_empty = true;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let listed = open_far(root, b".", flags).and_then(|directory| {
+        each_entry_of(&directory, |name, _| {
+            is_empty &= name == b"extensions" || name == LAYOUT_FILE.as_bytes();
+        })
+    });
+    listed.map_err(PackageError::io("list", "."))?;
+    if !is_empty {
+        return Err(PackageError::Unfit {
+            what: "it is not empty and no OCFL 1.1 storage root; name another directory".to_owned(),
+        });
+    }
+    // Last what makes it one: whoever was cut short before begins again.
+    for (path, text) in [
+        (config.as_str(), format!("{settings:#}\n")),
+        (LAYOUT_FILE, format!("{layout:#}\n")),
+        (ROOT, "ocfl_1.1\n".to_owned()),
+    ] {
+        match read_small(root, path.as_bytes())? {
+            Some(_) => {}
+            None => write_file(root, path, text.as_bytes())?,
+        }
+    }
+    Ok(())
+}
+
+fn read_json(root: &OwnedFd, path: &str) -> Result<Option<Value>, PackageError> {
+    let Some(bytes) = read_small(root, path.as_bytes())? else {
+        return Ok(None);
+    };
+    let value = serde_json::from_slice(&bytes);
+    value.map(Some).map_err(|error| PackageError::Unfit {
+        what: format!("'{path}' of the storage root is no JSON: {error}"),
+    })
+}
+
+/// Where the object with this identifier lies in the root.
+pub(super) fn path_of(id: &str) -> String {
+    let digest: String = sha2::Sha256::digest(id)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let mut encoded = String::new();
+    for byte in id.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => encoded.push(char::from(byte)),
+            byte => encoded.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    if encoded.len() > LONGEST {
+        encoded = format!("{}-{digest}", &encoded[..LONGEST]);
+    }
+    let tuples = [0, 3, 6].map(|at| &digest[at..at + 3]);
+    format!("{}/{encoded}", tuples.join("/"))
+}
+
+/// Whether an error says that there is nothing.
+pub(super) fn is_missing(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::NOTDIR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The examples of the extension's own text.
+    #[test]
+    fn objects_lie_where_the_extension_says() {
+        assert_eq!(path_of("object-01"), "3c0/ff4/240/object-01");
+        assert_eq!(
+            path_of("..hor/rib:le-$id"),
+            "487/326/d8c/%2e%2ehor%2frib%3ale-%24id"
+        );
+        let long = format!("abcdefghij{}", "abcdefghij".repeat(25));
+        assert!(path_of(&long).len() <= 12 + LONGEST + 1 + 64);
+    }
+}

@@ -1,0 +1,412 @@
+//! Reading packages: what they say they hold is compared with what they hold before anything is
+//! taken from them.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use sha2::Digest as _;
+
+use super::inventory::{self, INVENTORY, Inventory};
+use super::naming::PAYLOAD;
+use super::reading::{digests, hexadecimal};
+use super::{MTREE, PackageError, Problem, bagit, object, ocfl};
+use crate::archive::tree::{SIDECAR, each_entry_of, open_far};
+use crate::formats::fixity;
+use crate::formats::item::{Names, Sidecar};
+use crate::formats::mtree::{self, Entry, Kind};
+use ibi::Ibi;
+use ibi::pairs::Pairs;
+
+/// A text that describes a package and is larger than this many bytes is refused.
+const LARGEST_TEXT: u64 = 1 << 28;
+
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
+/// Where a file's content lies, and its digest in hexadecimal digits.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    pub(super) path: Vec<u8>,
+    digest: String,
+}
+
+/// A package that has been read and found whole.
+#[derive(Debug)]
+pub struct Package {
+    pub(super) root: OwnedFd,
+    pub(super) entries: Vec<Entry>,
+    /// By the paths that the entries have for them.
+    pub(super) contents: BTreeMap<Vec<u8>, Content>,
+    names: Names,
+}
+
+impl Package {
+    /// Which item it is of.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+}
+
+/// The packages at and below a directory, sorted. What is found in a package is part of it, and no
+/// symbolic link is followed.
+///
+/// # Errors
+/// The directory cannot be read, or there is no package.
+pub fn find(path: &Path) -> Result<Vec<PathBuf>, PackageError> {
+    let mut found = Vec::new();
+    let mut waiting = vec![path.to_owned()];
+    while let Some(path) = waiting.pop() {
+        let shown = path.as_os_str().as_encoded_bytes();
+        let failed = |error: std::io::Error| {
+            PackageError::io("open", shown)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        };
+        let directory = rustix::fs::open(&path, DIRECTORY, Mode::empty())
+            .map_err(PackageError::io("open", shown))?;
+        if read_small(&directory, bagit::DECLARATION.as_bytes())?.is_some()
+            || object::is_object(&directory)?
+        {
+            found.push(path);
+            continue;
+        }
+        for entry in std::fs::read_dir(&path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let is_extension = entry.file_name() == "extensions" && path.join(ocfl::ROOT).exists();
+            let is_staging = entry.file_name() == bagit::STAGING;
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_extension && !is_staging {
+                waiting.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    match found.is_empty() {
+        true => Err(PackageError::Nothing {
+            path: path.to_owned(),
+        }),
+        false => Ok(found),
+    }
+}
+
+/// Opens a bag or an object, of which the last version counts, and compares all digests.
+///
+/// # Errors
+/// It is not whole, or its descriptions are not good.
+pub fn open(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Package, PackageError> {
+    let shown = path.as_os_str().as_encoded_bytes();
+    let root = rustix::fs::open(path, DIRECTORY, Mode::empty())
+        .map_err(PackageError::io("open", shown))?;
+    let is_bag = read_small(&root, bagit::DECLARATION.as_bytes())?.is_some();
+    let (contents, said) = match is_bag {
+        true => open_bag(&root)?,
+        false => open_object(&root)?,
+    };
+    for content in contents.values() {
+        verify(&root, content, count)?;
+    }
+    let entries = entries(&root, &contents)?;
+    let names = names(&root, &entries, &contents, &said)?;
+    Ok(Package {
+        root,
+        entries,
+        contents,
+        names,
+    })
+}
+
+type Contents = BTreeMap<Vec<u8>, Content>;
+
+/// The files of a bag, and the identifiers that it says.
+fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
+    let declaration = read_small(root, bagit::DECLARATION.as_bytes())?.unwrap_or_default();
+    let declared = tags(&declaration);
+    let is_utf8 = declared.iter().any(|(name, value)| {
+        name == "tag-file-character-encoding" && value.eq_ignore_ascii_case("UTF-8")
+    });
+    if !is_utf8 {
+        return Err(PackageError::broken(
+            bagit::DECLARATION,
+            "its texts are not in UTF-8",
+        ));
+    }
+    if read_small(root, b"fetch.txt")?.is_some() {
+        let what = "files of the bag are elsewhere, and have to be fetched first";
+        return Err(PackageError::broken("fetch.txt", what));
+    }
+    let mut contents = Contents::new();
+    for (name, is_payload) in [(fixity::MANIFEST, true), (bagit::TAG_MANIFEST, false)] {
+        let text = match read_small(root, name.as_bytes())? {
+            Some(text) => text,
+            None if is_payload => {
+                let what = "it is not there, and ibifs reads no other digests of bags than SHA-256";
+                return Err(PackageError::broken(name, what));
+            }
+            None => continue,
+        };
+        let (manifest, bad) = fixity::parse_manifest(&text);
+        if let Some(line) = bad.first() {
+            let what = format!("line {line} is no digest and path");
+            return Err(PackageError::broken(name, what));
+        }
+        for (path, digest) in manifest {
+            let content = Content {
+                path: path.clone(),
+                digest: digest.to_string(),
+            };
+            contents.insert(path, content);
+        }
+    }
+    for path in files_below(root, PAYLOAD)? {
+        if !contents.contains_key(&path) {
+            return Err(PackageError::file(&path, Problem::Stray));
+        }
+    }
+    let info = read_small(root, bagit::INFO.as_bytes())?.unwrap_or_default();
+    let said = tags(&info).into_iter();
+    let said = said.filter(|(name, _)| name.eq_ignore_ascii_case(bagit::IDENTIFIER));
+    Ok((contents, said.map(|(_, value)| value).collect()))
+}
+
+/// The lines `Name: value` of a text, names in lower case.
+fn tags(text: &[u8]) -> Vec<(String, String)> {
+    let text = String::from_utf8_lossy(text);
+    let tags = text.lines().filter_map(|line| line.split_once(':'));
+    tags.map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
+        .collect()
+}
+
+/// The files of an object's last version, and its identifier.
+fn open_object(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
+    let inventory = inventory_of(root)?;
+    let mut contents = Contents::new();
+    for (digest, paths) in &inventory.state {
+        let content = inventory
+            .manifest
+            .get(digest)
+            .and_then(|paths| paths.first());
+        let content = content.ok_or_else(|| {
+            PackageError::broken(INVENTORY, format!("it does not say where {digest} lies"))
+        })?;
+        for path in paths {
+            let content = Content {
+                path: content.clone().into_bytes(),
+                digest: digest.clone(),
+            };
+            contents.insert(path.clone().into_bytes(), content);
+        }
+    }
+    Ok((contents, vec![inventory.id]))
+}
+
+/// The inventory of an object, if it has the digest that is kept of it.
+pub(super) fn inventory_of(object: &OwnedFd) -> Result<Inventory, PackageError> {
+    let read = |name: &str| {
+        let bytes = read_small(object, name.as_bytes())?;
+        bytes.ok_or_else(|| PackageError::broken(name, "it is not there"))
+    };
+    let text = read(INVENTORY)?;
+    let inventory =
+        Inventory::parse(&text).map_err(|what| PackageError::broken(INVENTORY, what))?;
+    let digest = read(inventory::SIDECAR)?;
+    let digest = String::from_utf8_lossy(&digest).to_ascii_lowercase();
+    match digest.split_whitespace().next() == Some(digests(&text).sha512.as_str()) {
+        true => Ok(inventory),
+        false => Err(PackageError::file(INVENTORY.as_bytes(), Problem::Differs)),
+    }
+}
+
+/// Reads the file of a package to its end, part by part.
+pub(super) fn read_through(
+    file: &mut impl Read,
+    path: &[u8],
+    mut take: impl FnMut(&[u8]) -> Result<(), PackageError>,
+) -> Result<(), PackageError> {
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => take(&buffer[..read])?,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                return Err(PackageError::io("read", path)(errno));
+            }
+        }
+    }
+}
+
+/// Compares a file with its digest, whose length tells which it is.
+fn verify(
+    root: &OwnedFd,
+    content: &Content,
+    count: &mut dyn FnMut(u64),
+) -> Result<(), PackageError> {
+    let differs = || PackageError::file(&content.path, Problem::Differs);
+    let mut file = match open_file(root, &content.path) {
+        Ok(file) => file,
+        Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::INVAL) => return Err(differs()),
+        Err(errno) => return Err(PackageError::io("open", &content.path)(errno)),
+    };
+    count(0);
+    let (mut sha256, mut sha512) = (sha2::Sha256::new(), sha2::Sha512::new());
+    let is_short = content.digest.len() == 64;
+    read_through(&mut file, &content.path, |bytes| {
+        match is_short {
+            true => sha256.update(bytes),
+            false => sha512.update(bytes),
+        }
+        count(bytes.len() as u64);
+        Ok(())
+    })?;
+    let found = match is_short {
+        true => hexadecimal(&sha256.finalize()),
+        false => hexadecimal(&sha512.finalize()),
+    };
+    match found == content.digest {
+        true => Ok(()),
+        false => Err(differs()),
+    }
+}
+
+/// What the item holds: as the package's text of mtree(5) says, or, of one that others have made, its
+/// files as they are.
+fn entries(root: &OwnedFd, contents: &Contents) -> Result<Vec<Entry>, PackageError> {
+    if let Some(content) = contents.get(MTREE.as_bytes()) {
+        let text = read_small(root, &content.path)?.unwrap_or_default();
+        let mut entries = mtree::parse(&text)?;
+        entries.sort_by(|one, other| one.path.cmp(&other.path));
+        let mut left: std::collections::BTreeSet<&[u8]> = contents
+            .keys()
+            .map(Vec::as_slice)
+            .filter(|path| path.starts_with(b"data/"))
+            .collect();
+        for entry in &entries {
+            if let Kind::File { contents: path, .. } = &entry.kind {
+                if !contents.contains_key(path) {
+                    return Err(PackageError::file(path, Problem::Differs));
+                }
+                left.remove(path.as_slice());
+            }
+        }
+        return match left.first() {
+            Some(path) => Err(PackageError::file(path, Problem::Stray)),
+            None => Ok(entries),
+        };
+    }
+    let has_payload = contents.keys().any(|path| path.starts_with(b"data/"));
+    let mut entries = Vec::new();
+    for (path, content) in contents {
+        let below = match has_payload {
+            true => path.strip_prefix(b"data/"),
+            false => Some(path.as_slice()),
+        };
+        let Some(below) = below else {
+            continue;
+        };
+        let file = open_file(root, &content.path).and_then(rustix::fs::fstat);
+        let stat = file.map_err(PackageError::io("read", &content.path))?;
+        let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+        if !below.split(|byte| *byte == b'/').all(is_name) {
+            return Err(PackageError::file(path, Problem::Stray));
+        }
+        entries.push(Entry {
+            path: below.to_vec(),
+            kind: Kind::File {
+                contents: path.clone(),
+                size: u64::try_from(stat.st_size).unwrap_or_default(),
+            },
+            mode: stat.st_mode & 0o777,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            seconds: stat.st_mtime,
+            nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
+            inode: None,
+            attributes: Vec::new(),
+        });
+    }
+    Ok(entries)
+}
+
+/// Which item a package is of: its sidecar says, else ibifs has said so beside its files, else the
+/// package.
+fn names(
+    root: &OwnedFd,
+    entries: &[Entry],
+    contents: &Contents,
+    said: &[String],
+) -> Result<Names, PackageError> {
+    let sidecar = entries
+        .iter()
+        .find(|entry| entry.path == SIDECAR.as_bytes());
+    if let Some(Entry {
+        kind: Kind::File { contents: path, .. },
+        ..
+    }) = sidecar
+        && let Some(content) = contents.get(path)
+    {
+        let bytes = read_small(root, &content.path)?.unwrap_or_default();
+        return Ok(Sidecar::parse(&bytes)?.names().clone());
+    }
+    if let Some(content) = contents.get(MTREE.as_bytes()) {
+        let text = read_small(root, &content.path)?.unwrap_or_default();
+        let pairs = mtree::comments(&text).find_map(|comment| Pairs::parse(comment).ok());
+        let names = pairs.as_ref().and_then(|pairs| pairs.get("ibi"));
+        if let Some(names) = names.and_then(|value| Names::from_value(value).ok()) {
+            return Ok(names);
+        }
+    }
+    let identifiers = said.iter().filter_map(|text| {
+        let text = text.strip_prefix(object::RESOLVER).unwrap_or(text);
+        Ibi::parse(text).ok()
+    });
+    Names::collect(identifiers).ok_or(PackageError::Nameless)
+}
+
+/// The paths of all that is no directory below one, with its name before them.
+fn files_below(root: &OwnedFd, name: &str) -> Result<Vec<Vec<u8>>, PackageError> {
+    let mut files = Vec::new();
+    let mut waiting = vec![name.as_bytes().to_vec()];
+    while let Some(path) = waiting.pop() {
+        let listed = open_far(root, &path, DIRECTORY).and_then(|directory| {
+            each_entry_of(&directory, |name, is_directory| {
+                let below = [&path[..], b"/", name].concat();
+                match is_directory {
+                    true => waiting.push(below),
+                    false => files.push(below),
+                }
+            })
+        });
+        listed.map_err(PackageError::io("list", name))?;
+    }
+    Ok(files)
+}
+
+/// Opens a regular file of a package, following no link.
+pub(super) fn open_file(root: &OwnedFd, path: &[u8]) -> Result<std::fs::File, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = open_far(root, path, flags)?;
+    match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(file.into()),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// A whole text of a package; None where there is none.
+pub(super) fn read_small(root: &OwnedFd, path: &[u8]) -> Result<Option<Vec<u8>>, PackageError> {
+    let failed = |errno| PackageError::io("read", path)(errno);
+    let file = match open_file(root, path) {
+        Ok(file) => file,
+        Err(errno) if ocfl::is_missing(errno) => return Ok(None),
+        Err(errno) => return Err(failed(errno)),
+    };
+    let mut bytes = Vec::new();
+    let read = (&file).take(LARGEST_TEXT + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+    match bytes.len() as u64 > LARGEST_TEXT {
+        true => Err(failed(Errno::FBIG)),
+        false => Ok(Some(bytes)),
+    }
+}

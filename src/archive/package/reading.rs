@@ -1,0 +1,336 @@
+//! Reading an item: all of it is copied to where its package is made, and what a package cannot say is
+//! noted.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, FileType, OFlags, Stat};
+use rustix::io::Errno;
+use sha2::Digest as _;
+
+use super::naming::payload_path;
+use super::work::{Work, make_directories, make_file, write_file};
+use super::{Digests, MTREE, PackageError, Problem};
+use crate::archive::Archive;
+use crate::archive::scrub;
+use crate::archive::store::Item;
+use crate::archive::tree::{Place, SIDECAR, Tree, each_entry_of, joined};
+use crate::formats::fixity::{self, Digest, Manifest, Notes, Verdict, Written};
+use crate::formats::mtree::{self, Attribute, Entry, Kind};
+
+/// How much is copied at once.
+const BLOCK: usize = 1 << 20;
+
+/// How often a file is read that changes meanwhile.
+const TRIES: usize = 3;
+
+/// An item, copied to where its package is made.
+#[derive(Debug, Default)]
+pub(super) struct Staged {
+    /// The files, by their paths in the package.
+    pub(super) files: BTreeMap<String, Digests>,
+    /// The bytes of the files in `data/`, together.
+    pub(super) bytes: u64,
+}
+
+/// Copies an item. `count` is told the bytes copied, and 0 for each file that is begun.
+pub(super) fn stage(
+    archive: &Archive,
+    item: &Item,
+    work: &Work,
+    count: &mut dyn FnMut(u64),
+) -> Result<Staged, PackageError> {
+    let place = Place::of(&item.names);
+    let tree = archive.tree();
+    let recorded = |name: &str| {
+        let path = format!("{}/{}/{name}", scrub::DIRECTORY, place.as_str());
+        tree.read_whole(&path)
+    };
+    let mut stager = Stager {
+        tree,
+        item: place.as_str(),
+        work: &work.directory,
+        manifest: fixity::parse_manifest(&recorded(fixity::MANIFEST)?.unwrap_or_default()).0,
+        notes: fixity::parse_notes(&recorded(fixity::WRITTEN)?.unwrap_or_default()),
+        staged: Staged::default(),
+        entries: Vec::new(),
+        count,
+        buffer: vec![0; BLOCK],
+    };
+    make_directories(&work.directory, super::naming::PAYLOAD.as_bytes())
+        .map_err(PackageError::io("make", super::naming::PAYLOAD))?;
+    stager.walk()?;
+    stager.remembered_sidecar(archive, item)?;
+    stager
+        .entries
+        .sort_by(|one, other| one.path.cmp(&other.path));
+    stager.several_names();
+    let text = mtree::text(&format!("ibi {}", item.names), &stager.entries);
+    write_file(&work.directory, MTREE, &text)?;
+    stager.staged.files.insert(MTREE.to_owned(), digests(&text));
+    Ok(stager.staged)
+}
+
+struct Stager<'a> {
+    tree: &'a Tree,
+    item: &'a str,
+    work: &'a OwnedFd,
+    manifest: Manifest,
+    notes: Notes,
+    staged: Staged,
+    entries: Vec<Entry>,
+    count: &'a mut dyn FnMut(u64),
+    buffer: Vec<u8>,
+}
+
+impl Stager<'_> {
+    fn walk(&mut self) -> Result<(), PackageError> {
+        let mut waiting = vec![Vec::new()];
+        while let Some(path) = waiting.pop() {
+            let unreadable = |errno| PackageError::file(&path, Problem::Unreadable(errno));
+            let full = joined(self.item.as_bytes(), &path);
+            let directory = self
+                .tree
+                .open_far(&full, OFlags::RDONLY | OFlags::DIRECTORY)
+                .map_err(unreadable)?;
+            let stat = rustix::fs::fstat(&directory).map_err(unreadable)?;
+            let mut entry = entry(path.clone(), Kind::Directory, &stat);
+            entry.attributes = attributes(&directory).map_err(unreadable)?;
+            self.entries.push(entry);
+            let mut names = Vec::new();
+            each_entry_of(&directory, |name, _| names.push(name.to_vec())).map_err(unreadable)?;
+            for name in names {
+                let below = joined(&path, &name);
+                if self.meet(&directory, &name, &below)? {
+                    waiting.push(below);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in something in a directory; says whether it is a directory itself.
+    fn meet(&mut self, above: &OwnedFd, name: &[u8], path: &[u8]) -> Result<bool, PackageError> {
+        let unreadable = |errno| PackageError::file(path, Problem::Unreadable(errno));
+        let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW);
+        let stat = match stat {
+            // Removed meanwhile.
+            Err(Errno::NOENT) => return Ok(false),
+            stat => stat.map_err(unreadable)?,
+        };
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => return Ok(true),
+            FileType::RegularFile => {
+                self.file(path)?;
+                return Ok(false);
+            }
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(above, name, Vec::new());
+                Kind::Link(target.map_err(unreadable)?.into_bytes())
+            }
+            FileType::Fifo => Kind::Fifo,
+            _ => return Err(PackageError::file(path, Problem::NoFile)),
+        };
+        self.entries.push(entry(path.to_vec(), kind, &stat));
+        Ok(false)
+    }
+
+    fn file(&mut self, path: &[u8]) -> Result<(), PackageError> {
+        let payload = payload_path(path);
+        (self.count)(0);
+        for _ in 0..TRIES {
+            let Some((mut entry, digests)) = self.copy(path, &payload)? else {
+                continue;
+            };
+            let written = Written {
+                size: self.size(&entry),
+                seconds: entry.seconds,
+                nanoseconds: entry.nanoseconds,
+            };
+            let (known, note) = (self.manifest.get(path), self.notes.get(path));
+            if fixity::judge(known, note, &digests.sha256, &written) == Verdict::Damaged {
+                return Err(PackageError::file(path, Problem::Damaged));
+            }
+            self.staged.bytes += written.size;
+            entry.path = path.to_vec();
+            self.entries.push(entry);
+            self.staged.files.insert(payload, digests);
+            return Ok(());
+        }
+        Err(PackageError::file(path, Problem::Unsteady))
+    }
+
+    fn size(&self, entry: &Entry) -> u64 {
+        match &entry.kind {
+            Kind::File { size, .. } => *size,
+            _ => 0,
+        }
+    }
+
+    /// None where it was written while it was copied.
+    fn copy(
+        &mut self,
+        path: &[u8],
+        payload: &str,
+    ) -> Result<Option<(Entry, Digests)>, PackageError> {
+        let unreadable = |errno| PackageError::file(path, Problem::Unreadable(errno));
+        let full = joined(self.item.as_bytes(), path);
+        let mut from = self.tree.open_to_read(&full).map_err(unreadable)?;
+        let before = rustix::fs::fstat(&from).map_err(unreadable)?;
+        if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
+            return Ok(None);
+        }
+        let failed = |errno| PackageError::io("write", payload)(errno);
+        let mut to = make_file(self.work, payload).map_err(failed)?;
+        let (mut sha256, mut sha512) = (sha2::Sha256::new(), sha2::Sha512::new());
+        loop {
+            let count = match from.read(&mut self.buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(unreadable(errno(&error))),
+            };
+            let bytes = &self.buffer[..count];
+            sha256.update(bytes);
+            sha512.update(bytes);
+            to.write_all(bytes).map_err(|error| failed(errno(&error)))?;
+            (self.count)(count as u64);
+        }
+        let after = rustix::fs::fstat(&from).map_err(unreadable)?;
+        let marks = |stat: &Stat| {
+            let modified = (stat.st_mtime, stat.st_mtime_nsec);
+            (stat.st_size, modified, stat.st_ctime, stat.st_ctime_nsec)
+        };
+        if marks(&before) != marks(&after) {
+            let parent = payload.rsplit_once('/').map_or(".", |(parent, _)| parent);
+            let name = payload.rsplit_once('/').map_or(payload, |(_, name)| name);
+            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            let parent = crate::archive::tree::open_far(self.work, parent.as_bytes(), flags);
+            parent
+                .and_then(|parent| rustix::fs::unlinkat(&parent, name, AtFlags::empty()))
+                .map_err(failed)?;
+            return Ok(None);
+        }
+        let kind = Kind::File {
+            contents: payload.as_bytes().to_vec(),
+            size: u64::try_from(after.st_size).unwrap_or_default(),
+        };
+        let mut entry = entry(path.to_vec(), kind, &after);
+        entry.attributes = attributes(&from).map_err(unreadable)?;
+        entry.inode = (after.st_nlink > 1).then_some(after.st_ino);
+        let digests = Digests {
+            sha256: Digest(sha256.finalize().into()),
+            sha512: hexadecimal(&sha512.finalize()),
+        };
+        Ok(Some((entry, digests)))
+    }
+
+    /// A sidecar that somebody has removed is not forgotten: the item has it in the package.
+    fn remembered_sidecar(&mut self, archive: &Archive, item: &Item) -> Result<(), PackageError> {
+        let is_there = self
+            .entries
+            .iter()
+            .any(|entry| entry.path == SIDECAR.as_bytes());
+        let Some(bytes) = archive.store().sidecar(item.id)?.filter(|_| !is_there) else {
+            return Ok(());
+        };
+        let payload = payload_path(SIDECAR.as_bytes());
+        write_file(self.work, &payload, &bytes)?;
+        let root = self.entries.iter().find(|entry| entry.path.is_empty());
+        if let Some(root) = root.cloned() {
+            self.entries.push(Entry {
+                path: SIDECAR.as_bytes().to_vec(),
+                kind: Kind::File {
+                    contents: payload.as_bytes().to_vec(),
+                    size: bytes.len() as u64,
+                },
+                mode: 0o644,
+                attributes: Vec::new(),
+                ..root
+            });
+        }
+        self.staged.bytes += bytes.len() as u64;
+        self.staged.files.insert(payload, digests(&bytes));
+        Ok(())
+    }
+
+    /// Numbers the files that have several names in the item, in their order: the filesystem's own
+    /// numbers would make each export differ from the last.
+    fn several_names(&mut self) {
+        let mut counts: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
+        for entry in &self.entries {
+            if let Some(inode) = entry.inode {
+                let next = counts.len() as u64 + 1;
+                counts.entry(inode).or_insert((next, 0)).1 += 1;
+            }
+        }
+        for entry in &mut self.entries {
+            let known = entry.inode.and_then(|inode| counts.get(&inode));
+            entry.inode = known
+                .filter(|(_, count)| *count > 1)
+                .map(|(number, _)| *number);
+        }
+    }
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+fn entry(path: Vec<u8>, kind: Kind, stat: &Stat) -> Entry {
+    Entry {
+        path,
+        kind,
+        mode: stat.st_mode & 0o7777,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        seconds: stat.st_mtime,
+        nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
+        inode: None,
+        attributes: Vec::new(),
+    }
+}
+
+/// The digests of bytes at hand.
+pub(super) fn digests(bytes: &[u8]) -> Digests {
+    Digests {
+        sha256: Digest(sha2::Sha256::digest(bytes).into()),
+        sha512: hexadecimal(&sha2::Sha512::digest(bytes)),
+    }
+}
+
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The users' own extended attributes and the access control lists; the system's are for the system.
+fn attributes(file: impl std::os::fd::AsFd) -> Result<Vec<Attribute>, Errno> {
+    let mut buffer = vec![0; 65_536];
+    let count = match rustix::fs::flistxattr(file.as_fd(), &mut buffer[..]) {
+        Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
+        count => count?,
+    };
+    buffer.truncate(count);
+    let mut attributes = Vec::new();
+    let names = buffer.split(|byte| *byte == 0);
+    for name in names.filter(|name| is_portable(name)) {
+        let mut value = vec![0; 65_536];
+        match rustix::fs::fgetxattr(file.as_fd(), name, &mut value[..]) {
+            Ok(count) => {
+                value.truncate(count);
+                attributes.push((name.to_vec(), value));
+            }
+            // Taken away meanwhile.
+            Err(Errno::NODATA) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    attributes.sort();
+    Ok(attributes)
+}
+
+/// Whether an extended attribute is one that a package keeps.
+pub(super) fn is_portable(name: &[u8]) -> bool {
+    name.starts_with(b"user.") || name.starts_with(b"system.posix_acl_")
+}

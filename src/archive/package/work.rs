@@ -1,0 +1,173 @@
+//! The directory that packages are written into, and the place in it where they are made out of sight.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::PackageError;
+use crate::archive::tree::{each_entry_of, open_far};
+
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
+/// A directory for packages, with nobody else at work in it.
+#[derive(Debug)]
+pub(super) struct Work {
+    destination: OwnedFd,
+    staging: &'static str,
+    /// Where the next package is made.
+    pub(super) directory: OwnedFd,
+}
+
+impl Work {
+    /// Makes a directory where it is missing, locks it, and has it prepared.
+    pub(super) fn begin(
+        path: &Path,
+        staging: &'static str,
+        prepare: impl FnOnce(&OwnedFd) -> Result<(), PackageError>,
+    ) -> Result<Work, PackageError> {
+        let shown = path.as_os_str().as_encoded_bytes();
+        std::fs::create_dir_all(path).map_err(|error| {
+            PackageError::io("make", shown)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        })?;
+        let destination = rustix::fs::open(path, DIRECTORY, Mode::empty())
+            .map_err(PackageError::io("open", shown))?;
+        match rustix::fs::flock(&destination, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(PackageError::Busy),
+            Err(errno) => return Err(PackageError::io("lock", shown)(errno)),
+        }
+        prepare(&destination)?;
+        make_directories(&destination, staging.as_bytes())
+            .map_err(PackageError::io("make", staging))?;
+        let directory = open_far(&destination, staging.as_bytes(), DIRECTORY)
+            .map_err(PackageError::io("open", staging))?;
+        let work = Work {
+            destination,
+            staging,
+            directory,
+        };
+        // What an interrupted export has left.
+        work.clear()?;
+        Ok(work)
+    }
+
+    /// Empties the place where packages are made.
+    pub(super) fn clear(&self) -> Result<(), PackageError> {
+        let staging = self.staging;
+        clear(&self.directory).map_err(PackageError::io("empty", staging))
+    }
+
+    /// Opens something below the destination.
+    pub(super) fn open(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        open_far(&self.destination, path.as_bytes(), flags)
+    }
+
+    /// Puts all that has been made into a new directory beside it.
+    pub(super) fn gather(&self, name: &str) -> Result<(), PackageError> {
+        let gathered = (|| {
+            let mut names = Vec::new();
+            let listed = open_far(&self.directory, b".", DIRECTORY)?;
+            each_entry_of(&listed, |name, _| names.push(name.to_owned()))?;
+            make_directories(&self.directory, name.as_bytes())?;
+            let to = open_far(&self.directory, name.as_bytes(), DIRECTORY)?;
+            names.iter().try_for_each(|name| {
+                rustix::fs::renameat(&self.directory, &name[..], &to, &name[..])
+            })
+        })();
+        gathered.map_err(PackageError::io("make", name))
+    }
+
+    /// Lets something that was made appear at its path. EEXIST where something is there.
+    pub(super) fn appear(&self, made: &str, path: &str) -> Result<(), Errno> {
+        self.put(made, path, RenameFlags::NOREPLACE)
+    }
+
+    /// The same in the place of what is there.
+    pub(super) fn replace(&self, made: &str, path: &str) -> Result<(), Errno> {
+        self.put(made, path, RenameFlags::empty())
+    }
+
+    fn put(&self, made: &str, path: &str, flags: RenameFlags) -> Result<(), Errno> {
+        let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
+        make_directories(&self.destination, parent.as_bytes())?;
+        let parent = self.open(parent, OFlags::PATH | OFlags::DIRECTORY)?;
+        rustix::fs::renameat_with(&self.directory, made, &parent, name, flags)
+    }
+
+    /// Waits for the disk, and takes the place away where packages are made.
+    pub(super) fn end(self) -> Result<(), PackageError> {
+        let failed = PackageError::io("sync", self.staging);
+        rustix::fs::syncfs(&self.destination).map_err(failed)?;
+        self.clear()?;
+        let (parent, name) = self.staging.rsplit_once('/').unwrap_or((".", self.staging));
+        if let Ok(parent) = self.open(parent, OFlags::PATH | OFlags::DIRECTORY) {
+            let _ = rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR);
+        }
+        Ok(())
+    }
+}
+
+/// Makes a directory below another, and those above it where they are missing.
+pub(super) fn make_directories(below: &OwnedFd, path: &[u8]) -> Result<(), Errno> {
+    match open_far(below, path, OFlags::PATH | OFlags::DIRECTORY) {
+        Ok(_) => return Ok(()),
+        Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno),
+    }
+    let mut made = Vec::new();
+    let mut directory = open_far(below, b".", OFlags::PATH | OFlags::DIRECTORY)?;
+    for name in path.split(|byte| *byte == b'/') {
+        match rustix::fs::mkdirat(&directory, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        directory = open_far(&directory, name, OFlags::PATH | OFlags::DIRECTORY)?;
+        made.push(name);
+    }
+    Ok(())
+}
+
+/// Makes a new file below a directory, with the directories above it.
+pub(super) fn make_file(below: &OwnedFd, path: &str) -> Result<File, Errno> {
+    let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
+    make_directories(below, parent.as_bytes())?;
+    let parent = open_far(below, parent.as_bytes(), OFlags::PATH | OFlags::DIRECTORY)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o666);
+    rustix::fs::openat(&parent, name, flags, mode).map(File::from)
+}
+
+/// Writes a new file below a directory.
+pub(super) fn write_file(below: &OwnedFd, path: &str, bytes: &[u8]) -> Result<(), PackageError> {
+    let written = make_file(below, path).and_then(|mut file| {
+        file.write_all(bytes)
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    });
+    written.map_err(PackageError::io("write", path))
+}
+
+/// Removes all that is in a directory, following no link.
+fn clear(directory: &OwnedFd) -> Result<(), Errno> {
+    let mut names = Vec::new();
+    let listed = open_far(directory, b".", DIRECTORY)?;
+    each_entry_of(&listed, |name, is_directory| {
+        names.push((name.to_owned(), is_directory));
+    })?;
+    for (name, is_directory) in names {
+        let flags = match is_directory {
+            true => {
+                clear(&open_far(directory, &name, DIRECTORY)?)?;
+                AtFlags::REMOVEDIR
+            }
+            false => AtFlags::empty(),
+        };
+        rustix::fs::unlinkat(directory, &name[..], flags)?;
+    }
+    Ok(())
+}

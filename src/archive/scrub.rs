@@ -1,0 +1,564 @@
+//! Scrubbing: every file is read again and compared with the digest that is kept of it.
+//!
+//! It reads the store's directories beside a mount, never through a symbolic link, and needs no index.
+//! It writes in `fixity/` alone, where one scrub at a time is at work: `fixity/col/<rep>/` and
+//! `fixity/ibip/<ibip>/` hold an item's manifest. Not in the item, with which it would travel.
+//!
+//! What was edited, added and removed is told once and recorded. What is damaged or lost is told
+//! each time and changes nothing, until somebody accepts it. A sidecar is no file of the item here: it
+//! changes by what is done to others, and `fsck` compares it with the index.
+//!
+//! What is told is told before it is recorded, so that a crash may have it told twice, never not at
+//! all. Memory is that of one item's names and digests.
+
+mod finding;
+mod position;
+mod reading;
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, OFlags};
+use rustix::io::Errno;
+
+pub use finding::{Code, Finding, ScrubError, Tally};
+
+use crate::archive::tree::{Area, Met, Place, SIDECAR, Tree, TreeError, joined};
+use crate::formats::fixity::{self, Manifest, Note, Notes, Verdict, Written};
+use crate::formats::item::Sidecar;
+use position::Position;
+use reading::{Reader, Seen};
+
+/// The directory of the store that holds the manifests.
+pub const DIRECTORY: &str = "fixity";
+
+/// A file that was written so shortly before it was read may be written again without a new time:
+/// clocks of filesystems tick, and a page that is mapped is noticed again when it has been written
+/// back, half a minute later.
+const UNSETTLED_SECONDS: i64 = 60;
+
+/// How a scrub is to be done.
+#[derive(Clone, Debug, Default)]
+pub struct Manner {
+    /// What is there now is right, whatever was recorded.
+    pub accept: bool,
+    /// Record nothing.
+    pub dry_run: bool,
+    /// Begin anew, wherever the last pass stopped.
+    pub restart: bool,
+    /// Bytes a second to be read at most.
+    pub rate: Option<u64>,
+}
+
+/// Told each thing that is found, as it is found.
+pub type Tell<'a> = dyn FnMut(&Finding) -> std::io::Result<()> + 'a;
+
+/// A scrub at work.
+pub struct Scrub<'a> {
+    tree: &'a Tree,
+    manner: Manner,
+    tell: &'a mut Tell<'a>,
+    reader: Reader<'a>,
+    position: Option<Position>,
+    tally: Tally,
+    unsynced: bool,
+}
+
+impl std::fmt::Debug for Scrub<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scrub")
+            .field("manner", &self.manner)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is recorded of an item.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Recorded {
+    manifest: Manifest,
+    notes: Notes,
+    bad_lines: Vec<usize>,
+    exists: bool,
+    /// When the item was last scrubbed.
+    when: Option<(i64, u32)>,
+}
+
+impl<'a> Scrub<'a> {
+    /// Prepares a scrub; refused while another is at work on the store. `progress` is told at which
+    /// item it is, from 1, and how many bytes it has read.
+    pub fn new(
+        tree: &'a Tree,
+        manner: Manner,
+        tell: &'a mut Tell<'a>,
+        progress: &'a mut dyn FnMut(u64, u64),
+    ) -> Result<Scrub<'a>, ScrubError> {
+        let position = match manner.dry_run {
+            true => None,
+            false => Some(Position::take(tree)?),
+        };
+        Ok(Scrub {
+            tree,
+            reader: Reader::new(tree, manner.rate, progress),
+            manner,
+            tell,
+            position,
+            tally: Tally::default(),
+            unsynced: false,
+        })
+    }
+
+    /// Where an interrupted pass goes on: after this item.
+    pub fn goes_on_after(&self) -> Option<&str> {
+        match self.manner.restart {
+            true => None,
+            false => self.position.as_ref()?.last(),
+        }
+    }
+
+    /// Scrubs the whole store, from where an interrupted pass stopped.
+    pub fn all(mut self) -> Result<Tally, ScrubError> {
+        let after = self.goes_on_after().map(str::to_owned);
+        let is_done = |item: &str| {
+            let after = after.as_deref();
+            after.is_some_and(|after| item.split('/').le(after.split('/')))
+        };
+        let tree = self.tree;
+        tree.each_item::<ScrubError>(|area, path| {
+            let item = format!("{}/{path}", area.name());
+            self.reader.items += 1;
+            if is_done(&item) {
+                return Ok(());
+            }
+            self.item(&item)?;
+            self.mark(&item)
+        })?;
+        for area in [Area::Col, Area::Ibip] {
+            let root = format!("{DIRECTORY}/{}", area.name());
+            tree.each_directory_at::<ScrubError>(&root, area.depth(), |path| {
+                self.look_for_lost(&format!("{}/{path}", area.name()))
+            })?;
+        }
+        if self.unsynced {
+            tree.sync_all()?;
+        }
+        if let Some(position) = &mut self.position {
+            position.finish(tree)?;
+        }
+        Ok(self.tally)
+    }
+
+    /// Scrubs some items, by their places; where a whole pass stands does not change.
+    pub fn some(mut self, places: &[Place]) -> Result<Tally, ScrubError> {
+        for place in places {
+            self.reader.items += 1;
+            match self.tree.is_directory(place.as_str()) {
+                true => self.item(place.as_str())?,
+                false => self.look_for_lost(place.as_str())?,
+            }
+        }
+        if self.unsynced {
+            self.tree.sync_all()?;
+        }
+        Ok(self.tally)
+    }
+
+    fn mark(&mut self, item: &str) -> Result<(), ScrubError> {
+        let Some(position) = &mut self.position else {
+            return Ok(());
+        };
+        if position.is_sync_due() {
+            // What the position says is done must not be less on disk than the position is.
+            if std::mem::take(&mut self.unsynced) {
+                self.tree.sync_all()?;
+            }
+            return position.mark(self.tree, item, true);
+        }
+        position.mark(self.tree, item, false)
+    }
+
+    fn found(
+        &mut self,
+        code: Code,
+        item: &str,
+        path: &[u8],
+        detail: Option<String>,
+    ) -> Result<(), ScrubError> {
+        let finding = Finding {
+            code,
+            item: item.to_owned(),
+            path: path.to_vec(),
+            detail,
+            accepted: self.manner.accept && code != Code::Unreadable,
+        };
+        self.tally.count(&finding);
+        (self.tell)(&finding).map_err(ScrubError::Report)
+    }
+
+    fn item(&mut self, item: &str) -> Result<(), ScrubError> {
+        let started = now();
+        if !self.manner.dry_run {
+            self.take_over(item)?;
+        }
+        let old = self.recorded(item)?;
+        let mut new = Recorded {
+            manifest: old.manifest.clone(),
+            ..Recorded::default()
+        };
+        if !old.bad_lines.is_empty() {
+            let numbers: Vec<String> = old.bad_lines.iter().map(usize::to_string).collect();
+            let detail = format!("line {} is no line of a manifest", numbers.join(", "));
+            self.found(Code::BrokenManifest, item, b"", Some(detail))?;
+        }
+        let (mut paths, mut unreadable) = (Vec::new(), Vec::new());
+        let listed = self.tree.each_met_below(item, |met| match met {
+            Met::Entry(path) if path == SIDECAR.as_bytes() => {}
+            Met::Entry(path) => paths.push(path),
+            Met::Unreadable(path, errno) => unreadable.push((path, errno)),
+        });
+        match listed {
+            Ok(()) => {}
+            // Removed meanwhile: then a tombstone tells it, or the look for what is lost does.
+            Err(error) if error.errno() == Errno::NOENT => return Ok(()),
+            Err(error) => unreadable.push((Vec::new(), error.errno())),
+        }
+        self.tally.items += 1;
+        paths.sort();
+        for (path, errno) in &unreadable {
+            let detail = std::io::Error::from(*errno).to_string();
+            self.found(Code::Unreadable, item, path, Some(detail))?;
+        }
+        let mut gone: Vec<Vec<u8>> = Vec::new();
+        for path in &paths {
+            if !self.file(item, path, &old, &mut new)? {
+                gone.push(path.clone());
+            }
+        }
+        // Both are sorted.
+        let is_met =
+            |path: &Vec<u8>| paths.binary_search(path).is_ok() && gone.binary_search(path).is_err();
+        for path in old.manifest.keys().filter(|path| !is_met(path)) {
+            let below = |directory: &[u8]| {
+                directory.is_empty()
+                    || path
+                        .strip_prefix(directory)
+                        .is_some_and(|rest| rest.starts_with(b"/"))
+            };
+            if unreadable.iter().any(|(directory, _)| below(directory)) {
+                continue;
+            }
+            self.missing(item, path, &old, &mut new)?;
+        }
+        if !old.exists && !new.manifest.is_empty() {
+            self.tally.recorded += 1;
+        }
+        // What is not taken for true is kept as it is, every byte.
+        let is_kept = !old.bad_lines.is_empty() && !self.manner.accept;
+        match self.manner.dry_run || is_kept {
+            true => Ok(()),
+            false => self.record(item, &old, &new, started),
+        }
+    }
+
+    /// Reads a file and judges it. False where it is no regular file, or none any more.
+    fn file(
+        &mut self,
+        item: &str,
+        path: &[u8],
+        old: &Recorded,
+        new: &mut Recorded,
+    ) -> Result<bool, ScrubError> {
+        let full = joined(item.as_bytes(), path);
+        let (found, written) = match self.reader.digest(&full) {
+            Seen::Digest(digest, written) => (digest, written),
+            Seen::NoFile => return Ok(false),
+            Seen::Unsteady => {
+                self.keep(path, old, new);
+                self.found(Code::Unsteady, item, path, None)?;
+                return Ok(true);
+            }
+            Seen::Unreadable(errno) => {
+                self.keep(path, old, new);
+                let why = std::io::Error::from(errno).to_string();
+                self.found(Code::Unreadable, item, path, Some(why))?;
+                return Ok(true);
+            }
+        };
+        self.tally.files += 1;
+        self.tally.bytes += written.size;
+        let known = old.manifest.get(path);
+        let verdict = fixity::judge(known, old.notes.get(path), &found, &written);
+        let code = match verdict {
+            Verdict::Same => None,
+            // An item seen for the first time is counted, not told file by file.
+            Verdict::New if !old.exists => None,
+            Verdict::New => Some(Code::New),
+            Verdict::Changed => Some(Code::Changed),
+            Verdict::Damaged => Some(Code::Damaged),
+            Verdict::WrongManifest => Some(Code::BrokenManifest),
+        };
+        let detail = match verdict {
+            Verdict::WrongManifest => Some("its digest has been altered, not the file".to_owned()),
+            _ => None,
+        };
+        if let Some(code) = code {
+            self.found(code, item, path, detail)?;
+        }
+        match verdict {
+            Verdict::Damaged | Verdict::WrongManifest if !self.manner.accept => {
+                self.keep(path, old, new);
+            }
+            _ => {
+                let is_settled = (now().0 - written.seconds).abs() > UNSETTLED_SECONDS;
+                let note = Note {
+                    digest: found,
+                    written: is_settled.then_some(written),
+                };
+                new.manifest.insert(path.to_vec(), found);
+                new.notes.insert(path.to_vec(), note);
+            }
+        }
+        Ok(true)
+    }
+
+    fn keep(&self, path: &[u8], old: &Recorded, new: &mut Recorded) {
+        if let Some(note) = old.notes.get(path) {
+            new.notes.insert(path.to_vec(), *note);
+        }
+    }
+
+    /// A file that was there. Whoever removes one writes to its directory; where nobody has, since
+    /// the item was last scrubbed, the file is lost.
+    fn missing(
+        &mut self,
+        item: &str,
+        path: &[u8],
+        old: &Recorded,
+        new: &mut Recorded,
+    ) -> Result<(), ScrubError> {
+        let since = self.directory_changed(item, path);
+        let was_removed = match (since, old.when) {
+            (Some((changed, _)), Some((scrubbed, _))) => changed >= scrubbed - 1,
+            _ => false,
+        };
+        if was_removed || self.manner.accept {
+            new.manifest.remove(path);
+        } else {
+            self.keep(path, old, new);
+        }
+        let code = match was_removed {
+            true => Code::Missing,
+            false => Code::Lost,
+        };
+        self.found(code, item, path, None)
+    }
+
+    /// When the names of the nearest directory above a path were last changed.
+    fn directory_changed(&self, item: &str, path: &[u8]) -> Option<(i64, u32)> {
+        let mut above = path;
+        while !above.is_empty() {
+            let cut = above.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            above = &above[..cut];
+            let full = joined(item.as_bytes(), above);
+            let directory = self.tree.open_far(&full, OFlags::PATH | OFlags::DIRECTORY);
+            if let Ok(stat) = directory.and_then(rustix::fs::fstat) {
+                return Some((stat.st_ctime, u32::try_from(stat.st_ctime_nsec).ok()?));
+            }
+        }
+        None
+    }
+
+    /// Something is recorded of an item whose directory is not there. A removed item has left a
+    /// tombstone, and what is recorded of it is kept, should it come back.
+    fn look_for_lost(&mut self, item: &str) -> Result<(), ScrubError> {
+        let is_removed = self.tree.read_small(&format!("deleted/{item}"))?.is_some();
+        let old = self.recorded(item)?;
+        if self.tree.is_directory(item) || is_removed || !old.exists {
+            return Ok(());
+        }
+        self.found(Code::Lost, item, b"", None)?;
+        match self.manner.accept && !self.manner.dry_run {
+            true => self.forget(item),
+            false => Ok(()),
+        }
+    }
+
+    fn recorded(&self, item: &str) -> Result<Recorded, ScrubError> {
+        recorded(self.tree, item)
+    }
+
+    fn record(
+        &mut self,
+        item: &str,
+        old: &Recorded,
+        new: &Recorded,
+        started: (i64, u32),
+    ) -> Result<(), ScrubError> {
+        if !old.exists && new.manifest.is_empty() {
+            return Ok(());
+        }
+        let directory = format!("{DIRECTORY}/{item}");
+        if !old.exists {
+            self.tree.make_directories(&directory)?;
+            self.unsynced = true;
+        }
+        let write = |name: &str, bytes: &[u8]| {
+            // Nothing is lost with one that is new: the item is recorded again.
+            self.tree.write_beside(&directory, name, bytes, old.exists)
+        };
+        if !old.bad_lines.is_empty() || new.manifest != old.manifest {
+            write(fixity::MANIFEST, &fixity::manifest_text(&new.manifest))?;
+        }
+        if new.notes != old.notes {
+            write(fixity::WRITTEN, &fixity::notes_text(&new.notes))?;
+        }
+        // Its own time says when the item was last scrubbed.
+        let opened = self.tree.open_directory(&directory)?;
+        let time = rustix::fs::Timespec {
+            tv_sec: started.0,
+            tv_nsec: started.1.into(),
+        };
+        let times = rustix::fs::Timestamps {
+            last_access: time,
+            last_modification: time,
+        };
+        rustix::fs::utimensat(&opened, fixity::WRITTEN, &times, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|errno| self.tree.error("date", &directory, errno).into())
+    }
+
+    fn forget(&self, item: &str) -> Result<(), ScrubError> {
+        let directory = format!("{DIRECTORY}/{item}");
+        let opened = self.tree.open_directory(&directory)?;
+        for name in [fixity::MANIFEST, fixity::WRITTEN] {
+            match rustix::fs::unlinkat(&opened, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(self.tree.error("remove", &directory, errno).into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// An item that lay under its IBIp until its sidecar named its rep brings its manifest with it.
+    fn take_over(&self, item: &str) -> Result<(), ScrubError> {
+        let Some(rep) = item.strip_prefix("col/") else {
+            return Ok(());
+        };
+        if self.tree.is_directory(&format!("{DIRECTORY}/{item}")) {
+            return Ok(());
+        }
+        let Ok(rep) = ibi::Rep::parse(rep) else {
+            return Ok(());
+        };
+        let sidecar = self.tree.read_sidecar(&Place::of_rep(&rep)).ok().flatten();
+        let Some(sidecar) = sidecar.and_then(|bytes| Sidecar::parse(&bytes).ok()) else {
+            return Ok(());
+        };
+        let Some(before) = sidecar.names().ibip().map(Place::of_ibip) else {
+            return Ok(());
+        };
+        let from = format!("{DIRECTORY}/{}", before.as_str());
+        if self.tree.is_directory(before.as_str()) || !self.tree.is_directory(&from) {
+            return Ok(());
+        }
+        let to = format!("{DIRECTORY}/{item}");
+        let parent = Path::new(&to).parent().and_then(Path::to_str);
+        self.tree.make_directories(parent.unwrap_or(DIRECTORY))?;
+        rustix::fs::renameat(self.tree.root(), &from, self.tree.root(), &to)
+            .map_err(|errno| self.tree.error("move", &from, errno).into())
+    }
+}
+
+/// What is recorded of an item.
+fn recorded(tree: &Tree, item: &str) -> Result<Recorded, ScrubError> {
+    let read = |name: &str| tree.read_whole(&format!("{DIRECTORY}/{item}/{name}"));
+    // An empty one is one that a power cut came across, or of an item that held nothing.
+    let bytes = read(fixity::MANIFEST)?.unwrap_or_default();
+    let (manifest, bad_lines) = fixity::parse_manifest(&bytes);
+    let notes = fixity::parse_notes(&read(fixity::WRITTEN)?.unwrap_or_default());
+    let path = format!("{DIRECTORY}/{item}/{}", fixity::WRITTEN);
+    let file = tree.open_far(path.as_bytes(), OFlags::PATH);
+    let when = file.and_then(rustix::fs::fstat).ok().and_then(|stat| {
+        let nanoseconds = u32::try_from(stat.st_mtime_nsec).ok()?;
+        Some((stat.st_mtime, nanoseconds))
+    });
+    Ok(Recorded {
+        manifest,
+        notes,
+        bad_lines,
+        exists: !bytes.is_empty(),
+        when,
+    })
+}
+
+/// What all files of an item hold, as it lies in a store.
+#[derive(Debug, Default)]
+pub struct Content {
+    /// Their digests, by path.
+    pub manifest: Manifest,
+    /// Those that are damaged, by what a scrub has recorded of them.
+    pub damaged: Vec<Vec<u8>>,
+    /// What cannot be read, or was written each time that it was read, with the reason.
+    pub unread: Vec<(Vec<u8>, String)>,
+}
+
+/// Reads all files of an item, by its place, but for its sidecar; nothing is recorded.
+pub fn content(
+    tree: &Tree,
+    item: &str,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Content, ScrubError> {
+    // Who may read an item need not see what is recorded of all.
+    let old = match recorded(tree, item) {
+        Err(ScrubError::Tree(error)) if error.errno() == Errno::ACCESS => Recorded::default(),
+        other => other?,
+    };
+    let mut reader = Reader::new(tree, None, progress);
+    let mut content = Content::default();
+    let mut paths = Vec::new();
+    tree.each_met_below(item, |met| match met {
+        Met::Entry(path) if path == SIDECAR.as_bytes() => {}
+        Met::Entry(path) => paths.push(path),
+        Met::Unreadable(path, errno) => {
+            let why = std::io::Error::from(errno).to_string();
+            content.unread.push((path, why));
+        }
+    })?;
+    for path in paths {
+        let why = match reader.digest(&joined(item.as_bytes(), &path)) {
+            Seen::Digest(digest, written) => {
+                let (known, note) = (old.manifest.get(&path), old.notes.get(&path));
+                if fixity::judge(known, note, &digest, &written) == Verdict::Damaged {
+                    content.damaged.push(path.clone());
+                }
+                content.manifest.insert(path, digest);
+                continue;
+            }
+            Seen::NoFile => continue,
+            Seen::Unsteady => "it was written each time that it was read".to_owned(),
+            Seen::Unreadable(errno) => std::io::Error::from(errno).to_string(),
+        };
+        content.unread.push((path, why));
+    }
+    Ok(content)
+}
+
+fn now() -> (i64, u32) {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => (since.as_secs().cast_signed(), since.subsec_nanos()),
+        Err(_) => (0, 0),
+    }
+}
+
+impl From<TreeError> for ScrubError {
+    fn from(error: TreeError) -> ScrubError {
+        ScrubError::Tree(error)
+    }
+}
+
+/// Size and time of modification as the system tells them.
+fn written(stat: &rustix::fs::Stat) -> Written {
+    Written {
+        size: u64::try_from(stat.st_size).unwrap_or_default(),
+        seconds: stat.st_mtime,
+        nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
+    }
+}

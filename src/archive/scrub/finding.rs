@@ -1,0 +1,148 @@
+//! What a scrub finds, as words and sentences.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::archive::tree::TreeError;
+
+/// What is found of a file or an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Code {
+    /// It holds something else, and nobody has written it.
+    Damaged,
+    /// It is gone, and nobody has removed it.
+    Lost,
+    /// The system does not let it be read.
+    Unreadable,
+    /// The manifest itself is damaged.
+    BrokenManifest,
+    /// It was written all the while.
+    Unsteady,
+    /// It has been written.
+    Changed,
+    /// It has been removed.
+    Missing,
+    /// It has been added.
+    New,
+}
+
+impl Code {
+    /// The stable word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Code::Damaged => "damaged",
+            Code::Lost => "lost",
+            Code::Unreadable => "unreadable",
+            Code::BrokenManifest => "broken-manifest",
+            Code::Unsteady => "unsteady",
+            Code::Changed => "changed",
+            Code::Missing => "missing",
+            Code::New => "new",
+        }
+    }
+
+    /// Whether something is wrong, and not only different.
+    pub fn is_wrong(self) -> bool {
+        matches!(
+            self,
+            Code::Damaged | Code::Lost | Code::Unreadable | Code::BrokenManifest
+        )
+    }
+
+    fn sentence(self) -> &'static str {
+        match self {
+            Code::Damaged => {
+                "holds something else than before, though its time says that nobody has written it; \
+                 put it back from a copy, or take it for right with --accept"
+            }
+            Code::Lost => {
+                "is gone, though nobody has removed it; put it back from a copy, or forget it with \
+                 --accept"
+            }
+            Code::Unreadable => "cannot be read",
+            Code::BrokenManifest => {
+                "the manifest is damaged; mend it, or make it anew from the files as they are with \
+                 --accept"
+            }
+            Code::Unsteady => "was written all the while; scrub the item again",
+            Code::Changed => "has been written since",
+            Code::Missing => "has been removed since",
+            Code::New => "has been added since",
+        }
+    }
+}
+
+/// One thing found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What.
+    pub code: Code,
+    /// Where the item lies below the store.
+    pub item: String,
+    /// Which file of it, by its path below the item; empty for the item itself.
+    pub path: Vec<u8>,
+    /// More, where there is more to say.
+    pub detail: Option<String>,
+    /// Whether what is there now is recorded as right.
+    pub accepted: bool,
+}
+
+impl Finding {
+    /// What is wrong, and what can be done.
+    pub fn sentence(&self) -> String {
+        let mut sentence = self.code.sentence().to_owned();
+        if let Some(detail) = &self.detail {
+            sentence = format!("{sentence}: {detail}");
+        }
+        sentence
+    }
+}
+
+/// What a scrub has read and found.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Items read.
+    pub items: u64,
+    /// Files read.
+    pub files: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Items recorded for the first time.
+    pub recorded: u64,
+    /// How many of each code.
+    pub found: BTreeMap<Code, u64>,
+    /// Whether something is wrong that was not accepted.
+    pub is_wrong: bool,
+}
+
+impl Tally {
+    pub(super) fn count(&mut self, finding: &Finding) {
+        *self.found.entry(finding.code).or_default() += 1;
+        self.is_wrong |= finding.code.is_wrong() && !finding.accepted;
+    }
+}
+
+/// Why a scrub ends early.
+#[derive(Debug)]
+pub enum ScrubError {
+    /// The directories failed.
+    Tree(TreeError),
+    /// Another scrub is at work.
+    Busy,
+    /// What was found could not be told.
+    Report(std::io::Error),
+}
+
+impl fmt::Display for ScrubError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScrubError::Tree(error) => error.fmt(f),
+            ScrubError::Busy => f.write_str(
+                "another scrub is at work on this store; wait until it has ended, or use --dry-run",
+            ),
+            ScrubError::Report(error) => write!(f, "standard output: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ScrubError {}

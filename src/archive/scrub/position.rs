@@ -1,0 +1,111 @@
+//! How far a pass has come, in `fixity/progress`; whoever scrubs holds a lock on that file.
+//!
+//! It is written after each item, which survives the end of the process, and synced every few
+//! seconds, which survives a power cut. It is one line: a half written one is none, and the pass
+//! begins anew.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::{DIRECTORY, ScrubError};
+use crate::archive::tree::Tree;
+use ibi::pairs::{percent_decode, percent_encode};
+
+const NAME: &str = "progress";
+
+/// How often the position is synced.
+const SYNCED_EVERY: Duration = Duration::from_secs(5);
+
+/// The locked file.
+#[derive(Debug)]
+pub(super) struct Position {
+    file: File,
+    last: Option<String>,
+    synced: Instant,
+}
+
+impl Position {
+    /// Makes `fixity/` where it is missing, takes the lock and reads where a pass has stopped.
+    pub(super) fn take(tree: &Tree) -> Result<Position, ScrubError> {
+        // Names and digests of files are nobody's business who may not look into the items.
+        match rustix::fs::mkdirat(tree.root(), DIRECTORY, Mode::from_raw_mode(0o700)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(tree.error("make", DIRECTORY, errno).into()),
+        }
+        let directory = tree.open_directory(DIRECTORY)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o644);
+        let file = rustix::fs::openat(&directory, NAME, flags, mode)
+            .map_err(|errno| failed(tree, errno.into()))?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(ScrubError::Busy),
+            Err(errno) => return Err(failed(tree, errno.into())),
+        }
+        let file = File::from(file);
+        let last = read(&file).map_err(|error| failed(tree, error))?;
+        Ok(Position {
+            file,
+            last,
+            synced: Instant::now(),
+        })
+    }
+
+    /// The last item that an interrupted pass has done.
+    pub(super) fn last(&self) -> Option<&str> {
+        self.last.as_deref()
+    }
+
+    /// Whether the next mark is to be synced.
+    pub(super) fn is_sync_due(&self) -> bool {
+        self.synced.elapsed() > SYNCED_EVERY
+    }
+
+    /// Notes that an item is done.
+    pub(super) fn mark(&mut self, tree: &Tree, item: &str, synced: bool) -> Result<(), ScrubError> {
+        self.write(tree, &format!("last {}\n", percent_encode(item)), synced)
+    }
+
+    /// Notes that the pass is done.
+    pub(super) fn finish(&mut self, tree: &Tree) -> Result<(), ScrubError> {
+        self.write(tree, "", true)
+    }
+
+    fn write(&mut self, tree: &Tree, text: &str, synced: bool) -> Result<(), ScrubError> {
+        // The line is read up to its end: what a longer one leaves behind it until it is cut off
+        // does no harm.
+        let written = self
+            .file
+            .write_all_at(text.as_bytes(), 0)
+            .and_then(|()| self.file.set_len(text.len() as u64))
+            .and_then(|()| match synced {
+                true => self.file.sync_data(),
+                false => Ok(()),
+            });
+        if synced {
+            self.synced = Instant::now();
+        }
+        written.map_err(|error| failed(tree, error))
+    }
+}
+
+fn read(file: &File) -> std::io::Result<Option<String>> {
+    let mut bytes = vec![0; 64 * 1024];
+    let count = file.read_at(&mut bytes, 0)?;
+    let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
+    let last = text.split_once('\n').and_then(|(line, _)| {
+        let path = percent_decode(line.strip_prefix("last ")?);
+        String::from_utf8(path).ok()
+    });
+    Ok(last)
+}
+
+fn failed(tree: &Tree, error: std::io::Error) -> ScrubError {
+    let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    tree.error("use", &format!("{DIRECTORY}/{NAME}"), errno)
+        .into()
+}

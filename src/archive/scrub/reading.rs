@@ -1,0 +1,139 @@
+//! Reading one file whole: from the disk, at the pace that was asked for, and only if it stays the
+//! same meanwhile.
+
+use std::fs::File;
+use std::io::Read;
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Advice, FileType};
+use rustix::io::Errno;
+use sha2::Digest as _;
+
+use super::written;
+use crate::archive::tree::Tree;
+use crate::formats::fixity::{Digest, Written};
+
+/// How much is read at once.
+const BLOCK: usize = 1 << 20;
+
+/// At a slow pace less is read at once, so that it is an even one.
+fn block(rate: Option<u64>) -> usize {
+    let tenth = rate.and_then(|rate| usize::try_from(rate / 10).ok());
+    tenth.unwrap_or(BLOCK).clamp(4096, BLOCK)
+}
+
+/// How often a file is read that changes meanwhile.
+const TRIES: usize = 3;
+
+/// How far the pace may be made good after a pause.
+const CREDIT: Duration = Duration::from_millis(100);
+
+/// What reading a file gave.
+#[derive(Debug)]
+pub(super) enum Seen {
+    Digest(Digest, Written),
+    /// It is no regular file, or none any more.
+    NoFile,
+    Unreadable(Errno),
+    /// It was written each time that it was read.
+    Unsteady,
+}
+
+/// What reads files.
+pub(super) struct Reader<'a> {
+    tree: &'a Tree,
+    buffer: Vec<u8>,
+    rate: Option<u64>,
+    due: Instant,
+    /// At which item the scrub is.
+    pub(super) items: u64,
+    bytes: u64,
+    progress: &'a mut dyn FnMut(u64, u64),
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        tree: &'a Tree,
+        rate: Option<u64>,
+        progress: &'a mut dyn FnMut(u64, u64),
+    ) -> Reader<'a> {
+        Reader {
+            tree,
+            buffer: vec![0; block(rate)],
+            rate,
+            due: Instant::now(),
+            items: 0,
+            bytes: 0,
+            progress,
+        }
+    }
+
+    /// The digest of the file at a path below the store.
+    pub(super) fn digest(&mut self, path: &[u8]) -> Seen {
+        for _ in 0..TRIES {
+            match self.try_once(path) {
+                Ok(Some(seen)) => return seen,
+                Ok(None) => {}
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::NODEV) => {
+                    return Seen::NoFile;
+                }
+                Err(errno) => return Seen::Unreadable(errno),
+            }
+        }
+        Seen::Unsteady
+    }
+
+    /// None where it was written or replaced while it was read.
+    fn try_once(&mut self, path: &[u8]) -> Result<Option<Seen>, Errno> {
+        let file = self.tree.open_to_read(path)?;
+        let before = rustix::fs::fstat(&file)?;
+        if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
+            return Ok(Some(Seen::NoFile));
+        }
+        // What lies in memory says nothing of the disk.
+        let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+        let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
+        let read = self.read_through(&file);
+        // Nor does anybody need it there because we have read it.
+        let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+        let digest = read?;
+        // A file that is replaced by another loses a name, which changes the time of its inode.
+        let after = rustix::fs::fstat(&file)?;
+        let is_same = written(&before) == written(&after)
+            && (before.st_ctime, before.st_ctime_nsec) == (after.st_ctime, after.st_ctime_nsec);
+        Ok(is_same.then(|| Seen::Digest(digest, written(&after))))
+    }
+
+    fn read_through(&mut self, mut file: &File) -> Result<Digest, Errno> {
+        let mut hasher = sha2::Sha256::new();
+        let mut offset = 0;
+        loop {
+            let count = match file.read(&mut self.buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+            };
+            hasher.update(&self.buffer[..count]);
+            let length = NonZeroU64::new(count as u64);
+            let _ = rustix::fs::fadvise(file, offset, length, Advice::DontNeed);
+            offset += count as u64;
+            self.bytes += count as u64;
+            (self.progress)(self.items, self.bytes);
+            self.keep_pace(count as u64);
+        }
+        Ok(Digest(hasher.finalize().into()))
+    }
+
+    fn keep_pace(&mut self, count: u64) {
+        let Some(rate) = self.rate.filter(|rate| *rate > 0) else {
+            return;
+        };
+        let now = Instant::now();
+        let earliest = now.checked_sub(CREDIT).unwrap_or(now);
+        let takes = Duration::from_secs_f64(count as f64 / rate as f64);
+        self.due = self.due.max(earliest) + takes;
+        std::thread::sleep(self.due.saturating_duration_since(now));
+    }
+}

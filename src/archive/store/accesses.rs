@@ -1,0 +1,92 @@
+//! How often items were reached, as far as it was written down.
+//!
+//! A database of its own, because it is no index of the tree: nothing else tells it. Who loses it loses
+//! the counts and nothing more.
+
+use std::ffi::OsStr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::{StoreError, beside, copy};
+use crate::archive::database;
+
+/// File name of the database.
+pub const ACCESSES_FILE: &str = "accesses.sqlite3";
+
+/// As in the relation store: one entry a version, none is ever changed.
+const MIGRATIONS: &[&str] = &["
+    -- An item that was reached, by the name that it had then.
+    CREATE TABLE access (
+        name  TEXT PRIMARY KEY,
+        count INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+"];
+
+/// The open database.
+#[derive(Debug)]
+pub struct Accesses {
+    connection: Connection,
+    /// Where the database lies; SQLite goes by this until it is closed, above.
+    _directory: OwnedFd,
+}
+
+impl Accesses {
+    /// Opens the database in a store's directory, or makes it.
+    pub fn open(directory: BorrowedFd<'_>) -> Result<Accesses, StoreError> {
+        let opened = Accesses::opened(directory, true)?;
+        opened.ok_or_else(|| StoreError::Broken {
+            what: format!("{ACCESSES_FILE} is gone again"),
+        })
+    }
+
+    /// Opens the database if there is one.
+    pub fn open_if_there(directory: BorrowedFd<'_>) -> Result<Option<Accesses>, StoreError> {
+        Accesses::opened(directory, false)
+    }
+
+    fn opened(directory: BorrowedFd<'_>, is_made: bool) -> Result<Option<Accesses>, StoreError> {
+        let opened = beside::open(directory, ACCESSES_FILE, is_made, MIGRATIONS)?;
+        Ok(opened.map(|(connection, directory)| Accesses {
+            connection,
+            _directory: directory,
+        }))
+    }
+
+    /// Adds accesses to items, by their names: all, or none.
+    pub fn add<'a>(
+        &mut self,
+        counted: impl IntoIterator<Item = (&'a String, &'a u64)>,
+    ) -> Result<(), StoreError> {
+        let transaction = database::writing(&mut self.connection)?;
+        for (name, count) in counted {
+            let count = i64::try_from(*count).unwrap_or(i64::MAX);
+            transaction
+                .prepare_cached(
+                    "INSERT INTO access VALUES (?1, ?2)
+                     ON CONFLICT DO UPDATE SET count = count + excluded.count",
+                )?
+                .execute((name, count))?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// How often an item was reached.
+    pub fn of(&self, name: &str) -> Result<u64, StoreError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT count FROM access WHERE name = ?1")?;
+        let found: Option<i64> = statement.query_row([name], |row| row.get(0)).optional()?;
+        Ok(found.map_or(0, |count| u64::try_from(count).unwrap_or(0)))
+    }
+
+    /// Writes what the database says now into that of another store; whoever writes it meanwhile is not
+    /// held up.
+    pub fn copy_to(&self, directory: BorrowedFd<'_>) -> Result<(), StoreError> {
+        let name = OsStr::new(ACCESSES_FILE);
+        database::check(directory, name, true).map_err(|unfit| StoreError::Broken {
+            what: format!("{ACCESSES_FILE}: {unfit}"),
+        })?;
+        copy::at_once(&self.connection, &database::path_in(directory, name))
+    }
+}

@@ -1,0 +1,36 @@
+//! Databases that lie in a store beside its index.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rusqlite::Connection;
+
+use super::{StoreError, kept};
+use crate::archive::database::{self, Unfit};
+
+/// Opens a database in a store's directory, which comes with it: SQLite goes by it until it is closed.
+/// None where there is none and none is to be made.
+pub(super) fn open(
+    directory: BorrowedFd<'_>,
+    file: &str,
+    is_made: bool,
+    migrations: &[&str],
+) -> Result<Option<(Connection, OwnedFd)>, StoreError> {
+    let directory = kept(directory)?;
+    let name = OsStr::new(file);
+    match database::check(directory.as_fd(), name, is_made) {
+        Err(Unfit::Missing) => return Ok(None),
+        Err(unfit) => {
+            return Err(StoreError::Broken {
+                what: format!("{file}: {unfit}"),
+            });
+        }
+        Ok(()) => {}
+    }
+    let path = database::path_in(directory.as_fd(), name);
+    let mut connection = Connection::open(path).map_err(database::plain)?;
+    database::share(&connection)?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    database::migrate(&mut connection, migrations)?;
+    Ok(Some((connection, directory)))
+}

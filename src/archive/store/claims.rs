@@ -1,0 +1,118 @@
+//! What the items of a whole store say of each other that does not fit.
+
+use super::{ItemId, Store, StoreError, rows};
+use crate::formats::item::Names;
+use ibi::relation::RelationKind;
+
+/// A relation that two items claim to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contested {
+    /// The item whose relation it is.
+    pub names: Names,
+    /// Which one.
+    pub kind: RelationKind,
+    /// What the item itself says.
+    pub target: Names,
+    /// Who says otherwise.
+    pub other: Names,
+}
+
+/// A relation of two originals that only one of them tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OneSided {
+    /// The item that tells it.
+    pub near: Names,
+    /// What it tells.
+    pub kind: RelationKind,
+    /// The item that does not.
+    pub far: Names,
+}
+
+const CONTESTED: &str = "
+    SELECT item.rep AS rep, item.ibip AS ibip, relation.kind AS kind,
+        relation.target_rep AS target_rep, relation.target_ibip AS target_ibip,
+        other.rep AS other_rep, other.ibip AS other_ibip
+    FROM relation JOIN item ON item.id = relation.source
+    JOIN relation back ON back.target_rep_key = item.rep_key OR back.target_ibip_key = item.ibip_key
+    JOIN item other ON other.id = back.source
+    WHERE (relation.kind, back.kind) IN (VALUES ('ibi.nextedition', 'ibi.editionof'),
+            ('ibi.metadata', 'ibi.metadataof'))
+        AND other.state <> 'Deleted'
+        AND NOT ifnull(relation.target_rep_key = other.rep_key, 0)
+        AND NOT ifnull(relation.target_ibip_key = other.ibip_key, 0)
+    ORDER BY item.id, other.id";
+
+/// What the far end says itself counts there: only what it says nothing of is missing.
+const ONE_SIDED: &str = "
+    SELECT item.rep AS rep, item.ibip AS ibip, relation.kind AS kind,
+        relation.target_rep AS target_rep, relation.target_ibip AS target_ibip,
+        far.rep AS other_rep, far.ibip AS other_ibip
+    FROM relation JOIN item ON item.id = relation.source
+    JOIN item far ON far.rep_key = relation.target_rep_key
+        OR far.ibip_key = relation.target_ibip_key
+    WHERE item.state = 'Original' AND far.state = 'Original' AND far.id <> item.id
+        AND NOT EXISTS (SELECT 1 FROM relation back WHERE back.source = far.id AND back.kind =
+            CASE relation.kind
+                WHEN 'ibi.nextedition' THEN 'ibi.editionof'
+                WHEN 'ibi.metadata' THEN 'ibi.metadataof'
+                WHEN 'ibi.editionof' THEN 'ibi.nextedition'
+                WHEN 'ibi.metadataof' THEN 'ibi.metadata'
+                WHEN 'ibi.translationof' THEN 'ibi.translation(' || item.language || ')'
+                ELSE 'ibi.translationof'
+            END)
+        AND (relation.kind <> 'ibi.translationof' OR item.language IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM relation back WHERE back.source = far.id
+                AND back.kind LIKE 'ibi.translation(%'
+                AND (back.target_rep_key = item.rep_key OR back.target_ibip_key = item.ibip_key)))
+    ORDER BY item.id, relation.kind";
+
+impl Store {
+    /// The next editions and metadata that one item claims to have and another claims to be.
+    pub fn contested(&self) -> Result<Vec<Contested>, StoreError> {
+        self.claims(CONTESTED, |names, kind, target, other| Contested {
+            names,
+            kind,
+            target,
+            other,
+        })
+    }
+
+    /// The relations of two originals that only one of them tells.
+    pub fn one_sided(&self) -> Result<Vec<OneSided>, StoreError> {
+        self.claims(ONE_SIDED, |near, kind, _, far| OneSided { near, kind, far })
+    }
+
+    fn claims<T>(
+        &self,
+        sql: &str,
+        claim: impl Fn(Names, RelationKind, Names, Names) -> T,
+    ) -> Result<Vec<T>, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare(sql)?;
+        let mut found = statement.query([])?;
+        let mut claims = Vec::new();
+        while let Some(row) = found.next()? {
+            let (kind, target) = rows::relation(row)?;
+            let names = rows::names("item", row.get("rep")?, row.get("ibip")?)?;
+            let other = rows::names("item", row.get("other_rep")?, row.get("other_ibip")?)?;
+            if let (Some(names), Some(other)) = (names, other) {
+                claims.push(claim(names, kind, target, other));
+            }
+        }
+        Ok(claims)
+    }
+
+    /// The items that have a next edition, by what they say or by what it says.
+    pub fn with_next_edition(&self) -> Result<Vec<ItemId>, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare(
+            "SELECT source FROM relation WHERE kind = 'ibi.nextedition'
+             UNION
+             SELECT item.id FROM relation JOIN item ON item.rep_key = target_rep_key
+                 OR item.ibip_key = target_ibip_key
+             WHERE kind = 'ibi.editionof'",
+        )?;
+        let found = statement.query_map([], |row| row.get(0).map(ItemId))?;
+        Ok(found.collect::<Result<_, _>>()?)
+    }
+}

@@ -1,0 +1,314 @@
+//! Looking a database over: whether SQLite finds it whole, and what two of them say differently.
+//!
+//! What is looked at may be damaged, so values are compared as bytes, whatever they should be.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rusqlite::{Connection, OpenFlags, Row, Statement};
+
+use super::{Store, StoreError, check_file, file_in, kept, schema};
+use crate::archive::database;
+use crate::formats::item::Names;
+use ibi::Ibi;
+
+/// So many complaints of SQLite tell enough of a damaged database.
+const COMPLAINTS: usize = 5;
+
+/// Page cache of a database that is only made to compare with: as large as a refill's is not needed.
+const CACHE_KIB: i64 = -32_768;
+
+/// What is compared of an item, in this order; the first four are its names.
+const COLUMNS: [&str; 14] = [
+    "rep",
+    "ibip",
+    "rep_key",
+    "ibip_key",
+    "state",
+    "service_rep",
+    "service_ibip",
+    "language",
+    "target",
+    "removed_at",
+    "sidecar",
+    "relations",
+    "keys of relations",
+    "aliases",
+];
+
+const STATE: usize = 4;
+const SIDECAR: usize = 10;
+
+/// Both keys, relations and aliases in an order of their own, so that equal items have equal rows.
+const ROW: &str = "
+    SELECT rep, ibip, rep_key, ibip_key, state, service_rep, service_ibip, language, target,
+        removed_at, sidecar,
+        (SELECT group_concat(said, char(10)) FROM (
+            SELECT kind || ' ' || ifnull(target_rep, '') || ' ' || ifnull(target_ibip, '') AS said
+            FROM relation WHERE source = item.id ORDER BY kind)) AS relations,
+        (SELECT group_concat(said, char(10)) FROM (
+            SELECT ifnull(target_rep_key, '') || ' ' || ifnull(target_ibip_key, '') AS said
+            FROM relation WHERE source = item.id ORDER BY kind)) AS keys,
+        (SELECT group_concat(name, char(10)) FROM (
+            SELECT name FROM alias WHERE item = item.id ORDER BY name)) AS aliases,
+        EXISTS (SELECT 1 FROM unsettled WHERE unsettled.item = item.id) AS unsettled
+    FROM item";
+
+/// An item of which two databases do not say the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The name to call it by.
+    pub subject: String,
+    /// Its names, unless they cannot be read.
+    pub names: Option<Names>,
+    /// What differs.
+    pub kind: DifferenceKind,
+}
+
+/// How two databases differ about an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DifferenceKind {
+    /// Only the first has it.
+    OnlyFirst,
+    /// Only the second has it.
+    OnlySecond {
+        /// Whether the second knows it as removed.
+        is_removed: bool,
+        /// Whether it was minted and is not known to be in the tree.
+        is_unsettled: bool,
+    },
+    /// Both have it.
+    Differs {
+        /// What differs, in words; nothing but the sidecar where this is empty.
+        what: String,
+        /// Whether the sidecars differ.
+        sidecar: bool,
+        /// Whether it is removed in the first, and in the second.
+        is_removed: (bool, bool),
+    },
+}
+
+impl Store {
+    /// An empty store that lies in a temporary file and goes with this value.
+    pub fn temporary() -> Result<Store, StoreError> {
+        let mut connection = Connection::open("")?;
+        connection.pragma_update(None, "journal_mode", "off")?;
+        Store::prepared(&mut connection)?;
+        schema::migrate(&mut connection)?;
+        Ok(Store::over(connection, None))
+    }
+
+    /// Gives a temporary store that has been filled room to be asked at random.
+    pub fn widen(&self) -> Result<(), StoreError> {
+        Ok(self.lock().pragma_update(None, "cache_size", CACHE_KIB)?)
+    }
+
+    /// Opens a database as it is, to be looked over and nothing else. Where nobody writes it
+    /// meanwhile, nothing is written beside it either.
+    pub fn open_as_it_is(directory: BorrowedFd<'_>, is_quiet: bool) -> Result<Store, StoreError> {
+        let directory = kept(directory)?;
+        check_file(directory.as_fd(), false)?;
+        let path = file_in(directory.as_fd());
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let has_log = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+        let mut flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = if is_quiet && !has_log {
+            flags |= OpenFlags::SQLITE_OPEN_URI;
+            // The name of a file that nobody changes while it is open.
+            Connection::open_with_flags(format!("file:{}?immutable=1", path.display()), flags)
+        } else {
+            Connection::open_with_flags(path, flags)
+        };
+        let mut connection = opened.map_err(database::plain)?;
+        connection.busy_timeout(std::time::Duration::from_secs(10))?;
+        Store::prepared(&mut connection)?;
+        schema::check(&connection)?;
+        Ok(Store::over(connection, Some(directory)))
+    }
+
+    /// What SQLite finds wrong with the database itself, and whether it is built as ours are.
+    pub fn complaints(&self) -> Result<Vec<String>, StoreError> {
+        let connection = self.lock();
+        let mut complaints = Vec::new();
+        let mut statement = connection.prepare(&format!("PRAGMA integrity_check({COMPLAINTS})"))?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            let complaint = text(row, 0)?;
+            if complaint != "ok" {
+                complaints.push(complaint.replace('\n', " "));
+            }
+        }
+        let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
+        let mut found = statement.query([])?;
+        while complaints.len() < COMPLAINTS
+            && let Some(row) = found.next()?
+        {
+            complaints.push(format!("a row of {} belongs to no item", text(row, 0)?));
+        }
+        if schema::is_altered(&connection)? {
+            complaints.push("its tables are not those that ibifs makes".to_owned());
+        }
+        Ok(complaints)
+    }
+
+    /// Every item of which this store and another do not say the same. Both are read in the order
+    /// of the names, side by side.
+    pub fn differences(&self, second: &Store) -> Result<Vec<Difference>, StoreError> {
+        let (first, second) = (self.lock(), second.lock());
+        let mut differences = Vec::new();
+        for (order, key) in [
+            ("WHERE rep_key IS NOT NULL ORDER BY rep_key", 2),
+            ("WHERE rep_key IS NULL ORDER BY ibip_key", 3),
+        ] {
+            let sql = format!("{ROW} {order}");
+            let mut first = first.prepare(&sql)?;
+            let mut second = second.prepare(&sql)?;
+            side_by_side(&mut first, &mut second, key, &mut differences)?;
+        }
+        Ok(differences)
+    }
+}
+
+fn text(row: &Row<'_>, column: usize) -> Result<String, StoreError> {
+    Ok(bytes(row, column)?.map_or_else(String::new, |bytes| {
+        String::from_utf8_lossy(&bytes).into_owned()
+    }))
+}
+
+fn bytes(row: &Row<'_>, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
+    use rusqlite::types::ValueRef;
+    Ok(match row.get_ref(column)? {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => Some(number.to_string().into_bytes()),
+        ValueRef::Real(number) => Some(number.to_string().into_bytes()),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(bytes.to_vec()),
+    })
+}
+
+/// One item as a database has it.
+struct Said {
+    columns: Vec<Option<Vec<u8>>>,
+    is_unsettled: bool,
+}
+
+impl Said {
+    fn of(row: &Row<'_>) -> Result<Said, StoreError> {
+        let columns = (0..COLUMNS.len()).map(|column| bytes(row, column));
+        Ok(Said {
+            columns: columns.collect::<Result<_, _>>()?,
+            is_unsettled: row.get(COLUMNS.len())?,
+        })
+    }
+
+    fn shown(&self, column: usize) -> String {
+        match self.columns.get(column) {
+            Some(Some(bytes)) => String::from_utf8_lossy(bytes)
+                .trim_end()
+                .replace('\n', ", "),
+            _ => String::new(),
+        }
+    }
+
+    fn is_removed(&self) -> bool {
+        self.columns[STATE].as_deref() == Some(b"Deleted")
+    }
+
+    /// Its names, if they are good and its keys are theirs.
+    fn names(&self) -> Option<Names> {
+        let mut ibis = Vec::new();
+        for (column, key) in [(0, 2), (1, 3)] {
+            let (Some(value), known) = (&self.columns[column], &self.columns[key]) else {
+                match self.columns[key] {
+                    None => continue,
+                    Some(_) => return None,
+                }
+            };
+            let ibi = Ibi::parse(std::str::from_utf8(value).ok()?).ok()?;
+            let canonical = match (&ibi, column) {
+                (Ibi::Rep(rep), 0) => rep.canonical(),
+                (Ibi::Ibip(ibip), 1) => ibip.canonical(),
+                _ => return None,
+            };
+            if known.as_deref() != Some(canonical.as_bytes()) {
+                return None;
+            }
+            ibis.push(ibi);
+        }
+        Names::collect(ibis)
+    }
+
+    fn subject(&self) -> String {
+        match self.columns[0] {
+            Some(_) => self.shown(0),
+            None => self.shown(1),
+        }
+    }
+
+    fn differs(&self, kind: DifferenceKind) -> Difference {
+        Difference {
+            subject: self.subject(),
+            names: self.names(),
+            kind,
+        }
+    }
+
+    fn compared(&self, second: &Said) -> Option<Difference> {
+        let mut what = Vec::new();
+        for (column, name) in COLUMNS.iter().enumerate() {
+            if self.columns[column] != second.columns[column] && column != SIDECAR {
+                what.push(format!(
+                    "{name} '{}' in the tree, '{}' in the index",
+                    self.shown(column),
+                    second.shown(column)
+                ));
+            }
+        }
+        let sidecar = self.columns[SIDECAR] != second.columns[SIDECAR];
+        (sidecar || !what.is_empty()).then(|| {
+            self.differs(DifferenceKind::Differs {
+                what: what.join("; "),
+                sidecar,
+                is_removed: (self.is_removed(), second.is_removed()),
+            })
+        })
+    }
+
+    fn only_second(&self) -> Difference {
+        self.differs(DifferenceKind::OnlySecond {
+            is_removed: self.is_removed(),
+            is_unsettled: self.is_unsettled,
+        })
+    }
+}
+
+fn side_by_side(
+    first: &mut Statement<'_>,
+    second: &mut Statement<'_>,
+    key: usize,
+    differences: &mut Vec<Difference>,
+) -> Result<(), StoreError> {
+    use std::cmp::Ordering::{Greater, Less};
+    let (mut first, mut second) = (first.query([])?, second.query([])?);
+    let mut left = first.next()?.map(Said::of).transpose()?;
+    let mut right = second.next()?.map(Said::of).transpose()?;
+    loop {
+        let order = match (&left, &right) {
+            (None, None) => return Ok(()),
+            (Some(_), None) => Less,
+            (None, Some(_)) => Greater,
+            (Some(left), Some(right)) => left.columns[key].cmp(&right.columns[key]),
+        };
+        differences.extend(match (order, &left, &right) {
+            (Less, Some(left), _) => Some(left.differs(DifferenceKind::OnlyFirst)),
+            (Greater, _, Some(right)) => Some(right.only_second()),
+            (_, Some(left), Some(right)) => left.compared(right),
+            _ => None,
+        });
+        if order != Greater {
+            left = first.next()?.map(Said::of).transpose()?;
+        }
+        if order != Less {
+            right = second.next()?.map(Said::of).transpose()?;
+        }
+    }
+}

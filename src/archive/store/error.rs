@@ -1,0 +1,179 @@
+//! What can go wrong in the relation store, as sentences with the remedy.
+
+use std::fmt;
+use std::io::ErrorKind;
+
+use rusqlite::{Connection, ErrorCode};
+
+use super::FILE;
+use crate::archive::database::SchemaError;
+use crate::formats::item::Names;
+
+/// What went wrong in the relation store.
+#[derive(Debug)]
+pub enum StoreError {
+    /// SQLite refused or failed.
+    Sqlite(rusqlite::Error),
+    /// Where the database should be is a directory, a device or a pipe.
+    NotAFile,
+    /// SQLite failed because the system did.
+    System {
+        /// What SQLite says.
+        error: rusqlite::Error,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// A newer ibifs has written this database.
+    Newer {
+        /// The schema version found.
+        found: usize,
+        /// The newest one this program knows.
+        known: usize,
+    },
+    /// The database is older than this program and open for reading only.
+    Older {
+        /// The schema version found.
+        found: usize,
+    },
+    /// A value that cannot have been written by us.
+    Broken {
+        /// Which table, column and value.
+        what: String,
+    },
+    /// A name is already recorded for another item.
+    Taken {
+        /// The name.
+        name: String,
+        /// The item that has it.
+        holder: Box<Names>,
+    },
+}
+
+impl From<SchemaError> for StoreError {
+    fn from(error: SchemaError) -> StoreError {
+        match error {
+            SchemaError::Sqlite(error) => StoreError::Sqlite(error),
+            SchemaError::Newer { found, known } => StoreError::Newer { found, known },
+            SchemaError::Version(found) => StoreError::Broken {
+                what: format!("schema version {found}"),
+            },
+        }
+    }
+}
+
+impl StoreError {
+    /// What kind of trouble the system beneath is in, for those who must say it in a number.
+    pub fn kind(&self) -> ErrorKind {
+        let error = match self {
+            StoreError::Sqlite(error) => error,
+            StoreError::System { cause, .. } => return cause.kind(),
+            _ => return ErrorKind::Other,
+        };
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => ErrorKind::StorageFull,
+            Some(ErrorCode::ReadOnly) => ErrorKind::ReadOnlyFilesystem,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorKind::ResourceBusy,
+            Some(ErrorCode::OutOfMemory) => ErrorKind::OutOfMemory,
+            Some(ErrorCode::PermissionDenied) => ErrorKind::PermissionDenied,
+            _ => ErrorKind::Other,
+        }
+    }
+}
+
+impl StoreError {
+    /// With what the system said, where SQLite only says that input or output failed.
+    pub(super) fn with_cause(self, connection: &Connection) -> StoreError {
+        let StoreError::Sqlite(error) = self else {
+            return self;
+        };
+        let is_systems = matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen)
+        );
+        // SAFETY: the handle is that of an open connection, which nobody else uses now.
+        let errno = unsafe { rusqlite::ffi::sqlite3_system_errno(connection.handle()) };
+        match (is_systems, errno) {
+            (true, 1..) => StoreError::System {
+                error,
+                cause: std::io::Error::from_raw_os_error(errno),
+            },
+            _ => StoreError::Sqlite(error),
+        }
+    }
+
+    /// Whether the database is damaged, and not only in use, out of reach or newer than this
+    /// program.
+    pub fn is_damage(&self) -> bool {
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
+        match self {
+            StoreError::Sqlite(error) => error
+                .sqlite_error_code()
+                .is_none_or(|code| matches!(code, DatabaseCorrupt | NotADatabase | Unknown)),
+            StoreError::Broken { .. } | StoreError::NotAFile => true,
+            StoreError::System { .. }
+            | StoreError::Newer { .. }
+            | StoreError::Older { .. }
+            | StoreError::Taken { .. } => false,
+        }
+    }
+}
+
+impl StoreError {
+    /// What went wrong, without the remedy.
+    pub fn cause(&self) -> String {
+        match self {
+            StoreError::Sqlite(error) => error.to_string(),
+            StoreError::Broken { what } => what.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Sqlite(error) if self.is_damage() => write!(
+                f,
+                "{FILE} is damaged ({error}); 'ibifs reindex' makes it anew from the tree"
+            ),
+            StoreError::NotAFile => write!(
+                f,
+                "{FILE} is no regular file; remove it and run 'ibifs reindex'"
+            ),
+            StoreError::Sqlite(error) => write!(f, "{FILE}: {error}"),
+            StoreError::System { cause, .. } => write!(f, "{FILE}: {cause}"),
+            StoreError::Newer { found, known } => write!(
+                f,
+                "{FILE} has schema {found}, this ibifs knows {known}; use a newer ibifs"
+            ),
+            StoreError::Older { found } => write!(
+                f,
+                "{FILE} has the older schema {found}; mount the store or run 'ibifs reindex' once"
+            ),
+            StoreError::Broken { what } => {
+                write!(
+                    f,
+                    "{FILE}: {what}; 'ibifs reindex' makes it anew from the tree"
+                )
+            }
+            StoreError::Taken { name, holder } => {
+                write!(f, "'{name}' is already recorded for {holder}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StoreError::Sqlite(error) | StoreError::System { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        StoreError::Sqlite(error)
+    }
+}

@@ -1,0 +1,428 @@
+//! What harvesters have been told: each record's datestamp, and what it said then.
+//!
+//! A database of its own, because it is no index of the tree: it knows when a change was noticed, which
+//! the tree does not tell. Who loses it loses no record; all are given a new datestamp, and harvesters
+//! take them once more.
+//!
+//! No change is missed: a datestamp is the second in which a change is written here, and whoever lists
+//! reads the clock in a transaction too. What a list does not tell yet bears a datestamp that is not
+//! before that list's date.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard};
+
+use rusqlite::{Connection, OptionalExtension, named_params};
+
+use super::{StoreError, beside};
+use crate::archive::database;
+use crate::os::locks::locked;
+
+/// File name of the database.
+pub const HARVEST_FILE: &str = "harvest.sqlite3";
+
+/// As in the relation store: one entry a version, none is ever changed.
+const MIGRATIONS: &[&str] = &["
+    -- One row a record that was ever told. `mark` is a digest of what it said; NULL once it is deleted.
+    CREATE TABLE record (
+        name      TEXT PRIMARY KEY,
+        datestamp INTEGER NOT NULL,
+        mark      BLOB
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX record_by_date ON record (datestamp, name);
+
+    -- Whether all records of the store have been looked at since the database was made.
+    CREATE TABLE whole (one INTEGER PRIMARY KEY CHECK (one = 1)) STRICT;
+"];
+
+/// What there is to tell of an item at present.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It has a record, of this digest.
+    Told(Vec<u8>),
+    /// It was removed: harvesters are told so, whether they knew it or not.
+    Removed,
+    /// It has no record, or not for everybody: only who has been told one is told.
+    Withdrawn,
+}
+
+/// A record that is or was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamped {
+    /// The canonical spelling of the item's name.
+    pub name: String,
+    /// When it was last noticed to have changed, in Unix seconds.
+    pub datestamp: i64,
+    /// Whether there is no such record any more.
+    pub is_deleted: bool,
+}
+
+/// The digest that a record was told with, if it is not deleted; the record.
+type Known = (Option<Vec<u8>>, Stamped);
+
+/// Some records, in the order of datestamp and name.
+#[derive(Debug)]
+pub struct HarvestPage {
+    /// The records.
+    pub records: Vec<Stamped>,
+    /// Whether more follow.
+    pub has_more: bool,
+    /// When they were looked up, in Unix seconds.
+    pub at: i64,
+}
+
+/// Which records are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Of this second or later.
+    pub from: Option<i64>,
+    /// Of this second or earlier.
+    pub until: Option<i64>,
+    /// After the record of this datestamp and name.
+    pub after: Option<(i64, String)>,
+}
+
+/// The open database.
+#[derive(Debug)]
+pub struct Harvest {
+    connection: Mutex<Connection>,
+    is_kept: bool,
+    /// Where the database lies; SQLite goes by this until it is closed, above.
+    _directory: Option<OwnedFd>,
+}
+
+impl Harvest {
+    /// Opens the database in a store's directory, or makes it.
+    pub fn open(directory: BorrowedFd<'_>) -> Result<Harvest, StoreError> {
+        let opened = beside::open(directory, HARVEST_FILE, true, MIGRATIONS)?;
+        let (connection, directory) = opened.ok_or_else(|| StoreError::Broken {
+            what: format!("{HARVEST_FILE} is gone again"),
+        })?;
+        Ok(Harvest::over(connection, Some(directory)))
+    }
+
+    /// A database that ends with this process.
+    pub fn temporary() -> Result<Harvest, StoreError> {
+        let mut connection = Connection::open("")?;
+        database::migrate(&mut connection, MIGRATIONS)?;
+        Ok(Harvest::over(connection, None))
+    }
+
+    fn over(connection: Connection, directory: Option<OwnedFd>) -> Harvest {
+        connection.set_prepared_statement_cache_capacity(16);
+        Harvest {
+            connection: Mutex::new(connection),
+            is_kept: directory.is_some(),
+            _directory: directory,
+        }
+    }
+
+    /// Whether what is written here outlives this process.
+    pub fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        locked(&self.connection)
+    }
+
+    /// Nobody else writes or lists meanwhile.
+    fn transact<T>(
+        &self,
+        act: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.lock();
+        let transaction = database::writing(&mut connection)?;
+        let done = act(&transaction)?;
+        transaction.commit()?;
+        Ok(done)
+    }
+
+    /// Notes what there is to tell of some items at present. What differs from what was told gets the
+    /// present second for its datestamp. Answers what is to be told of each, None for what never was.
+    pub fn note(
+        &self,
+        marks: &[(String, Mark)],
+        now: &dyn Fn() -> i64,
+    ) -> Result<Vec<Option<Stamped>>, StoreError> {
+        // Most often nothing has changed, and nobody has to wait.
+        let known = marks.iter().map(|(name, mark)| match self.known(name)? {
+            None if *mark == Mark::Withdrawn => Ok(Some(None)),
+            Some((told, stamped)) if told == mark.told() => Ok(Some(Some(stamped))),
+            _ => Ok(None),
+        });
+        let known: Result<Vec<Option<Option<Stamped>>>, StoreError> = known.collect();
+        if let Some(known) = known?.into_iter().collect() {
+            return Ok(known);
+        }
+        self.transact(|connection| {
+            let stamp = stamp(connection, now)?;
+            let mut noted = Vec::new();
+            for (name, mark) in marks {
+                noted.push(match known_of(connection, name)? {
+                    None if *mark == Mark::Withdrawn => None,
+                    Some((told, stamped)) if told == mark.told() => Some(stamped),
+                    _ => Some(put(connection, name, mark, stamp)?),
+                });
+            }
+            Ok(noted)
+        })
+    }
+
+    /// What is told of an item.
+    pub fn told(&self, name: &str) -> Result<Option<Stamped>, StoreError> {
+        Ok(self.known(name)?.map(|(_, stamped)| stamped))
+    }
+
+    fn known(&self, name: &str) -> Result<Option<Known>, StoreError> {
+        known_of(&self.lock(), name)
+    }
+
+    /// Some of the records in a window.
+    pub fn page(
+        &self,
+        window: &Window,
+        most: usize,
+        now: &dyn Fn() -> i64,
+    ) -> Result<HarvestPage, StoreError> {
+        self.transact(|connection| {
+            let at = now();
+            let mut statement = connection.prepare_cached(
+                "SELECT name, datestamp, mark IS NULL AS is_deleted FROM record
+                 WHERE (datestamp, name) > (:datestamp, :name) AND datestamp <= :until
+                 ORDER BY datestamp, name LIMIT :most",
+            )?;
+            // No name is empty: what follows it is all of that second.
+            let from = (window.from.unwrap_or(i64::MIN), String::new());
+            let after = window
+                .after
+                .clone()
+                .unwrap_or_else(|| from.clone())
+                .max(from);
+            let mut found = statement.query(named_params! {
+                ":datestamp": after.0,
+                ":name": after.1,
+                ":until": window.until.unwrap_or(i64::MAX),
+                ":most": i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1),
+            })?;
+            let mut records = Vec::new();
+            while let Some(row) = found.next()? {
+                records.push(Stamped {
+                    name: row.get("name")?,
+                    datestamp: row.get("datestamp")?,
+                    is_deleted: row.get("is_deleted")?,
+                });
+            }
+            let has_more = records.len() > most;
+            records.truncate(most);
+            Ok(HarvestPage {
+                records,
+                has_more,
+                at,
+            })
+        })
+    }
+
+    /// The names of records that are not deleted, in their order: so many, after a name.
+    pub fn names_after(&self, name: &str, most: usize) -> Result<Vec<String>, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT name FROM record WHERE name > ?1 AND mark IS NOT NULL ORDER BY name LIMIT ?2",
+        )?;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let names = statement.query_map((name, most), |row| row.get(0))?;
+        Ok(names.collect::<Result<_, _>>()?)
+    }
+
+    /// No record has an earlier datestamp; None where there is no record.
+    pub fn earliest(&self) -> Result<Option<i64>, StoreError> {
+        let connection = self.lock();
+        let sql = "SELECT min(datestamp) FROM record";
+        Ok(connection.query_row(sql, [], |row| row.get(0))?)
+    }
+
+    /// Whether all records of the store have been noted.
+    pub fn is_whole(&self) -> Result<bool, StoreError> {
+        let connection = self.lock();
+        let sql = "SELECT EXISTS (SELECT 1 FROM whole)";
+        Ok(connection.query_row(sql, [], |row| row.get(0))?)
+    }
+
+    /// Notes that they have.
+    pub fn set_whole(&self) -> Result<(), StoreError> {
+        self.transact(|connection| {
+            connection.execute("INSERT OR IGNORE INTO whole VALUES (1)", [])?;
+            Ok(())
+        })
+    }
+}
+
+impl Mark {
+    /// As it is written down.
+    fn told(&self) -> Option<Vec<u8>> {
+        match self {
+            Mark::Told(digest) => Some(digest.clone()),
+            Mark::Removed | Mark::Withdrawn => None,
+        }
+    }
+}
+
+fn known_of(connection: &Connection, name: &str) -> Result<Option<Known>, StoreError> {
+    let mut statement =
+        connection.prepare_cached("SELECT datestamp, mark FROM record WHERE name = ?1")?;
+    let found: Option<(i64, Option<Vec<u8>>)> = statement
+        .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(found.map(|(datestamp, told)| {
+        let stamped = Stamped {
+            name: name.to_owned(),
+            datestamp,
+            is_deleted: told.is_none(),
+        };
+        (told, stamped)
+    }))
+}
+
+/// The present second; not before any that was given, should the clock have been set back.
+fn stamp(connection: &Connection, now: &dyn Fn() -> i64) -> Result<i64, StoreError> {
+    let last: Option<i64> =
+        connection.query_row("SELECT max(datestamp) FROM record", [], |row| row.get(0))?;
+    Ok(now().max(last.unwrap_or(i64::MIN)))
+}
+
+fn put(
+    connection: &Connection,
+    name: &str,
+    mark: &Mark,
+    datestamp: i64,
+) -> Result<Stamped, StoreError> {
+    let told = mark.told();
+    connection
+        .prepare_cached(
+            "INSERT INTO record VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET datestamp = ?2, mark = ?3",
+        )?
+        .execute((name, datestamp, &told))?;
+    Ok(Stamped {
+        name: name.to_owned(),
+        datestamp,
+        is_deleted: told.is_none(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn told(text: &str) -> Mark {
+        Mark::Told(text.as_bytes().to_vec())
+    }
+
+    fn names(page: &HarvestPage) -> Vec<(&str, i64, bool)> {
+        let records = page.records.iter();
+        records
+            .map(|record| (record.name.as_str(), record.datestamp, record.is_deleted))
+            .collect()
+    }
+
+    /// The first requests to a new service come together.
+    #[test]
+    fn a_new_database_is_kept_by_all_who_open_it_at_once() {
+        for turn in 0..20 {
+            let name = format!("ibifs-harvest-{}-{turn}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            std::fs::create_dir(&path).expect("a directory");
+            let directory = std::fs::File::open(&path).expect("a directory");
+            std::thread::scope(|scope| {
+                let open = || Harvest::open(directory.as_fd()).expect("a database");
+                let opening: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+                for opened in opening {
+                    assert!(opened.join().expect("no panic").is_kept());
+                }
+            });
+            std::fs::remove_dir_all(&path).expect("removed");
+        }
+    }
+
+    #[test]
+    fn only_what_differs_gets_a_new_datestamp() {
+        let harvest = Harvest::temporary().expect("a database");
+        let note = |name: &str, mark: Mark, now: i64| {
+            let noted = harvest.note(&[(name.to_owned(), mark)], &|| now);
+            let noted = noted.expect("noted").pop().flatten();
+            noted.map(|record| (record.datestamp, record.is_deleted))
+        };
+        assert_eq!(note("a", Mark::Withdrawn, 1), None);
+        assert_eq!(note("a", told("x"), 2), Some((2, false)));
+        assert_eq!(note("a", told("x"), 3), Some((2, false)));
+        assert_eq!(note("a", told("y"), 4), Some((4, false)));
+        assert_eq!(note("a", Mark::Withdrawn, 5), Some((5, true)));
+        assert_eq!(note("a", Mark::Removed, 6), Some((5, true)));
+        assert_eq!(note("a", told("y"), 7), Some((7, false)));
+        assert_eq!(note("b", Mark::Removed, 8), Some((8, true)));
+        // The clock was set back.
+        assert_eq!(note("a", told("z"), 3), Some((8, false)));
+        assert_eq!(harvest.earliest().expect("read"), Some(8));
+        assert_eq!(harvest.names_after("", 9).expect("read"), ["a"]);
+        assert_eq!(harvest.names_after("a", 9).expect("read"), [""; 0]);
+    }
+
+    #[test]
+    fn pages_follow_one_another() {
+        let harvest = Harvest::temporary().expect("a database");
+        assert_eq!(harvest.earliest().expect("read"), None);
+        for (name, now) in [("c", 10), ("a", 10), ("b", 10), ("e", 20), ("d", 30)] {
+            let noted = harvest.note(&[(name.to_owned(), told(name))], &|| now);
+            noted.expect("noted");
+        }
+        let page =
+            |window: Window, most: usize| harvest.page(&window, most, &|| 99).expect("a page");
+        let first = page(Window::default(), 2);
+        assert_eq!(names(&first), [("a", 10, false), ("b", 10, false)]);
+        assert!(first.has_more && first.at == 99);
+        let after = |datestamp: i64, name: &str| Window {
+            after: Some((datestamp, name.to_owned())),
+            ..Window::default()
+        };
+        let second = page(after(10, "b"), 3);
+        assert_eq!(
+            names(&second),
+            [("c", 10, false), ("e", 20, false), ("d", 30, false)]
+        );
+        assert!(!second.has_more);
+        assert_eq!(names(&page(after(30, "d"), 3)), []);
+        let both = Window {
+            from: Some(20),
+            until: Some(20),
+            after: None,
+        };
+        assert_eq!(names(&page(both, 3)), [("e", 20, false)]);
+        // What changes goes to the end, and is met there.
+        let changed = harvest.note(&[("a".to_owned(), Mark::Removed)], &|| 40);
+        changed.expect("noted");
+        assert_eq!(
+            names(&page(after(20, "e"), 3)),
+            [("d", 30, false), ("a", 40, true)]
+        );
+    }
+
+    #[test]
+    fn pages_go_by_the_index() {
+        let harvest = Harvest::temporary().expect("a database");
+        let plan: String = harvest
+            .lock()
+            .query_row(
+                "EXPLAIN QUERY PLAN SELECT name, datestamp, mark IS NULL FROM record
+                 WHERE (datestamp, name) > (1, 'a') AND datestamp <= 9
+                 ORDER BY datestamp, name LIMIT 10",
+                [],
+                |row| row.get("detail"),
+            )
+            .expect("a plan");
+        assert!(
+            plan.starts_with("SEARCH record USING INDEX record_by_date"),
+            "{plan}"
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! The schema as a list that only grows, and the migrations that bring a database up to it.
+//!
+//! Two rules: an entry of [`MIGRATIONS`] is never changed once it has been released, and what a
+//! new entry makes must leave the older tables readable. The number of entries applied is kept in
+//! `PRAGMA user_version`; all that are missing run in one immediate transaction.
+
+use rusqlite::Connection;
+
+use super::StoreError;
+use crate::archive::database;
+
+/// One entry a version of the schema.
+const MIGRATIONS: &[&str] = &[
+    // 1: items, the relations their sidecars declare, recorded aliases, and the ledger.
+    "
+    -- One row an item known here, removed ones included. The `_key` columns hold the canonical
+    -- spelling, by which every lookup goes; the others keep the recorded one.
+    CREATE TABLE item (
+        id           INTEGER PRIMARY KEY,
+        rep          TEXT,
+        rep_key      TEXT UNIQUE,
+        ibip         TEXT,
+        ibip_key     TEXT UNIQUE,
+        state        TEXT NOT NULL CHECK (state IN ('Original', 'Copy', 'Deleted')),
+        service_rep  TEXT,
+        service_ibip TEXT,
+        language     TEXT,
+        target       TEXT,
+        removed_at   TEXT,
+        sidecar      BLOB,
+        CHECK (rep_key IS NOT NULL OR ibip_key IS NOT NULL)
+    ) STRICT;
+
+    -- What an item's sidecar says of others. One target a kind (and language): two next editions
+    -- of one item cannot be written down. Targets need not be held here.
+    CREATE TABLE relation (
+        source          INTEGER NOT NULL REFERENCES item (id) ON DELETE CASCADE,
+        kind            TEXT NOT NULL,
+        target_rep      TEXT,
+        target_rep_key  TEXT,
+        target_ibip     TEXT,
+        target_ibip_key TEXT,
+        PRIMARY KEY (source, kind),
+        CHECK (target_rep_key IS NOT NULL OR target_ibip_key IS NOT NULL)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX relation_by_rep ON relation (target_rep_key) WHERE target_rep_key IS NOT NULL;
+    CREATE INDEX relation_by_ibip ON relation (target_ibip_key) WHERE target_ibip_key IS NOT NULL;
+
+    -- Older names of an item that decode to nothing (SPEC 10, ruling 6).
+    CREATE TABLE alias (
+        name TEXT PRIMARY KEY,
+        item INTEGER NOT NULL REFERENCES item (id) ON DELETE CASCADE
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX alias_by_item ON alias (item);
+
+    -- The last date handed out, in one row (SPEC 4).
+    CREATE TABLE ledger (
+        one  INTEGER PRIMARY KEY CHECK (one = 1),
+        last TEXT NOT NULL
+    ) STRICT;
+    ",
+    // 2: dates are reserved ahead.
+    "
+    -- Any date up to this one may have been handed out since `last` was written; NULL when none
+    -- was. What is not known to be free is taken.
+    ALTER TABLE ledger ADD COLUMN reserved TEXT;
+    ",
+    // 3: a mint is durable here before its directory is.
+    "
+    -- Minted items whose directories are not known to be on disk, and for whom they are made: a
+    -- start after a crash makes again what is missing.
+    CREATE TABLE unsettled (
+        item INTEGER PRIMARY KEY REFERENCES item (id) ON DELETE CASCADE,
+        uid  INTEGER,
+        gid  INTEGER,
+        mode INTEGER
+    ) STRICT;
+    ",
+    // 4: listings ask for the items that have no rep.
+    "
+    CREATE INDEX item_without_rep ON item (ibip_key) WHERE rep_key IS NULL;
+    ",
+    // 5: what archive.ibi said is known apart from it.
+    "
+    -- archive.ibi as it was when the store was last used, in one row.
+    CREATE TABLE facts (
+        one  INTEGER PRIMARY KEY CHECK (one = 1),
+        text BLOB NOT NULL
+    ) STRICT;
+    ",
+    // 6: a start after a crash knows where to look.
+    "
+    -- Levels (col/SUBDOMAIN/WORD/YEAR, ibip/PREFIX) in which something has changed that the tree and
+    -- the index both tell, and that is not known to be on disk in both.
+    CREATE TABLE touched (level TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+    ",
+];
+
+/// Brings the database up to the newest schema; refuses one that a newer ibifs has written.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    Ok(database::migrate(connection, MIGRATIONS)?)
+}
+
+/// Checks, without writing, that the database has the schema this program knows.
+pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
+    let found = database::version(connection)?;
+    match found.cmp(&MIGRATIONS.len()) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err(StoreError::Newer {
+            found,
+            known: MIGRATIONS.len(),
+        }),
+        std::cmp::Ordering::Less => Err(StoreError::Older { found }),
+    }
+}
+
+/// Whether the tables of a database are others than the migrations make.
+pub(super) fn is_altered(connection: &Connection) -> Result<bool, StoreError> {
+    let tables = |connection: &Connection| -> Result<Vec<(String, String)>, StoreError> {
+        let mut statement = connection.prepare(
+            "SELECT type || ' ' || name || ' ' || tbl_name, ifnull(sql, '') FROM sqlite_schema
+             WHERE name NOT LIKE 'sqlite_stat%' ORDER BY 1",
+        )?;
+        let found = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(found.collect::<Result<_, _>>()?)
+    };
+    let mut ours = Connection::open_in_memory()?;
+    migrate(&mut ours)?;
+    Ok(tables(connection)? != tables(&ours)?)
+}

@@ -1,0 +1,409 @@
+//! Writing: every change is one immediate transaction, synced now or with the next that is.
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, named_params};
+
+use super::group::{Change, Mint};
+use super::{Item, ItemId, Maker, Record, Store, StoreError, rows};
+use crate::formats::item::{Names, State};
+use ibi::{AliasPair, Ibip, Rep, Timestamp};
+
+/// Page cache of the store, in SQLite's words (KiB, negative): its own default.
+const CACHE: i64 = -2_000;
+
+/// Page cache while all is recorded anew.
+const REFILL_CACHE: i64 = -65_536;
+
+/// When a commit reaches the disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sync {
+    Now,
+    Later,
+}
+
+impl Sync {
+    /// SQLite's word for it, with a write-ahead log.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Sync::Now => "full",
+            Sync::Later => "normal",
+        }
+    }
+}
+
+impl Store {
+    /// Records an item, new or known by any of its names, with all that its sidecar declares.
+    pub fn put(&self, record: &Record) -> Result<ItemId, StoreError> {
+        match record.state {
+            State::Copy => self.write(Sync::Later, |transaction| put(transaction, record)),
+            State::Original | State::Deleted => self.write_together(Change {
+                record: record.clone(),
+                mint: None,
+            }),
+        }
+    }
+
+    /// Records an item whose directory will be put in place after this and synced later: durable
+    /// when this returns, and unsettled until [`Store::settle`] says that the directory is, too.
+    /// [`StoreError::Taken`] where its name is known already.
+    pub fn mint(&self, record: &Record, maker: Option<Maker>) -> Result<Item, StoreError> {
+        let id = self.write_together(Change {
+            record: record.clone(),
+            mint: Some(Mint { maker }),
+        })?;
+        // Asking the index would mean to wait for the next sync of others.
+        Ok(Item {
+            id,
+            names: record.names.clone(),
+            state: record.state,
+            service: record.service.clone(),
+            language: record.language,
+            target: record.target.clone(),
+            removed_at: record.removed_at.clone(),
+        })
+    }
+
+    /// Notes that the directories of minted items are on disk.
+    pub fn settle(&self, items: &[ItemId]) -> Result<(), StoreError> {
+        self.write(Sync::Later, |transaction| {
+            let mut statement =
+                transaction.prepare_cached("DELETE FROM unsettled WHERE item = ?1")?;
+            for item in items {
+                statement.execute([item.0])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Forgets an item whose directory could not be put in place.
+    pub fn forget(&self, item: ItemId) -> Result<(), StoreError> {
+        self.write(Sync::Later, |transaction| {
+            transaction
+                .prepare_cached("DELETE FROM item WHERE id = ?1")?
+                .execute([item.0])?;
+            Ok(())
+        })
+    }
+
+    /// Runs one immediate transaction.
+    pub(super) fn write<T>(
+        &self,
+        sync: Sync,
+        change: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        transact(&mut self.lock(), sync, change)
+    }
+
+    /// Records many items in one transaction, after forgetting all there were; a reader beside it
+    /// still sees them until it ends. `fill` tells the last date handed out.
+    pub fn replace_all(
+        &self,
+        fill: impl FnOnce(&Refill<'_>) -> Result<Option<Timestamp>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut connection = self.lock();
+        // Without foreign keys a table is emptied at once, not row by row; so many rows come in that
+        // a page must not be written each time that one is put on it.
+        connection.pragma_update(None, "foreign_keys", "off")?;
+        connection.pragma_update(None, "cache_size", REFILL_CACHE)?;
+        let written = transact(&mut connection, Sync::Now, |transaction| {
+            transaction.execute_batch(
+                "DELETE FROM unsettled; DELETE FROM relation; DELETE FROM alias; DELETE FROM item;
+                 DELETE FROM ledger;",
+            )?;
+            let last = fill(&Refill {
+                connection: transaction,
+            })?;
+            match last {
+                Some(last) => set_last(transaction, &last),
+                None => Ok(()),
+            }
+        });
+        connection.pragma_update(None, "cache_size", CACHE)?;
+        connection.pragma_update(None, "foreign_keys", "on")?;
+        connection.release_memory()?;
+        written
+    }
+
+    /// Writes down what archive.ibi says, byte for byte.
+    pub fn set_facts(&self, text: &[u8]) -> Result<(), StoreError> {
+        self.write(Sync::Now, |transaction| {
+            transaction.execute(
+                "INSERT INTO facts VALUES (1, ?1) ON CONFLICT DO UPDATE SET text = ?1",
+                [text],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Writes down the last date handed out, and that it is known exactly; durable when this
+    /// returns.
+    pub fn set_last_date(&self, last: &Timestamp) -> Result<(), StoreError> {
+        self.write(Sync::Now, |transaction| set_last(transaction, last))
+    }
+
+    /// Writes down that dates up to `reserved` may be handed out after `last`; durable when this
+    /// returns.
+    pub fn reserve_dates(&self, last: &Timestamp, reserved: &Timestamp) -> Result<(), StoreError> {
+        self.write(Sync::Now, |transaction| {
+            set_last(transaction, last)?;
+            transaction
+                .prepare_cached("UPDATE ledger SET reserved = ?1")?
+                .execute([reserved.to_rfc3339()])?;
+            Ok(())
+        })
+    }
+}
+
+/// Runs one immediate transaction.
+pub(super) fn transact<T>(
+    connection: &mut Connection,
+    sync: Sync,
+    change: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    if sync == Sync::Now {
+        connection.pragma_update(None, "synchronous", sync.word())?;
+    }
+    let written = (|| {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let written = change(&transaction)?;
+        transaction.commit()?;
+        Ok(written)
+    })();
+    if sync == Sync::Now {
+        connection.pragma_update(None, "synchronous", Sync::Later.word())?;
+    }
+    written.map_err(|error: StoreError| error.with_cause(connection))
+}
+
+/// The store while all is recorded anew.
+#[derive(Debug)]
+pub struct Refill<'a> {
+    connection: &'a Connection,
+}
+
+impl Refill<'_> {
+    /// Records an item. One that lies under its IBIp is not another that is here and has a rep.
+    pub fn put(&self, record: &Record) -> Result<(), StoreError> {
+        if record.state != State::Deleted
+            && record.names.rep().is_none()
+            && let Some(ibip) = record.names.ibip()
+            && let Some(holder) = self.holder_with_rep(ibip)?
+        {
+            return Err(StoreError::Taken {
+                name: ibip.to_string(),
+                holder: Box::new(holder),
+            });
+        }
+        put(self.connection, record).map(drop)
+    }
+
+    /// The item that is here, has a rep and has this IBIp.
+    fn holder_with_rep(&self, ibip: &Ibip) -> Result<Option<Names>, StoreError> {
+        let found = self
+            .connection
+            .prepare_cached(
+                "SELECT rep, ibip FROM item
+                 WHERE ibip_key = ?1 AND rep_key IS NOT NULL AND state <> 'Deleted'",
+            )?
+            .query_row([ibip.canonical()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        match found {
+            Some((rep, ibip)) => rows::names("item", rep, ibip),
+            None => Ok(None),
+        }
+    }
+
+    /// Leaves an item nothing but its rep: what its sidecar says does not count.
+    pub fn reduce_to_rep(&self, names: &Names) -> Result<(), StoreError> {
+        let key = names.rep().map(Rep::canonical);
+        for sql in [
+            "DELETE FROM relation WHERE source =
+                (SELECT id FROM item WHERE rep_key = ?1 AND state <> 'Deleted')",
+            "DELETE FROM alias WHERE item =
+                (SELECT id FROM item WHERE rep_key = ?1 AND state <> 'Deleted')",
+            "UPDATE item SET ibip = NULL, ibip_key = NULL, state = 'Copy', service_rep = NULL,
+                service_ibip = NULL, language = NULL, target = NULL, removed_at = NULL,
+                sidecar = NULL WHERE rep_key = ?1 AND state <> 'Deleted'",
+        ] {
+            self.connection.prepare_cached(sql)?.execute([&key])?;
+        }
+        Ok(())
+    }
+
+    /// Takes an alias from the item that has it.
+    pub fn free_alias(&self, alias: &AliasPair) -> Result<(), StoreError> {
+        let sql = "DELETE FROM alias WHERE name = ?1";
+        self.connection
+            .prepare_cached(sql)?
+            .execute([alias.to_string()])?;
+        Ok(())
+    }
+
+    /// The item that has an alias already.
+    pub fn holder_of_alias(&self, alias: &AliasPair) -> Result<Option<Names>, StoreError> {
+        let found = self
+            .connection
+            .prepare_cached(
+                "SELECT rep, ibip FROM alias JOIN item ON item.id = alias.item WHERE name = ?1",
+            )?
+            .query_row([alias.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        match found {
+            Some((rep, ibip)) => rows::names("item", rep, ibip),
+            None => Ok(None),
+        }
+    }
+}
+
+fn set_last(connection: &Connection, last: &Timestamp) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO ledger (one, last) VALUES (1, ?1)
+             ON CONFLICT DO UPDATE SET last = ?1, reserved = NULL",
+        )?
+        .execute([last.to_rfc3339()])?;
+    Ok(())
+}
+
+/// Writes one record of a group.
+pub(super) fn apply(connection: &Connection, change: &Change) -> Result<ItemId, StoreError> {
+    if change.mint.is_some()
+        && let Some(holder) = holder_of(connection, &change.record.names)?
+    {
+        return Err(StoreError::Taken {
+            name: change.record.names.preferred(),
+            holder: Box::new(holder),
+        });
+    }
+    let id = put(connection, &change.record)?;
+    if let Some(Mint { maker }) = &change.mint {
+        let [uid, gid, mode] = match maker {
+            Some((uid, gid, mode)) => [Some(uid), Some(gid), Some(mode)],
+            None => [None; 3],
+        };
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO unsettled VALUES (?1, ?2, ?3, ?4)")?
+            .execute((id.0, uid, gid, mode))?;
+    }
+    Ok(id)
+}
+
+/// The item, removed or not, that has one of these names.
+fn holder_of(connection: &Connection, names: &Names) -> Result<Option<Names>, StoreError> {
+    let mut statement = connection
+        .prepare_cached("SELECT rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2")?;
+    let keys = (
+        names.rep().map(Rep::canonical),
+        names.ibip().map(Ibip::canonical),
+    );
+    let found = statement
+        .query_row(keys, |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    match found {
+        Some((rep, ibip)) => rows::names("item", rep, ibip),
+        None => Ok(None),
+    }
+}
+
+const INSERT: &str = "
+    INSERT INTO item (id, rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip, language,
+        target, removed_at, sidecar)
+    VALUES (:id, :rep, :rep_key, :ibip, :ibip_key, :state, :service_rep, :service_ibip, :language,
+        :target, :removed_at, :sidecar)";
+
+/// A form that is not told stays known.
+const UPDATE: &str = "
+    UPDATE item SET rep = coalesce(:rep, rep), rep_key = coalesce(:rep_key, rep_key),
+        ibip = coalesce(:ibip, ibip), ibip_key = coalesce(:ibip_key, ibip_key),
+        state = :state, service_rep = :service_rep, service_ibip = :service_ibip,
+        language = :language, target = :target, removed_at = :removed_at, sidecar = :sidecar
+    WHERE id = :id";
+
+fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
+    let rep_key = record.names.rep().map(Rep::canonical);
+    let ibip_key = record.names.ibip().map(Ibip::canonical);
+    // Where the two forms were known as two items, the one that is here goes on.
+    let mut statement = connection.prepare_cached(
+        "SELECT id, rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2
+         ORDER BY state = 'Deleted', id",
+    )?;
+    let mut known: Vec<(i64, Option<String>, Option<String>)> = Vec::new();
+    let mut found = statement.query((&rep_key, &ibip_key))?;
+    while let Some(row) = found.next()? {
+        known.push((row.get(0)?, row.get(1)?, row.get(2)?));
+    }
+    // Two items cannot share a name, and an item's form, once known, does not change.
+    for (_, rep, ibip) in &known {
+        let holder = rows::names("item", rep.clone(), ibip.clone())?;
+        let Some(holder) = holder else { continue };
+        if holder.contradicts(&record.names) {
+            let shared = match record.names.ibip() {
+                Some(ibip) if holder.ibip() == Some(ibip) => ibip.to_string(),
+                _ => record.names.preferred(),
+            };
+            return Err(StoreError::Taken {
+                name: shared,
+                holder: Box::new(holder),
+            });
+        }
+    }
+    let known: Vec<i64> = known.into_iter().map(|(id, ..)| id).collect();
+    for id in &known {
+        for forget in [
+            "DELETE FROM relation WHERE source = ?1",
+            "DELETE FROM alias WHERE item = ?1",
+        ] {
+            connection.prepare_cached(forget)?.execute([id])?;
+        }
+    }
+    // The two forms were known as two items until now: they are one.
+    for merged in known.iter().skip(1) {
+        connection
+            .prepare_cached("DELETE FROM item WHERE id = ?1")?
+            .execute([merged])?;
+    }
+    let known = known.first().copied();
+    connection
+        .prepare_cached(match known {
+            Some(_) => UPDATE,
+            None => INSERT,
+        })?
+        .execute(named_params! {
+            ":id": known,
+            ":rep": record.names.rep().map(Rep::as_str),
+            ":rep_key": rep_key,
+            ":ibip": record.names.ibip().map(Ibip::as_str),
+            ":ibip_key": ibip_key,
+            ":state": record.state.to_string(),
+            ":service_rep": record.service.as_ref().and_then(Names::rep).map(Rep::as_str),
+            ":service_ibip": record.service.as_ref().and_then(Names::ibip).map(Ibip::as_str),
+            ":language": record.language.as_ref().map(ToString::to_string),
+            ":target": record.target,
+            ":removed_at": record.removed_at.as_ref().map(Timestamp::to_rfc3339),
+            ":sidecar": record.sidecar,
+        })?;
+    let id = known.unwrap_or_else(|| connection.last_insert_rowid());
+    if record.state == State::Deleted {
+        // A mint that has been removed since is not made again.
+        connection
+            .prepare_cached("DELETE FROM unsettled WHERE item = ?1")?
+            .execute([id])?;
+    }
+    for (kind, target) in &record.relations {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO relation VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .execute((
+                id,
+                kind.pair_name(),
+                target.rep().map(Rep::as_str),
+                target.rep().map(Rep::canonical),
+                target.ibip().map(Ibip::as_str),
+                target.ibip().map(Ibip::canonical),
+            ))?;
+    }
+    for alias in &record.aliases {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO alias VALUES (?1, ?2)")?
+            .execute((alias.to_string(), id))?;
+    }
+    Ok(ItemId(id))
+}

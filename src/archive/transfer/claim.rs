@@ -1,0 +1,166 @@
+//! A copy becomes the original where the original was removed: claiming it.
+//!
+//! The Archive that the copy's sidecar names must hold a record of the removal. It is a transfer of
+//! ownership without the giver's content: the Archive that claims draws a word and notes it, the other
+//! one notes durably to whom the original goes, and only then the sidecar of the copy says that it is
+//! the original. From the second step on the other Archive makes no original of the item, whoever puts
+//! it back there, and gives it to no third one. Whichever side is stopped at whichever step: at most one
+//! claims the original, and the same command again goes on where it was.
+
+use super::{Destination, Local, Outcome, Skip, Told, TransferError};
+use crate::archive::{Handover, Role};
+use crate::formats::item::{Names, State};
+
+/// An Archive that the original of an item was removed from.
+pub trait Remover {
+    /// The item of its service, by which sidecars name it.
+    fn service(&self) -> &Names;
+
+    /// What it says of an item.
+    fn tell(&mut self, names: &Names) -> Result<Told, TransferError>;
+
+    /// What it has noted of where the original goes.
+    fn given(&self, names: &Names) -> Result<Option<Handover>, TransferError>;
+
+    /// Notes, durably, that the original goes to an Archive, by this word; refused where it holds the
+    /// item again, or the original goes to another one.
+    fn give_up(&mut self, names: &Names, to: &Names, word: &str) -> Result<(), TransferError>;
+
+    /// Notes that it is there; says whether this Archive remembers where it is.
+    fn is_taken(&mut self, names: &Names, by: &Names) -> Result<bool, TransferError>;
+}
+
+/// Makes a copy that is held here the original, or goes on with that where it was stopped.
+pub fn claim(
+    local: &mut Local,
+    names: &Names,
+    other: &mut dyn Remover,
+) -> Result<Outcome, TransferError> {
+    if Local::service(local).matches(other.service()) {
+        return Err(TransferError::SameArchive);
+    }
+    let item = local.item(names)?;
+    super::skipped(claimed(local, &item, other))
+}
+
+fn claimed(
+    local: &mut Local,
+    item: &crate::archive::store::Item,
+    other: &mut dyn Remover,
+) -> Result<Outcome, TransferError> {
+    let names = &item.names;
+    let ours = Local::service(local).clone();
+    let from = other.service().clone();
+    let given = other.given(names)?;
+    let is_ours = given.as_ref().is_some_and(|it| it.other.matches(&ours));
+    match item.state {
+        State::Deleted => return Err(Skip::RemovedHere.into()),
+        State::Original => {
+            // It may have been stopped just before its end.
+            let noted = local.archive().handover(names)?;
+            let word = noted.filter(|it| it.role == Role::Expects && it.other.matches(&from));
+            let is_open = given.is_some_and(|given| !given.is_taken);
+            if word.is_none() && !(is_ours && is_open) {
+                return Err(Skip::OriginalHere.into());
+            }
+            if let Some(word) = word {
+                local.take(names, &from, &word.word)?;
+            }
+            return finish(names, &ours, other);
+        }
+        State::Copy => {}
+    }
+    if names.matches(&from) {
+        return Err(Skip::Service.into());
+    }
+    match &item.service {
+        Some(holder) if holder.matches(&from) => {}
+        holder => return Err(Skip::OtherArchive(holder.clone().map(Box::new)).into()),
+    }
+    if let Some(given) = given
+        && (given.is_taken || !is_ours)
+    {
+        return Err(Skip::WentOn(given.other.into()).into());
+    }
+    has_removed(&other.tell(names)?, &from)?;
+    let noted = local.archive().handover(names)?;
+    let expected = noted.filter(|it| it.role == Role::Expects && it.other.matches(&from));
+    let word = match expected {
+        Some(expected) => expected.word,
+        None => local.expect(names, &from)?,
+    };
+    other.give_up(names, &ours, &word)?;
+    local.take(names, &from, &word)?;
+    log::info!("{names}: the original is held here now, claimed from the Archive {from}");
+    finish(names, &ours, other)
+}
+
+fn finish(names: &Names, ours: &Names, other: &mut dyn Remover) -> Result<Outcome, TransferError> {
+    let is_remembered = other.is_taken(names, ours)?;
+    Ok(Outcome::Claimed { is_remembered })
+}
+
+/// Refuses what was not removed at the Archive that held the original.
+fn has_removed(told: &Told, from: &Names) -> Result<(), Skip> {
+    match told.state {
+        None => Err(Skip::UnknownThere(from.clone().into())),
+        Some(State::Original) => Err(Skip::StillOriginal(from.clone().into())),
+        Some(State::Copy) => Err(Skip::CopyThere(from.clone().into())),
+        Some(State::Deleted) => match &told.service {
+            Some(holder) if !holder.matches(from) => Err(Skip::WentOn(holder.clone().into())),
+            _ => Ok(()),
+        },
+    }
+}
+
+impl Remover for Local {
+    fn service(&self) -> &Names {
+        Local::service(self)
+    }
+
+    fn tell(&mut self, names: &Names) -> Result<Told, TransferError> {
+        Destination::tell(self, names)
+    }
+
+    fn given(&self, names: &Names) -> Result<Option<Handover>, TransferError> {
+        let noted = self.archive().handover(names)?;
+        Ok(noted.filter(|noted| noted.role == Role::Gives))
+    }
+
+    fn give_up(&mut self, names: &Names, to: &Names, word: &str) -> Result<(), TransferError> {
+        let archive = self.archive();
+        if let Some(given) = self.given(names)?
+            && !given.other.matches(to)
+        {
+            return Err(Skip::WentOn(given.other.into()).into());
+        }
+        let handover = Handover {
+            role: Role::Gives,
+            other: to.clone(),
+            word: word.to_owned(),
+            is_taken: false,
+        };
+        archive.note_handover(names, &handover)?;
+        // An item that comes back from now on finds the note; one that came before is known by now.
+        let from = Local::service(self).clone();
+        if let Err(skip) = has_removed(&Destination::tell(self, names)?, &from) {
+            self.archive().forget_handover(names)?;
+            return Err(skip.into());
+        }
+        Ok(())
+    }
+
+    fn is_taken(&mut self, names: &Names, by: &Names) -> Result<bool, TransferError> {
+        if let Some(given) = self.given(names)? {
+            let taken = Handover {
+                is_taken: true,
+                ..given
+            };
+            self.archive().note_handover(names, &taken)?;
+        }
+        if self.is_held() {
+            self.archive().redirect_tombstone(names, by)?;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,414 @@
+//! Items on their way in over HTTP: their files, one by one and each under its digest, in
+//! `handover/incoming/`, until all are there. What arrived before is not sent again.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, XattrFlags};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+use sha2::Digest as _;
+
+use super::inventory::{Entry, Inventory, Kind};
+use super::local::{Arrival, Local, of_the_item};
+use super::{Moved, Progress, Skip, TransferError};
+use crate::archive::backup;
+use crate::archive::store::Item;
+use crate::archive::tree::{HANDOVER, Place, Tree, each_entry_of, joined};
+use crate::formats::fixity::{Digest, shown};
+use crate::formats::item::{Names, Sidecar};
+
+/// Room that is left on a disk, in bytes.
+const SPARE: u64 = 64 << 20;
+/// So many zeros in a row, in bytes, are a hole.
+const HOLE: usize = 64 << 10;
+
+/// The place of one item that arrives.
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    tree: &'a Tree,
+    /// Below the store.
+    path: String,
+}
+
+/// A file that arrives.
+#[derive(Debug)]
+pub struct Receiving<'a> {
+    incoming: &'a Incoming<'a>,
+    file: File,
+    temporary: String,
+    hasher: sha2::Sha256,
+    digest: Digest,
+    length: u64,
+    left: u64,
+}
+
+impl<'a> Incoming<'a> {
+    /// The place of an item, which is made where it is missing.
+    pub fn of(tree: &'a Tree, names: &Names) -> Result<Incoming<'a>, TransferError> {
+        // An identifier may be longer than a name in a directory.
+        let name = names.preferred().to_ascii_lowercase();
+        let key = Digest(sha2::Sha256::digest(name.as_bytes()).into());
+        let path = format!("{HANDOVER}/incoming/{key}");
+        drop(tree.open_handover_lock()?);
+        tree.make_directories(&path)?;
+        Ok(Incoming { tree, path })
+    }
+
+    fn file_path(&self, digest: &Digest) -> String {
+        format!("{}/{digest}", self.path)
+    }
+
+    fn failed(&self, action: &'static str, path: &[u8], errno: Errno) -> TransferError {
+        self.tree.error(action, &shown(path), errno).into()
+    }
+
+    /// The digests of the files that are neither here nor in the copy that is held. An error where there
+    /// is no room for the item.
+    pub fn missing(
+        &self,
+        inventory: &Inventory,
+        held: &BTreeSet<[u8; 32]>,
+    ) -> Result<Vec<Digest>, TransferError> {
+        let mut missing = Vec::new();
+        let mut known = BTreeSet::new();
+        for (_, digest, _) in inventory.files() {
+            let path = self.file_path(&digest);
+            let has = || self.tree.open_far(path.as_bytes(), OFlags::PATH).is_ok();
+            if known.insert(digest.0) && !held.contains(&digest.0) && !has() {
+                missing.push(digest);
+            }
+        }
+        self.has_room_for(inventory.bytes())?;
+        Ok(missing)
+    }
+
+    fn has_room_for(&self, bytes: u64) -> Result<(), TransferError> {
+        let room = rustix::fs::fstatvfs(self.tree.root())
+            .map_err(|errno| self.failed("ask for room in", b".", errno))?;
+        let free = room.f_bavail.saturating_mul(room.f_frsize);
+        match bytes.saturating_add(SPARE) <= free {
+            true => Ok(()),
+            false => Err(Skip::NotTaken(format!(
+                "there is no room for it: {bytes} bytes are needed, {free} are free"
+            ))
+            .into()),
+        }
+    }
+
+    /// Begins to take a file of this digest and length.
+    pub fn receive(&self, digest: Digest, length: u64) -> Result<Receiving<'_>, TransferError> {
+        self.has_room_for(length)?;
+        let directory = self.tree.open_directory(&self.path)?;
+        let mut drawn = [0; 8];
+        let _ = getrandom(&mut drawn[..], GetRandomFlags::empty());
+        let temporary = format!("{digest}.{:016x}", u64::from_ne_bytes(drawn));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&directory, &temporary, flags, Mode::from_raw_mode(0o600))
+            .map_err(|errno| self.failed("write", temporary.as_bytes(), errno))?;
+        Ok(Receiving {
+            incoming: self,
+            file: file.into(),
+            temporary,
+            hasher: sha2::Sha256::new(),
+            digest,
+            length,
+            left: length,
+        })
+    }
+
+    /// Puts the item together and has the store take it as a copy.
+    pub fn complete(
+        &self,
+        local: &Local,
+        names: &Names,
+        from: &Names,
+        inventory: &Inventory,
+        sidecar: &[u8],
+        progress: &mut Progress<'_>,
+    ) -> Result<Moved, TransferError> {
+        let parsed = check_sidecar(local, names, sidecar)?;
+        local.may_receive(names, from)?;
+        let held = local.archive().held(names)?;
+        if let Some(item) = &held
+            && is_so_already(local, item, inventory, sidecar, progress)?
+        {
+            self.clear(&self.path)?;
+            return Ok(Moved::default());
+        }
+        let root = format!("{}/item", self.path);
+        self.clear(&root)?;
+        self.tree.make_directories(&root)?;
+        let directory = Tree::open_as_it_is(&self.tree.path().join(&root))?;
+        let building = Building {
+            incoming: self,
+            local,
+            held: held.as_ref(),
+            directory: &directory,
+            inventory,
+        };
+        building.make()?;
+        let arrival = Arrival {
+            directory: &directory,
+            names: parsed.names(),
+            sidecar: Some(sidecar.to_vec()),
+            is_as_it_is: false,
+            manifest: &|_| Ok(inventory.manifest()),
+        };
+        let moved = local
+            .copy_in(&arrival, true, progress)
+            .map_err(of_the_item)?;
+        self.clear(&self.path)?;
+        Ok(moved)
+    }
+
+    /// Removes a directory of this place and all that is in it.
+    fn clear(&self, path: &str) -> Result<(), TransferError> {
+        let mut waiting = vec![path.as_bytes().to_vec()];
+        let mut directories = Vec::new();
+        while let Some(path) = waiting.pop() {
+            let failed = |errno| self.failed("clear", &path, errno);
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let opened = match self.tree.open_far(&path, flags) {
+                Ok(opened) => opened,
+                Err(Errno::NOENT) => continue,
+                Err(errno) => return Err(failed(errno)),
+            };
+            let mut names = Vec::new();
+            each_entry_of(&opened, |name, is_directory| {
+                names.push((name.to_vec(), is_directory));
+            })
+            .map_err(failed)?;
+            for (name, is_directory) in names {
+                match is_directory {
+                    true => waiting.push(joined(&path, &name)),
+                    false => {
+                        rustix::fs::unlinkat(&opened, &name[..], AtFlags::empty())
+                            .map_err(failed)?;
+                    }
+                }
+            }
+            directories.push(path);
+        }
+        for path in directories.iter().rev() {
+            let (parent, name) = split(path);
+            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            self.tree
+                .open_far(parent, flags)
+                .and_then(|parent| rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR))
+                .map_err(|errno| self.failed("clear", path, errno))?;
+        }
+        Ok(())
+    }
+}
+
+/// An item that is put together of its files.
+struct Building<'a> {
+    incoming: &'a Incoming<'a>,
+    local: &'a Local,
+    held: Option<&'a Item>,
+    directory: &'a Tree,
+    inventory: &'a Inventory,
+}
+
+impl Building<'_> {
+    fn make(&self) -> Result<(), TransferError> {
+        for entry in &self.inventory.entries {
+            self.put(entry)?;
+        }
+        // Last, since each name made in a directory changes its time; the deepest first.
+        for entry in self.inventory.entries.iter().rev() {
+            if entry.kind == Kind::Directory {
+                self.dress(entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn dress(&self, entry: &Entry) -> Result<(), TransferError> {
+        dress(self.directory, entry)
+            .map_err(|errno| self.incoming.failed("dress", &entry.path, errno))
+    }
+
+    /// Makes one name of the item.
+    fn put(&self, entry: &Entry) -> Result<(), TransferError> {
+        let failed = |errno| self.incoming.failed("make", &entry.path, errno);
+        let (parent, name) = split(&entry.path);
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let parent = self.directory.open_far(parent, flags).map_err(failed)?;
+        match &entry.kind {
+            Kind::Directory if name.is_empty() => Ok(()),
+            Kind::Directory => {
+                let mode = Mode::from_raw_mode(0o700);
+                rustix::fs::mkdirat(&parent, name, mode).map_err(failed)
+            }
+            Kind::Link(target) => {
+                rustix::fs::symlinkat(&target[..], &parent, name).map_err(failed)?;
+                let flags = AtFlags::SYMLINK_NOFOLLOW;
+                rustix::fs::utimensat(&parent, name, &times(entry), flags).map_err(failed)
+            }
+            Kind::Same(first) => {
+                let (above, last) = split(first);
+                let above = self.directory.open_far(above, flags).map_err(failed)?;
+                let flags = AtFlags::empty();
+                rustix::fs::linkat(&above, last, &parent, name, flags).map_err(failed)
+            }
+            Kind::File(digest, _) => {
+                let from = self.content_of(digest)?;
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+                let mode = Mode::from_raw_mode(0o600);
+                let to = rustix::fs::openat(&parent, name, flags, mode).map_err(failed)?;
+                backup::copy_content(&from, &to).map_err(failed)?;
+                self.dress(entry)
+            }
+        }
+    }
+
+    /// A file with this digest: one that arrived, or one of the copy that is held.
+    fn content_of(&self, digest: &Digest) -> Result<OwnedFd, TransferError> {
+        let path = self.incoming.file_path(digest);
+        let tree = self.incoming.tree;
+        if let Ok(file) = tree.open_far(path.as_bytes(), OFlags::RDONLY) {
+            return Ok(file);
+        }
+        if let Some(item) = self.held {
+            let directory = self.local.directory(item)?;
+            for (path, known, _) in self.inventory.files() {
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+                // What it holds is compared in the end.
+                if known == *digest
+                    && let Ok(file) = directory.open_far(path, flags)
+                {
+                    return Ok(file);
+                }
+            }
+        }
+        let why = format!("the file with the digest {digest} has not arrived");
+        Err(Skip::NotTaken(why).into())
+    }
+}
+
+impl Receiving<'_> {
+    /// Takes a piece.
+    pub fn take(&mut self, piece: &[u8]) -> Result<(), TransferError> {
+        self.left = match self.left.checked_sub(piece.len() as u64) {
+            Some(left) => left,
+            None => return Err(self.not_it("it is longer than was said")),
+        };
+        self.hasher.update(piece);
+        let written =
+            piece
+                .chunks(HOLE)
+                .try_for_each(|part| match part.iter().all(|byte| *byte == 0) {
+                    true => self.file.seek_relative(part.len() as i64),
+                    false => self.file.write_all(part),
+                });
+        written.map_err(|error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            self.failed(errno)
+        })
+    }
+
+    /// Ends it: the file is on disk under its digest, or it is not there.
+    pub fn finish(self) -> Result<(), TransferError> {
+        if self.left > 0 {
+            return Err(self.not_it("it is shorter than was said"));
+        }
+        if Digest(self.hasher.clone().finalize().into()) != self.digest {
+            return Err(self.not_it("it has another digest"));
+        }
+        let directory = self.incoming.tree.open_directory(&self.incoming.path)?;
+        let name = self.digest.to_string();
+        // It may end with a hole.
+        rustix::fs::ftruncate(&self.file, self.length)
+            .and_then(|()| rustix::fs::fsync(&self.file))
+            .and_then(|()| rustix::fs::renameat(&directory, &self.temporary, &directory, &name))
+            .map_err(|errno| self.failed(errno))
+    }
+
+    fn failed(&self, errno: Errno) -> TransferError {
+        let path = self.temporary.as_bytes();
+        self.incoming.failed("write", path, errno)
+    }
+
+    fn not_it(&self, why: &str) -> TransferError {
+        let length = self.length;
+        Skip::NotTaken(format!(
+            "a file of {length} bytes did not arrive whole: {why}; try again when it rests"
+        ))
+        .into()
+    }
+}
+
+impl Drop for Receiving<'_> {
+    fn drop(&mut self) {
+        // Nothing where it has taken its name.
+        if let Ok(directory) = self.incoming.tree.open_directory(&self.incoming.path) {
+            let _ = rustix::fs::unlinkat(&directory, &self.temporary, AtFlags::empty());
+        }
+    }
+}
+
+/// Refuses a sidecar that is not the item's, or that would make an original of it.
+fn check_sidecar(local: &Local, names: &Names, sidecar: &[u8]) -> Result<Sidecar, TransferError> {
+    let not_good = |why: String| TransferError::from(Skip::NotTaken(why));
+    let parsed = Sidecar::parse(sidecar).map_err(|error| not_good(error.to_string()))?;
+    if !parsed.names().matches(names) || parsed.names().contradicts(names) {
+        return Err(not_good(format!("its sidecar names {}", parsed.names())));
+    }
+    let claims = |service: &Names| service.matches(local.service());
+    match parsed.archive_service().is_some_and(claims) {
+        true => Err(not_good(
+            "its sidecar names this Archive already".to_owned(),
+        )),
+        false => Ok(parsed),
+    }
+}
+
+/// Whether a copy that is held is what is sent, every name of it.
+fn is_so_already(
+    local: &Local,
+    item: &Item,
+    inventory: &Inventory,
+    sidecar: &[u8],
+    progress: &mut Progress<'_>,
+) -> Result<bool, TransferError> {
+    let place = Place::of(&item.names);
+    if local.archive().tree().read_sidecar(&place)?.as_deref() != Some(sidecar) {
+        return Ok(false);
+    }
+    let manifest = local.content(item, progress)?.manifest;
+    let held = Inventory::of(&local.directory(item)?, &manifest);
+    Ok(held.as_ref() == Ok(inventory))
+}
+
+/// The directory that a path is in, and its name there.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(cut) => (&path[..cut], &path[cut + 1..]),
+        None => (b"", path),
+    }
+}
+
+fn times(entry: &Entry) -> Timestamps {
+    let time = Timespec {
+        tv_sec: entry.modified.0,
+        tv_nsec: entry.modified.1.into(),
+    };
+    Timestamps {
+        last_access: time,
+        last_modification: time,
+    }
+}
+
+/// Gives a file or directory its attributes, permission bits and time.
+fn dress(directory: &Tree, entry: &Entry) -> Result<(), Errno> {
+    let file = directory.open_far(&entry.path, OFlags::RDONLY | OFlags::NONBLOCK)?;
+    for (name, value) in &entry.attributes {
+        rustix::fs::fsetxattr(&file, &name[..], value, XattrFlags::empty())?;
+    }
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(entry.mode))?;
+    rustix::fs::futimens(&file, &times(entry))
+}

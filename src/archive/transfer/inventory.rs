@@ -1,0 +1,407 @@
+//! What an item holds, as a text: for Archives that know each other by HTTP alone.
+//!
+//! A line an entry, its words joined by spaces, paths percent-encoded: the kind, the permission bits in
+//! octal, the time of modification, the path, and what belongs to the kind. A directory stands before
+//! what is in it, a file before further names of it. The text comes from anyone: a path that would leave
+//! the item, and what is none of these kinds, is refused.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, FileType, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::archive::backup::{Attributes, attributes_of};
+use crate::archive::tree::{SIDECAR, Tree, each_entry_of, joined};
+use crate::formats::fixity::{Digest, Manifest, shown};
+use ibi::pairs::{percent_decode, percent_encode};
+
+/// The longest value of an attribute that Linux keeps, in bytes.
+const LONGEST_VALUE: usize = 65_536;
+/// The longest path that is taken, in bytes.
+const LONGEST_PATH: usize = 65_536;
+/// The longest name, in bytes.
+const LONGEST_NAME: usize = 255;
+
+/// What an entry is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory; the item's own has the empty path.
+    Directory,
+    /// A regular file.
+    File(Digest, u64),
+    /// A symbolic link, and where it leads.
+    Link(Vec<u8>),
+    /// Another name of the file at this path.
+    Same(Vec<u8>),
+}
+
+/// One name in an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its path in the item.
+    pub path: Vec<u8>,
+    /// What it is.
+    pub kind: Kind,
+    /// Permission bits.
+    pub mode: u32,
+    /// Time of modification: seconds since 1970, and nanoseconds.
+    pub modified: (i64, u32),
+    /// Extended attributes of users.
+    pub attributes: Attributes,
+}
+
+/// All that an item holds but its sidecar.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inventory {
+    /// The entries, each after what it needs.
+    pub entries: Vec<Entry>,
+}
+
+/// What is wrong with the text of an inventory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InventoryError {
+    line: usize,
+    what: &'static str,
+}
+
+impl fmt::Display for InventoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {} of the inventory: {}", self.line, self.what)
+    }
+}
+
+impl std::error::Error for InventoryError {}
+
+impl Inventory {
+    /// What an item's directory holds; of its files, whose digests are known.
+    ///
+    /// # Errors
+    /// The path of what cannot be told: a FIFO, a socket, a device, or what is not as it was when the
+    /// digests were taken.
+    pub fn of(directory: &Tree, manifest: &Manifest) -> Result<Inventory, String> {
+        let mut lister = Lister {
+            directory,
+            manifest,
+            first_names: HashMap::new(),
+            waiting: vec![Vec::new()],
+            entries: Vec::new(),
+        };
+        while let Some(path) = lister.waiting.pop() {
+            lister.list(path)?;
+        }
+        Ok(Inventory {
+            entries: lister.entries,
+        })
+    }
+
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// A line that is none, a path that is met twice, climbs, or lies in no directory before it, the
+    /// path of the sidecar, an attribute that is no user's.
+    pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
+        let mut inventory = Inventory::default();
+        let mut known = Known::default();
+        for (at, line) in text.lines().enumerate() {
+            let fault = |what| InventoryError { line: at + 1, what };
+            let words: Vec<&str> = line.split(' ').collect();
+            if let ["attribute", name, value] = words[..] {
+                let last = inventory.entries.last_mut();
+                let last = last.ok_or(fault("an attribute of nothing"))?;
+                let attribute = (percent_decode(name), percent_decode(value));
+                check_attribute(&attribute).map_err(fault)?;
+                last.attributes.push(attribute);
+                continue;
+            }
+            let entry = parse_entry(&words).ok_or(fault("it is no entry"))?;
+            known.take(&entry).map_err(fault)?;
+            inventory.entries.push(entry);
+        }
+        Ok(inventory)
+    }
+
+    /// Bytes in all files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.files()
+            .fold(0, |sum, (_, _, size)| sum.saturating_add(size))
+    }
+
+    /// Its files, by path, with digest and size.
+    pub fn files(&self) -> impl Iterator<Item = (&[u8], Digest, u64)> {
+        self.entries.iter().filter_map(|entry| match entry.kind {
+            Kind::File(digest, size) => Some((&entry.path[..], digest, size)),
+            _ => None,
+        })
+    }
+
+    /// The digests of all names of files.
+    #[must_use]
+    pub fn manifest(&self) -> Manifest {
+        let mut manifest: Manifest = self
+            .files()
+            .map(|(path, digest, _)| (path.to_vec(), digest))
+            .collect();
+        for entry in &self.entries {
+            if let Kind::Same(first) = &entry.kind
+                && let Some(digest) = manifest.get(first).copied()
+            {
+                manifest.insert(entry.path.clone(), digest);
+            }
+        }
+        manifest
+    }
+}
+
+impl fmt::Display for Inventory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for entry in &self.entries {
+            let (seconds, nanoseconds) = entry.modified;
+            let (word, more) = match &entry.kind {
+                Kind::Directory => ("directory", String::new()),
+                Kind::File(digest, size) => ("file", format!(" {digest} {size}")),
+                Kind::Link(target) => ("link", format!(" {}", percent_encode(target))),
+                Kind::Same(first) => ("same", format!(" {}", percent_encode(first))),
+            };
+            let (mode, path) = (entry.mode, percent_encode(&entry.path));
+            writeln!(f, "{word} {mode:o} {seconds}.{nanoseconds:09} {path}{more}")?;
+            for (name, value) in &entry.attributes {
+                let (name, value) = (percent_encode(name), percent_encode(value));
+                writeln!(f, "attribute {name} {value}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Goes through an item's directory.
+struct Lister<'a> {
+    directory: &'a Tree,
+    manifest: &'a Manifest,
+    /// By device and number, the first name of each file that has several.
+    first_names: HashMap<(u64, u64), Vec<u8>>,
+    waiting: Vec<Vec<u8>>,
+    entries: Vec<Entry>,
+}
+
+impl Lister<'_> {
+    fn list(&mut self, path: Vec<u8>) -> Result<(), String> {
+        let failed = |errno: Errno| format!("'{}': {errno}", shown(&path));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let opened = self.directory.open_far(&path, flags).map_err(failed)?;
+        let stat = rustix::fs::fstat(&opened).map_err(failed)?;
+        let attributes = user_attributes(&opened).map_err(failed)?;
+        let mut names = Vec::new();
+        each_entry_of(&opened, |name, is_directory| {
+            names.push((name.to_vec(), is_directory));
+        })
+        .map_err(failed)?;
+        names.sort();
+        self.entries
+            .push(entry(path.clone(), Kind::Directory, &stat, attributes));
+        for (name, is_directory) in names {
+            let below = joined(&path, &name);
+            match is_directory {
+                true => self.waiting.push(below),
+                false if below == SIDECAR.as_bytes() => {}
+                false => self.file(&opened, &name, below)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What is no directory.
+    fn file(&mut self, parent: &OwnedFd, name: &[u8], path: Vec<u8>) -> Result<(), String> {
+        let failed = |errno: Errno| format!("'{}': {errno}", shown(&path));
+        let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        let key = (stat.st_dev, stat.st_ino);
+        let mut attributes = Attributes::new();
+        let first = self.first_names.get(&key);
+        let kind = match (FileType::from_raw_mode(stat.st_mode), first) {
+            (FileType::RegularFile, Some(first)) => Kind::Same(first.clone()),
+            (FileType::RegularFile, None) => {
+                let digest = self.manifest.get(&path);
+                let digest = *digest.ok_or_else(|| format!("'{}' is new", shown(&path)))?;
+                if stat.st_nlink > 1 {
+                    self.first_names.insert(key, path.clone());
+                }
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+                let opened = self.directory.open_far(&path, flags).map_err(failed)?;
+                attributes = user_attributes(&opened).map_err(failed)?;
+                Kind::File(digest, u64::try_from(stat.st_size).unwrap_or_default())
+            }
+            (FileType::Symlink, _) => {
+                let target = rustix::fs::readlinkat(parent, name, Vec::new());
+                Kind::Link(target.map_err(failed)?.into_bytes())
+            }
+            _ => {
+                let path = shown(&path);
+                return Err(format!(
+                    "'{path}' is a FIFO, a socket or a device, which is not sent over HTTP"
+                ));
+            }
+        };
+        self.entries.push(entry(path, kind, &stat, attributes));
+        Ok(())
+    }
+}
+
+/// What was met so far of a text.
+#[derive(Default)]
+struct Known {
+    paths: BTreeSet<Vec<u8>>,
+    directories: BTreeSet<Vec<u8>>,
+    files: BTreeSet<Vec<u8>>,
+}
+
+impl Known {
+    fn take(&mut self, entry: &Entry) -> Result<(), &'static str> {
+        let path = &entry.path;
+        let is_root = path.is_empty() && entry.kind == Kind::Directory;
+        if self.paths.is_empty() != is_root {
+            return Err("the item's own directory comes first, once");
+        }
+        if !is_root {
+            check_path(path)?;
+            let parent = path.iter().rposition(|byte| *byte == b'/');
+            let parent = parent.map_or(&b""[..], |cut| &path[..cut]);
+            if !self.directories.contains(parent) {
+                return Err("its directory is not before it");
+            }
+        }
+        if !self.paths.insert(path.clone()) {
+            return Err("its path is there twice");
+        }
+        match &entry.kind {
+            Kind::Directory => drop(self.directories.insert(path.clone())),
+            Kind::File(..) => drop(self.files.insert(path.clone())),
+            Kind::Link(target) if target.is_empty() || target.contains(&0) => {
+                return Err("the link leads nowhere");
+            }
+            Kind::Link(_) => {}
+            Kind::Same(first) if !self.files.contains(first) => {
+                return Err("the file of this name is not before it");
+            }
+            Kind::Same(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a path that is not one of a name in the item.
+fn check_path(path: &[u8]) -> Result<(), &'static str> {
+    if path.len() > LONGEST_PATH || path.contains(&0) {
+        return Err("it is no path");
+    }
+    if path == SIDECAR.as_bytes() {
+        return Err("the sidecar is sent apart");
+    }
+    let leaves = |name: &[u8]| matches!(name, b"" | b"." | b"..") || name.len() > LONGEST_NAME;
+    match path.split(|byte| *byte == b'/').any(leaves) {
+        true => Err("the path leaves the item"),
+        false => Ok(()),
+    }
+}
+
+fn check_attribute((name, value): &(Vec<u8>, Vec<u8>)) -> Result<(), &'static str> {
+    if !name.starts_with(b"user.") || name.contains(&0) || name.len() > LONGEST_NAME {
+        return Err("the attribute is no user's");
+    }
+    match value.len() > LONGEST_VALUE {
+        true => Err("the attribute is too long"),
+        false => Ok(()),
+    }
+}
+
+fn parse_entry(words: &[&str]) -> Option<Entry> {
+    let [word, mode, time, path, more @ ..] = words else {
+        return None;
+    };
+    let kind = match (*word, more) {
+        ("directory", []) => Kind::Directory,
+        ("file", [digest, size]) => {
+            Kind::File(Digest::parse(digest.as_bytes())?, size.parse().ok()?)
+        }
+        ("link", [target]) => Kind::Link(percent_decode(target)),
+        ("same", [first]) => Kind::Same(percent_decode(first)),
+        _ => return None,
+    };
+    let mode = u32::from_str_radix(mode, 8).ok();
+    let (seconds, nanoseconds) = time.split_once('.')?;
+    let nanoseconds: u32 = nanoseconds.parse().ok()?;
+    Some(Entry {
+        path: percent_decode(path),
+        kind,
+        // Whose set-user-ID it would be here, nobody knows.
+        mode: mode.filter(|mode| *mode <= 0o1777)?,
+        modified: (seconds.parse().ok()?, nanoseconds.min(999_999_999)),
+        attributes: Attributes::new(),
+    })
+}
+
+fn entry(path: Vec<u8>, kind: Kind, stat: &Stat, attributes: Attributes) -> Entry {
+    let nanoseconds = u32::try_from(stat.st_mtime_nsec).unwrap_or_default();
+    Entry {
+        path,
+        kind,
+        mode: stat.st_mode & 0o1777,
+        modified: (stat.st_mtime, nanoseconds),
+        attributes,
+    }
+}
+
+/// The attributes of users; others mean something on one machine only.
+fn user_attributes(file: &OwnedFd) -> Result<Attributes, Errno> {
+    let mut attributes = attributes_of(file)?;
+    attributes.retain(|(name, _)| name.starts_with(b"user."));
+    attributes.sort();
+    Ok(attributes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOT: &str = "directory 755 1.000000000 \n";
+
+    #[test]
+    fn an_inventory_reads_back() {
+        let digest = "0".repeat(64);
+        let text = format!(
+            "{ROOT}attribute user.x y%20z\ndirectory 700 -1.000000005 doc\n\
+             file 644 2.000000000 doc/a%20b {digest} 3\nsame 644 2.000000000 doc/c doc/a%20b\n\
+             link 777 3.000000000 doc/l ../../x\n"
+        );
+        let inventory = Inventory::parse(&text).expect("it is good");
+        assert_eq!(inventory.to_string(), text);
+        assert_eq!(inventory.bytes(), 3);
+        assert_eq!(inventory.manifest().len(), 2);
+    }
+
+    #[test]
+    #[rustfmt::skip] // one case, one line
+    fn what_is_no_inventory() {
+        let digest = "0".repeat(64);
+        let bad = |lines: &str, what: &str| {
+            let error = Inventory::parse(&format!("{ROOT}{lines}\n")).expect_err(lines);
+            assert!(error.to_string().contains(what), "{lines}: {error}");
+        };
+        for path in ["../x", "/x", "a/../../x", ".", "..", "%2e%2e/x", "a//b", "x%00y"] {
+            bad(&format!("file 644 1.0 {path} {digest} 3"), "path");
+        }
+        bad("directory 755 1.0 ..", "leaves the item");
+        bad(&format!("file 644 1.0 .ibi {digest} 3"), "sidecar");
+        bad(&format!("file 644 1.0 a/b {digest} 3"), "its directory is not before it");
+        bad(&format!("link 777 1.0 a /tmp\nfile 644 1.0 a/b {digest} 3"), "its directory is not before it");
+        bad(&format!("file 644 1.0 a {digest} 3\nfile 644 1.0 a {digest} 3"), "twice");
+        bad("same 644 1.0 a b", "not before it");
+        bad("fifo 644 1.0 a", "no entry");
+        bad("attribute trusted.x y", "no user's");
+        bad("directory 755 1.0 ", "comes first, once");
+        bad("file 644 1.0 a 12 3", "no entry");
+        bad(&format!("file 4755 1.0 a {digest} 3"), "no entry");
+        assert!(Inventory::parse("link 777 1.0 a b\n").is_err());
+    }
+}

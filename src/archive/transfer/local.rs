@@ -1,0 +1,600 @@
+//! A store on this machine as one end: mounted or not.
+//!
+//! What is not mounted is changed by the Archive, whose lock is held. A mounted store is changed
+//! through its mount, as any shell does it: the daemon sees it, and the caller's rights count. Reading
+//! goes by the store's own directories in either case.
+
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::{Destination, Moved, Progress, Skip, Told, TransferError};
+use crate::archive::backup::{self, Mirror, UNCOMPARED};
+use crate::archive::scrub;
+use crate::archive::store::Item;
+use crate::archive::tree::{Maker, Met, Place, SIDECAR, STRANGERS, Tree};
+use crate::archive::{
+    Actor, Archive, ArchiveError, Belief, Handover, HandoverLock, Process, Role, Stranger,
+    SystemClock,
+};
+use crate::formats::fixity::{Manifest, shown};
+use crate::formats::item::{Names, Sidecar, State};
+
+/// What is drawn for a hand-over, in bytes.
+const WORD: usize = 16;
+
+/// A store of this machine.
+#[derive(Debug)]
+pub struct Local {
+    archive: Archive,
+    /// Where it is mounted; None where this holds its lock, or only reads.
+    mount_point: Option<PathBuf>,
+    /// None where this only reads.
+    lock: Option<HandoverLock>,
+    /// Whether what arrives comes from an Archive that has no rights here.
+    is_for_strangers: bool,
+}
+
+/// What tells whether anything of an item has changed.
+pub(super) type Looks = Vec<(Vec<u8>, [i64; 5])>;
+
+/// An item that arrives.
+pub(super) struct Arrival<'a> {
+    /// All that it holds, and its sidecar if that is as it is to be.
+    pub directory: &'a Tree,
+    /// What it is called where it comes from.
+    pub names: &'a Names,
+    /// The sidecar that it gets.
+    pub sidecar: Option<Vec<u8>>,
+    /// Whether that is the one in the directory.
+    pub is_as_it_is: bool,
+    /// The digests of its files.
+    pub manifest: &'a dyn Fn(&mut Progress<'_>) -> Result<Manifest, TransferError>,
+}
+
+impl Local {
+    /// A store that is only read.
+    pub fn reading(store: &Path) -> Result<Local, TransferError> {
+        Ok(Local {
+            archive: Archive::open_read_only(store)?,
+            mount_point: None,
+            lock: None,
+            is_for_strangers: false,
+        })
+    }
+
+    /// A store that is changed, through its mount where it has one. Nobody else hands over from or to
+    /// it meanwhile.
+    pub fn changing(store: &Path, mount_point: Option<&Path>) -> Result<Local, TransferError> {
+        let archive = match mount_point {
+            Some(_) => Archive::open_read_only(store)?,
+            None => Archive::open(store, Box::new(SystemClock))?,
+        };
+        let local = Local {
+            lock: Archive::lock_handovers(archive.tree())?,
+            archive,
+            mount_point: mount_point.map(Path::to_owned),
+            is_for_strangers: false,
+        };
+        if local.lock.is_none() {
+            return Err(TransferError::Busy(store.display().to_string()));
+        }
+        if mount_point.is_none() {
+            // Nobody else writes it: this is of whoever was stopped before.
+            local.archive.tree().clear_staging();
+        }
+        Ok(local)
+    }
+
+    /// What arrives comes from an Archive that has no rights here.
+    #[must_use]
+    pub fn for_strangers(self) -> Local {
+        Local {
+            is_for_strangers: true,
+            ..self
+        }
+    }
+
+    /// On whose behalf a store is changed that is not mounted.
+    fn actor(&self) -> &'static dyn Actor {
+        match self.is_for_strangers {
+            true => &Stranger,
+            false => &Process,
+        }
+    }
+
+    /// Ends it; a store that is not mounted is closed as after any command.
+    pub fn close(&self) {
+        if self.mount_point.is_none() && self.lock.is_some() {
+            self.archive.close();
+        }
+    }
+
+    /// Whether this holds the store's lock, so that it changes it itself.
+    pub(super) fn is_held(&self) -> bool {
+        self.mount_point.is_none() && self.lock.is_some()
+    }
+
+    /// The Archive, to be asked.
+    #[must_use]
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    /// The item of its service.
+    #[must_use]
+    pub fn service(&self) -> &Names {
+        &self.archive.facts().service
+    }
+
+    /// What is known of an item.
+    pub fn item(&self, names: &Names) -> Result<Item, TransferError> {
+        let found = self.archive.store().find_by_names(names)?;
+        let unknown = || ArchiveError::Unknown {
+            name: names.preferred(),
+        };
+        Ok(found.ok_or_else(unknown)?)
+    }
+
+    /// An item's directory, in the store itself.
+    pub fn directory(&self, item: &Item) -> Result<Tree, TransferError> {
+        let store = self.archive.tree().path();
+        let place = Place::of(&item.names);
+        Ok(Tree::open_as_it_is(&store.join(place.as_str()))?)
+    }
+
+    /// An item's directory, to be changed in.
+    fn directory_to_change(&self, item: &Item) -> Result<Tree, TransferError> {
+        match &self.mount_point {
+            Some(mount_point) => {
+                let path = mount_point.join(item.names.preferred());
+                Ok(Tree::open_as_it_is(&path)?)
+            }
+            None => self.directory(item),
+        }
+    }
+
+    /// What an item looks like, as far as one can see it without reading its files.
+    pub(super) fn looks(&self, names: &Names) -> Result<Looks, TransferError> {
+        let directory = self.directory(&self.item(names)?)?;
+        let mut paths = Vec::new();
+        directory.each_met_below("", |met| match met {
+            Met::Entry(path) if path == SIDECAR.as_bytes() => {}
+            Met::Entry(path) | Met::Unreadable(path, _) => paths.push(path),
+        })?;
+        paths.sort();
+        let look = |path: Vec<u8>| {
+            let stat = directory
+                .open_far(&path, OFlags::PATH | OFlags::NOFOLLOW)
+                .and_then(rustix::fs::fstat);
+            // What is gone meanwhile looks like nothing.
+            let seen = stat.map_or([0; 5], |stat| {
+                let [inode, fraction] = [stat.st_ino, stat.st_ctime_nsec].map(u64::cast_signed);
+                [inode, stat.st_size, stat.st_mtime, stat.st_ctime, fraction]
+            });
+            (path, seen)
+        };
+        Ok(paths.into_iter().map(look).collect())
+    }
+
+    /// Has an item's sidecar name the Archive that holds the original; durable when this returns.
+    pub(super) fn name_holder(&self, names: &Names, holder: &Names) -> Result<(), TransferError> {
+        let item = self.item(names)?;
+        if self.mount_point.is_none() {
+            let set = |sidecar: &mut Sidecar| sidecar.set_archive_service(holder);
+            self.archive.change_sidecar(self.actor(), item.id, set)?;
+        } else {
+            let mut sidecar = self.sidecar_of(&item)?;
+            sidecar.set_archive_service(holder);
+            let directory = self.directory_to_change(&item)?;
+            let is_strangers = is_strangers(&directory);
+            replace(&directory, &sidecar.to_bytes(), is_strangers)
+                .map_err(|errno| directory.error("write", SIDECAR, errno))?;
+        }
+        // The daemon may not have believed it.
+        let item = self.item(names)?;
+        match item.service.as_ref().is_some_and(|it| it.matches(holder)) {
+            true => Ok(()),
+            false => Err(TransferError::System(format!(
+                "the sidecar of {} is not believed to name {holder}; run 'ibifs fsck'",
+                item.names
+            ))),
+        }
+    }
+
+    /// An item's sidecar, as it is or as it was believed last.
+    fn sidecar_of(&self, item: &Item) -> Result<Sidecar, TransferError> {
+        let bytes = self.archive.tree().read_sidecar(&Place::of(&item.names))?;
+        let Some(bytes) = bytes.or(self.archive.store().sidecar(item.id)?) else {
+            return Ok(Sidecar::new(&item.names));
+        };
+        let broken = |cause| ArchiveError::Sidecar {
+            names: item.names.clone().into(),
+            cause: Box::new(cause),
+        };
+        Ok(Sidecar::parse(&bytes).map_err(broken)?)
+    }
+
+    /// The sidecar to be sent: as it is, or one that names the service of the original's Archive.
+    pub fn sidecar_to_send(
+        &self,
+        item: &Item,
+        original_at: Option<&Names>,
+    ) -> Result<Option<Vec<u8>>, TransferError> {
+        match original_at {
+            None => Ok(self.archive.tree().read_sidecar(&Place::of(&item.names))?),
+            Some(service) => {
+                let mut sidecar = self.sidecar_of(item)?;
+                sidecar.set_archive_service(service);
+                Ok(Some(sidecar.to_bytes()))
+            }
+        }
+    }
+
+    /// What the files of an item hold.
+    pub(super) fn content(
+        &self,
+        item: &Item,
+        progress: &mut Progress<'_>,
+    ) -> Result<scrub::Content, TransferError> {
+        let place = Place::of(&item.names);
+        let mut told = |_, bytes| progress(bytes);
+        Ok(scrub::content(
+            self.archive.tree(),
+            place.as_str(),
+            &mut told,
+        )?)
+    }
+
+    /// The digests of an item that is sent, if all of it can be.
+    pub fn sound_manifest(
+        &self,
+        item: &Item,
+        progress: &mut Progress<'_>,
+    ) -> Result<Manifest, TransferError> {
+        let content = self.content(item, progress)?;
+        if let Some(path) = content.damaged.first() {
+            return Err(Skip::Damaged(shown(path)).into());
+        }
+        match content.unread.first() {
+            Some((path, why)) => Err(Skip::Unread(format!("'{}': {why}", shown(path))).into()),
+            None => Ok(content.manifest),
+        }
+    }
+
+    /// Compares what an item holds here with what it is to hold.
+    fn compare(
+        &self,
+        item: &Item,
+        wanted: &Manifest,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), TransferError> {
+        let mut found = self.content(item, progress)?.manifest;
+        found.remove(UNCOMPARED.as_bytes());
+        let mut paths = wanted.keys().chain(found.keys());
+        match paths.find(|path| wanted.get(*path) != found.get(*path)) {
+            Some(path) => Err(Skip::Differs(shown(path)).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses an item that must not be copied over what is here.
+    pub(super) fn may_receive(&self, names: &Names, from: &Names) -> Result<(), TransferError> {
+        let noted = self.archive.handover(names)?;
+        if let Some(given) = noted.filter(Handover::is_pending)
+            && !given.other.matches(from)
+        {
+            let other = given.other;
+            let why = format!("it is handing it over to the Archive {other} itself");
+            return Err(Skip::NotTaken(why).into());
+        }
+        let held = self.archive.held(names)?;
+        match held.is_some_and(|item| item.state == State::Original) {
+            true => Err(Skip::OriginalThere.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// The item to copy to: where it is not here, an empty one.
+    fn arriving(&self, names: &Names) -> Result<Item, TransferError> {
+        let Some(mount_point) = &self.mount_point else {
+            // Whoever runs the command owns what it makes, until the copy is given its owner.
+            let maker = Maker {
+                uid: rustix::process::geteuid().as_raw(),
+                gid: rustix::process::getegid().as_raw(),
+                mode: 0o755,
+                umask: 0,
+            };
+            return Ok(self.archive.expected(self.actor(), names, maker)?);
+        };
+        if let Some(item) = self.archive.held(names)? {
+            return Ok(item);
+        }
+        let path = mount_point.join(names.preferred());
+        std::fs::create_dir_all(&path).map_err(|error| not_made(&path, &error))?;
+        match self.archive.held(names)? {
+            Some(item) => Ok(item),
+            None => Err(TransferError::System(format!(
+                "the mount at '{}' does not say what it has made of {names}",
+                mount_point.display()
+            ))),
+        }
+    }
+
+    /// Copies an item's directory, its sidecar last; all is compared before that, where anything is new.
+    pub(super) fn copy_in(
+        &self,
+        arrival: &Arrival<'_>,
+        is_compared: bool,
+        progress: &mut Progress<'_>,
+    ) -> Result<Moved, TransferError> {
+        let item = self.arriving(arrival.names)?;
+        let changing = match self.mount_point {
+            Some(_) => None,
+            None => Some(self.archive.changing(item.id)?),
+        };
+        let to = self.directory_to_change(&item)?;
+        let there = self.archive.tree().read_sidecar(&Place::of(&item.names))?;
+        let is_new = there != arrival.sidecar || there.is_none();
+        let is_due =
+            is_new || is_compared || is_marked(&to) || Mirror::is_due(arrival.directory, &to)?;
+        // What is damaged is not copied over what may be good.
+        let wanted = match is_due {
+            true => Some((arrival.manifest)(progress)?),
+            false => None,
+        };
+        if wanted.is_some() && there.is_some() {
+            mark(&to).map_err(|errno| to.error("mark", UNCOMPARED, errno))?;
+        }
+        let told = RefCell::new(None);
+        let mut tell = |finding: &backup::Finding| {
+            let sentence = || format!("'{}' {}", shown(&finding.path), finding.sentence());
+            told.borrow_mut().get_or_insert_with(sentence);
+            Ok(())
+        };
+        let mut units = |_| ();
+        let staging = self.staging(&to)?;
+        let mut mirror = Mirror::new(arrival.directory, &to, staging, &mut tell, &mut units);
+        if !mirror.content()? {
+            return Err(Skip::RemovedHere.into());
+        }
+        if let Some(told) = told.take() {
+            return Err(Skip::NotCopied(told).into());
+        }
+        let tally = mirror.tally();
+        let mut moved = Moved {
+            files: tally.copied + tally.removed,
+            bytes: tally.bytes,
+        };
+        if let Some(wanted) = &wanted {
+            self.sync(&to)?;
+            self.compare(&item, wanted, progress)?;
+            unmark(&to).map_err(|errno| to.error("unmark", UNCOMPARED, errno))?;
+        }
+        if is_new && arrival.sidecar.is_some() {
+            moved.files += 1;
+            // With its owner and times, where it is to say what it says there; a stranger's is marked.
+            let is_as_it_is = arrival.is_as_it_is && !self.is_for_strangers && mirror.sidecar()?;
+            if let (false, Some(bytes)) = (is_as_it_is, &arrival.sidecar) {
+                replace(&to, bytes, self.is_for_strangers)
+                    .map_err(|errno| to.error("write", SIDECAR, errno))?;
+            }
+        }
+        mirror.finish()?;
+        if let Some(changing) = changing {
+            // The names are brought by this process, which takes items in; what is said of others is not.
+            if let Belief::NotBelieved(error) =
+                self.archive
+                    .accept_brought(&Process, self.actor(), item.id)?
+            {
+                return Err(error.into());
+            }
+            changing.done();
+        } else if is_new {
+            self.refuse_unnamed(arrival.names)?;
+        }
+        if moved.files > 0 {
+            self.sync(&to)?;
+        }
+        Ok(moved)
+    }
+
+    /// Refuses an item that the mount has taken in without all of its names: then it has not accepted the
+    /// sidecar.
+    fn refuse_unnamed(&self, names: &Names) -> Result<(), TransferError> {
+        let known = self.item(names)?.names;
+        let lacks_rep = known.rep().is_none() && names.rep().is_some();
+        let lacks_ibip = known.ibip().is_none() && names.ibip().is_some();
+        match lacks_rep || lacks_ibip {
+            true => Err(Skip::NotTaken(format!(
+                "the destination does not accept the names {names} for it"
+            ))
+            .into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Where what is not complete lies: a mount has no other place on its filesystem than the item.
+    fn staging(&self, item: &Tree) -> Result<OwnedFd, TransferError> {
+        match self.mount_point {
+            Some(_) => {
+                let opened = item.open_far(b"", OFlags::PATH | OFlags::DIRECTORY);
+                Ok(opened.map_err(|errno| item.error("open", ".", errno))?)
+            }
+            None => Ok(self.archive.tree().open_directory("staging")?),
+        }
+    }
+
+    /// Has all that was written be on disk: first what the mount has not handed down yet.
+    fn sync(&self, directory: &Tree) -> Result<(), TransferError> {
+        directory.sync_all()?;
+        Ok(self.archive.tree().sync_all()?)
+    }
+}
+
+impl Destination for Local {
+    fn service(&self) -> &Names {
+        Local::service(self)
+    }
+
+    fn tell(&mut self, names: &Names) -> Result<Told, TransferError> {
+        let item = self.archive.store().find_by_names(names)?;
+        Ok(item.map_or_else(Told::default, |item| Told {
+            state: Some(item.state),
+            service: item.service,
+            removed_at: item.removed_at,
+        }))
+    }
+
+    fn receive(
+        &mut self,
+        source: &Local,
+        names: &Names,
+        original_at: Option<&Names>,
+        is_compared: bool,
+        progress: &mut Progress<'_>,
+    ) -> Result<Moved, TransferError> {
+        let from = source.item(names)?;
+        self.may_receive(names, source.service())?;
+        let arrival = Arrival {
+            directory: &source.directory(&from)?,
+            names: &from.names,
+            sidecar: source.sidecar_to_send(&from, original_at)?,
+            is_as_it_is: original_at.is_none(),
+            manifest: &|progress| source.sound_manifest(&from, progress),
+        };
+        let moved = self.copy_in(&arrival, is_compared, progress);
+        moved.map_err(of_the_item)
+    }
+
+    fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError> {
+        let mut drawn = [0; WORD];
+        if getrandom(&mut drawn[..], GetRandomFlags::empty()) != Ok(WORD) {
+            return Err(TransferError::System(
+                "the system draws no random numbers".to_owned(),
+            ));
+        }
+        let word: String = drawn.iter().map(|byte| format!("{byte:02x}")).collect();
+        let handover = Handover {
+            role: Role::Expects,
+            other: from.clone(),
+            word: word.clone(),
+            is_taken: false,
+        };
+        self.may_receive(names, from)?;
+        self.archive.note_handover(names, &handover)?;
+        Ok(word)
+    }
+
+    fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError> {
+        let not_taken = |why: &str| TransferError::from(Skip::NotTaken(why.to_owned()));
+        let Some(item) = self.archive.held(names)? else {
+            return Err(not_taken("it holds no copy of it"));
+        };
+        let noted = self.archive.handover(names)?;
+        let expected = noted.filter(|noted| noted.role == Role::Expects);
+        if item.state == State::Original {
+            if expected.is_some() {
+                self.archive.forget_handover(names)?;
+            }
+            return Ok(());
+        }
+        if !expected.is_some_and(|it| it.word == word && it.other.matches(from)) {
+            return Err(not_taken("it does not expect it, or by another word"));
+        }
+        if !item.service.as_ref().is_some_and(|it| it.matches(from)) {
+            return Err(not_taken(
+                "its copy names another Archive as the original's",
+            ));
+        }
+        let service = self.service().clone();
+        self.name_holder(names, &service)?;
+        Ok(self.archive.forget_handover(names)?)
+    }
+}
+
+/// What of the Archive's refusals concerns one item alone.
+pub(super) fn of_the_item(error: TransferError) -> TransferError {
+    match error {
+        TransferError::Archive(
+            error @ (ArchiveError::NotMintedYet { .. }
+            | ArchiveError::NotMintedHere(_)
+            | ArchiveError::MayNotName { .. }
+            | ArchiveError::Exists(_)),
+        ) => Skip::NotTaken(error.to_string()).into(),
+        other => other,
+    }
+}
+
+/// Whether a copy was begun here and has not been compared since.
+fn is_marked(directory: &Tree) -> bool {
+    let path = UNCOMPARED.as_bytes();
+    directory
+        .open_far(path, OFlags::PATH | OFlags::NOFOLLOW)
+        .is_ok()
+}
+
+/// Notes in an item, durably, that its copy is begun: as long as this is there, whoever copies compares.
+fn mark(directory: &Tree) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o600);
+    let file = rustix::fs::openat(directory.root(), UNCOMPARED, flags, mode)?;
+    rustix::fs::fsync(&file)
+}
+
+fn unmark(directory: &Tree) -> Result<(), Errno> {
+    match rustix::fs::unlinkat(directory.root(), UNCOMPARED, AtFlags::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        other => other,
+    }
+}
+
+/// Puts a sidecar in the place of another, whole and synced, as tools do it.
+fn replace(directory: &Tree, bytes: &[u8], is_strangers: bool) -> Result<(), Errno> {
+    let name = format!("{}{}-sidecar", Mirror::TEMPORARY, std::process::id());
+    let root = directory.root();
+    let _ = rustix::fs::unlinkat(root, &name, AtFlags::empty());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(root, &name, flags, Mode::from_raw_mode(0o644))?;
+    let mode = 0o644 | if is_strangers { STRANGERS } else { 0 };
+    // Before it has its name: what is accepted is marked already.
+    let written = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))
+        .and_then(|()| write_all(&file, bytes))
+        .and_then(|()| rustix::fs::fsync(&file))
+        .and_then(|()| rustix::fs::renameat(root, &name, root, SIDECAR));
+    if written.is_err() {
+        let _ = rustix::fs::unlinkat(root, &name, AtFlags::empty());
+    }
+    written
+}
+
+/// Whether the sidecar in an item's directory came from an Archive that has no rights here.
+fn is_strangers(directory: &Tree) -> bool {
+    rustix::fs::statat(directory.root(), SIDECAR, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| stat.st_mode & STRANGERS != 0)
+}
+
+fn write_all(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let count = rustix::io::write(file, rest)?;
+        rest = &rest[count..];
+    }
+    Ok(())
+}
+
+/// What a mount's answer to the making of an item means.
+fn not_made(path: &Path, error: &std::io::Error) -> TransferError {
+    match Errno::from_io_error(error) {
+        Some(Errno::PERM) => Skip::NotTaken(
+            "its name is of the destination's own name space and later than its last date"
+                .to_owned(),
+        )
+        .into(),
+        _ => TransferError::System(format!("cannot make '{}': {error}", path.display())),
+    }
+}

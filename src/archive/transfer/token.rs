@@ -1,0 +1,167 @@
+//! The tokens by which an Archive knows who may hand items over to it over HTTP.
+
+use std::fmt;
+
+use sha2::Digest as _;
+
+use crate::formats::item::Names;
+use ibi::Ibi;
+
+/// The shortest token that is taken: 128 bits in hexadecimal digits.
+const SHORTEST: usize = 32;
+
+/// The tokens of a file: one a line, and behind it, if there is one, the Archive that has it: by its URL or by
+/// the identifier of its service.
+#[derive(Clone, Debug)]
+pub struct Tokens(Vec<Known>);
+
+/// What is kept of a token: enough to know it again.
+#[derive(Clone, Debug)]
+struct Known {
+    digest: [u8; 32],
+    giver: Giver,
+}
+
+/// Who has shown a token, and what originals may be taken with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Giver {
+    /// It sends copies alone: nothing tells which Archive it is.
+    Copies,
+    /// It is the Archive that is served at this URL, which is asked before an original is taken from it.
+    Asked(String),
+    /// It is the Archive with this service, and what it says of its own originals is taken for true.
+    Trusted(Names),
+}
+
+impl Giver {
+    /// Whether originals of an Archive may be taken from it, by the identifier of that Archive's service.
+    #[must_use]
+    pub fn may_give_for(&self, from: &Names) -> bool {
+        match self {
+            Giver::Copies => false,
+            // Which Archive is served there is asked when an original is taken.
+            Giver::Asked(_) => true,
+            Giver::Trusted(service) => service.matches(from),
+        }
+    }
+}
+
+/// Why a file of tokens is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokensError(String);
+
+impl fmt::Display for TokensError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TokensError {}
+
+impl Tokens {
+    /// Reads a file of tokens; empty lines and those that begin with `#` say nothing.
+    ///
+    /// # Errors
+    /// No token, one that is too short or has other characters than printable ASCII, something behind it
+    /// that is no URL.
+    pub fn parse(text: &str) -> Result<Tokens, TokensError> {
+        let mut known = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            let fault = |what: &str| TokensError(format!("line {}: {what}", at + 1));
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (token, giver) = match words[..] {
+                [] => continue,
+                [first, ..] if first.starts_with('#') => continue,
+                [token] => (token, Giver::Copies),
+                [token, url] if url.starts_with("http://") => {
+                    (token, Giver::Asked(url.trim_end_matches('/').to_owned()))
+                }
+                [token, ref services @ ..] => match names(services) {
+                    Some(service) => (token, Giver::Trusted(service)),
+                    None => {
+                        return Err(fault(
+                            "write a token, or a token and a URL http://host[:port], or a token and the \
+                             identifier of an Archive's service",
+                        ));
+                    }
+                },
+            };
+            if token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+                return Err(fault(
+                    "a token has 32 or more printable characters of ASCII, such as \
+                     'openssl rand -hex 32' makes",
+                ));
+            }
+            known.push(Known {
+                digest: sha2::Sha256::digest(token.as_bytes()).into(),
+                giver,
+            });
+        }
+        match known.is_empty() {
+            true => Err(TokensError("there is no token in it".to_owned())),
+            false => Ok(Tokens(known)),
+        }
+    }
+
+    /// Who has a token. How long this takes tells nothing of the tokens that are known.
+    #[must_use]
+    pub fn giver(&self, shown: &str) -> Option<Giver> {
+        let digest: [u8; 32] = sha2::Sha256::digest(shown.as_bytes()).into();
+        let mut found = None;
+        for known in &self.0 {
+            let pairs = digest.iter().zip(known.digest);
+            let difference = pairs.fold(0, |sum, (one, other)| sum | (one ^ other));
+            if std::hint::black_box(difference) == 0 {
+                found = Some(known.giver.clone());
+            }
+        }
+        found
+    }
+}
+
+/// The identifier of a service, in one form or both.
+fn names(forms: &[&str]) -> Option<Names> {
+    let forms = forms.iter().map(|form| Ibi::parse(form));
+    Names::collect(forms.collect::<Result<Vec<Ibi>, _>>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_known_again() {
+        let (one, two) = ("a".repeat(32), "b".repeat(40));
+        let three = "c".repeat(32);
+        let service = "sid.inpe.br/mtc-m18@80/2008/03.17.15.17";
+        let text = format!("# ours\n{one}\n\n  {two} http://127.0.0.1:8080/\n{three} {service}\n");
+        let tokens = Tokens::parse(&text).expect("it is good");
+        assert_eq!(tokens.giver(&one), Some(Giver::Copies));
+        let url = "http://127.0.0.1:8080".to_owned();
+        assert_eq!(tokens.giver(&two), Some(Giver::Asked(url)));
+        let of = |text: &str| Names::from(Ibi::parse(text).expect(text));
+        let giver = tokens.giver(&three).expect("it is known");
+        assert!(giver.may_give_for(&of(service)));
+        assert!(!giver.may_give_for(&of("sid.inpe.br/mtc-m18@80/2008/03.17.15.18")));
+        assert!(!Giver::Copies.may_give_for(&of(service)));
+        let others = [
+            String::new(),
+            one[1..].to_owned(),
+            one.to_uppercase(),
+            format!("{one} "),
+        ];
+        for other in others {
+            assert_eq!(tokens.giver(&other), None, "{other}");
+        }
+        let bad = [
+            String::new(),
+            "#\n".to_owned(),
+            "short\n".to_owned(),
+            format!("{one} ftp://x\n"),
+            format!("{one} http://x y\n"),
+        ];
+        for bad in bad {
+            assert!(Tokens::parse(&bad).is_err(), "{bad}");
+        }
+    }
+}

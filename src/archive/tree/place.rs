@@ -1,0 +1,181 @@
+//! Where things lie in a store, and what went wrong there.
+
+use std::fmt;
+
+use rustix::io::Errno;
+
+use crate::formats::item::Names;
+use ibi::{Ibip, Rep};
+
+/// A failed operation on the store's directories: what was tried, on what, and the system's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeError {
+    action: &'static str,
+    path: String,
+    errno: Errno,
+}
+
+impl TreeError {
+    /// The system's error number.
+    pub fn errno(&self) -> Errno {
+        self.errno
+    }
+}
+
+impl fmt::Display for TreeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (action, path) = (self.action, &self.path);
+        let error = std::io::Error::from(self.errno);
+        write!(f, "cannot {action} '{path}': {error}")
+    }
+}
+
+impl std::error::Error for TreeError {}
+
+pub(super) fn failed<'a>(
+    action: &'static str,
+    path: &'a str,
+) -> impl FnOnce(Errno) -> TreeError + 'a {
+    move |errno| TreeError {
+        action,
+        path: path.to_owned(),
+        errno,
+    }
+}
+
+/// Where an item lies below the store: `col/<rep>` when it has a rep, else `ibip/<ibip>`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place(String);
+
+impl Place {
+    /// The place of the item with these names.
+    pub fn of(names: &Names) -> Place {
+        match (names.rep(), names.ibip()) {
+            (Some(rep), _) => Place::of_rep(rep),
+            (None, Some(ibip)) => Place::of_ibip(ibip),
+            (None, None) => Place(String::new()),
+        }
+    }
+
+    /// The places that an item may be known by, one for each of its names.
+    pub fn all_of(names: &Names) -> impl Iterator<Item = Place> {
+        let of_rep = names.rep().map(Place::of_rep);
+        of_rep.into_iter().chain(names.ibip().map(Place::of_ibip))
+    }
+
+    /// The place of an item known by its rep.
+    pub fn of_rep(rep: &Rep) -> Place {
+        Place(format!("col/{}", rep.as_str()))
+    }
+
+    /// The place of an item known by an IBIp alone.
+    pub fn of_ibip(ibip: &Ibip) -> Place {
+        Place(format!("ibip/{}", ibip.as_str()))
+    }
+
+    /// The path relative to the store.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The directory it lies in, relative to the store.
+    pub fn parent(&self) -> &str {
+        self.0.rsplit_once('/').map_or("", |(parent, _)| parent)
+    }
+
+    /// Its name in there.
+    pub fn name(&self) -> &str {
+        self.0.rsplit_once('/').map_or("", |(_, name)| name)
+    }
+}
+
+/// Who makes a directory, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Maker {
+    /// User number.
+    pub uid: u32,
+    /// Group number.
+    pub gid: u32,
+    /// Permission bits asked for.
+    pub mode: u32,
+    /// Which of them are not given, unless a default ACL says what is.
+    pub umask: u32,
+}
+
+/// To whom a sidecar belongs that is written in the place of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Author {
+    /// As the one before; where there is none, to the owner of the item.
+    Same,
+    /// To a user.
+    User {
+        /// User number.
+        uid: u32,
+        /// Group number.
+        gid: u32,
+    },
+    /// The one before is gone, and with it whose it was: to the owner of the item, and where others may
+    /// write in the item as well, it is marked as a stranger's.
+    Unknown,
+}
+
+/// The permission bit of a sidecar with which no user of this system speaks: it came from another Archive
+/// over the network, or its owner was lost. It means nothing else on a file.
+pub const STRANGERS: u32 = 0o1000;
+
+/// What a new item holds beside its sidecar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// Nothing: its maker fills it.
+    Empty,
+    /// `doc/`, where an item's own files are by convention.
+    WithDoc,
+}
+
+/// Who owns what is made for a caller, and with which permission bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner {
+    /// User number.
+    pub uid: u32,
+    /// Group number.
+    pub gid: u32,
+    /// Permission bits of a directory made for this owner.
+    pub mode: u32,
+}
+
+impl Owner {
+    /// The owner of the small files that we make in such a directory.
+    pub(super) fn of_file(self) -> Owner {
+        Owner {
+            mode: 0o644,
+            ..self
+        }
+    }
+}
+
+/// The two areas of the store that hold items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Area {
+    /// `col/`, items with a rep, four levels deep.
+    Col,
+    /// `ibip/`, items known by an IBIp alone, two levels deep.
+    Ibip,
+}
+
+impl Area {
+    /// The directory's name in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            Area::Col => "col",
+            Area::Ibip => "ibip",
+        }
+    }
+
+    /// How many levels below it the items are.
+    pub fn depth(self) -> usize {
+        match self {
+            Area::Col => 4,
+            Area::Ibip => 2,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `ibifs backup`: what it is told and what it prints.
+
+use serde_json::json;
+
+use super::door::{self, Door};
+use super::say;
+use crate::archive::SystemClock;
+use crate::archive::backup::{self, Finding, Tally};
+use crate::command::cli;
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::told;
+use crate::command::progress::Progress;
+use crate::formats::fixity::shown;
+
+pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
+    let door = Door::at(&options.place)?;
+    let destination = &options.destination;
+    let shown_destination = destination.display();
+    if door::is_in_mount(destination) {
+        return Err(Failure::new(
+            Exit::Refused,
+            format!("'{shown_destination}' lies in a mounted store; name a directory elsewhere"),
+        ));
+    }
+    let archive = door.read()?;
+    let progress = Progress::of("directories", || backup::count(archive.tree()));
+    let mut tell = |finding: &Finding| {
+        let text = match options.json {
+            true => finding_json(finding),
+            false => finding_line(finding),
+        };
+        progress.aside(|| super::put_out(&text))
+    };
+    let tally = backup::make(
+        &archive,
+        destination,
+        &SystemClock,
+        &mut tell,
+        &mut |items| progress.at(items),
+    )
+    .map_err(|error| Failure::from(error).before(&format!("'{shown_destination}'")))?;
+    drop(progress);
+    say(&match options.json {
+        true => tally_json(&tally),
+        false => tally_line(&tally),
+    })?;
+    Ok(match tally.found {
+        0 => Exit::Done,
+        _ => Exit::Failed,
+    })
+}
+
+fn finding_line(finding: &Finding) -> String {
+    let word = finding.code.word();
+    let sentence = told(finding.sentence());
+    format!("{word}: {}: {sentence}\n", shown(&finding.path))
+}
+
+fn finding_json(finding: &Finding) -> String {
+    let value = json!({
+        "code": finding.code.word(),
+        "path": shown(&finding.path),
+        "sentence": finding.sentence(),
+    });
+    format!("{value}\n")
+}
+
+fn tally_line(tally: &Tally) -> String {
+    told(format_args!(
+        "{} items: {} files copied, {} bytes; {} unchanged, {} removed\n",
+        tally.items, tally.copied, tally.bytes, tally.unchanged, tally.removed
+    ))
+}
+
+fn tally_json(tally: &Tally) -> String {
+    let value = json!({
+        "items": tally.items,
+        "copied": tally.copied,
+        "bytes": tally.bytes,
+        "unchanged": tally.unchanged,
+        "removed": tally.removed,
+    });
+    format!("{value}\n")
+}

@@ -1,0 +1,380 @@
+//! `ibifs completions`, and what its scripts ask: words, paths, identifiers and modifiers that may
+//! stand where the cursor is. The shells quote them; they know best what they take literally.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::door::{self, Door};
+use super::{put_out, say};
+use crate::archive::{Archive, Related};
+use crate::command::cli::{Complete, Completions, Next, Shell, Wanted, next};
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::help;
+use ibi::Ibi;
+use ibi::relation::{Modifier, split_name};
+
+/// How many identifiers of a form are told at most.
+const MOST: usize = 1000;
+
+/// How many levels lie above an item in a store, which itself is one.
+const LEVELS: usize = 6;
+
+pub(super) fn print(options: &Completions) -> Result<Exit, Failure> {
+    say(match options.shell {
+        Shell::Bash => include_str!("completions/ibifs.bash"),
+        Shell::Zsh => include_str!("completions/ibifs.zsh"),
+        Shell::Fish => include_str!("completions/ibifs.fish"),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Tells a script what may be said. What cannot be found out is not told: a person is typing.
+pub(super) fn run(options: &Complete) -> Result<Exit, Failure> {
+    let (words, typed, cut) = match (options.shell, &options.words[..]) {
+        (Shell::Bash, [line, tail]) => of_bash(line, tail),
+        (Shell::Fish, [words @ .., raw]) => (words.to_vec(), unquoted(raw), String::new()),
+        (_, [words @ .., typed]) => (words.to_vec(), typed.clone(), String::new()),
+        (_, []) => return Ok(Exit::Done),
+    };
+    let next = next(&words, &typed);
+    let mut told: Vec<(String, String)> = next.words.clone();
+    told.extend(
+        values(&next, &typed)
+            .into_iter()
+            .map(|value| (format!("{}{value}", next.before), String::new())),
+    );
+    // A line end would make two of one, and a terminal obeys other control characters.
+    told.retain(|(word, _)| word.starts_with(&typed) && !word.contains(char::is_control));
+    let text: String = match options.shell {
+        Shell::Bash => {
+            let line = options.words.first().map_or("", String::as_str);
+            for_bash(&told, &cut, split(line).1)
+        }
+        _ => told
+            .iter()
+            .map(|(word, about)| described(word, about))
+            .collect(),
+    };
+    put_out(&text).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+    Ok(Exit::Done)
+}
+
+fn described(word: &str, about: &str) -> String {
+    match about {
+        "" => format!("{word}\n"),
+        about => format!("{word}\t{}\n", help(about)),
+    }
+}
+
+/// What bash shows, or inserts if it is one alone. Names among which somebody has to choose are shown
+/// and quoted by bash as those of files; one alone it would end with a slash, and what comes next is
+/// often a modifier.
+fn for_bash(told: &[(String, String)], cut: &str, raw: &str) -> String {
+    let rest = |word: &str| word.strip_prefix(cut).unwrap_or(word).to_owned();
+    match told {
+        [(word, _)] if !(word.ends_with('/') && open_quote(raw).is_some()) => {
+            let begins_at_home = cut.is_empty() && word.starts_with("~/");
+            let rest = rest(word);
+            let (home, rest) = rest.split_at(if begins_at_home { 2 } else { 0 });
+            format!("quoted\n{home}{}\n", quoted(rest, open_quote(raw)))
+        }
+        _ => {
+            let words = told.iter().map(|(word, _)| format!("{}\n", rest(word)));
+            format!("names\n{}", words.collect::<String>())
+        }
+    }
+}
+
+/// A text as bash takes it literally, behind an opening quote or none.
+fn quoted(text: &str, quote: Option<char>) -> String {
+    let is_plain = |sign: char| sign.is_alphanumeric() || "/._-+=,@:%^".contains(sign);
+    let mut written = String::new();
+    for sign in text.chars() {
+        match (quote, sign) {
+            (Some('\''), '\'') => written.push_str("'\\''"),
+            // A backslash would stay before it.
+            (Some('"'), '!') => written.push_str("\"'!'\""),
+            (Some('"'), '"' | '$' | '`' | '\\') => written.extend(['\\', sign]),
+            (None, sign) if !is_plain(sign) => written.extend(['\\', sign]),
+            _ => written.push(sign),
+        }
+    }
+    written
+}
+
+/// The quote that is open at the end of a word.
+fn open_quote(word: &str) -> Option<char> {
+    let mut open = None;
+    let mut is_escaped = false;
+    for sign in word.chars() {
+        match (open, sign) {
+            _ if is_escaped => is_escaped = false,
+            (None | Some('"'), '\\') => is_escaped = true,
+            (None, '\'' | '"') => open = Some(sign),
+            (Some(quote), _) if quote == sign => open = None,
+            _ => {}
+        }
+    }
+    open
+}
+
+/// The words of a line up to the cursor, the one that is being typed, and how much of that stands
+/// before what bash will replace.
+fn of_bash(line: &str, tail: &str) -> (Vec<String>, String, String) {
+    let (mut words, raw) = split(line);
+    let typed = words.pop().unwrap_or_default();
+    let cut = raw.strip_suffix(tail).map(unquoted).unwrap_or_default();
+    // The name of the program.
+    let words = words.into_iter().skip(1).collect();
+    (words, typed, cut)
+}
+
+/// The words of a command line as bash reads them, and the last one as it is written.
+fn split(line: &str) -> (Vec<String>, &str) {
+    let mut words = Vec::new();
+    let mut rest = line.trim_start();
+    loop {
+        let end = end_of_word(rest);
+        let (word, after) = rest.split_at(end);
+        words.push(unquoted(word));
+        if after.is_empty() {
+            return (words, word);
+        }
+        rest = after.trim_start();
+    }
+}
+
+/// Where a word ends: at a blank that is not quoted.
+fn end_of_word(text: &str) -> usize {
+    let mut quote = None;
+    let mut is_escaped = false;
+    for (at, sign) in text.char_indices() {
+        match (quote, sign) {
+            _ if is_escaped => is_escaped = false,
+            (None | Some('"'), '\\') => is_escaped = true,
+            (None, '\'' | '"') => quote = Some(sign),
+            (Some(open), _) if open == sign => quote = None,
+            (None, ' ' | '\t') => return at,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// What a word means, which may not be at its end yet.
+fn unquoted(word: &str) -> String {
+    let mut meant = String::new();
+    let mut quote = None;
+    let mut signs = word.chars();
+    while let Some(sign) = signs.next() {
+        match (quote, sign) {
+            (None | Some('"'), '\\') => meant.extend(signs.next()),
+            (None, '\'' | '"') => quote = Some(sign),
+            (Some(open), _) if open == sign => quote = None,
+            _ => meant.push(sign),
+        }
+    }
+    meant
+}
+
+fn values(next: &Next, typed: &str) -> Vec<String> {
+    let typed = typed.strip_prefix(&next.before).unwrap_or(typed);
+    let from_environment = || std::env::var_os("IBIFS_STORE").map(PathBuf::from);
+    let store = next
+        .store
+        .as_deref()
+        .map(expanded)
+        .or_else(from_environment);
+    let mut found = match next.value {
+        None => Vec::new(),
+        Some(Wanted::File) => entries(typed, false),
+        Some(Wanted::Directory) => entries(typed, true),
+        Some(Wanted::Identifier) => further(typed, |typed| identifiers(typed, store.as_deref())),
+        Some(Wanted::Item) => items(typed, store.as_deref()),
+    };
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Items by path and by identifier, and the modifiers behind the one that is named. One alone comes
+/// with its modifiers: a shell goes on from there, where it would end a word that is unique.
+fn items(typed: &str, store: Option<&Path>) -> Vec<String> {
+    let mut found = further(typed, |typed| {
+        let mut found = entries(typed, false);
+        found.extend(identifiers(typed, store));
+        found
+    });
+    let named = match &found[..] {
+        [one] if !one.ends_with('/') => one,
+        _ => typed,
+    };
+    found.extend(modifiers(named, store).unwrap_or_default());
+    found
+}
+
+/// Goes on through levels in which there is only one thing, as far as identifiers go.
+fn further(typed: &str, find: impl Fn(&str) -> Vec<String>) -> Vec<String> {
+    let mut found = find(typed);
+    for _ in 0..LEVELS {
+        match &found[..] {
+            [one] if one.ends_with('/') && is_level(one) => {
+                let below = find(one);
+                if below.is_empty() {
+                    break;
+                }
+                found = below;
+            }
+            _ => break,
+        }
+    }
+    found
+}
+
+/// Whether a directory is a level of identifiers; what is none is an identifier that was begun.
+fn is_level(typed: &str) -> bool {
+    match std::fs::canonicalize(expanded(typed)) {
+        Ok(path) => door::level_of(&path).is_some(),
+        Err(_) => true,
+    }
+}
+
+/// `~/` as the shells read it.
+fn expanded(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(below), Some(home)) => Path::new(&home).join(below),
+        _ => PathBuf::from(path),
+    }
+}
+
+/// The entries of a directory that go on as typed; directories with a slash, unless they are items.
+fn entries(typed: &str, directories_only: bool) -> Vec<String> {
+    let (directory, begun) = typed
+        .rsplit_once('/')
+        .map_or(("", typed), |(above, begun)| {
+            (&typed[..=above.len()], begun)
+        });
+    let path = match directory {
+        "" => PathBuf::from("."),
+        directory => expanded(directory),
+    };
+    let level = std::fs::canonicalize(&path)
+        .ok()
+        .and_then(|path| door::level_of(&path));
+    let is_item = |name: &str| {
+        let ibi = level.as_ref().map(|level| level.join(name));
+        ibi.as_deref()
+            .and_then(Path::to_str)
+            .is_some_and(|ibi| Ibi::parse(ibi).is_ok())
+    };
+    let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+    let named = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let is_hidden = name.starts_with('.') && !begun.starts_with('.');
+        if !name.starts_with(begun) || is_hidden {
+            return None;
+        }
+        let is_directory = match entry.file_type().ok()? {
+            kind if kind.is_symlink() => entry.path().is_dir(),
+            kind => kind.is_dir(),
+        };
+        match is_directory {
+            true if is_item(&name) => Some(format!("{directory}{name}")),
+            true => Some(format!("{directory}{name}/")),
+            false => (!directories_only).then(|| format!("{directory}{name}")),
+        }
+    });
+    named.collect()
+}
+
+/// The identifiers of the items in a store, a level further than typed.
+fn identifiers(typed: &str, store: Option<&Path>) -> Vec<String> {
+    let Ok(archive) = Door::for_identifier(store, typed).and_then(|door| door.read()) else {
+        return Vec::new();
+    };
+    archive.store().continued(typed, MOST).unwrap_or_default()
+}
+
+/// The modifiers behind an item that lead to another here, one step further than typed.
+fn modifiers(typed: &str, store: Option<&Path>) -> Option<Vec<String>> {
+    let start = typed.rfind('/').map_or(0, |at| at + 1);
+    let (above, last) = typed.split_at(start);
+    let base = split_name(last).map_or(last, |(base, _)| base);
+    let base = format!("{above}{base}");
+    let path = expanded(&base);
+    let named = door::find(path.to_str()?, store).ok()?;
+    // A file in an item has no modifiers.
+    let is_item = |path: &Path| {
+        path.file_name()
+            .and_then(OsStr::to_str)
+            .is_some_and(|name| {
+                let forms = [
+                    named.names.rep().map(ToString::to_string),
+                    named.names.ibip().map(ToString::to_string),
+                ];
+                let mut forms = forms.iter().flatten();
+                forms.any(|form| {
+                    form.rsplit('/')
+                        .next()
+                        .is_some_and(|end| end.eq_ignore_ascii_case(name))
+                })
+            })
+    };
+    if !is_item(&path) {
+        return None;
+    }
+    let archive = named.door.read().ok()?;
+    let signs = |text: &str| text.matches(['!', '+', ':']).count();
+    let steps = signs(typed.strip_prefix(&base).unwrap_or_default()) + 1;
+    let mut found = Vec::new();
+    for modifier in with_languages(&archive) {
+        let text = modifier.to_string();
+        let leads = || {
+            matches!(
+                archive.resolve(&named.names, &modifier, &[]),
+                Ok(Some(Related::Item(_)))
+            )
+        };
+        if modifier.steps().len() <= steps && format!("{base}{text}").starts_with(typed) && leads()
+        {
+            found.push(format!("{base}{text}"));
+        }
+    }
+    Some(found)
+}
+
+/// The compositions, those with a translation once for each language that items here are related by.
+fn with_languages(archive: &Archive) -> Vec<Modifier> {
+    let languages = archive.store().languages().unwrap_or_default();
+    let mut modifiers = Vec::new();
+    for modifier in Modifier::compositions() {
+        let text = modifier.to_string();
+        match text.contains('+') {
+            false => modifiers.push(modifier),
+            true => modifiers.extend(languages.iter().filter_map(|language| {
+                Modifier::parse(&text.replace('+', &format!("+({language})"))).ok()
+            })),
+        }
+    }
+    modifiers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_as_bash_reads_it() {
+        let (words, typed, cut) = of_bash("ibifs show --store 'a b' A/x\\!+\\(p", "p");
+        assert_eq!(words, ["show", "--store", "a b"]);
+        assert_eq!((typed.as_str(), cut.as_str()), ("A/x!+(p", "A/x!+("));
+        let (words, typed, cut) = of_bash("ibifs show \"A/it's ", "A/it's ");
+        assert_eq!(words, ["show"]);
+        assert_eq!((typed.as_str(), cut.as_str()), ("A/it's ", ""));
+        let (words, typed, cut) = of_bash("  ibifs ", "");
+        assert_eq!(words, [""; 0]);
+        assert_eq!((typed.as_str(), cut.as_str()), ("", ""));
+        let (_, typed, cut) = of_bash("ibifs show --store=A/x", "A/x");
+        assert_eq!((typed.as_str(), cut.as_str()), ("--store=A/x", "--store="));
+    }
+}

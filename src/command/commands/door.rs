@@ -1,0 +1,337 @@
+//! From what a user names to a store and an item: a store, a mount point, a path in either, or an
+//! identifier alone.
+
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use crate::archive::{Archive, ArchiveError, Holder, Related, SystemClock, holder, is_held_by};
+use crate::command::exit::{Exit, Failure};
+use crate::formats::item::Names;
+use crate::fuse::mount::{Mounted, mounts};
+use ibi::Ibi;
+use ibi::relation::{Request, split_name};
+
+/// A store, and where it is mounted, if it is.
+#[derive(Clone, Debug)]
+pub(super) struct Door {
+    pub(super) store: PathBuf,
+    pub(super) mount_point: Option<PathBuf>,
+}
+
+impl Door {
+    /// The store or mount that a path is or lies in.
+    pub(super) fn at(path: &Path) -> Result<Door, Failure> {
+        let found = std::fs::canonicalize(path).ok().and_then(|path| {
+            let mounted = mount_of(&path).map(Door::of_mount);
+            mounted.or_else(|| {
+                let store = path
+                    .ancestors()
+                    .find(|above| above.join("archive.ibi").is_file())?;
+                Some(Door::of_store(store))
+            })
+        });
+        found.ok_or_else(|| ArchiveError::not_found(path).into())
+    }
+
+    fn of_mount(mounted: Mounted) -> Door {
+        Door {
+            store: mounted.source,
+            mount_point: Some(mounted.mount_point),
+        }
+    }
+
+    /// A store, by its path.
+    pub(super) fn of_store(store: &Path) -> Door {
+        // Where somebody has removed the lock file, the system knows the mount all the same.
+        let mount_point = |holder: Holder| match (holder.mount_point, holder.pid) {
+            (Some(told), _) => is_mounted_at(store, &told).then_some(told),
+            (None, Some(pid)) if is_held_by(store, pid) => {
+                let mut mounts = mounts().into_iter().filter(Mounted::is_ours);
+                Some(mounts.rfind(|mount| is_of(store, mount))?.mount_point)
+            }
+            (None, _) => None,
+        };
+        Door {
+            store: store.to_owned(),
+            mount_point: holder(store).and_then(mount_point),
+        }
+    }
+
+    /// The store of an identifier: the one named, else the only one mounted.
+    pub(super) fn for_identifier(store: Option<&Path>, text: &str) -> Result<Door, Failure> {
+        if let Some(store) = store {
+            return Door::at(store);
+        }
+        let mut ours: Vec<Mounted> = mounts().into_iter().filter(Mounted::is_ours).collect();
+        match (ours.pop(), ours.is_empty()) {
+            (Some(only), true) => Ok(Door::of_mount(only)),
+            (None, _) => Err(Failure::new(
+                Exit::Usage,
+                format!("'{text}' is no path here and no store is mounted; name one with --store"),
+            )),
+            (Some(_), false) => Err(Failure::new(
+                Exit::Usage,
+                format!("several stores are mounted; say where '{text}' is with --store"),
+            )),
+        }
+    }
+
+    /// The Archive, for reading.
+    pub(super) fn read(&self) -> Result<Archive, Failure> {
+        Ok(Archive::open_read_only(&self.store)?)
+    }
+
+    /// Changes the Archive where no mount does, and closes it whatever came of that: the next start
+    /// need not look for what a crash might have left.
+    pub(super) fn change<T>(
+        &self,
+        act: impl FnOnce(&Archive) -> Result<T, ArchiveError>,
+    ) -> Result<T, Failure> {
+        let archive = Archive::open(&self.store, Box::new(SystemClock))?;
+        let done = act(&archive);
+        archive.close();
+        Ok(done?)
+    }
+
+    /// An item's directory in the mount.
+    pub(super) fn path_in_mount(&self, names: &Names) -> Option<PathBuf> {
+        Some(self.mount_point.as_ref()?.join(names.preferred()))
+    }
+}
+
+/// Whether a store is mounted there, as the system says; its lock file may say anything.
+fn is_mounted_at(store: &Path, mount_point: &Path) -> bool {
+    let mut mounts = mounts().into_iter().filter(Mounted::is_ours);
+    mounts.any(|mount| mount.mount_point == mount_point && is_of(store, &mount))
+}
+
+/// Whether a mount is of this store.
+fn is_of(store: &Path, mount: &Mounted) -> bool {
+    let source = mount.source.as_path();
+    let [this, that] = [store, source].map(|path| std::fs::metadata(path).ok());
+    let is_same =
+        |(this, that): (Metadata, Metadata)| (this.dev(), this.ino()) == (that.dev(), that.ino());
+    // The table of mounts has texts; a store may be called anything.
+    this.zip(that).is_some_and(is_same) || source.as_os_str() == store.to_string_lossy().as_ref()
+}
+
+/// The ibifs mount that a canonical path lies in.
+fn mount_of(path: &Path) -> Option<Mounted> {
+    mounts()
+        .into_iter()
+        .filter(|mount| path.starts_with(&mount.mount_point))
+        .max_by_key(|mount| mount.mount_point.as_os_str().len())
+        .filter(Mounted::is_ours)
+}
+
+/// The levels of identifiers that a canonical path in a mount or store stands for, if it does.
+pub(super) fn level_of(path: &Path) -> Option<PathBuf> {
+    if let Some(mounted) = mount_of(path) {
+        return path
+            .strip_prefix(&mounted.mount_point)
+            .ok()
+            .map(Path::to_owned);
+    }
+    let store = path
+        .ancestors()
+        .find(|above| above.join("archive.ibi").is_file())?;
+    let below = path.strip_prefix(store).ok()?;
+    let area = below
+        .strip_prefix("col")
+        .or_else(|_| below.strip_prefix("ibip"));
+    area.ok().map(Path::to_owned)
+}
+
+/// Whether a path, which need not be there, lies in an ibifs mount.
+pub(super) fn is_in_mount(path: &Path) -> bool {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let resolved = absolute
+        .ancestors()
+        .find_map(|above| std::fs::canonicalize(above).ok());
+    resolved.is_some_and(|path| mount_of(&path).is_some())
+}
+
+/// An item that a user named, and the store it is in.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) door: Door,
+    pub(super) names: Names,
+}
+
+/// Finds the item that a path or identifier names, modifiers included.
+pub(super) fn find(text: &str, store: Option<&Path>) -> Result<Named, Failure> {
+    let path = Path::new(text);
+    if path.symlink_metadata().is_ok()
+        && let Some(named) = at_path(path)?
+    {
+        return Ok(named);
+    }
+    let base = split_name(text).map_or(text, |(base, _)| base);
+    if Ibi::parse(base).is_err()
+        && let Some(named) = at_missing_path(path)?
+    {
+        return Ok(named);
+    }
+    let door = Door::for_identifier(store, text)?;
+    let names = by_identifier(&door, text)?;
+    Ok(Named { door, names })
+}
+
+fn at_path(path: &Path) -> Result<Option<Named>, Failure> {
+    let Ok(resolved) = std::fs::canonicalize(path) else {
+        return Ok(None);
+    };
+    let Ok(door) = Door::at(&resolved) else {
+        return Ok(None);
+    };
+    if mount_of(&resolved).is_some() {
+        for above in resolved.ancestors() {
+            if let Some(names) = names_by_attribute(&door, above)? {
+                return Ok(Some(Named { door, names }));
+            }
+        }
+        return Ok(None);
+    }
+    let below = resolved.strip_prefix(&door.store).unwrap_or(&resolved);
+    let parts: Vec<String> = below
+        .iter()
+        .map(|part| part.to_string_lossy().into_owned())
+        .collect();
+    let depth = match parts.first().map(String::as_str) {
+        Some("col") => 4,
+        Some("ibip") => 2,
+        _ => return Ok(None),
+    };
+    let Some(components) = parts.get(1..=depth) else {
+        return Ok(None);
+    };
+    let names = by_identifier(&door, &components.join("/"))?;
+    Ok(Some(Named { door, names }))
+}
+
+/// A path in a mount or store where nothing is now: a removed item, or a modifier that leads to an
+/// item not held here, still have names.
+fn at_missing_path(path: &Path) -> Result<Option<Named>, Failure> {
+    let Ok(absolute) = std::path::absolute(path) else {
+        return Ok(None);
+    };
+    let there = absolute.ancestors().find_map(|above| {
+        let resolved = std::fs::canonicalize(above).ok()?;
+        Some(resolved.join(absolute.strip_prefix(above).ok()?))
+    });
+    let Some((there, Ok(door))) = there.map(|there| {
+        let door = Door::at(
+            there
+                .ancestors()
+                .find(|above| above.exists())
+                .unwrap_or(&there),
+        );
+        (there, door)
+    }) else {
+        return Ok(None);
+    };
+    let roots = [
+        door.mount_point
+            .clone()
+            .unwrap_or_else(|| door.store.join("col")),
+        door.store.join("col"),
+        door.store.join("ibip"),
+    ];
+    let below = roots.iter().find_map(|root| there.strip_prefix(root).ok());
+    let Some(below) = below.and_then(Path::to_str) else {
+        return Ok(None);
+    };
+    let names = by_identifier(&door, below)?;
+    Ok(Some(Named { door, names }))
+}
+
+fn names_by_attribute(door: &Door, path: &Path) -> Result<Option<Names>, Failure> {
+    for attribute in ["user.ibi.rep", "user.ibi.ibip"] {
+        if let Some(name) = attribute_of(path, attribute) {
+            return Ok(Some(by_identifier(door, &name)?));
+        }
+    }
+    Ok(None)
+}
+
+/// The value of an attribute, as text.
+pub(super) fn attribute_of(path: &Path, attribute: &str) -> Option<String> {
+    let mut buffer = vec![0; 4096];
+    let count = rustix::fs::getxattr(path, attribute, &mut buffer[..]).ok()?;
+    buffer.truncate(count);
+    String::from_utf8(buffer).ok()
+}
+
+/// An identifier, with a modifier or verbs behind it or without.
+fn by_identifier(door: &Door, text: &str) -> Result<Names, Failure> {
+    let archive = door.read()?;
+    let unknown = |text: &str| {
+        let name = text.to_owned();
+        Failure::from(ArchiveError::Unknown { name })
+    };
+    let text = text.trim_end_matches('/');
+    let (base, tail) = split_name(text).map_or((text, None), |(base, tail)| (base, Some(tail)));
+    let item = match archive.find_named(base) {
+        Ok(Some(item)) => item,
+        Ok(None) => return Err(unknown(base)),
+        Err(ArchiveError::Ibi(error)) => {
+            let sentence = format!("'{base}' is no path here and no identifier: {error}");
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let Some(tail) = tail else {
+        return Ok(item.names);
+    };
+    let request =
+        Request::parse_tail(tail).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    let Request::Modifier(modifier) = request else {
+        return Ok(item.names);
+    };
+    match archive.resolve(&item.names, &modifier, &[])? {
+        Some(Related::Item(names)) => Ok(names),
+        _ => Err(Failure::new(
+            Exit::NotFound,
+            format!("'{text}' leads to no item"),
+        )),
+    }
+}
+
+/// What the system's answer means at the levels of identifiers of a mount.
+pub(super) fn refused(what: &str, error: Errno) -> Failure {
+    let (exit, why) = match error {
+        Errno::PERM => (
+            Exit::Refused,
+            "neither end is an original of this Archive; declare it where one is".to_owned(),
+        ),
+        Errno::LOOP => (
+            Exit::Refused,
+            "the editions would go in a circle; an edition cannot follow itself".to_owned(),
+        ),
+        Errno::EXIST => (
+            Exit::Refused,
+            "it has one already; take it back first with 'ibifs unrelate'".to_owned(),
+        ),
+        Errno::AGAIN => (
+            Exit::Refused,
+            "the clock has been set back or too many mint at once; try again".to_owned(),
+        ),
+        Errno::NOENT | Errno::NODATA => (Exit::NotFound, "there is no such thing".to_owned()),
+        Errno::NOTCONN => (
+            Exit::Failed,
+            "the daemon of the mount is gone; mount the store again".to_owned(),
+        ),
+        Errno::ROFS => (Exit::Refused, "the mount is read-only".to_owned()),
+        other => (Exit::Failed, std::io::Error::from(other).to_string()),
+    };
+    Failure::new(exit, format!("{what}: {why}"))
+}
+
+/// The bytes of a path, for system calls.
+pub(super) fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}

@@ -1,0 +1,149 @@
+//! `ibifs export`: what it is told and what it prints.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::door::{self, Door, Named};
+use super::say;
+use crate::archive::package::{Exporter, Format, Outcome};
+use crate::archive::{ArchiveError, SystemClock};
+use crate::command::cli;
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::told as in_language;
+use crate::command::progress::Progress;
+
+pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
+    let named: Result<Vec<Named>, Failure> = options
+        .items
+        .iter()
+        .map(|text| door::find(text, options.store.as_deref()))
+        .collect();
+    let named = named?;
+    let destination = &options.destination;
+    named
+        .iter()
+        .try_for_each(|named| refuse_inside(&named.door, destination))?;
+    let format = match options.ocfl {
+        true => Format::Ocfl,
+        false => Format::Bagit,
+    };
+    let shown = format!("'{}'", destination.display());
+    let progress = Progress::of("files", || None);
+    let mut count = |files, bytes| progress.at_bytes(files, bytes);
+    let mut exporter = Exporter::new(format, destination, &SystemClock, &mut count)
+        .map_err(|error| Failure::from(error).before(&shown))?;
+    let mut tally = Tally::default();
+    let mut exit = Exit::Done;
+    for named in &named {
+        let told = one(&mut exporter, named);
+        tally.count(&told);
+        if let Err(failure) = &told
+            && exit != Exit::Failed
+        {
+            // What is wrong counts more than what is refused.
+            exit = failure.exit;
+        }
+        progress.aside(|| say(&line(named, &told, options.json)))?;
+    }
+    exporter.end()?;
+    drop(progress);
+    say(&tally.text(options.json))?;
+    Ok(exit)
+}
+
+/// A package that lay in the store, or in the tree of it, would be taken for something else there.
+fn refuse_inside(door: &Door, destination: &Path) -> Result<(), Failure> {
+    let absolute = std::path::absolute(destination).unwrap_or_else(|_| destination.to_owned());
+    let resolved = absolute.ancestors().find_map(|above| {
+        let resolved = std::fs::canonicalize(above).ok()?;
+        Some(resolved.join(absolute.strip_prefix(above).ok()?))
+    });
+    let is_inside = resolved.is_some_and(|path| path.starts_with(&door.store));
+    match is_inside || door::is_in_mount(destination) {
+        true => Err(Failure::new(
+            Exit::Refused,
+            format!(
+                "'{}' lies in a store or in a mounted one; name a directory elsewhere",
+                destination.display()
+            ),
+        )),
+        false => Ok(()),
+    }
+}
+
+fn one(exporter: &mut Exporter<'_>, named: &Named) -> Result<Outcome, Failure> {
+    let archive = named.door.read()?;
+    let item = archive.held(&named.names)?.ok_or_else(|| {
+        let name = named.names.preferred();
+        Failure::from(ArchiveError::Unknown { name })
+    })?;
+    Ok(exporter.export(&archive, &item)?)
+}
+
+fn line(named: &Named, told: &Result<Outcome, Failure>, json: bool) -> String {
+    let item = named.names.preferred();
+    let (word, path, version, sentence) = match told {
+        Ok(Outcome::New(path)) => ("new", Some(path), None, None),
+        Ok(Outcome::Version(path, version)) => ("version", Some(path), Some(version), None),
+        Ok(Outcome::Unchanged(path)) => ("unchanged", Some(path), None, None),
+        Err(failure) => ("not-exported", None, None, Some(&failure.sentence)),
+    };
+    if json {
+        let value = json!({
+            "item": item,
+            "outcome": word,
+            "path": path,
+            "version": version,
+            "sentence": sentence,
+        });
+        return format!("{value}\n");
+    }
+    let word = match version {
+        Some(version) => in_language(format_args!("version {version}")),
+        None => in_language(word.replace('-', " ")),
+    };
+    let rest = match sentence {
+        Some(sentence) => in_language(sentence),
+        None => path.cloned().unwrap_or_default(),
+    };
+    format!(
+        "{word}: {item}: {}\n",
+        crate::command::terminal::OneLine(rest)
+    )
+}
+
+#[derive(Default)]
+struct Tally {
+    items: usize,
+    written: usize,
+    unchanged: usize,
+}
+
+impl Tally {
+    fn count(&mut self, told: &Result<Outcome, Failure>) {
+        self.items += 1;
+        match told {
+            Ok(Outcome::New(_) | Outcome::Version(..)) => self.written += 1,
+            Ok(Outcome::Unchanged(_)) => self.unchanged += 1,
+            Err(_) => {}
+        }
+    }
+
+    fn text(&self, json: bool) -> String {
+        let Tally {
+            items,
+            written,
+            unchanged,
+        } = self;
+        match json {
+            true => format!(
+                "{}\n",
+                json!({ "items": items, "written": written, "unchanged": unchanged })
+            ),
+            false => in_language(format_args!(
+                "{items} items: {written} written, {unchanged} unchanged\n"
+            )),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! `ibifs import`: a table of what the tree does not say, or packages of items.
+
+mod packages;
+mod table;
+
+use crate::command::cli;
+use crate::command::exit::{Exit, Failure};
+
+use super::door::Door;
+
+pub(super) fn run(options: &cli::Import) -> Result<Exit, Failure> {
+    let door = Door::at(&options.place)?;
+    let source = &options.source;
+    let metadata = std::fs::metadata(source).map_err(|error| {
+        let exit = match error.kind() {
+            std::io::ErrorKind::NotFound => Exit::NotFound,
+            _ => Exit::Failed,
+        };
+        Failure::new(exit, format!("'{}': {error}", source.display()))
+    })?;
+    match metadata.is_dir() {
+        true => packages::run(options, &door),
+        false => table::run(options, &door),
+    }
+}

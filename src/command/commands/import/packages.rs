@@ -1,0 +1,185 @@
+//! `ibifs import` of packages: each is found whole before it is taken in, and one that cannot be does
+//! not keep the others out.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use serde_json::json;
+
+use crate::archive::package::{self, Manner, Package, PackageError};
+use crate::archive::{Archive, ArchiveError, Process, SystemClock};
+use crate::command::cli;
+use crate::command::commands::door::Door;
+use crate::command::commands::say;
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::told;
+use crate::command::progress::Progress;
+use crate::command::terminal::OneLine;
+use crate::formats::item::Names;
+
+pub(super) fn run(options: &cli::Import, door: &Door) -> Result<Exit, Failure> {
+    let paths = package::find(&options.source)?;
+    let archive = match (&door.mount_point, options.dry_run) {
+        (None, false) => Archive::open(&door.store, Box::new(SystemClock))?,
+        _ => door.read()?,
+    };
+    let mut import = Import {
+        options,
+        door,
+        archive: &archive,
+        progress: Progress::of("files", || None),
+        files: 0,
+        bytes: 0,
+        exit: Exit::Done,
+        taken: 0,
+    };
+    let told = paths.iter().try_for_each(|path| import.one(path));
+    let (exit, taken) = (import.exit, import.taken);
+    drop(import);
+    if door.mount_point.is_none() && !options.dry_run {
+        archive.close();
+    }
+    told?;
+    say(&tally(paths.len(), taken, options))?;
+    Ok(exit)
+}
+
+struct Import<'a> {
+    options: &'a cli::Import,
+    door: &'a Door,
+    archive: &'a Archive,
+    progress: Progress,
+    files: u64,
+    bytes: u64,
+    exit: Exit,
+    taken: usize,
+}
+
+impl Import<'_> {
+    /// Takes in one package, and tells what came of it.
+    fn one(&mut self, path: &Path) -> Result<(), Failure> {
+        let taken = self.take(path);
+        let (word, item, sentence) = match &taken {
+            Ok(names) => {
+                self.taken += 1;
+                ("taken", Some(names.preferred()), None)
+            }
+            Err(failure) => {
+                // What is wrong counts more than what is refused.
+                if self.exit != Exit::Failed {
+                    self.exit = failure.exit;
+                }
+                ("not-taken", None, Some(failure.sentence.clone()))
+            }
+        };
+        let package = path.display().to_string();
+        if self.options.json {
+            let value = json!({
+                "package": package,
+                "outcome": word,
+                "item": item,
+                "sentence": sentence,
+            });
+            return self.progress.aside(|| say(&format!("{value}\n")));
+        }
+        let sentence = sentence.map(told);
+        let rest = item.or(sentence).unwrap_or_default();
+        let word = match (word, self.options.dry_run) {
+            ("taken", true) => told("would be taken"),
+            ("taken", false) => told("taken"),
+            _ => told("not taken"),
+        };
+        let line = format!("{word}: {}: {}\n", OneLine(package), OneLine(rest));
+        self.progress.aside(|| say(&line))
+    }
+
+    fn take(&mut self, path: &Path) -> Result<Names, Failure> {
+        let mut count = |bytes: u64| {
+            self.files += u64::from(bytes == 0);
+            self.bytes += bytes;
+            self.progress.at_bytes(self.files, self.bytes);
+        };
+        let package = package::open(path, &mut count)?;
+        let names = package.names().clone();
+        self.archive.check_taking(&names)?;
+        if self.options.dry_run {
+            return Ok(names);
+        }
+        let manner = Manner {
+            same_owner: self.options.same_owner,
+        };
+        match &self.door.mount_point {
+            None => {
+                let fill = |item: &_| package::fill(&package, item, manner, &mut count);
+                self.archive
+                    .take_in::<PackageError>(&Process, &names, fill)?;
+            }
+            Some(mount_point) => {
+                let item = mount_point.join(names.preferred());
+                through_mount(&package, &item, manner, &mut count)?;
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// Copies an item in through the mount, as `cp -a` would.
+fn through_mount(
+    package: &Package,
+    item: &Path,
+    manner: Manner,
+    count: &mut dyn FnMut(u64),
+) -> Result<(), Failure> {
+    let refused = |error: std::io::Error| {
+        let why = match Errno::from_io_error(&error) {
+            Some(Errno::PERM) => {
+                let name = package.names().preferred();
+                return Failure::from(ArchiveError::NotMintedYet { name });
+            }
+            Some(Errno::EXIST) => {
+                let names = package.names().clone();
+                return Failure::from(ArchiveError::Exists(names.into()));
+            }
+            _ => error.to_string(),
+        };
+        Failure::new(
+            Exit::Failed,
+            format!("cannot make '{}': {why}", item.display()),
+        )
+    };
+    if let Some(parent) = item.parent() {
+        std::fs::create_dir_all(parent).map_err(refused)?;
+    }
+    let mut builder = std::fs::DirBuilder::new();
+    builder.mode(0o755).create(item).map_err(refused)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(item, flags, Mode::empty());
+    let opened = opened.map_err(|errno| refused(errno.into()))?;
+    package::fill(package, &opened, manner, count).map_err(|error| {
+        let failure = Failure::from(error);
+        let left = format!(
+            "a part of the item is at '{}': remove it with 'rm -r', and import the package again",
+            item.display()
+        );
+        Failure::new(failure.exit, format!("{}; {left}", failure.sentence))
+    })
+}
+
+fn tally(packages: usize, taken: usize, options: &cli::Import) -> String {
+    if options.json {
+        let value = json!({
+            "packages": packages,
+            "taken": taken,
+            "dry_run": options.dry_run,
+        });
+        return format!("{value}\n");
+    }
+    match options.dry_run {
+        true => told(format_args!(
+            "{packages} packages, {taken} would be taken in\n"
+        )),
+        false => told(format_args!("{packages} packages, {taken} taken in\n")),
+    }
+}

@@ -1,0 +1,180 @@
+//! `ibifs import` of a table: all of it is looked at before anything is written.
+
+use serde_json::json;
+
+use crate::archive::tree::SIDECAR;
+use crate::archive::{Archive, Planned, Process};
+use crate::command::cli;
+use crate::command::commands::door::Door;
+use crate::command::commands::say;
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::told;
+use crate::formats::table::{self, Fault};
+
+/// A larger file is no table: one of all items that there are has less.
+const LARGEST: u64 = 1 << 30;
+
+pub(super) fn run(options: &cli::Import, door: &Door) -> Result<Exit, Failure> {
+    let shown = options.source.display();
+    let failed =
+        |what: &dyn std::fmt::Display| Failure::new(Exit::Failed, format!("'{shown}': {what}"));
+    let metadata = std::fs::metadata(&options.source).map_err(|error| failed(&error))?;
+    if !metadata.is_file() || metadata.len() > LARGEST {
+        return Err(failed(
+            &"neither a directory nor a table; name one of the two",
+        ));
+    }
+    let bytes = std::fs::read(&options.source).map_err(|error| failed(&error))?;
+    let table = table::parse(&bytes);
+    let rows = table.rows.len() + table.faults.len();
+    let archive = door.read()?;
+    let (planned, found) = archive.plan(&table.rows, options.replace)?;
+    let mut faults = table.faults;
+    faults.extend(found);
+    faults.sort_by_key(|fault| fault.line);
+    for fault in &faults {
+        say(&fault_line(fault, options.json))?;
+    }
+    let changes: Vec<&Planned> = planned
+        .iter()
+        .filter(|plan| !plan.changed.is_empty())
+        .collect();
+    if options.dry_run {
+        for plan in &changes {
+            say(&plan_line(plan, options.json))?;
+        }
+    }
+    let is_done = faults.is_empty() && !options.dry_run;
+    if is_done {
+        write(door, &archive, &changes)?;
+    }
+    let tally = Tally {
+        rows,
+        faults: faults.len(),
+        changed: changes.len(),
+        unchanged: planned.len() - changes.len(),
+        is_done,
+    };
+    say(&tally.text(options.json))?;
+    Ok(match faults.is_empty() {
+        true => Exit::Done,
+        false => Exit::Failed,
+    })
+}
+
+/// Writes the sidecars: through the mount where there is one, in the way of an editor.
+fn write(door: &Door, archive: &Archive, changes: &[&Planned]) -> Result<(), Failure> {
+    let at = |plan: &Planned, failure: Failure| {
+        let left = "the rows before it are written; run the same command again when it is mended";
+        let failure = Failure::new(failure.exit, format!("{}; {left}", failure.sentence));
+        failure.before(&format!("line {}: {}", plan.line, plan.names.preferred()))
+    };
+    if door.mount_point.is_some() {
+        for plan in changes {
+            through_mount(door, archive, plan).map_err(|failure| at(plan, failure))?;
+        }
+        return Ok(());
+    }
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let mut failure = None;
+    door.change(|archive| {
+        for plan in changes {
+            if let Err(error) = archive.replace_sidecar(&Process, &plan.names, &plan.sidecar) {
+                failure = Some(at(plan, error.into()));
+                break;
+            }
+        }
+        Ok(())
+    })?;
+    failure.map_or(Ok(()), Err)
+}
+
+fn through_mount(door: &Door, archive: &Archive, plan: &Planned) -> Result<(), Failure> {
+    let Some(item) = door.path_in_mount(&plan.names) else {
+        return Ok(());
+    };
+    let new = item.join(format!("{SIDECAR}.new-{}", std::process::id()));
+    let written = std::fs::write(&new, &plan.sidecar)
+        .and_then(|()| std::fs::rename(&new, item.join(SIDECAR)));
+    if let Err(error) = written {
+        let _ = std::fs::remove_file(&new);
+        return Err(Failure::new(Exit::Failed, error.to_string()));
+    }
+    let known = archive.store().believed(&plan.names)?;
+    match known.as_ref() == Some(&plan.sidecar) {
+        true => Ok(()),
+        false => Err(Failure::new(
+            Exit::Refused,
+            "its new sidecar is not believed; see with 'ibifs fsck' why",
+        )),
+    }
+}
+
+fn fault_line(fault: &Fault, json: bool) -> String {
+    match json {
+        true => format!(
+            "{}\n",
+            json!({ "line": fault.line, "sentence": fault.what })
+        ),
+        false => format!("{}\n", crate::command::terminal::OneLine(told(fault))),
+    }
+}
+
+fn plan_line(plan: &Planned, json: bool) -> String {
+    let item = plan.names.preferred();
+    match json {
+        true => format!(
+            "{}\n",
+            json!({ "line": plan.line, "item": item, "pairs": plan.changed })
+        ),
+        false => told(format_args!(
+            "line {}: {item}: {}\n",
+            plan.line,
+            plan.changed.join(", ")
+        )),
+    }
+}
+
+/// What came of a table.
+struct Tally {
+    rows: usize,
+    faults: usize,
+    changed: usize,
+    unchanged: usize,
+    is_done: bool,
+}
+
+impl Tally {
+    fn text(&self, json: bool) -> String {
+        let Tally {
+            rows,
+            faults,
+            changed,
+            unchanged,
+            is_done,
+        } = self;
+        if json {
+            let value = json!({
+                "rows": rows,
+                "faults": faults,
+                "changed": changed,
+                "unchanged": unchanged,
+                "written": is_done,
+            });
+            return format!("{value}\n");
+        }
+        match (*faults, is_done) {
+            (0, true) => told(format_args!(
+                "{rows} rows: {changed} items changed, {unchanged} unchanged\n"
+            )),
+            (0, false) => told(format_args!(
+                "{rows} rows: {changed} items would be changed, {unchanged} not\n"
+            )),
+            _ => told(format_args!(
+                "{rows} rows, {faults} of them not good: nothing was changed\n"
+            )),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What mount(8) calls for the types `ibifs` and `fuse.ibifs`: the same mount, in its words.
+
+use super::start;
+use crate::command::cli::{Mount, MountHelper};
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::told;
+use crate::command::logging;
+use crate::fuse::mount::{Mounted, Settings, mounts, resolve};
+
+/// mount(8): the invocation or the permissions were wrong.
+const USAGE: u8 = 1;
+/// mount(8): the mount failed.
+const FAILED: u8 = 32;
+
+/// Words of the kernel's own that mount(8) gives back at a remount.
+const OF_THE_KERNEL: [&str; 6] = [
+    "user_id=",
+    "group_id=",
+    "rootmode=",
+    "max_read=",
+    "blksize=",
+    "allow_other",
+];
+
+/// Mounts or remounts; the result is an exit status of mount(8).
+pub fn run(helper: &MountHelper) -> u8 {
+    let result = match helper.words().contains(&"remount") {
+        true => remount(helper),
+        false => mount(helper),
+    };
+    match result {
+        Ok(Exit::Done) => 0,
+        Ok(Exit::Usage) => USAGE,
+        Ok(_) => FAILED,
+        Err(failure) => {
+            eprintln!("{}ibifs: {failure}", logging::mark_of_failure());
+            match failure.exit {
+                Exit::Usage => USAGE,
+                _ => FAILED,
+            }
+        }
+    }
+}
+
+fn settings(words: &[&str]) -> Result<Settings, Failure> {
+    let variable = |name: &str| std::env::var(name).ok();
+    Ok(Settings::parse(&[words.join(",")], variable)?)
+}
+
+fn mount(helper: &MountHelper) -> Result<Exit, Failure> {
+    let mut words = helper.words();
+    if helper.sloppy {
+        words = known(&words);
+    }
+    settings(&words)?;
+    if let Some(namespace) = &helper.namespace {
+        return Err(Failure::new(
+            Exit::Usage,
+            format!(
+                "a mount namespace is entered with 'nsenter --mount={} mount ...', not with -N",
+                namespace.display()
+            ),
+        ));
+    }
+    if helper.fake {
+        return Ok(Exit::Done);
+    }
+    let exit = start::in_background(&Mount {
+        store: helper.store.clone(),
+        mount_point: helper.mount_point.clone(),
+        options: vec![words.join(",")],
+        foreground: false,
+        ready_fd: None,
+        json: false,
+    })?;
+    if helper.verbose && exit == Exit::Done {
+        let is_mounted = told(format_args!(
+            "{} is mounted at {}",
+            helper.store.display(),
+            helper.mount_point.display()
+        ));
+        super::say(&format!("ibifs: {is_mounted}\n"))?;
+    }
+    Ok(exit)
+}
+
+/// The words that there are options for.
+fn known<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let mut known = Vec::new();
+    for word in words {
+        // A language is one behind `lang=` only.
+        known.push(*word);
+        if settings(&known).is_err() {
+            known.pop();
+        }
+    }
+    known
+}
+
+/// Changes what the kernel decides, such as `ro`. The daemon's own options stay as they are.
+fn remount(helper: &MountHelper) -> Result<Exit, Failure> {
+    let mut words = helper.words();
+    words.retain(|word| {
+        *word != "remount" && !OF_THE_KERNEL.iter().any(|known| word.starts_with(known))
+    });
+    let settings = settings(&words)?;
+    let shown = helper.mount_point.display();
+    let path = resolve(&helper.mount_point);
+    let is_there = |mount: &Mounted| mount.is_ours() && mount.mount_point == path;
+    if !mounts().iter().any(is_there) {
+        return Err(Failure::new(
+            Exit::NotFound,
+            format!("no store is mounted at '{shown}'"),
+        ));
+    }
+    if helper.fake {
+        return Ok(Exit::Done);
+    }
+    settings.remount(&path).map_err(|error| {
+        let remedy = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                "only root can remount; unmount, and mount with the other options"
+            }
+            std::io::ErrorKind::ResourceBusy => {
+                "somebody has a file open for writing; see who with 'fuser -vm'"
+            }
+            _ => "unmount, and mount with the other options",
+        };
+        Failure::new(
+            Exit::Failed,
+            format!("remounting '{shown}': {error}; {remedy}"),
+        )
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,385 @@
+//! What the commands print, for people and as JSON.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::archive::store::Item;
+use crate::archive::{Claims, Facts, Finding, Relations, Report, Severity};
+use crate::command::language::told;
+use crate::command::terminal::OneLine;
+use crate::formats::item::Names;
+use crate::web::registry::{ListedActor, ListedDocument, Registered};
+use ibi::relation::RelationKind;
+use ibi::{Explanation, Ibi};
+
+/// JSON escapes the old control characters itself, but not those from 0x7f on.
+pub(super) fn line(value: Value) -> String {
+    line_of(&format!("{value:#}\n"))
+}
+
+fn line_of(json: &str) -> String {
+    let mut text = String::new();
+    for character in json.chars() {
+        match character {
+            '\u{7f}'..='\u{9f}' => text.push_str(&format!("\\u{:04x}", u32::from(character))),
+            _ => text.push(character),
+        }
+    }
+    text
+}
+
+pub(super) fn names_value(names: &Names) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("rep".into(), json!(names.rep().map(ToString::to_string)));
+    object.insert("ibip".into(), json!(names.ibip().map(ToString::to_string)));
+    object
+}
+
+pub(super) fn names_json(names: &Names) -> String {
+    line(Value::Object(names_value(names)))
+}
+
+/// One name a line: rep, then IBIp.
+pub(super) fn names_text(names: &Names) -> String {
+    let rep = names.rep().map(ToString::to_string);
+    let ibip = names.ibip().map(ToString::to_string);
+    [rep, ibip]
+        .into_iter()
+        .flatten()
+        .map(|name| format!("{name}\n"))
+        .collect()
+}
+
+/// One JSON object on one line.
+pub(super) fn short_line(value: &Value) -> String {
+    let mut text = line_of(&value.to_string());
+    text.push('\n');
+    text
+}
+
+pub(super) fn mount_json(store: &Path, mount_point: &Path) -> String {
+    line(json!({
+        "store": store.display().to_string(),
+        "mount_point": mount_point.display().to_string(),
+    }))
+}
+
+/// Under which address a service is reached, and where it listens.
+pub(super) fn listening_json(address: &str, local: SocketAddr) -> String {
+    short_line(&json!({"address": address, "url": format!("http://{local}/")}))
+}
+
+/// An item, the relation of it that was declared or taken back, and what it leads to now.
+pub(super) fn relation_json(names: &Names, kind: &RelationKind, target: Option<&Names>) -> String {
+    let mut object = names_value(names);
+    object.insert("relation".into(), json!(kind.pair_name()));
+    object.insert("target".into(), json!(target.map(names_value)));
+    line(Value::Object(object))
+}
+
+pub(super) fn facts_json(store: &Path, facts: &Facts) -> String {
+    line(json!({
+        "store": store.display().to_string(),
+        "host": facts.host,
+        "port": facts.port,
+        "ip": facts.ip.to_string(),
+        "ip_port": facts.ip_port,
+        "granularity": facts.granularity.to_string(),
+        "archiveservice": names_value(&facts.service),
+    }))
+}
+
+/// One Archive a line: its service, since when and where it is included.
+pub(super) fn registered_text(archives: &[Registered]) -> String {
+    let line = |archive: &Registered| {
+        let place = match &archive.included {
+            Some(included) => told(format_args!(
+                "{} since {}, {}",
+                included.address,
+                included.since.to_rfc3339(),
+                included.email
+            )),
+            None => told("excluded"),
+        };
+        format!("{}  {place}\n", archive.service.preferred())
+    };
+    archives.iter().map(line).collect()
+}
+
+pub(super) fn registered_json(archives: &[Registered]) -> String {
+    let value = |archive: &Registered| {
+        let mut object = names_value(&archive.service);
+        let included = archive.included.as_ref();
+        object.insert(
+            "registered".into(),
+            json!(archive.registered_at.to_rfc3339()),
+        );
+        object.insert(
+            "address".into(),
+            json!(included.map(|it| it.address.to_string())),
+        );
+        object.insert("email".into(), json!(included.map(|it| &it.email)));
+        object.insert(
+            "included".into(),
+            json!(included.map(|it| it.since.to_rfc3339())),
+        );
+        Value::Object(object)
+    };
+    line(archives.iter().map(value).collect())
+}
+
+pub(super) fn actors_text(actors: &[ListedActor]) -> String {
+    let line = |actor: &ListedActor| {
+        let when = match (&actor.confirmed_at, &actor.dead_since) {
+            (None, _) => told(format_args!("no document since {}", actor.registered_at)),
+            (Some(_), Some(since)) => told(format_args!("no URL works since {since}")),
+            (Some(at), None) => told(format_args!("last document {at}")),
+        };
+        let client = actor.client.as_deref().unwrap_or("-");
+        format!(
+            "{}  {}  {}  {client}  {when}\n",
+            actor.id, actor.documents, actor.email
+        )
+    };
+    actors.iter().map(line).collect()
+}
+
+pub(super) fn actors_json(actors: &[ListedActor]) -> String {
+    let value = |actor: &ListedActor| {
+        json!({
+            "id": actor.id,
+            "host": actor.host,
+            "port": actor.port,
+            "email": actor.email,
+            "client": actor.client,
+            "registered": actor.registered_at,
+            "confirmed": actor.confirmed_at,
+            "dead_since": actor.dead_since,
+            "documents": actor.documents,
+        })
+    };
+    line(actors.iter().map(value).collect())
+}
+
+pub(super) fn documents_text(documents: &[ListedDocument]) -> String {
+    let line = |document: &ListedDocument| {
+        let url = document.url.as_deref().unwrap_or("-");
+        let of_archive = match document.is_of_archive {
+            true => format!("  {}", told("of an Archive: leads nowhere")),
+            false => String::new(),
+        };
+        let actors = document.actors.join(" ");
+        format!("{}  {url}  {actors}{of_archive}\n", document.id)
+    };
+    documents.iter().map(line).collect()
+}
+
+pub(super) fn documents_json(documents: &[ListedDocument]) -> String {
+    let value = |document: &ListedDocument| {
+        json!({
+            "id": document.id,
+            "url": document.url,
+            "actors": document.actors,
+            "of_archive": document.is_of_archive,
+        })
+    };
+    line(documents.iter().map(value).collect())
+}
+
+pub(super) fn removed_json(what: &str, removed: &[Ibi]) -> String {
+    let value = |id: &Ibi| json!({ what: id.to_string() });
+    line(removed.iter().map(value).collect())
+}
+
+fn item_value(item: &Item) -> Map<String, Value> {
+    let mut object = names_value(&item.names);
+    object.insert("state".into(), json!(item.state.to_string()));
+    if let Some(removed_at) = &item.removed_at {
+        object.insert("timestamp".into(), json!(removed_at.to_rfc3339()));
+    }
+    object
+}
+
+pub(super) fn item_json(
+    item: &Item,
+    relations: &Relations,
+    claims: &Claims,
+    aliases: &[String],
+) -> String {
+    let mut object = item_value(item);
+    let service = item.service.as_ref().map(names_value);
+    object.insert("archiveservice".into(), json!(service));
+    object.insert(
+        "language".into(),
+        json!(item.language.map(|language| language.to_string())),
+    );
+    object.insert("target".into(), json!(item.target));
+    object.insert("aliases".into(), json!(aliases));
+    let relations: Map<String, Value> = relations
+        .iter()
+        .map(|(name, names)| (name.clone(), Value::Object(names_value(names))))
+        .collect();
+    object.insert("relations".into(), Value::Object(relations));
+    let claims = claims.iter().map(|(kind, names)| {
+        let mut claim = names_value(names);
+        claim.insert("relation".into(), json!(kind.pair_name()));
+        Value::Object(claim)
+    });
+    object.insert("claims".into(), claims.collect());
+    line(Value::Object(object))
+}
+
+pub(super) fn item_text(
+    item: &Item,
+    relations: &Relations,
+    claims: &Claims,
+    aliases: &[String],
+) -> String {
+    let mut lines = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            lines.push(format!("{name:<16} {}\n", OneLine(value)));
+        }
+    };
+    add("rep", item.names.rep().map(ToString::to_string));
+    add("ibip", item.names.ibip().map(ToString::to_string));
+    add("state", Some(item.state.to_string()));
+    add(
+        "removed",
+        item.removed_at.as_ref().map(|time| time.to_rfc3339()),
+    );
+    add(
+        "archiveservice",
+        item.service.as_ref().map(Names::preferred),
+    );
+    add(
+        "language",
+        item.language.map(|language| language.to_string()),
+    );
+    add("target", item.target.clone());
+    for alias in aliases {
+        add("alias", Some(alias.clone()));
+    }
+    for (name, names) in relations {
+        add(name, Some(names.preferred()));
+    }
+    for (kind, names) in claims {
+        let said = format!("{}, {}", names.preferred(), kind.pair_name());
+        add(&told("claimed by"), Some(said));
+    }
+    lines.concat()
+}
+
+pub(super) fn list_json(items: &[Item]) -> String {
+    let items: Vec<Value> = items.iter().map(item_value).map(Value::Object).collect();
+    line(Value::Array(items))
+}
+
+/// State, rep and IBIp, `-` for a form that is not known.
+pub(super) fn list_line(item: &Item) -> String {
+    let or_dash = |name: Option<String>| name.unwrap_or_else(|| "-".to_owned());
+    format!(
+        "{:<8} {} {}\n",
+        item.state.to_string(),
+        or_dash(item.names.rep().map(ToString::to_string)),
+        or_dash(item.names.ibip().map(ToString::to_string)),
+    )
+}
+
+pub(super) fn report_json(store: &Path, report: &Report) -> String {
+    let findings: Vec<Value> = report
+        .findings
+        .iter()
+        .map(|finding| {
+            json!({
+                "code": finding.code.word(),
+                "severity": finding.code.severity().to_string(),
+                "subject": finding.subject,
+                "sentence": finding.sentence(),
+                "remedy": finding.code.remedy(),
+                "repairable": finding.repairable,
+                "repaired": finding.repaired,
+            })
+        })
+        .collect();
+    line(json!({
+        "store": store.display().to_string(),
+        "in_use": report.in_use,
+        "items": report.items,
+        "errors": report.count(Severity::Error),
+        "warnings": report.count(Severity::Warning),
+        "notices": report.count(Severity::Notice),
+        "findings": findings,
+    }))
+}
+
+/// Code, subject, what is wrong and the remedy, the severity and what becomes of it.
+pub(super) fn finding_line(finding: &Finding, is_dry: bool) -> String {
+    let outcome = match (finding.repaired, finding.repairable && is_dry) {
+        (true, _) => told(", repaired"),
+        (_, true) => told(", would be repaired"),
+        _ => String::new(),
+    };
+    // One line, whatever a file was found to hold.
+    format!(
+        "{}: {}: {}; {} ({}{outcome})\n",
+        finding.code.word(),
+        OneLine(&finding.subject),
+        OneLine(told(finding.sentence())),
+        told(finding.code.remedy()),
+        told(finding.code.severity())
+    )
+}
+
+pub(super) fn report_text(report: &Report, is_dry: bool) -> String {
+    let mut text: String = report
+        .findings
+        .iter()
+        .map(|finding| finding_line(finding, is_dry))
+        .collect();
+    let (items, count) = (report.items, report.findings.len());
+    let repaired = report.findings.iter().filter(|finding| finding.repaired);
+    text.push_str(&match repaired.count() {
+        0 => told(format_args!("{items} items, {count} findings")),
+        repaired => told(format_args!(
+            "{items} items, {count} findings, {repaired} repaired"
+        )),
+    });
+    text.push('\n');
+    text
+}
+
+pub(super) fn explanation_json(explanation: &Explanation) -> String {
+    let mut object = Map::new();
+    object.insert("form".into(), json!(explanation.form));
+    object.insert("canonical".into(), json!(explanation.canonical));
+    if let Some(host) = &explanation.host {
+        object.insert("host".into(), json!(host));
+    }
+    if let Some(address) = &explanation.address {
+        object.insert("address".into(), json!(address));
+    }
+    object.insert("port".into(), json!(explanation.port));
+    object.insert("date".into(), json!(explanation.date));
+    object.insert("rep_suffix".into(), json!(explanation.rep_suffix));
+    object.insert("ibip_suffix".into(), json!(explanation.ibip_suffix));
+    line(Value::Object(object))
+}
+
+pub(super) fn explanation_text(explanation: &Explanation) -> String {
+    let rows = [
+        ("form", Some(explanation.form.to_owned())),
+        ("canonical", Some(explanation.canonical.clone())),
+        ("host", explanation.host.clone()),
+        ("address", explanation.address.clone()),
+        ("port", Some(explanation.port.to_string())),
+        ("date", Some(explanation.date.clone())),
+        ("rep suffix", Some(explanation.rep_suffix.clone())),
+        ("IBIp suffix", explanation.ibip_suffix.clone()),
+    ];
+    rows.into_iter()
+        .filter_map(|(name, value)| Some(format!("{name:<12} {}\n", value?)))
+        .collect()
+}

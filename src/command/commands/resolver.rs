@@ -1,0 +1,192 @@
+//! `ibifs resolver`: the resolver over HTTP, and which Archives are registered with it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{print, say};
+use crate::archive::{Clock, SystemClock};
+use crate::command::cli::{Actors, Documents, Register, Resolver, ResolverCommand};
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::told;
+use crate::formats::item::Names;
+use crate::os::caller::Caller;
+use crate::web::registry::{Key, Registry, RegistryError};
+use crate::web::server::{self, resolver};
+use ibi::Ibi;
+
+pub(super) fn run(options: &Resolver) -> Result<Exit, Failure> {
+    match &options.command {
+        Some(ResolverCommand::Register(options)) => register(options),
+        Some(ResolverCommand::Unregister(options)) => {
+            let registry = Registry::open(&options.db)?;
+            let service = service(&options.service)?;
+            registry.unregister(&service)?;
+            if options.json {
+                say(&print::names_json(&service))?;
+            }
+            Ok(Exit::Done)
+        }
+        Some(ResolverCommand::List(options)) => {
+            let archives = Registry::open(&options.db)?.archives()?;
+            say(&match options.json {
+                true => print::registered_json(&archives),
+                false => print::registered_text(&archives),
+            })?;
+            Ok(Exit::Done)
+        }
+        Some(ResolverCommand::Actors(options)) => actors(options),
+        Some(ResolverCommand::Documents(options)) => documents(options),
+        None => answer(options),
+    }
+}
+
+fn actors(options: &Actors) -> Result<Exit, Failure> {
+    let removed = ids(&options.remove)?;
+    let registry = Registry::open(&options.db)?;
+    for id in &removed {
+        registry.remove_actor(id)?;
+    }
+    if removed.is_empty() {
+        let actors = registry.actors()?;
+        say(&match options.json {
+            true => print::actors_json(&actors),
+            false => print::actors_text(&actors),
+        })?;
+    } else if options.json {
+        say(&print::removed_json("actor", &removed))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn documents(options: &Documents) -> Result<Exit, Failure> {
+    let removed = ids(&options.remove)?;
+    let registry = Registry::open(&options.db)?;
+    for id in &removed {
+        registry.remove_document(id)?;
+    }
+    if removed.is_empty() {
+        let documents = registry.documents()?;
+        say(&match options.json {
+            true => print::documents_json(&documents),
+            false => print::documents_text(&documents),
+        })?;
+    } else if options.json {
+        say(&print::removed_json("document", &removed))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn ids(texts: &[String]) -> Result<Vec<Ibi>, Failure> {
+    let refused = |error: ibi::ParseError| Failure::new(Exit::Usage, error.to_string());
+    texts
+        .iter()
+        .map(|text| Ibi::parse(text).map_err(refused))
+        .collect()
+}
+
+fn answer(options: &Resolver) -> Result<Exit, Failure> {
+    crate::os::caller::gain_nothing_anew();
+    let db = options.db.as_deref().unwrap_or(Path::new(""));
+    let mut registry = Some(Registry::open(db)?);
+    let (mut failure, mut refused) = (None, None);
+    let proxies = server::Proxies::new(&options.proxy);
+    let listened = server::run(options.listen, &proxies, |local| {
+        let address = options.address.clone().unwrap_or_else(|| local.to_string());
+        let made = registry
+            .take()
+            .map(|registry| resolver::Resolver::new(registry, address));
+        let made = match made {
+            Some(Ok(made)) => {
+                let made = made.behind(proxies.clone());
+                Arc::new(match options.registration_2009 {
+                    true => made.registering(),
+                    false => made,
+                })
+            }
+            Some(Err(error)) => {
+                failure = Some(error);
+                return server::Started::nothing();
+            }
+            None => return server::Started::nothing(),
+        };
+        // The database is open, and nothing else of anybody's is needed.
+        if let Err(error) = Caller::NOBODY.become_for_good() {
+            refused = Some(super::serve::cannot_give_up(&error));
+            return server::Started::nothing();
+        }
+        say(&match options.json {
+            true => print::listening_json(made.address(), local),
+            false => told(format_args!(
+                "resolving for {} at http://{local}/\n",
+                made.address()
+            )),
+        })
+        .unwrap_or_else(|failure| log::warn!("{failure}"));
+        let answering = Arc::clone(&made);
+        server::Started {
+            routes: Some(Box::new(move || resolver::routes(Arc::clone(&answering)))),
+            begin: || {},
+            beside: Some(Box::pin(resolver::go_on(made))),
+            afterwards: None,
+        }
+    });
+    listened.map_err(|error| super::serve::cannot_listen(options.listen, &error))?;
+    match (failure, refused) {
+        (Some(error), _) => Err(error.into()),
+        (None, Some(refused)) => Err(refused),
+        (None, None) => Ok(Exit::Done),
+    }
+}
+
+fn register(options: &Register) -> Result<Exit, Failure> {
+    let services = options.service.iter().map(|text| service(text));
+    let services = services.collect::<Result<Vec<Names>, Failure>>()?;
+    let registry = Registry::open(&options.db)?;
+    for service in services {
+        let key = match &options.key_file {
+            Some(file) => key_in(file)?,
+            None => Key::drawn()
+                .map_err(|error| Failure::new(Exit::Failed, format!("random numbers: {error}")))?,
+        };
+        registry.register(&service, &key, &SystemClock.now())?;
+        say(&match options.json {
+            true => {
+                let mut object = print::names_value(&service);
+                object.insert("key".into(), json!(key.to_string()));
+                print::short_line(&object.into())
+            }
+            false => format!("{key}\n"),
+        })?;
+    }
+    Ok(Exit::Done)
+}
+
+fn service(text: &str) -> Result<Names, Failure> {
+    let refused = |error: ibi::ParseError| Failure::new(Exit::Usage, error.to_string());
+    Ibi::parse(text).map(Names::from).map_err(refused)
+}
+
+/// The registration key in a file, which nobody sees in a list of processes.
+pub(super) fn key_in(file: &Path) -> Result<Key, Failure> {
+    let failed = |exit, what: String| Failure::new(exit, format!("{}: {what}", file.display()));
+    let text = super::secret::read(file)?;
+    Key::parse(text.trim()).map_err(|error| failed(Exit::Usage, error.to_string()))
+}
+
+impl From<RegistryError> for Failure {
+    fn from(error: RegistryError) -> Failure {
+        let exit = match error {
+            RegistryError::NotRegistered(_)
+            | RegistryError::NoActor(_)
+            | RegistryError::NoDocument(_) => Exit::NotFound,
+            RegistryError::TwoArchives(_)
+            | RegistryError::WrongKey(_)
+            | RegistryError::Open { .. } => Exit::Refused,
+            RegistryError::NoName => Exit::Usage,
+            _ => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}

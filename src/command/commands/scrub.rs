@@ -1,0 +1,137 @@
+//! `ibifs scrub`: what it is told and what it prints.
+
+use serde_json::{Map, Value, json};
+
+use super::door::{self, Door};
+use super::say;
+use crate::archive::scrub::{Finding, Manner, Scrub, Tally};
+use crate::archive::tree::{Place, Tree, joined};
+use crate::command::cli;
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::told;
+use crate::command::progress::Progress;
+use crate::formats::fixity::shown;
+use crate::formats::item::Names;
+use ibi::Ibi;
+
+pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
+    let door = Door::at(&options.place)?;
+    let tree = Tree::open(&door.store).map_err(crate::archive::ArchiveError::from)?;
+    let places = options
+        .items
+        .iter()
+        .map(|text| place(&door, text))
+        .collect::<Result<Vec<_>, _>>()?;
+    let manner = Manner {
+        accept: options.accept,
+        dry_run: options.dry_run,
+        restart: options.restart,
+        rate: options.rate,
+    };
+    let progress = Progress::of_items(|| match places.len() {
+        0 => door.read().ok()?.store().held_items().ok(),
+        some => u64::try_from(some).ok(),
+    });
+    let mut tell = |finding: &Finding| {
+        let text = match options.json {
+            true => finding_json(finding),
+            false => finding_line(finding),
+        };
+        progress.aside(|| super::put_out(&text))
+    };
+    let mut count = |items, bytes| progress.at_bytes(items, bytes);
+    let scrub = Scrub::new(&tree, manner, &mut tell, &mut count)?;
+    let tally = match places.is_empty() {
+        true => {
+            if let Some(last) = scrub.goes_on_after() {
+                eprintln!("ibifs: {}", told(format_args!("going on after {last}")));
+            }
+            scrub.all()?
+        }
+        false => scrub.some(&places)?,
+    };
+    drop(progress);
+    say(&match options.json {
+        true => tally_json(&tally),
+        false => tally_line(&tally, options.dry_run),
+    })?;
+    Ok(match tally.is_wrong {
+        true => Exit::Failed,
+        false => Exit::Done,
+    })
+}
+
+/// The place of an item that a user named. What the index does not know may lie in the tree.
+fn place(door: &Door, text: &str) -> Result<Place, Failure> {
+    match (door::find(text, Some(&door.store)), Ibi::parse(text)) {
+        (Ok(named), _) if named.door.store != door.store => Err(Failure::new(
+            Exit::NotFound,
+            format!(
+                "'{text}' is in another store, '{}'",
+                named.door.store.display()
+            ),
+        )),
+        (Ok(named), _) => Ok(Place::of(&named.names)),
+        (Err(_), Ok(ibi)) => Ok(Place::of(&Names::from(ibi))),
+        (Err(failure), Err(_)) => Err(failure),
+    }
+}
+
+fn finding_line(finding: &Finding) -> String {
+    let path = joined(finding.item.as_bytes(), &finding.path);
+    let accepted = if finding.accepted {
+        told(" (accepted)")
+    } else {
+        String::new()
+    };
+    let (word, sentence) = (finding.code.word(), told(finding.sentence()));
+    format!("{word}: {}: {sentence}{accepted}\n", shown(&path))
+}
+
+fn finding_json(finding: &Finding) -> String {
+    let value = json!({
+        "code": finding.code.word(),
+        "item": shown(finding.item.as_bytes()),
+        "path": shown(&finding.path),
+        "sentence": finding.sentence(),
+        "accepted": finding.accepted,
+    });
+    format!("{value}\n")
+}
+
+fn tally_line(tally: &Tally, dry_run: bool) -> String {
+    let mut text = told(format_args!(
+        "{} items, {} files, {} bytes",
+        tally.items, tally.files, tally.bytes
+    ));
+    for (code, count) in &tally.found {
+        text.push_str(&told(format_args!(", {count} {}", code.word())));
+    }
+    if tally.recorded > 0 {
+        let recorded = tally.recorded;
+        text.push_str(&match dry_run {
+            true => told(format_args!(", {recorded} items not recorded yet")),
+            false => told(format_args!(
+                ", {recorded} items recorded for the first time"
+            )),
+        });
+    }
+    text.push('\n');
+    text
+}
+
+fn tally_json(tally: &Tally) -> String {
+    let found: Map<String, Value> = tally
+        .found
+        .iter()
+        .map(|(code, count)| (code.word().to_owned(), json!(count)))
+        .collect();
+    let value = json!({
+        "items": tally.items,
+        "files": tally.files,
+        "bytes": tally.bytes,
+        "recorded": tally.recorded,
+        "found": found,
+    });
+    format!("{value}\n")
+}

@@ -1,0 +1,32 @@
+//! Files that hold a token or a key.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::command::exit::{Exit, Failure};
+
+/// What a file may be to others: nothing.
+const OTHERS: u32 = 0o077;
+
+/// The text of a file that holds a secret; refused where others than its owner may read or write it.
+pub(super) fn read(path: &Path) -> Result<String, Failure> {
+    let shown = path.display();
+    let failed =
+        |what: std::io::Error| Failure::new(Exit::Failed, format!("{}: {what}", path.display()));
+    let mut file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    // A pipe from another program has no others.
+    if metadata.is_file() && metadata.mode() & OTHERS != 0 {
+        let mode = metadata.mode() & 0o7777;
+        let sentence = format!(
+            "'{shown}' holds a secret and is open to other users (mode {mode:04o}); close it with \
+             'chmod 600 {shown}'"
+        );
+        return Err(Failure::new(Exit::Refused, sentence));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
+}

@@ -1,0 +1,146 @@
+//! `ibifs serve`: the Archive service over HTTP.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Door, print, resolver, say, secret};
+use crate::archive::Facts;
+use crate::archive::transfer::{Local, Tokens};
+use crate::command::cli::Serve;
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::told;
+use crate::web::registry::{Address, Inclusion};
+use crate::web::server::archive::{Announcement, Receiver, Site};
+use crate::web::server::{self, Started};
+
+pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
+    // Before there are other threads and anything is read for others.
+    crate::os::caller::gain_nothing_anew();
+    crate::os::caller::give_up_groups();
+    let archive = Door::at(&options.store)?.read()?;
+    let facts = archive.facts();
+    let address = match &options.address {
+        Some(address) => address.clone(),
+        None if facts.port == 80 => facts.host.clone(),
+        None => format!("{}:{}", facts.host, facts.port),
+    };
+    // A bad option is told before anything is opened.
+    announcement(options, facts, address.trim_end_matches(":0"))?;
+    let facts = facts.clone();
+    let mut receiver = receiver(options)?;
+    let mut refused = None;
+    let is_json = options.json;
+    let tell = move |line: &str| {
+        put(&match is_json {
+            true => print::short_line(&json!({ "message": line })),
+            false => told(format_args!("{line}\n")),
+        });
+    };
+    let proxies = server::Proxies::new(&options.proxy);
+    let listened = server::run(options.listen, &proxies, |local| {
+        // With port 0 nobody can know before where it is reached.
+        let address = match address.strip_suffix(":0") {
+            Some(host) => format!("{host}:{}", local.port()),
+            None => address,
+        };
+        let announcement = match announcement(options, &facts, &address) {
+            Ok(announcement) => announcement,
+            Err(failure) => {
+                refused = Some(failure);
+                return Started::nothing();
+            }
+        };
+        let site = Site::new(archive, address, email(options, &facts));
+        // Whoever takes items in gives them to their owners.
+        if receiver.is_none()
+            && let Err(error) = site.give_up_root()
+        {
+            refused = Some(cannot_give_up(&error));
+            return Started::nothing();
+        }
+        let site = Arc::new(site.receiving(receiver.take()));
+        put(&match is_json {
+            true => print::listening_json(site.address(), local),
+            false => told(format_args!(
+                "serving {} at http://{local}/\n",
+                site.address()
+            )),
+        });
+        server::archive::started(site, announcement, tell)
+    });
+    listened.map_err(|error| cannot_listen(options.listen, &error))?;
+    refused.map_or(Ok(Exit::Done), Err)
+}
+
+fn put(text: &str) {
+    say(text).unwrap_or_else(|failure| log::warn!("{failure}"));
+}
+
+/// What takes in items that others send, if anybody may.
+fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
+    let Some(file) = &options.transfer_token_file else {
+        return Ok(None);
+    };
+    let failed = |exit, what: String| Failure::new(exit, format!("{}: {what}", file.display()));
+    let text = secret::read(file)?;
+    let tokens = Tokens::parse(&text).map_err(|error| failed(Exit::Usage, error.to_string()))?;
+    let store = Door::at(&options.store)?.store;
+    let open = move || {
+        // It may be mounted by now, or not any more.
+        let mount_point = Door::of_store(&store).mount_point;
+        Local::changing(&store, mount_point.as_deref()).map(Local::for_strangers)
+    };
+    Ok(Some(Receiver::new(tokens, Box::new(open))))
+}
+
+/// Whom others write to.
+fn email(options: &Serve, facts: &Facts) -> String {
+    let given = options.email.clone();
+    given.unwrap_or_else(|| format!("postmaster@{}", facts.host))
+}
+
+/// What a resolver is told of the Archive, if one is.
+fn announcement(
+    options: &Serve,
+    facts: &Facts,
+    address: &str,
+) -> Result<Option<Announcement>, Failure> {
+    let (Some(url), Some(file)) = (&options.resolver, &options.registration_key_file) else {
+        return Ok(None);
+    };
+    let usage = |sentence: String| Failure::new(Exit::Usage, sentence);
+    let inclusion = Inclusion {
+        address: Address::parse(address).map_err(|error| usage(error.to_string()))?,
+        service: facts.service.clone(),
+        ip: facts.ip,
+        version: concat!("ibifs-", env!("CARGO_PKG_VERSION")).to_owned(),
+        email: email(options, facts),
+        key: resolver::key_in(file)?,
+    };
+    let announcement = Announcement::new(url, inclusion);
+    let refused = || {
+        usage(format!(
+            "'{url}' is no URL of a resolver; write http://host or http://host:port"
+        ))
+    };
+    announcement.ok_or_else(refused).map(Some)
+}
+
+pub(super) fn cannot_give_up(error: &std::io::Error) -> Failure {
+    Failure::new(
+        Exit::Failed,
+        format!(
+            "root's rights cannot be given up: {error}; add CAP_SETUID and CAP_SETGID to the container or \
+             service, or run it as the user who owns the store"
+        ),
+    )
+}
+
+pub(super) fn cannot_listen(listen: SocketAddr, error: &std::io::Error) -> Failure {
+    Failure::new(
+        Exit::Failed,
+        format!("cannot listen at {listen}: {error}; choose another with --listen"),
+    )
+}

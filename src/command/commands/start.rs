@@ -1,0 +1,145 @@
+//! Starting the daemon: the command that returns when the tree is usable, and the one that stays.
+
+use std::io::Read;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use sd_notify::NotifyState;
+
+use crate::archive::store::StoreError;
+use crate::archive::{Archive, ArchiveError, SystemClock};
+use crate::command::cli::Mount;
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::told;
+use crate::command::logging;
+use crate::command::terminal::OneLine;
+use crate::fuse::mount::Watcher;
+
+/// Starts this program again, in the foreground of a session of its own, and waits until it says
+/// that the tree is usable. What it complains about until then is our complaint.
+pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
+    let failed =
+        |what: &str, error: std::io::Error| Failure::new(Exit::Failed, format!("{what}: {error}"));
+    let program = std::env::current_exe().map_err(|error| failed("this program", error))?;
+    let (read, write) = rustix::pipe::pipe().map_err(|error| failed("a pipe", error.into()))?;
+    let mut command = Command::new(program);
+    command.arg("mount").arg("--foreground");
+    command.arg("--ready-fd").arg(write.as_raw_fd().to_string());
+    for text in &options.options {
+        command.arg("-o").arg(text);
+    }
+    command
+        .arg("--")
+        .arg(&options.store)
+        .arg(&options.mount_point);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    // Who waits for a notification waits for one of the program that has called us.
+    command.env_remove("NOTIFY_SOCKET");
+    // The reading end must not outlive us in the child, or it would keep the pipe from closing.
+    rustix::io::fcntl_setfd(&read, rustix::io::FdFlags::CLOEXEC)
+        .map_err(|error| failed("a pipe", error.into()))?;
+    // SAFETY: between fork and exec the child calls setsid alone, which is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::setsid()?;
+            Ok(())
+        });
+    }
+    let mut child = command
+        .spawn()
+        .map_err(|error| failed("the daemon", error))?;
+    drop(write);
+    let mut told = Vec::new();
+    std::fs::File::from(read)
+        .read_to_end(&mut told)
+        .map_err(|error| failed("the daemon", error))?;
+    if !told.is_empty() {
+        return Ok(Exit::Done);
+    }
+    // It has said on our standard error why.
+    let status = child.wait().map_err(|error| failed("the daemon", error))?;
+    Ok(match status.code() {
+        Some(2) => Exit::Usage,
+        Some(3) => Exit::NotFound,
+        Some(4) => Exit::Refused,
+        Some(5) => Exit::Busy,
+        Some(6) => Exit::NoFuse,
+        _ => Exit::Failed,
+    })
+}
+
+/// Whoever started a mount that stays in the foreground: the command that waits for it, systemd,
+/// or a person.
+pub(super) struct Starter<'a> {
+    options: &'a Mount,
+}
+
+impl<'a> Starter<'a> {
+    /// The starter of a mount.
+    pub(super) fn new(options: &'a Mount) -> Starter<'a> {
+        Starter { options }
+    }
+
+    /// Tells systemd, where it has started us and waits to be told; see sd_notify(3).
+    fn notify(&self, state: &[NotifyState<'_>]) {
+        if let Err(error) = sd_notify::notify(state) {
+            log::warn!("cannot tell the service manager ($NOTIFY_SOCKET): {error}");
+        }
+    }
+}
+
+impl Watcher for Starter<'_> {
+    fn ready(&self) {
+        super::mounted(self.options).unwrap_or_else(|failure| log::warn!("{failure}"));
+        tell_ready(self.options.ready_fd);
+        let store = self.options.store.display();
+        let status = format!(
+            "{store} is mounted at {}",
+            self.options.mount_point.display()
+        );
+        let status = OneLine(&status).to_string();
+        self.notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
+    }
+
+    fn stopping(&self) {
+        self.notify(&[NotifyState::Stopping]);
+    }
+
+    fn log_more(&self, more: bool) {
+        logging::change(more);
+    }
+}
+
+/// Says that the tree is usable, and lets go of the terminal.
+fn tell_ready(descriptor: Option<i32>) {
+    let Some(descriptor) = descriptor else {
+        return;
+    };
+    // SAFETY: whoever gave this number opened it for us alone.
+    let pipe = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    if logging::leave_terminal()
+        && let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null")
+    {
+        let _ = rustix::stdio::dup2_stderr(&null);
+    }
+    let _ = std::env::set_current_dir("/");
+    let _ = rustix::io::write(&pipe, b"ready\n");
+}
+
+/// Opens a store whose index may be damaged: a database that is none is set aside first.
+pub(super) fn open_for_reindex(path: &Path) -> Result<Archive, Failure> {
+    match Archive::open_for_reindex(path, Box::new(SystemClock)) {
+        Err(ArchiveError::Store(error)) if error.is_damage() => open_anew(path, &error),
+        other => Ok(other?),
+    }
+}
+
+/// Sets a damaged database aside and opens the store with an empty one.
+pub(super) fn open_anew(path: &Path, error: &StoreError) -> Result<Archive, Failure> {
+    let aside = Archive::set_index_aside(path)?.unwrap_or_default();
+    let said = told(format_args!("{error}; it is set aside as {aside}"));
+    eprintln!("ibifs: {}", OneLine(said));
+    Ok(Archive::open_for_reindex(path, Box::new(SystemClock))?)
+}

@@ -1,0 +1,218 @@
+//! `ibifs status`: who serves a store, what is in it, and how its index is.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{Door, print, say};
+use crate::archive::{Status, SystemClock, holder, is_held_by};
+use crate::command::cli;
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::told;
+use crate::command::terminal::OneLine;
+use crate::fuse::mount::{Mounted, mounts};
+use ibi::Timestamp;
+
+/// The clock of `/proc`, in ticks a second: what every Linux tells programs.
+const TICKS: i64 = 100;
+
+/// So many removed originals are named.
+const NAMED: usize = 5;
+
+pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
+    let ours = || mounts().into_iter().filter(Mounted::is_ours);
+    let stores: Vec<Serving> = match &options.store {
+        None => ours().map(Serving::from).collect(),
+        Some(path) => {
+            let door = Door::at(path)?;
+            let mounted =
+                ours().find(|mount| Some(&mount.mount_point) == door.mount_point.as_ref());
+            vec![mounted.map_or_else(|| Serving::nobody(door.store), Serving::from)]
+        }
+    };
+    say(&match (options.json, stores.is_empty()) {
+        (true, _) => print::line(stores.iter().map(Serving::value).collect()),
+        (false, true) => told("no store is mounted\n"),
+        (false, false) => {
+            let paragraphs: Vec<String> = stores.iter().map(Serving::text).collect();
+            paragraphs.join("\n")
+        }
+    })?;
+    Ok(Exit::Done)
+}
+
+/// A store, and what serves it.
+struct Serving {
+    store: PathBuf,
+    mount_point: Option<PathBuf>,
+    data: Option<String>,
+    server: Option<Server>,
+    status: Status,
+}
+
+impl From<Mounted> for Serving {
+    fn from(mounted: Mounted) -> Serving {
+        Serving {
+            data: mounted.data(),
+            mount_point: Some(mounted.mount_point),
+            ..Serving::nobody(mounted.source)
+        }
+    }
+}
+
+impl Serving {
+    fn nobody(store: PathBuf) -> Serving {
+        Serving {
+            server: Server::of(&store),
+            status: Status::of(&store, &SystemClock),
+            store,
+            mount_point: None,
+            data: None,
+        }
+    }
+
+    fn value(&self) -> Value {
+        let text = |path: &PathBuf| path.display().to_string();
+        let server = self.server.as_ref();
+        let items = self.status.items;
+        let minted = self.status.minted.as_ref();
+        json!({
+            "store": text(&self.store),
+            "mount_point": self.mount_point.as_ref().map(text),
+            "used_by": server.map(|server| json!({
+                "pid": server.pid,
+                "user": server.user,
+                "since": server.since.as_ref().map(Timestamp::to_rfc3339),
+            })),
+            "items": items.map(|items| json!({
+                "originals": items.originals,
+                "copies": items.copies,
+                "removed": items.removed,
+            })),
+            "removed_originals": self.status.removed.iter().map(|removed| json!({
+                "ibi": removed.names.preferred(),
+                "at": removed.at.to_rfc3339(),
+            })).collect::<Vec<_>>(),
+            "minted": minted.map(|minted| json!({
+                "hour": minted.hour,
+                "day": minted.day,
+                "month": minted.month,
+                "last": minted.last.as_ref().map(Timestamp::to_rfc3339),
+            })),
+            "index": self.status.index.word(),
+            "trouble": self.status.trouble,
+            "data": self.data,
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("store    {}\n", OneLine(self.store.display()));
+        match &self.mount_point {
+            None => text.push_str("mounted  no\n"),
+            Some(at) => text.push_str(&format!(
+                "mounted  {}\ndata     {}\n",
+                OneLine(at.display()),
+                told(self.data.as_deref().unwrap_or("its daemon does not answer"))
+            )),
+        }
+        let server = self.server.as_ref();
+        let server = server.map_or_else(|| told("nobody"), Server::text);
+        text.push_str(&format!("used by  {server}\n"));
+        if let Some(items) = &self.status.items {
+            let items = told(format_args!(
+                "{} originals, {} copies, {} removed",
+                items.originals, items.copies, items.removed
+            ));
+            text.push_str(&format!("items    {items}\n"));
+        }
+        if let Some(minted) = &self.status.minted {
+            let rate = told(format_args!(
+                "{} in the last hour, {} in the last day, {} in the last 30 days",
+                minted.hour, minted.day, minted.month
+            ));
+            text.push_str(&format!("minted   {rate}\n"));
+            if let Some(last) = &minted.last {
+                text.push_str(&format!("last     {}\n", last.to_rfc3339()));
+            }
+        }
+        if !self.status.removed.is_empty() {
+            let first = self.status.removed.iter().take(NAMED);
+            let mut named: Vec<String> = first.map(|it| it.names.preferred()).collect();
+            if self.status.removed.len() > NAMED {
+                named.push("...".to_owned());
+            }
+            let removed = told(format_args!(
+                "{} originals in the last 30 days; copies elsewhere have no original now: {}",
+                self.status.removed.len(),
+                named.join(", ")
+            ));
+            text.push_str(&format!("removed  {removed}\n"));
+        }
+        let index = self.status.index.word();
+        text.push_str(&match &self.status.trouble {
+            Some(trouble) => format!("index    {index}: {}\n", OneLine(told(trouble))),
+            None => format!("index    {index}\n"),
+        });
+        text
+    }
+}
+
+/// Who holds a store for writing. What its lock says is a hint: who the process is and since when it
+/// runs is told only where the system says that it has the lock.
+struct Server {
+    pid: Option<u32>,
+    user: Option<String>,
+    since: Option<Timestamp>,
+}
+
+impl Server {
+    fn of(store: &Path) -> Option<Server> {
+        let pid = holder(store)?.pid;
+        let known = pid.filter(|pid| is_held_by(store, *pid));
+        Some(Server {
+            pid,
+            user: known.and_then(user_of),
+            since: known.and_then(start_of),
+        })
+    }
+
+    fn text(&self) -> String {
+        let pid = self.pid.map(|pid| told(format_args!("process {pid}")));
+        let mut text = pid.unwrap_or_else(|| told("somebody"));
+        if let Some(user) = &self.user {
+            text.push_str(&told(format_args!(" of {}", OneLine(user))));
+        }
+        if let Some(since) = &self.since {
+            text.push_str(&told(format_args!(" since {}", since.to_rfc3339())));
+        }
+        text
+    }
+}
+
+/// The name of a process's user, or its number where there is no name.
+fn user_of(pid: u32) -> Option<String> {
+    let uid = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
+    let table = std::fs::read("/etc/passwd").unwrap_or_default();
+    let table = String::from_utf8_lossy(&table).into_owned();
+    let name = table.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    });
+    name.or_else(|| Some(uid.to_string()))
+}
+
+/// When a process was started: the system counts from its own start.
+fn start_of(pid: u32) -> Option<Timestamp> {
+    let told = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program, in parentheses, may hold anything.
+    let (_, after) = told.rsplit_once(')')?;
+    let ticks: i64 = after.split_whitespace().nth(19)?.parse().ok()?;
+    let system = std::fs::read_to_string("/proc/stat").ok()?;
+    let boot = system
+        .lines()
+        .find_map(|line| line.strip_prefix("btime "))?;
+    let boot: i64 = boot.trim().parse().ok()?;
+    Some(Timestamp::from_unix(boot.checked_add(ticks / TICKS)?, 0))
+}

@@ -1,0 +1,479 @@
+//! `ibifs copy`, `ibifs transfer` and `ibifs fsck --with`: which items are meant, and what is printed
+//! of each.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::door::{self, Door};
+use super::{print, put_out, say, usage};
+use crate::archive::store::Item;
+use crate::archive::transfer::{self, Destination, Local, Outcome, Remover, TransferError};
+use crate::archive::{Archive, ArchiveError, Finding};
+use crate::command::cli::{Claim, Copy, Selection, Transfer};
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::told;
+use crate::command::progress::Progress;
+use crate::formats::item::{Names, State};
+use crate::web::server::transfer::{Asked, Remote, is_url};
+use ibi::relation::RelationKind;
+
+/// What is done with one item.
+type Act = fn(
+    &Local,
+    &Names,
+    &mut dyn Destination,
+    bool,
+    &mut transfer::Progress<'_>,
+) -> Result<Outcome, TransferError>;
+
+pub(super) fn copy(options: &Copy) -> Result<Exit, Failure> {
+    let (texts, destination) = split(&options.paths)?;
+    let state = options.state.as_deref().map(str::parse).transpose();
+    let wanted = Wanted {
+        texts,
+        selection: &options.selection,
+        state: state.map_err(usage)?,
+        by_state: options.state.is_some(),
+        pending: false,
+    };
+    let door = wanted.door()?;
+    let to = To::at(destination, &options.selection)?;
+    to.refuse(&door)?;
+    let source = Local::reading(&door.store)?;
+    let names = wanted.names(&source, &door)?;
+    to.with(|to| each(&source, &names, to, &options.selection, transfer::copy))
+}
+
+pub(super) fn hand_over(options: &Transfer) -> Result<Exit, Failure> {
+    let (texts, destination) = split(&options.paths)?;
+    let wanted = Wanted {
+        texts,
+        selection: &options.selection,
+        state: Some(State::Original),
+        by_state: false,
+        pending: options.pending,
+    };
+    let door = wanted.door()?;
+    let to = To::at(destination, &options.selection)?;
+    to.refuse(&door)?;
+    let source = changing(&door)?;
+    let done = wanted.names(&source, &door).and_then(|names| {
+        let act = transfer::hand_over;
+        to.with(|to| each(&source, &names, to, &options.selection, act))
+    });
+    source.close();
+    done
+}
+
+/// Makes copies that are held in one store originals.
+pub(super) fn claim(options: &Claim) -> Result<Exit, Failure> {
+    let store = options.store.as_deref();
+    let named = options.items.iter().map(|text| door::find(text, store));
+    let named = named.collect::<Result<Vec<_>, _>>()?;
+    let Some(first) = named.first() else {
+        return Err(usage("name the items"));
+    };
+    if let Some(other) = named
+        .iter()
+        .find(|it| !is_same(&it.door.store, &first.door.store))
+    {
+        return Err(usage(format!(
+            "{} is in another store than the first item, '{}'; one store at a time",
+            other.names,
+            other.door.store.display()
+        )));
+    }
+    let names: Vec<Names> = named.iter().map(|it| it.names.clone()).collect();
+    if is_url(&options.from) {
+        let mut other = Asked::at(&options.from)?;
+        let done = claim_each(&first.door, &names, &mut other, options.json);
+        if matches!(done, Ok(Exit::Done)) {
+            eprintln!(
+                "ibifs: {}",
+                told(
+                    "the Archive asked has noted nothing: keep it from taking the items back as originals, and others from claiming them"
+                )
+            );
+        }
+        return done;
+    }
+    let door = Door::at(Path::new(&options.from))?;
+    if is_same(&door.store, &first.door.store) {
+        return Err(TransferError::SameArchive.into());
+    }
+    let mut other = changing(&door)?;
+    let done = claim_each(&first.door, &names, &mut other, options.json);
+    other.close();
+    done
+}
+
+fn claim_each(
+    door: &Door,
+    names: &[Names],
+    other: &mut dyn Remover,
+    json: bool,
+) -> Result<Exit, Failure> {
+    let mut local = changing(door)?;
+    let done = each_item(names, json, |names| {
+        transfer::claim(&mut local, names, other)
+    });
+    local.close();
+    done
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let resolved = |path: &Path| std::fs::canonicalize(path).ok();
+    resolved(one) == resolved(other)
+}
+
+fn changing(door: &Door) -> Result<Local, Failure> {
+    Ok(Local::changing(&door.store, door.mount_point.as_deref())?)
+}
+
+/// The items, and where to.
+fn split(paths: &[String]) -> Result<(&[String], &str), Failure> {
+    match paths {
+        [items @ .., destination] => Ok((items, destination)),
+        [] => Err(usage("name the items and the destination")),
+    }
+}
+
+/// Where the items go to.
+enum To<'a> {
+    Store(Door),
+    Url(&'a str, String),
+}
+
+impl To<'_> {
+    fn at<'a>(text: &'a str, selection: &Selection) -> Result<To<'a>, Failure> {
+        if !is_url(text) {
+            return Ok(To::Store(Door::at(Path::new(text))?));
+        }
+        let file = selection.token_file.as_deref().ok_or_else(|| {
+            let what = "is a URL: say with --token-file which token is shown there";
+            usage(format!("'{text}' {what}"))
+        })?;
+        let failed = |what: String| format!("{}: {what}", file.display());
+        let read = super::secret::read(file)?;
+        match read.split_whitespace().next() {
+            Some(token) if token.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Ok(To::Url(text, token.to_owned()))
+            }
+            _ => Err(usage(failed("there is no token in it".to_owned()))),
+        }
+    }
+
+    /// Refuses the store that the items are in, whose lock would be waited for.
+    fn refuse(&self, door: &Door) -> Result<(), Failure> {
+        match self {
+            To::Store(to) if is_same(&door.store, &to.store) => {
+                Err(TransferError::SameArchive.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn with<T>(
+        &self,
+        act: impl FnOnce(&mut dyn Destination) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        match self {
+            To::Store(door) => {
+                let mut local = changing(door)?;
+                let done = act(&mut local);
+                local.close();
+                done
+            }
+            To::Url(url, token) => act(&mut Remote::at(url, token)?),
+        }
+    }
+}
+
+/// Which items a user means.
+struct Wanted<'a> {
+    texts: &'a [String],
+    selection: &'a Selection,
+    state: Option<State>,
+    /// Whether the state is what a user has chosen by.
+    by_state: bool,
+    pending: bool,
+}
+
+impl Wanted<'_> {
+    /// Whether items are chosen by what they are, not by name.
+    fn is_choice(&self) -> bool {
+        self.selection.prefix.is_some()
+            || self.selection.year.is_some()
+            || self.pending
+            || self.by_state
+    }
+
+    /// The store that they are in.
+    fn door(&self) -> Result<Door, Failure> {
+        let store = self.selection.store.as_deref();
+        match (self.texts.first(), store) {
+            (Some(_), _) if self.is_choice() => Err(usage(
+                "name the items, or choose them by --prefix, --year, --state or --pending; not both",
+            )),
+            (Some(text), store) => Ok(door::find(text, store)?.door),
+            (None, _) if !self.is_choice() => Err(usage(
+                "name the items before the destination, or choose them by --prefix, --year or --state",
+            )),
+            (None, None) => Err(usage("say in which store the items are, with --store")),
+            (None, Some(store)) => Door::at(store),
+        }
+    }
+
+    fn names(&self, source: &Local, door: &Door) -> Result<Vec<Names>, Failure> {
+        let names = match self.texts {
+            [] => self.chosen(source)?,
+            texts => self.named(texts, door)?,
+        };
+        match self.selection.with_metadata {
+            true => with_metadata(source, names),
+            false => Ok(names),
+        }
+    }
+
+    fn named(&self, texts: &[String], door: &Door) -> Result<Vec<Names>, Failure> {
+        let store = self.selection.store.as_deref();
+        let found = texts.iter().map(|text| {
+            let named = door::find(text, store)?;
+            match is_same(&named.door.store, &door.store) {
+                true => Ok(named.names),
+                false => Err(usage(format!(
+                    "'{text}' is in another store than the first item, '{}'; one store at a time",
+                    named.door.store.display()
+                ))),
+            }
+        });
+        found.collect()
+    }
+
+    fn chosen(&self, source: &Local) -> Result<Vec<Names>, Failure> {
+        if self.pending {
+            let handovers = source.archive().handovers()?.into_iter();
+            let given = handovers.filter(|(_, handover)| handover.is_pending());
+            return Ok(given.map(|(names, _)| names).collect());
+        }
+        let service = source.service();
+        let mut names = Vec::new();
+        source.archive().store().each_item(|item| {
+            // What has a name and no more is chosen by nobody, nor is what nobody else may have.
+            let is_held = item.state != State::Deleted && !item.names.matches(service);
+            if is_held && self.is_meant(item) {
+                names.push(item.names.clone());
+            }
+            Ok(())
+        })?;
+        Ok(names)
+    }
+
+    fn is_meant(&self, item: &Item) -> bool {
+        let forms = [
+            item.names.rep().map(|rep| rep.canonical()),
+            item.names.ibip().map(|ibip| ibip.canonical()),
+        ];
+        let begins = |prefix: &String| {
+            let is_so = |name: &String| {
+                let start = name.get(..prefix.len());
+                start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+            };
+            forms.iter().flatten().any(is_so)
+        };
+        let is_of = |year: &u32| year_of(&item.names) == Some(format!("{year:04}"));
+        self.state.is_none_or(|state| state == item.state)
+            && self.selection.prefix.as_ref().is_none_or(begins)
+            && self.selection.year.as_ref().is_none_or(is_of)
+    }
+}
+
+/// The year that an item's identifier says, by its rep where it has one.
+fn year_of(names: &Names) -> Option<String> {
+    let date = match (names.rep(), names.ibip()) {
+        (Some(rep), _) => rep.timestamp(),
+        (None, ibip) => ibip?.timestamp(),
+    };
+    date.to_rfc3339().split('-').next().map(str::to_owned)
+}
+
+/// The items, each followed by the item that is its metadata, once each.
+fn with_metadata(source: &Local, names: Vec<Names>) -> Result<Vec<Names>, Failure> {
+    let archive = source.archive();
+    let (mut all, mut known) = (Vec::new(), BTreeSet::new());
+    for names in names {
+        let item = source.item(&names)?;
+        let mut metadata = None;
+        for (kind, names) in archive.store().relations_of(item.id)? {
+            if matches!(kind, RelationKind::Metadata) {
+                metadata = archive.held(&names)?;
+            }
+        }
+        for item in [Some(item), metadata].into_iter().flatten() {
+            if known.insert(item.id) {
+                all.push(item.names);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Counts of what came of the items.
+#[derive(Default)]
+struct Tally {
+    done: u64,
+    unchanged: u64,
+    skipped: u64,
+    files: u64,
+    bytes: u64,
+    is_wrong: bool,
+}
+
+/// Does it with each item, tells what came of it, and goes on with the next.
+fn each(
+    source: &Local,
+    names: &[Names],
+    to: &mut dyn Destination,
+    selection: &Selection,
+    act: Act,
+) -> Result<Exit, Failure> {
+    each_item(names, selection.json, |names| {
+        act(source, names, to, selection.bring_back, &mut |_| ())
+    })
+}
+
+fn each_item(
+    names: &[Names],
+    json: bool,
+    mut act: impl FnMut(&Names) -> Result<Outcome, TransferError>,
+) -> Result<Exit, Failure> {
+    let mut tally = Tally::default();
+    let progress = Progress::of_items(|| Some(names.len() as u64));
+    for (count, names) in names.iter().enumerate() {
+        let outcome = act(names);
+        let outcome = outcome.map_err(|error| Failure::from(error).before(&names.preferred()))?;
+        tally.add(&outcome);
+        let text = match json {
+            true => print::short_line(&outcome_json(names, &outcome)),
+            false => outcome_line(names, &outcome),
+        };
+        progress
+            .aside(|| put_out(&text))
+            .map_err(|error| Failure::new(Exit::Failed, format!("standard output: {error}")))?;
+        progress.at(count as u64 + 1);
+    }
+    drop(progress);
+    say(&match json {
+        true => tally.json(),
+        false => tally.line(),
+    })?;
+    Ok(
+        match (tally.is_wrong, tally.skipped, tally.done + tally.unchanged) {
+            (true, ..) => Exit::Failed,
+            // What the command was for was not done.
+            (false, 1.., 0) => Exit::Refused,
+            _ => Exit::Done,
+        },
+    )
+}
+
+impl Tally {
+    fn add(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Copied(moved) | Outcome::HandedOver(moved) => {
+                self.done += 1;
+                self.files += moved.files;
+                self.bytes += moved.bytes;
+            }
+            Outcome::Claimed { .. } => self.done += 1,
+            Outcome::Unchanged => self.unchanged += 1,
+            Outcome::Skipped(skip) => {
+                self.skipped += 1;
+                self.is_wrong |= !skip.is_expected();
+            }
+        }
+    }
+
+    fn line(&self) -> String {
+        told(format_args!(
+            "{} items, {} files, {} bytes; {} unchanged, {} skipped\n",
+            self.done, self.files, self.bytes, self.unchanged, self.skipped
+        ))
+    }
+
+    fn json(&self) -> String {
+        print::short_line(&json!({
+            "items": self.done,
+            "files": self.files,
+            "bytes": self.bytes,
+            "unchanged": self.unchanged,
+            "skipped": self.skipped,
+        }))
+    }
+}
+
+fn outcome_line(names: &Names, outcome: &Outcome) -> String {
+    let name = names.preferred();
+    match outcome {
+        Outcome::Copied(_) => format!("copied: {name}\n"),
+        Outcome::HandedOver(_) => format!("handed-over: {name}\n"),
+        Outcome::Claimed { .. } => format!("claimed: {name}\n"),
+        Outcome::Unchanged => format!("unchanged: {name}\n"),
+        Outcome::Skipped(skip) => {
+            format!("skipped: {name}: {}: {}\n", skip.word(), told(skip))
+        }
+    }
+}
+
+fn outcome_json(names: &Names, outcome: &Outcome) -> Value {
+    let [rep, ibip] = [
+        names.rep().map(ToString::to_string),
+        names.ibip().map(ToString::to_string),
+    ];
+    match outcome {
+        Outcome::Copied(moved) => json!({
+            "rep": rep, "ibip": ibip, "outcome": "copied",
+            "files": moved.files, "bytes": moved.bytes,
+        }),
+        Outcome::HandedOver(moved) => json!({
+            "rep": rep, "ibip": ibip, "outcome": "handed-over",
+            "files": moved.files, "bytes": moved.bytes,
+        }),
+        Outcome::Claimed { is_remembered } => json!({
+            "rep": rep, "ibip": ibip, "outcome": "claimed", "noted_there": is_remembered,
+        }),
+        Outcome::Unchanged => json!({ "rep": rep, "ibip": ibip, "outcome": "unchanged" }),
+        Outcome::Skipped(skip) => json!({
+            "rep": rep, "ibip": ibip, "outcome": "skipped",
+            "code": skip.word(), "sentence": skip.to_string(),
+        }),
+    }
+}
+
+/// What a check with another Archive finds: the originals that both claim.
+pub(super) fn claimed_by_both(store: &Path, other: &str) -> Result<Vec<Finding>, Failure> {
+    Archive::looked_at(store, |archive| claimed_by(archive, other))
+}
+
+fn claimed_by(archive: &Archive, other: &str) -> Result<Vec<Finding>, Failure> {
+    let refuse_same = |service: &Names| match service.matches(&archive.facts().service) {
+        true => Err(TransferError::SameArchive),
+        false => Ok(()),
+    };
+    if is_url(other) {
+        let asked = Asked::at(other)?;
+        refuse_same(asked.service())?;
+        let says = |names: &Names| asked.state(names);
+        return Ok(archive.check_with::<TransferError>(asked.service(), says)?);
+    }
+    let other = Door::at(Path::new(other))?.read()?;
+    let service = &other.facts().service;
+    refuse_same(service)?;
+    let says = |names: &Names| {
+        let item = other.store().find_by_names(names)?;
+        Ok(item.map(|item| item.state))
+    };
+    Ok(archive.check_with::<ArchiveError>(service, says)?)
+}

@@ -1,0 +1,187 @@
+//! Exit codes, and failures that carry one. They are listed in ibifs(1).
+
+use std::fmt;
+
+use crate::archive::ArchiveError;
+use crate::archive::backup::BackupError;
+use crate::archive::package::PackageError;
+use crate::archive::scrub::ScrubError;
+use crate::archive::store::StoreError;
+use crate::archive::transfer::TransferError;
+use crate::command::language::told;
+use crate::command::terminal::OneLine;
+use crate::fuse::mount::MountError;
+
+/// What a command's exit status says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// Failed, or found something wrong.
+    Failed = 1,
+    /// The command was not understood.
+    Usage = 2,
+    /// No such item, relation or store.
+    NotFound = 3,
+    /// Refused: not an original, a circle, a date not minted.
+    Refused = 4,
+    /// Somebody else uses the store.
+    Busy = 5,
+    /// FUSE is not usable here.
+    NoFuse = 6,
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        std::process::ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a command failed: one line for a person, printed in that person's language, and one number
+/// for a script.
+#[derive(Debug)]
+pub struct Failure {
+    /// The sentence, in English.
+    pub sentence: String,
+    /// The exit status.
+    pub exit: Exit,
+}
+
+impl Failure {
+    /// The same failure, with what it is about before it.
+    #[must_use]
+    pub fn before(self, what: &str) -> Failure {
+        Failure::new(self.exit, format!("{what}: {}", self.sentence))
+    }
+
+    /// A failure with its sentence.
+    pub fn new(exit: Exit, sentence: impl Into<String>) -> Failure {
+        Failure {
+            sentence: sentence.into(),
+            exit,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // One line, whatever text was quoted in it.
+        OneLine(told(&self.sentence)).fmt(f)
+    }
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Failure {
+        let exit = match &error {
+            ArchiveError::NotAStore { .. }
+            | ArchiveError::Unknown { .. }
+            | ArchiveError::NoRelation { .. } => Exit::NotFound,
+            ArchiveError::Busy(_) => Exit::Busy,
+            ArchiveError::Exists(_)
+            | ArchiveError::HasOne { .. }
+            | ArchiveError::ClosedStore { .. }
+            | ArchiveError::IsAStore { .. }
+            | ArchiveError::Unfinished { .. }
+            | ArchiveError::NotMintedYet { .. }
+            | ArchiveError::NotMintedHere(_)
+            | ArchiveError::MayNotName { .. }
+            | ArchiveError::AliasTaken { .. }
+            | ArchiveError::NoAlias { .. }
+            | ArchiveError::ServiceItem
+            | ArchiveError::NotOriginal { .. }
+            | ArchiveError::NotAllowed(_)
+            | ArchiveError::Cycle { .. }
+            | ArchiveError::Wait(_)
+            | ArchiveError::NotEmpty(_)
+            | ArchiveError::Given(_)
+            | ArchiveError::ReadOnly => Exit::Refused,
+            ArchiveError::Ibi(_) => Exit::Usage,
+            ArchiveError::Store(_)
+            | ArchiveError::Tree(_)
+            | ArchiveError::Facts { .. }
+            | ArchiveError::FactsChanged
+            | ArchiveError::Handover { .. }
+            | ArchiveError::Lock { .. }
+            | ArchiveError::Sidecar { .. }
+            | ArchiveError::Changed(_)
+            | ArchiveError::OtherItem { .. } => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        ArchiveError::from(error).into()
+    }
+}
+
+impl From<BackupError> for Failure {
+    fn from(error: BackupError) -> Failure {
+        let exit = match error {
+            BackupError::Archive(error) => return error.into(),
+            BackupError::Nested
+            | BackupError::NotABackup { .. }
+            | BackupError::OtherArchive { .. }
+            | BackupError::Used { .. } => Exit::Refused,
+            BackupError::Report(_) => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<TransferError> for Failure {
+    fn from(error: TransferError) -> Failure {
+        let exit = match error {
+            TransferError::Archive(error) => return error.into(),
+            TransferError::SameArchive | TransferError::Skip(_) => Exit::Refused,
+            TransferError::Busy(_) => Exit::Busy,
+            TransferError::System(_) | TransferError::Remote(_) => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<ScrubError> for Failure {
+    fn from(error: ScrubError) -> Failure {
+        let exit = match &error {
+            ScrubError::Busy => Exit::Busy,
+            ScrubError::Tree(_) | ScrubError::Report(_) => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<PackageError> for Failure {
+    fn from(error: PackageError) -> Failure {
+        let exit = match error {
+            PackageError::Archive(error) => return error.into(),
+            PackageError::Nothing { .. } => Exit::NotFound,
+            PackageError::Busy => Exit::Busy,
+            PackageError::Exists { .. } | PackageError::Unfit { .. } => Exit::Refused,
+            PackageError::Io { .. }
+            | PackageError::File { .. }
+            | PackageError::Broken { .. }
+            | PackageError::Nameless => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<MountError> for Failure {
+    fn from(error: MountError) -> Failure {
+        let exit = match error {
+            MountError::Archive(error) => return error.into(),
+            MountError::MountPoint { .. } => Exit::NotFound,
+            MountError::Mounted { .. } => Exit::Busy,
+            MountError::NoFuse { .. } | MountError::NoHelper => Exit::NoFuse,
+            MountError::Option { .. } => Exit::Usage,
+            MountError::Nested { .. }
+            | MountError::AllowOther
+            | MountError::CannotAct
+            | MountError::ReadOnlyDisk { .. } => Exit::Refused,
+            MountError::Failed { .. } | MountError::Dead { .. } => Exit::Failed,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}

@@ -1,0 +1,128 @@
+//! How far a long command is: one line on the terminal, and nothing where there is none.
+//!
+//! It says how much is done, of how much, at what rate and how long the rest will take. Only standard
+//! error is written to, only if it is a terminal, and not in the first half second: what is done by
+//! then needs no such line. It is gone when the command has ended.
+
+use std::cell::Cell;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::command::language::told;
+
+/// How long nothing is shown.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How often the line is drawn in a second, at most.
+const RATE: u8 = 5;
+
+/// The time that is left, as the style of the line has it.
+const LEFT: &str = "{eta} left";
+
+/// The line of a command at work. It is taken away when this is dropped.
+#[derive(Debug)]
+pub struct Progress {
+    /// None where nobody looks.
+    bar: Option<ProgressBar>,
+    started: Instant,
+    is_shown: Cell<bool>,
+}
+
+impl Progress {
+    /// Counts items, like [`Progress::of`].
+    pub fn of_items(total: impl FnOnce() -> Option<u64>) -> Progress {
+        Progress::of("items", total)
+    }
+
+    /// Counts what the word says. How many there will be is asked on a terminal only: counting may
+    /// take time.
+    pub fn of(what: &str, total: impl FnOnce() -> Option<u64>) -> Progress {
+        let (what, left) = (told(what), told(LEFT));
+        let known = format!("{{bar:24}} {{pos}}/{{len}} {what}  {{rate}}{{msg}}  {left}");
+        let unknown = format!("{{pos}} {what}  {{rate}}{{msg}}  {{elapsed}}");
+        Progress::new(total, &known, &unknown)
+    }
+
+    /// Counts bytes, like [`Progress::of`].
+    pub fn of_bytes(total: impl FnOnce() -> Option<u64>) -> Progress {
+        let left = told(LEFT);
+        let known = format!(
+            "{{bar:24}} {{decimal_bytes}}/{{decimal_total_bytes}}  {{decimal_bytes_per_sec}}{{msg}}  {left}"
+        );
+        let unknown = "{decimal_bytes}  {decimal_bytes_per_sec}{msg}  {elapsed}";
+        Progress::new(total, &known, unknown)
+    }
+
+    fn new(total: impl FnOnce() -> Option<u64>, known: &str, unknown: &str) -> Progress {
+        let started = Instant::now();
+        let is_dumb = std::env::var_os("TERM").is_none_or(|name| name == "dumb");
+        let bar = (std::io::stderr().is_terminal() && !is_dumb).then(|| {
+            let total = total().filter(|total| *total > 0);
+            let template = if total.is_some() { known } else { unknown };
+            let style = ProgressStyle::with_template(template)
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .progress_chars("=> ")
+                .with_key("rate", write_rate);
+            ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden()).with_style(style)
+        });
+        Progress {
+            bar,
+            started,
+            is_shown: Cell::new(false),
+        }
+    }
+
+    /// So much is done. The first call says where the work begins, which need not be at none.
+    pub fn at(&self, done: u64) {
+        let Some(bar) = &self.bar else {
+            return;
+        };
+        // What was estimated may have been less than there is.
+        if bar.length().is_some_and(|total| total < done) {
+            bar.set_length(done);
+        }
+        let begins = bar.position() == 0;
+        bar.set_position(done);
+        if begins {
+            bar.reset_eta();
+        }
+        if !self.is_shown.get() && self.started.elapsed() > PATIENCE {
+            self.is_shown.set(true);
+            bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
+        }
+    }
+
+    /// So much is done, and so many bytes of content have been gone through for it.
+    pub fn at_bytes(&self, done: u64, bytes: u64) {
+        if let Some(bar) = &self.bar {
+            let rate = bytes as f64 / self.started.elapsed().as_secs_f64().max(0.001) / 1e6;
+            bar.set_message(format!("  {:.0} MB, {rate:.0} MB/s", bytes as f64 / 1e6));
+            self.at(done);
+        }
+    }
+
+    /// Does what writes to the terminal, with the line out of its way.
+    pub fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
+        match &self.bar {
+            Some(bar) => bar.suspend(act),
+            None => act(),
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    let _ = match state.per_sec() {
+        slow if slow < 10.0 => out.write_str(&told(format_args!("{slow:.1} a second"))),
+        fast => out.write_str(&told(format_args!("{fast:.0} a second"))),
+    };
+}

@@ -1,0 +1,23 @@
+//! Formats that are read and written: pure, with no clock, disk, socket, database or system call.
+//!
+//! - [`item`]: an item's names and state, and its sidecar.
+//! - [`links`]: what a symbolic link that leaves an item says in either tree.
+//! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
+//! - [`metadata`]: Dublin Core, and the formats it is read from.
+//! - [`table`]: the import table, from its text to rows.
+//! - [`mtree`]: what a filesystem keeps of files beside their content, as a text.
+//! - [`query`]: the query string of a URL, and values in one.
+//! - [`resolution`]: from a persistent URL to what Archives are asked, and what their answers mean.
+//! - [`registration`]: the requests and answers of the registration protocol of 2009.
+//! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
+
+pub mod fixity;
+pub mod item;
+pub mod links;
+pub mod metadata;
+pub mod mtree;
+pub mod oai;
+pub mod query;
+pub mod registration;
+pub mod resolution;
+pub mod table;

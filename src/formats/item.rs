@@ -1,0 +1,270 @@
+//! What is known of an item: its names, its state in an Archive, and the sidecar that travels with it.
+//!
+//! Plain checked data (SPEC 5, 8, DESIGN 2). The room knows neither disk nor database, and not
+//! whether what a sidecar says is true.
+
+mod error;
+mod sidecar;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use error::{NamesError, PairCause, SidecarError, StateError};
+use ibi::pairs::Value;
+use ibi::{Ibi, Ibip, Rep};
+pub use sidecar::Sidecar;
+
+/// The forms of an item's identifier that are recorded, one at least (SPEC 1).
+///
+/// Names are equal when they have the same forms and these are equal; see [`Names::matches`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Names {
+    rep: Option<Rep>,
+    ibip: Option<Ibip>,
+}
+
+impl Names {
+    /// Joins the forms; `None` if there is neither.
+    #[must_use]
+    pub fn new(rep: Option<Rep>, ibip: Option<Ibip>) -> Option<Names> {
+        (rep.is_some() || ibip.is_some()).then_some(Names { rep, ibip })
+    }
+
+    /// The forms that some identifiers of one item are; `None` if there are none.
+    #[must_use]
+    pub fn collect(ibis: impl IntoIterator<Item = Ibi>) -> Option<Names> {
+        let (mut rep, mut ibip) = (None, None);
+        for ibi in ibis {
+            match ibi {
+                Ibi::Rep(found) => rep = Some(found),
+                Ibi::Ibip(found) => ibip = Some(found),
+            }
+        }
+        Names::new(rep, ibip)
+    }
+
+    /// Both forms of one item.
+    #[must_use]
+    pub fn both(rep: Rep, ibip: Ibip) -> Names {
+        Names {
+            rep: Some(rep),
+            ibip: Some(ibip),
+        }
+    }
+
+    /// Reads the value of an `ibi` pair: `{rep R}`, `{ibip P}` or `{rep R ibip P}` (SPEC 8).
+    ///
+    /// # Errors
+    /// Another shape, or an identifier that is not good.
+    pub fn from_value(value: &Value) -> Result<Names, NamesError> {
+        let words: Vec<&str> = value.words().iter().map(String::as_str).collect();
+        let (rep, ibip) = match words[..] {
+            ["rep", rep] => (Some(rep), None),
+            ["ibip", ibip] => (None, Some(ibip)),
+            ["rep", rep, "ibip", ibip] | ["ibip", ibip, "rep", rep] => (Some(rep), Some(ibip)),
+            _ => return Err(NamesError::Shape(value.to_string())),
+        };
+        let rep = rep.map(Rep::parse).transpose().map_err(NamesError::Ibi)?;
+        let ibip = ibip.map(Ibip::parse).transpose().map_err(NamesError::Ibi)?;
+        Ok(Names { rep, ibip })
+    }
+
+    /// The value of an `ibi` pair, spelled as recorded (SPEC 8).
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let rep = self
+            .rep
+            .iter()
+            .flat_map(|rep| ["rep".to_owned(), rep.to_string()]);
+        let ibip = self
+            .ibip
+            .iter()
+            .flat_map(|ibip| ["ibip".to_owned(), ibip.to_string()]);
+        Value::List(rep.chain(ibip).collect())
+    }
+
+    /// The rep, where one is known.
+    #[must_use]
+    pub fn rep(&self) -> Option<&Rep> {
+        self.rep.as_ref()
+    }
+
+    /// The IBIp, where one is known.
+    #[must_use]
+    pub fn ibip(&self) -> Option<&Ibip> {
+        self.ibip.as_ref()
+    }
+
+    /// Tells whether both know a form that differs: they cannot name one item.
+    #[must_use]
+    pub fn contradicts(&self, other: &Names) -> bool {
+        let rep_differs = self.rep.is_some() && other.rep.is_some() && self.rep != other.rep;
+        let ibip_differs = self.ibip.is_some() && other.ibip.is_some() && self.ibip != other.ibip;
+        rep_differs || ibip_differs
+    }
+
+    /// Tells whether both name the same item: they share one form at least.
+    #[must_use]
+    pub fn matches(&self, other: &Names) -> bool {
+        let same_rep = self.rep.is_some() && self.rep == other.rep;
+        let same_ibip = self.ibip.is_some() && self.ibip == other.ibip;
+        same_rep || same_ibip
+    }
+
+    /// The one form to print where there is room for one: the rep, or else the IBIp.
+    #[must_use]
+    pub fn preferred(&self) -> String {
+        let rep = self.rep.as_ref().map(Rep::as_str);
+        rep.or(self.ibip.as_ref().map(Ibip::as_str))
+            .unwrap_or_default()
+            .to_owned()
+    }
+}
+
+impl From<Ibi> for Names {
+    fn from(ibi: Ibi) -> Names {
+        match ibi {
+            Ibi::Rep(rep) => Names {
+                rep: Some(rep),
+                ibip: None,
+            },
+            Ibi::Ibip(ibip) => Names {
+                rep: None,
+                ibip: Some(ibip),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_value().fmt(f)
+    }
+}
+
+/// What an Archive holds of an item (SPEC 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// The original, which exactly one Archive holds.
+    Original,
+    /// A copy, which any number of Archives may hold.
+    Copy,
+    /// Nothing but the record that it was here.
+    Deleted,
+}
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            State::Original => "Original",
+            State::Copy => "Copy",
+            State::Deleted => "Deleted",
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for State {
+    type Err = StateError;
+
+    /// Reads a state as it prints.
+    fn from_str(text: &str) -> Result<State, StateError> {
+        let states = [State::Original, State::Copy, State::Deleted];
+        let found = states.into_iter().find(|state| state.as_str() == text);
+        found.ok_or_else(|| StateError::new(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REP: &str = "sid.inpe.br/mtc-m18@80/2009/07.21.14.43";
+    const IBIP: &str = "8JMKD3MGP8W/35MMLL8";
+
+    fn value(words: &str) -> Value {
+        Value::List(words.split_whitespace().map(str::to_owned).collect())
+    }
+
+    fn names(words: &str) -> Names {
+        Names::from_value(&value(words)).expect(words)
+    }
+
+    #[track_caller]
+    fn good(words: &str, preferred: &str) {
+        let names = names(words);
+        assert_eq!(names.to_string(), format!("{{{words}}}"));
+        assert_eq!(names.preferred(), preferred);
+        assert_eq!(
+            Names::new(names.rep().cloned(), names.ibip().cloned()),
+            Some(names)
+        );
+    }
+
+    #[track_caller]
+    fn bad(words: &str, sentence: &str) {
+        assert_eq!(
+            Names::from_value(&value(words))
+                .expect_err(words)
+                .to_string(),
+            sentence
+        );
+    }
+
+    #[test]
+    fn values_of_spec_8() {
+        good(&format!("rep {REP}"), REP);
+        good(&format!("ibip {IBIP}"), IBIP);
+        good(&format!("rep {REP} ibip {IBIP}"), REP);
+        assert_eq!(
+            names(&format!("ibip {IBIP} rep {REP}")),
+            names(&format!("rep {REP} ibip {IBIP}"))
+        );
+        assert_eq!(Names::new(None, None), None);
+        assert_eq!(
+            Ibi::parse(IBIP).map(Names::from),
+            Ok(names(&format!("ibip {IBIP}")))
+        );
+    }
+
+    #[test]
+    fn what_names_nothing() {
+        let shape = "is not of the shape {rep R}, {ibip P} or {rep R ibip P}";
+        bad("", &format!("'{{}}' {shape}"));
+        bad("rep", &format!("'{{rep}}' {shape}"));
+        bad("REP x", &format!("'{{REP x}}' {shape}"));
+        bad("rep a rep b", &format!("'{{rep a rep b}}' {shape}"));
+        bad("rep a", "rep 'a' has 1 component, not 4");
+        bad(
+            "ibip 8JMKD3MGP8W/",
+            "empty suffix at byte 13 of IBIp '8JMKD3MGP8W/'",
+        );
+    }
+
+    #[test]
+    fn names_of_one_item_share_a_form() {
+        let both = names(&format!("rep {REP} ibip {IBIP}"));
+        let rep = names(&format!("rep {}", REP.to_ascii_uppercase()));
+        let ibip = names(&format!("ibip {}", IBIP.to_ascii_lowercase()));
+        assert!(both.matches(&rep) && rep.matches(&both) && both.matches(&ibip));
+        assert!(!rep.matches(&ibip));
+        assert!(!rep.matches(&names("rep a.b/c/2009/07.21.14.43")));
+    }
+
+    #[test]
+    fn states() {
+        for state in [State::Original, State::Copy, State::Deleted] {
+            assert_eq!(state.to_string().parse(), Ok(state));
+        }
+        let error = "original".parse::<State>().expect_err("case matters");
+        assert_eq!(
+            error.to_string(),
+            "state 'original' is none of Original, Copy and Deleted"
+        );
+    }
+}

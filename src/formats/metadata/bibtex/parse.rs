@@ -1,0 +1,338 @@
+//! The grammar of BibTeX: from a file to its first entry, with the strings put in and the TeX left
+//! as it is.
+//!
+//! As in BibTeX, what stands outside entries is a comment, braces always count, a string's value is
+//! fixed where it is defined, and a word that names no string is taken literally (which also makes
+//! months readable). Unlike BibTeX it allows a missing key, a comma too many and comments inside an
+//! entry. It knows no field and no entry type.
+
+use std::collections::HashMap;
+
+use crate::formats::metadata::decode::line_at;
+use crate::formats::metadata::error::beginning;
+use crate::formats::metadata::{MAX_BYTES, MetadataError};
+
+/// An entry: its type and its fields, names in lower case, values in TeX.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) kind: String,
+    pub(super) fields: Vec<(String, String)>,
+}
+
+/// Reads as far as the end of the first entry.
+pub(super) fn first_entry(text: &str) -> Result<Entry, MetadataError> {
+    let mut parser = Parser {
+        text,
+        rest: text,
+        strings: HashMap::new(),
+        expanded: 0,
+    };
+    loop {
+        let Some((_, rest)) = parser.rest.split_once('@') else {
+            return Err(MetadataError::NoEntry);
+        };
+        parser.rest = rest;
+        let kind = parser.word().to_lowercase();
+        parser.skip_spaces();
+        let close = match parser.rest.chars().next() {
+            Some('{') => '}',
+            Some('(') => ')',
+            // An `@` in running text, such as that of an address, begins no entry.
+            _ => continue,
+        };
+        match kind.as_str() {
+            "comment" | "preamble" => {
+                parser.group(close)?;
+            }
+            "string" => {
+                parser.rest = &parser.rest[1..];
+                for (name, value) in parser.fields(close)? {
+                    parser.strings.insert(name, value);
+                }
+            }
+            _ => {
+                parser.rest = &parser.rest[1..];
+                parser.key(close)?;
+                let fields = parser.fields(close)?;
+                return Ok(Entry { kind, fields });
+            }
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    /// What is not yet read, always an end of `text`.
+    rest: &'a str,
+    strings: HashMap<String, String>,
+    /// How many bytes the strings have given.
+    expanded: usize,
+}
+
+impl<'a> Parser<'a> {
+    /// Passes over the key, unless the entry has none and begins with a field.
+    fn key(&mut self, close: char) -> Result<(), MetadataError> {
+        match self.rest.find([',', '=', close]) {
+            None => Err(self.unexpected_end("','")),
+            Some(end) if self.rest[end..].starts_with('=') => Ok(()),
+            Some(end) => {
+                self.rest = &self.rest[end..];
+                Ok(())
+            }
+        }
+    }
+
+    /// The fields up to and with the sign that closes the entry.
+    fn fields(&mut self, close: char) -> Result<Vec<(String, String)>, MetadataError> {
+        let mut fields = Vec::new();
+        loop {
+            self.skip_spaces();
+            while let Some(rest) = self.rest.strip_prefix(',') {
+                self.rest = rest;
+                self.skip_spaces();
+            }
+            if self.eat(close) {
+                return Ok(fields);
+            }
+            let name = self.word().to_lowercase();
+            if name.is_empty() {
+                return Err(self.unexpected(if close == '}' {
+                    "a field or '}'"
+                } else {
+                    "a field or ')'"
+                }));
+            }
+            self.skip_spaces();
+            if !self.eat('=') {
+                return Err(self.unexpected("'='"));
+            }
+            fields.push((name, self.value()?));
+            self.skip_spaces();
+            if !self.rest.starts_with([',', close]) {
+                return Err(self.unexpected(if close == '}' {
+                    "',' or '}'"
+                } else {
+                    "',' or ')'"
+                }));
+            }
+        }
+    }
+
+    /// Pieces joined by `#`.
+    fn value(&mut self) -> Result<String, MetadataError> {
+        let mut value = String::new();
+        loop {
+            self.skip_spaces();
+            match self.rest.chars().next() {
+                Some('{') => value.push_str(self.group('}')?),
+                Some('"') => value.push_str(self.group('"')?),
+                _ => {
+                    let word = self.word();
+                    if word.is_empty() {
+                        return Err(self.unexpected("a value"));
+                    }
+                    match self.strings.get(&word.to_lowercase()) {
+                        None => value.push_str(word),
+                        Some(string) => {
+                            self.expanded += string.len();
+                            if self.expanded > MAX_BYTES {
+                                return Err(MetadataError::TooMuchExpansion { line: self.line() });
+                            }
+                            value.push_str(string);
+                        }
+                    }
+                }
+            }
+            self.skip_spaces();
+            if !self.eat('#') {
+                return Ok(value);
+            }
+        }
+    }
+
+    /// The text between the sign at hand and the one that closes it outside all inner braces.
+    fn group(&mut self, close: char) -> Result<&'a str, MetadataError> {
+        let whole = self.rest;
+        let mut depth = 0_usize;
+        let mut escaped = false;
+        for (position, character) in whole.char_indices().skip(1) {
+            match character {
+                _ if character == close && depth == 0 && !(escaped && close == '"') => {
+                    self.rest = &whole[position + close.len_utf8()..];
+                    return Ok(&whole[1..position]);
+                }
+                '{' => depth += 1,
+                '}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            // Quotes are often written \" where BibTeX would want {\"o}; no other sign is escaped
+            // by TeX's own sign.
+            escaped = character == '\\' && !escaped;
+        }
+        Err(MetadataError::Unterminated {
+            line: self.line(),
+            text: beginning(whole),
+        })
+    }
+
+    fn word(&mut self) -> &'a str {
+        let rest = self.rest.trim_start();
+        let end = rest
+            .find(|character: char| character.is_whitespace() || "\"#%'(),={}@".contains(character))
+            .unwrap_or(rest.len());
+        let (word, rest) = rest.split_at(end);
+        self.rest = rest;
+        word
+    }
+
+    /// Passes over white space and over comments from `%` to the end of the line.
+    fn skip_spaces(&mut self) {
+        self.rest = self.rest.trim_start();
+        while self.rest.starts_with('%') {
+            self.rest = self
+                .rest
+                .find('\n')
+                .map_or("", |end| self.rest[end..].trim_start());
+        }
+    }
+
+    fn eat(&mut self, sign: char) -> bool {
+        match self.rest.strip_prefix(sign) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn line(&self) -> usize {
+        line_at(self.text.as_bytes(), self.text.len() - self.rest.len())
+    }
+
+    fn unexpected(&self, wanted: &'static str) -> MetadataError {
+        MetadataError::Unexpected {
+            line: self.line(),
+            wanted,
+            found: beginning(self.rest),
+        }
+    }
+
+    fn unexpected_end(&mut self, wanted: &'static str) -> MetadataError {
+        self.rest = "";
+        self.unexpected(wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn reads(text: &str, expected: &str) {
+        let shown = match first_entry(text) {
+            Err(error) => error.to_string(),
+            Ok(entry) => entry
+                .fields
+                .iter()
+                .fold(entry.kind, |shown, (name, value)| {
+                    format!("{shown} {name}=<{value}>")
+                }),
+        };
+        assert_eq!(shown, expected, "{text}");
+    }
+
+    #[test]
+    fn entries_are_read() {
+        let cases = [
+            (
+                "@Misc{k, Title = {a {b} c}, year=2009,}",
+                "misc title=<a {b} c> year=<2009>",
+            ),
+            ("@misc(k, title = \"a {\"} b\")", "misc title=<a {\"} b>"),
+            ("@misc{k, title = \"G\\\"odel\"}", "misc title=<G\\\"odel>"),
+            (
+                "mail a@b.c\n@comment{@misc{x}}\n@preamble{\"x\"}\n@misc{k, a={1}}@misc{l, a={2}}",
+                "misc a=<1>",
+            ),
+            (
+                "@string{J = {Journal}}@string(K = j # \" of \" # 1)\n@misc{k, journal = K # {.}}",
+                "misc journal=<Journal of 1.>",
+            ),
+            (
+                "@misc{k, month = \"10~\" # jan, journal = tse}",
+                "misc month=<10~jan> journal=<tse>",
+            ),
+            ("@misc{title = {x}}", "misc title=<x>"),
+            (
+                "@misc{, title = {x},, % remark\n % more\n year = 1 }",
+                "misc title=<x> year=<1>",
+            ),
+            ("@misc{k}", "misc"),
+            ("@string{a = a # a}@misc{k, t = a}", "misc t=<aa>"),
+        ];
+        for (text, expected) in cases {
+            reads(text, expected);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let cases = [
+            ("", "the BibTeX file has no entry"),
+            ("no entry @ all, a@b.c", "the BibTeX file has no entry"),
+            ("@misc", "the BibTeX file has no entry"),
+            (
+                "@misc{",
+                "line 1 of the BibTeX file should have ',' where the file ends",
+            ),
+            (
+                "@misc{k,\n title",
+                "line 2 of the BibTeX file should have '=' where the file ends",
+            ),
+            (
+                "@misc{k,\n title = ",
+                "line 2 of the BibTeX file should have a value where the file ends",
+            ),
+            (
+                "@misc{k,\n title = {x\n",
+                "the value that begins on line 2 of the BibTeX file has no end: '{x'",
+            ),
+            (
+                "@misc{k, title = {x}",
+                "line 1 of the BibTeX file should have ',' or '}' where the file ends",
+            ),
+            (
+                "@misc(k, title = {x}}",
+                "line 1 of the BibTeX file should have ',' or ')' at '}'",
+            ),
+            (
+                "@misc{k,\n = {x}}",
+                "line 2 of the BibTeX file should have a field or '}' at '= {x}}'",
+            ),
+            (
+                "@misc{k, a = {x} b = 1}",
+                "line 1 of the BibTeX file should have ',' or '}' at 'b = 1}'",
+            ),
+            (
+                "@comment{x",
+                "the value that begins on line 1 of the BibTeX file has no end: '{x'",
+            ),
+        ];
+        for (text, expected) in cases {
+            reads(text, expected);
+        }
+    }
+
+    #[test]
+    fn strings_do_not_multiply() {
+        let mut text = String::from("@string{a0 = {aaaaaaaaaa}}\n");
+        for number in 1..40 {
+            text.push_str(&format!("@string{{a{number} = a{0} # a{0}}}\n", number - 1));
+        }
+        reads(
+            &(text + "@misc{k, title = a39}"),
+            "the strings of the BibTeX file give more than 1048576 bytes on line 17",
+        );
+    }
+}

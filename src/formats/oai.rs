@@ -1,0 +1,78 @@
+//! OAI-PMH 2.0: what harvesters may ask, and how they are answered, as XML.
+//!
+//! Arguments become a request or the protocol's errors, and what was found becomes a document that its
+//! schema accepts. What there is to tell is not known here, nor the time.
+
+mod answer;
+mod arguments;
+mod date;
+mod fault;
+mod token;
+
+pub use answer::{Answer, Header, Identity, Record, Reply};
+pub use arguments::{Asked, Listed, Request};
+pub use fault::{Code, Fault};
+pub use token::Position;
+
+use crate::formats::item::Names;
+use ibi::{Ibi, Rep};
+
+/// The one format in which records are had.
+pub const FORMAT: &str = "oai_dc";
+
+/// The name that is in an item's OAI identifier: the rep in its canonical spelling, which never differs;
+/// of an item without one, its IBIp.
+#[must_use]
+pub fn local_name(names: &Names) -> String {
+    let ibip = || names.ibip().map(ibi::Ibip::canonical);
+    let rep = names.rep().map(Rep::canonical);
+    rep.or_else(ibip).unwrap_or_default()
+}
+
+/// The OAI identifier of an item: built on the host of the Archive's own facts, as its reps are. Where
+/// the service is reached may change; this may not.
+#[must_use]
+pub fn identifier(host: &str, local_name: &str) -> String {
+    format!("oai:{host}:{local_name}")
+}
+
+/// The item that an OAI identifier of this host names.
+#[must_use]
+pub fn named_by(host: &str, identifier: &str) -> Option<Ibi> {
+    let rest = identifier.strip_prefix("oai:")?;
+    let (scope, name) = rest.split_once(':')?;
+    let ibi = Ibi::parse(name).ok();
+    ibi.filter(|_| scope.eq_ignore_ascii_case(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers() {
+        let rep = Ibi::parse("sid.INPE.br/MTC-m18@80/2009/02.16.17.46").expect("a rep");
+        let name = local_name(&Names::from(rep.clone()));
+        assert_eq!(name, "sid.inpe.br/mtc-m18@80/2009/02.16.17.46");
+        let text = identifier("archive.example.org", &name);
+        assert_eq!(
+            text,
+            "oai:archive.example.org:sid.inpe.br/mtc-m18@80/2009/02.16.17.46"
+        );
+        assert_eq!(named_by("archive.example.org", &text), Some(rep));
+        for other in [
+            "",
+            "oai:",
+            "oai:archive.example.org",
+            "oai:archive.example.org:",
+            "oai:archive.example.org:x",
+            "oai:other.example.org:sid.inpe.br/mtc-m18@80/2009/02.16.17.46",
+            "OAI:archive.example.org:sid.inpe.br/mtc-m18@80/2009/02.16.17.46",
+            "sid.inpe.br/mtc-m18@80/2009/02.16.17.46",
+        ] {
+            assert_eq!(named_by("archive.example.org", other), None, "{other}");
+        }
+        let ibip = Ibi::parse("8jmkd3mgp8w/34pgrbs").expect("an IBIp");
+        assert_eq!(local_name(&Names::from(ibip)), "8JMKD3MGP8W/34PGRBS");
+    }
+}

@@ -1,0 +1,352 @@
+//! From what was found to the XML of the answer.
+
+use std::io;
+
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
+
+use super::date::written;
+use super::fault::Fault;
+use super::{FORMAT, Position};
+use crate::formats::metadata::{OAI_DC, OAI_DC_SCHEMA};
+
+const OAI: &str = "http://www.openarchives.org/OAI/2.0/";
+const SCHEMA: &str =
+    "http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd";
+const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
+
+/// No more of a text that somebody else has written is repeated in an error, in characters.
+const LONGEST_QUOTE: usize = 400;
+
+/// What an Archive says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Its name.
+    pub name: String,
+    /// Whom to write to.
+    pub email: String,
+    /// No record has an earlier datestamp.
+    pub earliest: i64,
+    /// Whether it tells for ever which records were deleted.
+    pub is_persistent: bool,
+}
+
+/// What is told of any record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Its OAI identifier.
+    pub identifier: String,
+    /// When it changed, in Unix seconds.
+    pub datestamp: i64,
+    /// Whether it is there no more.
+    pub is_deleted: bool,
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What is told of it in any case.
+    pub header: Header,
+    /// Its oai_dc, as an element; none of a deleted one.
+    pub metadata: Option<String>,
+}
+
+/// What a list ends with.
+type Next = Option<Option<Position>>;
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Refusals.
+    Faults(Vec<Fault>),
+    /// What this is.
+    Identity(Identity),
+    /// The one format.
+    Formats,
+    /// One record.
+    Record(Record),
+    /// Headers; where the list goes on, `Some(None)` at the end of one that was cut in parts.
+    Headers(Vec<Header>, Next),
+    /// The same with records.
+    Records(Vec<Record>, Next),
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Answer<'a> {
+    /// The URL of the service.
+    pub base_url: &'a str,
+    /// The present second.
+    pub at: i64,
+    /// The arguments that it answers.
+    pub arguments: &'a [(String, String)],
+    /// What it says.
+    pub reply: Reply,
+}
+
+impl Answer<'_> {
+    /// The document.
+    #[must_use]
+    pub fn to_xml(&self) -> Vec<u8> {
+        let mut xml = Writer::new_with_indent(Vec::new(), b' ', 1);
+        // Nothing fails that writes to memory.
+        if let Err(error) = self.write(&mut xml) {
+            debug_assert!(false, "{error}");
+        }
+        let mut bytes = xml.into_inner();
+        bytes.push(b'\n');
+        bytes
+    }
+
+    fn write(&self, xml: &mut Xml) -> io::Result<()> {
+        xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+        let attributes = [
+            ("xmlns", OAI),
+            ("xmlns:xsi", XSI),
+            ("xsi:schemaLocation", SCHEMA),
+        ];
+        within(xml, "OAI-PMH", &attributes, |xml| {
+            text(xml, "responseDate", &written(self.at))?;
+            let arguments = self.arguments.iter();
+            let arguments: Vec<(&str, &str)> = arguments
+                .map(|(name, value)| (name.as_str(), value.as_str()))
+                .collect();
+            xml.create_element("request")
+                .with_attributes(arguments)
+                .write_text_content(BytesText::new(self.base_url))?;
+            self.reply.write(self.verb(), self.base_url, xml)
+        })
+    }
+
+    fn verb(&self) -> &str {
+        let mut arguments = self.arguments.iter();
+        let verb = arguments.find(|(name, _)| name == "verb");
+        verb.map_or("", |(_, verb)| verb)
+    }
+}
+
+type Xml = Writer<Vec<u8>>;
+
+impl Reply {
+    fn write(&self, verb: &str, base_url: &str, xml: &mut Xml) -> io::Result<()> {
+        match self {
+            Reply::Faults(faults) => faults.iter().try_for_each(|fault| {
+                xml.create_element("error")
+                    .with_attribute(("code", fault.code.as_str()))
+                    .write_text_content(BytesText::new(&quoted(&fault.sentence)))
+                    .map(drop)
+            }),
+            Reply::Identity(identity) => within(xml, verb, &[], |xml| {
+                let deleted = match identity.is_persistent {
+                    true => "persistent",
+                    false => "transient",
+                };
+                for (name, value) in [
+                    ("repositoryName", identity.name.as_str()),
+                    ("baseURL", base_url),
+                    ("protocolVersion", "2.0"),
+                    ("adminEmail", &identity.email),
+                    ("earliestDatestamp", &written(identity.earliest)),
+                    ("deletedRecord", deleted),
+                    ("granularity", "YYYY-MM-DDThh:mm:ssZ"),
+                ] {
+                    text(xml, name, value)?;
+                }
+                Ok(())
+            }),
+            Reply::Formats => within(xml, verb, &[], |xml| {
+                within(xml, "metadataFormat", &[], |xml| {
+                    text(xml, "metadataPrefix", FORMAT)?;
+                    text(xml, "schema", OAI_DC_SCHEMA)?;
+                    text(xml, "metadataNamespace", OAI_DC)
+                })
+            }),
+            Reply::Record(record) => within(xml, verb, &[], |xml| record.write(xml)),
+            Reply::Headers(headers, next) => within(xml, verb, &[], |xml| {
+                headers.iter().try_for_each(|header| header.write(xml))?;
+                write_token(next, xml)
+            }),
+            Reply::Records(records, next) => within(xml, verb, &[], |xml| {
+                records.iter().try_for_each(|record| record.write(xml))?;
+                write_token(next, xml)
+            }),
+        }
+    }
+}
+
+impl Header {
+    fn write(&self, xml: &mut Xml) -> io::Result<()> {
+        let attributes: &[(&str, &str)] = match self.is_deleted {
+            true => &[("status", "deleted")],
+            false => &[],
+        };
+        within(xml, "header", attributes, |xml| {
+            text(xml, "identifier", &self.identifier)?;
+            text(xml, "datestamp", &written(self.datestamp))
+        })
+    }
+}
+
+impl Record {
+    fn write(&self, xml: &mut Xml) -> io::Result<()> {
+        within(xml, "record", &[], |xml| {
+            self.header.write(xml)?;
+            let Some(metadata) = &self.metadata else {
+                return Ok(());
+            };
+            within(xml, "metadata", &[], |xml| {
+                // It is XML already.
+                let element = BytesText::from_escaped(format!("\n{metadata}"));
+                xml.write_event(Event::Text(element))
+            })
+        })
+    }
+}
+
+fn write_token(next: &Next, xml: &mut Xml) -> io::Result<()> {
+    match next {
+        None => Ok(()),
+        Some(position) => {
+            let token = position.as_ref().map(Position::to_token);
+            text(xml, "resumptionToken", &token.unwrap_or_default())
+        }
+    }
+}
+
+fn within(
+    xml: &mut Xml,
+    name: &str,
+    attributes: &[(&str, &str)],
+    write: impl FnOnce(&mut Xml) -> io::Result<()>,
+) -> io::Result<()> {
+    let start = BytesStart::new(name).with_attributes(attributes.iter().copied());
+    xml.write_event(Event::Start(start))?;
+    write(xml)?;
+    xml.write_event(Event::End(BytesEnd::new(name)))
+}
+
+fn text(xml: &mut Xml, name: &str, value: &str) -> io::Result<()> {
+    xml.create_element(name)
+        .write_text_content(BytesText::new(value))
+        .map(drop)
+}
+
+/// A sentence without what XML cannot hold, however long the text is that it repeats.
+fn quoted(sentence: &str) -> String {
+    let characters = sentence.chars().map(|character| match character {
+        '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {
+            '\u{fffd}'
+        }
+        character => character,
+    });
+    let mut short: String = characters.clone().take(LONGEST_QUOTE).collect();
+    if characters.count() > LONGEST_QUOTE {
+        short.push_str("...");
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fault::Code;
+    use super::*;
+
+    fn answer(arguments: &[(&str, &str)], reply: Reply) -> String {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let arguments: Vec<(String, String)> = arguments.iter().map(owned).collect();
+        let answer = Answer {
+            base_url: "http://a.example.org/oai",
+            at: 1,
+            arguments: &arguments,
+            reply,
+        };
+        String::from_utf8(answer.to_xml()).expect("UTF-8")
+    }
+
+    const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:schemaLocation="http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd">
+ <responseDate>1970-01-01T00:00:01Z</responseDate>
+"#;
+
+    #[test]
+    fn records_are_written() {
+        let header = |name: &str, is_deleted: bool| Header {
+            identifier: format!("oai:a.example.org:{name}"),
+            datestamp: 0,
+            is_deleted,
+        };
+        let records = vec![
+            Record {
+                header: header("x", false),
+                metadata: Some("<oai_dc:dc>&amp;</oai_dc:dc>\n".to_owned()),
+            },
+            Record {
+                header: header("y", true),
+                metadata: None,
+            },
+        ];
+        let position = Position {
+            datestamp: 0,
+            name: "y".to_owned(),
+            until: None,
+        };
+        let arguments = [("verb", "ListRecords"), ("metadataPrefix", "oai_dc")];
+        let expected = format!(
+            r#"{HEAD} <request verb="ListRecords" metadataPrefix="oai_dc">http://a.example.org/oai</request>
+ <ListRecords>
+  <record>
+   <header>
+    <identifier>oai:a.example.org:x</identifier>
+    <datestamp>1970-01-01T00:00:00Z</datestamp>
+   </header>
+   <metadata>
+<oai_dc:dc>&amp;</oai_dc:dc>
+</metadata>
+  </record>
+  <record>
+   <header status="deleted">
+    <identifier>oai:a.example.org:y</identifier>
+    <datestamp>1970-01-01T00:00:00Z</datestamp>
+   </header>
+  </record>
+  <resumptionToken>,0,y</resumptionToken>
+ </ListRecords>
+</OAI-PMH>
+"#
+        );
+        let written = answer(
+            &arguments,
+            Reply::Records(records.clone(), Some(Some(position))),
+        );
+        assert_eq!(written, expected);
+        let last = answer(&arguments, Reply::Records(records.clone(), Some(None)));
+        assert!(
+            last.contains("<resumptionToken></resumptionToken>"),
+            "{last}"
+        );
+        let only = answer(&arguments, Reply::Records(records, None));
+        assert!(!only.contains("resumptionToken"), "{only}");
+    }
+
+    #[test]
+    fn what_others_wrote_is_held() {
+        let faults = vec![Fault::new(Code::BadVerb, "'<&\u{0}\u{ffff}\u{1b}\"'")];
+        let written = answer(&[], Reply::Faults(faults));
+        let expected = format!(
+            "{HEAD} <request>http://a.example.org/oai</request>\n <error code=\"badVerb\">\
+             &apos;&lt;&amp;\u{fffd}\u{fffd}\u{fffd}&quot;&apos;</error>\n</OAI-PMH>\n"
+        );
+        assert_eq!(written, expected);
+        let written = answer(&[("identifier", "a\"<&>'b")], Reply::Faults(Vec::new()));
+        assert!(
+            written.contains("identifier=\"a&quot;&lt;&amp;&gt;&apos;b\""),
+            "{written}"
+        );
+        let long = Fault::new(Code::BadVerb, "é".repeat(1000));
+        let written = answer(&[], Reply::Faults(vec![long]));
+        assert!(
+            written.contains(&format!("{}...<", "é".repeat(400))),
+            "{written}"
+        );
+    }
+}

@@ -1,0 +1,426 @@
+//! From the arguments of a request to what is asked for.
+
+use super::FORMAT;
+use super::date::Date;
+use super::fault::{Code, Fault};
+use super::token::Position;
+use crate::formats::query::Fields;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// What this is.
+    Identify,
+    /// Which formats there are, of one record or at all.
+    ListMetadataFormats {
+        /// The record.
+        identifier: Option<String>,
+    },
+    /// Which sets there are.
+    ListSets,
+    /// One record.
+    GetRecord {
+        /// Which one.
+        identifier: String,
+    },
+    /// The headers of records.
+    ListIdentifiers(Listed),
+    /// Records.
+    ListRecords(Listed),
+}
+
+/// Which records are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// Of this second or later.
+    pub from: Option<i64>,
+    /// Of this second or earlier.
+    pub until: Option<i64>,
+    /// After this one.
+    pub after: Option<Position>,
+}
+
+/// A request, read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The arguments, to be repeated in the answer; none where the protocol has them left out.
+    pub arguments: Vec<(String, String)>,
+    /// What is asked for, or why it is refused.
+    pub request: Result<Request, Vec<Fault>>,
+}
+
+/// A verb's arguments: those that must be there, those that may, and the one that stands alone.
+type Form = (&'static [&'static str], &'static [&'static str], bool);
+
+const LIST: Form = (&["metadataPrefix"], &["from", "until", "set"], true);
+
+fn form(verb: &str) -> Option<Form> {
+    Some(match verb {
+        "Identify" => (&[], &[], false),
+        "ListMetadataFormats" => (&[], &["identifier"], false),
+        "ListSets" => (&[], &[], true),
+        "GetRecord" => (&["identifier", "metadataPrefix"], &[], false),
+        "ListIdentifiers" | "ListRecords" => LIST,
+        _ => return None,
+    })
+}
+
+const TOKEN: &str = "resumptionToken";
+
+impl Asked {
+    /// Reads the arguments of a request.
+    #[must_use]
+    pub fn read(fields: &Fields) -> Asked {
+        let arguments = fields.iter();
+        let arguments = arguments.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let arguments: Vec<(String, String)> = arguments.collect();
+        let request = read(&arguments);
+        let is_repeated = match &request {
+            Ok(_) => true,
+            Err(faults) => faults
+                .iter()
+                .all(|fault| ![Code::BadVerb, Code::BadArgument].contains(&fault.code)),
+        };
+        let arguments = arguments.into_iter();
+        let is_told = |(name, value): &(String, String)| is_repeated && is_attribute(name, value);
+        Asked {
+            arguments: arguments.filter(is_told).collect(),
+            request,
+        }
+    }
+
+    /// A request whose arguments could not even be told apart.
+    #[must_use]
+    pub fn unreadable(sentence: String) -> Asked {
+        Asked {
+            arguments: Vec::new(),
+            request: Err(vec![Fault::new(Code::BadArgument, sentence)]),
+        }
+    }
+}
+
+fn read(arguments: &[(String, String)]) -> Result<Request, Vec<Fault>> {
+    let of = |name: &str| {
+        let of_name = arguments.iter().filter(|(known, _)| known == name);
+        of_name.map(|(_, value)| value.as_str()).collect::<Vec<_>>()
+    };
+    let bad_verb = |sentence: String| Err(vec![Fault::new(Code::BadVerb, sentence)]);
+    let verb = match of("verb")[..] {
+        [verb] => verb,
+        [] => return bad_verb("the request has no verb".to_owned()),
+        _ => return bad_verb("the request has more than one verb".to_owned()),
+    };
+    let Some(form) = form(verb) else {
+        return bad_verb(format!(
+            "'{verb}' is none of Identify, ListMetadataFormats, ListSets, GetRecord, \
+             ListIdentifiers and ListRecords"
+        ));
+    };
+    let faults = misfits(arguments, verb, form);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let one = |name: &str| of(name).first().map(|value| (*value).to_owned());
+    if let Some(token) = one(TOKEN) {
+        let position = Position::from_token(&token);
+        let listed = position.map(|position| Listed {
+            from: None,
+            until: position.until,
+            after: Some(position),
+        });
+        return match (verb, listed) {
+            ("ListIdentifiers", Some(listed)) => Ok(Request::ListIdentifiers(listed)),
+            ("ListRecords", Some(listed)) => Ok(Request::ListRecords(listed)),
+            _ => Err(vec![Fault::new(
+                Code::BadResumptionToken,
+                "the resumptionToken is none of this service; begin the list anew",
+            )]),
+        };
+    }
+    let mut faults = Vec::new();
+    if let Some(prefix) = one("metadataPrefix").filter(|prefix| prefix != FORMAT) {
+        let sentence = format!("records are had in the format {FORMAT}, not in '{prefix}'");
+        faults.push(Fault::new(Code::CannotDisseminateFormat, sentence));
+    }
+    if one("set").is_some() || verb == "ListSets" {
+        let sentence = "this Archive has no sets; leave the argument out";
+        faults.push(Fault::new(Code::NoSetHierarchy, sentence));
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let identifier = one("identifier");
+    let date = |name: &str| one(name).and_then(|text| Date::parse(&text));
+    let listed = || Listed {
+        from: date("from").map(Date::first_second),
+        until: date("until").map(Date::last_second),
+        after: None,
+    };
+    Ok(match verb {
+        "Identify" => Request::Identify,
+        "ListMetadataFormats" => Request::ListMetadataFormats { identifier },
+        "GetRecord" => Request::GetRecord {
+            identifier: identifier.unwrap_or_default(),
+        },
+        "ListIdentifiers" => Request::ListIdentifiers(listed()),
+        "ListRecords" => Request::ListRecords(listed()),
+        _ => Request::ListSets,
+    })
+}
+
+/// What the arguments of a verb lack, or have too much, or have in a wrong form.
+fn misfits(arguments: &[(String, String)], verb: &str, form: Form) -> Vec<Fault> {
+    let (needed, possible, has_token) = form;
+    let mut sentences = Vec::new();
+    for (at, (name, value)) in arguments.iter().enumerate() {
+        let is_known = name == "verb"
+            || needed.contains(&name.as_str())
+            || possible.contains(&name.as_str())
+            || (has_token && name == TOKEN);
+        let is_again = |earlier: &&(String, String)| earlier.0 == *name;
+        let earlier = arguments.get(..at).unwrap_or_default();
+        if !is_known {
+            sentences.push(format!("{verb} has no argument '{name}'"));
+        } else if earlier.iter().any(|argument| is_again(&argument)) {
+            sentences.push(format!("'{name}' is there more than once"));
+        } else if !is_of_form(name, value) {
+            sentences.push(format!("'{value}' is no value of {name}"));
+        }
+    }
+    let value_of = |wanted: &str| {
+        let found = arguments.iter().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value.as_str())
+    };
+    if value_of(TOKEN).is_some() {
+        if arguments.len() > 2 {
+            sentences.push(format!("{TOKEN} stands alone beside the verb"));
+        }
+    } else {
+        for name in needed.iter().filter(|name| value_of(name).is_none()) {
+            sentences.push(format!("{verb} needs {name}"));
+        }
+    }
+    let date = |name: &str| value_of(name).and_then(Date::parse);
+    if let (Some(from), Some(until)) = (date("from"), date("until")) {
+        if !from.is_as_fine_as(until) {
+            sentences.push("from and until must both be days, or both be seconds".to_owned());
+        } else if from.first_second() > until.last_second() {
+            sentences.push("from is later than until".to_owned());
+        }
+    }
+    let faults = sentences.into_iter();
+    faults
+        .map(|sentence| Fault::new(Code::BadArgument, sentence))
+        .collect()
+}
+
+fn is_made_of(value: &str, more: &[u8]) -> bool {
+    let mut bytes = value.bytes();
+    !value.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
+}
+
+/// Whether an argument may be repeated in an answer. Any text may be asked for as an identifier, but the
+/// schema accepts a URI alone.
+fn is_attribute(name: &str, value: &str) -> bool {
+    let rest = value.strip_prefix("oai:").unwrap_or_default();
+    name != "identifier" || (is_made_of(rest, b"-_.!~*'();/?:@&=+$,") && !rest.starts_with('/'))
+}
+
+/// Whether a value is of the form that the protocol's schema has for its argument.
+fn is_of_form(name: &str, value: &str) -> bool {
+    match name {
+        "from" | "until" => Date::parse(value).is_some(),
+        "metadataPrefix" => is_made_of(value, b"-_.!~*'()"),
+        "set" => is_made_of(value, b"-_.!~*'():") && !value.split(':').any(str::is_empty),
+        "identifier" => !value.is_empty(),
+        TOKEN => !value.contains(|character: char| {
+            character.is_control() || ['\u{fffe}', '\u{ffff}'].contains(&character)
+        }),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> Asked {
+        Asked::read(&Fields::parse(text).expect(text))
+    }
+
+    #[track_caller]
+    fn good(text: &str, expected: Request) {
+        let asked = asked(text);
+        assert_eq!(asked.request, Ok(expected), "{text}");
+        assert!(!asked.arguments.is_empty());
+    }
+
+    #[track_caller]
+    fn bad(text: &str, expected: &[&str]) {
+        let asked = asked(text);
+        let faults = asked.request.expect_err(text);
+        let shown: Vec<String> = faults
+            .iter()
+            .map(|fault| format!("{}: {}", fault.code.as_str(), fault.sentence))
+            .collect();
+        assert_eq!(shown, expected, "{text}");
+        let has_no_arguments = expected
+            .iter()
+            .any(|text| text.starts_with("badVerb") || text.starts_with("badArgument"));
+        assert_eq!(asked.arguments.is_empty(), has_no_arguments, "{text}");
+    }
+
+    #[test]
+    fn requests_are_read() {
+        good("verb=Identify", Request::Identify);
+        good(
+            "verb=ListMetadataFormats",
+            Request::ListMetadataFormats { identifier: None },
+        );
+        good(
+            "identifier=oai%3Aa.b%3Ax/y&verb=GetRecord&metadataPrefix=oai_dc",
+            Request::GetRecord {
+                identifier: "oai:a.b:x/y".to_owned(),
+            },
+        );
+        good(
+            "verb=ListIdentifiers&metadataPrefix=oai_dc&from=1970-01-01&until=1970-01-01",
+            Request::ListIdentifiers(Listed {
+                from: Some(0),
+                until: Some(86_399),
+                after: None,
+            }),
+        );
+        good(
+            "verb=ListRecords&metadataPrefix=oai_dc&until=1970-01-01T00:00:09Z",
+            Request::ListRecords(Listed {
+                from: None,
+                until: Some(9),
+                after: None,
+            }),
+        );
+        let position = Position {
+            datestamp: 5,
+            name: "8JMKD3MGP8W/34PGRBS".to_owned(),
+            until: Some(9),
+        };
+        good(
+            "verb=ListRecords&resumptionToken=9%2C5%2C8JMKD3MGP8W/34PGRBS",
+            Request::ListRecords(Listed {
+                from: None,
+                until: Some(9),
+                after: Some(position),
+            }),
+        );
+    }
+
+    #[test]
+    fn what_is_no_uri_is_not_repeated() {
+        for (value, is_repeated) in [
+            ("oai:a.b:x/y@80", true),
+            ("oai:a.b:x%25", false),
+            ("oai://a.b", false),
+            ("oai:", false),
+            ("::", false),
+            ("x%01", false),
+        ] {
+            let asked = asked(&format!(
+                "verb=GetRecord&metadataPrefix=oai_dc&identifier={value}"
+            ));
+            assert!(asked.request.is_ok(), "{value}");
+            assert_eq!(
+                asked.arguments.len(),
+                2 + usize::from(is_repeated),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn verbs_are_refused() {
+        bad("", &["badVerb: the request has no verb"]);
+        bad(
+            "verb=Identify&verb=Identify",
+            &["badVerb: the request has more than one verb"],
+        );
+        let none = "is none of Identify, ListMetadataFormats, ListSets, GetRecord, ListIdentifiers \
+             and ListRecords";
+        bad("verb=", &[&format!("badVerb: '' {none}")]);
+        bad("verb=identify", &[&format!("badVerb: 'identify' {none}")]);
+    }
+
+    #[test]
+    fn arguments_are_refused() {
+        bad(
+            "verb=Identify&a=1&a=1",
+            &[
+                "badArgument: Identify has no argument 'a'",
+                "badArgument: Identify has no argument 'a'",
+            ],
+        );
+        bad(
+            "verb=GetRecord",
+            &[
+                "badArgument: GetRecord needs identifier",
+                "badArgument: GetRecord needs metadataPrefix",
+            ],
+        );
+        bad(
+            "verb=GetRecord&identifier=&metadataPrefix=",
+            &[
+                "badArgument: '' is no value of identifier",
+                "badArgument: '' is no value of metadataPrefix",
+            ],
+        );
+        bad(
+            "verb=ListRecords&metadataPrefix=oai_dc&metadataPrefix=oai_dc",
+            &["badArgument: 'metadataPrefix' is there more than once"],
+        );
+        bad(
+            "verb=ListRecords&metadataPrefix=oai_dc&from=1970&until=1970-01-01T00:00Z",
+            &[
+                "badArgument: '1970' is no value of from",
+                "badArgument: '1970-01-01T00:00Z' is no value of until",
+            ],
+        );
+        bad(
+            "verb=ListRecords&metadataPrefix=oai_dc&from=1970-01-01&until=1970-01-01T00:00:00Z",
+            &["badArgument: from and until must both be days, or both be seconds"],
+        );
+        bad(
+            "verb=ListIdentifiers&metadataPrefix=oai_dc&from=1970-01-02&until=1970-01-01",
+            &["badArgument: from is later than until"],
+        );
+        bad(
+            "verb=ListIdentifiers&metadataPrefix=oai_dc&resumptionToken=,5,8JMKD3MGP8W/34PGRBS",
+            &["badArgument: resumptionToken stands alone beside the verb"],
+        );
+        bad(
+            "verb=ListRecords&set=a::b&metadataPrefix=oai_dc",
+            &["badArgument: 'a::b' is no value of set"],
+        );
+    }
+
+    #[test]
+    fn what_is_not_here_is_told() {
+        bad(
+            "verb=ListRecords&metadataPrefix=marc21&set=a:b",
+            &[
+                "cannotDisseminateFormat: records are had in the format oai_dc, not in 'marc21'",
+                "noSetHierarchy: this Archive has no sets; leave the argument out",
+            ],
+        );
+        bad(
+            "verb=ListSets",
+            &["noSetHierarchy: this Archive has no sets; leave the argument out"],
+        );
+        let token = "badResumptionToken: the resumptionToken is none of this service; begin the \
+             list anew";
+        bad("verb=ListSets&resumptionToken=x", &[token]);
+        bad("verb=ListRecords&resumptionToken=", &[token]);
+        bad(
+            "verb=ListIdentifiers&resumptionToken=x%00",
+            &["badArgument: 'x\u{0}' is no value of resumptionToken"],
+        );
+    }
+}

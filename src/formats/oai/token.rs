@@ -1,0 +1,93 @@
+//! Resumption tokens: where a list was left, and where it ends.
+//!
+//! They hold all there is to know, so that none is kept here and none expires. One that somebody has made
+//! up begins a list elsewhere, as `from` and `until` might have.
+
+use ibi::Ibi;
+
+/// No later second can be written with a year of four digits.
+const LAST_SECOND: i64 = 253_402_300_799;
+
+/// Where a list goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The datestamp of the last record that was told.
+    pub datestamp: i64,
+    /// Its local name.
+    pub name: String,
+    /// The end of the list, if it has one.
+    pub until: Option<i64>,
+}
+
+impl Position {
+    /// The text of the token.
+    #[must_use]
+    pub fn to_token(&self) -> String {
+        let until = self.until.map(|until| until.to_string());
+        format!(
+            "{},{},{}",
+            until.unwrap_or_default(),
+            self.datestamp,
+            self.name
+        )
+    }
+
+    /// Reads a token; None where it cannot be one of ours.
+    #[must_use]
+    pub fn from_token(token: &str) -> Option<Position> {
+        let (until, rest) = token.split_once(',')?;
+        let (datestamp, name) = rest.split_once(',')?;
+        let second = |text: &str| {
+            let second = text.parse::<i64>().ok()?;
+            let is_written_so = second.to_string() == text;
+            ((0..=LAST_SECOND).contains(&second) && is_written_so).then_some(second)
+        };
+        Ibi::parse(name).ok()?;
+        Some(Position {
+            datestamp: second(datestamp)?,
+            name: name.to_owned(),
+            until: match until {
+                "" => None,
+                until => Some(second(until)?),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_read_back() {
+        for (name, until) in [
+            ("sid.inpe.br/mtc-m18@80/2009/02.16.17.46", None),
+            ("8JMKD3MGP8W/34PGRBS", Some(0)),
+        ] {
+            let position = Position {
+                datestamp: 1_795_305_600,
+                name: name.to_owned(),
+                until,
+            };
+            let token = position.to_token();
+            assert_eq!(Position::from_token(&token), Some(position), "{token}");
+        }
+        for token in [
+            "",
+            ",",
+            ",,",
+            ",1,",
+            ",1,x",
+            ",-1,8JMKD3MGP8W/34PGRBS",
+            ",+1,8JMKD3MGP8W/34PGRBS",
+            ",01,8JMKD3MGP8W/34PGRBS",
+            "x,1,8JMKD3MGP8W/34PGRBS",
+            ",99999999999999999999,8JMKD3MGP8W/34PGRBS",
+            ",253402300800,8JMKD3MGP8W/34PGRBS",
+            ",1,8JMKD3MGP8W/34PGRBS,",
+            ",1,8JMKD3MGP8W/34PGRBS' OR 1=1",
+        ] {
+            assert_eq!(Position::from_token(token), None, "{token}");
+        }
+    }
+}

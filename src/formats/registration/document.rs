@@ -1,0 +1,145 @@
+//! What an actor says of a document when it registers it.
+
+use super::parameters::{Group, Parameters};
+use super::{Fingerprint, LastUpdate, RequestError, WebUrl};
+use ibi::relation::{Format, Language};
+
+/// A document, as one actor has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Whether its author has handed the rights in it over to the actor.
+    pub is_original: bool,
+    /// Where it is; None where only its metadata are registered.
+    pub content: Option<Content>,
+    /// Its fingerprint.
+    pub fingerprint: Option<Fingerprint>,
+    /// Its metadata, in the order given.
+    pub metadata: Vec<Metadata>,
+    /// Where its previous edition is.
+    pub previous: Option<WebUrl>,
+    /// Where its next edition is.
+    pub next: Option<WebUrl>,
+}
+
+/// Where a document is, and when it was last changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Where.
+    pub url: WebUrl,
+    /// When.
+    pub updated: LastUpdate,
+}
+
+/// Metadata of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// Where they are.
+    pub url: WebUrl,
+    /// When they were last changed.
+    pub updated: LastUpdate,
+    /// In which format.
+    pub format: Option<Format>,
+    /// In which language.
+    pub language: Option<Language>,
+}
+
+impl Document {
+    pub(super) fn of(parameters: &Parameters<'_>) -> Result<Document, RequestError> {
+        let url = |name: &'static str| {
+            let text = parameters.get(name);
+            text.map(|text| WebUrl::parse(name, text)).transpose()
+        };
+        let updated = parameters.get("documentLastUpdate");
+        let content = match (url("documentURL")?, updated) {
+            (Some(url), Some(updated)) => Some(Content {
+                url,
+                updated: LastUpdate::parse("documentLastUpdate", updated)?,
+            }),
+            (None, None) => None,
+            (Some(_), None) => {
+                return Err(RequestError::Alone("documentURL", "documentLastUpdate"));
+            }
+            (None, Some(_)) => {
+                return Err(RequestError::Alone("documentLastUpdate", "documentURL"));
+            }
+        };
+        let metadata = parameters.groups().map(|group| Metadata::of(&group));
+        let document = Document {
+            is_original: match parameters.get("originalDocument") {
+                Some("yes") => true,
+                Some("no") | None => false,
+                Some(other) => {
+                    return Err(RequestError::Form {
+                        name: "originalDocument",
+                        value: other.to_owned(),
+                        wanted: "yes or no",
+                    });
+                }
+            },
+            content,
+            fingerprint: parameters
+                .get("fingerprint")
+                .map(Fingerprint::parse)
+                .transpose()?,
+            metadata: metadata.collect::<Result<_, _>>()?,
+            previous: url("previousEditionURL")?,
+            next: url("nextEditionURL")?,
+        };
+        match document.content.is_none() && document.metadata.is_empty() {
+            true => Err(RequestError::NoUrl),
+            false => Ok(document),
+        }
+    }
+
+    /// The metadata in a format, or in any, and of those the ones that a reader prefers.
+    #[must_use]
+    pub fn described(&self, format: Option<&Format>, languages: &[Language]) -> Option<&Metadata> {
+        let fitting = self.metadata.iter();
+        let fitting =
+            fitting.filter(|metadata| format.is_none() || metadata.format.as_ref() == format);
+        fitting.min_by_key(|metadata| {
+            let told = metadata.language.as_ref();
+            let meets = |wanted: &Language| told.is_some_and(|told| told.matches(wanted));
+            languages.iter().position(meets).unwrap_or(languages.len())
+        })
+    }
+
+    /// All the URLs in it, each with the name of its parameter.
+    pub fn urls(&self) -> impl Iterator<Item = (&'static str, &WebUrl)> {
+        let content = self.content.iter().map(|found| ("documentURL", &found.url));
+        let metadata = self
+            .metadata
+            .iter()
+            .map(|found| ("metadataURL", &found.url));
+        let previous = self.previous.iter().map(|url| ("previousEditionURL", url));
+        let next = self.next.iter().map(|url| ("nextEditionURL", url));
+        content.chain(metadata).chain(previous).chain(next)
+    }
+}
+
+impl Metadata {
+    fn of(group: &Group<'_>) -> Result<Metadata, RequestError> {
+        let url = group.get("metadataURL");
+        let updated = group.get("metadataLastUpdate");
+        let format = group.get("metadataFormat").map(Format::parse).transpose();
+        let language = group.get("metadataLanguage").map(Language::parse);
+        let (Some(url), Some(updated)) = (url, updated) else {
+            let alone = match url {
+                Some(_) => RequestError::Alone("metadataURL", "metadataLastUpdate"),
+                None if updated.is_some() => {
+                    RequestError::Alone("metadataLastUpdate", "metadataURL")
+                }
+                None => RequestError::Alone("metadataFormat or metadataLanguage", "metadataURL"),
+            };
+            return Err(alone);
+        };
+        Ok(Metadata {
+            url: WebUrl::parse("metadataURL", url)?,
+            updated: LastUpdate::parse("metadataLastUpdate", updated)?,
+            format: format.map_err(|error| RequestError::Word("metadataFormat", error))?,
+            language: language
+                .transpose()
+                .map_err(|error| RequestError::Word("metadataLanguage", error))?,
+        })
+    }
+}

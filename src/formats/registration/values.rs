@@ -1,0 +1,338 @@
+//! The values of parameters, checked once. Each prints as it was given, but a [`Password`] not at all.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+
+use super::RequestError;
+use ibi::{RepPrefix, Timestamp};
+
+/// A label of a host's name is at most so long, and the name itself.
+const LONGEST_LABEL: usize = 63;
+const LONGEST_HOST: usize = 253;
+
+fn form(name: &'static str, value: &str, wanted: &'static str) -> RequestError {
+    RequestError::Form {
+        name,
+        value: value.to_owned(),
+        wanted,
+    }
+}
+
+/// Where an actor's documents are had: a computer in a domain, and a port.
+///
+/// The prefix of the identifiers made for it has its port after `@`, 80 too, as all of 2009 have. An
+/// Archive makes its own without, or with `.`, so the two never make the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provider {
+    host: String,
+    port: u16,
+    prefix: RepPrefix,
+}
+
+impl Provider {
+    /// Joins `computerName`, `domainName` and `port`.
+    ///
+    /// # Errors
+    /// A computer that is not one label, a domain that is none, a port that is not 1 to 65535.
+    pub fn new(computer: &str, domain: &str, port: &str) -> Result<Provider, RequestError> {
+        let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+        let number = port.parse().ok().filter(|port| is_number && *port > 0);
+        let port: u16 = number.ok_or_else(|| form("port", port, "a number from 1 to 65535"))?;
+        if computer.contains(['.', '@', '/']) {
+            let wanted = "the name of a computer alone, such as hermes; the rest is domainName";
+            return Err(form("computerName", computer, wanted));
+        }
+        if domain.contains('/') {
+            return Err(form("domainName", domain, "a domain, such as dpi.inpe.br"));
+        }
+        let prefix = RepPrefix::parse(&format!("{domain}/{computer}@{port}"))
+            .map_err(RequestError::Prefix)?;
+        let domain = domain.strip_suffix('.').unwrap_or(domain);
+        let host = format!("{computer}.{domain}").to_ascii_lowercase();
+        let is_short = |label: &str| label.len() <= LONGEST_LABEL;
+        if host.len() > LONGEST_HOST || !host.split('.').all(is_short) {
+            let wanted = "short enough: a name of a host has 253 characters, a part of it 63";
+            return Err(form("computerName.domainName", &host, wanted));
+        }
+        Ok(Provider { host, port, prefix })
+    }
+
+    /// The name of its host, in lower case.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The domain that its bounds count for: the last two parts of its name, or three where the last two
+    /// are those of a country, such as `com.br`. A name below is made by whoever has the domain.
+    #[must_use]
+    pub fn domain(&self) -> &str {
+        let parts: Vec<&str> = self.host.rsplit('.').collect();
+        let is_of_country = |parts: &[&str]| matches!(parts, [country, kind, ..] if country.len() == 2 && kind.len() <= 3);
+        let count = if is_of_country(&parts) { 3 } else { 2 };
+        let dots = self.host.rmatch_indices('.');
+        let start = dots.map(|(at, _)| at + 1).nth(count - 1).unwrap_or(0);
+        self.host.get(start..).unwrap_or(&self.host)
+    }
+
+    /// Its port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What identifiers made for it begin with: `dpi.inpe.br/hermes@80`.
+    #[must_use]
+    pub fn prefix(&self) -> &RepPrefix {
+        &self.prefix
+    }
+}
+
+/// An e-mail address: `name@host`, printable ASCII without spaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Email(String);
+
+impl Email {
+    /// Reads an address; `name` is that of the parameter.
+    ///
+    /// # Errors
+    /// It has not the form of one.
+    pub fn parse(name: &'static str, text: &str) -> Result<Email, RequestError> {
+        let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic());
+        let sides = text.rsplit_once('@');
+        let has_sides = sides.is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
+        match is_printable && has_sides {
+            true => Ok(Email(text.to_owned())),
+            false => Err(form(
+                name,
+                text,
+                "an e-mail address, such as banon@dpi.inpe.br",
+            )),
+        }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A password: 6 to 128 bytes, as the text's `12xY3z` has, none of them a control character.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(String);
+
+impl Password {
+    const SHORTEST: usize = 6;
+    const LONGEST: usize = 128;
+
+    /// Reads a password; `name` is that of the parameter.
+    ///
+    /// # Errors
+    /// It is too short or too long, or has control characters.
+    pub fn parse(name: &'static str, text: &str) -> Result<Password, RequestError> {
+        let is_long = (Password::SHORTEST..=Password::LONGEST).contains(&text.len());
+        match is_long && !text.chars().any(char::is_control) {
+            true => Ok(Password(text.to_owned())),
+            false => {
+                let wanted = "6 to 128 bytes without control characters";
+                Err(RequestError::Password(name, wanted))
+            }
+        }
+    }
+
+    /// The secret itself.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A password is for one reader alone.
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(..)")
+    }
+}
+
+/// A URL of `http` or `https`, without a name and password before the host. What may not stand in a
+/// URL is percent-encoded: whoever encodes a URL once in a form has it decoded when it comes here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebUrl {
+    text: String,
+    host: String,
+    port: u16,
+}
+
+impl WebUrl {
+    /// Reads a URL; `name` is that of the parameter.
+    ///
+    /// # Errors
+    /// It has not the form of one.
+    pub fn parse(name: &'static str, text: &str) -> Result<WebUrl, RequestError> {
+        WebUrl::read(text).ok_or_else(|| {
+            let wanted = "a URL such as http://hermes.dpi.inpe.br/a.pdf: http or https, the name of a \
+                          host, no control characters";
+            form(name, text, wanted)
+        })
+    }
+
+    fn read(text: &str) -> Option<WebUrl> {
+        let (scheme, rest) = text.split_once("://")?;
+        let usual = match scheme.to_ascii_lowercase().as_str() {
+            "http" => 80,
+            "https" => 443,
+            _ => return None,
+        };
+        let authority = rest.split(['/', '?', '#']).next()?;
+        let end = match authority.starts_with('[') {
+            true => authority.find(']')? + 1,
+            false => authority.find(':').unwrap_or(authority.len()),
+        };
+        let (host, port) = authority.split_at_checked(end)?;
+        let is_number = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+        let port = match port.strip_prefix(':') {
+            None if port.is_empty() => usual,
+            Some("") => usual,
+            Some(port) if is_number(port) => port.parse().ok().filter(|port| *port > 0)?,
+            _ => return None,
+        };
+        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        let is_host = match host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+        {
+            Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+            None => is_name(&host),
+        };
+        let is_good = is_host && !text.bytes().any(|byte| byte.is_ascii_control());
+        is_good.then(|| WebUrl {
+            text: text.bytes().map(in_url).collect(),
+            host: host.trim_matches(['[', ']']).to_owned(),
+            port,
+        })
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The host, in lower case, an IPv6 address without its brackets.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port, that of the scheme where none is written.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+/// A byte as it stands in a URL (RFC 3986), a `%` as the beginning of what is encoded already.
+fn in_url(byte: u8) -> String {
+    match byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    }
+}
+
+fn is_name(host: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        !label.is_empty() && label.len() <= LONGEST_LABEL && label.bytes().all(is_good)
+    };
+    host.len() <= LONGEST_HOST && host.split('.').all(is_label)
+}
+
+/// When a thing was last changed: RFC 3339, with the offset from UTC that it was given in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastUpdate(String);
+
+impl LastUpdate {
+    /// Reads a date and time; `name` is that of the parameter.
+    ///
+    /// # Errors
+    /// It has not the form, or there was no such moment.
+    pub fn parse(name: &'static str, text: &str) -> Result<LastUpdate, RequestError> {
+        LastUpdate::read(text).ok_or_else(|| {
+            let wanted = "a date and time with its offset, such as 2008-07-17T17:22:06-03:00 or \
+                          2008-07-17T20:22:06Z; in a URL + is written %2B";
+            form(name, text, wanted)
+        })
+    }
+
+    fn read(text: &str) -> Option<LastUpdate> {
+        let text = match text.split_once(' ') {
+            Some((text, stamp)) if is_stamp(stamp) => text,
+            Some(_) => return None,
+            None => text,
+        };
+        let (local, sign, offset) = match text.strip_suffix('Z') {
+            Some(local) => (local, '+', "00:00"),
+            None => {
+                let at = text.len().checked_sub("+00:00".len())?;
+                let (local, offset) = text.split_at_checked(at)?;
+                let sign = offset.chars().next().filter(|sign| "+-".contains(*sign))?;
+                (local, sign, offset.get(1..)?)
+            }
+        };
+        let (hours, minutes) = offset.split_once(':')?;
+        let part = |digits: &str, most: i64| {
+            let is_good = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
+            let number = digits.parse::<i64>().ok();
+            number.filter(|number| is_good && *number <= most)
+        };
+        let seconds = part(hours, 23)? * 3600 + part(minutes, 59)? * 60;
+        let local = Timestamp::parse_rfc3339(&format!("{local}Z")).ok()?;
+        // Its moment in UTC is in the calendar too.
+        let seconds = if sign == '+' { -seconds } else { seconds };
+        let moment = local.as_nanoseconds() + i128::from(seconds) * 1_000_000_000;
+        Timestamp::from_nanoseconds(moment)?;
+        Some(LastUpdate(text.to_owned()))
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The second date in the text's example: `2009:03.12.16.20.53`.
+fn is_stamp(text: &str) -> bool {
+    let mut parts = text.split([':', '.']);
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    parts.clone().count() == 6 && parts.all(is_number)
+}
+
+/// What MD5 gives: 32 hexadecimal digits, kept in lower case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint(String);
+
+impl Fingerprint {
+    /// Reads a fingerprint.
+    ///
+    /// # Errors
+    /// It has not the form of one.
+    pub fn parse(text: &str) -> Result<Fingerprint, RequestError> {
+        let is_good = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match is_good {
+            true => Ok(Fingerprint(text.to_ascii_lowercase())),
+            false => Err(form(
+                "fingerprint",
+                text,
+                "the 32 hexadecimal digits of MD5",
+            )),
+        }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}

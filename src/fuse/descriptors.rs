@@ -1,0 +1,471 @@
+//! Descriptors of the files that nodes stand for, and a bound on how many are open.
+//!
+//! The kernel may know a million nodes; a process may not open a million files. So a file is found
+//! without being opened, and its handle kept (name_to_handle_at), by which it is opened when it is
+//! needed and, after its descriptor was closed for newer ones, again. Where handles are not to be
+//! had (an ordinary user's daemon, a filesystem without them) descriptors stay open. A handle also
+//! tells a file from a later one that was given the same inode number.
+
+use std::collections::VecDeque;
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, FileType, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::os::locks::locked;
+use crate::os::opening;
+
+/// The longest handle of a filesystem that the kernel gives out.
+const LONGEST: usize = libc::MAX_HANDLE_SZ as usize;
+/// The longest that is kept; those of the usual filesystems have 8 to 24 bytes.
+const KEPT: usize = 31;
+
+/// How many descriptors this process may have.
+pub fn limit() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(1 << 18, |limit| usize::try_from(limit).unwrap_or(1 << 18))
+}
+
+/// What tells a file on its filesystem, deleted ones included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileHandle {
+    kind: i32,
+    length: u8,
+    bytes: [u8; KEPT],
+}
+
+/// The C structure, with room for any handle behind it.
+#[repr(C)]
+struct Raw {
+    bytes: u32,
+    kind: i32,
+    handle: [u8; LONGEST],
+}
+
+impl FileHandle {
+    /// The handle of an open file; None where its filesystem has none.
+    fn of(file: BorrowedFd<'_>) -> Option<FileHandle> {
+        FileHandle::at(file, c"", libc::AT_EMPTY_PATH)
+    }
+
+    fn at(directory: BorrowedFd<'_>, name: &CStr, flags: i32) -> Option<FileHandle> {
+        let mut raw = Raw {
+            bytes: LONGEST as u32,
+            kind: 0,
+            handle: [0; LONGEST],
+        };
+        let mut mount = 0;
+        // SAFETY: the structure begins as file_handle does and has the room it says; the name ends
+        // with a NUL.
+        let outcome = unsafe {
+            libc::name_to_handle_at(
+                directory.as_raw_fd(),
+                name.as_ptr(),
+                (&raw mut raw).cast(),
+                &mut mount,
+                flags,
+            )
+        };
+        let length = usize::try_from(raw.bytes).ok()?;
+        if outcome != 0 || length > KEPT {
+            return None;
+        }
+        let mut bytes = [0; KEPT];
+        bytes[..length].copy_from_slice(&raw.handle[..length]);
+        Some(FileHandle {
+            kind: raw.kind,
+            length: length as u8,
+            bytes,
+        })
+    }
+
+    /// Opens the file; ESTALE when it is no more.
+    fn open(&self, filesystem: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let mut raw = Raw {
+            bytes: self.length.into(),
+            kind: self.kind,
+            handle: [0; LONGEST],
+        };
+        raw.handle[..KEPT].copy_from_slice(&self.bytes);
+        let flags = (flags | OFlags::CLOEXEC).bits() as i32;
+        // SAFETY: as above; the descriptor that comes back is ours alone.
+        unsafe {
+            match libc::open_by_handle_at(filesystem.as_raw_fd(), (&raw mut raw).cast(), flags) {
+                -1 => Err(last_error()),
+                descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
+            }
+        }
+    }
+}
+
+/// How a file is opened that is to be named, not read.
+const NAMED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// A file, open or to be opened again: one of both is always there.
+#[derive(Debug)]
+struct State {
+    descriptor: Option<Arc<OwnedFd>>,
+    handle: Option<FileHandle>,
+}
+
+type Slot = Mutex<State>;
+
+/// How many descriptors are given up at a time when there are too many.
+const BATCH: usize = 64;
+/// How long what is to be closed is gathered.
+const GATHERING: Duration = Duration::from_millis(5);
+/// When more is waiting to be closed, whoever brings something closes it.
+const BACKLOG: usize = 4096;
+
+/// What is to be closed.
+#[derive(Debug)]
+enum Closing {
+    /// The descriptor of a file that can be opened again.
+    Surplus(Weak<Slot>),
+    /// That of a file that nobody knows any more.
+    Forgotten(Arc<OwnedFd>),
+}
+
+/// Closes descriptors in a thread of its own: with a file's last one it may have to free all its
+/// blocks, and nobody should wait for that.
+#[derive(Debug, Default)]
+struct Closer {
+    waiting: Mutex<(Vec<Closing>, bool)>,
+    woken: Condvar,
+}
+
+impl Closer {
+    fn start() -> Result<Arc<Closer>, Errno> {
+        let closer = Arc::new(Closer::default());
+        let served = Arc::clone(&closer);
+        std::thread::Builder::new()
+            .name("closing".to_owned())
+            .spawn(move || served.serve())
+            .map_err(|_| Errno::AGAIN)?;
+        Ok(closer)
+    }
+
+    fn serve(&self) {
+        // SAFETY: takes no pointer; 0 is the calling thread. It makes room for whoever is waited for.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+        loop {
+            let mut waiting = locked(&self.waiting);
+            while waiting.0.is_empty() && !waiting.1 {
+                waiting = match self.woken.wait(waiting) {
+                    Ok(waiting) => waiting,
+                    Err(poisoned) => poisoned.into_inner(),
+                };
+            }
+            let is_over = waiting.1;
+            drop(waiting);
+            if !is_over {
+                std::thread::sleep(GATHERING);
+            }
+            let gathered = std::mem::take(&mut locked(&self.waiting).0);
+            for closing in gathered {
+                close(closing);
+            }
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    fn add(&self, more: impl Iterator<Item = Closing>) {
+        let mut waiting = locked(&self.waiting);
+        if waiting.0.len() > BACKLOG {
+            drop(waiting);
+            more.for_each(close);
+            return;
+        }
+        let was_empty = waiting.0.is_empty();
+        waiting.0.extend(more);
+        if was_empty && !waiting.0.is_empty() {
+            self.woken.notify_one();
+        }
+    }
+}
+
+/// Keeps descriptors open up to a number of them, the latest ones.
+#[derive(Debug)]
+pub struct Descriptors {
+    filesystem: OwnedFd,
+    device: u64,
+    limit: usize,
+    by_handle: bool,
+    open: Mutex<VecDeque<Weak<Slot>>>,
+    closer: Arc<Closer>,
+}
+
+impl Drop for Descriptors {
+    fn drop(&mut self) {
+        locked(&self.closer.waiting).1 = true;
+        self.closer.woken.notify_one();
+    }
+}
+
+impl Descriptors {
+    /// For the files of the filesystem on which `root` lies.
+    pub fn new(root: BorrowedFd<'_>, limit: usize) -> Result<Descriptors, Errno> {
+        let filesystem = rustix::io::fcntl_dupfd_cloexec(root, 3)?;
+        let device = rustix::fs::fstat(&filesystem)?.st_dev;
+        let own = FileHandle::of(filesystem.as_fd());
+        let by_handle = own.is_some_and(|handle| handle.open(filesystem.as_fd(), NAMED).is_ok());
+        Ok(Descriptors {
+            filesystem,
+            device,
+            limit: limit.max(BATCH),
+            by_handle,
+            open: Mutex::default(),
+            closer: Closer::start()?,
+        })
+    }
+
+    /// Finds a name in a directory without opening it. None where it has to be opened: a link that
+    /// `is_open_link` says is told by the way it was opened, a file of another filesystem, and any
+    /// file where there are no handles.
+    pub fn find(
+        self: &Arc<Self>,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        is_open_link: bool,
+    ) -> Result<Option<(Stat, Kept)>, Errno> {
+        if !self.by_handle {
+            return Ok(None);
+        }
+        let name = CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
+        let stat = rustix::fs::statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        if stat.st_dev != self.device || (is_link && is_open_link) {
+            return Ok(None);
+        }
+        // Another file may have taken the name since: that is seen when the handle is used.
+        let handle = FileHandle::at(directory, &name, 0);
+        Ok(handle.map(|handle| (stat, self.kept(&stat, None, Some(handle)))))
+    }
+
+    /// What is kept of a file that is open now, without its descriptor; None where there are no
+    /// handles.
+    pub fn note_open(
+        self: &Arc<Self>,
+        file: BorrowedFd<'_>,
+    ) -> Result<Option<(Stat, Kept)>, Errno> {
+        let stat = rustix::fs::fstat(file)?;
+        if !self.by_handle || stat.st_dev != self.device {
+            return Ok(None);
+        }
+        let handle = FileHandle::of(file);
+        Ok(handle.map(|handle| (stat, self.kept(&stat, None, Some(handle)))))
+    }
+
+    fn kept(
+        self: &Arc<Self>,
+        stat: &Stat,
+        descriptor: Option<OwnedFd>,
+        handle: Option<FileHandle>,
+    ) -> Kept {
+        Kept {
+            slot: Arc::new(Mutex::new(State {
+                descriptor: descriptor.map(Arc::new),
+                handle,
+            })),
+            identity: (stat.st_dev, stat.st_ino),
+            keeper: Arc::clone(self),
+        }
+    }
+
+    /// Takes over the descriptor of a node's file.
+    pub fn keep(self: &Arc<Self>, descriptor: OwnedFd, stat: &Stat, may_close: bool) -> Kept {
+        let kept = self.kept(stat, Some(descriptor), None);
+        if may_close && self.by_handle && stat.st_dev == self.device {
+            self.note(&kept.slot);
+        }
+        kept
+    }
+
+    /// Counts one more open descriptor and has the oldest ones closed when there are too many.
+    fn note(&self, slot: &Arc<Slot>) {
+        let oldest: Vec<Weak<Slot>> = {
+            let mut open = locked(&self.open);
+            open.push_back(Arc::downgrade(slot));
+            match open.len() > self.limit {
+                true => open.drain(..BATCH).collect(),
+                false => return,
+            }
+        };
+        self.closer.add(oldest.into_iter().map(Closing::Surplus));
+    }
+}
+
+fn close(closing: Closing) {
+    let slot = match closing {
+        Closing::Forgotten(descriptor) => return drop(descriptor),
+        Closing::Surplus(slot) => slot.upgrade(),
+    };
+    let Some(slot) = slot else {
+        return;
+    };
+    let mut state = locked(&slot);
+    if state.handle.is_none()
+        && let Some(descriptor) = &state.descriptor
+    {
+        state.handle = FileHandle::of(descriptor.as_fd());
+    }
+    let closed = match state.handle {
+        Some(_) => state.descriptor.take(),
+        None => None,
+    };
+    drop(state);
+    drop(closed);
+}
+
+/// The file of a node, open or to be opened.
+#[derive(Debug)]
+pub struct Kept {
+    slot: Arc<Slot>,
+    /// Device and inode number.
+    identity: (u64, u64),
+    keeper: Arc<Descriptors>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let forgotten = locked(&self.slot).descriptor.take();
+        if let Some(forgotten) = forgotten {
+            let closing = std::iter::once(Closing::Forgotten(forgotten));
+            self.keeper.closer.add(closing);
+        }
+    }
+}
+
+impl Kept {
+    /// The open file, with O_PATH.
+    pub fn open(&self) -> Result<Arc<OwnedFd>, Errno> {
+        let mut state = locked(&self.slot);
+        if let Some(descriptor) = &state.descriptor {
+            return Ok(Arc::clone(descriptor));
+        }
+        let handle = state.handle.as_ref().ok_or(Errno::STALE)?;
+        let descriptor = Arc::new(self.open_by(handle, NAMED)?);
+        state.descriptor = Some(Arc::clone(&descriptor));
+        drop(state);
+        self.keeper.note(&self.slot);
+        Ok(descriptor)
+    }
+
+    /// Opens the file by its handle; None where it is kept open instead. EAGAIN where another program
+    /// has a lease on it.
+    pub fn open_content(&self, flags: OFlags) -> Result<Option<OwnedFd>, Errno> {
+        let handle = locked(&self.slot).handle;
+        let Some(handle) = handle else {
+            return Ok(None);
+        };
+        let opened = self.open_by(&handle, flags | OFlags::NONBLOCK)?;
+        opening::settled(opened, flags).map(Some)
+    }
+
+    fn open_by(&self, handle: &FileHandle, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let descriptor = handle.open(self.keeper.filesystem.as_fd(), flags)?;
+        let stat = rustix::fs::fstat(&descriptor)?;
+        match self.identity == (stat.st_dev, stat.st_ino) {
+            true => Ok(descriptor),
+            false => Err(Errno::STALE),
+        }
+    }
+
+    /// Whether two files with the same device and inode number are the same: while one is open
+    /// nobody else is given its number, otherwise its handle tells.
+    pub fn is_same_file(&self, other: &Kept) -> bool {
+        let state = locked(&self.slot);
+        if state.descriptor.is_some() {
+            return true;
+        }
+        let others = locked(&other.slot).handle;
+        let others = others.or_else(|| {
+            other
+                .open()
+                .ok()
+                .and_then(|file| FileHandle::of(file.as_fd()))
+        });
+        state.handle == others
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait_until(what: impl Fn() -> bool) {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !what() {
+            assert!(std::time::Instant::now() < end, "waited for nothing");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn closed_descriptors_come_back_as_the_same_file() {
+        let directory = std::env::temp_dir().join(format!("ibifs-fds-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let root = OwnedFd::from(std::fs::File::open(&directory).expect("opens"));
+        let keeper = Arc::new(Descriptors::new(root.as_fd(), 16).expect("a keeper"));
+        assert!(keeper.by_handle, "root on a local filesystem has handles");
+        let path = |number: usize| directory.join(format!("file-{number}"));
+        let keep = |file: std::fs::File| {
+            let file = OwnedFd::from(file);
+            let stat = rustix::fs::fstat(&file).expect("an open file");
+            keeper.keep(file, &stat, true)
+        };
+        let count = 4 * BATCH;
+        let kept: Vec<Kept> = (0..count)
+            .map(|number| keep(std::fs::File::create(path(number)).expect("a file")))
+            .collect();
+        let is_open = |kept: &&Kept| locked(&kept.slot).descriptor.is_some();
+        wait_until(|| kept.iter().filter(is_open).count() <= BATCH);
+        let again = keep(std::fs::File::open(path(0)).expect("opens"));
+        assert!(kept[0].is_same_file(&again));
+        assert!(!kept[0].is_same_file(&kept[1]));
+        let inodes: Vec<u64> = kept
+            .iter()
+            .map(|kept| {
+                rustix::fs::fstat(kept.open().expect("opens again"))
+                    .expect("is")
+                    .st_ino
+            })
+            .collect();
+        let expected: Vec<u64> = (0..count)
+            .map(|number| rustix::fs::stat(path(number)).expect("is there").st_ino)
+            .collect();
+        assert_eq!(inodes, expected);
+        wait_until(|| !is_open(&&kept[0]));
+        let name = |number| std::ffi::OsString::from(format!("file-{number}"));
+        let (stat, found) = keeper
+            .find(root.as_fd(), &name(1), false)
+            .expect("is there")
+            .expect("has a handle");
+        assert!(found.is_same_file(&kept[1]) && !found.is_same_file(&kept[2]));
+        assert_eq!(stat.st_ino, inodes[1]);
+        let content = found.open_content(OFlags::RDONLY).expect("opens");
+        let content = rustix::fs::fstat(content.expect("by its handle"));
+        assert_eq!(content.expect("is open").st_ino, inodes[1]);
+        let mut wrong = stat;
+        wrong.st_ino = inodes[2];
+        let other = keeper.kept(&wrong, None, locked(&found.slot).handle);
+        assert_eq!(
+            other.open().err(),
+            Some(Errno::STALE),
+            "another file's handle"
+        );
+        drop(again);
+        std::fs::remove_dir_all(&directory).expect("removed");
+        assert_eq!(kept[0].open().err(), Some(Errno::STALE));
+    }
+}

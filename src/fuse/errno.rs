@@ -1,0 +1,85 @@
+//! The one table from what the Archive refuses to the errno that a caller sees.
+
+use std::io::ErrorKind;
+
+use rustix::io::Errno;
+
+use crate::archive::ArchiveError;
+use crate::archive::store::StoreError;
+use crate::archive::tree::TreeError;
+
+/// The errno of a refusal. No catch-all: a new error does not compile until one is chosen.
+pub fn of(error: &ArchiveError) -> Errno {
+    match error {
+        ArchiveError::Store(error) => of_store(error),
+        ArchiveError::Tree(error) => error.errno(),
+        ArchiveError::Ibi(_) => Errno::INVAL,
+        ArchiveError::ClosedStore { .. } => Errno::ACCESS,
+        ArchiveError::NotAStore { .. } => Errno::NOENT,
+        ArchiveError::IsAStore { .. } => Errno::EXIST,
+        ArchiveError::Unfinished { .. } => Errno::BUSY,
+        ArchiveError::Facts { .. }
+        | ArchiveError::FactsChanged
+        | ArchiveError::Lock { .. }
+        | ArchiveError::Handover { .. } => Errno::IO,
+        ArchiveError::Busy(_) => Errno::BUSY,
+        ArchiveError::ReadOnly => Errno::ROFS,
+        ArchiveError::Unknown { .. } | ArchiveError::NoRelation { .. } => Errno::NOENT,
+        ArchiveError::Exists(_) | ArchiveError::HasOne { .. } | ArchiveError::AliasTaken { .. } => {
+            Errno::EXIST
+        }
+        ArchiveError::NoAlias { .. } => Errno::INVAL,
+        ArchiveError::MayNotName { .. } => Errno::ACCESS,
+        ArchiveError::NotMintedYet { .. }
+        | ArchiveError::NotMintedHere(_)
+        | ArchiveError::ServiceItem
+        | ArchiveError::NotOriginal { .. }
+        | ArchiveError::Given(_) => Errno::PERM,
+        ArchiveError::NotAllowed(_) => Errno::ACCESS,
+        ArchiveError::Cycle { .. } => Errno::LOOP,
+        // "Not a data message" is the nearest there is to "this text says something else".
+        ArchiveError::Sidecar { .. }
+        | ArchiveError::OtherItem { .. }
+        | ArchiveError::Changed(_) => Errno::BADMSG,
+        ArchiveError::Wait(_) => Errno::AGAIN,
+        ArchiveError::NotEmpty(_) => Errno::NOTEMPTY,
+    }
+}
+
+fn of_store(error: &StoreError) -> Errno {
+    match error {
+        StoreError::Sqlite(_) | StoreError::System { .. } => match error.kind() {
+            ErrorKind::StorageFull => Errno::NOSPC,
+            ErrorKind::QuotaExceeded => Errno::DQUOT,
+            ErrorKind::ReadOnlyFilesystem => Errno::ROFS,
+            ErrorKind::ResourceBusy => Errno::AGAIN,
+            ErrorKind::OutOfMemory => Errno::NOMEM,
+            ErrorKind::PermissionDenied => Errno::ACCESS,
+            _ => Errno::IO,
+        },
+        StoreError::Newer { .. }
+        | StoreError::Older { .. }
+        | StoreError::Broken { .. }
+        | StoreError::NotAFile => Errno::IO,
+        StoreError::Taken { .. } => Errno::EXIST,
+    }
+}
+
+impl From<StoreError> for Errno {
+    fn from(error: StoreError) -> Errno {
+        ArchiveError::from(error).into()
+    }
+}
+
+impl From<TreeError> for Errno {
+    fn from(error: TreeError) -> Errno {
+        ArchiveError::from(error).into()
+    }
+}
+
+impl From<ArchiveError> for Errno {
+    fn from(error: ArchiveError) -> Errno {
+        log::debug!("refused: {error}");
+        of(&error)
+    }
+}

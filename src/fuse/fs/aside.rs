@@ -1,0 +1,167 @@
+//! Requests that take long to answer, in threads of their own.
+//!
+//! So many at a time for each user and in all, turn by turn: a user who asks for much waits for it, and
+//! another user does not.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use rustix::io::Errno;
+
+use crate::fuse::inside::Outcome;
+use crate::os::locks::locked;
+
+/// How many requests of one user wait; the next one is refused.
+const MOST_WAITING: usize = 1024;
+
+/// Answers a request, or refuses it.
+pub(super) type Job = Box<dyn FnOnce(Outcome<()>) + Send>;
+
+#[derive(Default)]
+struct Queue {
+    waiting: BTreeMap<u32, VecDeque<Job>>,
+    /// How many threads are at work for a user.
+    served: BTreeMap<u32, usize>,
+}
+
+impl Queue {
+    /// The next request, of the next user in turn for whom not too many threads are at work.
+    fn next(&mut self, after: u32, of_one: usize) -> Option<(u32, Job)> {
+        let (before, behind): (Vec<u32>, Vec<u32>) =
+            self.waiting.keys().partition(|user| **user <= after);
+        let mut turn = behind.into_iter().chain(before);
+        let served = |user: &u32| self.served.get(user).copied().unwrap_or(0);
+        let user = turn.find(|user| served(user) < of_one)?;
+        let jobs = self.waiting.get_mut(&user)?;
+        let job = jobs.pop_front()?;
+        if jobs.is_empty() {
+            self.waiting.remove(&user);
+        }
+        *self.served.entry(user).or_default() += 1;
+        Some((user, job))
+    }
+
+    fn done(&mut self, user: u32) {
+        if let Some(count) = self.served.get_mut(&user) {
+            *count -= 1;
+            if *count == 0 {
+                self.served.remove(&user);
+            }
+        }
+    }
+}
+
+/// The requests that wait for a thread, and how many threads there may be.
+pub(super) struct Aside {
+    queue: Arc<Mutex<Queue>>,
+    most: usize,
+    of_one: usize,
+    is_last: bool,
+}
+
+impl std::fmt::Debug for Aside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Aside").finish_non_exhaustive()
+    }
+}
+
+impl Aside {
+    /// For what takes a processor: one at a time for a user, so many in all, and after everything else.
+    pub(super) fn of_work(most: usize) -> Aside {
+        Aside {
+            queue: Arc::default(),
+            most,
+            of_one: 1,
+            is_last: true,
+        }
+    }
+
+    /// For what waits for a disk.
+    pub(super) fn of_disk() -> Aside {
+        Aside {
+            queue: Arc::default(),
+            most: 64,
+            of_one: 16,
+            is_last: false,
+        }
+    }
+
+    /// Has a request answered when it is its user's turn.
+    pub(super) fn run(&self, user: u32, job: Job) {
+        let mut queue = locked(&self.queue);
+        let jobs = queue.waiting.entry(user).or_default();
+        if jobs.len() >= MOST_WAITING {
+            drop(queue);
+            return job(Err(Errno::AGAIN));
+        }
+        jobs.push_back(job);
+        if queue.served.values().sum::<usize>() >= self.most {
+            return;
+        }
+        let of_one = self.of_one;
+        let Some((user, job)) = queue.next(user.wrapping_sub(1), of_one) else {
+            return;
+        };
+        drop(queue);
+        let (kept, held) = (Arc::clone(&self.queue), Arc::new(Mutex::new(Some(job))));
+        let (given, is_last) = (Arc::clone(&held), self.is_last);
+        let thread = std::thread::Builder::new().name("aside".to_owned());
+        let spawned = thread.spawn(move || {
+            if is_last {
+                // SAFETY: takes no pointer; 0 is the calling thread.
+                unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+            }
+            let mut next = locked(&given).take().map(|job| (user, job));
+            while let Some((user, job)) = next {
+                job(Ok(()));
+                let mut queue = locked(&kept);
+                queue.done(user);
+                next = queue.next(user, of_one);
+            }
+        });
+        if spawned.is_err() {
+            locked(&self.queue).done(user);
+            if let Some(job) = locked(&held).take() {
+                job(Err(Errno::AGAIN));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn users_take_turns_and_one_has_one_thread() {
+        let aside = Aside::of_work(2);
+        let (told, answers) = channel();
+        let (open, gate) = channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let ask = |user: u32, waits: bool| {
+            let (told, gate) = (told.clone(), Arc::clone(&gate));
+            aside.run(
+                user,
+                Box::new(move |turn| {
+                    if waits && turn.is_ok() {
+                        let _ = locked(&gate).recv();
+                    }
+                    let _ = told.send((user, turn.is_ok()));
+                }),
+            );
+        };
+        for _ in 0..=MOST_WAITING {
+            ask(1, true);
+        }
+        ask(1, true);
+        assert_eq!(answers.recv(), Ok((1, false)), "too many of one user");
+        ask(2, false);
+        assert_eq!(answers.recv(), Ok((2, true)), "another user does not wait");
+        for _ in 0..=MOST_WAITING {
+            open.send(()).expect("they wait");
+            assert_eq!(answers.recv(), Ok((1, true)));
+        }
+    }
+}

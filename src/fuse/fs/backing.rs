@@ -1,0 +1,239 @@
+//! The kernel's way to a file round us (FUSE passthrough), and why there is none.
+//!
+//! The kernel reads, writes and maps a file that is registered with it without asking us. It does so
+//! with the credentials of whoever registered it, so we register it as the caller, and without
+//! CAP_SYS_RESOURCE: a full disk keeps a reserve for root, and quotas bind. All handles of one file
+//! share one registration. It lets set-id bits be, which the file may get while it is open: who may
+//! not keep them has them taken away by a request that the kernel sends before the write. Blocks count
+//! to the file's owner, whoever writes; only root's registration goes beyond the limits, and the kernel
+//! takes no second one while the first is in use. So root registers as root only what nobody else may
+//! write, and other files as their owner: what root writes to those is bound by the owner's limits.
+//!
+//! Passthrough and FUSE's write-back cache exclude each other on a file. Passthrough is the better
+//! half: it has the native filesystem's own cache, write-back included. Without passthrough writes
+//! go straight to us, so that nothing acknowledged is kept back in a second cache.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, Weak};
+
+use fuser::BackingId;
+use rustix::fs::OFlags;
+
+use crate::os::caller::Caller;
+use crate::os::locks::locked;
+
+/// A file registered with the kernel.
+#[derive(Debug)]
+pub(super) struct Backing {
+    pub(super) id: BackingId,
+    owner: (u32, u32),
+    node: u64,
+    registered: Arc<Mutex<Registered>>,
+}
+
+impl Drop for Backing {
+    fn drop(&mut self) {
+        let mut registered = locked(&self.registered);
+        // Another one may have taken its place since the last handle went.
+        if let Some(known) = registered.by_node.get(&self.node)
+            && known.strong_count() == 0
+        {
+            registered.by_node.remove(&self.node);
+        }
+    }
+}
+
+/// How many files stay registered after their last handle went, for whoever opens them next. Of a file
+/// that is removed the node goes, and its registration with it.
+const KEPT: usize = 16_384;
+
+#[derive(Debug)]
+struct Registered {
+    by_node: HashMap<u64, Weak<Backing>>,
+    kept: HashMap<u64, Arc<Backing>>,
+    /// In the order in which they were kept; some may be gone.
+    oldest: VecDeque<u64>,
+    way: Way,
+}
+
+impl Registered {
+    /// Keeps one more; gives what is kept no longer, to be dropped without the lock.
+    fn keep(&mut self, backing: Arc<Backing>) -> Vec<Arc<Backing>> {
+        let mut gone = Vec::new();
+        self.oldest.push_back(backing.node);
+        gone.extend(self.kept.insert(backing.node, backing));
+        while self.oldest.len() > KEPT
+            && let Some(oldest) = self.oldest.pop_front()
+        {
+            gone.extend(self.kept.remove(&oldest));
+        }
+        gone
+    }
+}
+
+/// How files are read and written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// By the kernel, as far as is known.
+    Kernel {
+        /// Whether it has been seen to work.
+        tried: bool,
+    },
+    /// By us, with the reason.
+    Daemon(String),
+}
+
+/// How one open file is to be read and written.
+#[derive(Debug)]
+pub(super) enum Route {
+    /// By the kernel.
+    Kernel(Arc<Backing>),
+    /// By us, through the kernel's cache.
+    Cached,
+    /// By us and past the cache: other handles of the file go past it too.
+    Direct,
+}
+
+/// The files registered with the kernel. Its lock is a leaf.
+#[derive(Debug)]
+pub(super) struct Backings {
+    registered: Arc<Mutex<Registered>>,
+}
+
+impl Backings {
+    pub(super) fn new(way: Way) -> Backings {
+        Backings {
+            registered: Arc::new(Mutex::new(Registered {
+                by_node: HashMap::new(),
+                kept: HashMap::new(),
+                oldest: VecDeque::new(),
+                way,
+            })),
+        }
+    }
+
+    /// How files are read and written, as a sentence.
+    pub(super) fn describe(&self) -> String {
+        match &locked(&self.registered).way {
+            Way::Kernel { tried: true } => {
+                "the kernel reads and writes files itself (FUSE passthrough)".to_owned()
+            }
+            Way::Kernel { tried: false } => "no file has been opened yet".to_owned(),
+            Way::Daemon(reason) => format!("the daemon reads and writes files: {reason}"),
+        }
+    }
+
+    /// How many files are registered with the kernel.
+    pub(super) fn len(&self) -> usize {
+        locked(&self.registered).by_node.len()
+    }
+
+    /// From now on files go through us.
+    pub(super) fn give_up(&self, reason: &str) {
+        let mut registered = locked(&self.registered);
+        if matches!(registered.way, Way::Kernel { .. }) {
+            log::info!("files are read and written through the daemon: {reason}");
+            registered.way = Way::Daemon(reason.to_owned());
+        }
+    }
+
+    /// After the kernel has forgotten a node.
+    pub(super) fn forget(&self, node: u64) {
+        let gone = locked(&self.registered).kept.remove(&node);
+        drop(gone);
+    }
+
+    /// How a file that has just been opened for a caller is read and written.
+    pub(super) fn route(
+        &self,
+        node: u64,
+        file: BorrowedFd<'_>,
+        access: OFlags,
+        caller: &Caller,
+        register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
+    ) -> Route {
+        let is_read = access == OFlags::RDONLY;
+        let registrar = registrar(file, caller);
+        let owner = (registrar.uid, registrar.gid);
+        // Held until it is registered: two first openers must not register it twice.
+        let mut registered = locked(&self.registered);
+        if let Way::Daemon(_) = registered.way {
+            return Route::Cached;
+        }
+        if let Some(known) = registered.by_node.get(&node).and_then(Weak::upgrade) {
+            let is_kept = registered.kept.contains_key(&node);
+            // What is only kept for the next one is no handle's.
+            let is_free = Arc::strong_count(&known) == 1 + usize::from(is_kept);
+            let is_fit = known.owner == owner || (is_read && !caller.is_other());
+            if is_fit || !is_free {
+                drop(registered);
+                return Route::Kernel(known);
+            }
+            registered.by_node.remove(&node);
+            let kept = registered.kept.remove(&node);
+            drop(registered);
+            drop((known, kept));
+            return self.route(node, file, access, caller, register);
+        }
+        match registrar.act_for_others(|| register(file)) {
+            Ok(id) => {
+                registered.way = Way::Kernel { tried: true };
+                let backing = Arc::new(Backing {
+                    id,
+                    owner,
+                    node,
+                    registered: Arc::clone(&self.registered),
+                });
+                registered.by_node.insert(node, Arc::downgrade(&backing));
+                // One that was opened for writing would keep others from running the file.
+                let gone = match is_read {
+                    true => registered.keep(Arc::clone(&backing)),
+                    false => Vec::new(),
+                };
+                drop(registered);
+                drop(gone);
+                Route::Kernel(backing)
+            }
+            Err(error) if registered.way == (Way::Kernel { tried: false }) => {
+                drop(registered);
+                self.give_up(&reason(&error));
+                Route::Cached
+            }
+            Err(error) => {
+                log::warn!("a file is read and written through the daemon: {error}");
+                Route::Direct
+            }
+        }
+    }
+}
+
+/// As whom a caller registers a file: as oneself, but root so that others who use the registration are
+/// bound by the limits of users.
+fn registrar(file: BorrowedFd<'_>, caller: &Caller) -> Caller {
+    if caller.is_other() {
+        return *caller;
+    }
+    let as_user = |uid, gid| Caller { uid, gid, pid: 0 };
+    match rustix::fs::fstat(file) {
+        Ok(stat) if stat.st_uid != 0 => as_user(stat.st_uid, stat.st_gid),
+        // The bits of the group are those of an ACL, too.
+        Ok(stat) if stat.st_mode & 0o022 != 0 => as_user(NO_USER, NO_USER),
+        _ => *caller,
+    }
+}
+
+/// The number of a user and of a group to whom nothing belongs.
+const NO_USER: u32 = 65_534;
+
+/// Why the kernel does not take a file.
+fn reason(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => "FUSE passthrough wants CAP_SYS_ADMIN".to_owned(),
+        Some(libc::ELOOP) => {
+            "the store lies on a filesystem that is itself stacked on others".to_owned()
+        }
+        Some(libc::EOPNOTSUPP) => "the store's filesystem cannot be read so".to_owned(),
+        _ => error.to_string(),
+    }
+}

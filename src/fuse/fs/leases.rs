@@ -1,0 +1,247 @@
+//! Requests that wait until another program gives a lease back.
+//!
+//! The holder of a lease keeps an open or a truncation waiting for up to
+//! `/proc/sys/fs/lease-break-time` seconds. The caller waits, as on the native filesystem, and no
+//! thread does: one thread tries again, without waiting, for all of them. How many may wait is bounded
+//! for each user and in all; beyond that the answer is EAGAIN.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use crate::fuse::inside::Outcome;
+use crate::os::locks::locked;
+use crate::os::opening;
+
+/// How many requests of one user may wait.
+const MOST_OF_ONE: usize = 64;
+/// How many may wait in all.
+const MOST: usize = 512;
+/// The pauses between two attempts: the first, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+/// How much longer than the kernel gives the holder is waited: a lease may be taken again.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Why a request is not answered at once.
+#[derive(Debug)]
+pub(super) enum Hindrance {
+    /// Another program has a lease on the file.
+    Lease,
+    /// It fails.
+    Errno(Errno),
+}
+
+impl From<Errno> for Hindrance {
+    fn from(errno: Errno) -> Hindrance {
+        Hindrance::Errno(errno)
+    }
+}
+
+impl Hindrance {
+    /// What an attempt to open a file has met.
+    pub(super) fn of(errno: Errno) -> Hindrance {
+        match errno {
+            opening::LEASED => Hindrance::Lease,
+            errno => Hindrance::Errno(errno),
+        }
+    }
+
+    /// What a caller is answered that does not wait.
+    pub(super) fn errno(&self) -> Errno {
+        match self {
+            Hindrance::Lease => opening::LEASED,
+            Hindrance::Errno(errno) => *errno,
+        }
+    }
+}
+
+/// Opens the file without waiting; what it gives keeps new leases away.
+pub(super) type Attempt = Box<dyn Fn() -> Outcome<OwnedFd> + Send>;
+/// Goes on with the request, with the file or without.
+pub(super) type Next = Box<dyn FnOnce(Outcome<OwnedFd>) + Send>;
+
+struct Waiting {
+    attempt: Attempt,
+    next: Next,
+    until: Instant,
+    pause: Duration,
+    due: Instant,
+    _place: Place,
+}
+
+/// How many requests wait, by user.
+type Counts = Arc<Mutex<HashMap<u32, usize>>>;
+
+/// One that is counted.
+struct Place {
+    user: u32,
+    counts: Counts,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = locked(&self.counts);
+        if let Some(count) = counts.get_mut(&self.user) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.user);
+            }
+        }
+    }
+}
+
+/// The requests that wait. They end with this value, unanswered.
+#[derive(Debug)]
+pub(super) struct Leases {
+    waiting: Sender<Waiting>,
+    counts: Counts,
+    patience: Duration,
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waiting").finish_non_exhaustive()
+    }
+}
+
+impl Leases {
+    pub(super) fn start() -> std::io::Result<Leases> {
+        let (waiting, received) = channel();
+        std::thread::Builder::new()
+            .name("leases".to_owned())
+            .spawn(move || serve(&received))?;
+        Ok(Leases {
+            waiting,
+            counts: Counts::default(),
+            patience: break_time() + GRACE,
+        })
+    }
+
+    /// Has a request wait until the file can be opened.
+    pub(super) fn wait(&self, user: u32, attempt: Attempt, next: Next) {
+        let Some(place) = self.place(user) else {
+            log::debug!("user {user} waits for too many leases");
+            return next(Err(opening::LEASED));
+        };
+        let now = Instant::now();
+        let waiting = Waiting {
+            attempt,
+            next,
+            until: now + self.patience,
+            pause: PAUSES.0,
+            due: now + PAUSES.0,
+            _place: place,
+        };
+        if let Err(unsent) = self.waiting.send(waiting) {
+            (unsent.0.next)(Err(opening::LEASED));
+        }
+    }
+
+    fn place(&self, user: u32) -> Option<Place> {
+        let mut counts = locked(&self.counts);
+        let all: usize = counts.values().sum();
+        let count = counts.entry(user).or_default();
+        if *count >= MOST_OF_ONE || all >= MOST {
+            return None;
+        }
+        *count += 1;
+        Some(Place {
+            user,
+            counts: Arc::clone(&self.counts),
+        })
+    }
+}
+
+/// How long the kernel gives the holder of a lease.
+fn break_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/sys/fs/lease-break-time");
+    let seconds = text.ok().and_then(|text| text.trim().parse().ok());
+    Duration::from_secs(seconds.unwrap_or(45))
+}
+
+fn serve(received: &Receiver<Waiting>) {
+    let mut all: Vec<Waiting> = Vec::new();
+    loop {
+        let first = all.iter().map(|waiting| waiting.due).min();
+        let more = match first {
+            None => received.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due) => received.recv_timeout(due.saturating_duration_since(Instant::now())),
+        };
+        match more {
+            Ok(waiting) => all.push(waiting),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        let now = Instant::now();
+        let due = all.extract_if(.., |waiting| waiting.due <= now);
+        let due: Vec<Waiting> = due.collect();
+        all.extend(due.into_iter().filter_map(|waiting| try_one(waiting, now)));
+    }
+}
+
+/// Tries one that is due; gives it back where it has to wait longer.
+fn try_one(mut waiting: Waiting, now: Instant) -> Option<Waiting> {
+    let outcome = (waiting.attempt)();
+    if matches!(outcome, Err(opening::LEASED)) && now < waiting.until {
+        waiting.pause = (waiting.pause * 2).min(PAUSES.1);
+        waiting.due = now + waiting.pause;
+        return Some(waiting);
+    }
+    // What comes next may have to wait for a disk, and others wait here. Without a thread the reply is
+    // dropped, which answers EIO.
+    let Waiting { next, _place, .. } = waiting;
+    let thread = std::thread::Builder::new().name("leased".to_owned());
+    let spawned = thread.spawn(move || {
+        next(outcome);
+        drop(_place);
+    });
+    if let Err(error) = spawned {
+        log::error!("cannot go on with a request: {error}");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn each_user_has_so_many_places_and_gets_them_back() {
+        let leases = Leases::start().expect("a thread");
+        let is_over = Arc::new(AtomicUsize::new(0));
+        let (told, answers) = channel();
+        let wait = |user| {
+            let (is_over, told) = (Arc::clone(&is_over), told.clone());
+            let attempt = move || match is_over.load(Ordering::Relaxed) {
+                0 => Err(opening::LEASED),
+                _ => Err(Errno::NOENT),
+            };
+            let next = move |outcome: Outcome<OwnedFd>| {
+                let _ = told.send((user, outcome.err()));
+            };
+            leases.wait(user, Box::new(attempt), Box::new(next));
+        };
+        for _ in 0..MOST_OF_ONE {
+            wait(1);
+        }
+        wait(1);
+        assert_eq!(answers.recv(), Ok((1, Some(opening::LEASED))));
+        wait(2);
+        is_over.store(1, Ordering::Relaxed);
+        for _ in 0..=MOST_OF_ONE {
+            let (_, errno) = answers.recv().expect("an answer");
+            assert_eq!(errno, Some(Errno::NOENT));
+        }
+        let end = Instant::now() + Duration::from_secs(10);
+        while !locked(&leases.counts).is_empty() {
+            assert!(Instant::now() < end, "places are kept");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Who looks at the names it has listed.
+//!
+//! With a listing the kernel can be given the attributes of every name in it (READDIRPLUS). That
+//! saves `ls -l` and rsync a request for each name, and costs `find`, which looks at none, several
+//! times its run. The kernel asks for both when a listing begins and cannot tell them apart. So it
+//! is noted who, after listing a directory, looks up a file in it: such a process gets attributes
+//! from then on.
+
+use std::sync::Mutex;
+
+use crate::os::locks::locked;
+
+/// How many processes are remembered, each at the place its number gives it.
+const PLACES: usize = 64;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Reader {
+    process: u32,
+    directory: u64,
+    looks: bool,
+}
+
+/// The latest processes that listed directories. Its lock is a leaf.
+#[derive(Debug)]
+pub(super) struct Readers {
+    places: Mutex<[Reader; PLACES]>,
+}
+
+impl Default for Readers {
+    fn default() -> Readers {
+        Readers {
+            places: Mutex::new([Reader::default(); PLACES]),
+        }
+    }
+}
+
+impl Readers {
+    /// Notes that a process lists a directory, and says whether it looks at names.
+    pub(super) fn lists(&self, process: u32, directory: u64) -> bool {
+        let mut places = locked(&self.places);
+        let reader = &mut places[process as usize % PLACES];
+        if reader.process != process {
+            *reader = Reader::default();
+        }
+        reader.process = process;
+        reader.directory = directory;
+        reader.looks
+    }
+
+    /// Notes that a process looks up a file in a directory.
+    pub(super) fn looks(&self, process: u32, directory: u64) {
+        let mut places = locked(&self.places);
+        let reader = &mut places[process as usize % PLACES];
+        if reader.process == process && reader.directory == directory {
+            reader.looks = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_looks_at_what_it_listed_is_known_afterwards() {
+        let readers = Readers::default();
+        assert!(!readers.lists(7, 1));
+        readers.looks(7, 2);
+        assert!(!readers.lists(7, 1), "that was another directory");
+        readers.looks(8, 1);
+        assert!(!readers.lists(7, 1), "that was another process");
+        readers.looks(7, 1);
+        assert!(readers.lists(7, 3));
+        assert!(!readers.lists(7 + 64, 3), "the place has a new owner");
+        assert!(!readers.lists(7, 3));
+    }
+}

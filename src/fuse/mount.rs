@@ -1,0 +1,327 @@
+//! Start and stop: checks before a mount, its options, signals, and an end that always comes.
+
+mod error;
+mod nesting;
+mod settings;
+mod signals;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use crate::archive::tree::SIDECAR;
+use crate::archive::{Archive, ArchiveError, SystemClock};
+use crate::fuse::fs::Ibifs;
+use crate::fuse::namespace::{Namespace, Options};
+
+pub use error::MountError;
+pub use settings::Settings;
+pub use table::{Mounted, mounts};
+
+use signals::{block_signals, wait_for_signal, wake};
+
+/// How long an unmount asked for by a signal waits for those who still use the tree.
+const LAST_ORDERS: Duration = Duration::from_secs(5);
+
+/// What whoever started a mount is told of it.
+pub trait Watcher {
+    /// The tree is usable.
+    fn ready(&self);
+    /// The mount is about to end.
+    fn stopping(&self);
+    /// A signal asks for more to be logged (true), or for less.
+    fn log_more(&self, more: bool);
+}
+
+/// Mounts a store and serves it until it is unmounted or a signal ends it.
+pub fn serve(
+    store: &Path,
+    mount_point: &Path,
+    settings: &Settings,
+    watcher: &impl Watcher,
+) -> Result<(), MountError> {
+    let (store, mount_point) = check(store, mount_point)?;
+    if settings.allow_other && !crate::os::caller::can_act_as_others() {
+        return Err(MountError::CannotAct);
+    }
+    wait_for_leaving(&store);
+    let archive = Arc::new(open(&store, settings)?);
+    detach_dead_mounts_of(&store);
+    raise_descriptor_limit();
+    block_signals();
+    let options = Options {
+        languages: settings.languages.clone(),
+        list_all: settings.list_all,
+    };
+    let namespace = Namespace::new(Arc::clone(&archive), options)?;
+    let notifier = Arc::new(OnceLock::new());
+    let failed = |error: std::io::Error| MountError::Failed {
+        cause: error.to_string(),
+    };
+    let filesystem =
+        Ibifs::new(namespace, settings.passthrough, Arc::clone(&notifier), wake).map_err(failed)?;
+    let session = settings.attach(filesystem, &store, &mount_point)?;
+    let _ = notifier.set(session.notifier());
+    archive.describe_mount(&mount_point);
+    let background = session.spawn().map_err(failed)?;
+    // The tree is usable when its root answers.
+    std::fs::read_dir(&mount_point).map_err(failed)?;
+    // The first file opened shows whether the kernel takes files, which `ibifs status` then knows.
+    let own = mount_point.join(archive.facts().service.preferred());
+    if let Err(error) = std::fs::File::open(own.join(SIDECAR)) {
+        log::info!("{}: {error}", own.display());
+    }
+    log::info!(
+        "{} is mounted at {}",
+        store.display(),
+        mount_point.display()
+    );
+    watcher.ready();
+    let mut is_over = wait_for_signal(|more| watcher.log_more(more));
+    watcher.stopping();
+    if !is_over {
+        unmount_or_log(&mount_point);
+        let until = Instant::now() + LAST_ORDERS;
+        while !background.guard.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        is_over = background.guard.is_finished();
+    }
+    if is_over {
+        // The session is over, but what it held may take a while to let go of.
+        if let Err(error) = background.join() {
+            log::warn!("the session ended with: {error}");
+        }
+    } else {
+        log::warn!("the tree is still in use; its users lose it now");
+        std::mem::forget(background);
+    }
+    archive.close();
+    Ok(())
+}
+
+/// Opens a store for writing; or for reading, where it is mounted read-only and the disk is so, too.
+fn open(store: &Path, settings: &Settings) -> Result<Archive, MountError> {
+    let is_fixed = rustix::fs::statvfs(store)
+        .is_ok_and(|disk| disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
+    match (is_fixed, settings.is_read_only()) {
+        (true, true) => Ok(Archive::open_read_only(store)?),
+        (true, false) => Err(MountError::ReadOnlyDisk {
+            store: store.to_owned(),
+        }),
+        (false, _) => Ok(Archive::open(store, Box::new(SystemClock))?),
+    }
+}
+
+fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountError> {
+    let bad = |cause: String| MountError::MountPoint {
+        path: mount_point.to_owned(),
+        cause,
+    };
+    detach_dead_mount(mount_point);
+    let resolved = std::fs::canonicalize(mount_point)
+        .map_err(|error| dead_mount_above(mount_point).unwrap_or_else(|| bad(error.to_string())))?;
+    if !resolved.is_dir() {
+        return Err(bad("not a directory".to_owned()));
+    }
+    let store = match std::fs::canonicalize(store) {
+        Ok(store) => store,
+        Err(_) => {
+            let dead = dead_mount_above(store);
+            return Err(dead.unwrap_or_else(|| ArchiveError::not_found(store).into()));
+        }
+    };
+    // What lies below another mount is not in the way.
+    let mounts = mounts();
+    let seen = mounts.iter().rfind(|mount| mount.mount_point == resolved);
+    if seen.is_some_and(Mounted::is_ours) {
+        return Err(MountError::Mounted { path: resolved });
+    }
+    if nesting::is_nested(&store, &resolved) {
+        return Err(MountError::Nested {
+            store,
+            mount_point: resolved,
+        });
+    }
+    if let Err(error) = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/fuse")
+    {
+        return Err(MountError::NoFuse { cause: error });
+    }
+    let in_path = |name: &str| {
+        // mount(8) takes PATH away where it acts for an ordinary user.
+        let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+        std::env::split_paths(&path).any(|directory| directory.join(name).is_file())
+    };
+    if !rustix::process::geteuid().is_root() && !in_path("fusermount3") && !in_path("fusermount") {
+        return Err(MountError::NoHelper);
+    }
+    Ok((store, resolved))
+}
+
+/// umount(8) returns when the tree is gone from the names; its daemon may need a moment more to let
+/// go of the store, and is waited for.
+fn wait_for_leaving(store: &Path) {
+    let is_leaving = || {
+        let holder = crate::archive::holder(store)?;
+        let mount_point = holder.mount_point?;
+        let mounts = table::mounts_of(holder.pid?)?;
+        let is_there = |mount: &Mounted| mount.is_ours() && mount.mount_point == mount_point;
+        Some(!mounts.iter().any(is_there))
+    };
+    let until = Instant::now() + LAST_ORDERS;
+    while is_leaving() == Some(true) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A mount of ours whose daemon is gone answers nothing any more; it is taken away, and so is what
+/// comes to light below it.
+fn detach_dead_mount(mount_point: &Path) {
+    let resolved = resolve(mount_point);
+    cut_off_killed(&resolved);
+    let is_ours = |mount: &&Mounted| mount.is_ours() && mount.mount_point == resolved;
+    for _ in mounts().iter().filter(is_ours) {
+        if !is_dead(&resolved) {
+            return;
+        }
+        log::warn!(
+            "{} was mounted by a daemon that is gone",
+            resolved.display()
+        );
+        unmount_or_log(&resolved);
+    }
+}
+
+/// Whether the daemon of what is mounted somewhere is gone. Its root's attributes the kernel may
+/// remember for longer; how full it is, it always asks.
+fn is_dead(mount_point: &Path) -> bool {
+    rustix::fs::statfs(mount_point).err() == Some(rustix::io::Errno::NOTCONN)
+}
+
+/// Dead mounts of a store that is ours now, wherever they are: bind mounts of a tree outlive it.
+fn detach_dead_mounts_of(store: &Path) {
+    for mount in mounts() {
+        if mount.is_ours() && mount.source == store {
+            detach_dead_mount(&mount.mount_point);
+        }
+    }
+}
+
+/// The dead mount that a path leads into.
+fn dead_mount_above(path: &Path) -> Option<MountError> {
+    let path = std::path::absolute(path).ok()?;
+    let mounts = mounts();
+    let is_above = |mount: &&Mounted| mount.is_ours() && path.starts_with(&mount.mount_point);
+    let mount = mounts.iter().rfind(is_above)?;
+    is_dead(&mount.mount_point).then(|| MountError::Dead {
+        store: mount.source.clone(),
+        mount_point: mount.mount_point.clone(),
+    })
+}
+
+/// A daemon that was killed while one of its threads waited in the kernel for a directory, and whoever
+/// holds that directory for the daemon, would wait for each other for ever: its mount is cut off.
+/// Says whether that has unmounted it.
+pub fn cut_off_killed(mount_point: &Path) -> bool {
+    let mut gone = false;
+    for mount in mounts() {
+        if mount.mount_point != mount_point || !mount.is_ours() {
+            continue;
+        }
+        let pid = crate::archive::holder(&mount.source).and_then(|holder| holder.pid);
+        let is_daemon = |pid: &u32| crate::archive::is_held_by(&mount.source, *pid);
+        if pid.filter(is_daemon).is_some_and(is_killed) {
+            log::warn!("the daemon of {} was killed", mount_point.display());
+            // Where the mount is busy, all who wait for it are sent away nevertheless.
+            let flags = rustix::mount::UnmountFlags::FORCE;
+            gone |= rustix::mount::unmount(mount_point, flags).is_ok();
+        }
+    }
+    gone
+}
+
+/// Whether a process has been killed and is not gone yet.
+fn is_killed(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let value = |name: &str| {
+        let mut lines = status.lines();
+        lines.find_map(|line| Some(line.strip_prefix(name)?.trim()))
+    };
+    let is_waiting = |name: &str| {
+        let signals = value(name).and_then(|text| u64::from_str_radix(text, 16).ok());
+        signals.is_some_and(|signals| signals & 1 << (libc::SIGKILL - 1) != 0)
+    };
+    value("State:").is_some_and(|state| state.starts_with(['Z', 'X']))
+        || is_waiting("SigPnd:")
+        || is_waiting("ShdPnd:")
+}
+
+/// The absolute path of a mount point, of a dead one too, which is not itself asked.
+pub fn resolve(mount_point: &Path) -> PathBuf {
+    let through_parent = || {
+        let absolute = std::path::absolute(mount_point).ok()?;
+        let parent = std::fs::canonicalize(absolute.parent()?).ok()?;
+        Some(parent.join(absolute.file_name()?))
+    };
+    let is_mounted = |path: &PathBuf| mounts().iter().any(|mount| mount.mount_point == *path);
+    through_parent()
+        .filter(is_mounted)
+        .or_else(|| std::fs::canonicalize(mount_point).ok())
+        .or_else(through_parent)
+        .unwrap_or_else(|| mount_point.to_owned())
+}
+
+/// Unmounts; lazily where somebody is still in it. An ordinary user goes through fusermount3. Fails
+/// with what whoever refused it said last.
+pub fn unmount(mount_point: &Path) -> Result<(), String> {
+    use rustix::mount::UnmountFlags;
+    let mut refused = String::new();
+    for flags in [UnmountFlags::empty(), UnmountFlags::DETACH] {
+        match rustix::mount::unmount(mount_point, flags) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::PERM) => break,
+            Err(error) => refused = error.to_string(),
+        }
+    }
+    for flag in ["-u", "-uz"] {
+        let mut command = std::process::Command::new("fusermount3");
+        refused = match command.arg(flag).arg("--").arg(mount_point).output() {
+            Ok(output) if output.status.success() => return Ok(()),
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            // Where there is none, what the kernel said to us counts.
+            Err(_) if !refused.is_empty() => refused,
+            Err(error) => format!("fusermount3: {error}"),
+        };
+    }
+    Err(refused)
+}
+
+fn unmount_or_log(mount_point: &Path) {
+    if let Err(refused) = unmount(mount_point) {
+        log::warn!("unmounting {}: {refused}", mount_point.display());
+    }
+}
+
+/// Takes as many descriptors as there may be: a node that the kernel knows holds one, and so does a
+/// client of a service.
+pub fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let known = getrlimit(Resource::Nofile);
+    let most = std::fs::read_to_string("/proc/sys/fs/nr_open")
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
+    let wanted = [most, known.maximum];
+    for limit in wanted.into_iter().flatten() {
+        let limits = Rlimit {
+            current: Some(limit),
+            maximum: Some(limit.max(known.maximum.unwrap_or(limit))),
+        };
+        if setrlimit(Resource::Nofile, limits).is_ok() {
+            return;
+        }
+    }
+}

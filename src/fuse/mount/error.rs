@@ -1,0 +1,150 @@
+//! Why a store was not mounted, as sentences with the remedy.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::settings::OPTION_NAMES;
+use crate::archive::ArchiveError;
+use ibi::Quoted;
+
+/// Why a store was not mounted.
+#[derive(Debug)]
+pub enum MountError {
+    /// The store could not be opened.
+    Archive(ArchiveError),
+    /// The mount point is not there or no directory.
+    MountPoint {
+        /// The path given.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// One of store and mount point lies in the other.
+    Nested {
+        /// The store.
+        store: PathBuf,
+        /// The mount point.
+        mount_point: PathBuf,
+    },
+    /// Store or mount point lies in a mount whose daemon is gone.
+    Dead {
+        /// The store that was mounted.
+        store: PathBuf,
+        /// Where.
+        mount_point: PathBuf,
+    },
+    /// The store's filesystem is read-only, and the mount would not be.
+    ReadOnlyDisk {
+        /// The store.
+        store: PathBuf,
+    },
+    /// Something is mounted there already.
+    Mounted {
+        /// The mount point.
+        path: PathBuf,
+    },
+    /// `/dev/fuse` is not there or not ours to open.
+    NoFuse {
+        /// The system's answer.
+        cause: std::io::Error,
+    },
+    /// An ordinary user needs fusermount3.
+    NoHelper,
+    /// The system lets no ordinary user open a mount to others.
+    AllowOther,
+    /// Root of a container or service without the capabilities to act as the users of the mount.
+    CannotAct,
+    /// A mount option that does not exist.
+    Option {
+        /// The option as given.
+        text: String,
+    },
+    /// The system refused the mount.
+    Failed {
+        /// What it said.
+        cause: String,
+    },
+}
+
+impl fmt::Display for MountError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MountError::Archive(error) => error.fmt(f),
+            MountError::MountPoint { path, cause } => write!(
+                f,
+                "mount point '{}': {cause}; make it with 'mkdir -p {}'",
+                path.display(),
+                path.display()
+            ),
+            MountError::Nested { store, mount_point } => write!(
+                f,
+                "mount point '{}' and store '{}' lie one in the other; mount it elsewhere",
+                mount_point.display(),
+                store.display()
+            ),
+            MountError::Dead { store, mount_point } => write!(
+                f,
+                "the daemon that had mounted '{mount}' is gone; end that with 'ibifs umount \
+                 {mount}', or mount it again with 'ibifs mount {} {mount}'",
+                store.display(),
+                mount = mount_point.display()
+            ),
+            MountError::ReadOnlyDisk { store } => write!(
+                f,
+                "store '{}' is on a read-only filesystem; mount it with '-o ro'",
+                store.display()
+            ),
+            MountError::Mounted { path } => write!(
+                f,
+                "something is mounted at '{}' already; end it with 'ibifs umount {}'",
+                path.display(),
+                path.display()
+            ),
+            MountError::NoFuse { cause } => {
+                let remedy = match cause.kind() {
+                    std::io::ErrorKind::PermissionDenied => {
+                        "let everybody open it, as Debian does: 'chmod 666 /dev/fuse' as root"
+                    }
+                    _ => {
+                        "load the module with 'modprobe fuse', in a container pass the device in \
+                         (--device /dev/fuse)"
+                    }
+                };
+                write!(f, "cannot open /dev/fuse: {cause}; {remedy}")
+            }
+            MountError::NoHelper => f.write_str(
+                "an ordinary user needs fusermount3 to mount; install it with 'apt install fuse3'",
+            ),
+            MountError::AllowOther => f.write_str(
+                "allow_other is refused to ordinary users; root can allow it with a line \
+                 'user_allow_other' in /etc/fuse.conf, or mount without it",
+            ),
+            MountError::CannotAct => f.write_str(
+                "root cannot act here as the users of the mount: CAP_SETUID or CAP_SETGID is missing; add \
+                 both to the container or service, or mount for root alone with '-o allow_other=no'",
+            ),
+            MountError::Option { text } => write!(
+                f,
+                "no mount option {}; there are {}",
+                Quoted(text),
+                OPTION_NAMES.join(", ")
+            ),
+            MountError::Failed { cause } => write!(f, "the mount was refused: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for MountError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            MountError::Archive(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<ArchiveError> for MountError {
+    fn from(error: ArchiveError) -> Self {
+        MountError::Archive(error)
+    }
+}

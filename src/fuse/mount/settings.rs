@@ -1,0 +1,357 @@
+//! Mount options: what `-o` says, and what the kernel is told of it.
+
+use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use fuser::{Config, MountOption, Session, SessionACL};
+use rustix::mount::MountFlags;
+
+use super::{MountError, unmount_or_log};
+use crate::fuse::fs::Ibifs;
+use ibi::relation::Language;
+
+/// What `-o` takes; a word ended by `=` has a value.
+pub(super) const OPTION_NAMES: [&str; 18] = [
+    "lang=",
+    "list=",
+    "log=",
+    "passthrough=",
+    "allow_other",
+    "ro",
+    "rw",
+    "suid",
+    "nosuid",
+    "dev",
+    "nodev",
+    "exec",
+    "noexec",
+    "atime",
+    "noatime",
+    "sync",
+    "async",
+    "dirsync",
+];
+
+/// What fstab(5) has for mount(8) and systemd, and what is so in any case: taken and passed over.
+const PASSED_OVER: [&str; 15] = [
+    "defaults",
+    "default_permissions",
+    "auto",
+    "noauto",
+    "nofail",
+    "_netdev",
+    "user",
+    "nouser",
+    "users",
+    "owner",
+    "group",
+    "relatime",
+    "diratime",
+    "nodiratime",
+    "comment",
+];
+
+/// Whether a word of `-o` is for others than us.
+fn is_passed_over(word: &str) -> bool {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    PASSED_OVER.contains(&name) || name.starts_with("x-") || name.starts_with("X-")
+}
+
+/// What a mount is told.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Languages that `+` prefers.
+    pub languages: Vec<Language>,
+    /// Whether listings show everything.
+    pub list_all: bool,
+    /// Whether the kernel may read and write files without us.
+    pub passthrough: bool,
+    /// Whether other users may enter: what root mounts is for all, as with any filesystem; each
+    /// access is checked as whoever asks.
+    pub allow_other: bool,
+    /// The least that is logged of what is worth it, where that is said.
+    pub log: Option<log::LevelFilter>,
+    /// What the kernel is told.
+    flags: Vec<MountOption>,
+}
+
+impl Settings {
+    /// Reads the texts given with `-o`; languages that are not given are the user's own, from
+    /// LANGUAGE, LC_ALL, LC_MESSAGES and LANG as `variable` tells them.
+    pub fn parse(
+        texts: &[String],
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Settings, MountError> {
+        let mut settings = Settings {
+            languages: Vec::new(),
+            list_all: false,
+            passthrough: true,
+            allow_other: rustix::process::geteuid().is_root(),
+            log: None,
+            flags: Vec::new(),
+        };
+        // `lang=pt-BR,pt,en`: a word that is a language and no option goes on with the list.
+        let mut in_languages = false;
+        for word in texts.iter().flat_map(|text| text.split(',')) {
+            if word.is_empty() {
+                continue;
+            }
+            if is_passed_over(word) {
+                in_languages = false;
+                continue;
+            }
+            if in_languages
+                && !OPTION_NAMES.contains(&word)
+                && let Ok(language) = Language::parse(word)
+            {
+                settings.languages.push(language);
+                continue;
+            }
+            in_languages = word.starts_with("lang=");
+            settings.take(word)?;
+        }
+        if settings.languages.is_empty() {
+            settings.languages = languages_of_user(variable);
+        }
+        Ok(settings)
+    }
+
+    fn take(&mut self, word: &str) -> Result<(), MountError> {
+        let refuse = || MountError::Option {
+            text: word.to_owned(),
+        };
+        match word.split_once('=') {
+            Some(("lang", list)) => {
+                for language in list.split(':').filter(|part| !part.is_empty()) {
+                    let language = Language::parse(language).map_err(|_| refuse())?;
+                    self.languages.push(language);
+                }
+            }
+            Some(("list", "all")) => self.list_all = true,
+            Some(("list", "items")) => self.list_all = false,
+            Some(("log", level @ ("error" | "warn" | "info" | "debug"))) => {
+                self.log = level.parse().ok();
+            }
+            Some(("passthrough", "yes")) => self.passthrough = true,
+            Some(("passthrough", "no")) => self.passthrough = false,
+            Some(("allow_other", "yes")) => self.allow_other = true,
+            Some(("allow_other", "no")) => self.allow_other = false,
+            Some(_) => return Err(refuse()),
+            None => match word {
+                "allow_other" => self.allow_other = true,
+                "ro" => self.flag(MountOption::RO, &MountOption::RW),
+                "rw" => self.flag(MountOption::RW, &MountOption::RO),
+                "suid" => self.flag(MountOption::Suid, &MountOption::NoSuid),
+                "nosuid" => self.flag(MountOption::NoSuid, &MountOption::Suid),
+                "dev" => self.flag(MountOption::Dev, &MountOption::NoDev),
+                "nodev" => self.flag(MountOption::NoDev, &MountOption::Dev),
+                "exec" => self.flag(MountOption::Exec, &MountOption::NoExec),
+                "noexec" => self.flag(MountOption::NoExec, &MountOption::Exec),
+                "atime" => self.flag(MountOption::Atime, &MountOption::NoAtime),
+                "noatime" => self.flag(MountOption::NoAtime, &MountOption::Atime),
+                "sync" => self.flag(MountOption::Sync, &MountOption::Async),
+                "async" => self.flag(MountOption::Async, &MountOption::Sync),
+                "dirsync" => self.flag(MountOption::DirSync, &MountOption::Async),
+                _ => return Err(refuse()),
+            },
+        }
+        Ok(())
+    }
+
+    /// The last of two options that exclude each other counts, as with mount(8).
+    fn flag(&mut self, option: MountOption, instead_of: &MountOption) {
+        self.flags
+            .retain(|known| known != instead_of && *known != option);
+        self.flags.push(option);
+    }
+
+    fn config(&self, store: &Path) -> Config {
+        let mut config = Config::default();
+        config.mount_options = self.flags.clone();
+        config.mount_options.extend([
+            MountOption::FSName(store.display().to_string()),
+            MountOption::Subtype("ibifs".to_owned()),
+            MountOption::DefaultPermissions,
+        ]);
+        config.acl = match self.allow_other {
+            true => SessionACL::All,
+            false => SessionACL::Owner,
+        };
+        config.n_threads = Some(crate::fuse::fs::threads());
+        config.clone_fd = true;
+        config
+    }
+}
+
+impl Settings {
+    /// Mounts. As root directly, because fuser leaves the subtype out there, by which `mount`, `df`
+    /// and we ourselves know the mount; an ordinary user goes through fusermount3.
+    pub(super) fn attach(
+        &self,
+        filesystem: Ibifs,
+        store: &Path,
+        mount_point: &Path,
+    ) -> Result<Session<Ibifs>, MountError> {
+        let is_root = rustix::process::geteuid().is_root();
+        let session = match is_root {
+            true => self.attach_as_root(filesystem, store, mount_point),
+            false => Session::new(filesystem, mount_point, &self.config(store)),
+        };
+        session.map_err(|error| match error.kind() {
+            // This is how fuser tells what fusermount3 has said of it.
+            ErrorKind::PermissionDenied if !is_root && self.allow_other => MountError::AllowOther,
+            _ => MountError::Failed {
+                cause: error.to_string().trim_end().to_owned(),
+            },
+        })
+    }
+
+    fn attach_as_root(
+        &self,
+        filesystem: Ibifs,
+        store: &Path,
+        mount_point: &Path,
+    ) -> std::io::Result<Session<Ibifs>> {
+        let config = self.config(store);
+        let device = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/fuse")?;
+        let device = OwnedFd::from(device);
+        let mut data = format!(
+            "fd={},rootmode=40000,user_id=0,group_id=0,default_permissions",
+            device.as_raw_fd()
+        );
+        if self.allow_other {
+            data.push_str(",allow_other");
+        }
+        let data = std::ffi::CString::new(data)?;
+        rustix::mount::mount(
+            store,
+            mount_point,
+            "fuse.ibifs",
+            self.kernel_flags(),
+            &*data,
+        )?;
+        let session = Session::from_fd(filesystem, device, config.acl, config);
+        if session.is_err() {
+            unmount_or_log(mount_point);
+        }
+        session
+    }
+
+    /// Changes what the kernel was told of a mount: read-only or not, and so on.
+    pub fn remount(&self, mount_point: &Path) -> std::io::Result<()> {
+        rustix::mount::mount_remount(mount_point, self.kernel_flags(), "")?;
+        Ok(())
+    }
+
+    /// Whether nothing can be changed through the mount.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.flags.contains(&MountOption::RO)
+    }
+
+    fn kernel_flags(&self) -> MountFlags {
+        let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+        for option in &self.flags {
+            match option {
+                MountOption::RO => flags |= MountFlags::RDONLY,
+                MountOption::Suid => flags -= MountFlags::NOSUID,
+                MountOption::Dev => flags -= MountFlags::NODEV,
+                MountOption::NoExec => flags |= MountFlags::NOEXEC,
+                MountOption::NoAtime => flags |= MountFlags::NOATIME,
+                MountOption::Sync => flags |= MountFlags::SYNCHRONOUS,
+                MountOption::DirSync => flags |= MountFlags::DIRSYNC,
+                _ => {}
+            }
+        }
+        flags
+    }
+}
+
+fn languages_of_user(variable: impl Fn(&str) -> Option<String>) -> Vec<Language> {
+    let first = ["LC_ALL", "LC_MESSAGES", "LANG"]
+        .iter()
+        .find_map(|name| variable(name).filter(|value| !value.is_empty()));
+    let list = variable("LANGUAGE").unwrap_or_default();
+    let mut languages = Vec::new();
+    for locale in list.split(':').chain(first.as_deref()) {
+        // Like gettext: whoever reads fr_FR and finds none reads any other French.
+        let exact = Language::from_locale(locale);
+        let any_country = exact.map(|language| language.without_country());
+        for language in [exact, any_country].into_iter().flatten() {
+            if !languages.contains(&language) {
+                languages.push(language);
+            }
+        }
+    }
+    languages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn settings(texts: &[&str], environment: &[(&str, &str)]) -> Result<Settings, MountError> {
+        let texts: Vec<String> = texts.iter().map(|text| text.to_string()).collect();
+        Settings::parse(&texts, |name| {
+            let found = environment.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.to_string())
+        })
+    }
+
+    fn languages(texts: &[&str], environment: &[(&str, &str)]) -> String {
+        let languages = settings(texts, environment)
+            .expect("good options")
+            .languages;
+        languages
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    #[test]
+    fn languages_come_from_the_option_or_the_environment() {
+        assert_eq!(languages(&["lang=pt-BR,pt,en"], &[]), "pt-BR pt en");
+        assert_eq!(languages(&["lang=pt,ro"], &[]), "pt");
+        assert_eq!(languages(&["lang=pt:ro,allow_other"], &[]), "pt ro");
+        assert_eq!(
+            languages(&[], &[("LANGUAGE", "pt_BR:en"), ("LANG", "en_US.UTF-8")]),
+            "pt-BR pt en en-US"
+        );
+        assert_eq!(languages(&[], &[("LANG", "C.UTF-8")]), "");
+        assert_eq!(
+            languages(&["ro"], &[("LC_ALL", "fr_FR"), ("LANG", "en_US")]),
+            "fr-FR fr"
+        );
+    }
+
+    #[test]
+    fn an_option_draws_nothing_on_the_terminal() {
+        let error = settings(&["lst=\u{1b}[2J\n"], &[]).expect_err("no such option");
+        assert!(
+            error
+                .to_string()
+                .starts_with("no mount option 'lst=\\u{1b}[2J\\n'; there are lang=,")
+        );
+    }
+
+    #[test]
+    fn an_unknown_option_is_named_with_those_there_are() {
+        let error = settings(&["lang=pt,lst=all"], &[]).expect_err("no such option");
+        assert!(
+            error
+                .to_string()
+                .starts_with("no mount option 'lst=all'; there are lang=, list=,")
+        );
+        assert!(
+            settings(&["list=all,ro,rw,suid"], &[])
+                .expect("good")
+                .list_all
+        );
+    }
+}

@@ -1,0 +1,379 @@
+//! The levels above the items: the root, the folders of a rep, the IBIp prefixes.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::{Entry, Namespace, Stale, directory, is_year, text};
+use crate::archive::store::Item;
+use crate::archive::tree::Maker;
+use crate::formats::item::{Names, State};
+use crate::fuse::inode::{Kind, Node, View};
+use crate::fuse::inside::{self, New, Outcome};
+use crate::os::caller::Caller;
+use ibi::relation::{Request, split_name};
+use ibi::{AliasPair, Ibi, Ibip, Rep, ibip, rep};
+
+impl Namespace {
+    pub(super) fn lookup_in_root(&self, name: &OsStr) -> Outcome<Entry> {
+        if name == ".mint" {
+            return self.lasting_entry(View::Mint, Kind::Mint);
+        }
+        match self.find_level("", self.root_descriptor(), text(name)?) {
+            Err(Errno::NOENT) => self.lookup_prefix(text(name)?),
+            other => other,
+        }
+    }
+
+    /// Something virtual that goes on meaning the same.
+    fn lasting_entry(&self, view: View, kind: Kind) -> Outcome<Entry> {
+        let entry = self.virtual_entry(view, kind)?;
+        Ok(Entry {
+            lasting: true,
+            ..entry
+        })
+    }
+
+    fn root_descriptor(&self) -> BorrowedFd<'_> {
+        self.collection.as_fd()
+    }
+
+    pub(super) fn lookup_in_level(
+        &self,
+        parent: &Node,
+        path: &str,
+        name: &OsStr,
+    ) -> Outcome<Entry> {
+        self.find_level(path, directory(parent)?.as_fd(), text(name)?)
+    }
+
+    /// A level as recorded is the real directory; in another spelling, a link to it.
+    fn find_level(&self, path: &str, parent: BorrowedFd<'_>, name: &str) -> Outcome<Entry> {
+        if rep::check_component(level_below(path), name).is_err() {
+            return Err(Errno::NOENT);
+        }
+        let below = below(path, name);
+        match inside::find(parent, OsStr::new(name)) {
+            Ok(descriptor) => {
+                let entry = self.real(descriptor, View::Rep, Kind::Level(below), true)?;
+                match entry.attr.kind {
+                    FileType::Directory => Ok(entry),
+                    _ => {
+                        self.nodes.forget(entry.node.number, 1);
+                        Err(Errno::NOENT)
+                    }
+                }
+            }
+            Err(Errno::NOENT) => match self.recorded_level(&below, parent, name)? {
+                Some(recorded) => self.virtual_entry(View::Rep, Kind::Link(recorded.into_bytes())),
+                None => Err(Errno::NOENT),
+            },
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The recorded spelling of the last component of a level, if it differs from the asked one.
+    fn recorded_level(
+        &self,
+        path: &str,
+        parent: BorrowedFd<'_>,
+        name: &str,
+    ) -> Outcome<Option<String>> {
+        let store = self.archive.store();
+        let recorded = store.spelling_of_level(path)?;
+        if let Some(recorded) = recorded
+            && let Some((_, last)) = format!("/{recorded}").rsplit_once('/')
+            && last != name
+        {
+            return Ok(Some(last.to_owned()));
+        }
+        // A level that holds no item yet is known to the directory alone.
+        self.spellings.find(parent, name)
+    }
+
+    /// An IBIp prefix is a directory as soon as an item, an alias or an empty folder has it.
+    fn lookup_prefix(&self, name: &str) -> Outcome<Entry> {
+        let store = self.archive.store();
+        if ibip::check_prefix(name).is_ok() {
+            let recorded = store.spelling_of_prefix(name)?;
+            let recorded = recorded.or_else(|| {
+                let made = |spelling: &String| {
+                    self.archive
+                        .tree()
+                        .is_directory(&format!("ibip/{spelling}"))
+                };
+                [name.to_owned(), name.to_ascii_uppercase()]
+                    .into_iter()
+                    .find(made)
+            });
+            match recorded {
+                Some(recorded) if recorded == name => {
+                    return self.lasting_entry(View::Ibip, Kind::Prefix(recorded));
+                }
+                Some(recorded) => {
+                    return self.virtual_entry(View::Ibip, Kind::Link(recorded.into_bytes()));
+                }
+                None => {}
+            }
+        }
+        if store.has_alias_prefix(name)? {
+            return self.virtual_entry(View::Ibip, Kind::Prefix(name.to_owned()));
+        }
+        Err(Errno::NOENT)
+    }
+
+    pub(super) fn lookup_in_year(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        path: &str,
+        name: &OsStr,
+    ) -> Outcome<Entry> {
+        let name = text(name)?;
+        if let Ok(rep) = Rep::parse(&below(path, name)) {
+            let descriptor = inside::find(directory(parent)?.as_fd(), OsStr::new(name))?;
+            let stat = rustix::fs::fstat(&descriptor)?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+                return Err(Errno::NOENT);
+            }
+            let item = self.archive.item_at(&rep)?;
+            return self.real(descriptor, View::Rep, Kind::Item(item.id), true);
+        }
+        self.lookup_sibling(caller, parent, name)
+    }
+
+    pub(super) fn lookup_in_prefix(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        prefix: &str,
+        name: &OsStr,
+    ) -> Outcome<Entry> {
+        let name = text(name)?;
+        match self.item_below_prefix(prefix, name)? {
+            Some((item, true)) => self.item_entry_beside(caller, &item, View::Ibip),
+            Some((item, false)) => {
+                self.check_way(caller, &item)?;
+                let target = self.path_from_sibling(parent, &item.names);
+                self.virtual_entry(View::Ibip, Kind::Link(target))
+            }
+            None => self.lookup_sibling(caller, parent, name),
+        }
+    }
+
+    /// The item of a name below an IBIp prefix, and whether that is its recorded name.
+    pub(super) fn item_below_prefix(
+        &self,
+        prefix: &str,
+        name: &str,
+    ) -> Outcome<Option<(Item, bool)>> {
+        let store = self.archive.store();
+        let whole = format!("{prefix}/{name}");
+        if let Ok(ibip) = Ibip::parse(&whole) {
+            let found = store.find_by_ibip(&ibip)?;
+            if let Some(item) = found.filter(|item| item.state != State::Deleted) {
+                // The directory itself is the recorded spelling of the prefix.
+                let is_recorded = item
+                    .names
+                    .ibip()
+                    .is_some_and(|known| known.suffix() == name);
+                return Ok(Some((item, is_recorded)));
+            }
+            // A crash may have come between a folder made here and the index.
+            let names = Names::from(Ibi::Ibip(ibip));
+            if self
+                .archive
+                .tree()
+                .is_directory(crate::archive::tree::Place::of(&names).as_str())
+            {
+                return Ok(Some((self.archive.item_on_sight(&names)?, true)));
+            }
+        }
+        if let Ok(alias) = AliasPair::parse(&whole) {
+            let found = store.find_by_alias(&alias)?;
+            if let Some(item) = found.filter(|item| item.state != State::Deleted) {
+                return Ok(Some((item, false)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes a level, a prefix, or an item's own directory.
+    pub(super) fn make_level(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        name: &str,
+        mode: u32,
+        umask: u32,
+    ) -> Outcome<Entry> {
+        let maker = Maker {
+            uid: caller.uid,
+            gid: caller.gid,
+            mode,
+            umask,
+        };
+        match &parent.kind {
+            Kind::Root if ibip::check_prefix(name).is_ok() => {
+                self.archive.tree().make_prefix(name)?;
+                self.lasting_entry(View::Ibip, Kind::Prefix(name.to_owned()))
+            }
+            Kind::Level(path) if is_year(path) => {
+                let rep = Rep::parse(&below(path, name)).map_err(|error| {
+                    log::debug!("refused: {error}");
+                    no_identifier(name)
+                })?;
+                self.check_making(caller, parent)?;
+                let item = self
+                    .archive
+                    .register(caller, &Names::from(Ibi::Rep(rep)), maker)?;
+                self.note_placed(&item.names);
+                self.item_entry(&item, View::Rep)
+            }
+            Kind::Root | Kind::Level(_) => {
+                let path = match &parent.kind {
+                    Kind::Level(path) => path.as_str(),
+                    _ => "",
+                };
+                rep::check_component(level_below(path), name).map_err(|error| {
+                    log::debug!("refused: {error}");
+                    Errno::INVAL
+                })?;
+                let mode = match is_year(&below(path, name)) {
+                    true => super::as_on_disk(mode),
+                    false => mode,
+                };
+                let made = inside::make(
+                    directory(parent)?.as_fd(),
+                    OsStr::new(name),
+                    New::Directory,
+                    mode,
+                    umask,
+                    caller,
+                )?;
+                self.spellings.note(directory(parent)?.as_fd(), name);
+                self.real(made, View::Rep, Kind::Level(below(path, name)), true)
+            }
+            Kind::Prefix(prefix) => {
+                let ibip = Ibip::parse(&format!("{prefix}/{name}")).map_err(|error| {
+                    log::debug!("refused: {error}");
+                    no_identifier(name)
+                })?;
+                self.check_making(caller, parent)?;
+                let item = self
+                    .archive
+                    .register(caller, &Names::from(Ibi::Ibip(ibip)), maker)?;
+                self.note_placed(&item.names);
+                self.item_entry(&item, View::Ibip)
+            }
+            _ => Err(Errno::PERM),
+        }
+    }
+
+    /// Removes an empty level, an empty prefix, or an item that holds nothing but its sidecar.
+    pub fn remove_directory(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        name: &OsStr,
+    ) -> Outcome<Vec<Stale>> {
+        match &parent.kind {
+            Kind::Mint => self.forget_label(caller, text(name)?).map(|()| Vec::new()),
+            Kind::Level(path) if is_year(path) => {
+                let rep = Rep::parse(&below(path, text(name)?)).map_err(|_| Errno::NOTDIR)?;
+                let item = self.archive.item_at(&rep)?;
+                self.remove_item(caller, parent, &item)
+            }
+            Kind::Prefix(prefix) => match self.item_below_prefix(prefix, text(name)?)? {
+                Some((item, true)) => self.remove_item(caller, parent, &item),
+                _ => Err(Errno::NOTDIR),
+            },
+            Kind::Root if name == ".mint" => Err(Errno::PERM),
+            Kind::Root if ibip::check_prefix(text(name)?).is_ok() => {
+                let store = self.archive.store();
+                let taken = store.spelling_of_prefix(text(name)?)?;
+                if taken.is_some() {
+                    return Err(Errno::NOTEMPTY);
+                }
+                let ibip = self.archive.tree().open_directory("ibip")?;
+                inside::remove(ibip.as_fd(), name, true)?;
+                Ok(Vec::new())
+            }
+            Kind::Root | Kind::Level(_) => {
+                inside::remove(directory(parent)?.as_fd(), name, true)?;
+                Ok(Vec::new())
+            }
+            _ => Err(Errno::PERM),
+        }
+    }
+
+    /// Removes an item by its name in a directory. The kernel forgets that name by itself, and holds
+    /// that directory until it is answered; the others it must be told.
+    fn remove_item(&self, caller: &Caller, parent: &Node, item: &Item) -> Outcome<Vec<Stale>> {
+        // The kernel has checked the directory in which the name was met, which may be a prefix.
+        let place = crate::archive::tree::Place::of(&item.names);
+        let tree = self.archive.tree();
+        let above = tree.open_directory(place.parent())?;
+        inside::check_removal(above.as_fd(), tree.open_item(&place)?.as_fd(), caller)?;
+        let mut stale = self.stale_levels(&item.names);
+        if let Some(rep) = item.names.rep()
+            && let Some((year, name)) = rep.as_str().rsplit_once('/')
+            && let Ok(year) = self.archive.tree().open_directory(&format!("col/{year}"))
+        {
+            let known = self.known_directory(year.as_fd());
+            stale.extend(known.into_iter().map(|node| Stale::Name(node, name.into())));
+        }
+        let place = crate::archive::tree::Place::of(&item.names);
+        if let Ok(directory) = self.archive.tree().open_item(&place) {
+            let known = self.known_directory(directory.as_fd());
+            stale.extend(known.iter().copied().map(Stale::Attributes));
+            self.hold_known(known);
+        }
+        self.archive.remove(item.id)?;
+        log::info!("{} removed", place.as_str());
+        self.forget_labels_of(item.id);
+        self.forget_filling(item.id);
+        if let Some(ibip) = item.names.ibip() {
+            let prefix = Kind::Prefix(ibip.prefix().to_owned());
+            let node = self.nodes.number_of_virtual(&prefix);
+            stale.push(Stale::Name(node, ibip.suffix().into()));
+            if self
+                .archive
+                .store()
+                .spelling_of_prefix(ibip.prefix())?
+                .is_none()
+            {
+                stale.push(Stale::Name(crate::fuse::inode::ROOT, ibip.prefix().into()));
+            }
+        }
+        stale.retain(|stale| !matches!(stale, Stale::Name(node, _) if *node == parent.number));
+        Ok(stale)
+    }
+}
+
+/// Why nothing can be made under a name that is no identifier: the item of a modifier is not here, or
+/// it means nothing.
+fn no_identifier(name: &str) -> Errno {
+    match split_name(name) {
+        Some((_, tail)) if Request::parse_tail(tail).is_ok() => Errno::NOENT,
+        _ => Errno::INVAL,
+    }
+}
+
+/// The path of a level below another.
+pub(super) fn below(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        path => format!("{path}/{name}"),
+    }
+}
+
+/// Which of the four components of a rep stands below a level, counted from 1.
+pub(super) fn level_below(path: &str) -> usize {
+    match path {
+        "" => 1,
+        path => path.split('/').count() + 1,
+    }
+}

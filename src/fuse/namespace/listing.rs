@@ -1,0 +1,211 @@
+//! Listings above the items. What a recursive tool meets is shown: rep trees, each item once; what
+//! answers lookups only (IBIp prefixes, modifiers, `.mint`) is shown with `-o list=all`.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::levels::{below, level_below};
+use super::{Namespace, is_year};
+use crate::archive::tree::Place;
+use crate::fuse::inode::{Kind, Node};
+use crate::fuse::inside::{self, Outcome};
+use crate::os::caller::Caller;
+use ibi::{Rep, rep};
+
+/// From so many items on it is cheaper to read a directory of 10,000 than to open each.
+const CROWD: usize = 500;
+
+/// One line of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The name.
+    pub name: OsString,
+    /// The number that `stat` would tell.
+    pub number: u64,
+    /// The file type that a lookup would give.
+    pub kind: FileType,
+}
+
+impl Namespace {
+    /// The whole listing of a directory above the items.
+    pub fn list(&self, caller: &Caller, node: &Node) -> Outcome<Vec<Listed>> {
+        let mut listed = match &node.kind {
+            Kind::Root => self.list_root(node)?,
+            Kind::Level(path) => self.list_level(node, path)?,
+            Kind::Prefix(prefix) => self.list_prefix(prefix)?,
+            Kind::Mint => self.list_labels(caller)?,
+            _ => return Err(Errno::NOTDIR),
+        };
+        for name in ["..", "."] {
+            listed.insert(
+                0,
+                Listed {
+                    name: name.into(),
+                    number: node.told,
+                    kind: FileType::Directory,
+                },
+            );
+        }
+        Ok(listed)
+    }
+
+    fn list_root(&self, node: &Node) -> Outcome<Vec<Listed>> {
+        let mut listed = self.list_level(node, "")?;
+        let store = self.archive.store();
+        let prefixes = store.prefixes(!self.options.list_all)?;
+        for prefix in prefixes {
+            listed.push(self.virtual_listed(prefix.clone(), Kind::Prefix(prefix)));
+        }
+        if self.options.list_all {
+            listed.push(self.virtual_listed(".mint".to_owned(), Kind::Mint));
+        }
+        Ok(listed)
+    }
+
+    fn virtual_listed(&self, name: String, kind: Kind) -> Listed {
+        Listed {
+            name: name.into(),
+            number: self.nodes.number_of_virtual(&kind),
+            kind: match kind {
+                Kind::Link(_) | Kind::OwnLink(..) => FileType::Symlink,
+                Kind::Text(_) | Kind::Asked(_) => FileType::RegularFile,
+                _ => FileType::Directory,
+            },
+        }
+    }
+
+    /// The folders whose names are good components; anything else in `col/` is not ours to show.
+    fn list_level(&self, node: &Node, path: &str) -> Outcome<Vec<Listed>> {
+        let real = node.real.as_ref().ok_or(Errno::IO)?;
+        let descriptor = inside::open_directory(real.file.open()?.as_fd())?;
+        let level = level_below(path);
+        let mut listed = Vec::new();
+        inside::list(descriptor.as_fd(), 0, |name, inode, kind, _| {
+            if let Ok(name) = name.to_str()
+                && matches!(kind, FileType::Directory | FileType::Unknown)
+                && rep::check_component(level, name).is_ok()
+                && (level < 4 || Rep::parse(&below(path, name)).is_ok())
+            {
+                listed.push(Listed {
+                    name: name.into(),
+                    number: self.nodes.told(real.device, inode),
+                    kind: FileType::Directory,
+                });
+            }
+            true
+        })?;
+        if self.options.list_all && is_year(path) {
+            for index in 0..listed.len() {
+                let name = listed[index].name.to_string_lossy().into_owned();
+                if let Ok(rep) = Rep::parse(&below(path, &name)) {
+                    listed.extend(self.modifiers_of(node, &name, &rep)?);
+                }
+            }
+        }
+        Ok(listed)
+    }
+
+    /// The modifiers that lead somewhere, for `-o list=all`.
+    fn modifiers_of(&self, node: &Node, name: &str, rep: &Rep) -> Outcome<Vec<Listed>> {
+        let item = self.archive.item_at(rep)?;
+        let mut listed = Vec::new();
+        let mut link = |tail: String, names| {
+            let target = self.path_from_sibling(node, names);
+            listed.push(self.virtual_listed(format!("{name}{tail}"), Kind::Link(target)));
+        };
+        for (relation, names) in &self.archive.relations(&item)? {
+            match relation.as_str() {
+                "lastedition" => link("!".to_owned(), names),
+                "metadata" => link(":".to_owned(), names),
+                other => {
+                    if let Some(language) = other.strip_prefix("translation(") {
+                        link(format!("+({language}"), names);
+                    }
+                }
+            }
+        }
+        Ok(listed)
+    }
+
+    /// The items of a prefix. Where the prefix itself is listed in the root, because some of its
+    /// items have no rep, only these: the others are met in the rep tree.
+    fn list_prefix(&self, prefix: &str) -> Outcome<Vec<Listed>> {
+        let store = self.archive.store();
+        let without_rep = store.names_under_prefix(prefix, true)?;
+        let shown = match without_rep.is_empty() || self.options.list_all {
+            true => store.names_under_prefix(prefix, false)?,
+            false => without_rep,
+        };
+        let items: Vec<(&str, Place)> = shown
+            .iter()
+            .filter_map(|names| Some((names.ibip()?.suffix(), Place::of(names))))
+            .collect();
+        let mut crowds: HashMap<&str, usize> = HashMap::new();
+        for (_, place) in &items {
+            *crowds.entry(place.parent()).or_default() += 1;
+        }
+        // Where many lie together, their directory tells the numbers of all at once.
+        let mut told = HashMap::new();
+        for (parent, _) in crowds.into_iter().filter(|(_, count)| *count >= CROWD) {
+            if let Ok((device, numbers)) = self.numbers_in(parent) {
+                told.insert(parent, (device, numbers));
+            }
+        }
+        let mut listed = Vec::with_capacity(items.len());
+        for (suffix, place) in &items {
+            let known = told
+                .get(place.parent())
+                .and_then(|(device, numbers)| Some((*device, *numbers.get(place.name())?)));
+            match known {
+                Some((device, inode)) => listed.push(Listed {
+                    name: suffix.into(),
+                    number: self.nodes.told(device, inode),
+                    kind: FileType::Directory,
+                }),
+                None => listed.extend(self.item_listed((*suffix).to_owned(), place)),
+            }
+        }
+        Ok(listed)
+    }
+
+    /// The directories in a directory of the store, by name, with its device and their inodes.
+    fn numbers_in(&self, path: &str) -> Outcome<(u64, HashMap<String, u64>)> {
+        let directory = self.archive.tree().open_directory(path)?;
+        let directory = inside::open_directory(directory.as_fd())?;
+        let device = rustix::fs::fstat(&directory)?.st_dev;
+        let mut numbers = HashMap::new();
+        inside::list(directory.as_fd(), 0, |name, inode, kind, _| {
+            if let (Ok(name), FileType::Directory) = (name.to_str(), kind) {
+                numbers.insert(name.to_owned(), inode);
+            }
+            true
+        })?;
+        Ok((device, numbers))
+    }
+
+    /// The labels of the user who asks.
+    fn list_labels(&self, caller: &Caller) -> Outcome<Vec<Listed>> {
+        let mut listed = Vec::new();
+        for (label, id) in self.labels.of(caller.uid) {
+            if let Some(item) = self.archive.store().item(id)? {
+                listed.extend(self.item_listed(label, &Place::of(&item.names)));
+            }
+        }
+        Ok(listed)
+    }
+
+    /// An item's line, unless its directory is gone.
+    fn item_listed(&self, name: String, place: &Place) -> Option<Listed> {
+        let descriptor = self.archive.tree().open_item(place).ok()?;
+        let stat = rustix::fs::fstat(&descriptor).ok()?;
+        Some(Listed {
+            name: name.into(),
+            number: self.nodes.told(stat.st_dev, stat.st_ino),
+            kind: FileType::Directory,
+        })
+    }
+}

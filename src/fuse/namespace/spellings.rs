@@ -1,0 +1,211 @@
+//! How the levels in a directory are spelled, for names that are not there as they were asked for.
+//!
+//! To list a directory of 20,000 subdomains for each missing name would keep a processor busy. A listing
+//! is kept; what is made in the mount is added to it, and what is changed on the disk beneath is seen
+//! after [`LASTING`] at most.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::fuse::inside::{self, Outcome};
+use crate::os::locks::locked;
+use ibi::rep::component_key;
+
+/// How long a listing is good for, whatever happens beneath the mount.
+const LASTING: Duration = Duration::from_secs(1);
+/// How many names are kept in all. A directory with more is not looked through.
+const MOST_NAMES: usize = 500_000;
+/// How many directories are kept.
+const MOST_DIRECTORIES: usize = 4096;
+
+/// What changes with the names of a directory.
+type Mark = (i64, u64, i64, u64);
+
+#[derive(Debug, Default)]
+struct Listing {
+    /// As it was before it was listed; seen for the first time so long ago.
+    seen: Option<(Mark, Instant)>,
+    listed: Option<Instant>,
+    is_too_long: bool,
+    /// As all spellings have it; with the name, where that is another.
+    names: HashMap<Box<str>, Option<Box<str>>>,
+}
+
+impl Listing {
+    fn is_good(&self, mark: Mark) -> bool {
+        let Some((listed, (seen, since))) = self.listed.zip(self.seen) else {
+            return false;
+        };
+        // Times are so coarse that a change right after the listing may not show.
+        listed.elapsed() < LASTING || (seen == mark && listed > since + LASTING)
+    }
+
+    fn add(&mut self, name: &str) {
+        let folded = component_key(name);
+        let kept = (folded != name).then(|| name.into());
+        self.names.insert(folded.into(), kept);
+    }
+
+    fn read(&mut self, directory: BorrowedFd<'_>, mark: Mark) -> Outcome<()> {
+        let now = Instant::now();
+        if self.seen.is_none_or(|(seen, _)| seen != mark) {
+            self.seen = Some((mark, now));
+        }
+        self.listed = Some(now);
+        self.is_too_long = false;
+        self.names = HashMap::new();
+        let opened = inside::open_directory(directory)?;
+        let read = inside::list(opened.as_fd(), 0, |name, _, _, _| {
+            if let Ok(name) = name.to_str() {
+                self.add(name);
+            }
+            self.is_too_long = self.names.len() > MOST_NAMES;
+            !self.is_too_long
+        });
+        if read.is_err() || self.is_too_long {
+            self.names = HashMap::new();
+        }
+        if read.is_err() {
+            self.listed = None;
+        }
+        read
+    }
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    listing: Arc<Mutex<Listing>>,
+    names: usize,
+    used: u64,
+}
+
+/// A directory, by device and inode number.
+type Key = (u64, u64);
+
+#[derive(Debug, Default)]
+struct Slots {
+    all: HashMap<Key, Slot>,
+    /// How often any was asked for.
+    asked: u64,
+}
+
+/// The listings. The lock of all is a leaf; that of one is held while it is read.
+#[derive(Debug, Default)]
+pub(super) struct Spellings {
+    slots: Mutex<Slots>,
+}
+
+impl Spellings {
+    /// How a name is spelled in a directory in which it is not there as it is.
+    pub(super) fn find(&self, directory: BorrowedFd<'_>, name: &str) -> Outcome<Option<String>> {
+        let stat = rustix::fs::fstat(directory)?;
+        let key = (stat.st_dev, stat.st_ino);
+        let mark = (
+            stat.st_mtime,
+            stat.st_mtime_nsec,
+            stat.st_ctime,
+            stat.st_ctime_nsec,
+        );
+        let listing = self.listing(key);
+        let mut listing = locked(&listing);
+        if !listing.is_good(mark) {
+            let read = listing.read(directory, mark);
+            self.count(key, listing.names.len());
+            read?;
+        }
+        let folded = component_key(name);
+        let Some(known) = listing.names.get(folded.as_str()) else {
+            return Ok(None);
+        };
+        let known = known.as_deref().unwrap_or(&folded).to_owned();
+        // It may have gone since, and is not there in the spelling that was asked for.
+        let is_there = known != name && inside::find(directory, known.as_ref()).is_ok();
+        if !is_there {
+            listing.names.remove(folded.as_str());
+        }
+        Ok(is_there.then_some(known))
+    }
+
+    /// A name has just been made in a directory.
+    pub(super) fn note(&self, directory: BorrowedFd<'_>, name: &str) {
+        let Ok(stat) = rustix::fs::fstat(directory) else {
+            return;
+        };
+        let slots = locked(&self.slots);
+        let listing = slots.all.get(&(stat.st_dev, stat.st_ino));
+        let listing = listing.map(|slot| Arc::clone(&slot.listing));
+        drop(slots);
+        if let Some(listing) = listing {
+            let mut listing = locked(&listing);
+            match listing.names.len() < MOST_NAMES {
+                true => listing.add(name),
+                false => listing.listed = None,
+            }
+        }
+    }
+
+    fn listing(&self, key: Key) -> Arc<Mutex<Listing>> {
+        let mut slots = locked(&self.slots);
+        let slots = &mut *slots;
+        slots.asked += 1;
+        if slots.all.len() >= MOST_DIRECTORIES && !slots.all.contains_key(&key) {
+            forget_oldest(&mut slots.all, key);
+        }
+        let slot = slots.all.entry(key).or_default();
+        slot.used = slots.asked;
+        Arc::clone(&slot.listing)
+    }
+
+    fn count(&self, key: Key, names: usize) {
+        let mut slots = locked(&self.slots);
+        if let Some(slot) = slots.all.get_mut(&key) {
+            slot.names = names;
+        }
+        let all = &mut slots.all;
+        while all.values().map(|slot| slot.names).sum::<usize>() > MOST_NAMES
+            && forget_oldest(all, key)
+        {}
+    }
+}
+
+/// Forgets the directory that was asked for longest ago, but for this one. Whether there was one.
+fn forget_oldest(slots: &mut HashMap<Key, Slot>, but: Key) -> bool {
+    let others = slots.iter().filter(|(key, _)| **key != but);
+    let oldest = others
+        .min_by_key(|(_, slot)| slot.used)
+        .map(|(key, _)| *key);
+    oldest.is_some_and(|oldest| slots.remove(&oldest).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_any_spelling_as_they_come_and_go() {
+        let name = format!("ibifs-spellings-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(root.join("Sid.Inpe.br")).expect("a directory");
+        let directory = OwnedFd::from(std::fs::File::open(&root).expect("opens"));
+        let spellings = Spellings::default();
+        let find = |name: &str| spellings.find(directory.as_fd(), name).expect("listed");
+        assert_eq!(find("sid.INPE.br").as_deref(), Some("Sid.Inpe.br"));
+        assert_eq!(find("example.org"), None);
+        std::fs::create_dir(root.join("Example.org")).expect("a directory");
+        spellings.note(directory.as_fd(), "Example.org");
+        assert_eq!(find("example.org").as_deref(), Some("Example.org"));
+        std::fs::remove_dir(root.join("Example.org")).expect("removed");
+        assert_eq!(find("example.org"), None);
+        std::fs::create_dir(root.join("beneath.org")).expect("a directory");
+        let end = Instant::now() + 20 * LASTING;
+        while find("BENEATH.org").is_none() {
+            assert!(Instant::now() < end, "what is made beneath is not seen");
+            std::thread::sleep(LASTING / 20);
+        }
+        std::fs::remove_dir_all(&root).expect("it was ours");
+    }
+}

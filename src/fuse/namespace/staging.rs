@@ -1,0 +1,142 @@
+//! Staged names: what tools make beside the name they mean to replace (rsync, ln, vim, sed).
+//!
+//! Small files and links with no meaning of their own, kept in the store's `staging/`, unlisted,
+//! gone with the mount, for the one purpose of being renamed onto a modifier. Only names that such
+//! tools make are taken; anything else would be somebody's file, lost at the unmount.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::io::Errno;
+
+use crate::archive::ArchiveError;
+use crate::archive::tree::Tree;
+use crate::fuse::inside::{self, Outcome};
+use crate::os::locks::locked;
+
+/// So many names a user may have staged at a time.
+const MOST_OF_A_USER: usize = 1000;
+
+/// The staged names of a mount.
+#[derive(Debug)]
+pub(super) struct Staging {
+    directory: OwnedFd,
+    names: Mutex<HashMap<(u64, OsString), OsString>>,
+    next: AtomicU64,
+}
+
+impl Staging {
+    /// An empty one; what a mount that ended badly has left is removed.
+    pub(super) fn new(tree: &Tree) -> Result<Staging, ArchiveError> {
+        let staging = Staging {
+            directory: tree.open_directory("staging")?,
+            names: Mutex::default(),
+            next: AtomicU64::new(0),
+        };
+        // Only the one writer of a store comes here, so nothing found is in use.
+        tree.clear_staging();
+        Ok(staging)
+    }
+
+    /// The directory that holds the staged files.
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// The name in the staging directory of a staged name.
+    pub(super) fn find(&self, parent: u64, name: &OsStr) -> Option<OsString> {
+        locked(&self.names).get(&(parent, name.to_owned())).cloned()
+    }
+
+    /// Opens a staged file.
+    pub(super) fn open(&self, parent: u64, name: &OsStr) -> Option<Outcome<OwnedFd>> {
+        let kept = self.find(parent, name)?;
+        Some(inside::find(self.directory(), &kept))
+    }
+
+    /// A fresh name in the staging directory, of a user's; EDQUOT where the user has very many already.
+    pub(super) fn fresh_name(&self, uid: u32) -> Outcome<OsString> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let of_user = format!("staged-{uid}-");
+        let count = locked(&self.names)
+            .values()
+            .filter(|kept| kept.as_encoded_bytes().starts_with(of_user.as_bytes()))
+            .count();
+        match count < MOST_OF_A_USER {
+            true => Ok(OsString::from(format!("{of_user}{number}"))),
+            false => Err(Errno::DQUOT),
+        }
+    }
+
+    /// Notes a staged name, and removes what had it before.
+    pub(super) fn note(&self, parent: u64, name: &OsStr, kept: OsString) {
+        let before = locked(&self.names).insert((parent, name.to_owned()), kept);
+        if let Some(before) = before {
+            let _ = inside::remove(self.directory(), &before, false);
+        }
+    }
+
+    /// Forgets a staged name and says what it was called in the staging directory.
+    pub(super) fn take(&self, parent: u64, name: &OsStr) -> Option<OsString> {
+        locked(&self.names).remove(&(parent, name.to_owned()))
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        for kept in locked(&self.names).values() {
+            let _ = inside::remove(self.directory.as_fd(), kept, false);
+        }
+    }
+}
+
+/// Whether a tool would make this name beside the one it means to replace.
+pub(super) fn may_be_staged(name: &str) -> bool {
+    let is_made_up =
+        |rest: &str| rest.len() == 6 && rest.bytes().all(|b| b.is_ascii_alphanumeric());
+    // rsync, vim's swap files, editors' hidden temporaries; backups; sed -i; ln -f; vim's probe.
+    name.starts_with('.')
+        || name.ends_with('~')
+        || name.strip_prefix("sed").is_some_and(is_made_up)
+        || name.strip_prefix("Cu").is_some_and(is_made_up)
+        || (name.starts_with('#') && name.ends_with('#'))
+        || name.parse::<u32>().is_ok_and(|number| {
+            // vim tries 4913 and, where that is taken, steps of 123 from it.
+            (4913..10_000).contains(&number) && (number - 4913).is_multiple_of(123)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_be_staged;
+
+    #[test]
+    fn only_names_that_tools_make_are_staged() {
+        for name in [
+            ".02.16.17.46:.Ab12Cd",
+            "CuAb12Cd",
+            "sedAb12Cd",
+            "4913",
+            "5036",
+            "34PGRBS:~",
+            ".34PGRBS:.swp",
+            "#34PGRBS:#",
+        ] {
+            assert!(may_be_staged(name), "{name}");
+        }
+        for name in [
+            "notes.txt",
+            "report",
+            "sedate",
+            "Cuba",
+            "5037",
+            "34PGRBS",
+            "02.16.17.46",
+        ] {
+            assert!(!may_be_staged(name), "{name}");
+        }
+    }
+}

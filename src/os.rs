@@ -1,0 +1,13 @@
+//! What only Unix knows, for the Archive and both front ends. Knows nothing of items or identifiers.
+//!
+//! - [`locks`]: taking a lock whose last owner panicked.
+//! - [`credentials`]: the user and the group that a thread acts as.
+//! - [`payer`]: whose quota pays for what is written to the disk.
+//! - [`opening`]: opening files that other users own, without waiting for them.
+//! - [`caller`]: who makes a request, and acting as that user.
+
+pub mod caller;
+pub mod credentials;
+pub mod locks;
+pub mod opening;
+pub mod payer;

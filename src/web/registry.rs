@@ -1,0 +1,574 @@
+//! What a resolver knows: the Archives that are registered with it and where they are now (SPEC 8).
+//! All its SQL.
+//!
+//! One SQLite file. It is written seldom, and synced whenever it is; the one lock is a leaf.
+
+mod actors;
+mod documents;
+mod error;
+mod guarded;
+mod inclusion;
+mod key;
+mod lapse;
+mod lists;
+mod makers;
+mod refusal;
+mod registration;
+mod secret;
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+
+use rusqlite::{Connection, Row, params};
+
+use crate::archive::database;
+use crate::formats::item::Names;
+use crate::os::locks::locked;
+use ibi::{Ibi, Timestamp};
+
+pub use error::RegistryError;
+pub use inclusion::{Address, Inclusion, InclusionError};
+pub use key::{Key, KeyError};
+pub use lapse::{LAPSE_DAYS, ToTry};
+pub use lists::{ListedActor, ListedDocument};
+pub use makers::Maker;
+use registration::Bounds;
+pub use registration::{Asker, Lookup, Outcome, Reply, Unfound};
+
+/// One entry a version of the schema; none is changed once it has been released.
+const MIGRATIONS: &[&str] = &["
+    -- An Archive, by the identifier of its service, in the forms that are known. `secret` is what is
+    -- kept of its registration key. It is included while it has an address.
+    CREATE TABLE archive (
+        id            INTEGER PRIMARY KEY,
+        rep           TEXT UNIQUE,
+        ibip          TEXT UNIQUE,
+        secret        TEXT NOT NULL,
+        registered_at TEXT NOT NULL,
+        address       TEXT,
+        ip            TEXT,
+        version       TEXT,
+        email         TEXT,
+        included_at   TEXT,
+        CHECK (rep IS NOT NULL OR ibip IS NOT NULL)
+    ) STRICT;
+    ",
+    "
+    -- An actor of the protocol of 2009: its identifier, and what those of its documents begin with.
+    -- `last_date` is the last one in an identifier with that prefix; none is used again. It has been in
+    -- effect since its first document, and registered its last one when it was confirmed.
+    CREATE TABLE actor (
+        id            INTEGER PRIMARY KEY,
+        rep           TEXT NOT NULL UNIQUE,
+        prefix        TEXT NOT NULL UNIQUE,
+        host          TEXT NOT NULL,
+        port          INTEGER NOT NULL,
+        email         TEXT NOT NULL,
+        secret        TEXT NOT NULL,
+        registered_at TEXT NOT NULL,
+        last_date     TEXT NOT NULL,
+        effective_at  TEXT,
+        confirmed_at  TEXT,
+        CHECK ((effective_at IS NULL) = (confirmed_at IS NULL))
+    ) STRICT;
+    -- A document that somebody has registered, by the canonical spelling of its identifier and the one
+    -- that it was first registered with.
+    CREATE TABLE document (
+        id       INTEGER PRIMARY KEY,
+        ibi      TEXT NOT NULL UNIQUE,
+        spelling TEXT NOT NULL
+    ) STRICT;
+    -- What one actor has of a document. For one of them it is no copy.
+    CREATE TABLE registration (
+        id            INTEGER PRIMARY KEY,
+        document      INTEGER NOT NULL REFERENCES document(id),
+        actor         INTEGER NOT NULL REFERENCES actor(id),
+        is_copy       INTEGER NOT NULL CHECK (is_copy IN (0, 1)),
+        is_original   INTEGER NOT NULL CHECK (is_original IN (0, 1)),
+        url           TEXT,
+        updated       TEXT,
+        fingerprint   TEXT,
+        previous_url  TEXT,
+        next_url      TEXT,
+        registered_at TEXT NOT NULL,
+        UNIQUE (document, actor),
+        UNIQUE (actor, url),
+        CHECK ((url IS NULL) = (updated IS NULL)),
+        CHECK (NOT (is_copy AND is_original))
+    ) STRICT;
+    CREATE UNIQUE INDEX one_is_no_copy ON registration(document) WHERE is_copy = 0;
+    CREATE TABLE metadata (
+        registration INTEGER NOT NULL REFERENCES registration(id) ON DELETE CASCADE,
+        position     INTEGER NOT NULL,
+        url          TEXT NOT NULL,
+        updated      TEXT NOT NULL,
+        format       TEXT,
+        language     TEXT,
+        PRIMARY KEY (registration, position)
+    ) STRICT;
+    ",
+    "
+    -- Who makes the identifiers of a prefix, by its host or address: an Archive.
+    CREATE TABLE maker (
+        archive  INTEGER NOT NULL REFERENCES archive(id) ON DELETE CASCADE,
+        name     TEXT NOT NULL,
+        noted_at TEXT NOT NULL,
+        PRIMARY KEY (archive, name)
+    ) STRICT;
+    CREATE INDEX maker_by_name ON maker(name);
+    -- From where an actor was registered, and its domain: each has room for so many. `dead_since` is
+    -- when its URLs were first found not to work, if they still do not; `tried_at`, when they were tried.
+    ALTER TABLE actor ADD COLUMN client TEXT;
+    ALTER TABLE actor ADD COLUMN domain TEXT;
+    ALTER TABLE actor ADD COLUMN dead_since TEXT;
+    ALTER TABLE actor ADD COLUMN tried_at TEXT;
+    ALTER TABLE actor ADD COLUMN tried_to INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE actor ADD COLUMN tried_all INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX registration_by_actor ON registration(actor);
+    CREATE INDEX actor_by_client ON actor(client);
+    CREATE INDEX actor_by_domain ON actor(domain);
+    -- Whether the identifier of the document is of the actor's own making, or was handed over by who made it.
+    ALTER TABLE registration ADD COLUMN is_own INTEGER NOT NULL DEFAULT 0;
+    "];
+
+/// Which Archive, among those that are registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ArchiveId(i64);
+
+#[cfg(test)]
+impl ArchiveId {
+    /// Any, where there is no database.
+    pub(crate) fn for_test(id: i64) -> ArchiveId {
+        ArchiveId(id)
+    }
+}
+
+/// An Archive that is registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// Which one.
+    pub id: ArchiveId,
+    /// The identifier of its service.
+    pub service: Names,
+    /// When it was registered.
+    pub registered_at: Timestamp,
+    /// Where it is now; None while it is excluded.
+    pub included: Option<Included>,
+}
+
+/// Where an Archive is that has asked to be included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Included {
+    /// `host` or `host:port`.
+    pub address: Address,
+    /// The address of whoever is written to about it.
+    pub email: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// The open database of a resolver.
+#[derive(Debug)]
+pub struct Registry {
+    connection: Mutex<Connection>,
+    bounds: Bounds,
+    /// SQLite goes by this until it is closed, above.
+    _directory: OwnedFd,
+}
+
+impl Registry {
+    /// Opens the database, making or migrating it where needed.
+    ///
+    /// # Errors
+    /// What cannot be opened, is no database, or was written by a newer program.
+    pub fn open(path: &Path) -> Result<Registry, RegistryError> {
+        let name = path.file_name().ok_or(RegistryError::NoName)?;
+        let above = match path.parent() {
+            Some(above) if above != Path::new("") => above,
+            _ => Path::new("."),
+        };
+        let directory =
+            OwnedFd::from(std::fs::File::open(above).map_err(RegistryError::Directory)?);
+        guarded::guard(&directory, name, path)?;
+        let mut connection = connect(&directory, name)?;
+        database::migrate(&mut connection, MIGRATIONS)?;
+        Ok(Registry {
+            connection: Mutex::new(connection),
+            bounds: Bounds::default(),
+            _directory: directory,
+        })
+    }
+
+    /// Makes ready what the first request of the protocol of 2009 would else wait for.
+    pub fn prepare(&self) {
+        secret::prepare();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        locked(&self.connection)
+    }
+
+    /// Registers an Archive by the identifier of its service; one that is registered gets a new key.
+    ///
+    /// # Errors
+    /// Two Archives that are registered have one name each of these.
+    pub fn register(
+        &self,
+        service: &Names,
+        key: &Key,
+        now: &Timestamp,
+    ) -> Result<(), RegistryError> {
+        let secret = secret::kept(&key.to_string())?;
+        let (rep, ibip) = texts(service);
+        let mut connection = self.lock();
+        let transaction = database::writing(&mut connection)?;
+        let id = match by_service(&transaction, service)? {
+            Some((known, _)) => {
+                transaction.execute(
+                    "UPDATE archive SET secret = ?2, rep = ifnull(rep, ?3), ibip = ifnull(ibip, ?4)
+                     WHERE id = ?1",
+                    params![known.id.0, secret, rep, ibip],
+                )?;
+                known.id
+            }
+            None => {
+                transaction.execute(
+                    "INSERT INTO archive (rep, ibip, secret, registered_at) VALUES (?1, ?2, ?3, ?4)",
+                    params![rep, ibip, secret, now.to_rfc3339()],
+                )?;
+                ArchiveId(transaction.last_insert_rowid())
+            }
+        };
+        makers::note_service(&transaction, id, service, now)?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Forgets an Archive.
+    ///
+    /// # Errors
+    /// It is not registered.
+    pub fn unregister(&self, service: &Names) -> Result<(), RegistryError> {
+        let connection = self.lock();
+        let (known, _) = by_service(&connection, service)?
+            .ok_or_else(|| RegistryError::NotRegistered(Box::new(service.clone())))?;
+        connection.execute("DELETE FROM archive WHERE id = ?1", [known.id.0])?;
+        Ok(())
+    }
+
+    /// All that are registered, in the order in which they were.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn archives(&self) -> Result<Vec<Registered>, RegistryError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(&format!("{SELECT} ORDER BY id"))?;
+        let mut rows = statement.query([])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(registered(row)?.0);
+        }
+        Ok(found)
+    }
+
+    /// A number that is another one whenever somebody else has changed the database.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn version(&self) -> Result<i64, RegistryError> {
+        let connection = self.lock();
+        Ok(connection.query_row("PRAGMA data_version", [], |row| row.get(0))?)
+    }
+
+    /// Includes an Archive at the address that it gives, if its key is the one it was registered with.
+    ///
+    /// # Errors
+    /// It is not registered, or the key is another one.
+    pub fn include(&self, inclusion: &Inclusion, now: &Timestamp) -> Result<(), RegistryError> {
+        let id = self.checked(inclusion)?;
+        let mut connection = self.lock();
+        let transaction = database::writing(&mut connection)?;
+        transaction.execute(
+            "UPDATE archive SET address = ?2, ip = ?3, version = ?4, email = ?5, included_at = ?6
+             WHERE id = ?1",
+            params![
+                id.0,
+                inclusion.address.to_string(),
+                inclusion.ip.to_string(),
+                inclusion.version,
+                inclusion.email,
+                now.to_rfc3339(),
+            ],
+        )?;
+        makers::note_service(&transaction, id, &inclusion.service, now)?;
+        makers::note_included(&transaction, id, inclusion, now)?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Excludes an Archive, if its key is the one it was registered with.
+    ///
+    /// # Errors
+    /// It is not registered, or the key is another one.
+    pub fn exclude(&self, inclusion: &Inclusion) -> Result<(), RegistryError> {
+        let id = self.checked(inclusion)?;
+        self.lock().execute(
+            "UPDATE archive SET address = NULL, included_at = NULL WHERE id = ?1",
+            [id.0],
+        )?;
+        Ok(())
+    }
+
+    fn checked(&self, inclusion: &Inclusion) -> Result<ArchiveId, RegistryError> {
+        let found = by_service(&self.lock(), &inclusion.service)?;
+        let refused = || RegistryError::NotRegistered(Box::new(inclusion.service.clone()));
+        let (known, secret) = found.ok_or_else(refused)?;
+        // It takes a while, and nobody need wait for it.
+        match secret::is_of(&inclusion.key.to_string(), &secret) {
+            true => Ok(known.id),
+            false => Err(RegistryError::WrongKey(Box::new(inclusion.service.clone()))),
+        }
+    }
+}
+
+fn connect(directory: &OwnedFd, name: &OsStr) -> Result<Connection, RegistryError> {
+    database::check(directory.as_fd(), name, true).map_err(RegistryError::Unfit)?;
+    let path = database::path_in(directory.as_fd(), name);
+    let connection = Connection::open(path).map_err(database::plain)?;
+    database::share(&connection)?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", "on")?;
+    Ok(connection)
+}
+
+const SELECT: &str =
+    "SELECT id, rep, ibip, secret, registered_at, address, email, included_at FROM archive";
+
+fn texts(names: &Names) -> (Option<String>, Option<String>) {
+    let rep = names.rep().map(|rep| Ibi::from(rep.clone()).canonical());
+    let ibip = names.ibip().map(|ibip| Ibi::from(ibip.clone()).canonical());
+    (rep, ibip)
+}
+
+fn by_service(
+    connection: &Connection,
+    service: &Names,
+) -> Result<Option<(Registered, String)>, RegistryError> {
+    let (rep, ibip) = texts(service);
+    let mut statement =
+        connection.prepare_cached(&format!("{SELECT} WHERE rep = ?1 OR ibip = ?2"))?;
+    let mut rows = statement.query(params![rep, ibip])?;
+    let found = rows.next()?.map(registered).transpose()?;
+    match (&found, rows.next()?) {
+        (Some((known, _)), None) if !known.service.contradicts(service) => Ok(found),
+        (None, _) => Ok(None),
+        _ => Err(RegistryError::TwoArchives(Box::new(service.clone()))),
+    }
+}
+
+fn registered(row: &Row<'_>) -> Result<(Registered, String), RegistryError> {
+    let broken = |what: &str| RegistryError::Broken(what.to_owned());
+    let forms = [row.get::<_, Option<String>>("rep")?, row.get("ibip")?];
+    let forms = forms.iter().flatten().map(|text| Ibi::parse(text));
+    let forms: Vec<Ibi> = forms
+        .collect::<Result<_, _>>()
+        .map_err(|_| broken("a name"))?;
+    let time = |column: &str| -> Result<Option<Timestamp>, RegistryError> {
+        let text: Option<String> = row.get(column)?;
+        let time = text.map(|text| Timestamp::parse_rfc3339(&text)).transpose();
+        time.map_err(|_| broken(column))
+    };
+    let included = match (
+        row.get::<_, Option<String>>("address")?,
+        time("included_at")?,
+    ) {
+        (Some(address), Some(since)) => Some(Included {
+            address: Address::parse(&address).map_err(|_| broken("address"))?,
+            email: row.get::<_, Option<String>>("email")?.unwrap_or_default(),
+            since,
+        }),
+        _ => None,
+    };
+    let archive = Registered {
+        id: ArchiveId(row.get("id")?),
+        service: Names::collect(forms).ok_or_else(|| broken("a name"))?,
+        registered_at: time("registered_at")?.ok_or_else(|| broken("registered_at"))?,
+        included,
+    };
+    Ok((archive, row.get("secret")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::formats::query::Query;
+
+    /// A database that others may read is refused.
+    fn private(path: &Path) {
+        std::fs::set_permissions(path, Permissions::from_mode(0o600)).expect("a mode");
+    }
+
+    pub(super) struct Place(PathBuf);
+
+    impl Place {
+        pub(super) fn new(name: &str) -> Place {
+            let place = format!("ibifs-registry-{name}-{}", std::process::id());
+            let place = std::env::temp_dir().join(place);
+            std::fs::create_dir_all(&place).expect("a directory");
+            Place(place)
+        }
+
+        pub(super) fn open(&self) -> Registry {
+            Registry::open(&self.0.join("resolver.sqlite3")).expect("a registry")
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn names(text: &str) -> Names {
+        let forms = text.split(' ').map(|form| Ibi::parse(form).expect(form));
+        Names::collect(forms).expect(text)
+    }
+
+    fn key(text: &str) -> Key {
+        Key::parse(text).expect(text)
+    }
+
+    fn inclusion(service: &str, address: &str, key: &str) -> Inclusion {
+        let query = format!(
+            "archiveaddress={address}&archiveserviceibi={service}&archiveip=::1&archiveprotocol=HTTP\
+             &archiveplatformversion=1&archiveadmemailaddress=a@b&registrationkey={key}"
+        );
+        Inclusion::of(&Query::parse(&query).expect("a query")).expect("an inclusion")
+    }
+
+    const SERVICE: &str = "sid.inpe.br/mtc-m18@80/2008/03.17.15.17";
+
+    fn now() -> Timestamp {
+        Timestamp::from_unix(1_427_244_889, 0)
+    }
+
+    #[test]
+    fn who_has_the_key_is_included_and_excluded() {
+        let place = Place::new("included");
+        let registry = place.open();
+        registry
+            .register(&names(SERVICE), &key("1234567890"), &now())
+            .expect("registered");
+        let asked = inclusion(SERVICE, "localhost:1", "1234567890");
+        let wrong = inclusion(SERVICE, "localhost:2", "1234567891");
+        let unknown = inclusion(
+            "iconet.com.br/banon/2009/09.09.22.01",
+            "localhost:3",
+            "1234567890",
+        );
+        let refused = |asked: &Inclusion| registry.include(asked, &now()).expect_err("refused");
+        assert!(matches!(refused(&wrong), RegistryError::WrongKey(_)));
+        assert!(matches!(refused(&unknown), RegistryError::NotRegistered(_)));
+        let address = |registry: &Registry| {
+            let found = registry.archives().expect("read").remove(0).included;
+            found.map(|included| included.address.to_string())
+        };
+        assert_eq!(address(&registry), None);
+        registry.include(&asked, &now()).expect("included");
+        assert!(registry.exclude(&wrong).is_err());
+        assert_eq!(address(&registry).as_deref(), Some("localhost:1"));
+        drop(registry);
+        let registry = place.open();
+        assert_eq!(address(&registry).as_deref(), Some("localhost:1"));
+        registry.exclude(&asked).expect("excluded");
+        assert_eq!(address(&registry), None);
+    }
+
+    #[test]
+    fn who_is_registered_again_has_another_key() {
+        let place = Place::new("again");
+        let registry = place.open();
+        registry
+            .register(&names(SERVICE), &key("1234567890"), &now())
+            .expect("registered");
+        let both = names(&format!("{SERVICE} 8JMKD3MGP8W/34PGRBS"));
+        registry
+            .register(&both, &key("9876543210"), &now())
+            .expect("registered again");
+        let found = registry.archives().expect("read");
+        assert_eq!(
+            found.iter().map(|found| &found.service).collect::<Vec<_>>(),
+            [&both]
+        );
+        assert!(
+            registry
+                .include(&inclusion(SERVICE, "a", "1234567890"), &now())
+                .is_err()
+        );
+        let by_ibip = inclusion("8JMKD3MGP8W/34PGRBS", "a", "9876543210");
+        registry.include(&by_ibip, &now()).expect("included");
+        let other = names(&format!("{SERVICE} 8JMKD3MGP8W/35MMLL8"));
+        assert!(matches!(
+            registry.register(&other, &key("1234567890"), &now()),
+            Err(RegistryError::TwoArchives(_))
+        ));
+        registry.unregister(&names(SERVICE)).expect("forgotten");
+        assert_eq!(registry.archives().expect("read"), []);
+        assert!(registry.unregister(&names(SERVICE)).is_err());
+    }
+
+    #[test]
+    fn a_database_of_the_first_schema_is_brought_up_to_date() {
+        let place = Place::new("migrated");
+        let directory = OwnedFd::from(std::fs::File::open(&place.0).expect("a directory"));
+        let name = OsStr::new("resolver.sqlite3");
+        let mut connection = connect(&directory, name).expect("a database");
+        database::migrate(&mut connection, &MIGRATIONS[..1]).expect("the first schema");
+        let insert = "INSERT INTO archive (rep, secret, registered_at) VALUES (?1, 'x', ?2)";
+        let row = params![SERVICE, now().to_rfc3339()];
+        connection.execute(insert, row).expect("a row");
+        drop(connection);
+        private(&place.0.join("resolver.sqlite3"));
+        let registry = place.open();
+        assert_eq!(registry.archives().expect("read").len(), 1);
+        let document = Ibi::parse(SERVICE).expect("an identifier");
+        assert_eq!(registry.registered_document(&document).expect("read"), None);
+    }
+
+    #[test]
+    fn what_is_no_database_of_ours_is_refused() {
+        let place = Place::new("refused");
+        let at = |name: &str| place.0.join(name);
+        std::fs::write(at("text"), "no database, but a text that is long enough").expect("a file");
+        std::fs::set_permissions(at("text"), Permissions::from_mode(0o644)).expect("a mode");
+        std::os::unix::fs::symlink("text", at("link")).expect("a link");
+        std::fs::create_dir(at("directory")).expect("a directory");
+        let refused = |name: &str| {
+            let error = Registry::open(&at(name)).expect_err(name);
+            error.to_string()
+        };
+        assert!(refused("text").contains("chmod 600"), "{}", refused("text"));
+        private(&at("text"));
+        assert!(refused("text").contains("not a database"));
+        assert!(refused("link").contains("a link"));
+        assert!(refused("directory").contains("is no file"));
+        assert!(refused("none/there").contains("No such file"));
+        let registry = Registry::open(&at("new")).expect("a registry");
+        registry
+            .lock()
+            .pragma_update(None, "user_version", 99)
+            .expect("a version");
+        drop(registry);
+        assert!(refused("new").contains("a newer ibifs"));
+        assert_eq!(
+            Registry::open(Path::new("/"))
+                .expect_err("no name")
+                .to_string(),
+            RegistryError::NoName.to_string()
+        );
+    }
+}

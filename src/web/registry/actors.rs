@@ -1,0 +1,349 @@
+//! The actors of the protocol of 2009, and the identifiers that are made for them.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension, Params, Row, params};
+
+use super::makers::{self, Maker};
+use super::refusal::{Refusal, VerbError};
+use super::registration::{Bounds, DAYS_TO_TAKE_EFFECT, Verbs};
+use super::{Registry, RegistryError, secret};
+use crate::archive::database;
+use crate::formats::registration::{Answer, Credentials, Email, Password, Provider};
+use ibi::distributor::{Granularity, TemporalDistributor};
+use ibi::{Ibi, Rep, RepPrefix, Timestamp};
+
+/// Nobody waits longer for an identifier (SPEC 10.5).
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
+/// So many identifiers that are taken are passed over, each a step of a thousandth of a second.
+const MOST_TAKEN: usize = 1000;
+const DAY: i64 = 86_400;
+
+/// An actor that is registered.
+#[derive(Clone, Debug)]
+pub(super) struct Actor {
+    pub(super) row: i64,
+    /// Its identifier.
+    pub(super) id: String,
+    /// The name of its host, in lower case.
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// What is kept of its password.
+    pub(super) secret: String,
+    /// From where it was registered, and its domain; None where that was before it was noted.
+    pub(super) client: Option<String>,
+    pub(super) domain: Option<String>,
+    /// What its identifiers begin with.
+    prefix: RepPrefix,
+    registered_at: Timestamp,
+    /// Whether it has registered a document.
+    is_effective: bool,
+    /// The last date that was used in an identifier of its prefix.
+    last_date: Timestamp,
+}
+
+const SELECT: &str = "SELECT id, rep, prefix, host, port, secret, registered_at, last_date, \
+                      effective_at, client, domain FROM actor";
+
+impl Registry {
+    /// Registers an actor; one that is registered is told its identifier again.
+    pub(super) fn register_actor(
+        &self,
+        provider: &Provider,
+        email: &Email,
+        password: &Password,
+        client: IpAddr,
+        now: &Timestamp,
+    ) -> Result<(Answer, Duration), VerbError> {
+        let prefix = provider.prefix().canonical();
+        let known = Verbs(&self.lock()).actor_at(&prefix)?;
+        let known = match known {
+            Some(actor) if secret::is_of(password.as_str(), &actor.secret) => {
+                return Ok((Answer::Actor(actor.id), Duration::ZERO));
+            }
+            Some(actor) if actor.holds_its_place(now) => {
+                return Err(other_password(provider).into());
+            }
+            known => known,
+        };
+        let kept = secret::kept(password.as_str())?;
+        let mut connection = self.lock();
+        let transaction = database::writing(&mut connection)?;
+        let verbs = Verbs(&transaction);
+        let done = match (known, verbs.actor_at(&prefix)?) {
+            (None, None) => {
+                verbs.refuse_archives(&Maker::of_host(provider.host()), provider.host())?;
+                let (client, domain) = (client.to_string(), provider.domain());
+                verbs.see_to_room_for_an_actor(self.bounds, &client, domain, now)?;
+                let (rep, wait) = verbs.new_label(provider.prefix(), None, now)?;
+                transaction.execute(
+                    "INSERT INTO actor (rep, prefix, host, port, email, secret, registered_at, last_date,
+                                        client, domain)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                    params![
+                        rep.canonical(),
+                        prefix,
+                        provider.host(),
+                        provider.port(),
+                        email.as_str(),
+                        kept,
+                        now.to_rfc3339(),
+                        rep.timestamp().to_rfc3339(),
+                        client,
+                        domain,
+                    ],
+                )?;
+                (Answer::Actor(rep.canonical()), wait)
+            }
+            (Some(_), Some(actor)) if !actor.holds_its_place(now) => {
+                verbs.refuse_archives(&Maker::of_host(provider.host()), provider.host())?;
+                let (client, domain) = (client.to_string(), provider.domain());
+                let is_elsewhere = actor.client.as_deref() != Some(client.as_str());
+                if is_elsewhere {
+                    verbs.see_to_room_from(self.bounds, &client)?;
+                }
+                transaction.execute(
+                    "UPDATE actor SET email = ?2, secret = ?3, registered_at = ?4, client = ?5,
+                                      domain = ?6
+                     WHERE id = ?1",
+                    params![
+                        actor.row,
+                        email.as_str(),
+                        kept,
+                        now.to_rfc3339(),
+                        client,
+                        domain
+                    ],
+                )?;
+                (Answer::Actor(actor.id), Duration::ZERO)
+            }
+            // Somebody was faster by a moment.
+            _ => return Err(other_password(provider).into()),
+        };
+        transaction.commit()?;
+        Ok(done)
+    }
+
+    /// Gives an actor another password.
+    pub(super) fn change_password(
+        &self,
+        who: &Credentials,
+        password: &Password,
+    ) -> Result<Answer, VerbError> {
+        let actor = self.proven(who)?;
+        let kept = secret::kept(password.as_str())?;
+        self.change(&actor, |verbs| {
+            let set = "UPDATE actor SET secret = ?2 WHERE id = ?1";
+            verbs.0.execute(set, params![actor.row, kept])?;
+            let sentence = format!("the password of {} is changed", actor.id);
+            Ok(Answer::Confirmed(sentence))
+        })
+    }
+
+    /// Gives an actor another e-mail address.
+    pub(super) fn change_email(
+        &self,
+        who: &Credentials,
+        email: &Email,
+    ) -> Result<Answer, VerbError> {
+        let actor = self.proven(who)?;
+        self.change(&actor, |verbs| {
+            let set = "UPDATE actor SET email = ?2 WHERE id = ?1";
+            verbs.0.execute(set, params![actor.row, email.as_str()])?;
+            let sentence = format!("the e-mail address of {} is changed", actor.id);
+            Ok(Answer::Confirmed(sentence))
+        })
+    }
+}
+
+fn other_password(provider: &Provider) -> Refusal {
+    Refusal::OtherPassword {
+        host: provider.host().to_owned(),
+        port: provider.port(),
+    }
+}
+
+impl Actor {
+    /// Whether nobody else may register it anew.
+    fn holds_its_place(&self, now: &Timestamp) -> bool {
+        let age = now.seconds() - self.registered_at.seconds();
+        self.is_effective || age <= DAYS_TO_TAKE_EFFECT * DAY
+    }
+}
+
+impl Verbs<'_> {
+    /// The actor with this identifier.
+    pub(super) fn actor(&self, id: &Ibi) -> Result<Option<Actor>, RegistryError> {
+        self.one("rep", &id.canonical())
+    }
+
+    fn actor_at(&self, prefix: &str) -> Result<Option<Actor>, RegistryError> {
+        self.one("prefix", prefix)
+    }
+
+    fn one(&self, column: &'static str, text: &str) -> Result<Option<Actor>, RegistryError> {
+        let select = format!("{SELECT} WHERE {column} = ?1");
+        let mut statement = self.0.prepare_cached(&select)?;
+        let mut rows = statement.query([text])?;
+        rows.next()?.map(actor).transpose()
+    }
+
+    /// Refuses what an Archive makes.
+    pub(super) fn refuse_archives(&self, maker: &Maker, what: &str) -> Result<(), VerbError> {
+        match makers::is_of_an_archive(self.0, maker)? {
+            true => Err(Refusal::OfAnArchive(what.to_owned()).into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses an actor too many from one client address.
+    fn see_to_room_from(&self, bounds: Bounds, client: &str) -> Result<(), VerbError> {
+        let select = "SELECT count(*) FROM actor WHERE client = ?1";
+        match self.count(select, [client])? < bounds.actors_of_client {
+            true => Ok(()),
+            false => {
+                Err(Refusal::TooManyActorsOf("client address", bounds.actors_of_client).into())
+            }
+        }
+    }
+
+    /// Refuses an actor too many, unless others make room that hold their places no longer. Their
+    /// identifiers are not made again: those have a date that is past.
+    fn see_to_room_for_an_actor(
+        &self,
+        bounds: Bounds,
+        client: &str,
+        domain: &str,
+        now: &Timestamp,
+    ) -> Result<(), VerbError> {
+        self.see_to_room_from(bounds, client)?;
+        let of_domain = "SELECT count(*) FROM actor WHERE domain = ?1";
+        if self.count(of_domain, [domain])? >= bounds.actors_of_domain {
+            return Err(Refusal::TooManyActorsOf("domain", bounds.actors_of_domain).into());
+        }
+        let most = bounds.actors;
+        if self.count("SELECT count(*) FROM actor", [])? < most {
+            return Ok(());
+        }
+        let lapsed = now.seconds() - DAYS_TO_TAKE_EFFECT * DAY;
+        let delete = "DELETE FROM actor WHERE effective_at IS NULL AND registered_at < ?1";
+        let lapsed = Timestamp::from_unix(lapsed, 0).to_rfc3339();
+        match self.0.execute(delete, [lapsed])? {
+            0 => Err(Refusal::TooManyActors(most).into()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn count(&self, select: &str, of: impl Params) -> Result<u64, VerbError> {
+        let mut statement = self.0.prepare_cached(select)?;
+        let count: i64 = statement.query_row(of, |row| row.get(0))?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// Refuses an actor whose password was changed since it was proven.
+    pub(super) fn check_secret(&self, actor: &Actor) -> Result<(), VerbError> {
+        let select = "SELECT 1 FROM actor WHERE id = ?1 AND secret = ?2";
+        let mut statement = self.0.prepare_cached(select)?;
+        match statement.exists(params![actor.row, actor.secret])? {
+            true => Ok(()),
+            false => Err(Refusal::Credentials(actor.id.clone()).into()),
+        }
+    }
+
+    /// Notes that an actor has registered a document.
+    pub(super) fn confirm(&self, actor: &Actor, now: &Timestamp) -> Result<(), VerbError> {
+        self.0.execute(
+            "UPDATE actor SET effective_at = ifnull(effective_at, ?2), confirmed_at = ?2,
+                              dead_since = NULL
+             WHERE id = ?1",
+            params![actor.row, now.to_rfc3339()],
+        )?;
+        Ok(())
+    }
+
+    /// An identifier for a document of this actor that nothing had before.
+    pub(super) fn new_document(
+        &self,
+        actor: &Actor,
+        now: &Timestamp,
+    ) -> Result<(Rep, Duration), VerbError> {
+        // Read again: others may have got identifiers since the actor was.
+        let last = self.actor_at(&actor.prefix.canonical())?;
+        let last = last.map(|actor| actor.last_date);
+        let (rep, wait) = self.new_label(&actor.prefix, last, now)?;
+        self.use_date(&Ibi::from(rep.clone()))?;
+        Ok((rep, wait))
+    }
+
+    /// Sees to it that no identifier is made again that an actor has made itself.
+    pub(super) fn use_date(&self, id: &Ibi) -> Result<(), VerbError> {
+        let Ibi::Rep(rep) = id else {
+            return Ok(());
+        };
+        let Ok(prefix) = RepPrefix::parse(rep.prefix()) else {
+            return Ok(());
+        };
+        if let Some(actor) = self.actor_at(&prefix.canonical())?
+            && rep.timestamp() > actor.last_date
+        {
+            let set = "UPDATE actor SET last_date = ?2 WHERE id = ?1";
+            let date = rep.timestamp().to_rfc3339();
+            self.0.execute(set, params![actor.row, date])?;
+        }
+        Ok(())
+    }
+
+    /// The next identifier of a prefix (SPEC 4), and how long it must not be told.
+    fn new_label(
+        &self,
+        prefix: &RepPrefix,
+        last: Option<Timestamp>,
+        now: &Timestamp,
+    ) -> Result<(Rep, Duration), VerbError> {
+        let mut dates = TemporalDistributor::new(Granularity::default(), last);
+        for _ in 0..MOST_TAKEN {
+            let reserved = dates.reserve(now, WAIT_LIMIT).map_err(Refusal::NoDate)?;
+            let rep = Rep::mint(prefix, &reserved.date);
+            let select =
+                "SELECT 1 FROM document WHERE ibi = ?1 UNION SELECT 1 FROM actor WHERE rep = ?1";
+            let taken = self.0.prepare_cached(select)?.exists([rep.canonical()])?;
+            if !taken {
+                return Ok((rep, reserved.wait));
+            }
+        }
+        Err(Refusal::Taken.into())
+    }
+
+    /// The identifier of the actor in this row.
+    pub(super) fn actor_id(&self, row: i64) -> Result<String, VerbError> {
+        let select = "SELECT rep FROM actor WHERE id = ?1";
+        let mut statement = self.0.prepare_cached(select)?;
+        let found = statement
+            .query_row([row], |row| row.get("rep"))
+            .optional()?;
+        Ok(found.ok_or_else(|| RegistryError::Broken("an actor".to_owned()))?)
+    }
+}
+
+fn actor(row: &Row<'_>) -> Result<Actor, RegistryError> {
+    let broken = |what: &str| RegistryError::Broken(format!("{what} of an actor"));
+    let time = |column: &str| -> Result<Timestamp, RegistryError> {
+        let text: String = row.get(column)?;
+        Timestamp::parse_rfc3339(&text).map_err(|_| broken(column))
+    };
+    let prefix: String = row.get("prefix")?;
+    Ok(Actor {
+        row: row.get("id")?,
+        id: row.get("rep")?,
+        host: row.get("host")?,
+        port: row.get("port")?,
+        secret: row.get("secret")?,
+        client: row.get("client")?,
+        domain: row.get("domain")?,
+        prefix: RepPrefix::parse(&prefix).map_err(|_| broken("prefix"))?,
+        registered_at: time("registered_at")?,
+        is_effective: row.get::<_, Option<String>>("effective_at")?.is_some(),
+        last_date: time("last_date")?,
+    })
+}

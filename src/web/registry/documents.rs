@@ -1,0 +1,478 @@
+//! The documents that actors have registered, and who has a copy.
+
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::actors::Actor;
+use super::makers::Maker;
+use super::refusal::{Refusal, VerbError};
+use super::registration::{Asked, Bounds, Verbs};
+use super::{Registry, RegistryError};
+use crate::formats::registration::{
+    Answer, Content, Document, Fingerprint, Holding, LastUpdate, Metadata, Record, WebUrl,
+};
+use ibi::relation::{Format, Language};
+use ibi::{Ibi, Timestamp};
+
+/// A clock may be wrong by so many seconds before the date of an identifier is one to come.
+const MOST_AHEAD: i64 = 1;
+
+/// A document in the database, and its name as it was first written.
+struct Known {
+    row: i64,
+    id: String,
+}
+
+/// That one actor has a document.
+struct Held {
+    row: i64,
+    actor: i64,
+    is_copy: bool,
+    is_original: bool,
+    is_own: bool,
+}
+
+impl Registry {
+    /// All that is registered of a document; None if nothing is.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn registered_document(&self, id: &Ibi) -> Result<Option<Record>, RegistryError> {
+        let mut connection = self.lock();
+        // One instant for all that is read.
+        let transaction = connection.transaction()?;
+        Verbs(&transaction).record(id)
+    }
+}
+
+impl Verbs<'_> {
+    /// Registers what an actor has of a document, over what it said of it before.
+    pub(super) fn register_document(
+        &self,
+        actor: &Actor,
+        asked: &Asked<'_>,
+        bounds: Bounds,
+        now: &Timestamp,
+    ) -> Result<(Answer, Duration), VerbError> {
+        let Asked {
+            id,
+            document,
+            is_own,
+        } = *asked;
+        // The Archive may have come after the actor, whose own identifiers are refused then, too.
+        self.refuse_archives(&Maker::of_host(&actor.host), &actor.host)?;
+        let url = document.content.as_ref().map(|content| &content.url);
+        let same = match url {
+            Some(url) => self.with_url(actor, url)?,
+            None => None,
+        };
+        let mut wait = Duration::ZERO;
+        let known = match (id, same) {
+            (None, Some(same)) => same,
+            (None, None) => {
+                let (rep, until) = self.new_document(actor, now)?;
+                wait = until;
+                self.add_document(&Ibi::from(rep))?
+            }
+            (Some(id), same) => {
+                self.check_id(id, now)?;
+                let known = match self.document(id)? {
+                    Some(known) => known,
+                    None => self.add_document(id)?,
+                };
+                if let Some((same, url)) = same.zip(url)
+                    && same.row != known.row
+                {
+                    let url = url.as_str().to_owned();
+                    let document = same.id;
+                    return Err(Refusal::SameUrl { url, document }.into());
+                }
+                self.use_date(id)?;
+                known
+            }
+        };
+        if is_own {
+            self.give_way(actor, &known)?;
+        }
+        let holder = self.holder(&known)?;
+        let is_copy = holder
+            .as_ref()
+            .is_some_and(|holder| holder.actor != actor.row);
+        if let Some(holder) = holder.filter(|_| is_copy && document.is_original) {
+            return Err(Refusal::CopyNoOriginal {
+                document: known.id,
+                holder: self.actor_id(holder.actor)?,
+            }
+            .into());
+        }
+        if self.holding(actor, &known)?.is_none() {
+            self.see_to_room_for_a_document(actor, bounds)?;
+        }
+        self.put(actor, &known, is_copy, asked, now)?;
+        self.confirm(actor, now)?;
+        Ok((Answer::Document(known.id), wait))
+    }
+
+    /// Makes another actor the one for whom a document is no copy.
+    pub(super) fn change_actor(
+        &self,
+        actor: &Actor,
+        document: &Ibi,
+        to: &Ibi,
+    ) -> Result<Answer, VerbError> {
+        let (known, held) = self.held(actor, document)?;
+        if held.is_copy {
+            return Err(Refusal::CopyNotHandedOver {
+                holder: self.holder_id(&known)?,
+                document: known.id,
+            }
+            .into());
+        }
+        let new = self.actor(to)?;
+        let new = new.ok_or_else(|| Refusal::UnknownNewActor(to.to_string()))?;
+        if new.row == actor.row {
+            return Err(Refusal::SameActor(new.id).into());
+        }
+        let Some(copy) = self.holding(&new, &known)? else {
+            return Err(Refusal::NewActorHasNone {
+                document: known.id,
+                actor: new.id,
+            }
+            .into());
+        };
+        let set =
+            "UPDATE registration SET is_copy = ?2, is_original = ?3, is_own = ?4 WHERE id = ?1";
+        // In this order: there is never more than one that is no copy.
+        self.0.execute(set, params![held.row, true, false, false])?;
+        let now = params![copy.row, false, held.is_original, held.is_own];
+        self.0.execute(set, now)?;
+        let what = if held.is_original {
+            "the original of "
+        } else {
+            ""
+        };
+        Ok(Answer::Confirmed(format!(
+            "{what}document {} is handed over to {}; what {} has is now a copy",
+            known.id, new.id, actor.id
+        )))
+    }
+
+    /// Forgets that an actor has a document.
+    pub(super) fn delete_registration(
+        &self,
+        actor: &Actor,
+        document: &Ibi,
+    ) -> Result<Answer, VerbError> {
+        let (known, held) = self.held(actor, document)?;
+        if !held.is_copy {
+            let actors = self.copies(&known)?;
+            if !actors.is_empty() {
+                let document = known.id;
+                return Err(Refusal::HasCopies { document, actors }.into());
+            }
+        }
+        let delete = "DELETE FROM registration WHERE id = ?1";
+        self.0.execute(delete, [held.row])?;
+        if !held.is_copy {
+            let delete = "DELETE FROM document WHERE id = ?1";
+            self.0.execute(delete, [known.row])?;
+        }
+        Ok(Answer::Confirmed(format!(
+            "the registration of document {} by {} is deleted",
+            known.id, actor.id
+        )))
+    }
+
+    /// Refuses a document or copy too many.
+    fn see_to_room_for_a_document(&self, actor: &Actor, bounds: Bounds) -> Result<(), VerbError> {
+        let own = "SELECT count(*) FROM registration WHERE actor = ?1";
+        if self.count(own, [actor.row])? >= bounds.of_one_actor {
+            return Err(Refusal::TooManyOfOne {
+                actor: actor.id.clone(),
+                most: bounds.of_one_actor,
+            }
+            .into());
+        }
+        let of_origin = |column: &str, value: &Option<String>| {
+            let select = format!(
+                "SELECT count(*) FROM registration JOIN actor ON actor.id = registration.actor
+                 WHERE {column} = ?1"
+            );
+            match value {
+                Some(value) => self.count(&select, [value]),
+                None => Ok(0),
+            }
+        };
+        let most = bounds.of_one_origin;
+        if of_origin("client", &actor.client)? >= most {
+            return Err(Refusal::TooManyDocumentsOf("client address", most).into());
+        }
+        if of_origin("domain", &actor.domain)? >= most {
+            return Err(Refusal::TooManyDocumentsOf("domain", most).into());
+        }
+        match self.count("SELECT count(*) FROM registration", [])? < bounds.in_all {
+            true => Ok(()),
+            false => Err(Refusal::TooManyInAll(bounds.in_all).into()),
+        }
+    }
+
+    /// Makes what another actor holds of a document a copy, where the identifier is not of its making: it
+    /// is of this one's.
+    fn give_way(&self, actor: &Actor, known: &Known) -> Result<(), VerbError> {
+        let set = "UPDATE registration SET is_copy = 1, is_original = 0
+             WHERE document = ?1 AND is_copy = 0 AND is_own = 0 AND actor <> ?2";
+        if self.0.execute(set, params![known.row, actor.row])? > 0 {
+            let set = "UPDATE registration SET is_copy = 0 WHERE document = ?1 AND actor = ?2";
+            self.0.execute(set, params![known.row, actor.row])?;
+        }
+        Ok(())
+    }
+
+    fn check_id(&self, id: &Ibi, now: &Timestamp) -> Result<(), VerbError> {
+        self.refuse_archives(&Maker::of(id), &id.to_string())?;
+        let date = match id {
+            Ibi::Rep(rep) => rep.timestamp(),
+            Ibi::Ibip(ibip) => ibip.timestamp(),
+        };
+        if date.seconds() > now.seconds() + MOST_AHEAD {
+            return Err(Refusal::NotYet {
+                document: id.to_string(),
+                date: date.to_rfc3339(),
+            }
+            .into());
+        }
+        match self.actor(id)? {
+            Some(actor) => Err(Refusal::IsAnActor(actor.id).into()),
+            None => Ok(()),
+        }
+    }
+
+    fn document(&self, id: &Ibi) -> Result<Option<Known>, RegistryError> {
+        let select = "SELECT id, spelling FROM document WHERE ibi = ?1";
+        let mut statement = self.0.prepare_cached(select)?;
+        Ok(statement.query_row([id.canonical()], known).optional()?)
+    }
+
+    /// The document that an actor has at this URL.
+    fn with_url(&self, actor: &Actor, url: &WebUrl) -> Result<Option<Known>, VerbError> {
+        let select = "SELECT document.id, spelling FROM document
+             JOIN registration ON registration.document = document.id
+             WHERE actor = ?1 AND url = ?2";
+        let mut statement = self.0.prepare_cached(select)?;
+        let found = statement.query_row(params![actor.row, url.as_str()], known);
+        Ok(found.optional()?)
+    }
+
+    fn add_document(&self, id: &Ibi) -> Result<Known, VerbError> {
+        self.0.execute(
+            "INSERT INTO document (ibi, spelling) VALUES (?1, ?2)",
+            params![id.canonical(), id.to_string()],
+        )?;
+        Ok(Known {
+            row: self.0.last_insert_rowid(),
+            id: id.to_string(),
+        })
+    }
+
+    /// What an actor has of a document that it names.
+    fn held(&self, actor: &Actor, id: &Ibi) -> Result<(Known, Held), VerbError> {
+        let known = self.document(id)?;
+        let known = known.ok_or_else(|| Refusal::UnknownDocument(id.to_string()))?;
+        match self.holding(actor, &known)? {
+            Some(held) => Ok((known, held)),
+            None => Err(Refusal::NotHeld {
+                document: known.id,
+                actor: actor.id.clone(),
+            }
+            .into()),
+        }
+    }
+
+    fn holding(&self, actor: &Actor, known: &Known) -> Result<Option<Held>, VerbError> {
+        let select = "SELECT id, actor, is_copy, is_original, is_own FROM registration
+             WHERE document = ?1 AND actor = ?2";
+        let mut statement = self.0.prepare_cached(select)?;
+        let found = statement.query_row([known.row, actor.row], held);
+        Ok(found.optional()?)
+    }
+
+    /// The one for whom a document is no copy.
+    fn holder(&self, known: &Known) -> Result<Option<Held>, VerbError> {
+        let select = "SELECT id, actor, is_copy, is_original, is_own FROM registration
+             WHERE document = ?1 AND is_copy = 0";
+        let mut statement = self.0.prepare_cached(select)?;
+        Ok(statement.query_row([known.row], held).optional()?)
+    }
+
+    fn holder_id(&self, known: &Known) -> Result<String, VerbError> {
+        let holder = self.holder(known)?;
+        let broken = || RegistryError::Broken(format!("nobody holds {}", known.id));
+        self.actor_id(holder.ok_or_else(broken)?.actor)
+    }
+
+    /// The actors who have a copy, the oldest first.
+    fn copies(&self, known: &Known) -> Result<Vec<String>, VerbError> {
+        let select = "SELECT rep FROM registration JOIN actor ON actor.id = registration.actor
+             WHERE document = ?1 AND is_copy = 1 ORDER BY registration.id";
+        let mut statement = self.0.prepare_cached(select)?;
+        let found = statement.query_map([known.row], |row| row.get("rep"))?;
+        Ok(found.collect::<Result<_, _>>()?)
+    }
+
+    fn put(
+        &self,
+        actor: &Actor,
+        known: &Known,
+        is_copy: bool,
+        asked: &Asked<'_>,
+        now: &Timestamp,
+    ) -> Result<(), VerbError> {
+        let document = asked.document;
+        let content = document.content.as_ref();
+        let row: i64 = self.0.query_row(
+            "INSERT INTO registration (document, actor, is_copy, is_original, url, updated, fingerprint,
+                                       previous_url, next_url, registered_at, is_own)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+             ON CONFLICT (document, actor) DO UPDATE SET
+                 is_original = excluded.is_original, url = excluded.url, updated = excluded.updated,
+                 fingerprint = excluded.fingerprint, previous_url = excluded.previous_url,
+                 next_url = excluded.next_url, registered_at = excluded.registered_at,
+                 is_own = excluded.is_own
+             RETURNING id",
+            params![
+                known.row,
+                actor.row,
+                is_copy,
+                document.is_original,
+                content.map(|content| content.url.as_str()),
+                content.map(|content| content.updated.as_str()),
+                document.fingerprint.as_ref().map(Fingerprint::as_str),
+                document.previous.as_ref().map(WebUrl::as_str),
+                document.next.as_ref().map(WebUrl::as_str),
+                now.to_rfc3339(),
+                asked.is_own,
+            ],
+            |row| row.get("id"),
+        )?;
+        let delete = "DELETE FROM metadata WHERE registration = ?1";
+        self.0.execute(delete, [row])?;
+        let mut insert = self.0.prepare_cached(
+            "INSERT INTO metadata (registration, position, url, updated, format, language)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?;
+        for (position, metadata) in (0i64..).zip(&document.metadata) {
+            insert.execute(params![
+                row,
+                position,
+                metadata.url.as_str(),
+                metadata.updated.as_str(),
+                metadata.format.as_ref().map(Format::as_str),
+                metadata.language.as_ref().map(Language::to_string),
+            ])?;
+        }
+        Ok(())
+    }
+
+    fn record(&self, id: &Ibi) -> Result<Option<Record>, RegistryError> {
+        let Some(known) = self.document(id)? else {
+            return Ok(None);
+        };
+        let mut statement = self.0.prepare_cached(
+            "SELECT registration.id, rep, is_copy, is_original, is_own, url, updated, fingerprint,
+                    previous_url, next_url
+             FROM registration JOIN actor ON actor.id = registration.actor
+             WHERE document = ?1 ORDER BY is_copy, registration.id",
+        )?;
+        let mut rows = statement.query([known.row])?;
+        let mut holdings = Vec::new();
+        while let Some(row) = rows.next()? {
+            let metadata = self.metadata(row.get("id")?)?;
+            holdings.push(Holding {
+                actor: row.get("rep")?,
+                is_copy: row.get("is_copy")?,
+                is_own: row.get("is_own")?,
+                document: described(row, metadata)?,
+            });
+        }
+        let document = known.id;
+        Ok(Some(Record { document, holdings }))
+    }
+
+    fn metadata(&self, registration: i64) -> Result<Vec<Metadata>, RegistryError> {
+        let mut statement = self.0.prepare_cached(
+            "SELECT url, updated, format, language FROM metadata WHERE registration = ?1
+             ORDER BY position",
+        )?;
+        let mut rows = statement.query([registration])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let text = |column: &str| row.get::<_, Option<String>>(column);
+            found.push(Metadata {
+                url: read("url", row.get("url")?, |text| WebUrl::parse("url", text))?,
+                updated: read("updated", row.get("updated")?, |text| {
+                    LastUpdate::parse("updated", text)
+                })?,
+                format: optional("format", text("format")?, Format::parse)?,
+                language: optional("language", text("language")?, Language::parse)?,
+            });
+        }
+        Ok(found)
+    }
+}
+
+fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
+    Ok(Known {
+        row: row.get("id")?,
+        id: row.get("spelling")?,
+    })
+}
+
+fn held(row: &Row<'_>) -> rusqlite::Result<Held> {
+    Ok(Held {
+        row: row.get("id")?,
+        actor: row.get("actor")?,
+        is_copy: row.get("is_copy")?,
+        is_original: row.get("is_original")?,
+        is_own: row.get("is_own")?,
+    })
+}
+
+fn described(row: &Row<'_>, metadata: Vec<Metadata>) -> Result<Document, RegistryError> {
+    let text = |column: &str| row.get::<_, Option<String>>(column);
+    let url = |text: &str| WebUrl::parse("url", text);
+    let content = match (text("url")?, text("updated")?) {
+        (Some(found), Some(updated)) => Some(Content {
+            url: read("url", found, url)?,
+            updated: read("updated", updated, |text| {
+                LastUpdate::parse("updated", text)
+            })?,
+        }),
+        _ => None,
+    };
+    Ok(Document {
+        is_original: row.get("is_original")?,
+        content,
+        fingerprint: optional("fingerprint", text("fingerprint")?, Fingerprint::parse)?,
+        metadata,
+        previous: optional("previous_url", text("previous_url")?, url)?,
+        next: optional("next_url", text("next_url")?, url)?,
+    })
+}
+
+fn read<T, E>(
+    what: &str,
+    text: String,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<T, RegistryError> {
+    let broken = |_| RegistryError::Broken(format!("{what} of a document"));
+    parse(&text).map_err(broken)
+}
+
+fn optional<T, E>(
+    what: &str,
+    text: Option<String>,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<Option<T>, RegistryError> {
+    text.map(|text| read(what, text, parse)).transpose()
+}

@@ -1,0 +1,114 @@
+//! What can go wrong in a resolver's database, as sentences with the remedy.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::archive::database::{SchemaError, Unfit};
+use crate::formats::item::Names;
+
+/// What went wrong.
+#[derive(Debug)]
+pub enum RegistryError {
+    /// The path of the database names no file.
+    NoName,
+    /// The directory of the database cannot be opened.
+    Directory(std::io::Error),
+    /// It can be read or written by others than its owner.
+    Open {
+        /// The path given.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// Something else has its name.
+    Unfit(Unfit),
+    /// SQLite refused or failed.
+    Sqlite(rusqlite::Error),
+    /// A newer program has written it.
+    Newer(usize),
+    /// A value that cannot have been written by us.
+    Broken(String),
+    /// A secret cannot be hashed: the system gives no random numbers.
+    Hash(argon2::password_hash::Error),
+    /// No Archive is registered by this identifier of its service.
+    NotRegistered(Box<Names>),
+    /// The forms of the identifier are those of different Archives.
+    TwoArchives(Box<Names>),
+    /// No actor of the protocol of 2009 has this identifier.
+    NoActor(String),
+    /// No document is registered by this identifier.
+    NoDocument(String),
+    /// The key is not the one of this Archive.
+    WrongKey(Box<Names>),
+}
+
+impl fmt::Display for RegistryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RegistryError::NoName => f.write_str("--db wants the path of a file"),
+            RegistryError::Directory(error) => {
+                write!(f, "the directory of the resolver's database: {error}")
+            }
+            RegistryError::Open { path, mode } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "the resolver's database '{path}' is open to other users (mode {mode:04o}); close \
+                     it with 'chmod 600 {path}'"
+                )
+            }
+            RegistryError::Unfit(unfit) => write!(f, "the resolver's database: {unfit}"),
+            RegistryError::Sqlite(error) => write!(f, "the resolver's database: {error}"),
+            RegistryError::Newer(found) => write!(
+                f,
+                "the resolver's database has schema {found}; use a newer ibifs"
+            ),
+            RegistryError::Broken(what) => write!(
+                f,
+                "the resolver's database is damaged ({what}); bring back a copy of it"
+            ),
+            RegistryError::Hash(error) => write!(f, "a secret cannot be hashed: {error}"),
+            RegistryError::NotRegistered(service) => write!(
+                f,
+                "no Archive is registered by the service {service}; its administrator is given a key \
+                 by that of the resolver (ibifs resolver register)"
+            ),
+            RegistryError::TwoArchives(service) => write!(
+                f,
+                "{service} are names of two Archives that are registered, or others than those that \
+                 are; unregister the wrong one"
+            ),
+            RegistryError::NoActor(id) => write!(
+                f,
+                "no actor {id} is registered; see 'ibifs resolver actors'"
+            ),
+            RegistryError::NoDocument(id) => write!(
+                f,
+                "no document {id} is registered; see 'ibifs resolver documents'"
+            ),
+            RegistryError::WrongKey(service) => write!(
+                f,
+                "the registration key is not that of {service}; to have a new one it is registered \
+                 again (ibifs resolver register)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RegistryError {}
+
+impl From<rusqlite::Error> for RegistryError {
+    fn from(error: rusqlite::Error) -> RegistryError {
+        RegistryError::Sqlite(error)
+    }
+}
+
+impl From<SchemaError> for RegistryError {
+    fn from(error: SchemaError) -> RegistryError {
+        match error {
+            SchemaError::Sqlite(error) => RegistryError::Sqlite(error),
+            SchemaError::Newer { found, .. } => RegistryError::Newer(found),
+            SchemaError::Version(found) => RegistryError::Broken(format!("schema version {found}")),
+        }
+    }
+}

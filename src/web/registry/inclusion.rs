@@ -1,0 +1,275 @@
+//! What an Archive says when it is switched on or off (SPEC 8, inclusion): both sides of the message.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use super::{Key, KeyError};
+use crate::formats::item::Names;
+use crate::formats::query::{Query, encoded};
+use ibi::{Ibi, Quoted};
+
+/// The longest texts that an Archive may give of itself.
+const LONGEST_TEXT: usize = 255;
+
+/// Where an Archive is reached: `host` or `host:port` (RFC 3986, `host [":" port]`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Address(String);
+
+impl Address {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// What is no name or number of a host, or no port behind it.
+    pub fn parse(text: &str) -> Result<Address, InclusionError> {
+        let refuse = || InclusionError::Address(text.to_owned());
+        let end = match text.starts_with('[') {
+            true => text.find(']').map(|at| at + 1).ok_or_else(refuse)?,
+            false => text.find(':').unwrap_or(text.len()),
+        };
+        let (host, port) = text.split_at_checked(end).ok_or_else(refuse)?;
+        let inner = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        let is_host = match inner {
+            Some(inner) => inner.parse::<std::net::Ipv6Addr>().is_ok(),
+            None => is_name(host),
+        };
+        let is_port = match port.strip_prefix(':') {
+            // A number may have a sign, a port may not.
+            Some(port) => !port.starts_with('+') && port.parse::<u16>().is_ok_and(|port| port > 0),
+            None => port.is_empty(),
+        };
+        match is_host && is_port && text.len() <= LONGEST_TEXT {
+            true => Ok(Address(text.to_ascii_lowercase())),
+            false => Err(refuse()),
+        }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The host, an IPv6 address without its brackets.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        match self.0.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or(rest),
+            None => self.0.split(':').next().unwrap_or(&self.0),
+        }
+    }
+}
+
+fn is_name(host: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        !label.is_empty() && label.len() <= 63 && label.bytes().all(is_good)
+    };
+    host.trim_end_matches('.').split('.').all(is_label)
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What an Archive says of itself when it asks to be included or excluded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inclusion {
+    /// Where it is reached.
+    pub address: Address,
+    /// The identifier of its service.
+    pub service: Names,
+    /// The address of its machine.
+    pub ip: IpAddr,
+    /// The version of its software.
+    pub version: String,
+    /// Whom to write to.
+    pub email: String,
+    /// The key with which it was registered.
+    pub key: Key,
+}
+
+/// Why a message is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InclusionError {
+    /// A pair is missing.
+    Missing(&'static str),
+    /// What is no `host` or `host:port`.
+    Address(String),
+    /// What is no identifier.
+    Service(String),
+    /// What is no IP address.
+    Ip(String),
+    /// Another protocol than HTTP.
+    Protocol(String),
+    /// A text that is empty, too long, or has characters outside ASCII.
+    Text(&'static str),
+    /// What is no key.
+    Key,
+}
+
+impl fmt::Display for InclusionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InclusionError::Missing(name) => write!(f, "the query has no {name}"),
+            InclusionError::Address(text) => write!(
+                f,
+                "{} is no archiveaddress; write host or host:port, without http://",
+                Quoted(text)
+            ),
+            InclusionError::Service(text) => {
+                write!(f, "archiveserviceibi {} is no identifier", Quoted(text))
+            }
+            InclusionError::Ip(text) => write!(f, "archiveip {} is no IP address", Quoted(text)),
+            InclusionError::Protocol(text) => {
+                write!(
+                    f,
+                    "archiveprotocol {} is not known here; use HTTP",
+                    Quoted(text)
+                )
+            }
+            InclusionError::Text(name) => write!(
+                f,
+                "{name} is 1 to {LONGEST_TEXT} printable ASCII characters"
+            ),
+            InclusionError::Key => KeyError.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for InclusionError {}
+
+impl Inclusion {
+    /// Reads the pairs of the message.
+    ///
+    /// # Errors
+    /// A pair that is missing or has not its form.
+    pub fn of(query: &Query) -> Result<Inclusion, InclusionError> {
+        let get = |name: &'static str| query.get(name).ok_or(InclusionError::Missing(name));
+        let text = |name: &'static str| {
+            let text = get(name)?;
+            let is_good = !text.is_empty()
+                && text.len() <= LONGEST_TEXT
+                && text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+            let good = is_good.then(|| text.to_owned());
+            good.ok_or(InclusionError::Text(name))
+        };
+        let service = get("archiveserviceibi")?;
+        let ip = get("archiveip")?;
+        match get("archiveprotocol")? {
+            "HTTP" => {}
+            other => return Err(InclusionError::Protocol(other.to_owned())),
+        }
+        Ok(Inclusion {
+            address: Address::parse(get("archiveaddress")?)?,
+            service: Ibi::parse(service)
+                .map(Names::from)
+                .map_err(|_| InclusionError::Service(service.to_owned()))?,
+            ip: ip.parse().map_err(|_| InclusionError::Ip(ip.to_owned()))?,
+            version: text("archiveplatformversion")?,
+            email: text("archiveadmemailaddress")?,
+            key: Key::parse(get("registrationkey")?).map_err(|_| InclusionError::Key)?,
+        })
+    }
+
+    /// The query of the message with this subject, as in the examples 5.2 and 5.3 of text 004.
+    #[must_use]
+    pub fn query(&self, subject: &str) -> String {
+        let pairs = [
+            ("servicesubject", subject.to_owned()),
+            ("archiveaddress", self.address.to_string()),
+            ("archiveserviceibi", self.service.preferred()),
+            ("archiveip", self.ip.to_string()),
+            ("archiveprotocol", "HTTP".to_owned()),
+            ("archiveplatformversion", self.version.clone()),
+            ("archiveadmemailaddress", self.email.clone()),
+            ("registrationkey", self.key.to_string()),
+        ];
+        let pairs = pairs.map(|(name, value)| format!("{name}={}", encoded(value.as_bytes())));
+        pairs.join("&")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Example 5.2 of text 004.
+    const EXAMPLE: &str = "servicesubject=inclusionRequest&archiveaddress=mtc-m21.sid.inpe.br\
+        &archiveserviceibi=sid.inpe.br/mtc-m21/2012/06.05.15.34.39&archiveip=150.163.34.239\
+        &archiveprotocol=HTTP&archiveplatformversion=2014:11.09.02.16.15\
+        &archiveadmemailaddress=banon@dpi.inpe.br&registrationkey=1234567890";
+
+    #[test]
+    fn the_example_of_the_documents_is_read_and_written() {
+        let query = Query::parse(EXAMPLE).expect("a query");
+        let inclusion = Inclusion::of(&query).expect("an inclusion");
+        assert_eq!(inclusion.address.as_str(), "mtc-m21.sid.inpe.br");
+        assert_eq!(inclusion.query("inclusionRequest"), EXAMPLE);
+        let other = EXAMPLE.replace("inclusionRequest", "exclusionRequest");
+        assert_eq!(inclusion.query("exclusionRequest"), other);
+    }
+
+    #[track_caller]
+    fn bad(from: &str, to: &str, sentence: &str) {
+        let text = EXAMPLE.replace(from, to);
+        let query = Query::parse(&text).expect("a query");
+        let error = Inclusion::of(&query).expect_err(to);
+        assert_eq!(error.to_string(), sentence);
+    }
+
+    #[test]
+    #[rustfmt::skip] // one case, one line
+    fn messages_that_are_refused() {
+        bad("&archiveip=150.163.34.239", "", "the query has no archiveip");
+        bad("150.163.34.239", "150.163", "archiveip '150.163' is no IP address");
+        bad("=HTTP", "=USP", "archiveprotocol 'USP' is not known here; use HTTP");
+        bad("mtc-m21.sid.inpe.br&", "http://x&", "'http://x' is no archiveaddress; write host or host:port, without http://");
+        bad("sid.inpe.br/mtc-m21/2012/06.05.15.34.39", "x", "archiveserviceibi 'x' is no identifier");
+        bad("banon@dpi.inpe.br", "", "archiveadmemailaddress is 1 to 255 printable ASCII characters");
+        bad("banon@dpi.inpe.br", "a%0d%0ab", "archiveadmemailaddress is 1 to 255 printable ASCII characters");
+        bad("1234567890", "12345", &KeyError.to_string());
+    }
+
+    #[test]
+    fn addresses() {
+        for good in [
+            "localhost",
+            "127.0.0.1:8080",
+            "a-b.example.org:80",
+            "[::1]:8080",
+            "[::1]",
+            "archive_a:8080",
+            "example.org.",
+        ] {
+            assert_eq!(Address::parse(good).expect(good).as_str(), good);
+        }
+        assert_eq!(
+            Address::parse("Example.ORG").expect("a host").as_str(),
+            "example.org"
+        );
+        for bad in [
+            "",
+            ":80",
+            "a:0",
+            "a:65536",
+            "a:",
+            "a:+80",
+            "a b",
+            "a/b",
+            "a@b",
+            "[::1",
+            "[x]",
+            "::1",
+            "a..b",
+            "a?b",
+            "a#b",
+            &"a".repeat(64),
+        ] {
+            assert!(Address::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

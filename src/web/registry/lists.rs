@@ -1,0 +1,174 @@
+//! What the administrator of a resolver sees and removes of the registrations of 2009.
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::makers::{Maker, is_of_an_archive};
+use super::registration::Verbs;
+use super::{Registry, RegistryError};
+use crate::archive::database;
+use ibi::Ibi;
+
+/// An actor that is registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedActor {
+    /// Its identifier.
+    pub id: String,
+    /// The name of its host.
+    pub host: String,
+    /// The port of its URLs.
+    pub port: u16,
+    /// Its e-mail address.
+    pub email: String,
+    /// The client address from which it was registered, of IPv6 the network; None where that was before
+    /// it was noted.
+    pub client: Option<String>,
+    /// When it was registered.
+    pub registered_at: String,
+    /// When it registered its last document; None where it has registered none.
+    pub confirmed_at: Option<String>,
+    /// Since when none of its URLs has been found to work; None where one has.
+    pub dead_since: Option<String>,
+    /// How many documents and copies it has registered.
+    pub documents: u64,
+}
+
+/// A document that is registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedDocument {
+    /// Its identifier.
+    pub id: String,
+    /// The actors, first the one for whom it is no copy.
+    pub actors: Vec<String>,
+    /// Where it is had, as that actor says; None where only its metadata are registered.
+    pub url: Option<String>,
+    /// Whether its prefix is that of an Archive that is registered, so that it leads no reader anywhere.
+    pub is_of_archive: bool,
+}
+
+impl Registry {
+    /// The actors of the protocol of 2009, in the order in which they were registered.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn actors(&self) -> Result<Vec<ListedActor>, RegistryError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT rep, host, port, email, client, registered_at, confirmed_at, dead_since,
+                    (SELECT count(*) FROM registration WHERE actor = actor.id) AS documents
+             FROM actor ORDER BY id",
+        )?;
+        let rows = statement.query_map([], listed_actor)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The documents of the protocol of 2009, in the order in which they were registered.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn documents(&self) -> Result<Vec<ListedDocument>, RegistryError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT document.id, spelling, rep, url FROM document
+             JOIN registration ON registration.document = document.id
+             JOIN actor ON actor.id = registration.actor
+             ORDER BY document.id, is_copy, registration.id",
+        )?;
+        let mut rows = statement.query([])?;
+        let mut found: Vec<ListedDocument> = Vec::new();
+        let mut current = None;
+        while let Some(row) = rows.next()? {
+            let document: i64 = row.get("id")?;
+            let actor: String = row.get("rep")?;
+            if current == Some(document)
+                && let Some(known) = found.last_mut()
+            {
+                known.actors.push(actor);
+                continue;
+            }
+            current = Some(document);
+            let id: String = row.get("spelling")?;
+            let ibi =
+                Ibi::parse(&id).map_err(|_| RegistryError::Broken("a document".to_owned()))?;
+            found.push(ListedDocument {
+                is_of_archive: is_of_an_archive(&connection, &Maker::of(&ibi))?,
+                id,
+                actors: vec![actor],
+                url: row.get("url")?,
+            });
+        }
+        Ok(found)
+    }
+
+    /// Forgets an actor with all that it has registered. Of a document of which others have copies, the
+    /// oldest of these is no copy from then on.
+    ///
+    /// # Errors
+    /// It is not registered.
+    pub fn remove_actor(&self, id: &Ibi) -> Result<(), RegistryError> {
+        let mut connection = self.lock();
+        let transaction = database::writing(&mut connection)?;
+        let verbs = Verbs(&transaction);
+        let actor = verbs.actor(id)?;
+        let actor = actor.ok_or_else(|| RegistryError::NoActor(id.to_string()))?;
+        verbs.forget_actor(actor.row)?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Forgets a document, with all copies.
+    ///
+    /// # Errors
+    /// It is not registered.
+    pub fn remove_document(&self, id: &Ibi) -> Result<(), RegistryError> {
+        let mut connection = self.lock();
+        let transaction = database::writing(&mut connection)?;
+        let select = "SELECT id FROM document WHERE ibi = ?1";
+        let row = transaction.query_row(select, [id.canonical()], |row| row.get::<_, i64>(0));
+        let row = row.optional()?;
+        let row = row.ok_or_else(|| RegistryError::NoDocument(id.to_string()))?;
+        transaction.execute("DELETE FROM registration WHERE document = ?1", [row])?;
+        transaction.execute("DELETE FROM document WHERE id = ?1", [row])?;
+        Ok(transaction.commit()?)
+    }
+}
+
+impl Verbs<'_> {
+    /// Forgets an actor with all that it has registered.
+    pub(super) fn forget_actor(&self, actor: i64) -> Result<(), RegistryError> {
+        self.0.execute(
+            "UPDATE registration SET is_copy = 1, is_original = 0 WHERE actor = ?1",
+            params![actor],
+        )?;
+        self.0.execute(
+            "UPDATE registration SET is_copy = 0 WHERE id IN (
+                 SELECT min(other.id) FROM registration AS held
+                 JOIN registration AS other ON other.document = held.document AND other.actor <> ?1
+                 WHERE held.actor = ?1
+                 GROUP BY held.document HAVING min(other.is_copy) = 1)",
+            params![actor],
+        )?;
+        self.0
+            .execute("DELETE FROM registration WHERE actor = ?1", params![actor])?;
+        self.0.execute(
+            "DELETE FROM document WHERE id NOT IN (SELECT document FROM registration)",
+            [],
+        )?;
+        self.0
+            .execute("DELETE FROM actor WHERE id = ?1", params![actor])?;
+        Ok(())
+    }
+}
+
+fn listed_actor(row: &Row<'_>) -> rusqlite::Result<ListedActor> {
+    let count: i64 = row.get("documents")?;
+    Ok(ListedActor {
+        id: row.get("rep")?,
+        host: row.get("host")?,
+        port: row.get("port")?,
+        email: row.get("email")?,
+        client: row.get("client")?,
+        registered_at: row.get("registered_at")?,
+        confirmed_at: row.get("confirmed_at")?,
+        dead_since: row.get("dead_since")?,
+        documents: u64::try_from(count).unwrap_or(0),
+    })
+}

@@ -1,0 +1,243 @@
+//! Why a good request of the registration protocol is refused, as sentences with the remedy.
+
+use std::fmt;
+
+use super::RegistryError;
+use super::registration::{DAYS_TO_TAKE_EFFECT, MOST_HOSTS, Unfound};
+use crate::formats::registration::RequestError;
+use ibi::distributor::WaitTooLong;
+
+/// Why a request is not done.
+#[derive(Debug)]
+pub(super) enum VerbError {
+    /// It cannot be read.
+    Request(RequestError),
+    /// It must not be done.
+    Refused(Refusal),
+    /// It could not be done.
+    Failed(RegistryError),
+}
+
+impl From<RequestError> for VerbError {
+    fn from(error: RequestError) -> VerbError {
+        VerbError::Request(error)
+    }
+}
+
+impl From<Refusal> for VerbError {
+    fn from(refusal: Refusal) -> VerbError {
+        VerbError::Refused(refusal)
+    }
+}
+
+impl From<RegistryError> for VerbError {
+    fn from(error: RegistryError) -> VerbError {
+        VerbError::Failed(error)
+    }
+}
+
+impl From<rusqlite::Error> for VerbError {
+    fn from(error: rusqlite::Error) -> VerbError {
+        VerbError::Failed(error.into())
+    }
+}
+
+/// What the rules forbid. Actors and documents are named as they were registered.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// There is no such actor, or its password is another one: which, is nobody's business.
+    Credentials(String),
+    /// The actor is registered, with another password.
+    OtherPassword { host: String, port: u16 },
+    /// The URL has another port than the actor.
+    OtherPort {
+        name: &'static str,
+        url: String,
+        port: u16,
+    },
+    /// The URL is of another host than the actor.
+    OtherHost {
+        name: &'static str,
+        url: String,
+        host: String,
+    },
+    /// The URLs are of too many hosts.
+    TooManyHosts,
+    /// There are as many actors as there may be.
+    TooManyActors(u64),
+    /// There are as many actors of one client address or domain as there may be.
+    TooManyActorsOf(&'static str, u64),
+    /// There are as many documents and copies of one client address or domain as there may be.
+    TooManyDocumentsOf(&'static str, u64),
+    /// The host, or the prefix of the identifier, is that of an Archive.
+    OfAnArchive(String),
+    /// The addresses of a host are not found.
+    Unfound(String, Unfound),
+    /// The actor has registered as much as it may.
+    TooManyOfOne { actor: String, most: u64 },
+    /// All actors together have.
+    TooManyInAll(u64),
+    /// The identifier has a date to come.
+    NotYet { document: String, date: String },
+    /// It is an actor's identifier.
+    IsAnActor(String),
+    /// The URL is that of another document of the actor.
+    SameUrl { url: String, document: String },
+    /// What the actor has is a copy, and no copy is an original.
+    CopyNoOriginal { document: String, holder: String },
+    /// Nobody has registered it.
+    UnknownDocument(String),
+    /// This actor has not registered it.
+    NotHeld { document: String, actor: String },
+    /// What the actor has is a copy, and only the other can hand the document over.
+    CopyNotHandedOver { document: String, holder: String },
+    /// There is no such actor to hand it over to.
+    UnknownNewActor(String),
+    /// The new actor is the old one.
+    SameActor(String),
+    /// The new actor has no copy.
+    NewActorHasNone { document: String, actor: String },
+    /// Others have copies.
+    HasCopies {
+        document: String,
+        actors: Vec<String>,
+    },
+    /// No date is free for a new identifier.
+    NoDate(WaitTooLong),
+    /// All dates that were tried are taken.
+    Taken,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Credentials(actor) => write!(
+                f,
+                "no actor {actor} is registered with this password; give the actorID that \
+                 RegisterActor answered, and the password given there or changed since"
+            ),
+            Refusal::OtherPassword { host, port } => write!(
+                f,
+                "{host} with port {port} is registered already, with another password; give that one. \
+                 Nothing is changed, and ChangePassword changes it. A registration that no document has \
+                 followed for {DAYS_TO_TAKE_EFFECT} days binds nobody"
+            ),
+            Refusal::OtherPort { name, url, port } => write!(
+                f,
+                "{name} '{url}' is not of port {port}, which is the actor's; give a URL there, or \
+                 register an actor with the other port"
+            ),
+            Refusal::OtherHost { name, url, host } => write!(
+                f,
+                "{name} '{url}' is not of {host}, the actor's host, nor of one with an address of it; \
+                 give a URL there"
+            ),
+            Refusal::TooManyHosts => write!(
+                f,
+                "the URLs are of more than {MOST_HOSTS} hosts beside the actor's own; write its own name \
+                 in them"
+            ),
+            Refusal::TooManyActors(most) => write!(
+                f,
+                "{most} actors are registered here, and no more can be; ask again later, when those make \
+                 room that no document follows for {DAYS_TO_TAKE_EFFECT} days, or ask who runs this \
+                 resolver"
+            ),
+            Refusal::TooManyActorsOf(what, most) => write!(
+                f,
+                "{most} actors of this {what} are registered here, and no more can be; ask the \
+                 administrator of this resolver to remove those that are not used"
+            ),
+            Refusal::TooManyDocumentsOf(what, most) => write!(
+                f,
+                "{most} documents and copies of this {what} are registered here, and no more can be; take \
+                 back what is not there any more (DeleteDocumentRegistration)"
+            ),
+            Refusal::OfAnArchive(what) => write!(
+                f,
+                "{what} belongs to an Archive that is registered with this resolver, which answers for it \
+                 itself; give a host or an identifier of your own"
+            ),
+            Refusal::Unfound(host, Unfound::InTime) => write!(
+                f,
+                "the addresses of {host} are not found in time; see to its name server, or give URLs on the \
+                 actor's own host"
+            ),
+            Refusal::Unfound(host, Unfound::Busy) => write!(
+                f,
+                "the addresses of {host} cannot be looked for now: too many others are; ask again later, or \
+                 give URLs on the actor's own host"
+            ),
+            Refusal::TooManyOfOne { actor, most } => write!(
+                f,
+                "{actor} has registered {most} documents and copies, and can register no more; take back \
+                 what is not there any more (DeleteDocumentRegistration)"
+            ),
+            Refusal::TooManyInAll(most) => write!(
+                f,
+                "{most} documents and copies are registered here, and no more can be; ask who runs this \
+                 resolver"
+            ),
+            Refusal::NotYet { document, date } => write!(
+                f,
+                "documentID {document} has the date {date}, which is yet to come; give an identifier \
+                 made when the document was deposited, or none"
+            ),
+            Refusal::IsAnActor(id) => write!(
+                f,
+                "{id} is the identifier of an actor; give the document one of its own, or none"
+            ),
+            Refusal::SameUrl { url, document } => write!(
+                f,
+                "documentURL '{url}' is registered by this actor as document {document}; give that \
+                 documentID, or delete that registration first"
+            ),
+            Refusal::CopyNoOriginal { document, holder } => write!(
+                f,
+                "document {document} was first registered by {holder}, so here it is a copy, and no copy \
+                 is an original; leave out originalDocument, or have {holder} hand it over \
+                 (ChangeActor)"
+            ),
+            Refusal::UnknownDocument(document) => {
+                write!(
+                    f,
+                    "no document {document} is registered; look at documentID"
+                )
+            }
+            Refusal::NotHeld { document, actor } => write!(
+                f,
+                "document {document} is not registered by {actor}; only an actor who has registered it \
+                 can do that"
+            ),
+            Refusal::CopyNotHandedOver { document, holder } => write!(
+                f,
+                "what this actor has of document {document} is a copy; only {holder} can hand the \
+                 document over"
+            ),
+            Refusal::UnknownNewActor(actor) => {
+                write!(f, "no actor {actor} is registered; look at newActorID")
+            }
+            Refusal::SameActor(actor) => {
+                write!(
+                    f,
+                    "newActorID {actor} is the actor itself; give another one"
+                )
+            }
+            Refusal::NewActorHasNone { document, actor } => write!(
+                f,
+                "document {document} is not registered by the new actor {actor}; first it registers its \
+                 copy (RegisterDocument)"
+            ),
+            Refusal::HasCopies { document, actors } => write!(
+                f,
+                "document {document} has copies, registered by {}; their registrations are deleted \
+                 first, each by its actor, or the document is handed over (ChangeActor)",
+                actors.join(", ")
+            ),
+            Refusal::NoDate(error) => write!(f, "no identifier can be made now: {error}"),
+            Refusal::Taken => f.write_str(
+                "no identifier can be made now: those of this moment are taken; ask again",
+            ),
+        }
+    }
+}

@@ -1,0 +1,518 @@
+//! The content of items: the files below `col/<rep>/`, and the persistent form `<ibi><mdf>/path` of
+//! SPEC 7 for what is held here.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+
+use super::{Door, Site, act, failure, file, pages};
+use crate::archive::store::Item;
+use crate::archive::tree::{Looks, Published};
+use crate::archive::{ArchiveError, Related, persistent_url};
+use crate::formats::item::{Names, State};
+use crate::formats::query::{encoded, percent_decoded_bytes};
+use crate::formats::resolution;
+use crate::web::server::{answer, languages};
+use crate::web::service::content_url;
+use ibi::relation::{Modifier, Request as Asked, Step, split_tail};
+use ibi::{Ibi, Rep};
+
+/// How a request is answered.
+enum Outcome {
+    /// By this.
+    Answer(Response<Body>),
+    /// By an open file, whose type goes by the name.
+    File {
+        found: Published,
+        name: Vec<u8>,
+        /// Where else it is had.
+        location: Option<String>,
+    },
+}
+
+/// What ends the search for an answer: one that says why there is no other.
+type Refusal = Box<Response<Body>>;
+
+/// A path: its components, decoded; whether a slash ends it.
+struct Path {
+    components: Vec<Vec<u8>>,
+    is_directory: bool,
+}
+
+/// Answers a request for content.
+pub(super) async fn answer(door: Door, request: Request<Body>) -> Response<Body> {
+    let parts = Arc::new(request.into_parts().0);
+    let version = door.index_version().await;
+    let found = match version.and_then(|version| at_hand(&door.site, version, &parts)) {
+        Some(found) => Ok((found, false)),
+        None => {
+            let (site, parts) = (Arc::clone(&door.site), Arc::clone(&parts));
+            let found = answer::aside(move || find(&site, version, &parts)).await;
+            found.unwrap_or_else(|refusal| Err(Box::new(refusal)))
+        }
+    };
+    let (outcome, depends_on_reader) = match found {
+        Ok(found) => found,
+        Err(refusal) => return *refusal,
+    };
+    let response = match outcome {
+        Outcome::Answer(response) => response,
+        Outcome::File {
+            found,
+            name,
+            location,
+        } => {
+            let mut response = file::answer(&parts.method, &parts.headers, found, &name).await;
+            if let Some(location) = location.and_then(|text| HeaderValue::from_str(&text).ok()) {
+                let lines = response.headers_mut();
+                lines.insert(header::CONTENT_LOCATION, location);
+            }
+            response
+        }
+    };
+    match depends_on_reader {
+        true => answer::by_language(response),
+        false => response,
+    }
+}
+
+/// A file below `col/`, where neither the index nor a disk has to be waited for to open it.
+fn at_hand(site: &Site, version: i64, request: &Parts) -> Option<Outcome> {
+    let path = read_path(request.uri.path()).ok()?;
+    let (first, below) = path.components.split_first()?;
+    if first != b"col" || path.is_directory {
+        return None;
+    }
+    let (rep, path) = below.split_at_checked(4)?;
+    let item = site.items.get(version, &text_of(rep)?)?;
+    let path = path.join(&b'/');
+    let found = site.archive.open_content_at_hand(&item, &path, &act).ok()?;
+    found.is_file().then_some(Outcome::File {
+        found,
+        name: path,
+        location: None,
+    })
+}
+
+/// Finds what a request means, and whether that depends on the languages of the reader.
+fn find(site: &Site, version: Option<i64>, request: &Parts) -> Result<(Outcome, bool), Refusal> {
+    let path = read_path(request.uri.path())?;
+    match path.components.split_first() {
+        None => Ok((Outcome::Answer(pages::home(site, request)), false)),
+        Some((first, below)) if first == b"col" => {
+            let found = in_repository(site, version, below, path.is_directory, request)?;
+            Ok((found, false))
+        }
+        _ => persistent(site, &path, request),
+    }
+}
+
+/// Splits a path before it is decoded: an encoded slash is none, and no name holds one.
+fn read_path(text: &str) -> Result<Path, Refusal> {
+    let mut components = Vec::new();
+    for part in text.split('/').filter(|part| !part.is_empty()) {
+        let Some(component) = percent_decoded_bytes(part) else {
+            let sentence = "the path is not percent-encoded well; write % as %25";
+            return Err(refuse(StatusCode::BAD_REQUEST, sentence));
+        };
+        let is_climbing = component == b"." || component == b"..";
+        if is_climbing || component.iter().any(|byte| [0, b'/'].contains(byte)) {
+            return Err(refuse(StatusCode::NOT_FOUND, "no name here is written so"));
+        }
+        components.push(component);
+    }
+    Ok(Path {
+        components,
+        is_directory: text.ends_with('/'),
+    })
+}
+
+/// What lies below `col/`, as it lies there.
+fn in_repository(
+    site: &Site,
+    version: Option<i64>,
+    below: &[Vec<u8>],
+    is_directory: bool,
+    request: &Parts,
+) -> Result<Outcome, Refusal> {
+    let nothing = || {
+        refuse(
+            StatusCode::NOT_FOUND,
+            "an item is at col/ and the four parts of its rep",
+        )
+    };
+    let (rep, path) = below.split_at_checked(4).ok_or_else(nothing)?;
+    let text = text_of(rep).ok_or_else(nothing)?;
+    let rep = Rep::parse(&text).map_err(|_| nothing())?;
+    let found = site.archive.find(&Ibi::Rep(rep)).map_err(failed)?;
+    let item = match found {
+        Some(item) if item.state != State::Deleted => item,
+        other => present(site, other, &text, request)?,
+    };
+    if let Some(version) = version {
+        let size = text.len() + item.size();
+        site.items.keep(version, text, item.clone(), size);
+    }
+    let path = path.join(&b'/');
+    let found = match site.archive.open_content(&item, &path, &act) {
+        Ok(found) => found,
+        Err(error) => {
+            // Of what is not for readers nothing is said, as of what is unknown.
+            let name = text_of(rep_of(below)).unwrap_or_default();
+            present(site, Some(item), &name, request)?;
+            return Err(failed(error));
+        }
+    };
+    at_path(site, &item, found, path, is_directory, request)
+}
+
+fn rep_of(below: &[Vec<u8>]) -> &[Vec<u8>] {
+    below.get(..4).unwrap_or(below)
+}
+
+/// What is answered by what lies at a path in an item.
+fn at_path(
+    site: &Site,
+    item: &Item,
+    found: Published,
+    path: Vec<u8>,
+    is_directory: bool,
+    request: &Parts,
+) -> Result<Outcome, Refusal> {
+    match (found.is_file(), path.is_empty()) {
+        (true, _) if is_directory => Err(no_file()),
+        (true, _) => Ok(Outcome::File {
+            found,
+            name: path,
+            location: None,
+        }),
+        (false, true) => Ok(Outcome::Answer(pages::landing(site, item, request))),
+        (false, false) => {
+            let ibi = encoded(item.names.preferred().as_bytes());
+            let list = format!("/{ibi}?ibiurl.verblist=GetFileList");
+            Ok(Outcome::Answer(redirect(&list)))
+        }
+    }
+}
+
+/// What SPEC 7 says of an identifier, its modifier, a path and a query.
+fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(Outcome, bool), Refusal> {
+    let (item, name, tail, below) = named(site, &path.components, request)?;
+    let query = request.uri.query().unwrap_or_default();
+    let asked = resolution::asked(&tail, query)
+        .map_err(|error| refuse(StatusCode::BAD_REQUEST, &error.to_string()));
+    let (asked, is_original) = asked?;
+    let (modifier, is_list) = match asked {
+        None => (None, false),
+        Some(Asked::Modifier(modifier)) => (Some(modifier), false),
+        Some(Asked::FileList(modifier)) => (modifier, true),
+    };
+    let item = present(site, item, &name, request)?;
+    let below = below.join(&b'/');
+    let depends_on_reader = modifier
+        .as_ref()
+        .is_some_and(|modifier| modifier.steps().contains(&Step::Translation(None)));
+    let wanted = Wanted {
+        below,
+        is_directory: path.is_directory,
+        is_list,
+        is_original,
+    };
+    let outcome = match modifier {
+        None => of_item(site, item, &wanted, request),
+        Some(modifier) => {
+            let preferences = languages::preferred(&request.headers);
+            let modified = Modified {
+                item,
+                modifier,
+                preferences,
+            };
+            of_related(site, &modified, &wanted, request)
+        }
+    };
+    match outcome {
+        Ok(outcome) => Ok((outcome, depends_on_reader)),
+        Err(refusal) if depends_on_reader => Err(Box::new(answer::by_language(*refusal))),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// What is wanted of an item.
+struct Wanted {
+    /// The path of a file, relative to its `doc/`.
+    below: Vec<u8>,
+    /// Whether a slash ends it.
+    is_directory: bool,
+    /// The list of its files.
+    is_list: bool,
+    /// The original alone.
+    is_original: bool,
+}
+
+impl Wanted {
+    fn refuse_copies(&self, item: &Item) -> Result<(), Refusal> {
+        match self.is_original && item.state == State::Copy {
+            true => Err(refuse(
+                StatusCode::NOT_FOUND,
+                "the original is asked for, and a copy is held here",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn refuse_paths(&self) -> Result<(), Refusal> {
+        match self.below.is_empty() && !self.is_list {
+            true => Ok(()),
+            false => Err(refuse(
+                StatusCode::NOT_FOUND,
+                "these metadata are one text, in which there are no files",
+            )),
+        }
+    }
+}
+
+/// An item, and what related one is asked for.
+struct Modified {
+    item: Item,
+    modifier: Modifier,
+    preferences: Vec<ibi::relation::Language>,
+}
+
+/// An item by its identifier: as it is recorded, as it was written, the tail of signs, the path below.
+type Named<'a> = (Option<Item>, String, String, &'a [Vec<u8>]);
+
+/// Reads the identifier at the start of a path: a rep of four components, an IBIp or alias of two. Where
+/// either may be meant, what is known here is.
+fn named<'a>(
+    site: &Site,
+    components: &'a [Vec<u8>],
+    request: &Parts,
+) -> Result<Named<'a>, Refusal> {
+    let mut read = None;
+    for count in [4, 2] {
+        let Some((first, below)) = components.split_at_checked(count) else {
+            continue;
+        };
+        let Some(text) = text_of(first) else {
+            continue;
+        };
+        let (name, tail) = split_tail(&text);
+        match site.archive.find_named(name) {
+            Ok(Some(item)) => return Ok((Some(item), name.to_owned(), tail.to_owned(), below)),
+            Ok(None) => {
+                read.get_or_insert((None, name.to_owned(), tail.to_owned(), below));
+            }
+            Err(ArchiveError::Ibi(_)) => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    read.ok_or_else(|| {
+        let path = components.join(&b'/');
+        Box::new(pages::unknown(
+            site,
+            &String::from_utf8_lossy(&path),
+            request,
+        ))
+    })
+}
+
+/// An item that is held here, and is there for readers.
+fn present(site: &Site, found: Option<Item>, name: &str, request: &Parts) -> Result<Item, Refusal> {
+    let is_public = |item: &Item| site.archive.is_public(item, &act, &Looks::default());
+    match found {
+        Some(item) if !is_public(&item).map_err(failed)? => {
+            Err(Box::new(pages::unknown(site, name, request)))
+        }
+        Some(item) if item.state == State::Deleted => {
+            Err(Box::new(pages::removed(site, &item, request)))
+        }
+        Some(item) => Ok(item),
+        None => Err(Box::new(pages::unknown(site, name, request))),
+    }
+}
+
+/// The item itself: a file of it, the list of its files, or its target file.
+fn of_item(site: &Site, item: Item, wanted: &Wanted, request: &Parts) -> Result<Outcome, Refusal> {
+    wanted.refuse_copies(&item)?;
+    // What may not be looked at is not there, nor is anything of it.
+    let root = site.archive.open_content(&item, b"", &act);
+    let root = root.map_err(failed)?;
+    if wanted.is_list {
+        return Ok(Outcome::Answer(pages::file_list(site, &item, request)));
+    }
+    if wanted.below.is_empty() && pages::is_for_programs(request) {
+        return Ok(Outcome::Answer(pages::landing(site, &item, request)));
+    }
+    let path = (!wanted.below.is_empty()).then_some(wanted.below.as_slice());
+    let found = site
+        .archive
+        .content_path(&item, path, &act, &Looks::default());
+    match (found.map_err(failed)?, path) {
+        (Some(_), Some(_)) if wanted.is_directory => Err(no_file()),
+        (Some(found), Some(_)) => {
+            let opened = site.archive.open_content(&item, &found, &act);
+            Ok(Outcome::File {
+                found: opened.map_err(failed)?,
+                location: Some(format!("/{}", content_url(&item.names, &found))),
+                name: found,
+            })
+        }
+        (Some(found), None) => {
+            let place = format!("/{}", content_url(&item.names, &found));
+            Ok(Outcome::Answer(redirect(&place)))
+        }
+        (None, Some(path)) => {
+            let in_doc = [b"doc/", path].concat();
+            let opened = [in_doc.as_slice(), path]
+                .into_iter()
+                .find_map(|path| site.archive.open_content(&item, path, &act).ok());
+            let opened = opened.ok_or_else(no_file)?;
+            at_path(site, &item, opened, path.to_vec(), true, request)
+        }
+        (None, None) => at_path(site, &item, root, Vec::new(), true, request),
+    }
+}
+
+/// What a modifier leads to.
+fn of_related(
+    site: &Site,
+    modified: &Modified,
+    wanted: &Wanted,
+    request: &Parts,
+) -> Result<Outcome, Refusal> {
+    let Modified {
+        item,
+        modifier,
+        preferences,
+    } = modified;
+    let related = site
+        .archive
+        .resolve_shown(&item.names, modifier, preferences, &act)
+        .map_err(failed)?;
+    match related {
+        Some(Related::Item(names)) => match site.archive.store().find_by_names(&names) {
+            Ok(Some(item)) => of_item(
+                site,
+                present(site, Some(item), &names.preferred(), request)?,
+                wanted,
+                request,
+            ),
+            Ok(None) => elsewhere(site, modified, wanted),
+            Err(error) => Err(failed(error.into())),
+        },
+        Some(Related::Text(item)) => {
+            wanted.refuse_paths()?;
+            wanted.refuse_copies(&item)?;
+            if pages::is_for_people(request) || pages::is_for_programs(request) {
+                return Ok(Outcome::Answer(pages::metadata(site, &item, request)));
+            }
+            let found = site.archive.open_metadata_text(&item, &act);
+            Ok(Outcome::File {
+                found: found.map_err(failed)?,
+                name: b"metadata.txt".to_vec(),
+                location: None,
+            })
+        }
+        Some(Related::DublinCore { item, from }) => {
+            wanted.refuse_paths()?;
+            wanted.refuse_copies(&item)?;
+            let root = site.archive.open_content(&item, b"", &act);
+            root.map_err(failed)?;
+            Ok(Outcome::Answer(dublin_core(site, &item, from.as_ref())))
+        }
+        None => elsewhere(site, modified, wanted),
+    }
+}
+
+/// Sends the reader on to where somebody knows the first item on the way that is not held here.
+fn elsewhere(site: &Site, modified: &Modified, wanted: &Wanted) -> Result<Outcome, Refusal> {
+    let steps = modified.modifier.steps();
+    for count in 1..=steps.len() {
+        let (taken, left) = steps.split_at(count);
+        let Some(way) = Modifier::from_steps(taken.to_vec()) else {
+            continue;
+        };
+        let met =
+            site.archive
+                .resolve_shown(&modified.item.names, &way, &modified.preferences, &act);
+        let Some(Related::Item(names)) = met.map_err(failed)? else {
+            continue;
+        };
+        if site.archive.held(&names).map_err(failed)?.is_some() {
+            continue;
+        }
+        // Whether another edition follows is not known here.
+        let mut rest = left.to_vec();
+        if taken.last() == Some(&Step::LastEdition) {
+            rest.insert(0, Step::LastEdition);
+        }
+        let signs = Modifier::from_steps(rest).map(|rest| rest.to_string());
+        return Ok(Outcome::Answer(redirect(&onward(
+            &names,
+            &signs.unwrap_or_default(),
+            wanted,
+        ))));
+    }
+    let sentence = format!(
+        "{} has no {} that is known here",
+        modified.item.names.preferred(),
+        modified.modifier
+    );
+    Err(refuse(StatusCode::NOT_FOUND, &sentence))
+}
+
+/// The persistent URL of what is asked for of an item that is held by others.
+fn onward(names: &Names, signs: &str, wanted: &Wanted) -> String {
+    let mut url = format!("{}{signs}", persistent_url(names));
+    if !wanted.below.is_empty() {
+        url.push_str(&format!("/{}", encoded(&wanted.below)));
+    }
+    let pairs = [
+        (wanted.is_list, "ibiurl.verblist=GetFileList"),
+        (wanted.is_original, "ibiurl.requireditemstatus=Original"),
+    ];
+    let pairs: Vec<&str> = pairs
+        .into_iter()
+        .filter_map(|(is_wanted, pair)| is_wanted.then_some(pair))
+        .collect();
+    match pairs.is_empty() {
+        true => url,
+        false => format!("{url}?{}", pairs.join("&")),
+    }
+}
+
+fn dublin_core(site: &Site, item: &Item, from: Option<&Names>) -> Response<Body> {
+    match site.archive.dublin_core(item, from, &act) {
+        Ok(document) => {
+            let kind = "application/xml; charset=utf-8";
+            answer::fresh(answer::whole(StatusCode::OK, kind, document))
+        }
+        Err(error) => failure::of(&error),
+    }
+}
+
+fn redirect(place: &str) -> Response<Body> {
+    let mut response = answer::fresh(answer::refusal(StatusCode::FOUND, &format!("see {place}")));
+    if let Ok(place) = HeaderValue::from_str(place) {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    response
+}
+
+fn text_of(components: &[Vec<u8>]) -> Option<String> {
+    String::from_utf8(components.join(&b'/')).ok()
+}
+
+fn refuse(status: StatusCode, sentence: &str) -> Refusal {
+    Box::new(answer::refusal(status, sentence))
+}
+
+fn no_file() -> Refusal {
+    refuse(StatusCode::NOT_FOUND, "there is no such file in this item")
+}
+
+fn failed(error: ArchiveError) -> Refusal {
+    Box::new(failure::of(&error))
+}

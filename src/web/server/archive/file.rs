@@ -1,0 +1,268 @@
+//! One file over HTTP: what it is, and its bytes, whole or a range of them, in bounded pieces.
+
+use std::fs::File;
+use std::future::Future;
+use std::io::IoSliceMut;
+use std::os::unix::fs::FileExt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, SystemTime};
+
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use rustix::io::ReadWriteFlags;
+use tokio::task::JoinHandle;
+
+use super::conditions::{Part, Verdict, Version, judge, part};
+use crate::archive::tree::Published;
+use crate::archive::{Clock, SystemClock};
+use crate::web::server::answer::{FOR_ALL, RESOURCE_POLICY, refusal};
+use crate::web::server::threads;
+
+/// How much is read at once, and so how much of a file a connection holds. What the kernel has in memory
+/// is read where the request is, which costs less than handing it over.
+const PIECE: usize = 64 * 1024;
+/// A text is read before it is sent, to tell its encoding; of a longer one nothing is said.
+const LONGEST_TEXT: u64 = 1024 * 1024;
+/// From then on HTTP has no date (the year 10000).
+const LAST_DATE: u64 = 253_402_300_800;
+/// What the content of an item may do in a browser: nothing in the name of the Archive.
+const SANDBOX: &str = "sandbox allow-scripts";
+
+/// Answers with an open file; its type goes by the name.
+pub(super) async fn answer(
+    method: &Method,
+    headers: &HeaderMap,
+    found: Published,
+    name: &[u8],
+) -> Response<Body> {
+    let version = version_of(&found);
+    let length = found.length();
+    let verdict = judge(headers, &version);
+    let mut response = match verdict {
+        Verdict::Send => match bytes_of(method, headers, found, name, &version).await {
+            Ok(response) => response,
+            Err(error) => {
+                log::warn!("a file of {length} bytes cannot be read: {error}");
+                return refusal(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "the file cannot be read at the moment; ask again",
+                );
+            }
+        },
+        Verdict::NotModified => empty(StatusCode::NOT_MODIFIED),
+        Verdict::Failed => refusal(
+            StatusCode::PRECONDITION_FAILED,
+            "the file is not the one that the request is about",
+        ),
+    };
+    let lines = response.headers_mut();
+    lines.insert(RESOURCE_POLICY, FOR_ALL);
+    set(lines, header::ETAG, &version.tag);
+    if let Some(changed) = version.changed {
+        set(
+            lines,
+            header::LAST_MODIFIED,
+            &httpdate::fmt_http_date(changed),
+        );
+    }
+    // It may change at any time: whoever keeps it asks whether it has.
+    set(lines, header::CACHE_CONTROL, "no-cache");
+    response
+}
+
+fn version_of(found: &Published) -> Version {
+    let seconds = u64::try_from(found.changed().seconds()).ok();
+    let now = u64::try_from(SystemClock.now().seconds()).unwrap_or(0);
+    // A date to come is none.
+    let seconds = seconds.filter(|seconds| *seconds < LAST_DATE && *seconds <= now);
+    Version {
+        tag: format!("\"{}\"", found.mark()),
+        changed: seconds.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)),
+        is_settled: seconds.is_some_and(|seconds| seconds < now),
+    }
+}
+
+/// The answer that sends a file, or the part of it that is asked for.
+async fn bytes_of(
+    method: &Method,
+    headers: &HeaderMap,
+    found: Published,
+    name: &[u8],
+    version: &Version,
+) -> std::io::Result<Response<Body>> {
+    let length = found.length();
+    let file = Arc::new(found.file);
+    // RFC 9110, 14.2: only GET knows ranges.
+    let part = match *method {
+        Method::GET => part(headers, version, length),
+        _ => Part::Whole,
+    };
+    let (status, start, end) = match part {
+        Part::Whole => (StatusCode::OK, 0, length),
+        Part::Range(start, end) => (StatusCode::PARTIAL_CONTENT, start, end),
+        Part::Nothing => {
+            let sentence = format!("the file has {length} bytes, and none of those asked for");
+            let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE, &sentence);
+            let lines = response.headers_mut();
+            set(lines, header::CONTENT_RANGE, &format!("bytes */{length}"));
+            return Ok(response);
+        }
+    };
+    let kind = mime_guess::from_ext(&extension(name))
+        .first_raw()
+        .unwrap_or("application/octet-stream");
+    let is_text = kind.starts_with("text/") && length <= LONGEST_TEXT;
+    let is_short = *method == Method::GET && end - start <= PIECE as u64;
+    let known = match (is_text, is_short) {
+        (true, _) => Some((0, read(&file, 0, length).await?)),
+        (false, true) => Some((start, read(&file, start, end - start).await?)),
+        (false, false) => None,
+    };
+    let is_utf8 = is_text && known.as_ref().is_some_and(|(_, bytes)| is_utf8(bytes));
+    let body = match known {
+        _ if *method == Method::HEAD => Body::empty(),
+        Some((at, bytes)) => {
+            let cut = |offset: u64| usize::try_from(offset - at).unwrap_or(bytes.len());
+            Body::from(bytes.slice(cut(start)..cut(end)))
+        }
+        None => Body::new(Pieces {
+            file,
+            at: start,
+            end,
+            reading: None,
+        }),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let lines = response.headers_mut();
+    let charset = match is_utf8 {
+        true => "; charset=utf-8",
+        false => "",
+    };
+    set(lines, header::CONTENT_TYPE, &format!("{kind}{charset}"));
+    lines.insert(header::CONTENT_LENGTH, HeaderValue::from(end - start));
+    set(lines, header::ACCEPT_RANGES, "bytes");
+    set(lines, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    if is_a_page(kind) {
+        set(lines, header::CONTENT_SECURITY_POLICY, SANDBOX);
+    }
+    if status == StatusCode::PARTIAL_CONTENT {
+        let range = format!("bytes {start}-{}/{length}", end - 1);
+        set(lines, header::CONTENT_RANGE, &range);
+    }
+    Ok(response)
+}
+
+fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// Inserts a line; all that we write fits in one.
+fn set(lines: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        lines.insert(name, value);
+    }
+}
+
+fn extension(name: &[u8]) -> String {
+    let name = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
+    let mut words = name.rsplitn(2, |byte| *byte == b'.');
+    match (words.next(), words.next()) {
+        (Some(extension), Some(_)) => String::from_utf8_lossy(extension).into_owned(),
+        _ => String::new(),
+    }
+}
+
+/// Whether a browser shows a type as a page that may hold scripts.
+fn is_a_page(kind: &str) -> bool {
+    kind.contains("html") || kind.ends_with("xml") || kind.ends_with("/xsl")
+}
+
+/// Whether bytes are UTF-8 beyond doubt: UTF-16 may look like it, but for its zeros.
+fn is_utf8(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok() && !bytes.contains(&0)
+}
+
+/// Reads a part of a file that must be there.
+async fn read(file: &Arc<File>, at: u64, length: u64) -> std::io::Result<Bytes> {
+    let length = usize::try_from(length).map_err(std::io::Error::other)?;
+    if let Some(bytes) = read_at_hand(file, at, length) {
+        return Ok(bytes);
+    }
+    let file = Arc::clone(file);
+    let reading = threads::aside(move || read_here(&file, at, length));
+    reading.await.map_err(std::io::Error::other)?
+}
+
+/// A short part of a file, where the kernel has all of it in memory.
+fn read_at_hand(file: &File, at: u64, length: usize) -> Option<Bytes> {
+    if length > PIECE {
+        return None;
+    }
+    let mut bytes = vec![0; length];
+    let mut into = [IoSliceMut::new(&mut bytes)];
+    let read = rustix::io::preadv2(file, &mut into, at, ReadWriteFlags::NOWAIT);
+    (read == Ok(length)).then(|| bytes.into())
+}
+
+fn read_here(file: &File, at: u64, length: usize) -> std::io::Result<Bytes> {
+    let mut bytes = vec![0; length];
+    file.read_exact_at(&mut bytes, at)?;
+    Ok(bytes.into())
+}
+
+/// A long part of a file: a piece is read when the one before it has been taken.
+struct Pieces {
+    file: Arc<File>,
+    at: u64,
+    end: u64,
+    reading: Option<JoinHandle<std::io::Result<Bytes>>>,
+}
+
+impl HttpBody for Pieces {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+        let this = &mut *self;
+        let (at, left) = (this.at, this.end - this.at);
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        let length = usize::try_from(left).map_or(PIECE, |left| left.min(PIECE));
+        let file = &this.file;
+        if this.reading.is_none()
+            && let Some(piece) = read_at_hand(file, at, length)
+        {
+            this.at += length as u64;
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        let reading = this.reading.get_or_insert_with(|| {
+            let file = Arc::clone(file);
+            threads::aside(move || read_here(&file, at, length))
+        });
+        let read = ready!(Pin::new(reading).poll(context));
+        this.reading = None;
+        // What has become shorter meanwhile ends the connection, so that the client knows.
+        let piece = read.map_err(std::io::Error::other).and_then(|read| read);
+        this.at += length as u64;
+        Poll::Ready(Some(piece.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.at == self.end
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.end - self.at)
+    }
+}

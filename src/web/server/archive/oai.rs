@@ -1,0 +1,396 @@
+//! OAI-PMH at `/oai`.
+//!
+//! All records are gone through before a list is begun, so that a small Archive tells what it holds at
+//! that moment; who asks a large one waits no longer than [`PATIENCE`], and is told what was known when
+//! they were last gone through. It is done anew every ten minutes once somebody has asked, and never
+//! takes more than half of the time.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::{Method, Request as HttpRequest, Response, StatusCode};
+use tokio::sync::{Notify, Semaphore, watch};
+
+use super::{Site, act};
+use crate::archive::store::{HARVEST_FILE, Harvest, ItemId, StoreError, Window};
+use crate::archive::{ArchiveError, Clock, SystemClock};
+use crate::formats::oai::{
+    Answer, Asked, Code, Fault, Header, Identity, Listed, Position, Record, Reply, Request,
+    identifier, named_by,
+};
+use crate::formats::query::Fields;
+use crate::web::harvest::{Found, Harvester, Part, name_of};
+use crate::web::server::{answer, form, threads};
+
+/// The path of the service.
+const PATH: &str = "oai";
+
+/// The arguments in a body, in bytes.
+const LONGEST_BODY: usize = 64 * 1024;
+/// Records in one answer.
+const RECORDS: usize = 100;
+/// Headers in one answer.
+const HEADERS: usize = 1000;
+/// No further record is in an answer once they come to this, in bytes.
+const ENOUGH: usize = 4 * 1024 * 1024;
+/// Answers that are made at once; who comes later waits.
+const AT_ONCE: usize = 8;
+/// How long whoever begins a list waits for all records to be gone through.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long they are left alone if nobody asks.
+const REST: Duration = Duration::from_secs(10 * 60);
+/// When to ask again, in seconds, while they are gone through for the first time.
+const ASK_AGAIN: u16 = 30;
+/// How many items are gone through at a time.
+const STEP: usize = 256;
+
+/// What the service keeps.
+#[derive(Debug)]
+pub(super) struct Oai {
+    email: String,
+    base_url: String,
+    harvest: OnceLock<Harvest>,
+    is_begun: AtomicBool,
+    /// How often going through all records was begun.
+    begun: AtomicU64,
+    /// How often it was ended.
+    ended: watch::Sender<u64>,
+    wanted: Notify,
+    places: Semaphore,
+}
+
+impl Oai {
+    pub(super) fn new(address: &str, email: String) -> Oai {
+        Oai {
+            email,
+            base_url: format!("http://{address}/{PATH}"),
+            harvest: OnceLock::new(),
+            is_begun: AtomicBool::new(false),
+            begun: AtomicU64::new(0),
+            ended: watch::Sender::new(0),
+            wanted: Notify::new(),
+            places: Semaphore::new(AT_ONCE),
+        }
+    }
+
+    /// Waits until all records have been gone through, beginning after this call.
+    async fn gone_through(&self) {
+        let next = self.begun.load(Ordering::SeqCst) + 1;
+        self.wanted.notify_one();
+        let mut ended = self.ended.subscribe();
+        let _ = ended.wait_for(|ended| *ended >= next).await;
+    }
+}
+
+/// Whether a path is that of this service.
+pub(super) fn is_of(path: &str) -> bool {
+    path == PATH
+}
+
+fn now() -> i64 {
+    SystemClock.now().seconds()
+}
+
+/// What was told, in the store where it can be written there.
+fn harvest(site: &Site) -> Result<&Harvest, StoreError> {
+    if let Some(harvest) = site.oai.harvest.get() {
+        return Ok(harvest);
+    }
+    let opened = match Harvest::open(site.archive.tree().root()) {
+        Ok(harvest) => harvest,
+        Err(error) => {
+            log::warn!(
+                "what harvesters are told is not kept, and all of it will be told anew after the \
+                 next start: {}; see what {HARVEST_FILE} is, or remove it",
+                error.cause()
+            );
+            Harvest::temporary()?
+        }
+    };
+    Ok(site.oai.harvest.get_or_init(|| opened))
+}
+
+/// Opens what was told, to be written to from now on.
+pub(super) fn open(site: &Site) -> Result<(), StoreError> {
+    harvest(site).map(drop)
+}
+
+fn harvester(site: &Site) -> Result<Harvester<'_>, StoreError> {
+    Ok(Harvester {
+        archive: &site.archive,
+        harvest: harvest(site)?,
+        act: &act,
+        now: &now,
+    })
+}
+
+/// Answers a request to the service.
+pub(super) async fn answer(site: Arc<Site>, request: HttpRequest<Body>) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let arguments = match parts.method {
+        Method::POST => match form::in_body(&parts, body, LONGEST_BODY).await {
+            Ok(arguments) => arguments,
+            Err(refusal) => return *refusal,
+        },
+        _ => parts.uri.query().unwrap_or_default().to_owned(),
+    };
+    let asked = match Fields::parse(&arguments) {
+        Ok(fields) => Asked::read(&fields),
+        Err(error) => Asked::unreadable(error.to_string()),
+    };
+    if !site.oai.is_begun.swap(true, Ordering::SeqCst) {
+        tokio::spawn(go_on(Arc::clone(&site)));
+    }
+    if is_beginning(&asked) {
+        let _ = tokio::time::timeout(PATIENCE, site.oai.gone_through()).await;
+    }
+    let Ok(_place) = site.oai.places.acquire().await else {
+        return refuse_for_now();
+    };
+    let make = {
+        let site = Arc::clone(&site);
+        move || reply(&site, &asked)
+    };
+    match answer::aside(make).await {
+        Ok(Ok(Some(document))) => {
+            let kind = "text/xml; charset=utf-8";
+            answer::fresh(answer::whole(StatusCode::OK, kind, document))
+        }
+        Ok(Ok(None)) => refuse_for_now(),
+        Ok(Err(error)) => {
+            log::warn!("harvesters are not answered: {error}");
+            refuse_for_now()
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+/// The protocol's own way to have a harvester come back.
+fn refuse_for_now() -> Response<Body> {
+    let sentence = "the records are being gone through; ask again in a while";
+    answer::busy(sentence, ASK_AGAIN)
+}
+
+/// Whether a list is begun.
+fn is_beginning(asked: &Asked) -> bool {
+    match &asked.request {
+        Ok(Request::ListIdentifiers(listed) | Request::ListRecords(listed)) => {
+            listed.after.is_none()
+        }
+        _ => false,
+    }
+}
+
+/// The document of an answer; None while it is not known yet which records there are.
+fn reply(site: &Site, asked: &Asked) -> Result<Option<Vec<u8>>, ArchiveError> {
+    let said = match &asked.request {
+        Ok(request) => said(site, request)?,
+        Err(faults) => Some((now(), Reply::Faults(faults.clone()))),
+    };
+    Ok(said.map(|(at, reply)| {
+        let answer = Answer {
+            base_url: &site.oai.base_url,
+            at,
+            arguments: &asked.arguments,
+            reply,
+        };
+        answer.to_xml()
+    }))
+}
+
+/// What is said to a good request, and of which second that is.
+fn said(site: &Site, request: &Request) -> Result<Option<(i64, Reply)>, ArchiveError> {
+    let host = &site.archive.facts().host;
+    let at = now();
+    let reply = match request {
+        // It is refused as it is read.
+        Request::ListSets => fault(Code::NoSetHierarchy, "this Archive has no sets".into()),
+        Request::Identify => identity(site, at)?,
+        Request::ListMetadataFormats { identifier: None } => Reply::Formats,
+        Request::ListMetadataFormats {
+            identifier: Some(identifier),
+        } => match found(site, identifier)? {
+            None => unknown(identifier),
+            Some(found) if found.stamped.is_deleted => {
+                let sentence = format!("'{identifier}' is deleted");
+                fault(Code::NoMetadataFormats, sentence)
+            }
+            Some(_) => Reply::Formats,
+        },
+        Request::GetRecord { identifier } => match found(site, identifier)? {
+            None => unknown(identifier),
+            Some(found) => Reply::Record(record(host, found)),
+        },
+        Request::ListIdentifiers(listed) => {
+            let part = part(site, listed, |harvester, window| {
+                harvester.headers(window, HEADERS)
+            })?;
+            return Ok(part.map(|part| {
+                list(host, listed, part, |records, next| {
+                    let headers = records.into_iter().map(|record| record.header);
+                    Reply::Headers(headers.collect(), next)
+                })
+            }));
+        }
+        Request::ListRecords(listed) => {
+            let part = part(site, listed, |harvester, window| {
+                harvester.records(window, RECORDS, ENOUGH)
+            })?;
+            return Ok(part.map(|part| list(host, listed, part, Reply::Records)));
+        }
+    };
+    Ok(Some((at, reply)))
+}
+
+fn fault(code: Code, sentence: String) -> Reply {
+    Reply::Faults(vec![Fault::new(code, sentence)])
+}
+
+fn unknown(identifier: &str) -> Reply {
+    let sentence = format!("'{identifier}' is no record of this Archive");
+    fault(Code::IdDoesNotExist, sentence)
+}
+
+fn identity(site: &Site, at: i64) -> Result<Reply, ArchiveError> {
+    let harvest = harvest(site)?;
+    Ok(Reply::Identity(Identity {
+        name: format!("Archive {}", site.archive.facts().host),
+        email: site.oai.email.clone(),
+        earliest: harvest.earliest()?.unwrap_or(at),
+        is_persistent: harvest.is_kept(),
+    }))
+}
+
+/// What a list has in one answer; None while it is not known yet which records there are.
+fn part(
+    site: &Site,
+    listed: &Listed,
+    look: impl Fn(&Harvester<'_>, &Window) -> Result<Part, ArchiveError>,
+) -> Result<Option<Part>, ArchiveError> {
+    let harvester = harvester(site)?;
+    if !harvester.harvest.is_whole()? {
+        return Ok(None);
+    }
+    let mut window = window(listed);
+    let mut part = look(&harvester, &window)?;
+    // All of them may have changed just now.
+    while part.found.is_empty() && part.next.is_some() {
+        window.after = part.next;
+        part = look(&harvester, &window)?;
+    }
+    Ok(Some(part))
+}
+
+fn list(
+    host: &str,
+    listed: &Listed,
+    part: Part,
+    told: impl FnOnce(Vec<Record>, Option<Option<Position>>) -> Reply,
+) -> (i64, Reply) {
+    let next = next(&part, listed);
+    let found = part.found.into_iter();
+    let records: Vec<Record> = found.map(|found| record(host, found)).collect();
+    let reply = match records.is_empty() {
+        true => fault(Code::NoRecordsMatch, no_records(listed)),
+        false => told(records, next),
+    };
+    (part.at, reply)
+}
+
+fn no_records(listed: &Listed) -> String {
+    match listed.after {
+        None => "no record has changed in this time".to_owned(),
+        Some(_) => "no more records follow".to_owned(),
+    }
+}
+
+fn found(site: &Site, identifier: &str) -> Result<Option<Found>, ArchiveError> {
+    match named_by(&site.archive.facts().host, identifier) {
+        Some(ibi) => harvester(site)?.record(&name_of(ibi)),
+        None => Ok(None),
+    }
+}
+
+fn record(host: &str, found: Found) -> Record {
+    Record {
+        header: Header {
+            identifier: identifier(host, &found.stamped.name),
+            datestamp: found.stamped.datestamp,
+            is_deleted: found.stamped.is_deleted,
+        },
+        metadata: found.metadata,
+    }
+}
+
+fn window(listed: &Listed) -> Window {
+    let after = listed.after.as_ref();
+    Window {
+        from: listed.from,
+        until: listed.until,
+        after: after.map(|position| (position.datestamp, position.name.clone())),
+    }
+}
+
+fn next(part: &Part, listed: &Listed) -> Option<Option<Position>> {
+    let next = part.next.clone().map(|(datestamp, name)| Position {
+        datestamp,
+        name,
+        until: listed.until,
+    });
+    match (next, &listed.after) {
+        (None, None) => None,
+        (next, _) => Some(next),
+    }
+}
+
+/// Goes through all records again and again.
+async fn go_on(site: Arc<Site>) {
+    let oai = &site.oai;
+    loop {
+        let count = oai.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        let begin = Instant::now();
+        if let Err(error) = go_through(&site).await {
+            log::warn!("not all records were gone through: {error}");
+        }
+        let took = begin.elapsed();
+        oai.ended.send_replace(count);
+        tokio::time::sleep(took).await;
+        let rest = REST.max(took.saturating_mul(9));
+        let _ = tokio::time::timeout(rest, oai.wanted.notified()).await;
+    }
+}
+
+/// Goes through all records, some at a time, so that the end of the service waits for no more.
+async fn go_through(site: &Arc<Site>) -> Result<(), ArchiveError> {
+    let mut after = Some(ItemId(0));
+    while let Some(id) = after {
+        after = apart(site, move |harvester| harvester.go_through_items(id, STEP)).await?;
+    }
+    let mut after = Some(String::new());
+    while let Some(name) = after {
+        after = apart(site, move |harvester| {
+            harvester.go_through_records(&name, STEP)
+        })
+        .await?;
+    }
+    apart(site, |harvester| Ok(harvester.harvest.set_whole()?)).await
+}
+
+/// Does something that takes a while where it keeps nobody waiting.
+async fn apart<T: Send + 'static>(
+    site: &Arc<Site>,
+    act: impl FnOnce(&Harvester<'_>) -> Result<T, ArchiveError> + Send + 'static,
+) -> Result<T, ArchiveError> {
+    let site = Arc::clone(site);
+    let done = threads::aside(move || act(&harvester(&site)?));
+    match done.await {
+        Ok(done) => done,
+        // The service ends, and this with it.
+        Err(error) if error.is_cancelled() => std::future::pending().await,
+        Err(error) => Err(ArchiveError::Store(StoreError::Broken {
+            what: format!("going through the records: {error}"),
+        })),
+    }
+}

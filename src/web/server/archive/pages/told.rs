@@ -1,0 +1,272 @@
+//! What is told of an item, before it is written as HTML or as JSON: both say the same.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::archive::store::Item;
+use crate::archive::tree::Looks;
+use crate::archive::{Archive, ArchiveError, Listing, PublicFile, Relations, persistent_url};
+use crate::formats::item::{Names, State};
+use crate::formats::metadata::{DublinCore, Element};
+use crate::formats::query::encoded;
+use crate::web::server::archive::{Site, act};
+use crate::web::server::page::html::shown;
+use crate::web::service::content_url;
+use ibi::Timestamp;
+
+/// No item is shown with more translations.
+pub(super) const MOST_TRANSLATIONS: usize = 1000;
+
+/// So many of those that claim to be related to an item are shown.
+const MOST_CLAIMS: usize = 100;
+
+/// Another item, as it is linked to.
+#[derive(Debug)]
+pub(super) struct Other {
+    pub(super) names: Names,
+    pub(super) is_held: bool,
+}
+
+impl Other {
+    fn of(archive: &Archive, names: Names) -> Result<Other, ArchiveError> {
+        let is_held = archive.held(&names)?.is_some();
+        Ok(Other { names, is_held })
+    }
+
+    pub(super) fn url(&self) -> String {
+        match self.is_held {
+            true => page_url(&self.names),
+            false => persistent_url(&self.names),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let mut value = json_of_names(&self.names);
+        value["held"] = json!(self.is_held);
+        value["url"] = json!(self.url());
+        value
+    }
+}
+
+/// What an item's page tells.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) names: Names,
+    pub(super) state: State,
+    pub(super) title: Option<String>,
+    pub(super) language: Option<String>,
+    pub(super) identified: Option<Timestamp>,
+    pub(super) changed: Option<Timestamp>,
+    pub(super) accesses: u64,
+    pub(super) main_file: Option<String>,
+    pub(super) last_edition: Option<Other>,
+    pub(super) next_edition: Option<Other>,
+    pub(super) previous_edition: Option<Other>,
+    pub(super) translations: Vec<(String, Other)>,
+    pub(super) has_more_translations: bool,
+    pub(super) translation_of: Option<Other>,
+    pub(super) metadata: Option<Other>,
+    pub(super) metadata_of: Option<Other>,
+    /// What others say of it and it does not, in their words.
+    pub(super) claims: Vec<(String, Other)>,
+    pub(super) has_metadata_text: bool,
+    pub(super) listing: Listing,
+}
+
+impl Told {
+    pub(super) fn of(site: &Site, item: &Item, most_files: usize) -> Result<Told, ArchiveError> {
+        let archive = &site.archive;
+        let mut relations = archive.relations_shown(item, &act, &Looks::default())?;
+        let mut one = |name: &str| -> Result<Option<Other>, ArchiveError> {
+            let found = taken(&mut relations, name);
+            found.map(|names| Other::of(archive, names)).transpose()
+        };
+        let last_edition = one("lastedition")?;
+        let next_edition = one("nextedition")?;
+        let previous_edition = one("editionof")?;
+        let translation_of = one("translationof")?;
+        let metadata = one("metadata")?;
+        let metadata_of = one("metadataof")?;
+        let language_in = |name: &str| {
+            let inside = name.strip_prefix("translation(")?.strip_suffix(')')?;
+            Some(inside.to_owned())
+        };
+        let mut translations = Vec::new();
+        let mut has_more_translations = false;
+        for (name, names) in relations {
+            if let Some(language) = language_in(&name) {
+                if translations.len() == MOST_TRANSLATIONS {
+                    has_more_translations = true;
+                    break;
+                }
+                translations.push((language, Other::of(archive, names)?));
+            }
+        }
+        let claims = claims(archive, item)?;
+        let main_file = archive
+            .content_path(item, None, &act, &Looks::default())
+            .unwrap_or_default();
+        Ok(Told {
+            names: item.names.clone(),
+            state: item.state,
+            title: title(site, item),
+            language: item.language.map(|language| language.to_string()),
+            identified: date_of(&item.names),
+            changed: archive
+                .updated(item, &act, &Looks::default())
+                .unwrap_or_default(),
+            accesses: site.accesses.of(archive, &item.names.preferred()),
+            main_file: main_file.map(|path| file_url(&item.names, &path)),
+            last_edition,
+            next_edition,
+            previous_edition,
+            translations,
+            has_more_translations,
+            translation_of,
+            metadata,
+            metadata_of,
+            claims,
+            has_metadata_text: archive.has_metadata_text(item, &act, &Looks::default())?,
+            listing: archive.listing(item, b"", most_files, &act)?,
+        })
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let other = |other: &Option<Other>| other.as_ref().map(Other::json);
+        let translations = self.translations.iter().map(|(language, other)| {
+            let mut value = other.json();
+            value["language"] = json!(language);
+            value
+        });
+        let claims = self.claims.iter().map(|(relation, other)| {
+            let mut value = other.json();
+            value["relation"] = json!(relation);
+            value
+        });
+        let mut value = json_of_names(&self.names);
+        let more = json!({
+            "persistent_url": persistent_url(&self.names),
+            "state": self.state.to_string(),
+            "title": self.title,
+            "language": self.language,
+            "identified_at": self.identified.as_ref().map(second),
+            "changed_at": self.changed.as_ref().map(second),
+            "accesses": self.accesses,
+            "main_file_url": self.main_file,
+            "last_edition": other(&self.last_edition),
+            "next_edition": other(&self.next_edition),
+            "previous_edition": other(&self.previous_edition),
+            "translations": translations.collect::<Vec<Value>>(),
+            "has_more_translations": self.has_more_translations,
+            "translation_of": other(&self.translation_of),
+            "metadata": other(&self.metadata),
+            "metadata_of": other(&self.metadata_of),
+            "claims": claims.collect::<Vec<Value>>(),
+            "metadata_url": self.has_metadata_text.then(|| metadata_url(&self.names)),
+            "oai_dc_url": dublin_core_url(&self.names),
+            "file_list_url": list_url(&self.names),
+            "files": json_of_files(&self.names, &self.listing.files),
+            "has_more_files": self.listing.has_more,
+        });
+        if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
+            value.extend(more);
+        }
+        value
+    }
+}
+
+/// What items that anybody may read claim to be to another.
+fn claims(archive: &Archive, item: &Item) -> Result<Vec<(String, Other)>, ArchiveError> {
+    let mut claims = Vec::new();
+    let looks = Looks::default();
+    for (kind, names) in archive.claims(item)? {
+        if !archive.is_shown(&names, &act, &looks)? {
+            continue;
+        }
+        let sayer = archive.held(&names)?;
+        let is_public = |sayer: Item| archive.open_content(&sayer, b"", &act).is_ok();
+        if sayer.is_some_and(is_public) {
+            claims.push((kind.pair_name(), Other::of(archive, names)?));
+        }
+        if claims.len() == MOST_CLAIMS {
+            break;
+        }
+    }
+    Ok(claims)
+}
+
+fn taken(relations: &mut Relations, name: &str) -> Option<Names> {
+    let at = relations.iter().position(|(known, _)| known == name)?;
+    Some(relations.remove(at).1)
+}
+
+/// The item's Dublin Core as far as anybody may read it.
+pub(super) fn record(site: &Site, item: &Item) -> Option<DublinCore> {
+    match site.archive.described(item, None, &act) {
+        Ok(record) => Some(record),
+        Err(error) => {
+            log::debug!("the metadata of {} are not told: {error}", item.names);
+            None
+        }
+    }
+}
+
+pub(super) fn title(site: &Site, item: &Item) -> Option<String> {
+    record(site, item)?.first(Element::Title).map(str::to_owned)
+}
+
+/// When an item was identified, by its name.
+pub(super) fn date_of(names: &Names) -> Option<Timestamp> {
+    let by_rep = names.rep().map(|rep| rep.timestamp());
+    by_rep.or_else(|| names.ibip().map(|ibip| ibip.timestamp()))
+}
+
+/// An instant to the second.
+pub(super) fn second(instant: &Timestamp) -> String {
+    Timestamp::from_unix(instant.seconds(), 0).to_rfc3339()
+}
+
+pub(super) fn page_url(names: &Names) -> String {
+    format!("/{}", encoded(names.preferred().as_bytes()))
+}
+
+pub(super) fn metadata_url(names: &Names) -> String {
+    format!("{}:", page_url(names))
+}
+
+pub(super) fn dublin_core_url(names: &Names) -> String {
+    format!("{}:(oai_dc)", page_url(names))
+}
+
+pub(super) fn list_url(names: &Names) -> String {
+    format!("{}?ibiurl.verblist=GetFileList", page_url(names))
+}
+
+pub(super) fn file_url(names: &Names, path: &[u8]) -> String {
+    format!("/{}", content_url(names, path))
+}
+
+/// Both names; null for the form that is not known.
+pub(super) fn json_of_names(names: &Names) -> Value {
+    json!({
+        "rep": names.rep().map(ToString::to_string),
+        "ibip": names.ibip().map(ToString::to_string),
+    })
+}
+
+pub(super) fn json_of_files(names: &Names, files: &[PublicFile]) -> Vec<Value> {
+    let file = |file: &PublicFile| {
+        json!({
+            "path": shown(&file.path),
+            "url": file_url(names, &file.path),
+            "size": file.length,
+            "changed_at": second(&file.changed),
+        })
+    };
+    files.iter().map(file).collect()
+}
+
+/// What is said in JSON where there is no item.
+pub(super) fn json_of_none(status: StatusCode, title: &str) -> Value {
+    json!({ "status": status.as_u16(), "error": title })
+}

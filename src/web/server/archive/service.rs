@@ -1,0 +1,129 @@
+//! The Archive service's three subjects (SPEC 8).
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Method, Response, StatusCode};
+
+use super::{Door, KnownAnswer, Site, act, failure};
+use crate::archive::tree::Looks;
+use crate::archive::{Clock, SystemClock};
+use crate::formats::item::Names;
+use crate::formats::query::Query;
+use crate::web::server::answer;
+use crate::web::service::{Answer, Question, Service, Wanted};
+use ibi::Ibi;
+use ibi::pairs::{Pairs, Value};
+use ibi::relation::Request;
+
+/// Whether a path is that of the Archive's service, in either form of its identifier.
+pub(super) fn is_of(site: &Site, path: &str) -> bool {
+    let text = path.trim_end_matches('/');
+    Ibi::parse(text).is_ok_and(|ibi| site.archive.facts().service.matches(&Names::from(ibi)))
+}
+
+/// Answers a request to the service.
+pub(super) async fn answer(door: &Door, method: &Method, query: &str) -> Response<Body> {
+    let site = &door.site;
+    let bad = |sentence: &str| answer::refusal(StatusCode::BAD_REQUEST, sentence);
+    let query = match Query::parse(query) {
+        Ok(query) => query,
+        Err(error) => return bad(&error.to_string()),
+    };
+    let one = |name: &str, value: Value| {
+        let mut pairs = Pairs::default();
+        pairs.set(name, value);
+        answer::pairs(&pairs)
+    };
+    match query.get("servicesubject") {
+        Some("inclusionConfirmationRequest") => one("confirmation", Value::Word("yes".to_owned())),
+        // It counts something, which a HEAD never may.
+        Some("acknowledgment") if *method == Method::HEAD => answer::no_method(method, "GET"),
+        Some("acknowledgment") => {
+            match query
+                .get("urlkey")
+                .and_then(|key| site.keys.acknowledge(key))
+            {
+                Some(item) => {
+                    log::info!("{item} was reached");
+                    site.accesses.count(item);
+                }
+                None => log::info!("an acknowledgment without a key that is known counts nothing"),
+            }
+            let words = ["acknowledgment", "received"].map(str::to_owned);
+            one("notice", Value::List(words.into()))
+        }
+        Some("urlRequest") => match question(&query) {
+            Ok(question) => url_list(door, question).await,
+            Err(sentence) => bad(&sentence),
+        },
+        Some(other) => bad(&format!(
+            "servicesubject '{other}' is none of urlRequest, acknowledgment and inclusionConfirmationRequest"
+        )),
+        None => bad("the query has no servicesubject"),
+    }
+}
+
+fn question(query: &Query) -> Result<Question, String> {
+    let ibi = query
+        .get("parsedibiurl.ibi")
+        .ok_or("the query has no parsedibiurl.ibi")?;
+    let wanted = match query.get("parsedibiurl.verblist").map(str::trim) {
+        None => Wanted::All,
+        Some("") => Wanted::Itself,
+        Some(verbs) => Wanted::By(Request::parse_verbs(verbs).map_err(|error| error.to_string())?),
+    };
+    let path = query.get("parsedibiurl.filepath");
+    Ok(Question {
+        ibi: ibi.to_owned(),
+        filepath: path.filter(|path| !path.is_empty()).map(str::to_owned),
+        wanted,
+    })
+}
+
+/// The answer as it was found out before, if all that it depends on is as it was; else found out where
+/// that keeps nobody waiting.
+async fn url_list(door: &Door, question: Question) -> Response<Body> {
+    let site = &door.site;
+    let version = door.index_version().await;
+    let known = version.and_then(|version| site.answers.get(version, &question));
+    if let Some(known) = known
+        && known.sight.is_so_still(site.archive.tree())
+    {
+        return with_key(site, &known.answer);
+    }
+    let asking = Arc::clone(site);
+    let found = answer::aside(move || found_out(&asking, version, question)).await;
+    found.unwrap_or_else(|refusal| refusal)
+}
+
+fn found_out(site: &Site, version: Option<i64>, question: Question) -> Response<Body> {
+    let looks = Looks::default();
+    let began = SystemClock.now().seconds();
+    let service = Service {
+        archive: &site.archive,
+        address: &site.address,
+        act: &act,
+        looks: &looks,
+    };
+    let answer = match service.answer(&question) {
+        Ok(answer) => answer,
+        Err(error) => return failure::fault(&error),
+    };
+    let response = with_key(site, &answer);
+    if let (Some(version), Some(sight)) = (version, looks.sight(began)) {
+        let size = question.size() + answer.size() + sight.size();
+        let known = KnownAnswer { answer, sight };
+        site.answers.keep(version, question, known, size);
+    }
+    response
+}
+
+fn with_key(site: &Site, answer: &Answer) -> Response<Body> {
+    answer::written_pairs(answer.with_key(|item| {
+        let random = RandomState::new().build_hasher().finish();
+        let second = SystemClock.now().seconds();
+        site.keys.hand_out(item, second, random)
+    }))
+}

@@ -1,0 +1,97 @@
+//! Which languages a reader prefers, by `Accept-Language` (RFC 9110, 12.5.4).
+
+use axum::http::{HeaderMap, header};
+
+use super::preference::{BEST, quality, ranges, thousandths};
+use ibi::relation::Language;
+
+/// More are not looked at.
+const MOST: usize = 32;
+
+/// The languages, the most preferred first; after a language of one country, that of any. What cannot be
+/// read, and what no item can be in, is passed over.
+pub fn preferred(headers: &HeaderMap) -> Vec<Language> {
+    let mut wanted: Vec<(Language, u16)> = ranges(headers, &header::ACCEPT_LANGUAGE)
+        .take(MOST)
+        .filter_map(range)
+        .collect();
+    // What is equally good stays in its order.
+    wanted.sort_by_key(|(_, quality)| std::cmp::Reverse(*quality));
+    let refused: Vec<Language> = wanted
+        .iter()
+        .filter(|(_, quality)| *quality == 0)
+        .map(|(language, _)| *language)
+        .collect();
+    let mut preferred = Vec::new();
+    for (language, quality) in wanted {
+        for language in [language, language.without_country()] {
+            if quality > 0 && !refused.contains(&language) && !preferred.contains(&language) {
+                preferred.push(language);
+            }
+        }
+    }
+    preferred
+}
+
+/// One range, such as `pt-BR;q=0.8`, with its quality in thousandths.
+fn range(text: &str) -> Option<(Language, u16)> {
+    let mut words = text.split(';').map(str::trim);
+    let language = language(words.next()?)?;
+    let quality = match words.next() {
+        Some(parameter) => thousandths(quality(parameter)?)?,
+        None => BEST,
+    };
+    words.next().is_none().then_some((language, quality))
+}
+
+/// Any case, and with a script or more: `zh-Hant-TW` is `zh-TW`, `es-419` is `es`.
+fn language(tag: &str) -> Option<Language> {
+    let mut words = tag.split('-');
+    let language = words.next()?.to_ascii_lowercase();
+    let country = words.find(|word| word.len() == 2 && word.chars().all(char::is_alphabetic));
+    let text = match country {
+        Some(country) => format!("{language}-{}", country.to_ascii_uppercase()),
+        None => language,
+    };
+    Language::parse(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[track_caller]
+    fn prefers(text: &str, expected: &str) {
+        let mut headers = HeaderMap::new();
+        let value = HeaderValue::from_str(text).expect(text);
+        headers.insert(header::ACCEPT_LANGUAGE, value);
+        let words: Vec<String> = preferred(&headers)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(words.join(" "), expected, "{text}");
+    }
+
+    #[test]
+    fn preferences() {
+        assert_eq!(preferred(&HeaderMap::new()), Vec::new());
+        prefers("", "");
+        prefers("pt", "pt");
+        prefers("pt-BR, en;q=0.5", "pt-BR pt en");
+        prefers("en;q=0.5,pt-br;q=0.9", "pt-BR pt en");
+        prefers("en ; q=0.1 , pt ; Q=0.2", "pt en");
+        prefers("en,fr;q=0,pt;q=1.000", "en pt");
+        prefers("pt-BR,pt;q=0,en;q=0.001", "pt-BR en");
+        // As some clients write it.
+        prefers("fr;q=0.1234,pt;q=.3", "pt fr");
+        prefers("*", "");
+        prefers("zh-Hant-TW,es-419", "zh-TW zh es");
+        // What is wrong spoils nothing else.
+        prefers(
+            "en;q=2,fr;q=0.12x4,de;x=1,ru;q=,it;q=0.5;a=b,,ast,p t,pt;q=0.3",
+            "pt",
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! What a reader prefers, by the headers `Accept` and `Accept-Language`.
+//!
+//! Read forgivingly: what cannot be understood is passed over, and who accepts nothing that there is
+//! gets the page all the same, in the first language.
+
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, ACCEPT_LANGUAGE, HeaderName};
+
+use super::Words;
+use crate::web::server::preference::{BEST, quality, ranges, thousandths};
+
+/// In which form an answer is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::web::server) enum Form {
+    Html,
+    Json,
+    Text,
+}
+
+impl Form {
+    fn media_type(self) -> &'static str {
+        match self {
+            Form::Html => "text/html",
+            Form::Json => "application/json",
+            Form::Text => "text/plain",
+        }
+    }
+}
+
+/// The form that is wanted most of those that there are, the first where it is the same.
+pub(in crate::web::server) fn form(headers: &HeaderMap, there_are: &[Form]) -> Form {
+    let ranges = weighted(headers, &ACCEPT);
+    best(there_are, |form| weight_of(&ranges, form.media_type())).unwrap_or(Form::Html)
+}
+
+/// Whether a form is named, by itself and not among any others.
+pub(in crate::web::server) fn names(headers: &HeaderMap, form: Form) -> bool {
+    let ranges = weighted(headers, &ACCEPT);
+    ranges
+        .iter()
+        .any(|(range, weight)| range == form.media_type() && *weight > 0)
+}
+
+/// The words of the language that is wanted most, the first where it is the same.
+pub(in crate::web::server) fn words<W: Words>(
+    headers: &HeaderMap,
+    there_are: [&'static W; 2],
+) -> &'static W {
+    let ranges = weighted(headers, &ACCEPT_LANGUAGE);
+    let [first, _] = there_are;
+    best(&there_are, |words| {
+        let is_it = |range: &str| range == "*" || range.split('-').next() == Some(words.tag());
+        let found = ranges.iter().filter(|(range, _)| is_it(range));
+        // A language that is named counts before any.
+        found
+            .max_by_key(|(range, weight)| (range != "*", *weight))
+            .map_or(0, |(_, weight)| *weight)
+    })
+    .unwrap_or(first)
+}
+
+fn best<T: Copy>(of: &[T], weight: impl Fn(&T) -> u16) -> Option<T> {
+    let mut found: Option<(T, u16)> = None;
+    for one in of {
+        let weight = weight(one);
+        if weight > found.map_or(0, |(_, known)| known) {
+            found = Some((*one, weight));
+        }
+    }
+    found.map(|(one, _)| one)
+}
+
+/// How much a media type is wanted: by the range that fits it closest.
+fn weight_of(ranges: &[(String, u16)], media_type: &str) -> u16 {
+    let whole = media_type.split('/').next().unwrap_or_default();
+    let closeness = |range: &str| match range.strip_suffix("/*") {
+        Some("*") => Some(0),
+        Some(kind) => (kind == whole).then_some(1),
+        // As some old libraries write it.
+        None if range == "*" => Some(0),
+        None => (range == media_type).then_some(2),
+    };
+    let fitting = ranges
+        .iter()
+        .filter_map(|(range, weight)| closeness(range).map(|close| (close, *weight)));
+    fitting.max().map_or(0, |(_, weight)| weight)
+}
+
+/// The ranges of a header, in lower case, each with its weight in thousandths.
+fn weighted(headers: &HeaderMap, name: &HeaderName) -> Vec<(String, u16)> {
+    let ranges = ranges(headers, name).filter_map(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let range = parts.next()?.to_ascii_lowercase();
+        let weight = parts.find_map(quality).and_then(thousandths);
+        (!range.is_empty()).then(|| (range, weight.unwrap_or(BEST)))
+    });
+    ranges.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    fn header(name: HeaderName, value: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, HeaderValue::from_str(value).expect(value));
+        headers
+    }
+
+    #[test]
+    fn forms_by_weight_and_closeness() {
+        const ALL: [Form; 3] = [Form::Html, Form::Json, Form::Text];
+        let cases = [
+            ("*/*", Form::Html),
+            ("*", Form::Html),
+            ("", Form::Html),
+            ("image/png", Form::Html),
+            ("application/json", Form::Json),
+            ("APPLICATION/JSON;charset=utf-8", Form::Json),
+            ("text/html;q=0.5, application/json", Form::Json),
+            ("text/html, application/json;q=0.9", Form::Html),
+            ("application/json;q=0, */*", Form::Html),
+            ("text/html;q=0, */*;q=0.1", Form::Json),
+            ("text/*", Form::Html),
+            ("text/*;q=0.2, text/plain", Form::Text),
+            ("text/plain ; Q = 0.7 , text/html;q=0.3", Form::Text),
+            ("application/json;q=much", Form::Json),
+            ("application/json;q=NaN", Form::Json),
+            (",;,;;q=1,text/plain", Form::Text),
+            (
+                "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+                Form::Html,
+            ),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(form(&header(ACCEPT, value), &ALL), expected, "{value}");
+        }
+        assert_eq!(form(&HeaderMap::new(), &ALL), Form::Html);
+        let two = [Form::Html, Form::Json];
+        assert_eq!(form(&header(ACCEPT, "text/plain"), &two), Form::Html);
+    }
+
+    struct Tag(&'static str);
+
+    impl Words for Tag {
+        fn tag(&self) -> &'static str {
+            self.0
+        }
+    }
+
+    static BOTH: [&Tag; 2] = [&Tag("en"), &Tag("pt")];
+
+    #[test]
+    fn languages_by_weight() {
+        let cases = [
+            ("pt", "pt"),
+            ("pt-BR,pt;q=0.9,en;q=0.8", "pt"),
+            ("PT-br", "pt"),
+            ("en-GB,pt", "en"),
+            ("en;q=0.3,pt;q=0.4", "pt"),
+            ("fr, pt;q=0.2", "pt"),
+            ("fr", "en"),
+            ("*", "en"),
+            ("pt;q=0.1,*", "en"),
+            ("en;q=0,*", "pt"),
+            ("pt;q=0", "en"),
+            ("ptx", "en"),
+        ];
+        for (value, expected) in cases {
+            let found = words(&header(ACCEPT_LANGUAGE, value), BOTH);
+            assert_eq!(found.0, expected, "{value}");
+        }
+        assert_eq!(words(&HeaderMap::new(), BOTH).0, "en");
+    }
+}

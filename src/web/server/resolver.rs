@@ -1,0 +1,258 @@
+//! The resolver over HTTP: persistent links (SPEC 7), its own service (SPEC 8), and pages for people.
+
+mod alive;
+mod archives;
+mod asking;
+mod inclusion;
+mod lookups;
+mod pages;
+mod registration;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use tokio::sync::Semaphore;
+
+use super::client::Client;
+use super::share::Proxies;
+use super::{Peer, answer, languages, threads};
+use crate::formats::resolution::{Persistent, PersistentError, Question};
+use crate::web::registry::{Registry, RegistryError};
+use archives::Archives;
+use asking::Outcome;
+use ibi::relation::Step;
+use registration::Registrations;
+
+/// The resolver's own service, by the identifier that the documents give it (SPEC 8).
+pub const SERVICE: &str = "J8LNKB5R7W/3FUQHC5";
+/// Identifiers that are resolved at once; who comes later waits.
+pub const MOST_RESOLUTIONS: usize = 256;
+/// How long one waits for that, before being asked to come again.
+const TURN_PATIENCE: Duration = Duration::from_secs(5);
+/// When to come again, in seconds.
+const ASK_AGAIN: u16 = 10;
+/// How often what somebody else has changed in the database is looked for.
+const REFRESH: Duration = Duration::from_secs(1);
+/// The most addresses of a reader and proxies that are passed on.
+const MOST_ADDRESSES: usize = 16;
+
+/// A resolver that runs.
+#[derive(Debug)]
+pub struct Resolver {
+    registry: Arc<Registry>,
+    address: String,
+    client: Client,
+    archives: Archives,
+    turns: Semaphore,
+    hashing: Semaphore,
+    /// None where the protocol of 2009 is switched off.
+    registrations: Option<Registrations>,
+    proxies: Proxies,
+}
+
+impl Resolver {
+    /// The resolver with this database, which readers reach at this `host` or `host:port`.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn new(registry: Registry, address: String) -> Result<Resolver, RegistryError> {
+        let resolver = Resolver {
+            registry: Arc::new(registry),
+            address,
+            client: Client::default(),
+            archives: Archives::default(),
+            turns: Semaphore::new(MOST_RESOLUTIONS),
+            hashing: Semaphore::new(inclusion::MOST_AT_ONCE),
+            registrations: None,
+            proxies: Proxies::new(&[]),
+        };
+        resolver.refresh()?;
+        Ok(resolver)
+    }
+
+    /// The same, which takes registrations by the protocol of 2009.
+    #[must_use]
+    pub fn registering(self) -> Resolver {
+        self.registry.prepare();
+        Resolver {
+            registrations: Some(Registrations::default()),
+            ..self
+        }
+    }
+
+    /// The same, to which these web servers pass on what others ask.
+    #[must_use]
+    pub fn behind(self, proxies: Proxies) -> Resolver {
+        Resolver { proxies, ..self }
+    }
+
+    /// Where readers reach it.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn refresh(&self) -> Result<(), RegistryError> {
+        self.archives.replace(&self.registry.archives()?);
+        Ok(())
+    }
+}
+
+/// What is answered under which path.
+pub fn routes(resolver: Arc<Resolver>) -> Router {
+    Router::new().fallback(dispatch).with_state(resolver)
+}
+
+/// What goes on beside answering.
+pub async fn go_on(resolver: Arc<Resolver>) {
+    let trying = async {
+        if let Some(registrations) = &resolver.registrations {
+            alive::go_on(Arc::clone(&resolver), registrations.lookups.clone()).await;
+        }
+    };
+    tokio::join!(keep_up(Arc::clone(&resolver)), trying);
+}
+
+/// Goes on learning what others change in the database: who is registered there, who no longer.
+async fn keep_up(resolver: Arc<Resolver>) {
+    let mut known = None;
+    loop {
+        let asked = Arc::clone(&resolver);
+        let refreshed = threads::aside(move || {
+            let version = asked.registry.version()?;
+            if known != Some(version) {
+                asked.refresh()?;
+            }
+            Ok::<_, RegistryError>(version)
+        });
+        match refreshed.await {
+            Ok(Ok(version)) => known = Some(version),
+            Ok(Err(error)) => log::warn!("{error}"),
+            Err(error) => log::error!("{error}"),
+        }
+        tokio::time::sleep(REFRESH).await;
+    }
+}
+
+async fn dispatch(State(resolver): State<Arc<Resolver>>, request: Request<Body>) -> Response<Body> {
+    let path = request.uri().path().trim_matches('/');
+    let query = request.uri().query().unwrap_or_default();
+    if ["", SERVICE].contains(&path) && registration::is_one(request.method(), query) {
+        return registration::answer(&resolver, request).await;
+    }
+    if request.method() == Method::POST {
+        return answer::no_method(request.method(), "GET, HEAD");
+    }
+    let (parts, _) = request.into_parts();
+    let path = parts.uri.path().trim_start_matches('/');
+    let query = parts.uri.query().unwrap_or_default();
+    if path.is_empty() {
+        return pages::home(&resolver, &parts);
+    }
+    if path.trim_end_matches('/') == SERVICE && query.contains("servicesubject=") {
+        return inclusion::answer(&resolver, &parts.method, query).await;
+    }
+    match Persistent::parse(path, query) {
+        Ok(persistent) => resolved(&resolver, &persistent, &parts).await,
+        Err(error) => {
+            let status = match error {
+                PersistentError::NoIdentifier(_) => StatusCode::NOT_FOUND,
+                _ => StatusCode::BAD_REQUEST,
+            };
+            answer::refusal(status, &error.to_string())
+        }
+    }
+}
+
+/// Sends a reader to what a persistent URL names, or says why not.
+async fn resolved(
+    resolver: &Arc<Resolver>,
+    persistent: &Persistent,
+    request: &Parts,
+) -> Response<Body> {
+    let turn = tokio::time::timeout(TURN_PATIENCE, resolver.turns.acquire()).await;
+    let Ok(Ok(_turn)) = turn else {
+        let sentence = "too many identifiers are being resolved; ask again in a while";
+        return answer::busy(sentence, ASK_AGAIN);
+    };
+    let reader = addresses(request);
+    let preferred = languages::preferred(&request.headers);
+    let outcome = asking::resolve(resolver, persistent, &preferred, &reader).await;
+    let response = match outcome {
+        Outcome::Found(archive, reached) => {
+            if request.method == Method::GET {
+                asking::acknowledge(
+                    resolver,
+                    &archive,
+                    reached.acknowledgment(&reader, &url_of(resolver, request)),
+                );
+            }
+            redirect(&reached.url)
+        }
+        Outcome::Registered(url) => redirect(&url),
+        Outcome::Alert(alert) => pages::alert(resolver, &alert, persistent, request),
+    };
+    match depends_on_reader(&persistent.question) {
+        true => answer::by_language(response),
+        false => response,
+    }
+}
+
+fn depends_on_reader(question: &Question) -> bool {
+    let steps = question.request.as_ref().map(|request| request.steps());
+    steps.is_some_and(|steps| steps.contains(&Step::Translation(None)))
+}
+
+fn redirect(url: &str) -> Response<Body> {
+    let mut response = answer::refusal(StatusCode::FOUND, url);
+    match HeaderValue::from_str(url) {
+        Ok(location) => {
+            response.headers_mut().insert(header::LOCATION, location);
+            response
+        }
+        // Printable ASCII always is a value.
+        Err(_) => answer::refusal(
+            StatusCode::BAD_GATEWAY,
+            "an Archive has told what is no URL",
+        ),
+    }
+}
+
+/// The persistent URL as the reader wrote it, with the port, as the documents' examples have it.
+fn url_of(resolver: &Resolver, request: &Parts) -> String {
+    let address = resolver.address();
+    let port = match address.rsplit_once(':') {
+        Some((_, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => "",
+        _ => ":80",
+    };
+    let path = request
+        .uri
+        .path_and_query()
+        .map_or("", |path| path.as_str());
+    let path = crate::formats::query::percent_decoded(path).unwrap_or_else(|| path.to_owned());
+    format!("http://{address}{port}{path}")
+}
+
+/// The addresses of the reader and of the proxies on the way (SPEC 8), the reader's first.
+fn addresses(request: &Parts) -> String {
+    let mut found = forwarded(&request.headers);
+    if let Some(Peer(address)) = request.extensions.get() {
+        found.push(address.to_canonical());
+    }
+    let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+    texts.join(" ")
+}
+
+fn forwarded(headers: &HeaderMap) -> Vec<IpAddr> {
+    let lines = headers.get_all("x-forwarded-for").iter();
+    let texts = lines.filter_map(|line| line.to_str().ok());
+    let addresses = texts.flat_map(|text| text.split(','));
+    let addresses = addresses.filter_map(|text| text.trim().parse().ok());
+    addresses.take(MOST_ADDRESSES - 1).collect()
+}

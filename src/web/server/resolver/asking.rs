@@ -1,0 +1,393 @@
+//! Asking the Archives, round by round, until one says where what a persistent URL names is had (SPEC 8).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
+
+use super::Resolver;
+use super::archives::Asked;
+use crate::archive::{Clock, SystemClock};
+use crate::formats::item::State;
+use crate::formats::resolution::{Meaning, Persistent, Question, Reached};
+use crate::web::registry::{Maker, RegistryError};
+use crate::web::server::client::{Client, ClientError};
+use crate::web::server::threads;
+use ibi::Ibi;
+use ibi::pairs::Pairs;
+use ibi::relation::{Language, Request};
+
+/// So often is asked on, from edition to edition or to what is related.
+const MOST_ROUNDS: usize = 16;
+/// How long the whole may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How long the Archive that answered last for a prefix is waited for before the others are asked, too.
+const HEAD_START: Duration = Duration::from_millis(50);
+/// How long the Archive that holds the original is waited for after another has answered what is related
+/// to the item.
+const PRECEDENCE: Duration = Duration::from_secs(1);
+/// The longest answer of an Archive, in bytes.
+const LONGEST_ANSWER: usize = 1 << 20;
+/// How long an Archive may take to be thanked.
+const THANKS_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What came of it.
+pub(super) enum Outcome {
+    Found(Arc<Asked>, Reached),
+    /// A URL that an actor has registered (SPEC 9), where no Archive has what is asked for.
+    Registered(String),
+    Alert(Alert),
+}
+
+/// Why a reader is not sent anywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Alert {
+    /// No Archive knows the item or, if `is_known`, what is asked for of it; so many gave no answer.
+    Unknown { silent: usize, is_known: bool },
+    /// The item was removed.
+    Deleted,
+    /// The original is asked for, and only copies are held.
+    CopiesOnly { silent: usize },
+    /// These Archives all claim to hold the original.
+    Suspects(Vec<String>),
+    /// Editions or relations lead in a circle, or too far.
+    Endless,
+    /// The Archives took too long.
+    TooLong,
+}
+
+/// All Archives that are registered have answered, and none knows the item.
+const NOBODYS: Alert = Alert::Unknown {
+    silent: 0,
+    is_known: false,
+};
+
+/// What one round of questions came to.
+enum Round {
+    Found(Arc<Asked>, Reached),
+    Onward(Question),
+    Alert(Alert),
+}
+
+/// Finds what a persistent URL names.
+pub(super) async fn resolve(
+    resolver: &Arc<Resolver>,
+    persistent: &Persistent,
+    languages: &[Language],
+    reader: &str,
+) -> Outcome {
+    let search = search(resolver, persistent, languages, reader);
+    let found = tokio::time::timeout(PATIENCE, search).await;
+    found.unwrap_or(Outcome::Alert(Alert::TooLong))
+}
+
+async fn search(
+    resolver: &Arc<Resolver>,
+    persistent: &Persistent,
+    languages: &[Language],
+    reader: &str,
+) -> Outcome {
+    let mut asked_before = HashSet::new();
+    let mut question = persistent.question.clone();
+    while asked_before.len() < MOST_ROUNDS && asked_before.insert(question.clone()) {
+        let asking = Asking {
+            resolver,
+            question: Arc::new(question),
+            languages: languages.into(),
+            reader,
+            is_original_required: persistent.is_original_required,
+        };
+        match asking.round().await {
+            Round::Found(archive, reached) => return Outcome::Found(archive, reached),
+            // Anybody may register a document: their word is for what no Archive has a word on.
+            Round::Alert(alert) if alert == NOBODYS => {
+                let registered = registered(&asking).await;
+                return registered.map_or(Outcome::Alert(alert), Outcome::Registered);
+            }
+            Round::Alert(alert) => return Outcome::Alert(alert),
+            Round::Onward(next) => question = next,
+        }
+    }
+    Outcome::Alert(Alert::Endless)
+}
+
+/// What an actor has registered of what is asked for.
+async fn registered(asking: &Asking<'_>) -> Option<String> {
+    asking.resolver.registrations.as_ref()?;
+    let ibi = Ibi::parse(&asking.question.ibi).ok()?;
+    let is_list = matches!(asking.question.request, Some(Request::FileList(_)));
+    if is_list || asking.question.filepath.is_some() {
+        return None;
+    }
+    let registry = Arc::clone(&asking.resolver.registry);
+    let found = threads::aside(move || match registry.is_of_an_archive(&ibi)? {
+        // What was registered before the Archive came says nothing any more.
+        true => Ok::<_, RegistryError>(None),
+        false => registry.registered_document(&ibi),
+    });
+    match found.await {
+        Ok(Ok(record)) => {
+            let steps = asking.question.steps();
+            let url = record
+                .as_ref()?
+                .url(steps, asking.is_original_required, &asking.languages);
+            url.map(str::to_owned)
+        }
+        Ok(Err(error)) => {
+            log::warn!("{error}");
+            None
+        }
+        Err(error) => {
+            log::error!("{error}");
+            None
+        }
+    }
+}
+
+/// One question to all.
+struct Asking<'a> {
+    resolver: &'a Arc<Resolver>,
+    question: Arc<Question>,
+    languages: Arc<[Language]>,
+    reader: &'a str,
+    is_original_required: bool,
+}
+
+type Answers = JoinSet<(Arc<Asked>, Option<Answer>)>;
+
+/// What an Archive answers.
+struct Answer {
+    meaning: Meaning,
+    /// Whether it speaks of relations of an item whose original is elsewhere.
+    is_hearsay: bool,
+}
+
+/// What is known of the answers that have come.
+#[derive(Default)]
+struct Seen {
+    originals: Vec<(Arc<Asked>, Reached)>,
+    has_copy: bool,
+    is_deleted: bool,
+    is_known: bool,
+    onward: Option<Question>,
+    /// What the first Archive has answered that does not hold the original, and how long that one is
+    /// waited for.
+    hearsay: Option<(Instant, Round)>,
+    silent: usize,
+}
+
+impl Asking<'_> {
+    async fn round(&self) -> Round {
+        let mut answers = Answers::new();
+        let round = self.answered(&mut answers).await;
+        // A connection on which an answer is awaited could not be used again if nobody took it.
+        answers.detach_all();
+        round
+    }
+
+    async fn answered(&self, answers: &mut Answers) -> Round {
+        let all = self.resolver.archives.all();
+        // Who is registered and not included may hold the item all the same.
+        let mut seen = Seen {
+            silent: self.resolver.archives.absent(),
+            ..Seen::default()
+        };
+        let remembered = match self.is_original_required {
+            // All must be heard.
+            true => None,
+            false => self.resolver.archives.remembered(&self.question.ibi),
+        };
+        if let Some(first) = &remembered {
+            self.ask(first, answers);
+            let answer = tokio::time::timeout(HEAD_START, answers.join_next()).await;
+            if let Ok(Some(Ok((archive, answer)))) = answer
+                && let Some(round) = self.take(archive, answer, &mut seen)
+            {
+                return round;
+            }
+        }
+        let is_asked = |archive: &&Arc<Asked>| {
+            remembered
+                .as_ref()
+                .is_some_and(|first| Arc::ptr_eq(first, archive))
+        };
+        for archive in all.iter().filter(|archive| !is_asked(archive)) {
+            self.ask(archive, answers);
+        }
+        while let Some(answer) = self.next(answers, &seen).await {
+            match answer {
+                Ok((archive, answer)) => {
+                    if let Some(round) = self.take(archive, answer, &mut seen) {
+                        return round;
+                    }
+                }
+                Err(error) => {
+                    log::error!("{error}");
+                    seen.silent += 1;
+                }
+            }
+        }
+        seen.judged()
+    }
+
+    /// The next answer; None where all have come, or those that have not are waited for no longer.
+    async fn next(
+        &self,
+        answers: &mut Answers,
+        seen: &Seen,
+    ) -> Option<Result<(Arc<Asked>, Option<Answer>), JoinError>> {
+        match &seen.hearsay {
+            None => answers.join_next().await,
+            Some((until, _)) => tokio::time::timeout_at(*until, answers.join_next())
+                .await
+                .ok()?,
+        }
+    }
+
+    /// Asks one Archive; the answer comes with the others'.
+    fn ask(&self, archive: &Arc<Asked>, answers: &mut Answers) {
+        let url = format!("{}?{}", archive.service, self.question.query(self.reader));
+        let (archive, client) = (Arc::clone(archive), self.resolver.client.clone());
+        let (question, languages) = (Arc::clone(&self.question), Arc::clone(&self.languages));
+        let reader = self.reader.to_owned();
+        answers.spawn(async move {
+            let answer = asked(&archive, &client, &url).await;
+            // An Archive may leave out what tells whose word its answer is.
+            let item = match answer
+                .as_ref()
+                .ok()
+                .and_then(|it| question.about_the_item(it))
+            {
+                Some(about) => {
+                    let url = format!("{}?{}", archive.service, about.query(&reader));
+                    asked(&archive, &client, &url).await.ok()
+                }
+                None => None,
+            };
+            archive.note(answer.is_ok());
+            let answer = match answer {
+                Ok(pairs) => Some(Answer {
+                    meaning: question.meaning(&pairs, &languages),
+                    is_hearsay: question.is_hearsay(item.as_ref().unwrap_or(&pairs)),
+                }),
+                Err(error) => {
+                    log::info!("{} does not answer: {error}", archive.address);
+                    None
+                }
+            };
+            (archive, answer)
+        });
+    }
+
+    /// Takes an answer in. The first that satisfies ends the round, unless all must be heard, or it is not
+    /// that of the Archive which holds the original: what that one says of its item's relations has
+    /// precedence.
+    fn take(&self, archive: Arc<Asked>, answer: Option<Answer>, seen: &mut Seen) -> Option<Round> {
+        let is_hearsay = answer.as_ref().is_some_and(|answer| answer.is_hearsay);
+        let round = self.weigh(archive, answer, seen)?;
+        if !is_hearsay {
+            return Some(round);
+        }
+        seen.hearsay
+            .get_or_insert_with(|| (Instant::now() + PRECEDENCE, round));
+        None
+    }
+
+    fn weigh(&self, archive: Arc<Asked>, answer: Option<Answer>, seen: &mut Seen) -> Option<Round> {
+        match answer.map(|answer| answer.meaning) {
+            None => seen.silent += 1,
+            Some(Meaning::Nothing) => {}
+            Some(Meaning::Unsatisfying) => seen.is_known = true,
+            Some(Meaning::Deleted) => seen.is_deleted = true,
+            Some(Meaning::Reached(reached)) => {
+                self.resolver
+                    .archives
+                    .remember(&self.question.ibi, &archive);
+                if reached.state == Some(State::Original) && self.question.steps().is_empty() {
+                    self.note_original(&archive);
+                }
+                match (self.is_original_required, reached.state) {
+                    (false, _) => return Some(Round::Found(archive, reached)),
+                    (true, Some(State::Original)) => seen.originals.push((archive, reached)),
+                    (true, _) => seen.has_copy = true,
+                }
+            }
+            Some(Meaning::Onward(next)) => {
+                if !self.is_original_required {
+                    return Some(Round::Onward(next));
+                }
+                seen.onward.get_or_insert(next);
+            }
+        }
+        None
+    }
+}
+
+/// What an Archive answers to one question.
+async fn asked(archive: &Asked, client: &Client, url: &str) -> Result<Pairs, ClientError> {
+    let body = match archive.begin() {
+        Some(_waiting) => client.get(url, LONGEST_ANSWER, archive.patience()).await,
+        None => Err(ClientError::Failed(
+            "too many questions wait for it".to_owned(),
+        )),
+    };
+    Pairs::parse(&body?).map_err(|error| ClientError::Failed(error.to_string()))
+}
+
+impl Asking<'_> {
+    /// Notes whose the prefix of the identifier is: of an Archive that holds the original.
+    fn note_original(&self, archive: &Asked) {
+        let Ok(ibi) = Ibi::parse(&self.question.ibi) else {
+            return;
+        };
+        let maker = Maker::of(&ibi);
+        if !self.resolver.archives.note_original(&maker, archive) {
+            return;
+        }
+        let (registry, id) = (Arc::clone(&self.resolver.registry), archive.id);
+        // The reader does not wait for that.
+        threads::aside(move || {
+            if let Err(error) = registry.note_maker(id, &maker, &SystemClock.now()) {
+                log::warn!("{error}");
+            }
+        });
+    }
+}
+
+impl Seen {
+    /// What all answers together say.
+    fn judged(mut self) -> Round {
+        if let Some((_, round)) = self.hearsay {
+            return round;
+        }
+        if self.originals.len() > 1 {
+            let suspects = self.originals.iter();
+            let mut suspects: Vec<String> = suspects
+                .map(|(archive, _)| archive.address.clone())
+                .collect();
+            suspects.sort();
+            return Round::Alert(Alert::Suspects(suspects));
+        }
+        let (silent, is_known) = (self.silent, self.is_known || self.is_deleted);
+        match (self.originals.pop(), self.onward) {
+            (Some((archive, reached)), _) => Round::Found(archive, reached),
+            (None, Some(next)) => Round::Onward(next),
+            (None, None) if self.has_copy => Round::Alert(Alert::CopiesOnly { silent }),
+            (None, None) if self.is_deleted && silent == 0 => Round::Alert(Alert::Deleted),
+            (None, None) => Round::Alert(Alert::Unknown { silent, is_known }),
+        }
+    }
+}
+
+/// Tells an Archive that its answer was chosen. The reader does not wait for that.
+pub(super) fn acknowledge(resolver: &Arc<Resolver>, archive: &Arc<Asked>, query: String) {
+    let (client, archive) = (resolver.client.clone(), Arc::clone(archive));
+    tokio::spawn(async move {
+        let url = format!("{}?{query}", archive.service);
+        if let Err(error) = client.get(&url, LONGEST_ANSWER, THANKS_PATIENCE).await {
+            log::info!("{} takes no acknowledgment: {error}", archive.address);
+        }
+    });
+}

@@ -1,0 +1,121 @@
+//! Archives that are switched on and off (SPEC 8, inclusion), by GET. Not by HEAD: it never may change
+//! anything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Method, Response, StatusCode};
+
+use super::Resolver;
+use super::archives::service_url;
+use crate::archive::{Clock, SystemClock};
+use crate::formats::query::Query;
+use crate::web::registry::{Inclusion, RegistryError};
+use crate::web::server::{answer, threads};
+use ibi::pairs::Pairs;
+
+/// Keys that are compared at once: each takes some milliseconds of a core and 19 MiB, on purpose.
+pub(super) const MOST_AT_ONCE: usize = 2;
+/// How long an Archive may take to confirm.
+const CONFIRMATION_PATIENCE: Duration = Duration::from_secs(5);
+/// The longest confirmation, in bytes.
+const LONGEST_CONFIRMATION: usize = 4096;
+
+/// Answers a request to the resolver's service.
+pub(super) async fn answer(
+    resolver: &Arc<Resolver>,
+    method: &Method,
+    query: &str,
+) -> Response<Body> {
+    if *method == Method::HEAD {
+        return answer::no_method(method, "GET");
+    }
+    let bad = |sentence: &str| answer::refusal(StatusCode::BAD_REQUEST, sentence);
+    let query = match Query::parse(query) {
+        Ok(query) => query,
+        Err(error) => return bad(&error.to_string()),
+    };
+    let is_on = match query.get("servicesubject") {
+        Some("inclusionRequest") => true,
+        Some("exclusionRequest") => false,
+        other => {
+            return bad(&format!(
+                "servicesubject '{}' is neither inclusionRequest nor exclusionRequest",
+                other.unwrap_or_default()
+            ));
+        }
+    };
+    let inclusion = match Inclusion::of(&query) {
+        Ok(inclusion) => inclusion,
+        Err(error) => return bad(&error.to_string()),
+    };
+    if let Err(error) = change(resolver, inclusion.clone(), is_on).await {
+        return refused(&error);
+    }
+    let address = &inclusion.address;
+    let status = match is_on {
+        false => {
+            log::info!("{address} is excluded");
+            "status.archive excluded"
+        }
+        true if confirms(resolver, &inclusion).await => {
+            log::info!("{address} is included");
+            "status.archive included status.confirmation successful"
+        }
+        true => {
+            log::warn!("{address} is included, and does not confirm that it is reached there");
+            "status.archive included status.confirmation unsuccessful"
+        }
+    };
+    answer::pairs(&Pairs::parse(status.as_bytes()).unwrap_or_default())
+}
+
+/// Checks the key, which takes a while, and writes it down.
+async fn change(
+    resolver: &Arc<Resolver>,
+    inclusion: Inclusion,
+    is_on: bool,
+) -> Result<(), RegistryError> {
+    // The semaphore is never closed.
+    let _turn = resolver.hashing.acquire().await;
+    let asked = Arc::clone(resolver);
+    let changed = threads::aside(move || {
+        match is_on {
+            true => asked.registry.include(&inclusion, &SystemClock.now())?,
+            false => asked.registry.exclude(&inclusion)?,
+        }
+        asked.refresh()
+    });
+    let changed = changed.await;
+    changed.unwrap_or_else(|error| Err(RegistryError::Broken(error.to_string())))
+}
+
+fn refused(error: &RegistryError) -> Response<Body> {
+    let status = match error {
+        RegistryError::NotRegistered(_)
+        | RegistryError::WrongKey(_)
+        | RegistryError::TwoArchives(_) => StatusCode::FORBIDDEN,
+        _ => {
+            log::error!("{error}");
+            let sentence = "the resolver's database cannot be used";
+            return answer::refusal(StatusCode::INTERNAL_SERVER_ERROR, sentence);
+        }
+    };
+    answer::refusal(status, &error.to_string())
+}
+
+/// Whether the Archive is reached where it says.
+async fn confirms(resolver: &Resolver, inclusion: &Inclusion) -> bool {
+    let service = service_url(&inclusion.address, &inclusion.service);
+    let url = format!("{service}?servicesubject=inclusionConfirmationRequest");
+    let answer = resolver
+        .client
+        .get(&url, LONGEST_CONFIRMATION, CONFIRMATION_PATIENCE)
+        .await;
+    let pairs = answer.ok().and_then(|body| Pairs::parse(&body).ok());
+    pairs.is_some_and(|pairs| {
+        let confirmation = pairs.get("confirmation").map(ToString::to_string);
+        confirmation.as_deref() == Some("yes")
+    })
+}

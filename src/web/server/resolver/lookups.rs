@@ -1,0 +1,76 @@
+//! The addresses of hosts, looked for in bounded time: what the system's resolver still waits for keeps a
+//! thread, and no request.
+
+use std::net::{IpAddr, ToSocketAddrs};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use crate::web::registry::Unfound;
+use crate::web::server::share::Shares;
+
+/// How long the addresses of all hosts of one request may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+/// Look-ups under way, with those that are not waited for any more.
+const MOST_UNDER_WAY: usize = 16;
+/// The same for one client.
+const MOST_OF_CLIENT: usize = 4;
+
+/// Look-ups under way.
+#[derive(Clone, Debug)]
+pub(super) struct Lookups {
+    places: Arc<Semaphore>,
+    of_clients: Shares,
+}
+
+impl Default for Lookups {
+    fn default() -> Lookups {
+        Lookups {
+            places: Arc::new(Semaphore::new(MOST_UNDER_WAY)),
+            of_clients: Shares::new(MOST_OF_CLIENT),
+        }
+    }
+}
+
+impl Lookups {
+    /// The addresses of a host, none for one that has none. It blocks, until then at the most.
+    pub(super) fn find(
+        &self,
+        client: IpAddr,
+        host: &str,
+        until: Instant,
+    ) -> Result<Vec<IpAddr>, Unfound> {
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let place = place.map_err(|_| Unfound::Busy)?;
+        let share = self.of_clients.take(client).ok_or(Unfound::Busy)?;
+        let (tell, told) = mpsc::channel();
+        let host = host.to_owned();
+        let look = move || {
+            let found = (host.as_str(), 0).to_socket_addrs();
+            let found = found.into_iter().flatten();
+            let found: Vec<IpAddr> = found.map(|found| found.ip().to_canonical()).collect();
+            drop((place, share));
+            let _ = tell.send(found);
+        };
+        let thread = std::thread::Builder::new().name("looks up".to_owned());
+        thread.spawn(look).map_err(|_| Unfound::Busy)?;
+        let patience = until.saturating_duration_since(Instant::now());
+        told.recv_timeout(patience).map_err(|_| Unfound::InTime)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_its_own() {
+        let address = |text: &str| -> IpAddr { text.parse().expect(text) };
+        let lookups = Lookups::default();
+        let found = |host: &str| lookups.find(address("::1"), host, Instant::now() + PATIENCE);
+        assert_eq!(found("127.0.0.1"), Ok(vec![address("127.0.0.1")]));
+        assert_eq!(found("::1"), Ok(vec![address("::1")]));
+        assert_eq!(found("::ffff:127.0.0.1"), Ok(vec![address("127.0.0.1")]));
+    }
+}

@@ -1,0 +1,130 @@
+//! What a reader is told who is not sent anywhere, and what the resolver is.
+
+mod words;
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{Response, StatusCode};
+use serde_json::json;
+
+use super::asking::Alert;
+use super::{ASK_AGAIN, Resolver};
+use crate::formats::resolution::Persistent;
+use crate::web::server::answer;
+use crate::web::server::page::Page;
+use crate::web::server::page::accept::Form;
+use words::BOTH;
+
+const FORMS: [Form; 2] = [Form::Html, Form::Json];
+
+/// Why there is nothing to send the reader to.
+pub(super) fn alert(
+    resolver: &Resolver,
+    alert: &Alert,
+    persistent: &Persistent,
+    request: &Parts,
+) -> Response<Body> {
+    let mut page = Page::asked(resolver.address(), BOTH, request, &FORMS);
+    let words = page.words;
+    let (status, code, title, sentence) = match alert {
+        Alert::Unknown { silent: 0, .. } => (
+            StatusCode::NOT_FOUND,
+            "unknown",
+            words.unknown_title,
+            words.unknown_sentence,
+        ),
+        Alert::CopiesOnly { silent: 0 } => (
+            StatusCode::NOT_FOUND,
+            "copies-only",
+            words.copies_title,
+            words.copies_sentence,
+        ),
+        Alert::Unknown { .. } | Alert::CopiesOnly { .. } => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable",
+            words.silent_title,
+            words.silent_sentence,
+        ),
+        Alert::Deleted => (
+            StatusCode::GONE,
+            "deleted",
+            words.deleted_title,
+            words.deleted_sentence,
+        ),
+        Alert::Suspects(_) => (
+            StatusCode::CONFLICT,
+            "suspects",
+            words.suspects_title,
+            words.suspects_sentence,
+        ),
+        Alert::Endless => (
+            StatusCode::LOOP_DETECTED,
+            "endless",
+            words.endless_title,
+            words.endless_sentence,
+        ),
+        Alert::TooLong => (
+            StatusCode::GATEWAY_TIMEOUT,
+            "too-long",
+            words.silent_title,
+            words.silent_sentence,
+        ),
+    };
+    page.status = status;
+    let ibi = &persistent.question.ibi;
+    let silent = match alert {
+        Alert::Unknown { silent, .. } | Alert::CopiesOnly { silent } => *silent,
+        _ => 0,
+    };
+    let suspects: &[String] = match alert {
+        Alert::Suspects(suspects) => suspects,
+        _ => &[],
+    };
+    let response = match page.form {
+        Form::Json => page.json(&json!({
+            "ibi": ibi,
+            "alert": code,
+            "suspects": suspects,
+            "archives_without_answer": silent,
+        })),
+        _ => page.html(title, |html| {
+            html.tag("p", &[], |html| html.line("code", ibi));
+            html.line("p", sentence);
+            if !suspects.is_empty() {
+                html.tag("ul", &[], |html| {
+                    for suspect in suspects {
+                        html.tag("li", &[], |html| {
+                            html.link(&format!("http://{suspect}/"), suspect)
+                        });
+                    }
+                });
+            }
+            if silent > 0 {
+                html.line("p", &format!("{}: {silent}", words.without_answer));
+            }
+        }),
+    };
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE => answer::again_later(response, ASK_AGAIN),
+        _ => response,
+    }
+}
+
+/// What the resolver is.
+pub(super) fn home(resolver: &Resolver, request: &Parts) -> Response<Body> {
+    let page = Page::asked(resolver.address(), BOTH, request, &FORMS);
+    let (words, archives) = (page.words, resolver.archives.all().len());
+    match page.form {
+        Form::Json => page.json(&json!({ "archives": archives })),
+        _ => page.html(words.home_title, |html| {
+            html.line("p", words.home_sentence);
+            html.tag("p", &[], |html| {
+                html.line(
+                    "code",
+                    &format!("http://{}/8JMKD3MGP8W/34PGRBS", resolver.address()),
+                );
+            });
+            html.line("p", &format!("{}: {archives}", words.archives));
+        }),
+    }
+}

@@ -1,0 +1,179 @@
+//! The registration protocol of 2009, by GET and by POST, where it is switched on. Not by HEAD: a GET
+//! changes something here, and a HEAD never may.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::{Method, Request, Response, StatusCode};
+use tokio::sync::Semaphore;
+
+use super::lookups::{self, Lookups};
+use super::{ASK_AGAIN, Resolver, TURN_PATIENCE};
+use crate::archive::{Clock, SystemClock};
+use crate::formats::query::Fields;
+use crate::formats::registration::{Answer, LONGEST_REQUEST};
+use crate::os::locks::locked;
+use crate::web::registry::{Asker, Outcome, Registry};
+use crate::web::server::share::{Share, Shares, client_of};
+use crate::web::server::{Peer, answer, form};
+
+/// Requests that are done at once. They wait for each other and not for the keys of Archives: a password
+/// takes as long as a key.
+const MOST_AT_ONCE: usize = 2;
+/// The same for one client.
+const MOST_OF_CLIENT: usize = 1;
+/// How often one that waits for its own request looks whether that is done.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// So many wrong passwords may come from a client in so long a time.
+const MOST_WRONG: u32 = 20;
+/// See [`MOST_WRONG`].
+const WRONG_FOR: Duration = Duration::from_secs(10 * 60);
+/// Of so many clients is known that they gave wrong passwords.
+const MOST_KNOWN: usize = 10_000;
+
+/// What is known of requests, where the protocol is switched on.
+#[derive(Debug)]
+pub(super) struct Registrations {
+    turns: Semaphore,
+    of_clients: Shares,
+    pub(super) lookups: Lookups,
+    /// Wrong passwords, and since when.
+    wrong: Mutex<HashMap<IpAddr, (u32, Instant)>>,
+}
+
+impl Default for Registrations {
+    fn default() -> Registrations {
+        Registrations {
+            turns: Semaphore::new(MOST_AT_ONCE),
+            of_clients: Shares::new(MOST_OF_CLIENT),
+            lookups: Lookups::default(),
+            wrong: Mutex::default(),
+        }
+    }
+}
+
+impl Registrations {
+    /// Waits for the client's own request to be done.
+    async fn of_client(&self, client: IpAddr) -> Share {
+        loop {
+            match self.of_clients.take(client) {
+                Some(share) => return share,
+                None => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+        }
+    }
+
+    fn has_guessed(&self, client: IpAddr) -> bool {
+        let wrong = locked(&self.wrong);
+        let known = wrong.get(&client);
+        known.is_some_and(|(count, since)| *count >= MOST_WRONG && since.elapsed() < WRONG_FOR)
+    }
+
+    fn note_wrong(&self, client: IpAddr) {
+        let mut wrong = locked(&self.wrong);
+        if wrong.len() >= MOST_KNOWN {
+            wrong.retain(|_, (_, since)| since.elapsed() < WRONG_FOR);
+            if wrong.len() >= MOST_KNOWN {
+                wrong.clear();
+            }
+        }
+        let (count, since) = wrong.entry(client).or_insert((0, Instant::now()));
+        if since.elapsed() >= WRONG_FOR {
+            (*count, *since) = (0, Instant::now());
+        }
+        *count += 1;
+    }
+}
+
+/// Whether a request is one of this protocol: by its method, or because it has a verb.
+pub(super) fn is_one(method: &Method, query: &str) -> bool {
+    method == Method::POST || query.split('&').any(|pair| pair.starts_with("verb="))
+}
+
+/// Does what is asked, and answers in XML.
+pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> Response<Body> {
+    if request.method() == Method::HEAD {
+        return answer::no_method(request.method(), "GET, POST");
+    }
+    let Some(registrations) = &resolver.registrations else {
+        let sentence = "this resolver takes no registrations by the protocol of 2009; its administrator \
+                        may switch them on (ibifs resolver --registration-2009)";
+        return xml(
+            StatusCode::FORBIDDEN,
+            Answer::Refused(sentence.to_owned()).to_xml(None),
+        );
+    };
+    let (parts, body) = request.into_parts();
+    let text = match parts.method {
+        Method::POST => match form::in_body(&parts, body, LONGEST_REQUEST).await {
+            Ok(text) => text,
+            Err(refusal) => return *refusal,
+        },
+        _ => parts.uri.query().unwrap_or_default().to_owned(),
+    };
+    let fields = match Fields::parse(&text) {
+        Ok(fields) => fields,
+        Err(error) => return answer::refusal(StatusCode::BAD_REQUEST, &error.to_string()),
+    };
+    let Some(Peer(peer)) = parts.extensions.get().copied() else {
+        return answer::refusal(StatusCode::BAD_REQUEST, "who asks is not known");
+    };
+    let address = resolver.proxies.client(peer, &parts.headers);
+    let client = client_of(address);
+    if registrations.has_guessed(client) {
+        let sentence = "too many wrong passwords have come from this address; ask again in a while";
+        return answer::busy(sentence, u16::try_from(WRONG_FOR.as_secs()).unwrap_or(600));
+    }
+    let turn = async {
+        let share = registrations.of_client(client).await;
+        (share, registrations.turns.acquire().await)
+    };
+    let turn = tokio::time::timeout(TURN_PATIENCE, turn).await;
+    let Ok((_share, Ok(turn))) = turn else {
+        let sentence = "too many ask for registrations; ask again in a while";
+        return answer::busy(sentence, ASK_AGAIN);
+    };
+    let registry = Arc::clone(&resolver.registry);
+    let lookups = registrations.lookups.clone();
+    let done = answer::aside(move || do_it(&registry, &lookups, &fields, address));
+    let done = done.await;
+    drop(turn);
+    let reply = match done {
+        Ok(reply) => reply,
+        Err(refusal) => return refusal,
+    };
+    if reply.is_unproven {
+        registrations.note_wrong(client);
+    }
+    tokio::time::sleep(reply.wait).await;
+    let status = match reply.outcome {
+        Outcome::Done => StatusCode::OK,
+        Outcome::Refused => StatusCode::BAD_REQUEST,
+        Outcome::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    xml(status, reply.xml)
+}
+
+fn do_it(
+    registry: &Registry,
+    lookups: &Lookups,
+    fields: &Fields,
+    address: IpAddr,
+) -> crate::web::registry::Reply {
+    let client = client_of(address);
+    let until = Instant::now() + lookups::PATIENCE;
+    let lookup = |host: &str| lookups.find(client, host, until);
+    let asker = Asker {
+        address,
+        client,
+        lookup: &lookup,
+    };
+    registry.answer(fields, asker, &SystemClock.now())
+}
+
+fn xml(status: StatusCode, document: String) -> Response<Body> {
+    answer::no_store(answer::whole(status, "text/xml; charset=utf-8", document))
+}

@@ -1,0 +1,441 @@
+//! An Archive that is known by HTTP alone: as the destination of items, and asked what it holds.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::{Request, Uri, header};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustix::fs::OFlags;
+use tokio::runtime::Runtime;
+
+use super::client::{Client, with_causes};
+use crate::archive::Handover;
+use crate::archive::transfer::{
+    Destination, Inventory, Local, Moved, Progress, Remover, Skip, Told, TransferError,
+};
+use crate::archive::tree::Tree;
+use crate::formats::fixity::{Digest, shown};
+use crate::formats::item::{Names, State};
+use crate::formats::query::encoded;
+use ibi::pairs::{Pairs, Value};
+use ibi::{Ibi, Timestamp};
+
+/// How long a connection may take to be made.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a step may take: the other side reads the whole item again in one of them.
+const PATIENCE: Duration = Duration::from_secs(3600);
+/// The longest answer, in bytes: a digest for each of a million files.
+const LONGEST_ANSWER: usize = 80 << 20;
+/// The longest answer to what anybody may ask, in bytes, and how long it may take.
+const LONGEST_TOLD: usize = 64 << 10;
+const TOLD_PATIENCE: Duration = Duration::from_secs(10);
+/// How much of a file is sent at once, in bytes.
+const PIECE: usize = 256 << 10;
+
+/// Whether a destination is named by a URL.
+#[must_use]
+pub fn is_url(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+/// An Archive elsewhere that items are sent to.
+#[derive(Debug)]
+pub struct Remote {
+    link: Link,
+    service: Names,
+}
+
+/// The way to it.
+struct Link {
+    runtime: Runtime,
+    client: hyper_util::client::legacy::Client<HttpConnector, Sent>,
+    url: String,
+    token: String,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the token.
+        let url = &self.url;
+        f.debug_struct("Link")
+            .field("url", url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Remote {
+    /// The Archive at a URL, which is asked who it is.
+    pub fn at(url: &str, token: &str) -> Result<Remote, TransferError> {
+        let bad = |what: &str| TransferError::Remote(format!("'{url}' {what}"));
+        let uri: Uri = url.parse().map_err(|_| bad("is no URL"))?;
+        if uri.scheme_str() == Some("https") {
+            return Err(bad(
+                "is a URL with https, which ibifs does not speak; go through a tunnel, or a proxy that does",
+            ));
+        }
+        let is_plain = uri.query().is_none() && matches!(uri.path(), "" | "/");
+        let authority = uri.authority().filter(|_| is_plain);
+        let authority = authority.ok_or_else(|| bad("is not of the shape http://host[:port]"))?;
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(CONNECT_PATIENCE));
+        connector.set_nodelay(true);
+        let mut builder = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
+        builder.timer(TokioTimer::new());
+        builder.pool_timer(TokioTimer::new());
+        let link = Link {
+            client: builder.build(connector),
+            runtime: runtime()?,
+            url: format!("http://{authority}"),
+            token: token.to_owned(),
+        };
+        let pairs = link.ask("step=hello", Sent::default())?;
+        let service = pairs.get("ibi.archiveservice");
+        let service = service.and_then(|value| Names::from_value(value).ok());
+        let service = service.ok_or_else(|| link.fault("it does not say who it is"))?;
+        Ok(Remote { link, service })
+    }
+}
+
+fn runtime() -> Result<Runtime, TransferError> {
+    let built = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    built.map_err(|error| TransferError::System(error.to_string()))
+}
+
+impl Link {
+    fn fault(&self, what: &str) -> TransferError {
+        TransferError::Remote(format!("the Archive at {}: {what}", self.url))
+    }
+
+    /// Asks for a step, and reads the pairs of the answer.
+    fn ask(&self, query: &str, sent: Sent) -> Result<Pairs, TransferError> {
+        let answer = self.runtime.block_on(async {
+            let answer = tokio::time::timeout(PATIENCE, self.send(query, sent)).await;
+            answer.unwrap_or_else(|_| Err(format!("no answer in {PATIENCE:?}")))
+        });
+        let (status, body) = answer.map_err(|error| self.fault(&error))?;
+        let text = String::from_utf8_lossy(&body);
+        let text = text.trim_end();
+        match status {
+            200 => Pairs::parse(&body).map_err(|error| self.fault(&error.to_string())),
+            409 => {
+                let (word, sentence) = text.split_once(' ').unwrap_or((text, ""));
+                let skip = match word {
+                    "original-there" => Skip::OriginalThere,
+                    _ => Skip::NotTaken(sentence.to_owned()),
+                };
+                Err(skip.into())
+            }
+            status => Err(self.fault(&format!("status {status}: {text}"))),
+        }
+    }
+
+    async fn send(&self, query: &str, sent: Sent) -> Result<(u16, Bytes), String> {
+        let request = Request::post(format!("{}/transfer?{query}", self.url))
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
+            .header(header::CONTENT_TYPE, "application/octet-stream")
+            .body(sent)
+            .map_err(|error| error.to_string())?;
+        let response = self.client.request(request).await;
+        let response = response.map_err(|error| with_causes(&error))?;
+        let status = response.status().as_u16();
+        let body = Limited::new(response.into_body(), LONGEST_ANSWER);
+        let body = body.collect().await.map_err(|error| error.to_string())?;
+        Ok((status, body.to_bytes()))
+    }
+
+    /// Sends those files that the other side has not got.
+    fn send_files(
+        &self,
+        directory: &Tree,
+        inventory: &Inventory,
+        item: &str,
+        missing: &[Digest],
+        progress: &mut Progress<'_>,
+    ) -> Result<Moved, TransferError> {
+        let mut moved = Moved::default();
+        for digest in missing {
+            let file = inventory.files().find(|(_, known, _)| known == digest);
+            let no_file = || self.fault("it asks for a file that the item does not hold");
+            let (path, _, size) = file.ok_or_else(no_file)?;
+            let opened = directory.open_far(path, OFlags::RDONLY | OFlags::NONBLOCK);
+            let opened = opened.map_err(|errno| directory.error("open", &shown(path), errno))?;
+            let step = format!("step=file&digest={digest}&length={size}&{item}");
+            self.ask(&step, Sent::file(opened.into(), size))?;
+            moved.files += 1;
+            moved.bytes += size;
+            progress(moved.bytes);
+        }
+        Ok(moved)
+    }
+}
+
+/// An item or an Archive in a query.
+fn named(names: &Names, before: &str) -> String {
+    let rep = names.rep().map(|rep| ("rep", rep.to_string()));
+    let ibip = names.ibip().map(|ibip| ("ibip", ibip.to_string()));
+    let pairs = rep.into_iter().chain(ibip);
+    let pairs = pairs.map(|(form, name)| format!("{before}{form}={}", encoded(name.as_bytes())));
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+impl Destination for Remote {
+    fn service(&self) -> &Names {
+        &self.service
+    }
+
+    fn tell(&mut self, names: &Names) -> Result<Told, TransferError> {
+        let query = format!("step=tell&{}", named(names, ""));
+        let pairs = self.link.ask(&query, Sent::default())?;
+        let word = |name: &str| pairs.get(name).and_then(|value| value.words().first());
+        let state = word("state").map(|word| word.parse::<State>()).transpose();
+        let service = pairs.get("ibi.archiveservice");
+        Ok(Told {
+            state: state.map_err(|error| self.link.fault(&error.to_string()))?,
+            service: service.and_then(|value| Names::from_value(value).ok()),
+            removed_at: word("timestamp").and_then(|word| Timestamp::parse_rfc3339(word).ok()),
+        })
+    }
+
+    /// All is compared whatever is asked: the digests are how files are named on the way.
+    fn receive(
+        &mut self,
+        source: &Local,
+        names: &Names,
+        original_at: Option<&Names>,
+        _is_compared: bool,
+        progress: &mut Progress<'_>,
+    ) -> Result<Moved, TransferError> {
+        let link = &self.link;
+        let item = source.item(names)?;
+        let manifest = source.sound_manifest(&item, progress)?;
+        let directory = source.directory(&item)?;
+        let inventory = Inventory::of(&directory, &manifest).map_err(Skip::NotCopied)?;
+        let text = inventory.to_string();
+        let item_named = named(&item.names, "");
+        let plan = format!("step=plan&{item_named}");
+        let pairs = link.ask(&plan, Sent::bytes(text.clone().into_bytes()))?;
+        let missing = pairs.get("missing").map_or(&[][..], Value::words);
+        let missing = missing.iter().map(|word| Digest::parse(word.as_bytes()));
+        let missing: Option<Vec<Digest>> = missing.collect();
+        let missing = missing.ok_or_else(|| link.fault("it asks for what is no file"))?;
+        let mut moved = link.send_files(&directory, &inventory, &item_named, &missing, progress)?;
+        let sidecar = source
+            .sidecar_to_send(&item, original_at)?
+            .unwrap_or_default();
+        let mut body = format!("{}\n", sidecar.len()).into_bytes();
+        body.extend_from_slice(&sidecar);
+        body.extend_from_slice(text.as_bytes());
+        let from = named(source.service(), "from.");
+        let complete = format!("step=complete&{item_named}&{from}");
+        let pairs = link.ask(&complete, Sent::bytes(body))?;
+        let files = pairs.get("files").and_then(|value| value.words().first());
+        let files: Option<u64> = files.and_then(|word| word.parse().ok());
+        moved.files = moved.files.max(files.unwrap_or_default());
+        Ok(moved)
+    }
+
+    fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError> {
+        let query = format!("step=expect&{}&{}", named(names, ""), named(from, "from."));
+        let pairs = self.link.ask(&query, Sent::default())?;
+        let word = pairs.get("word").and_then(|value| value.words().first());
+        word.cloned()
+            .ok_or_else(|| self.link.fault("it gives no word"))
+    }
+
+    fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError> {
+        let (item, from) = (named(names, ""), named(from, "from."));
+        let word = encoded(word.as_bytes());
+        let query = format!("step=take&{item}&{from}&word={word}");
+        self.link.ask(&query, Sent::default()).map(drop)
+    }
+}
+
+/// What is sent: bytes, or as much of a file as was said.
+#[derive(Debug, Default)]
+struct Sent {
+    bytes: Option<Bytes>,
+    file: Option<File>,
+    left: u64,
+}
+
+impl Sent {
+    fn bytes(bytes: Vec<u8>) -> Sent {
+        Sent {
+            left: bytes.len() as u64,
+            bytes: Some(bytes.into()),
+            file: None,
+        }
+    }
+
+    fn file(file: File, length: u64) -> Sent {
+        Sent {
+            bytes: None,
+            file: Some(file),
+            left: length,
+        }
+    }
+}
+
+impl Body for Sent {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        if let Some(bytes) = self.bytes.take() {
+            self.left = 0;
+            return Poll::Ready(Some(Ok(Frame::data(bytes))));
+        }
+        let wanted = usize::try_from(self.left).unwrap_or(PIECE).min(PIECE);
+        let mut piece = vec![0; wanted];
+        // The command has nothing else to do meanwhile.
+        let read = match &mut self.file {
+            Some(file) => file.read(&mut piece),
+            None => Ok(0),
+        };
+        Poll::Ready(Some(match read {
+            // It is shorter than it was: the other side would wait for the rest.
+            Ok(0) => Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                piece.truncate(count);
+                self.left -= count as u64;
+                Ok(Frame::data(piece.into()))
+            }
+            Err(error) => Err(error),
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+/// An Archive elsewhere that is asked what it holds, as anybody may ask it.
+pub struct Asked {
+    runtime: Runtime,
+    client: Client,
+    url: String,
+    service: Names,
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = &self.url;
+        f.debug_struct("Asked")
+            .field("url", url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Asked {
+    /// The Archive whose service has this URL: `http://host[:port]/` and the identifier of the service.
+    pub fn at(url: &str) -> Result<Asked, TransferError> {
+        let bad = || {
+            let shape = "as http://host[:port]/ and its identifier";
+            let what = format!("'{url}' is not the URL of an Archive's service, {shape}");
+            TransferError::Remote(what)
+        };
+        let uri: Uri = url.parse().map_err(|_| bad())?;
+        let is_http = uri.scheme_str() == Some("http") && uri.query().is_none();
+        let service = Ibi::parse(uri.path().trim_matches('/')).ok();
+        let service = service.filter(|_| is_http).ok_or_else(bad)?;
+        Ok(Asked {
+            runtime: runtime()?,
+            client: Client::default(),
+            url: url.trim_end_matches('/').to_owned(),
+            service: Names::from(service),
+        })
+    }
+
+    /// The item of its service.
+    #[must_use]
+    pub fn service(&self) -> &Names {
+        &self.service
+    }
+
+    /// What it says that it holds of an item; None where it knows nothing of it.
+    pub fn state(&self, names: &Names) -> Result<Option<State>, TransferError> {
+        Ok(self.told(names)?.state)
+    }
+
+    /// The same with the rest. The answer must be of the service that was asked, and of this item.
+    fn told(&self, names: &Names) -> Result<Told, TransferError> {
+        let fault = |what: &dyn fmt::Display| {
+            TransferError::Remote(format!("the Archive at {}: {what}", self.url))
+        };
+        let question = format!(
+            "{}?servicesubject=urlRequest&parsedibiurl.ibi={}&parsedibiurl.verblist=",
+            self.url,
+            encoded(names.preferred().as_bytes())
+        );
+        let asked = self.client.get(&question, LONGEST_TOLD, TOLD_PATIENCE);
+        let answer = self
+            .runtime
+            .block_on(asked)
+            .map_err(|error| fault(&error))?;
+        let pairs = Pairs::parse(&answer).map_err(|error| fault(&error))?;
+        let state = pairs.get("state").and_then(|value| value.words().first());
+        let state = state.map(|word| word.parse::<State>()).transpose();
+        let state = state.map_err(|error| fault(&error))?;
+        let named = |pair: &str| pairs.get(pair).and_then(|it| Names::from_value(it).ok());
+        if state.is_some() {
+            match named("ibi.archiveservice") {
+                Some(service) if service.matches(&self.service) => {}
+                Some(service) => {
+                    let what = format!("it is the Archive {service}, not {}", self.service);
+                    return Err(fault(&what));
+                }
+                None => return Err(fault(&"it does not say who it is")),
+            }
+            if !named("ibi").is_some_and(|told| told.matches(names)) {
+                return Err(fault(&format!("it answers for another item than {names}")));
+            }
+        }
+        Ok(Told {
+            state,
+            ..Told::default()
+        })
+    }
+}
+
+/// It proves the removal, and does not take part: nothing is noted there.
+impl Remover for Asked {
+    fn service(&self) -> &Names {
+        &self.service
+    }
+
+    fn tell(&mut self, names: &Names) -> Result<Told, TransferError> {
+        self.told(names)
+    }
+
+    fn given(&self, _: &Names) -> Result<Option<Handover>, TransferError> {
+        Ok(None)
+    }
+
+    fn give_up(&mut self, _: &Names, _: &Names, _: &str) -> Result<(), TransferError> {
+        Ok(())
+    }
+
+    fn is_taken(&mut self, _: &Names, _: &Names) -> Result<bool, TransferError> {
+        Ok(false)
+    }
+}

@@ -1,0 +1,77 @@
+//! How often items were reached (SPEC 8): counted at once, written down when that is asked for.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use crate::archive::Archive;
+use crate::archive::store::{self, StoreError};
+use crate::os::locks::locked;
+
+/// The accesses to an Archive's items. Where they cannot be written down, those since the start.
+#[derive(Debug, Default)]
+pub struct Accesses {
+    /// Those that are not written down yet, by the item's name.
+    new: Mutex<HashMap<String, u64>>,
+    /// Held while some go from the one to the other, so that nobody sees them in neither or in both.
+    written: Mutex<Option<store::Accesses>>,
+}
+
+impl Accesses {
+    /// Counts one access to an item.
+    pub fn count(&self, item: String) {
+        *locked(&self.new).entry(item).or_default() += 1;
+    }
+
+    /// Opens what was written down, to be written to from now on, by whoever may. Where it cannot be, that is
+    /// told when there is something to write.
+    pub fn open(&self, archive: &Archive) {
+        match store::Accesses::open(archive.tree().root()) {
+            Ok(open) => *locked(&self.written) = Some(open),
+            Err(error) => log::debug!("accesses: {}", error.cause()),
+        }
+    }
+
+    /// How often an item was reached; what was written down earlier counts if it can be read.
+    pub fn of(&self, archive: &Archive, item: &str) -> u64 {
+        let mut written = locked(&self.written);
+        let earlier = (|| {
+            if written.is_none() {
+                *written = store::Accesses::open_if_there(archive.tree().root())?;
+            }
+            written.as_ref().map_or(Ok(0), |written| written.of(item))
+        })();
+        let earlier = earlier.unwrap_or_else(|error: StoreError| {
+            log::warn!(
+                "how often items were reached before is not known: {}",
+                error.cause()
+            );
+            0
+        });
+        earlier + locked(&self.new).get(item).copied().unwrap_or(0)
+    }
+
+    /// Writes down those that are not yet; what cannot be written is kept for the next time.
+    pub fn write(&self, archive: &Archive) -> Result<(), StoreError> {
+        let mut written = locked(&self.written);
+        let new = std::mem::take(&mut *locked(&self.new));
+        if new.is_empty() {
+            return Ok(());
+        }
+        let done = (|| {
+            let mut open = match written.take() {
+                Some(open) => open,
+                None => store::Accesses::open(archive.tree().root())?,
+            };
+            let done = open.add(&new);
+            *written = Some(open);
+            done
+        })();
+        if done.is_err() {
+            let mut kept = locked(&self.new);
+            for (item, count) in new {
+                *kept.entry(item).or_default() += count;
+            }
+        }
+        done
+    }
+}

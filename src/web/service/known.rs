@@ -1,0 +1,157 @@
+//! What is found out for one answer: once, however many relations lead to an item.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use crate::archive::store::Item;
+use crate::archive::tree::Looks;
+use crate::archive::{Act, Archive, ArchiveError};
+use crate::formats::item::Names;
+use ibi::Timestamp;
+use ibi::relation::Language;
+
+/// An Archive, and what has been found out in it for an answer.
+pub(super) struct Known<'a> {
+    archive: &'a Archive,
+    act: Act<'a>,
+    looks: &'a Looks,
+    held: Found<Option<Item>>,
+    last: Found<Option<Names>>,
+    translations: Found<Vec<(Language, Names)>>,
+    metadata: Found<Option<Names>>,
+    is_metadata: Found<bool>,
+    has_text: Found<bool>,
+    shown: Found<bool>,
+    paths: Found<Option<Vec<u8>>>,
+    updated: Found<Option<Timestamp>>,
+}
+
+/// What was found out of items, by their names.
+struct Found<T>(RefCell<HashMap<Names, T>>);
+
+impl<T> Default for Found<T> {
+    fn default() -> Found<T> {
+        Found(RefCell::default())
+    }
+}
+
+impl<T: Clone> Found<T> {
+    fn once(
+        &self,
+        names: &Names,
+        find: impl FnOnce() -> Result<T, ArchiveError>,
+    ) -> Result<T, ArchiveError> {
+        if let Some(found) = self.0.borrow().get(names) {
+            return Ok(found.clone());
+        }
+        let found = find()?;
+        self.0.borrow_mut().insert(names.clone(), found.clone());
+        Ok(found)
+    }
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn new(archive: &'a Archive, act: Act<'a>, looks: &'a Looks) -> Known<'a> {
+        Known {
+            archive,
+            act,
+            looks,
+            held: Found::default(),
+            last: Found::default(),
+            translations: Found::default(),
+            metadata: Found::default(),
+            is_metadata: Found::default(),
+            has_text: Found::default(),
+            shown: Found::default(),
+            paths: Found::default(),
+            updated: Found::default(),
+        }
+    }
+
+    pub(super) fn held(&self, names: &Names) -> Result<Option<Item>, ArchiveError> {
+        self.held.once(names, || self.archive.held(names))
+    }
+
+    /// Whether something is there for who asks.
+    pub(super) fn is_shown(&self, names: &Names) -> Result<bool, ArchiveError> {
+        let find = || self.archive.is_shown(names, self.act, self.looks);
+        self.shown.once(names, find)
+    }
+
+    /// The last edition as far as this Archive can tell: of an edition that is held elsewhere it does
+    /// not know whether there is a later one.
+    pub(super) fn last_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
+        self.last.once(names, || {
+            match self.archive.last_edition_shown(names, self.act, self.looks) {
+                Ok(last) => Ok(self.held(&last)?.map(|item| item.names)),
+                Err(ArchiveError::Cycle { .. }) => Ok(None),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    pub(super) fn translations(
+        &self,
+        names: &Names,
+    ) -> Result<Vec<(Language, Names)>, ArchiveError> {
+        let find = || {
+            let mut shown = Vec::new();
+            for (language, names) in self.archive.translations(names)? {
+                if self.is_shown(&names)? {
+                    shown.push((language, names));
+                }
+            }
+            Ok(shown)
+        };
+        self.translations.once(names, find)
+    }
+
+    /// The next edition, if it is there for who asks.
+    pub(super) fn next_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
+        let next = self.archive.next_edition(names)?;
+        self.if_shown(next)
+    }
+
+    fn if_shown(&self, names: Option<Names>) -> Result<Option<Names>, ArchiveError> {
+        match names {
+            Some(names) if self.is_shown(&names)? => Ok(Some(names)),
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn metadata(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
+        self.metadata.once(names, || {
+            let metadata = self.archive.metadata(names)?;
+            self.if_shown(metadata)
+        })
+    }
+
+    pub(super) fn is_metadata(&self, item: &Item) -> Result<bool, ArchiveError> {
+        let find = || {
+            let described = self.archive.metadata_of(item)?;
+            Ok(self.if_shown(described)?.is_some())
+        };
+        self.is_metadata.once(&item.names, find)
+    }
+
+    pub(super) fn has_metadata_text(&self, item: &Item) -> Result<bool, ArchiveError> {
+        let find = || self.archive.has_metadata_text(item, self.act, self.looks);
+        self.has_text.once(&item.names, find)
+    }
+
+    /// Where the file is that is asked for; one answer asks for one path.
+    pub(super) fn content_path(
+        &self,
+        item: &Item,
+        path: Option<&str>,
+    ) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let path = path.map(str::as_bytes);
+        let find = || self.archive.content_path(item, path, self.act, self.looks);
+        self.paths.once(&item.names, find)
+    }
+
+    pub(super) fn updated(&self, item: &Item) -> Result<Option<Timestamp>, ArchiveError> {
+        let find = || self.archive.updated(item, self.act, self.looks);
+        self.updated.once(&item.names, find)
+    }
+}
