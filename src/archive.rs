@@ -10,13 +10,13 @@
 //! - [`package`]: items as BagIt bags and OCFL objects, there and back.
 //! - [`transfer`]: items copied to another Archive, and originals transferred to it.
 
-pub mod backup;
-pub mod database;
-pub mod operations;
-pub mod package;
-pub mod scrub;
+pub(crate) mod backup;
+pub(crate) mod database;
+pub(crate) mod operations;
+pub(crate) mod package;
+pub(crate) mod scrub;
 pub mod store;
-pub mod transfer;
+pub(crate) mod transfer;
 pub mod tree;
 
 pub use operations::*;

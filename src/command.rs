@@ -10,8 +10,8 @@
 
 pub mod cli;
 pub mod commands;
-pub mod exit;
+pub(crate) mod exit;
 pub mod language;
 pub mod logging;
-pub mod progress;
+pub(crate) mod progress;
 pub mod terminal;

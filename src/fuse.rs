@@ -9,11 +9,11 @@
 //! - [`fs`]: the FUSE adapter. Translates a request, calls, translates the answer.
 //! - [`mount`]: start and stop: options, checks, signals, unmounting.
 
-pub mod attr;
-pub mod descriptors;
-pub mod errno;
-pub mod fs;
-pub mod inode;
-pub mod inside;
+pub(crate) mod attr;
+pub(crate) mod descriptors;
+pub(crate) mod errno;
+pub(crate) mod fs;
+pub(crate) mod inode;
+pub(crate) mod inside;
 pub mod mount;
-pub mod namespace;
+pub(crate) mod namespace;

@@ -10,12 +10,14 @@
 //! - [`web`]: the services over HTTP, the resolver, and the HTTP client.
 //! - [`command`]: the command line, its output and its languages.
 #![warn(missing_docs)]
+// The documentation is for readers of the source: `cargo doc --document-private-items`.
+#![allow(rustdoc::private_intra_doc_links)]
 
 pub mod archive;
 pub mod command;
 pub mod formats;
 pub mod fuse;
-pub mod os;
+pub(crate) mod os;
 pub mod web;
 
 pub use ::ibi;

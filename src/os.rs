@@ -4,10 +4,12 @@
 //! - [`credentials`]: the user and the group that a thread acts as.
 //! - [`payer`]: whose quota pays for what is written to the disk.
 //! - [`opening`]: opening files that other users own, without waiting for them.
+//! - [`limits`]: how many files this process may have open.
 //! - [`caller`]: who makes a request, and acting as that user.
 
-pub mod caller;
-pub mod credentials;
-pub mod locks;
-pub mod opening;
-pub mod payer;
+pub(crate) mod caller;
+pub(crate) mod credentials;
+pub(crate) mod limits;
+pub(crate) mod locks;
+pub(crate) mod opening;
+pub(crate) mod payer;

@@ -21,10 +21,10 @@ use std::fmt;
 
 pub use claim::{Remover, claim};
 pub use incoming::Incoming;
-pub use inventory::{Inventory, InventoryError};
+pub use inventory::Inventory;
 pub use local::Local;
 pub use skip::Skip;
-pub use token::{Giver, Tokens, TokensError};
+pub use token::{Giver, Tokens};
 
 use crate::archive::backup::BackupError;
 use crate::archive::scrub::ScrubError;

@@ -45,16 +45,6 @@ impl Progress {
         Progress::new(total, &known, &unknown)
     }
 
-    /// Counts bytes, like [`Progress::of`].
-    pub fn of_bytes(total: impl FnOnce() -> Option<u64>) -> Progress {
-        let left = told(LEFT);
-        let known = format!(
-            "{{bar:24}} {{decimal_bytes}}/{{decimal_total_bytes}}  {{decimal_bytes_per_sec}}{{msg}}  {left}"
-        );
-        let unknown = "{decimal_bytes}  {decimal_bytes_per_sec}{msg}  {elapsed}";
-        Progress::new(total, &known, unknown)
-    }
-
     fn new(total: impl FnOnce() -> Option<u64>, known: &str, unknown: &str) -> Progress {
         let started = Instant::now();
         let is_dumb = std::env::var_os("TERM").is_none_or(|name| name == "dumb");

@@ -436,11 +436,6 @@ impl Table {
     pub fn len(&self) -> usize {
         self.read().nodes.len()
     }
-
-    /// Whether the kernel knows none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 fn insert(
@@ -508,7 +503,7 @@ mod tests {
         assert!(table.get(7).is_some());
         table.forget(7, 1);
         assert!(table.get(7).is_none());
-        assert!(table.is_empty());
+        assert_eq!(table.len(), 0);
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub fn serve(
     wait_for_leaving(&store);
     let archive = Arc::new(open(&store, settings)?);
     detach_dead_mounts_of(&store);
-    raise_descriptor_limit();
+    crate::os::limits::raise_descriptor_limit();
     block_signals();
     let options = Options {
         languages: settings.languages.clone(),
@@ -303,25 +303,5 @@ pub fn unmount(mount_point: &Path) -> Result<(), String> {
 fn unmount_or_log(mount_point: &Path) {
     if let Err(refused) = unmount(mount_point) {
         log::warn!("unmounting {}: {refused}", mount_point.display());
-    }
-}
-
-/// Takes as many descriptors as there may be: a node that the kernel knows holds one, and so does a
-/// client of a service.
-pub fn raise_descriptor_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let known = getrlimit(Resource::Nofile);
-    let most = std::fs::read_to_string("/proc/sys/fs/nr_open")
-        .ok()
-        .and_then(|text| text.trim().parse().ok());
-    let wanted = [most, known.maximum];
-    for limit in wanted.into_iter().flatten() {
-        let limits = Rlimit {
-            current: Some(limit),
-            maximum: Some(limit.max(known.maximum.unwrap_or(limit))),
-        };
-        if setrlimit(Resource::Nofile, limits).is_ok() {
-            return;
-        }
     }
 }

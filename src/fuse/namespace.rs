@@ -40,7 +40,7 @@ use ibi::relation::Language;
 pub use attributes::is_virtual;
 pub use filling::Held;
 pub use listing::Listed;
-pub use minting::{Made, Minting};
+pub use minting::Made;
 pub use told::Told;
 
 use filling::Filling;

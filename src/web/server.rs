@@ -5,7 +5,6 @@
 
 mod answer;
 pub mod archive;
-mod client;
 mod form;
 mod languages;
 mod page;
@@ -14,7 +13,6 @@ mod preference;
 pub mod resolver;
 mod share;
 mod threads;
-pub mod transfer;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -181,7 +179,7 @@ pub fn run(
     proxies: &Proxies,
     start: impl FnOnce(SocketAddr) -> Started,
 ) -> std::io::Result<()> {
-    crate::fuse::mount::raise_descriptor_limit();
+    crate::os::limits::raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(MOST_ASIDE)

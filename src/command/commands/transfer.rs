@@ -16,7 +16,7 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::language::told;
 use crate::command::progress::Progress;
 use crate::formats::item::{Names, State};
-use crate::web::server::transfer::{Asked, Remote, is_url};
+use crate::web::client::archive::{Asked, Remote, is_url};
 use ibi::relation::RelationKind;
 
 /// What is done with one item.

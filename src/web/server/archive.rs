@@ -29,7 +29,7 @@ use crate::web::service::{Accesses, Answer, Kept, Keys, Question};
 use together::Together;
 
 pub use announce::Announcement;
-pub use transfer::{Opener, Receiver};
+pub use transfer::Receiver;
 
 /// For whom the content is, where the service runs as root: what this user may not read is not published.
 const NOBODY: Caller = Caller::NOBODY;

@@ -19,10 +19,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use tokio::sync::Semaphore;
 
-use super::client::Client;
 use super::share::Proxies;
 use super::{Peer, answer, languages, threads};
 use crate::formats::resolution::{Persistent, PersistentError, Question};
+use crate::web::client::Client;
 use crate::web::registry::{Registry, RegistryError};
 use archives::Archives;
 use asking::Outcome;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::web::client::Client;
 use crate::web::registry::Inclusion;
-use crate::web::server::client::Client;
 use crate::web::server::resolver::SERVICE;
 use ibi::pairs::Pairs;
 

@@ -21,8 +21,8 @@ use crate::archive::tree::Place;
 use crate::formats::fixity::Digest;
 use crate::formats::item::Names;
 use crate::formats::query::{Query, encoded};
+use crate::web::client::Client;
 use crate::web::server::answer;
-use crate::web::server::client::Client;
 use ibi::Ibi;
 use ibi::pairs::{Pairs, Value};
 

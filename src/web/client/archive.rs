@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustix::fs::OFlags;
 use tokio::runtime::Runtime;
 
-use super::client::{Client, with_causes};
+use super::{Client, with_causes};
 use crate::archive::Handover;
 use crate::archive::transfer::{
     Destination, Inventory, Local, Moved, Progress, Remover, Skip, Told, TransferError,

@@ -1,4 +1,6 @@
-//! Asking others: one GET, with bounds on what they may take of time and room.
+//! The HTTP client: one GET, with limits on the time and the memory that an answer takes.
+
+pub mod archive;
 
 use std::fmt;
 use std::time::Duration;
@@ -15,10 +17,12 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(30);
 /// How many such are kept for one other side.
 const MOST_IDLE: usize = 32;
+/// The longest head of an answer, in bytes.
+const LONGEST_HEAD: usize = 16 * 1024;
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum ClientError {
+pub(crate) enum ClientError {
     /// What was to be asked is no URL.
     Url,
     /// It took too long.
@@ -45,7 +49,7 @@ impl fmt::Display for ClientError {
 
 /// A client that keeps its connections.
 #[derive(Clone, Debug)]
-pub(super) struct Client(hyper_util::client::legacy::Client<HttpConnector, Empty<Bytes>>);
+pub(crate) struct Client(hyper_util::client::legacy::Client<HttpConnector, Empty<Bytes>>);
 
 impl Default for Client {
     fn default() -> Client {
@@ -58,14 +62,14 @@ impl Default for Client {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(MOST_IDLE)
-            .http1_max_buf_size(super::LONGEST_HEAD);
+            .http1_max_buf_size(LONGEST_HEAD);
         Client(builder.build(connector))
     }
 }
 
 impl Client {
     /// What is answered under a URL with status 200: at most so many bytes, in at most so long a time.
-    pub(super) async fn get(
+    pub(crate) async fn get(
         &self,
         url: &str,
         most: usize,
@@ -103,7 +107,7 @@ impl Client {
 }
 
 /// An error of the library says only the half of it; the rest is in what caused it.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {
