@@ -55,9 +55,10 @@ fn refuse_in_language(error: clap::Error, command: clap::Command, status: i32) -
 /// argument that could give orders to the terminal is shown without.
 fn refuse<F: ErrorFormatter>(error: &clap::error::Error<F>, status: i32) -> ! {
     let is_plain = |argument: OsString| !argument.to_string_lossy().contains(char::is_control);
-    match std::env::args_os().all(is_plain) {
-        true => drop(error.print()),
-        false => eprint!("{}", Lines(error.render())),
+    if std::env::args_os().all(is_plain) {
+        drop(error.print());
+    } else {
+        eprint!("{}", Lines(error.render()));
     }
     std::process::exit(if error.use_stderr() { status } else { 0 })
 }

@@ -50,9 +50,10 @@ pub fn path_to_read(path: PathBuf, directory: BorrowedFd<'_>) -> PathBuf {
     let mut log = path.clone().into_os_string();
     log.push("-wal");
     let has_log = std::fs::metadata(log).is_ok_and(|log| log.len() > 0);
-    match !has_log && is_fixed(directory) {
-        true => PathBuf::from(format!("file:{}?immutable=1", path.display())),
-        false => path,
+    if !has_log && is_fixed(directory) {
+        PathBuf::from(format!("file:{}?immutable=1", path.display()))
+    } else {
+        path
     }
 }
 
@@ -234,9 +235,10 @@ fn meaning(path: &CStr) -> Meaning {
     // SQLite makes up no name but those beside one that was given by its path here.
     let number = above.strip_prefix(DESCRIPTORS.as_bytes());
     let number = number.and_then(|number| number.strip_suffix(b"/"));
-    match number.is_some_and(is_number) && !name.is_empty() {
-        true => Meaning::Ours,
-        false => Meaning::Stranger,
+    if number.is_some_and(is_number) && !name.is_empty() {
+        Meaning::Ours
+    } else {
+        Meaning::Stranger
     }
 }
 
@@ -271,9 +273,10 @@ fn open_ours(name: &CStr, flags: c_int, mode: c_int) -> c_int {
         // SAFETY: the name ends with a NUL.
         let found = unsafe { libc::open(name.as_ptr(), look) };
         if found >= 0 {
-            let opened = match flags & is_new == is_new {
-                true => refuse(libc::EEXIST),
-                false => open_found(found, flags & !is_new & !libc::O_NOFOLLOW),
+            let opened = if flags & is_new == is_new {
+                refuse(libc::EEXIST)
+            } else {
+                open_found(found, flags & !is_new & !libc::O_NOFOLLOW)
             };
             // SAFETY: takes no pointer; the descriptor is ours. It leaves errno as it is.
             unsafe { libc::close(found) };

@@ -193,9 +193,10 @@ impl Archive {
     }
 
     fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
-        match path.join(facts::FILE).is_file() {
-            true => Ok(()),
-            false => Err(ArchiveError::no_store(path)),
+        if path.join(facts::FILE).is_file() {
+            Ok(())
+        } else {
+            Err(ArchiveError::no_store(path))
         }
     }
 
@@ -243,11 +244,12 @@ impl Archive {
             Ok(note) => Pairs::parse(&note).map_or(true, |pairs| pairs.get("finished").is_none()),
             Err(_) => false,
         };
-        match is_unfinished {
-            true => Err(ArchiveError::Unfinished {
+        if is_unfinished {
+            Err(ArchiveError::Unfinished {
                 path: path.to_owned(),
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 

@@ -92,9 +92,10 @@ impl<'a> Scrub<'a> {
         tell: &'a mut Tell<'a>,
         progress: &'a mut dyn FnMut(u64, u64),
     ) -> Result<Scrub<'a>, ScrubError> {
-        let position = match manner.dry_run {
-            true => None,
-            false => Some(Position::take(tree)?),
+        let position = if manner.dry_run {
+            None
+        } else {
+            Some(Position::take(tree)?)
         };
         Ok(Scrub {
             tree,
@@ -109,9 +110,10 @@ impl<'a> Scrub<'a> {
 
     /// Where an interrupted pass goes on: after this item.
     pub fn goes_on_after(&self) -> Option<&str> {
-        match self.manner.restart {
-            true => None,
-            false => self.position.as_ref()?.last(),
+        if self.manner.restart {
+            None
+        } else {
+            self.position.as_ref()?.last()
         }
     }
 
@@ -151,9 +153,10 @@ impl<'a> Scrub<'a> {
     pub fn some(mut self, places: &[Place]) -> Result<Tally, ScrubError> {
         for place in places {
             self.reader.items += 1;
-            match self.tree.is_directory(place.as_str()) {
-                true => self.item(place.as_str())?,
-                false => self.look_for_lost(place.as_str())?,
+            if self.tree.is_directory(place.as_str()) {
+                self.item(place.as_str())?;
+            } else {
+                self.look_for_lost(place.as_str())?;
             }
         }
         if self.unsynced {
@@ -253,9 +256,10 @@ impl<'a> Scrub<'a> {
         }
         // What is not taken for true is kept as it is, every byte.
         let is_kept = !old.bad_lines.is_empty() && !self.manner.accept;
-        match self.manner.dry_run || is_kept {
-            true => Ok(()),
-            false => self.record(item, &old, &new, started),
+        if self.manner.dry_run || is_kept {
+            Ok(())
+        } else {
+            self.record(item, &old, &new, started)
         }
     }
 
@@ -345,9 +349,10 @@ impl<'a> Scrub<'a> {
         } else {
             self.keep(path, old, new);
         }
-        let code = match was_removed {
-            true => Code::Missing,
-            false => Code::Lost,
+        let code = if was_removed {
+            Code::Missing
+        } else {
+            Code::Lost
         };
         self.found(code, item, path, None)
     }
@@ -376,9 +381,10 @@ impl<'a> Scrub<'a> {
             return Ok(());
         }
         self.found(Code::Lost, item, b"", None)?;
-        match self.manner.accept && !self.manner.dry_run {
-            true => self.forget(item),
-            false => Ok(()),
+        if self.manner.accept && !self.manner.dry_run {
+            self.forget(item)
+        } else {
+            Ok(())
         }
     }
 

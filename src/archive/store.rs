@@ -614,9 +614,10 @@ fn pointing() -> String {
 
 /// Items in the order of their IBIps: by an index that has only those asked for.
 fn listed_by(without_rep: bool) -> &'static str {
-    match without_rep {
-        true => "INDEXED BY item_without_rep WHERE rep_key IS NULL",
-        false => "WHERE ibip_key IS NOT NULL",
+    if without_rep {
+        "INDEXED BY item_without_rep WHERE rep_key IS NULL"
+    } else {
+        "WHERE ibip_key IS NOT NULL"
     }
 }
 

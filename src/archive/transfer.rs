@@ -320,9 +320,10 @@ fn finish(
 }
 
 fn refuse_same(source: &Local, destination: &dyn Destination) -> Result<(), TransferError> {
-    match source.service().matches(destination.service()) {
-        true => Err(TransferError::SameArchive),
-        false => Ok(()),
+    if source.service().matches(destination.service()) {
+        Err(TransferError::SameArchive)
+    } else {
+        Ok(())
     }
 }
 

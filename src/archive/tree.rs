@@ -350,9 +350,10 @@ impl Tree {
         let failed = |errno| failed("make", place.as_str())(errno);
         let inherits = has_default_acl(&parent);
         // Where there is one, the kernel passes over the umask, which is the last caller's here.
-        let mode = Mode::from_raw_mode(match inherits {
-            true => maker.mode,
-            false => maker.mode & !maker.umask,
+        let mode = Mode::from_raw_mode(if inherits {
+            maker.mode
+        } else {
+            maker.mode & !maker.umask
         });
         payer::paid(|| rustix::fs::mkdirat(&parent, place.name(), mode)).map_err(failed)?;
         let given = (|| {
@@ -361,9 +362,10 @@ impl Tree {
             let set_gid = Mode::from_raw_mode(rustix::fs::fstat(&item)?.st_mode) & Mode::SGID;
             let gid = set_gid.is_empty().then_some(maker.gid);
             give_away(&item, maker.uid, gid)?;
-            match inherits {
-                true => Ok(()),
-                false => rustix::fs::chmod(by_descriptor(&item), mode | set_gid),
+            if inherits {
+                Ok(())
+            } else {
+                rustix::fs::chmod(by_descriptor(&item), mode | set_gid)
             }
         })();
         given.map_err(|errno| {
@@ -828,10 +830,7 @@ impl Tree {
     pub fn write_tombstone(&self, place: &Place, bytes: &[u8]) -> Result<(), TreeError> {
         let parent = format!("deleted/{}", place.parent());
         self.make_levels(&parent)?;
-        let mode = match self.is_for_all(place) {
-            true => 0o644,
-            false => 0o600,
-        };
+        let mode = if self.is_for_all(place) { 0o644 } else { 0o600 };
         self.write_small_as(
             &parent,
             place.name(),
@@ -950,9 +949,10 @@ fn clear(directory: &OwnedFd) {
                 clear(&below);
             }
         }
-        let flags = match is_directory {
-            true => AtFlags::REMOVEDIR,
-            false => AtFlags::empty(),
+        let flags = if is_directory {
+            AtFlags::REMOVEDIR
+        } else {
+            AtFlags::empty()
         };
         let _ = rustix::fs::unlinkat(directory, &name[..], flags);
     }
@@ -1044,9 +1044,10 @@ fn make_level(directory: &OwnedFd, name: &str) -> Result<(), Errno> {
         let has_gid = stat.st_gid == payer.gid && !inherits;
         rustix::fs::fchown(&made, Some(uid), has_gid.then_some(gid))?;
     }
-    match has_default_acl(&made) {
-        true => Ok(()),
-        false => rustix::fs::fchmod(&made, mode),
+    if has_default_acl(&made) {
+        Ok(())
+    } else {
+        rustix::fs::fchmod(&made, mode)
     }
 }
 

@@ -133,21 +133,22 @@ fn init(options: &Init) -> Result<Exit, Failure> {
     };
     let progress = Progress::of_items(|| items_below(&store));
     let (archive, report) = Archive::init(&store, &setup, Box::new(SystemClock), &mut |items| {
-        progress.at(items)
+        progress.at(items);
     })?;
     drop(progress);
     for finding in &report.findings {
         eprint!("ibifs: {}", print::finding_line(finding, false));
     }
     let facts = archive.facts();
-    say(&match options.json {
-        true => print::facts_json(&store, facts),
-        false => told(format_args!(
+    say(&if options.json {
+        print::facts_json(&store, facts)
+    } else {
+        told(format_args!(
             "{store} is an Archive now: reps begin {}, IBIps {}\nmount it with 'ibifs mount {store} MNT'\n",
             facts.rep_prefix()?,
             facts.ibip_prefix(),
             store = store.display()
-        )),
+        ))
     })?;
     archive.close();
     Ok(Exit::Done)
@@ -207,9 +208,10 @@ fn mount(options: &Mount) -> Result<Exit, Failure> {
 
 /// Says that a store is mounted, to whoever wants to read it.
 fn mounted(options: &Mount) -> Result<(), Failure> {
-    match options.json {
-        true => say(&print::mount_json(&options.store, &options.mount_point)),
-        false => Ok(()),
+    if options.json {
+        say(&print::mount_json(&options.store, &options.mount_point))
+    } else {
+        Ok(())
     }
 }
 
@@ -309,9 +311,10 @@ fn mint(options: &Mint) -> Result<Exit, Failure> {
         _ => None,
     };
     let names = mint_through(&door, relative.as_ref())?;
-    say(&match options.json {
-        true => print::names_json(&names),
-        false => print::names_text(&names),
+    say(&if options.json {
+        print::names_json(&names)
+    } else {
+        print::names_text(&names)
     })?;
     Ok(Exit::Done)
 }
@@ -396,9 +399,10 @@ fn show(options: &Show) -> Result<Exit, Failure> {
     let relations = archive.relations(&item)?;
     let claims = archive.claims(&item)?;
     let aliases = archive.store().aliases_of(item.id)?;
-    say(&match options.json {
-        true => print::item_json(&item, &relations, &claims, &aliases),
-        false => print::item_text(&item, &relations, &claims, &aliases),
+    say(&if options.json {
+        print::item_json(&item, &relations, &claims, &aliases)
+    } else {
+        print::item_text(&item, &relations, &claims, &aliases)
     })?;
     Ok(Exit::Done)
 }
@@ -520,9 +524,10 @@ fn list(options: &List) -> Result<Exit, Failure> {
         }
         Ok(())
     })?;
-    say(&match options.json {
-        true => print::list_json(&items),
-        false => items.iter().map(print::list_line).collect(),
+    say(&if options.json {
+        print::list_json(&items)
+    } else {
+        items.iter().map(print::list_line).collect()
     })?;
     Ok(Exit::Done)
 }
@@ -568,18 +573,20 @@ fn fsck(options: &Fsck) -> Result<Exit, Failure> {
     }
     let progress = counting(&options.store);
     let mut told = |items| progress.at(items);
-    let mut report = match options.repair {
-        true => Archive::repair(&options.store, Box::new(SystemClock), &mut told)?,
-        false => Archive::check(&options.store, &SystemClock, &mut told)?,
+    let mut report = if options.repair {
+        Archive::repair(&options.store, Box::new(SystemClock), &mut told)?
+    } else {
+        Archive::check(&options.store, &SystemClock, &mut told)?
     };
     drop(progress);
     if let Some(other) = &options.with {
         let found = transfer::claimed_by_both(&options.store, other)?;
         report.findings.extend(found);
     }
-    say(&match options.json {
-        true => print::report_json(&options.store, &report),
-        false => print::report_text(&report, options.dry_run),
+    say(&if options.json {
+        print::report_json(&options.store, &report)
+    } else {
+        print::report_text(&report, options.dry_run)
     })?;
     let left = report.findings.iter().any(Finding::is_left);
     Ok(if left { Exit::Failed } else { Exit::Done })

@@ -180,9 +180,12 @@ fn read(text: &str) -> Result<Entry, String> {
             ));
         }
     };
-    let owner = |name: &str| match given.contains_key(name) {
-        true => u32::try_from(number(name)?).map_err(|_| format!("{name} is too large")),
-        false => Ok(0),
+    let owner = |name: &str| {
+        if given.contains_key(name) {
+            u32::try_from(number(name)?).map_err(|_| format!("{name} is too large"))
+        } else {
+            Ok(0)
+        }
     };
     let (seconds, nanoseconds) = time(value("time")?)?;
     Ok(Entry {
@@ -208,9 +211,10 @@ fn below_item(path: &[u8]) -> Result<Vec<u8>, String> {
         path => path.strip_prefix(b"./").unwrap_or_default(),
     };
     let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..") && !name.contains(&0);
-    match path.split(|byte| *byte == b'/').all(is_name) {
-        true => Ok(path.to_owned()),
-        false => Err("it begins with no path of the shape ./a/b".to_owned()),
+    if path.split(|byte| *byte == b'/').all(is_name) {
+        Ok(path.to_owned())
+    } else {
+        Err("it begins with no path of the shape ./a/b".to_owned())
     }
 }
 

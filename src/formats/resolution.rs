@@ -149,9 +149,10 @@ impl Question {
         // they describe has them in the format that is asked for.
         let is_in_format = matches!(steps.last(), Some(Step::Metadata(Some(_))));
         let whole = (!steps.is_empty()).then_some(steps.len());
-        let (first, last) = match is_in_format {
-            true => (None, whole),
-            false => (whole, None),
+        let (first, last) = if is_in_format {
+            (None, whole)
+        } else {
+            (whole, None)
         };
         let next_edition = || {
             let is_wanted = reached.is_none() && steps.first() == Some(&Step::LastEdition);

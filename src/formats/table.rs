@@ -159,9 +159,10 @@ fn delimiter(bytes: &[u8]) -> u8 {
         let found = first.unwrap_or_default().iter();
         found.filter(|byte| **byte == wanted).count()
     };
-    match count(b';') > count(b',') {
-        true => b';',
-        false => b',',
+    if count(b';') > count(b',') {
+        b';'
+    } else {
+        b','
     }
 }
 
@@ -181,9 +182,10 @@ fn header(record: &ByteRecord) -> Result<Vec<&'static str>, String> {
         }
         columns.push(known);
     }
-    match columns.contains(&"rep") || columns.contains(&"ibip") {
-        true => Ok(columns),
-        false => Err("there is neither a column 'rep' nor 'ibip'; add one".to_owned()),
+    if columns.contains(&"rep") || columns.contains(&"ibip") {
+        Ok(columns)
+    } else {
+        Err("there is neither a column 'rep' nor 'ibip'; add one".to_owned())
     }
 }
 
@@ -256,12 +258,13 @@ fn relations(text: &str) -> Result<Vec<(RelationKind, Names)>, String> {
 
 fn target(text: &str) -> Result<String, String> {
     let is_name = |name: &str| !matches!(name, "" | "." | "..");
-    match text.split('/').all(is_name) {
-        true => Ok(text.to_owned()),
-        false => Err(format!(
+    if text.split('/').all(is_name) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
             "target '{}' is no path of a file below doc/, such as report.pdf",
             abridged(text.as_bytes())
-        )),
+        ))
     }
 }
 

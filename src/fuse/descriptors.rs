@@ -296,9 +296,10 @@ impl Descriptors {
         let oldest: Vec<Weak<Slot>> = {
             let mut open = locked(&self.open);
             open.push_back(Arc::downgrade(slot));
-            match open.len() > self.limit {
-                true => open.drain(..BATCH).collect(),
-                false => return,
+            if open.len() > self.limit {
+                open.drain(..BATCH).collect()
+            } else {
+                return;
             }
         };
         self.closer.add(oldest.into_iter().map(Closing::Surplus));
@@ -375,9 +376,10 @@ impl Kept {
     fn open_by(&self, handle: &FileHandle, flags: OFlags) -> Result<OwnedFd, Errno> {
         let descriptor = handle.open(self.keeper.filesystem.as_fd(), flags)?;
         let stat = rustix::fs::fstat(&descriptor)?;
-        match self.identity == (stat.st_dev, stat.st_ino) {
-            true => Ok(descriptor),
-            false => Err(Errno::STALE),
+        if self.identity == (stat.st_dev, stat.st_ino) {
+            Ok(descriptor)
+        } else {
+            Err(Errno::STALE)
         }
     }
 

@@ -145,9 +145,10 @@ impl Ibifs {
         at_end: fn(),
     ) -> std::io::Result<Ibifs> {
         let crew = Crew::start(threads(), processors())?;
-        let way = match passthrough {
-            true => Way::Kernel { tried: false },
-            false => Way::Daemon("asked for with -o passthrough=no".to_owned()),
+        let way = if passthrough {
+            Way::Kernel { tried: false }
+        } else {
+            Way::Daemon("asked for with -o passthrough=no".to_owned())
         };
         let inner = Inner {
             namespace: Arc::new(namespace),
@@ -204,9 +205,10 @@ impl Inner {
         change: impl FnOnce() -> Outcome<T>,
     ) -> Outcome<T> {
         // Nor does it know the mode of a level on the disk.
-        match self.namespace.is_met_elsewhere(node) || matches!(node.kind, Kind::Level(_)) {
-            true => caller.act(change),
-            false => change(),
+        if self.namespace.is_met_elsewhere(node) || matches!(node.kind, Kind::Level(_)) {
+            caller.act(change)
+        } else {
+            change()
         }
     }
 
@@ -609,10 +611,7 @@ impl Inner {
             // Whoever closes it last may have been handed it; it is opened by the user who answers for
             // what is written.
             let is_opener = (caller.uid, caller.gid) == (opener.uid, opener.gid);
-            let writer = match is_opener {
-                true => *caller,
-                false => *opener,
-            };
+            let writer = if is_opener { *caller } else { *opener };
             return self.settle(self.namespace.sidecar_written(&writer, item));
         }
         Ok(())

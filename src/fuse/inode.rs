@@ -262,9 +262,10 @@ impl Table {
 
     /// The number that `stat` tells of a file; a directory listing tells it too.
     pub fn told(&self, device: u64, inode: u64) -> u64 {
-        match self.home == Some(device) {
-            true => inode,
-            false => self.number_of(device, inode, View::Rep),
+        if self.home == Some(device) {
+            inode
+        } else {
+            self.number_of(device, inode, View::Rep)
         }
     }
 
@@ -292,9 +293,10 @@ impl Table {
     /// The number that a file has, or would have, in a view.
     pub fn number_of(&self, device: u64, inode: u64, view: View) -> u64 {
         let key = (device, inode, view);
-        match self.any_displaced.load(Ordering::Relaxed) {
-            true => self.read().number(&key).unwrap_or_else(|| wanted(&key)),
-            false => wanted(&key),
+        if self.any_displaced.load(Ordering::Relaxed) {
+            self.read().number(&key).unwrap_or_else(|| wanted(&key))
+        } else {
+            wanted(&key)
         }
     }
 

@@ -139,9 +139,10 @@ pub fn content_flags(flags: i32) -> OFlags {
 pub fn open(file: BorrowedFd<'_>, flags: i32, caller: &Caller) -> Outcome<OwnedFd> {
     is_regular(file)?;
     let open = || open_by_descriptor(file, flags);
-    match flags & libc::O_TRUNC != 0 {
-        true => minding_set_id(file, caller, open),
-        false => open(),
+    if flags & libc::O_TRUNC != 0 {
+        minding_set_id(file, caller, open)
+    } else {
+        open()
     }
 }
 
@@ -175,9 +176,10 @@ fn minding_set_id<T>(
     caller: &Caller,
     change: impl FnMut() -> Outcome<T>,
 ) -> Outcome<T> {
-    match caller.is_other() && has_set_id(file) {
-        true => caller.act(change),
-        false => caller.spend(change),
+    if caller.is_other() && has_set_id(file) {
+        caller.act(change)
+    } else {
+        caller.spend(change)
     }
 }
 
@@ -194,9 +196,10 @@ pub fn read_link(link: BorrowedFd<'_>) -> Outcome<Vec<u8>> {
 
 /// Removes a name.
 pub fn remove(directory: BorrowedFd<'_>, name: &OsStr, is_directory: bool) -> Outcome<()> {
-    let flags = match is_directory {
-        true => AtFlags::REMOVEDIR,
-        false => AtFlags::empty(),
+    let flags = if is_directory {
+        AtFlags::REMOVEDIR
+    } else {
+        AtFlags::empty()
     };
     rustix::fs::unlinkat(directory, name, flags)
 }
@@ -228,10 +231,11 @@ pub fn rename_for(
     caller: &Caller,
 ) -> Outcome<()> {
     let rename = || rename(from, name, to, new_name, flags);
-    match RenameFlags::from_bits_retain(flags).contains(RenameFlags::WHITEOUT) {
-        true => caller.act(rename),
+    if RenameFlags::from_bits_retain(flags).contains(RenameFlags::WHITEOUT) {
+        caller.act(rename)
+    } else {
         // The directory may grow.
-        false => caller.spend(rename),
+        caller.spend(rename)
     }
 }
 
@@ -308,9 +312,10 @@ pub fn check_removal(
     let above = rustix::fs::fstat(directory)?;
     let is_sticky = Mode::from_raw_mode(above.st_mode).contains(Mode::SVTX);
     let owners = [above.st_uid, rustix::fs::fstat(victim)?.st_uid];
-    match is_sticky && !caller.owns_all() && !owners.contains(&caller.uid) {
-        true => Err(Errno::PERM),
-        false => Ok(()),
+    if is_sticky && !caller.owns_all() && !owners.contains(&caller.uid) {
+        Err(Errno::PERM)
+    } else {
+        Ok(())
     }
 }
 
@@ -402,9 +407,10 @@ pub fn check_loss(
     let loses_group =
         mode.contains(Mode::SGID) && (mode.contains(Mode::XGRP) || !caller.belongs_to(stat.st_gid));
     let is_own = stat.st_uid == caller.uid || caller.owns_all();
-    match !is_own && (mode.contains(Mode::SUID) || loses_group) && !is_written() {
-        true => Err(Errno::PERM),
-        false => Ok(()),
+    if !is_own && (mode.contains(Mode::SUID) || loses_group) && !is_written() {
+        Err(Errno::PERM)
+    } else {
+        Ok(())
     }
 }
 
@@ -472,9 +478,10 @@ pub fn set_attribute(
     let (path, name) = (by_descriptor(file), c_name(name)?);
     let flags = rustix::fs::XattrFlags::from_bits_retain(flags as u32);
     let set = || rustix::fs::setxattr(path.as_str(), name.as_c_str(), value, flags);
-    match name.to_bytes().starts_with(b"system.posix_acl_") {
-        true => minding_set_id(file, caller, set),
-        false => caller.spend(set),
+    if name.to_bytes().starts_with(b"system.posix_acl_") {
+        minding_set_id(file, caller, set)
+    } else {
+        caller.spend(set)
     }
 }
 
@@ -510,9 +517,10 @@ pub fn write_as(
     keeps_set_id: bool,
     caller: &Caller,
 ) -> Outcome<usize> {
-    match !keeps_set_id && caller.is_other() && has_set_id(file) {
-        true => caller.act(|| write(file, place, bytes)),
-        false => caller.spend_on(|| write(file, place, bytes)),
+    if !keeps_set_id && caller.is_other() && has_set_id(file) {
+        caller.act(|| write(file, place, bytes))
+    } else {
+        caller.spend_on(|| write(file, place, bytes))
     }
 }
 
@@ -548,9 +556,10 @@ fn write(file: BorrowedFd<'_>, place: Where, bytes: &[u8]) -> Outcome<usize> {
 
 /// Syncs a file, its content alone if asked.
 pub fn sync(file: BorrowedFd<'_>, content_only: bool) -> Outcome<()> {
-    match content_only {
-        true => rustix::fs::fdatasync(file),
-        false => rustix::fs::fsync(file),
+    if content_only {
+        rustix::fs::fdatasync(file)
+    } else {
+        rustix::fs::fsync(file)
     }
 }
 

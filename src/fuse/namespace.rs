@@ -166,9 +166,10 @@ impl Namespace {
     fn real(&self, descriptor: OwnedFd, view: View, kind: Kind, lasting: bool) -> Outcome<Entry> {
         let stat = rustix::fs::fstat(&descriptor)?;
         let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
-        let (view, lasting) = match is_link {
-            true => self.link_as_met(descriptor.as_fd(), view, lasting),
-            false => (view, lasting),
+        let (view, lasting) = if is_link {
+            self.link_as_met(descriptor.as_fd(), view, lasting)
+        } else {
+            (view, lasting)
         };
         // Where a link lies is told by the way it was opened: one that is read otherwise stays open.
         let may_close = !is_link || view == View::Rep;

@@ -193,9 +193,10 @@ impl Caller {
     /// # Errors
     /// What `act` fails with; EPERM, and nothing is done, where this thread could not become the caller.
     pub fn act<T, E: From<Errno>>(&self, act: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        match self.is_other() {
-            true => self.act_with(&self.powers(), act),
-            false => act(),
+        if self.is_other() {
+            self.act_with(&self.powers(), act)
+        } else {
+            act()
         }
     }
 
@@ -212,9 +213,10 @@ impl Caller {
             groups: Vec::new(),
             capabilities: CapabilitySet::FSETID,
         };
-        match self.is_other() {
-            true => self.act_with(&powers, act),
-            false => act(),
+        if self.is_other() {
+            self.act_with(&powers, act)
+        } else {
+            act()
         }
     }
 

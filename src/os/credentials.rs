@@ -19,9 +19,10 @@ pub fn become_other(uid: u32, gid: u32) -> Result<(), Errno> {
         libc::syscall(libc::SYS_setfsgid, gid);
         libc::syscall(libc::SYS_setfsuid, uid);
     }
-    match acted_as() == (uid, gid) {
-        true => Ok(()),
-        false => Err(Errno::PERM),
+    if acted_as() == (uid, gid) {
+        Ok(())
+    } else {
+        Err(Errno::PERM)
     }
 }
 

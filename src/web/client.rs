@@ -88,12 +88,13 @@ impl Client {
         let response = response.map_err(|error| ClientError::Failed(with_causes(&error)))?;
         let status = response.status();
         let body = Limited::new(response.into_body(), most).collect().await;
-        let body = body.map_err(
-            |error| match error.is::<http_body_util::LengthLimitError>() {
-                true => ClientError::TooLong(most),
-                false => ClientError::Failed(error.to_string()),
-            },
-        )?;
+        let body = body.map_err(|error| {
+            if error.is::<http_body_util::LengthLimitError>() {
+                ClientError::TooLong(most)
+            } else {
+                ClientError::Failed(error.to_string())
+            }
+        })?;
         let body = body.to_bytes();
         match status.as_u16() {
             200 => Ok(body),

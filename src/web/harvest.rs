@@ -120,12 +120,13 @@ impl Harvester<'_> {
         let last = page.records.len().saturating_sub(1);
         for (at, stamped) in page.records.into_iter().enumerate() {
             let place = (stamped.datestamp, stamped.name.clone());
-            let found = match stamped.is_deleted {
-                true => Some(Found {
+            let found = if stamped.is_deleted {
+                Some(Found {
                     stamped,
                     metadata: None,
-                }),
-                false => self.record(&stamped.name)?,
+                })
+            } else {
+                self.record(&stamped.name)?
             };
             // What has changed just now may be later than what is asked for.
             let is_in_time = |found: &Found| {

@@ -324,9 +324,10 @@ impl Registry {
         let refused = || RegistryError::NotRegistered(Box::new(inclusion.service.clone()));
         let (known, secret) = found.ok_or_else(refused)?;
         // It takes a while, and nobody need wait for it.
-        match secret::is_of(&inclusion.key.to_string(), &secret) {
-            true => Ok(known.id),
-            false => Err(RegistryError::WrongKey(Box::new(inclusion.service.clone()))),
+        if secret::is_of(&inclusion.key.to_string(), &secret) {
+            Ok(known.id)
+        } else {
+            Err(RegistryError::WrongKey(Box::new(inclusion.service.clone())))
         }
     }
 }

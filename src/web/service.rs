@@ -153,9 +153,10 @@ impl Service<'_> {
         let Some((item, url)) = self.url(known, found, question)? else {
             return Ok(());
         };
-        let content = match found.is_metadata() || known.is_metadata(&item)? {
-            true => "Metadata",
-            false => "Data",
+        let content = if found.is_metadata() || known.is_metadata(&item)? {
+            "Metadata"
+        } else {
+            "Data"
         };
         said.push((name("contenttype"), word(content)));
         said.push((name("state"), word(item.state.to_string())));
@@ -246,9 +247,10 @@ fn answer(mut said: Vec<(String, Value)>, item: Option<String>) -> Answer {
     said.sort_by(|left, right| left.0.cmp(&right.0));
     let (mut before, mut after) = (Pairs::default(), Pairs::default());
     for (name, value) in said {
-        match name.as_str() < KEY {
-            true => before.set(&name, value),
-            false => after.set(&name, value),
+        if name.as_str() < KEY {
+            before.set(&name, value);
+        } else {
+            after.set(&name, value);
         }
     }
     Answer {

@@ -50,9 +50,10 @@ fn nothing_makes_it_an_original_where_it_was_removed() {
     for is_mounted in [true, false] {
         let world = pair();
         world.sh("cp -a M/$(< one) old; mv M/$(< one) N/$(dirname $(< one))/");
-        let (to, from) = match is_mounted {
-            true => ("N/$(< one)", "M"),
-            false => ("--store B $(< one)", "A"),
+        let (to, from) = if is_mounted {
+            ("N/$(< one)", "M")
+        } else {
+            ("--store B $(< one)", "A")
         };
         if !is_mounted {
             world.sh("ibifs umount M; ibifs umount N");

@@ -335,15 +335,14 @@ fn every_damage_that_changes_an_answer_is_found() {
         };
         let direct = answers(&sample.store);
         let is_text = kind == "/.ibi" || kind == "deleted/";
-        let after = match is_text {
-            true => {
-                assert_eq!(direct, sound, "{damage}: believed without being asked");
-                match reindexed(&sample.store) {
-                    Ok(()) => answers(&sample.store),
-                    Err(error) => error.to_string(),
-                }
+        let after = if is_text {
+            assert_eq!(direct, sound, "{damage}: believed without being asked");
+            match reindexed(&sample.store) {
+                Ok(()) => answers(&sample.store),
+                Err(error) => error.to_string(),
             }
-            false => direct,
+        } else {
+            direct
         };
         let counts = tally.entry(kind).or_default();
         counts[0] += 1;

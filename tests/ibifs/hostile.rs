@@ -599,7 +599,7 @@ fn a_directory_of_many_entries() {
     }
     scene.world.sh(&format!("cat '{rep}:(oai_dc)' > /dev/null"));
     timed("rm -r", &|| {
-        drop(scene.world.sh(&format!("rm -r {ibip}/doc/many")))
+        drop(scene.world.sh(&format!("rm -r {ibip}/doc/many")));
     });
     assert!(listed(&scene.stored.join("doc")).is_empty());
     let (size, held) = scene.daemon();

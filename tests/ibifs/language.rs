@@ -127,9 +127,10 @@ fn help_texts(command: &clap::Command, found: &mut BTreeSet<String>) {
         .flat_map(|argument| [argument.get_help(), argument.get_long_help()]);
     let all = texts.into_iter().chain(of_arguments).flatten();
     for text in all.map(StyledStr::to_string) {
-        match text.contains('\n') {
-            true => found.extend(columns(&text)),
-            false => drop(found.insert(text)),
+        if text.contains('\n') {
+            found.extend(columns(&text));
+        } else {
+            found.insert(text);
         }
     }
     for argument in command.get_arguments() {
@@ -318,9 +319,10 @@ fn the_locale_decides() {
     let world = World::new();
     let says = |environment: &str, is_english: bool| {
         let said = world.run(&format!("{environment} ibifs umount nowhere"));
-        let expected = match is_english {
-            true => "ibifs: no store is mounted at 'nowhere'\n",
-            false => "ibifs: nenhum acervo está montado em 'nowhere'\n",
+        let expected = if is_english {
+            "ibifs: no store is mounted at 'nowhere'\n"
+        } else {
+            "ibifs: nenhum acervo está montado em 'nowhere'\n"
         };
         assert_eq!(
             String::from_utf8_lossy(&said.stderr),

@@ -293,14 +293,15 @@ impl Trial {
         let Body::File(expected) = &self.model.tree.files.get(ino).body else {
             return Ok(());
         };
-        match met == *expected {
-            true => Ok(()),
-            false => Err(format!(
+        if met == *expected {
+            Ok(())
+        } else {
+            Err(format!(
                 "appended, but {} has {} bytes that should be other {} bytes",
                 path.display(),
                 met.len(),
                 expected.len()
-            )),
+            ))
         }
     }
 
@@ -313,13 +314,14 @@ impl Trial {
             store: &store,
         };
         let found = whole::differences(&self.model, &real);
-        match found.is_empty() {
-            true => Ok(()),
-            false => Err(format!(
+        if found.is_empty() {
+            Ok(())
+        } else {
+            Err(format!(
                 "after {} operations:\n  {}",
                 self.done,
                 found.join("\n  ")
-            )),
+            ))
         }
     }
 
@@ -334,13 +336,12 @@ impl Trial {
 
     /// Ends the mount and starts it anew; everything is as it was, but for labels.
     fn remount(&mut self, kill: bool) -> Result<(), Difference> {
-        match kill {
-            true => drop(self.world.sh("pid=$(daemon A.store); kill -9 $pid; while test -d /proc/$pid; do sleep .01; done; umount -l A")),
-            false => {
-                self.sound("ibifs umount A")?;
-                self.checked()?;
-                self.listed()?;
-            }
+        if kill {
+            drop(self.world.sh("pid=$(daemon A.store); kill -9 $pid; while test -d /proc/$pid; do sleep .01; done; umount -l A"));
+        } else {
+            self.sound("ibifs umount A")?;
+            self.checked()?;
+            self.listed()?;
         }
         self.mount_again();
         self.enter()?;
@@ -352,9 +353,10 @@ impl Trial {
         let output = self.world.run(script);
         let told = String::from_utf8_lossy(&output.stdout);
         let complaint = String::from_utf8_lossy(&output.stderr);
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(format!("{script}\n{told}{complaint}")),
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(format!("{script}\n{told}{complaint}"))
         }
     }
 
@@ -382,13 +384,14 @@ impl Trial {
             .collect();
         met.sort();
         let expected = self.model.tree.items.contested();
-        match met == expected && output.status.success() == expected.is_empty() {
-            true => Ok(()),
-            false => Err(format!(
+        if met == expected && output.status.success() == expected.is_empty() {
+            Ok(())
+        } else {
+            Err(format!(
                 "ibifs fsck: {}, expected {expected:#?}\n{told}{}",
                 output.status,
                 String::from_utf8_lossy(&output.stderr)
-            )),
+            ))
         }
     }
 
@@ -415,12 +418,13 @@ impl Trial {
             .collect();
         expected.sort();
         let met = self.world.sh("ibifs ls A.store | sed 's/  */ /g' | sort");
-        match met == expected.join("\n") {
-            true => Ok(()),
-            false => Err(format!(
+        if met == expected.join("\n") {
+            Ok(())
+        } else {
+            Err(format!(
                 "ibifs ls: expected\n{}\nmet\n{met}",
                 expected.join("\n")
-            )),
+            ))
         }
     }
 
@@ -464,9 +468,10 @@ fn essence(difference: &str) -> Vec<&str> {
     let told: Vec<&str> = difference.lines().filter(told).collect();
     let act = difference.split("act: ").nth(1);
     let act = act.and_then(|act| act.split(|c: char| !c.is_alphabetic()).next());
-    match told.is_empty() {
-        true => difference.split(' ').take(1).collect(),
-        false => act.into_iter().chain(told).collect(),
+    if told.is_empty() {
+        difference.split(' ').take(1).collect()
+    } else {
+        act.into_iter().chain(told).collect()
     }
 }
 
@@ -481,9 +486,10 @@ fn shrink(mut operations: Vec<Operation>, difference: &str) -> Vec<Operation> {
         while start < operations.len() && Instant::now() < end {
             let mut fewer = operations.clone();
             fewer.drain(start..(start + size).min(operations.len()));
-            match is_same(replay(&fewer)) {
-                true => operations = fewer,
-                false => start += size,
+            if is_same(replay(&fewer)) {
+                operations = fewer;
+            } else {
+                start += size;
             }
         }
         size /= 2;

@@ -69,9 +69,10 @@ fn compare(places: &Places, rows: &[Row], between: &dyn Fn(&Place)) -> Vec<Strin
                 .filter(|known| row.name.contains(known.rows))
                 .filter(|known| known.place.is_none_or(|at| at == place.name))
                 .collect();
-            let told = match known.is_empty() {
-                true => differences(row, native, mounted),
-                false => excepted(row, native, mounted, &known),
+            let told = if known.is_empty() {
+                differences(row, native, mounted)
+            } else {
+                excepted(row, native, mounted, &known)
             };
             wrong.extend(told.map(|told| format!("{} in {}\n{told}", row.name, place.name)));
         }

@@ -75,9 +75,12 @@ fn entries(directory: &Path) -> u64 {
 
 fn files_below(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let count = |entry: std::fs::DirEntry| match entry.path().is_dir() {
-        true => files_below(&entry.path()),
-        false => 1,
+    let count = |entry: std::fs::DirEntry| {
+        if entry.path().is_dir() {
+            files_below(&entry.path())
+        } else {
+            1
+        }
     };
     entries.map(count).sum()
 }
@@ -102,9 +105,10 @@ fn slope(samples: &[Sample], of: impl Fn(&Sample) -> u64) -> f64 {
     let (x, y) = (mean(&|s| s.seconds as f64), mean(&|s| of(s) as f64));
     let above = mean(&|s| (s.seconds as f64 - x) * (of(s) as f64 - y));
     let below = mean(&|s| (s.seconds as f64 - x).powi(2));
-    match below > 0.0 {
-        true => above / below * 3600.0,
-        false => 0.0,
+    if below > 0.0 {
+        above / below * 3600.0
+    } else {
+        0.0
     }
 }
 
@@ -219,30 +223,30 @@ fn live(own: &Path, shared: &Path, waits: &mut Waits) {
     };
     let file = own.join("file");
     timed("write", &mut || {
-        std::fs::write(&file, "text").expect("written")
+        std::fs::write(&file, "text").expect("written");
     });
     timed("read", &mut || {
-        assert_eq!(std::fs::read(&file).expect("read"), b"text")
+        assert_eq!(std::fs::read(&file).expect("read"), b"text");
     });
     timed("stat", &mut || {
-        assert_eq!(std::fs::metadata(&file).expect("told").len(), 4)
+        assert_eq!(std::fs::metadata(&file).expect("told").len(), 4);
     });
     timed("list", &mut || {
-        assert!(std::fs::read_dir(own).expect("listed").count() > 0)
+        assert!(std::fs::read_dir(own).expect("listed").count() > 0);
     });
     let other = own.join("other");
     timed("rename", &mut || {
-        std::fs::rename(&file, &other).expect("renamed")
+        std::fs::rename(&file, &other).expect("renamed");
     });
     timed("remove", &mut || {
-        std::fs::remove_file(&other).expect("removed")
+        std::fs::remove_file(&other).expect("removed");
     });
     let directory = own.join("directory");
     timed("mkdir", &mut || {
-        std::fs::create_dir(&directory).expect("made")
+        std::fs::create_dir(&directory).expect("made");
     });
     timed("rmdir", &mut || {
-        std::fs::remove_dir(&directory).expect("removed")
+        std::fs::remove_dir(&directory).expect("removed");
     });
     timed("list what is shared", &mut || {
         assert!(std::fs::read_dir(shared).expect("listed").count() > 0);

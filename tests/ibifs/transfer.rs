@@ -28,9 +28,10 @@ fn a_copy_is_the_item_as_it_is() {
     for mount in ["", "ibifs mount B N; ibifs mount A M"] {
         let world = pair();
         let to = if mount.is_empty() { "B" } else { "N" };
-        let (in_a, in_b) = match mount.is_empty() {
-            true => ("A/col", "B/col"),
-            false => ("M", "N"),
+        let (in_a, in_b) = if mount.is_empty() {
+            ("A/col", "B/col")
+        } else {
+            ("M", "N")
         };
         world.sh(mount);
         let copied = world.sh(&format!("ibifs copy --store A $(< one) {to}"));

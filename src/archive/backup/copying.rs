@@ -166,17 +166,17 @@ impl<'a> Copier<'a> {
             if is_there || leave(&below) {
                 continue;
             }
-            match !prune && is_directory(&pair.to, &name) {
-                true => vanished.push(below),
-                false => self.removed(path, &name)?,
+            if !prune && is_directory(&pair.to, &name) {
+                vanished.push(below);
+            } else {
+                self.removed(path, &name)?;
             }
         }
         for (name, is_directory) in names {
-            match is_directory {
-                true => self.levels(&joined(path, &name), depth - 1, prune, leave, vanished)?,
-                false => {
-                    self.entry(&pair, &name, &mut links)?;
-                }
+            if is_directory {
+                self.levels(&joined(path, &name), depth - 1, prune, leave, vanished)?;
+            } else {
+                self.entry(&pair, &name, &mut links)?;
             }
         }
         let stat = fstat(self.from, &pair.from, path)?;
@@ -206,9 +206,10 @@ impl<'a> Copier<'a> {
         let mut steady = true;
         while let Some(path) = waiting.pop() {
             let Some(pair) = self.pair(&path)? else {
-                match met.is_empty() {
-                    true => return Ok(End::Gone),
-                    false => steady = false,
+                if met.is_empty() {
+                    return Ok(End::Gone);
+                } else {
+                    steady = false;
                 }
                 continue;
             };
@@ -238,9 +239,10 @@ impl<'a> Copier<'a> {
                 }
             }
             for (name, is_directory) in names {
-                match is_directory {
-                    true => waiting.push(joined(&path, &name)),
-                    false => steady &= self.entry(&pair, &name, &mut links)?,
+                if is_directory {
+                    waiting.push(joined(&path, &name));
+                } else {
+                    steady &= self.entry(&pair, &name, &mut links)?;
                 }
             }
         }
@@ -248,10 +250,7 @@ impl<'a> Copier<'a> {
         for (path, before) in met.iter().rev() {
             steady &= self.dress(path, Some(before))?;
         }
-        Ok(match steady {
-            true => End::Steady,
-            false => End::Changing,
-        })
+        Ok(if steady { End::Steady } else { End::Changing })
     }
 
     /// Does so for all directories above a path.
@@ -592,10 +591,11 @@ fn remove(tree: &Tree, path: &[u8], name: &[u8]) -> Result<(), BackupError> {
         at += 1;
         for (name, is_directory) in names_of(tree, &directory)? {
             let below = joined(&directory, &name);
-            match is_directory {
-                true => directories.push(below),
-                false => unlink(&below, AtFlags::empty())
-                    .map_err(|errno| failed(tree, "remove", &below, errno))?,
+            if is_directory {
+                directories.push(below);
+            } else {
+                unlink(&below, AtFlags::empty())
+                    .map_err(|errno| failed(tree, "remove", &below, errno))?;
             }
         }
     }

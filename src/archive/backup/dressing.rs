@@ -77,9 +77,10 @@ pub(super) fn directory(from: &OwnedFd, stat: &Stat, to: &OwnedFd) -> Result<(),
         rustix::fs::fchmod(to, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
     }
     attributes(from, to)?;
-    match modified(&now) == modified(stat) {
-        true => Ok(()),
-        false => rustix::fs::futimens(to, &times(stat)),
+    if modified(&now) == modified(stat) {
+        Ok(())
+    } else {
+        rustix::fs::futimens(to, &times(stat))
     }
 }
 

@@ -142,17 +142,19 @@ impl Archive {
             }
         }
         let (from, to) = (Place::of(&item.names), Place::of(names));
-        let may = match from == to {
-            // By its other name it is seen below the root of the mount.
-            true => self.may_make(user, "col")?,
-            false => self.may_make(user, to.parent())? && self.may_take(user, &from)?,
+        let may = if from == to {
+            // Its other name makes it visible below the mount point.
+            self.may_make(user, "col")?
+        } else {
+            self.may_make(user, to.parent())? && self.may_take(user, &from)?
         };
-        match may {
-            true => Ok(()),
-            false => Err(ArchiveError::MayNotName {
+        if may {
+            Ok(())
+        } else {
+            Err(ArchiveError::MayNotName {
                 names: item.names.clone().into(),
                 name: added.preferred(),
-            }),
+            })
         }
     }
 
@@ -196,15 +198,16 @@ impl Archive {
         known: &Names,
     ) -> Result<(), ArchiveError> {
         let place = Place::of(known);
-        match Place::of(asked) == place
+        if Place::of(asked) == place
             || asked.rep().is_some()
             || self.may_make(user, place.parent())?
         {
-            true => Ok(()),
-            false => Err(ArchiveError::MayNotName {
+            Ok(())
+        } else {
+            Err(ArchiveError::MayNotName {
                 names: asked.clone().into(),
                 name: known.preferred(),
-            }),
+            })
         }
     }
 
@@ -229,9 +232,10 @@ impl Archive {
             return Ok(());
         }
         let noted = self.handover(names)?;
-        match noted.is_some_and(|noted| noted.role == Role::Expects) {
-            true => Ok(()),
-            false => Err(ArchiveError::NotMintedHere(names.clone().into())),
+        if noted.is_some_and(|noted| noted.role == Role::Expects) {
+            Ok(())
+        } else {
+            Err(ArchiveError::NotMintedHere(names.clone().into()))
         }
     }
 

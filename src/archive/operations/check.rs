@@ -204,9 +204,10 @@ impl Archive {
                     said_before: said_before.as_deref(),
                     present: &present,
                 };
-                let (record, believed) = match sight.is_here {
-                    true => self.admitted(&reading, record, believed, &mut walk.report)?,
-                    false => (record, believed),
+                let (record, believed) = if sight.is_here {
+                    self.admitted(&reading, record, believed, &mut walk.report)?
+                } else {
+                    (record, believed)
                 };
                 if sight.is_here {
                     walk.report.items += 1;
@@ -249,9 +250,10 @@ impl Archive {
     ) -> Result<(Record, bool), ArchiveError> {
         let place = reading.place;
         let is_known = record.sidecar.is_some() && record.sidecar.as_deref() == reading.said_before;
-        let known = match is_known {
-            true => None,
-            false => reading.before.item(place)?,
+        let known = if is_known {
+            None
+        } else {
+            reading.before.item(place)?
         };
         let known = Known {
             last: reading.present.last.as_ref(),
@@ -338,12 +340,11 @@ impl Archive {
                     taken.saying(format!("{alias} is {}", holder.preferred()))
                 };
                 // Who was first is not known but by the index that there was.
-                match reading.before.has_alias(reading.place, alias)? {
-                    true => {
-                        refill.free_alias(alias)?;
-                        report.add(taken(&holder, &record.names));
-                    }
-                    false => report.add(taken(&record.names, &holder)),
+                if reading.before.has_alias(reading.place, alias)? {
+                    refill.free_alias(alias)?;
+                    report.add(taken(&holder, &record.names));
+                } else {
+                    report.add(taken(&record.names, &holder));
                 }
             }
         }
@@ -548,9 +549,10 @@ impl Archive {
 /// A directory that has neither the facts nor the index is no damaged store, but none.
 fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
     let holds = |name: &str| path.join(name).symlink_metadata().is_ok();
-    match holds(super::facts::FILE) || holds(crate::archive::store::FILE) {
-        true => Ok(()),
-        false => Err(ArchiveError::no_store(path)),
+    if holds(super::facts::FILE) || holds(crate::archive::store::FILE) {
+        Ok(())
+    } else {
+        Err(ArchiveError::no_store(path))
     }
 }
 
@@ -656,9 +658,10 @@ impl Archive {
             if is_circle {
                 report.add(Finding::of(Code::EditionCycle, &item.names));
             }
-            let marks = match is_circle {
-                true => &mut circling,
-                false => &mut ending,
+            let marks = if is_circle {
+                &mut circling
+            } else {
+                &mut ending
             };
             chain.iter().for_each(|names| marks.add(names));
         }

@@ -168,13 +168,16 @@ impl Archive {
                 "its rep and its IBIp are those of two items here, {} and {}; correct one of the two",
                 first.names, second.names
             )),
-            (Some(item), _) | (None, Some(item)) => match item.names.contradicts(&row.names) {
-                true => Err(format!(
-                    "the item is {} here, and a name that is recorded does not change; correct the row",
-                    item.names
-                )),
-                false => Ok(item),
-            },
+            (Some(item), _) | (None, Some(item)) => {
+                if item.names.contradicts(&row.names) {
+                    Err(format!(
+                        "the item is {} here, and a name that is recorded does not change; correct the row",
+                        item.names
+                    ))
+                } else {
+                    Ok(item)
+                }
+            }
             (None, None) => Err(format!(
                 "no item '{}' is held here; copy it in first, or take the row out",
                 row.names.preferred()

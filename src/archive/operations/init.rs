@@ -95,9 +95,10 @@ impl Archive {
         let mut last = latest_own(&tree, &rep_prefix, &start)?;
         if setup.service.is_none() {
             // One name is not worth waiting for a whole minute.
-            let granularity = match facts.granularity == Granularity::MINUTE {
-                true => Granularity::SECOND,
-                false => facts.granularity,
+            let granularity = if facts.granularity == Granularity::MINUTE {
+                Granularity::SECOND
+            } else {
+                facts.granularity
             };
             let mut distributor = TemporalDistributor::new(granularity, last);
             distributor.pass_over(&start);

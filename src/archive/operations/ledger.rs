@@ -67,9 +67,10 @@ impl Start {
         let ran = now.as_nanoseconds() - said.as_nanoseconds();
         let is_set_forward = ran > i128::try_from(passed.as_nanos()).unwrap_or(i128::MAX);
         Start {
-            at: match is_set_forward {
-                true => self.at.clone().max(now.clone()),
-                false => self.at.clone(),
+            at: if is_set_forward {
+                self.at.clone().max(now.clone())
+            } else {
+                self.at.clone()
             },
             read: (read, now.clone()),
         }

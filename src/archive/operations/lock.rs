@@ -110,9 +110,10 @@ impl Lock {
                 let _ = rustix::fs::flock(file, FlockOperation::Unlock);
                 locked.is_ok()
             };
-            removed = match file.as_ref().is_none_or(is_free) {
-                true => removed.or(Some(Instant::now())),
-                false => None,
+            removed = if file.as_ref().is_none_or(is_free) {
+                removed.or(Some(Instant::now()))
+            } else {
+                None
             };
             let is_removed = removed.is_some_and(|since| since.elapsed() > MOMENT);
             if is_mounted || is_removed || Instant::now() > started + PATIENCE {

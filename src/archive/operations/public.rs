@@ -116,9 +116,10 @@ impl Archive {
             let is_last = index + 1 == steps.len();
             // What follows a format is the metadata in that format still: it is resolved as a whole.
             let is_rest = matches!(step, Step::Metadata(Some(_)));
-            let taken = match is_rest {
-                true => steps.get(index..).unwrap_or_default().to_vec(),
-                false => vec![step.clone()],
+            let taken = if is_rest {
+                steps.get(index..).unwrap_or_default().to_vec()
+            } else {
+                vec![step.clone()]
             };
             let related = match step {
                 Step::LastEdition => {

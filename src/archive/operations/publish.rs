@@ -104,9 +104,10 @@ impl Archive {
         self.acting(act, || {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             let found = open.publish(METADATA_TEXT.as_bytes())?;
-            match found.is_file() && found.led_to().is_none() {
-                true => Ok(found),
-                false => Err(self.tree.error("open", METADATA_TEXT, Errno::NOENT).into()),
+            if found.is_file() && found.led_to().is_none() {
+                Ok(found)
+            } else {
+                Err(self.tree.error("open", METADATA_TEXT, Errno::NOENT).into())
             }
         })
     }
@@ -188,18 +189,20 @@ fn sight(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
 
 fn not_ours(found: Result<Published, TreeError>) -> Result<Published, Errno> {
     let found = found.map_err(|error| error.errno())?;
-    match found.led_to().is_some_and(is_ours) {
-        true => Err(Errno::NOENT),
-        false => Ok(found),
+    if found.led_to().is_some_and(is_ours) {
+        Err(Errno::NOENT)
+    } else {
+        Ok(found)
     }
 }
 
 /// ENOENT for a path that climbs, or that of what is ours.
 fn check(path: &[u8]) -> Result<(), Errno> {
     let mut parts = path.split(|byte| *byte == b'/');
-    match parts.any(|part| part == b".." || part == b".") || is_ours(path) {
-        true => Err(Errno::NOENT),
-        false => Ok(()),
+    if parts.any(|part| part == b".." || part == b".") || is_ours(path) {
+        Err(Errno::NOENT)
+    } else {
+        Ok(())
     }
 }
 
@@ -324,9 +327,12 @@ fn names_below(
         waiting.push(Next::Below(directory, last.clone()));
     }
     let next = paths.into_iter().rev();
-    waiting.extend(next.map(|path| match path.ends_with(b"/") {
-        true => Next::Below(path, Vec::new()),
-        false => Next::Entry(path),
+    waiting.extend(next.map(|path| {
+        if path.ends_with(b"/") {
+            Next::Below(path, Vec::new())
+        } else {
+            Next::Entry(path)
+        }
     }));
 }
 

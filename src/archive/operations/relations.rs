@@ -49,9 +49,10 @@ impl Archive {
                 names: source.into(),
             });
         }
-        let (older, newer) = match kind.is_inverse() {
-            true => (&target, &source),
-            false => (&source, &target),
+        let (older, newer) = if kind.is_inverse() {
+            (&target, &source)
+        } else {
+            (&source, &target)
         };
         if [*kind, back].contains(&RelationKind::NextEdition)
             && self.editions_reach(newer, older)?

@@ -63,9 +63,10 @@ impl Archive {
 
     /// Refuses a user who may not change what an item says of itself.
     pub(super) fn refuse_others(&self, actor: &dyn Actor, item: &Item) -> Result<(), ArchiveError> {
-        match self.may_say(actor, &item.names, false)? {
-            true => Ok(()),
-            false => Err(ArchiveError::NotAllowed(item.names.clone().into())),
+        if self.may_say(actor, &item.names, false)? {
+            Ok(())
+        } else {
+            Err(ArchiveError::NotAllowed(item.names.clone().into()))
         }
     }
 

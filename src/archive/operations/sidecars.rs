@@ -44,9 +44,10 @@ impl Archive {
             .is_some_and(|service| service.matches(&self.facts.service));
         Record {
             names,
-            state: match original {
-                true => State::Original,
-                false => State::Copy,
+            state: if original {
+                State::Original
+            } else {
+                State::Copy
             },
             service,
             language: sidecar.language().cloned(),
@@ -298,9 +299,10 @@ impl Archive {
             State::Original => self.ends_of(&record.names, &before, &record.relations)?,
             _ => Vec::new(),
         };
-        match ends.is_empty() {
-            true => self.leave_ends(&new_place)?,
-            false => self.mark_ends(&ends)?,
+        if ends.is_empty() {
+            self.leave_ends(&new_place)?;
+        } else {
+            self.mark_ends(&ends)?;
         }
         match self.store.put(&record) {
             Ok(id) => {
@@ -539,10 +541,11 @@ impl Archive {
             Fact::Language(None) => sidecar.remove_language(),
             Fact::Target(None) => sidecar.remove_target(),
         })?;
-        match said_language {
-            // Now the item can say into which language it translates another.
-            true => self.tell_of_translation(actor, &self.known(item.id)?),
-            false => Ok(()),
+        if said_language {
+            // The language of a translation is known only now.
+            self.tell_of_translation(actor, &self.known(item.id)?)
+        } else {
+            Ok(())
         }
     }
 }

@@ -156,9 +156,10 @@ impl Archive {
         };
         let is_behind = holder(self.tree.path()).is_none() && is_marked()?;
         Ok(Status {
-            index: match is_behind {
-                true => IndexState::Behind,
-                false => IndexState::Current,
+            index: if is_behind {
+                IndexState::Behind
+            } else {
+                IndexState::Current
             },
             trouble: is_behind.then(|| {
                 "it was not closed after a crash; the next mount brings it up to date".to_owned()

@@ -285,9 +285,10 @@ impl Archive {
             let known = known.into_iter();
             let mut known: BTreeMap<Place, Item> =
                 known.map(|item| (Place::of(&item.names), item)).collect();
-            let names = match self.tree.is_directory(level) {
-                true => self.tree.directories_in(level)?,
-                false => Vec::new(),
+            let names = if self.tree.is_directory(level) {
+                self.tree.directories_in(level)?
+            } else {
+                Vec::new()
             };
             for name in names {
                 if let Some(names) = names_at(area, &format!("{path}/{name}")) {

@@ -146,9 +146,10 @@ impl Filler<'_> {
 
     /// Permission bits; those that act with another's rights only together with the owner.
     fn mode(&self, entry: &Entry) -> u32 {
-        match self.manner.same_owner {
-            true => entry.mode,
-            false => entry.mode & !0o6000,
+        if self.manner.same_owner {
+            entry.mode
+        } else {
+            entry.mode & !0o6000
         }
     }
 

@@ -41,9 +41,10 @@ fn payload_name(name: &[u8]) -> String {
             };
             let mut buffer = [0; 4];
             let bytes = letter.encode_utf8(&mut buffer).as_bytes();
-            match stays {
-                true => written.push(letter),
-                false => escape(&mut written, bytes),
+            if stays {
+                written.push(letter);
+            } else {
+                escape(&mut written, bytes);
             }
             at += bytes.len();
         }

@@ -63,9 +63,10 @@ pub(super) fn finish(
         return Ok(Outcome::Unchanged(path));
     }
     let version = format!("v{}", inventory.head + 1);
-    let made = match is_new {
-        true => format!("object/{version}"),
-        false => version.clone(),
+    let made = if is_new {
+        format!("object/{version}")
+    } else {
+        version.clone()
     };
     for (digest, paths) in &state {
         if inventory.manifest.contains_key(digest) {

@@ -45,13 +45,14 @@ pub(super) fn prepare_root(root: &OwnedFd) -> Result<(), PackageError> {
         let given = read_json(root, &config)?.unwrap_or_else(|| json!({}));
         let is_same = |name: &str| given.get(name).is_none_or(|value| *value == settings[name]);
         let names = ["digestAlgorithm", "tupleSize", "numberOfTuples"];
-        return match is_ours && names.into_iter().all(is_same) {
-            true => Ok(()),
-            false => Err(PackageError::Unfit {
+        return if is_ours && names.into_iter().all(is_same) {
+            Ok(())
+        } else {
+            Err(PackageError::Unfit {
                 what: format!(
                     "it is a storage root with another layout than {LAYOUT}; name another directory"
                 ),
-            }),
+            })
         };
     }
     let mut is_empty = true;

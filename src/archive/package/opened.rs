@@ -83,11 +83,12 @@ pub fn find(path: &Path) -> Result<Vec<PathBuf>, PackageError> {
         }
     }
     found.sort();
-    match found.is_empty() {
-        true => Err(PackageError::Nothing {
+    if found.is_empty() {
+        Err(PackageError::Nothing {
             path: path.to_owned(),
-        }),
-        false => Ok(found),
+        })
+    } else {
+        Ok(found)
     }
 }
 
@@ -100,9 +101,10 @@ pub fn open(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Package, PackageE
     let root = rustix::fs::open(path, DIRECTORY, Mode::empty())
         .map_err(PackageError::io("open", shown))?;
     let is_bag = read_small(&root, bagit::DECLARATION.as_bytes())?.is_some();
-    let (contents, said) = match is_bag {
-        true => open_bag(&root)?,
-        false => open_object(&root)?,
+    let (contents, said) = if is_bag {
+        open_bag(&root)?
+    } else {
+        open_object(&root)?
     };
     for content in contents.values() {
         verify(&root, content, count)?;
@@ -212,9 +214,10 @@ pub(super) fn inventory_of(object: &OwnedFd) -> Result<Inventory, PackageError> 
         Inventory::parse(&text).map_err(|what| PackageError::broken(INVENTORY, what))?;
     let digest = read(inventory::SIDECAR)?;
     let digest = String::from_utf8_lossy(&digest).to_ascii_lowercase();
-    match digest.split_whitespace().next() == Some(digests(&text).sha512.as_str()) {
-        true => Ok(inventory),
-        false => Err(PackageError::file(INVENTORY.as_bytes(), Problem::Differs)),
+    if digest.split_whitespace().next() == Some(digests(&text).sha512.as_str()) {
+        Ok(inventory)
+    } else {
+        Err(PackageError::file(INVENTORY.as_bytes(), Problem::Differs))
     }
 }
 
@@ -254,20 +257,23 @@ fn verify(
     let (mut sha256, mut sha512) = (sha2::Sha256::new(), sha2::Sha512::new());
     let is_short = content.digest.len() == 64;
     read_through(&mut file, &content.path, |bytes| {
-        match is_short {
-            true => sha256.update(bytes),
-            false => sha512.update(bytes),
+        if is_short {
+            sha256.update(bytes);
+        } else {
+            sha512.update(bytes);
         }
         count(bytes.len() as u64);
         Ok(())
     })?;
-    let found = match is_short {
-        true => hexadecimal(&sha256.finalize()),
-        false => hexadecimal(&sha512.finalize()),
+    let found = if is_short {
+        hexadecimal(&sha256.finalize())
+    } else {
+        hexadecimal(&sha512.finalize())
     };
-    match found == content.digest {
-        true => Ok(()),
-        false => Err(differs()),
+    if found == content.digest {
+        Ok(())
+    } else {
+        Err(differs())
     }
 }
 
@@ -299,9 +305,10 @@ fn entries(root: &OwnedFd, contents: &Contents) -> Result<Vec<Entry>, PackageErr
     let has_payload = contents.keys().any(|path| path.starts_with(b"data/"));
     let mut entries = Vec::new();
     for (path, content) in contents {
-        let below = match has_payload {
-            true => path.strip_prefix(b"data/"),
-            false => Some(path.as_slice()),
+        let below = if has_payload {
+            path.strip_prefix(b"data/")
+        } else {
+            Some(path.as_slice())
         };
         let Some(below) = below else {
             continue;
@@ -373,9 +380,10 @@ fn files_below(root: &OwnedFd, name: &str) -> Result<Vec<Vec<u8>>, PackageError>
         let listed = open_far(root, &path, DIRECTORY).and_then(|directory| {
             each_entry_of(&directory, |name, is_directory| {
                 let below = [&path[..], b"/", name].concat();
-                match is_directory {
-                    true => waiting.push(below),
-                    false => files.push(below),
+                if is_directory {
+                    waiting.push(below);
+                } else {
+                    files.push(below);
                 }
             })
         });
@@ -405,8 +413,9 @@ pub(super) fn read_small(root: &OwnedFd, path: &[u8]) -> Result<Option<Vec<u8>>,
     let mut bytes = Vec::new();
     let read = (&file).take(LARGEST_TEXT + 1).read_to_end(&mut bytes);
     read.map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
-    match bytes.len() as u64 > LARGEST_TEXT {
-        true => Err(failed(Errno::FBIG)),
-        false => Ok(Some(bytes)),
+    if bytes.len() as u64 > LARGEST_TEXT {
+        Err(failed(Errno::FBIG))
+    } else {
+        Ok(Some(bytes))
     }
 }

@@ -160,12 +160,11 @@ fn clear(directory: &OwnedFd) -> Result<(), Errno> {
         names.push((name.to_owned(), is_directory));
     })?;
     for (name, is_directory) in names {
-        let flags = match is_directory {
-            true => {
-                clear(&open_far(directory, &name, DIRECTORY)?)?;
-                AtFlags::REMOVEDIR
-            }
-            false => AtFlags::empty(),
+        let flags = if is_directory {
+            clear(&open_far(directory, &name, DIRECTORY)?)?;
+            AtFlags::REMOVEDIR
+        } else {
+            AtFlags::empty()
         };
         rustix::fs::unlinkat(directory, &name[..], flags)?;
     }

@@ -82,9 +82,12 @@ impl Position {
             .file
             .write_all_at(text.as_bytes(), 0)
             .and_then(|()| self.file.set_len(text.len() as u64))
-            .and_then(|()| match synced {
-                true => self.file.sync_data(),
-                false => Ok(()),
+            .and_then(|()| {
+                if synced {
+                    self.file.sync_data()
+                } else {
+                    Ok(())
+                }
             });
         if synced {
             self.synced = Instant::now();

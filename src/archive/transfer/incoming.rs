@@ -89,12 +89,13 @@ impl<'a> Incoming<'a> {
         let room = rustix::fs::fstatvfs(self.tree.root())
             .map_err(|errno| self.failed("ask for room in", b".", errno))?;
         let free = room.f_bavail.saturating_mul(room.f_frsize);
-        match bytes.saturating_add(SPARE) <= free {
-            true => Ok(()),
-            false => Err(Skip::NotTaken(format!(
+        if bytes.saturating_add(SPARE) <= free {
+            Ok(())
+        } else {
+            Err(Skip::NotTaken(format!(
                 "there is no room for it: {bytes} bytes are needed, {free} are free"
             ))
-            .into()),
+            .into())
         }
     }
 
@@ -182,12 +183,10 @@ impl<'a> Incoming<'a> {
             })
             .map_err(failed)?;
             for (name, is_directory) in names {
-                match is_directory {
-                    true => waiting.push(joined(&path, &name)),
-                    false => {
-                        rustix::fs::unlinkat(&opened, &name[..], AtFlags::empty())
-                            .map_err(failed)?;
-                    }
+                if is_directory {
+                    waiting.push(joined(&path, &name));
+                } else {
+                    rustix::fs::unlinkat(&opened, &name[..], AtFlags::empty()).map_err(failed)?;
                 }
             }
             directories.push(path);
@@ -298,13 +297,13 @@ impl Receiving<'_> {
             None => return Err(self.not_it("it is longer than was said")),
         };
         self.hasher.update(piece);
-        let written =
-            piece
-                .chunks(HOLE)
-                .try_for_each(|part| match part.iter().all(|byte| *byte == 0) {
-                    true => self.file.seek_relative(part.len() as i64),
-                    false => self.file.write_all(part),
-                });
+        let written = piece.chunks(HOLE).try_for_each(|part| {
+            if part.iter().all(|byte| *byte == 0) {
+                self.file.seek_relative(part.len() as i64)
+            } else {
+                self.file.write_all(part)
+            }
+        });
         written.map_err(|error| {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
             self.failed(errno)
@@ -359,11 +358,12 @@ fn check_sidecar(local: &Local, names: &Names, sidecar: &[u8]) -> Result<Sidecar
         return Err(not_good(format!("its sidecar names {}", parsed.names())));
     }
     let claims = |service: &Names| service.matches(local.service());
-    match parsed.archive_service().is_some_and(claims) {
-        true => Err(not_good(
+    if parsed.archive_service().is_some_and(claims) {
+        Err(not_good(
             "its sidecar names this Archive already".to_owned(),
-        )),
-        false => Ok(parsed),
+        ))
+    } else {
+        Ok(parsed)
     }
 }
 

@@ -299,9 +299,10 @@ fn check_path(path: &[u8]) -> Result<(), &'static str> {
         return Err("the sidecar is sent apart");
     }
     let leaves = |name: &[u8]| matches!(name, b"" | b"." | b"..") || name.len() > LONGEST_NAME;
-    match path.split(|byte| *byte == b'/').any(leaves) {
-        true => Err("the path leaves the item"),
-        false => Ok(()),
+    if path.split(|byte| *byte == b'/').any(leaves) {
+        Err("the path leaves the item")
+    } else {
+        Ok(())
     }
 }
 
@@ -309,9 +310,10 @@ fn check_attribute((name, value): &(Vec<u8>, Vec<u8>)) -> Result<(), &'static st
     if !name.starts_with(b"user.") || name.contains(&0) || name.len() > LONGEST_NAME {
         return Err("the attribute is no user's");
     }
-    match value.len() > LONGEST_VALUE {
-        true => Err("the attribute is too long"),
-        false => Ok(()),
+    if value.len() > LONGEST_VALUE {
+        Err("the attribute is too long")
+    } else {
+        Ok(())
     }
 }
 

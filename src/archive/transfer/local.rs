@@ -101,9 +101,10 @@ impl Local {
 
     /// On whose behalf a store is changed that is not mounted.
     fn actor(&self) -> &'static dyn Actor {
-        match self.is_for_strangers {
-            true => &Stranger,
-            false => &Process,
+        if self.is_for_strangers {
+            &Stranger
+        } else {
+            &Process
         }
     }
 
@@ -197,12 +198,13 @@ impl Local {
         }
         // The daemon may not have believed it.
         let item = self.item(names)?;
-        match item.service.as_ref().is_some_and(|it| it.matches(holder)) {
-            true => Ok(()),
-            false => Err(TransferError::System(format!(
+        if item.service.as_ref().is_some_and(|it| it.matches(holder)) {
+            Ok(())
+        } else {
+            Err(TransferError::System(format!(
                 "the sidecar of {} is not believed to name {holder}; run 'ibifs fsck'",
                 item.names
-            ))),
+            )))
         }
     }
 
@@ -293,9 +295,10 @@ impl Local {
             return Err(Skip::NotTaken(why).into());
         }
         let held = self.archive.held(names)?;
-        match held.is_some_and(|item| item.state == State::Original) {
-            true => Err(Skip::OriginalThere.into()),
-            false => Ok(()),
+        if held.is_some_and(|item| item.state == State::Original) {
+            Err(Skip::OriginalThere.into())
+        } else {
+            Ok(())
         }
     }
 
@@ -343,9 +346,10 @@ impl Local {
         let is_due =
             is_new || is_compared || is_marked(&to) || Mirror::is_due(arrival.directory, &to)?;
         // What is damaged is not copied over what may be good.
-        let wanted = match is_due {
-            true => Some((arrival.manifest)(progress)?),
-            false => None,
+        let wanted = if is_due {
+            Some((arrival.manifest)(progress)?)
+        } else {
+            None
         };
         if wanted.is_some() && there.is_some() {
             mark(&to).map_err(|errno| to.error("mark", UNCOMPARED, errno))?;
@@ -409,12 +413,13 @@ impl Local {
         let known = self.item(names)?.names;
         let lacks_rep = known.rep().is_none() && names.rep().is_some();
         let lacks_ibip = known.ibip().is_none() && names.ibip().is_some();
-        match lacks_rep || lacks_ibip {
-            true => Err(Skip::NotTaken(format!(
+        if lacks_rep || lacks_ibip {
+            Err(Skip::NotTaken(format!(
                 "the destination does not accept the names {names} for it"
             ))
-            .into()),
-            false => Ok(()),
+            .into())
+        } else {
+            Ok(())
         }
     }
 

@@ -97,9 +97,10 @@ impl Tokens {
                 giver,
             });
         }
-        match known.is_empty() {
-            true => Err(TokensError("there is no token in it".to_owned())),
-            false => Ok(Tokens(known)),
+        if known.is_empty() {
+            Err(TokensError("there is no token in it".to_owned()))
+        } else {
+            Ok(Tokens(known))
         }
     }
 

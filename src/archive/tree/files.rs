@@ -35,9 +35,12 @@ impl Level {
     /// Lists a directory: its level, and the names in it that are no directories.
     fn of(directory: OwnedFd, here: &[u8]) -> Result<(Level, Vec<Vec<u8>>), Errno> {
         let (mut waiting, mut entries) = (Vec::new(), Vec::new());
-        each_entry_of(&directory, |name, is_directory| match is_directory {
-            true => waiting.push(name.to_vec()),
-            false => entries.push(name.to_vec()),
+        each_entry_of(&directory, |name, is_directory| {
+            if is_directory {
+                waiting.push(name.to_vec());
+            } else {
+                entries.push(name.to_vec());
+            }
         })?;
         let level = Level {
             length: here.len(),
@@ -116,9 +119,10 @@ impl Tree {
             rustix::fs::fsync(&file).map_err(failed)?;
         }
         rustix::fs::renameat(&opened, &temporary, &opened, name).map_err(failed)?;
-        match now {
-            true => self.sync_directory(directory),
-            false => Ok(()),
+        if now {
+            self.sync_directory(directory)
+        } else {
+            Ok(())
         }
     }
 
@@ -145,12 +149,13 @@ impl Tree {
         depth: usize,
         mut visit: impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
-        match self.is_directory(path) {
-            true => self.descend(path, "", depth, false, &mut |seen| match seen.named()? {
+        if self.is_directory(path) {
+            self.descend(path, "", depth, false, &mut |seen| match seen.named()? {
                 Some(below) => visit(below),
                 None => Ok(()),
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 }

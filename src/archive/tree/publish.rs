@@ -146,12 +146,13 @@ impl OpenItem {
         if self.is_at_hand {
             resolve |= ResolveFlags::CACHED;
         }
-        let find = |resolve| match self.is_at_hand {
-            true => {
+        let find = |resolve| {
+            if self.is_at_hand {
                 let flags = OFlags::PATH | OFlags::CLOEXEC;
                 rustix::fs::openat2(&self.directory, path, flags, Mode::empty(), resolve)
+            } else {
+                opening::beneath(&self.directory, path, OFlags::PATH, resolve)
             }
-            false => opening::beneath(&self.directory, path, OFlags::PATH, resolve),
         };
         let (found, led_to) = match find(resolve | ResolveFlags::NO_SYMLINKS) {
             Err(Errno::LOOP) => {

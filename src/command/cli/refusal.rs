@@ -101,12 +101,13 @@ impl Said<'_> {
             ),
             ErrorKind::InvalidValue => {
                 let is_none = self.context(ContextKind::InvalidValue).unwrap_or_default();
-                let sentence = match is_none.is_empty() {
-                    true => self.says(
+                let sentence = if is_none.is_empty() {
+                    self.says(
                         "a value is required for '{}' but none was supplied",
                         &[&argument],
-                    ),
-                    false => self.says("invalid value '{}' for '{}'", &[&value, &of]),
+                    )
+                } else {
+                    self.says("invalid value '{}' for '{}'", &[&value, &of])
                 };
                 sentence + &self.listed("[possible values: {}]", ContextKind::ValidValue)
             }

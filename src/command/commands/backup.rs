@@ -25,9 +25,10 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
     let archive = door.read()?;
     let progress = Progress::of("directories", || backup::count(archive.tree()));
     let mut tell = |finding: &Finding| {
-        let text = match options.json {
-            true => finding_json(finding),
-            false => finding_line(finding),
+        let text = if options.json {
+            finding_json(finding)
+        } else {
+            finding_line(finding)
         };
         progress.aside(|| super::put_out(&text))
     };
@@ -40,9 +41,10 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
     )
     .map_err(|error| Failure::from(error).before(&format!("'{shown_destination}'")))?;
     drop(progress);
-    say(&match options.json {
-        true => tally_json(&tally),
-        false => tally_line(&tally),
+    say(&if options.json {
+        tally_json(&tally)
+    } else {
+        tally_line(&tally)
     })?;
     Ok(match tally.found {
         0 => Exit::Done,

@@ -349,11 +349,12 @@ fn with_languages(archive: &Archive) -> Vec<Modifier> {
     let mut modifiers = Vec::new();
     for modifier in Modifier::compositions() {
         let text = modifier.to_string();
-        match text.contains('+') {
-            false => modifiers.push(modifier),
-            true => modifiers.extend(languages.iter().filter_map(|language| {
+        if !text.contains('+') {
+            modifiers.push(modifier);
+        } else {
+            modifiers.extend(languages.iter().filter_map(|language| {
                 Modifier::parse(&text.replace('+', &format!("+({language})"))).ok()
-            })),
+            }));
         }
     }
     modifiers

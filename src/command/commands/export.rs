@@ -24,9 +24,10 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
     named
         .iter()
         .try_for_each(|named| refuse_inside(&named.door, destination))?;
-    let format = match options.ocfl {
-        true => Format::Ocfl,
-        false => Format::Bagit,
+    let format = if options.ocfl {
+        Format::Ocfl
+    } else {
+        Format::Bagit
     };
     let shown = format!("'{}'", destination.display());
     let progress = Progress::of("files", || None);
@@ -60,15 +61,16 @@ fn refuse_inside(door: &Door, destination: &Path) -> Result<(), Failure> {
         Some(resolved.join(absolute.strip_prefix(above).ok()?))
     });
     let is_inside = resolved.is_some_and(|path| path.starts_with(&door.store));
-    match is_inside || door::is_in_mount(destination) {
-        true => Err(Failure::new(
+    if is_inside || door::is_in_mount(destination) {
+        Err(Failure::new(
             Exit::Refused,
             format!(
                 "'{}' lies in a store or in a mounted one; name a directory elsewhere",
                 destination.display()
             ),
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -136,14 +138,15 @@ impl Tally {
             written,
             unchanged,
         } = self;
-        match json {
-            true => format!(
+        if json {
+            format!(
                 "{}\n",
                 json!({ "items": items, "written": written, "unchanged": unchanged })
-            ),
-            false => in_language(format_args!(
+            )
+        } else {
+            in_language(format_args!(
                 "{items} items: {written} written, {unchanged} unchanged\n"
-            )),
+            ))
         }
     }
 }

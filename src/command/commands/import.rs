@@ -18,8 +18,9 @@ pub(super) fn run(options: &cli::Import) -> Result<Exit, Failure> {
         };
         Failure::new(exit, format!("'{}': {error}", source.display()))
     })?;
-    match metadata.is_dir() {
-        true => packages::run(options, &door),
-        false => table::run(options, &door),
+    if metadata.is_dir() {
+        packages::run(options, &door)
+    } else {
+        table::run(options, &door)
     }
 }

@@ -24,9 +24,10 @@ const OF_THE_KERNEL: [&str; 6] = [
 
 /// Mounts or remounts; the result is an exit status of mount(8).
 pub fn run(helper: &MountHelper) -> u8 {
-    let result = match helper.words().contains(&"remount") {
-        true => remount(helper),
-        false => mount(helper),
+    let result = if helper.words().contains(&"remount") {
+        remount(helper)
+    } else {
+        mount(helper)
     };
     match result {
         Ok(Exit::Done) => 0,

@@ -166,9 +166,10 @@ pub(super) fn actors_json(actors: &[ListedActor]) -> String {
 pub(super) fn documents_text(documents: &[ListedDocument]) -> String {
     let line = |document: &ListedDocument| {
         let url = document.url.as_deref().unwrap_or("-");
-        let of_archive = match document.is_of_archive {
-            true => format!("  {}", told("of an Archive: leads nowhere")),
-            false => String::new(),
+        let of_archive = if document.is_of_archive {
+            format!("  {}", told("of an Archive: leads nowhere"))
+        } else {
+            String::new()
         };
         let actors = document.actors.join(" ");
         format!("{}  {url}  {actors}{of_archive}\n", document.id)

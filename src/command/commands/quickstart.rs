@@ -46,9 +46,10 @@ pub(super) fn run(options: &Quickstart) -> Result<Exit, Failure> {
         ready_fd: None,
     })?;
     if mounted == Exit::Done {
-        super::say(&match options.json {
-            true => print::mount_json(&store, mount_point),
-            false => what_to_try(&store, mount_point)?,
+        super::say(&if options.json {
+            print::mount_json(&store, mount_point)
+        } else {
+            what_to_try(&store, mount_point)?
         })?;
     }
     Ok(mounted)

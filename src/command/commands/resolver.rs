@@ -30,9 +30,10 @@ pub(super) fn run(options: &Resolver) -> Result<Exit, Failure> {
         }
         Some(ResolverCommand::List(options)) => {
             let archives = Registry::open(&options.db)?.archives()?;
-            say(&match options.json {
-                true => print::registered_json(&archives),
-                false => print::registered_text(&archives),
+            say(&if options.json {
+                print::registered_json(&archives)
+            } else {
+                print::registered_text(&archives)
             })?;
             Ok(Exit::Done)
         }
@@ -50,9 +51,10 @@ fn actors(options: &Actors) -> Result<Exit, Failure> {
     }
     if removed.is_empty() {
         let actors = registry.actors()?;
-        say(&match options.json {
-            true => print::actors_json(&actors),
-            false => print::actors_text(&actors),
+        say(&if options.json {
+            print::actors_json(&actors)
+        } else {
+            print::actors_text(&actors)
         })?;
     } else if options.json {
         say(&print::removed_json("actor", &removed))?;
@@ -68,9 +70,10 @@ fn documents(options: &Documents) -> Result<Exit, Failure> {
     }
     if removed.is_empty() {
         let documents = registry.documents()?;
-        say(&match options.json {
-            true => print::documents_json(&documents),
-            false => print::documents_text(&documents),
+        say(&if options.json {
+            print::documents_json(&documents)
+        } else {
+            print::documents_text(&documents)
         })?;
     } else if options.json {
         say(&print::removed_json("document", &removed))?;
@@ -100,9 +103,10 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
         let made = match made {
             Some(Ok(made)) => {
                 let made = made.behind(proxies.clone());
-                Arc::new(match options.registration_2009 {
-                    true => made.registering(),
-                    false => made,
+                Arc::new(if options.registration_2009 {
+                    made.registering()
+                } else {
+                    made
                 })
             }
             Some(Err(error)) => {
@@ -116,12 +120,13 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             refused = Some(super::serve::cannot_give_up(&error));
             return server::Started::nothing();
         }
-        say(&match options.json {
-            true => print::listening_json(made.address(), local),
-            false => told(format_args!(
+        say(&if options.json {
+            print::listening_json(made.address(), local)
+        } else {
+            told(format_args!(
                 "resolving for {} at http://{local}/\n",
                 made.address()
-            )),
+            ))
         })
         .unwrap_or_else(|failure| log::warn!("{failure}"));
         let answering = Arc::clone(&made);
@@ -151,13 +156,12 @@ fn register(options: &Register) -> Result<Exit, Failure> {
                 .map_err(|error| Failure::new(Exit::Failed, format!("random numbers: {error}")))?,
         };
         registry.register(&service, &key, &SystemClock.now())?;
-        say(&match options.json {
-            true => {
-                let mut object = print::names_value(&service);
-                object.insert("key".into(), json!(key.to_string()));
-                print::short_line(&object.into())
-            }
-            false => format!("{key}\n"),
+        say(&if options.json {
+            let mut object = print::names_value(&service);
+            object.insert("key".into(), json!(key.to_string()));
+            print::short_line(&object.into())
+        } else {
+            format!("{key}\n")
         })?;
     }
     Ok(Exit::Done)

@@ -33,31 +33,33 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         some => u64::try_from(some).ok(),
     });
     let mut tell = |finding: &Finding| {
-        let text = match options.json {
-            true => finding_json(finding),
-            false => finding_line(finding),
+        let text = if options.json {
+            finding_json(finding)
+        } else {
+            finding_line(finding)
         };
         progress.aside(|| super::put_out(&text))
     };
     let mut count = |items, bytes| progress.at_bytes(items, bytes);
     let scrub = Scrub::new(&tree, manner, &mut tell, &mut count)?;
-    let tally = match places.is_empty() {
-        true => {
-            if let Some(last) = scrub.goes_on_after() {
-                eprintln!("ibifs: {}", told(format_args!("going on after {last}")));
-            }
-            scrub.all()?
+    let tally = if places.is_empty() {
+        if let Some(last) = scrub.goes_on_after() {
+            eprintln!("ibifs: {}", told(format_args!("going on after {last}")));
         }
-        false => scrub.some(&places)?,
+        scrub.all()?
+    } else {
+        scrub.some(&places)?
     };
     drop(progress);
-    say(&match options.json {
-        true => tally_json(&tally),
-        false => tally_line(&tally, options.dry_run),
+    say(&if options.json {
+        tally_json(&tally)
+    } else {
+        tally_line(&tally, options.dry_run)
     })?;
-    Ok(match tally.is_wrong {
-        true => Exit::Failed,
-        false => Exit::Done,
+    Ok(if tally.is_wrong {
+        Exit::Failed
+    } else {
+        Exit::Done
     })
 }
 
@@ -109,11 +111,12 @@ fn tally_line(tally: &Tally, dry_run: bool) -> String {
     }
     if tally.recorded > 0 {
         let recorded = tally.recorded;
-        text.push_str(&match dry_run {
-            true => told(format_args!(", {recorded} items not recorded yet")),
-            false => told(format_args!(
+        text.push_str(&if dry_run {
+            told(format_args!(", {recorded} items not recorded yet"))
+        } else {
+            told(format_args!(
                 ", {recorded} items recorded for the first time"
-            )),
+            ))
         });
     }
     text.push('\n');

@@ -33,9 +33,10 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     let mut refused = None;
     let is_json = options.json;
     let tell = move |line: &str| {
-        put(&match is_json {
-            true => print::short_line(&json!({ "message": line })),
-            false => told(format_args!("{line}\n")),
+        put(&if is_json {
+            print::short_line(&json!({ "message": line }))
+        } else {
+            told(format_args!("{line}\n"))
         });
     };
     let proxies = server::Proxies::new(&options.proxy);
@@ -61,12 +62,13 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
             return Started::nothing();
         }
         let site = Arc::new(site.receiving(receiver.take()));
-        put(&match is_json {
-            true => print::listening_json(site.address(), local),
-            false => told(format_args!(
+        put(&if is_json {
+            print::listening_json(site.address(), local)
+        } else {
+            told(format_args!(
                 "serving {} at http://{local}/\n",
                 site.address()
-            )),
+            ))
         });
         server::archive::started(site, announcement, tell)
     });

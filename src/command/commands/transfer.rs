@@ -231,9 +231,10 @@ impl Wanted<'_> {
             [] => self.chosen(source)?,
             texts => self.named(texts, door)?,
         };
-        match self.selection.with_metadata {
-            true => with_metadata(source, names),
-            false => Ok(names),
+        if self.selection.with_metadata {
+            with_metadata(source, names)
+        } else {
+            Ok(names)
         }
     }
 
@@ -241,12 +242,13 @@ impl Wanted<'_> {
         let store = self.selection.store.as_deref();
         let found = texts.iter().map(|text| {
             let named = door::find(text, store)?;
-            match is_same(&named.door.store, &door.store) {
-                true => Ok(named.names),
-                false => Err(usage(format!(
+            if is_same(&named.door.store, &door.store) {
+                Ok(named.names)
+            } else {
+                Err(usage(format!(
                     "'{text}' is in another store than the first item, '{}'; one store at a time",
                     named.door.store.display()
-                ))),
+                )))
             }
         });
         found.collect()
@@ -355,9 +357,10 @@ fn each_item(
         let outcome = act(names);
         let outcome = outcome.map_err(|error| Failure::from(error).before(&names.preferred()))?;
         tally.add(&outcome);
-        let text = match json {
-            true => print::short_line(&outcome_json(names, &outcome)),
-            false => outcome_line(names, &outcome),
+        let text = if json {
+            print::short_line(&outcome_json(names, &outcome))
+        } else {
+            outcome_line(names, &outcome)
         };
         progress
             .aside(|| put_out(&text))
@@ -365,10 +368,7 @@ fn each_item(
         progress.at(count as u64 + 1);
     }
     drop(progress);
-    say(&match json {
-        true => tally.json(),
-        false => tally.line(),
-    })?;
+    say(&if json { tally.json() } else { tally.line() })?;
     Ok(
         match (tally.is_wrong, tally.skipped, tally.done + tally.unchanged) {
             (true, ..) => Exit::Failed,
@@ -458,9 +458,12 @@ pub(super) fn claimed_by_both(store: &Path, other: &str) -> Result<Vec<Finding>,
 }
 
 fn claimed_by(archive: &Archive, other: &str) -> Result<Vec<Finding>, Failure> {
-    let refuse_same = |service: &Names| match service.matches(&archive.facts().service) {
-        true => Err(TransferError::SameArchive),
-        false => Ok(()),
+    let refuse_same = |service: &Names| {
+        if service.matches(&archive.facts().service) {
+            Err(TransferError::SameArchive)
+        } else {
+            Ok(())
+        }
     };
     if is_url(other) {
         let asked = Asked::at(other)?;

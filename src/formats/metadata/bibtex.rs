@@ -51,11 +51,11 @@ fn record(entry: &Entry) -> DublinCore {
             "abstract" | "note" | "annote" => record.push(Element::Description, plain(value)),
             "keywords" | "keyword" => push_subjects(&mut record, value, plain),
             "publisher" | "school" | "institution" | "organization" => {
-                record.push(Element::Publisher, plain(value))
+                record.push(Element::Publisher, plain(value));
             }
             "url" | "ibi" => record.push(Element::Identifier, verbatim(value)),
             "howpublished" if is_url(&verbatim(value)) => {
-                record.push(Element::Identifier, verbatim(value))
+                record.push(Element::Identifier, verbatim(value));
             }
             "doi" => record.push(Element::Identifier, doi(&verbatim(value))),
             "isbn" => record.push(Element::Identifier, isbn(&plain(value))),

@@ -137,9 +137,10 @@ impl Reply {
                     .map(drop)
             }),
             Reply::Identity(identity) => within(xml, verb, &[], |xml| {
-                let deleted = match identity.is_persistent {
-                    true => "persistent",
-                    false => "transient",
+                let deleted = if identity.is_persistent {
+                    "persistent"
+                } else {
+                    "transient"
                 };
                 for (name, value) in [
                     ("repositoryName", identity.name.as_str()),
@@ -176,9 +177,10 @@ impl Reply {
 
 impl Header {
     fn write(&self, xml: &mut Xml) -> io::Result<()> {
-        let attributes: &[(&str, &str)] = match self.is_deleted {
-            true => &[("status", "deleted")],
-            false => &[],
+        let attributes: &[(&str, &str)] = if self.is_deleted {
+            &[("status", "deleted")]
+        } else {
+            &[]
         };
         within(xml, "header", attributes, |xml| {
             text(xml, "identifier", &self.identifier)?;

@@ -85,9 +85,10 @@ impl Document {
             previous: url("previousEditionURL")?,
             next: url("nextEditionURL")?,
         };
-        match document.content.is_none() && document.metadata.is_empty() {
-            true => Err(RequestError::NoUrl),
-            false => Ok(document),
+        if document.content.is_none() && document.metadata.is_empty() {
+            Err(RequestError::NoUrl)
+        } else {
+            Ok(document)
         }
     }
 

@@ -60,9 +60,10 @@ impl<'a> Parameters<'a> {
         };
         is_given(&mut once);
         groups.retain_mut(is_given);
-        match groups.len() > MOST_METADATA {
-            true => Err(RequestError::TooManyMetadata),
-            false => Ok(Parameters { verb, once, groups }),
+        if groups.len() > MOST_METADATA {
+            Err(RequestError::TooManyMetadata)
+        } else {
+            Ok(Parameters { verb, once, groups })
         }
     }
 

@@ -101,13 +101,14 @@ impl Email {
         let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic());
         let sides = text.rsplit_once('@');
         let has_sides = sides.is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
-        match is_printable && has_sides {
-            true => Ok(Email(text.to_owned())),
-            false => Err(form(
+        if is_printable && has_sides {
+            Ok(Email(text.to_owned()))
+        } else {
+            Err(form(
                 name,
                 text,
                 "an e-mail address, such as banon@dpi.inpe.br",
-            )),
+            ))
         }
     }
 
@@ -132,12 +133,11 @@ impl Password {
     /// It is too short or too long, or has control characters.
     pub fn parse(name: &'static str, text: &str) -> Result<Password, RequestError> {
         let is_long = (Password::SHORTEST..=Password::LONGEST).contains(&text.len());
-        match is_long && !text.chars().any(char::is_control) {
-            true => Ok(Password(text.to_owned())),
-            false => {
-                let wanted = "6 to 128 bytes without control characters";
-                Err(RequestError::Password(name, wanted))
-            }
+        if is_long && !text.chars().any(char::is_control) {
+            Ok(Password(text.to_owned()))
+        } else {
+            let wanted = "6 to 128 bytes without control characters";
+            Err(RequestError::Password(name, wanted))
         }
     }
 
@@ -185,9 +185,10 @@ impl WebUrl {
             _ => return None,
         };
         let authority = rest.split(['/', '?', '#']).next()?;
-        let end = match authority.starts_with('[') {
-            true => authority.find(']')? + 1,
-            false => authority.find(':').unwrap_or(authority.len()),
+        let end = if authority.starts_with('[') {
+            authority.find(']')? + 1
+        } else {
+            authority.find(':').unwrap_or(authority.len())
         };
         let (host, port) = authority.split_at_checked(end)?;
         let is_number = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
@@ -234,9 +235,10 @@ impl WebUrl {
 
 /// A byte as it stands in a URL (RFC 3986), a `%` as the beginning of what is encoded already.
 fn in_url(byte: u8) -> String {
-    match byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
+    if byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte) {
+        char::from(byte).to_string()
+    } else {
+        format!("%{byte:02X}")
     }
 }
 
@@ -320,13 +322,14 @@ impl Fingerprint {
     /// It has not the form of one.
     pub fn parse(text: &str) -> Result<Fingerprint, RequestError> {
         let is_good = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match is_good {
-            true => Ok(Fingerprint(text.to_ascii_lowercase())),
-            false => Err(form(
+        if is_good {
+            Ok(Fingerprint(text.to_ascii_lowercase()))
+        } else {
+            Err(form(
                 "fingerprint",
                 text,
                 "the 32 hexadecimal digits of MD5",
-            )),
+            ))
         }
     }
 

@@ -187,9 +187,10 @@ impl Backings {
                 });
                 registered.by_node.insert(node, Arc::downgrade(&backing));
                 // One that was opened for writing would keep others from running the file.
-                let gone = match is_read {
-                    true => registered.keep(Arc::clone(&backing)),
-                    false => Vec::new(),
+                let gone = if is_read {
+                    registered.keep(Arc::clone(&backing))
+                } else {
+                    Vec::new()
                 };
                 drop(registered);
                 drop(gone);

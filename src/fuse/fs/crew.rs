@@ -89,9 +89,10 @@ impl Member {
         let crew = &self.crew;
         let wanted = crew.wanted.load(Ordering::Relaxed);
         let is_overworked = self.idle * 10 < now.saturating_duration_since(self.since);
-        let wanted = match is_overworked {
-            true => (wanted + 1).min(crew.most),
-            false => wanted.saturating_sub(1).max(1),
+        let wanted = if is_overworked {
+            (wanted + 1).min(crew.most)
+        } else {
+            wanted.saturating_sub(1).max(1)
         };
         crew.wanted.store(wanted, Ordering::Relaxed);
         if is_overworked && wanted > 1 {

@@ -50,18 +50,20 @@ fn answer_entry(reply: ReplyEntry, outcome: Outcome<Entry>) {
 }
 
 fn name_lifetime(entry: &Entry) -> Duration {
-    match entry.lasting {
-        true => LASTING,
-        false => Duration::ZERO,
+    if entry.lasting {
+        LASTING
+    } else {
+        Duration::ZERO
     }
 }
 
 /// The attributes that come with a name live no time at all where `stat` is told another number than the
 /// node's: the kernel then asks for them, once, and the number is in that answer.
 fn met_lifetime(entry: &Entry) -> Duration {
-    match entry.node.number == entry.node.told {
-        true => attribute_lifetime(&entry.node, &entry.attr),
-        false => Duration::ZERO,
+    if entry.node.number == entry.node.told {
+        attribute_lifetime(&entry.node, &entry.attr)
+    } else {
+        Duration::ZERO
     }
 }
 
@@ -71,9 +73,10 @@ fn attribute_lifetime(node: &Node, attr: &Attr) -> Duration {
     let set_id = attr.kind == FileType::RegularFile && attr.permissions & 0o6000 != 0;
     // Its size is known when it is made.
     let is_made = matches!(node.kind, Kind::Asked(_));
-    match set_id || is_made || node.may_be_mapped() {
-        true => Duration::ZERO,
-        false => LASTING,
+    if set_id || is_made || node.may_be_mapped() {
+        Duration::ZERO
+    } else {
+        LASTING
     }
 }
 
@@ -269,12 +272,13 @@ impl Filesystem for Ibifs {
     ) {
         let _turn = self.crew.turn();
         let caller = caller(request);
-        let made = self
-            .node(parent)
-            .and_then(|parent| match is_inside(&parent) {
-                true => self.make_inside(&caller, &parent, name, New::Node(device), mode, umask),
-                false => Err(Errno::PERM),
-            });
+        let made = self.node(parent).and_then(|parent| {
+            if is_inside(&parent) {
+                self.make_inside(&caller, &parent, name, New::Node(device), mode, umask)
+            } else {
+                Err(Errno::PERM)
+            }
+        });
         answer_entry(reply, made);
     }
 
@@ -290,16 +294,15 @@ impl Filesystem for Ibifs {
         let _turn = self.crew.turn();
         let caller = caller(request);
         let _charged = payer::charge(caller.payer());
-        let made = self
-            .node(parent)
-            .and_then(|parent| match is_inside(&parent) {
-                true => self
-                    .make_inside(&caller, &parent, name, New::Directory, mode, umask)
-                    .map(Made::Done),
-                false => self
-                    .namespace
-                    .make_directory(&caller, &parent, name, mode, umask),
-            });
+        let made = self.node(parent).and_then(|parent| {
+            if is_inside(&parent) {
+                self.make_inside(&caller, &parent, name, New::Directory, mode, umask)
+                    .map(Made::Done)
+            } else {
+                self.namespace
+                    .make_directory(&caller, &parent, name, mode, umask)
+            }
+        });
         match made {
             Ok(Made::Done(entry)) => answer_entry(reply, self.settle(Ok(entry))),
             Err(error) => answer_entry(reply, Err(error)),
@@ -352,12 +355,13 @@ impl Filesystem for Ibifs {
         let caller = caller(request);
         let _charged = payer::charge(caller.payer());
         let target = target.as_os_str().as_bytes();
-        let made = self
-            .node(parent)
-            .and_then(|parent| match is_inside(&parent) {
-                true => self.make_inside(&caller, &parent, name, New::Link(target), 0o777, 0),
-                false => self.settle(self.namespace.make_link(&caller, &parent, name, target)),
-            });
+        let made = self.node(parent).and_then(|parent| {
+            if is_inside(&parent) {
+                self.make_inside(&caller, &parent, name, New::Link(target), 0o777, 0)
+            } else {
+                self.settle(self.namespace.make_link(&caller, &parent, name, target))
+            }
+        });
         answer_entry(reply, made);
     }
 
@@ -519,17 +523,15 @@ impl Filesystem for Ibifs {
         let _turn = self.crew.turn_to_write();
         // Pages of a mapping lie where they lie, whatever the descriptor was opened for.
         let is_page = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let place = match flags.0 & libc::O_APPEND != 0 && !is_page {
-            true => Where::End,
-            false => Where::At(offset),
+        let place = if flags.0 & libc::O_APPEND != 0 && !is_page {
+            Where::End
+        } else {
+            Where::At(offset)
         };
         let keeps_set_id = !write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let written = self.with_file_and_opener(handle, |file, opener| {
             // The kernel brings pages out in the name of nobody: whoever opened the file pays.
-            let writer = match is_page {
-                true => opener,
-                false => caller(request),
-            };
+            let writer = if is_page { opener } else { caller(request) };
             inside::write_as(file, place, bytes, keeps_set_id, &writer)
         });
         match written {

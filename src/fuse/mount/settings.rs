@@ -174,9 +174,10 @@ impl Settings {
             MountOption::Subtype("ibifs".to_owned()),
             MountOption::DefaultPermissions,
         ]);
-        config.acl = match self.allow_other {
-            true => SessionACL::All,
-            false => SessionACL::Owner,
+        config.acl = if self.allow_other {
+            SessionACL::All
+        } else {
+            SessionACL::Owner
         };
         config.n_threads = Some(crate::fuse::fs::threads());
         config.clone_fd = true;
@@ -194,9 +195,10 @@ impl Settings {
         mount_point: &Path,
     ) -> Result<Session<Ibifs>, MountError> {
         let is_root = rustix::process::geteuid().is_root();
-        let session = match is_root {
-            true => self.attach_as_root(filesystem, store, mount_point),
-            false => Session::new(filesystem, mount_point, &self.config(store)),
+        let session = if is_root {
+            self.attach_as_root(filesystem, store, mount_point)
+        } else {
+            Session::new(filesystem, mount_point, &self.config(store))
         };
         session.map_err(|error| match error.kind() {
             // This is how fuser tells what fusermount3 has said of it.

@@ -196,12 +196,11 @@ impl Namespace {
         let id = self.labels.find(caller.uid, label).ok_or(Errno::NOENT)?;
         let item = self.archive.store().item(id)?;
         let item = item.ok_or(Errno::NOENT)?;
-        match is_link {
-            true => {
-                let target = format!("../{}", item.names.preferred());
-                self.virtual_entry(View::Mint, Kind::Link(target.into_bytes()))
-            }
-            false => self.item_entry_beside(caller, &item, View::Mint),
+        if is_link {
+            let target = format!("../{}", item.names.preferred());
+            self.virtual_entry(View::Mint, Kind::Link(target.into_bytes()))
+        } else {
+            self.item_entry_beside(caller, &item, View::Mint)
         }
     }
 
@@ -250,17 +249,16 @@ impl Namespace {
         let parent = identity(parent).ok_or(Errno::PERM)?;
         let file = Identity::of(above.as_fd(), name)?;
         self.withdrawn.add(parent, caller, item, (name, file))?;
-        let met_here = match is_directory {
-            true => {
-                // It is reached no more, nor what is in it.
-                let victim = (stat.st_dev, stat.st_ino);
-                self.withdrawn.forget(|above, _| *above == victim);
-                let number = self.nodes.number_of(stat.st_dev, stat.st_ino, View::Mint);
-                self.nodes.retire(number);
-                None
-            }
+        let met_here = if is_directory {
+            // It is reached no more, nor what is in it.
+            let victim = (stat.st_dev, stat.st_ino);
+            self.withdrawn.forget(|above, _| *above == victim);
+            let number = self.nodes.number_of(stat.st_dev, stat.st_ino, View::Mint);
+            self.nodes.retire(number);
+            None
+        } else {
             // The kernel counts one link less now.
-            false => Some(self.nodes.in_all_views(stat.st_dev, stat.st_ino)),
+            Some(self.nodes.in_all_views(stat.st_dev, stat.st_ino))
         };
         let numbers = met_here.into_iter().flatten();
         Ok(numbers.map(Stale::Attributes).collect())
@@ -275,9 +273,10 @@ impl Namespace {
                 name == "." || name == ".." || self.is_gone(identity, victim, name, Some(inode));
             is_empty
         })?;
-        match is_empty {
-            true => Ok(()),
-            false => Err(Errno::NOTEMPTY),
+        if is_empty {
+            Ok(())
+        } else {
+            Err(Errno::NOTEMPTY)
         }
     }
 

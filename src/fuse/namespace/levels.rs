@@ -241,9 +241,10 @@ impl Namespace {
                     log::debug!("refused: {error}");
                     Errno::INVAL
                 })?;
-                let mode = match is_year(&below(path, name)) {
-                    true => super::as_on_disk(mode),
-                    false => mode,
+                let mode = if is_year(&below(path, name)) {
+                    super::as_on_disk(mode)
+                } else {
+                    mode
                 };
                 let made = inside::make(
                     directory(parent)?.as_fd(),

@@ -136,9 +136,10 @@ impl Namespace {
     fn list_prefix(&self, prefix: &str) -> Outcome<Vec<Listed>> {
         let store = self.archive.store();
         let without_rep = store.names_under_prefix(prefix, true)?;
-        let shown = match without_rep.is_empty() || self.options.list_all {
-            true => store.names_under_prefix(prefix, false)?,
-            false => without_rep,
+        let shown = if without_rep.is_empty() || self.options.list_all {
+            store.names_under_prefix(prefix, false)?
+        } else {
+            without_rep
         };
         let items: Vec<(&str, Place)> = shown
             .iter()

@@ -101,9 +101,10 @@ impl Namespace {
             Related::Item(names) => {
                 let target = self.path_from_sibling(parent, &names);
                 let is_own = caller.is_other() && self.check_change(caller, &item).is_ok();
-                let link = match is_own {
-                    true => Kind::OwnLink(target, caller.uid),
-                    false => Kind::Link(target),
+                let link = if is_own {
+                    Kind::OwnLink(target, caller.uid)
+                } else {
+                    Kind::Link(target)
                 };
                 self.virtual_entry(parent.view, link)
             }
@@ -307,9 +308,10 @@ impl Namespace {
             return Ok(());
         };
         let owner = rustix::fs::fstat(staged?)?.st_uid;
-        match owner == caller.uid || caller.owns_all() {
-            true => Ok(()),
-            false => Err(Errno::PERM),
+        if owner == caller.uid || caller.owns_all() {
+            Ok(())
+        } else {
+            Err(Errno::PERM)
         }
     }
 
@@ -326,9 +328,10 @@ impl Namespace {
             Access::WRITE_OK | Access::EXEC_OK,
             caller,
         )?;
-        match may_replace(caller, directory.as_fd(), owner) {
-            true => Ok(directory),
-            false => Err(Errno::PERM),
+        if may_replace(caller, directory.as_fd(), owner) {
+            Ok(directory)
+        } else {
+            Err(Errno::PERM)
         }
     }
 

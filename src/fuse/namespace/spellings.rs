@@ -139,9 +139,10 @@ impl Spellings {
         drop(slots);
         if let Some(listing) = listing {
             let mut listing = locked(&listing);
-            match listing.names.len() < MOST_NAMES {
-                true => listing.add(name),
-                false => listing.listed = None,
+            if listing.names.len() < MOST_NAMES {
+                listing.add(name);
+            } else {
+                listing.listed = None;
             }
         }
     }

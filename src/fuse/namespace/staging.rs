@@ -65,9 +65,10 @@ impl Staging {
             .values()
             .filter(|kept| kept.as_encoded_bytes().starts_with(of_user.as_bytes()))
             .count();
-        match count < MOST_OF_A_USER {
-            true => Ok(OsString::from(format!("{of_user}{number}"))),
-            false => Err(Errno::DQUOT),
+        if count < MOST_OF_A_USER {
+            Ok(OsString::from(format!("{of_user}{number}")))
+        } else {
+            Err(Errno::DQUOT)
         }
     }
 

@@ -284,9 +284,10 @@ impl Request {
         }
         let text: String = steps.iter().map(Step::signs).collect();
         let modifier = Modifier::from_steps(steps).ok_or(text)?;
-        Ok(Some(match is_file_list {
-            true => Request::FileList(Some(modifier)),
-            false => Request::Modifier(modifier),
+        Ok(Some(if is_file_list {
+            Request::FileList(Some(modifier))
+        } else {
+            Request::Modifier(modifier)
         }))
     }
 

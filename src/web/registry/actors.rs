@@ -191,20 +191,20 @@ impl Verbs<'_> {
 
     /// Refuses what an Archive makes.
     pub(super) fn refuse_archives(&self, maker: &Maker, what: &str) -> Result<(), VerbError> {
-        match makers::is_of_an_archive(self.0, maker)? {
-            true => Err(Refusal::OfAnArchive(what.to_owned()).into()),
-            false => Ok(()),
+        if makers::is_of_an_archive(self.0, maker)? {
+            Err(Refusal::OfAnArchive(what.to_owned()).into())
+        } else {
+            Ok(())
         }
     }
 
     /// Refuses an actor too many from one client address.
     fn see_to_room_from(&self, bounds: Bounds, client: &str) -> Result<(), VerbError> {
         let select = "SELECT count(*) FROM actor WHERE client = ?1";
-        match self.count(select, [client])? < bounds.actors_of_client {
-            true => Ok(()),
-            false => {
-                Err(Refusal::TooManyActorsOf("client address", bounds.actors_of_client).into())
-            }
+        if self.count(select, [client])? < bounds.actors_of_client {
+            Ok(())
+        } else {
+            Err(Refusal::TooManyActorsOf("client address", bounds.actors_of_client).into())
         }
     }
 
@@ -245,9 +245,10 @@ impl Verbs<'_> {
     pub(super) fn check_secret(&self, actor: &Actor) -> Result<(), VerbError> {
         let select = "SELECT 1 FROM actor WHERE id = ?1 AND secret = ?2";
         let mut statement = self.0.prepare_cached(select)?;
-        match statement.exists(params![actor.row, actor.secret])? {
-            true => Ok(()),
-            false => Err(Refusal::Credentials(actor.id.clone()).into()),
+        if statement.exists(params![actor.row, actor.secret])? {
+            Ok(())
+        } else {
+            Err(Refusal::Credentials(actor.id.clone()).into())
         }
     }
 

@@ -211,9 +211,10 @@ impl Verbs<'_> {
         if of_origin("domain", &actor.domain)? >= most {
             return Err(Refusal::TooManyDocumentsOf("domain", most).into());
         }
-        match self.count("SELECT count(*) FROM registration", [])? < bounds.in_all {
-            true => Ok(()),
-            false => Err(Refusal::TooManyInAll(bounds.in_all).into()),
+        if self.count("SELECT count(*) FROM registration", [])? < bounds.in_all {
+            Ok(())
+        } else {
+            Err(Refusal::TooManyInAll(bounds.in_all).into())
         }
     }
 

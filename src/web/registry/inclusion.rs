@@ -22,9 +22,10 @@ impl Address {
     /// What is no name or number of a host, or no port behind it.
     pub fn parse(text: &str) -> Result<Address, InclusionError> {
         let refuse = || InclusionError::Address(text.to_owned());
-        let end = match text.starts_with('[') {
-            true => text.find(']').map(|at| at + 1).ok_or_else(refuse)?,
-            false => text.find(':').unwrap_or(text.len()),
+        let end = if text.starts_with('[') {
+            text.find(']').map(|at| at + 1).ok_or_else(refuse)?
+        } else {
+            text.find(':').unwrap_or(text.len())
         };
         let (host, port) = text.split_at_checked(end).ok_or_else(refuse)?;
         let inner = host
@@ -39,9 +40,10 @@ impl Address {
             Some(port) => !port.starts_with('+') && port.parse::<u16>().is_ok_and(|port| port > 0),
             None => port.is_empty(),
         };
-        match is_host && is_port && text.len() <= LONGEST_TEXT {
-            true => Ok(Address(text.to_ascii_lowercase())),
-            false => Err(refuse()),
+        if is_host && is_port && text.len() <= LONGEST_TEXT {
+            Ok(Address(text.to_ascii_lowercase()))
+        } else {
+            Err(refuse())
         }
     }
 

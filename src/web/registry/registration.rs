@@ -446,9 +446,10 @@ mod tests {
 
     fn document(actor: &str, more: &str) -> String {
         let host = actor.split(['/', '@']).nth(1).expect("a computer");
-        let own = match more.contains("documentURL=") {
-            true => String::new(),
-            false => format!("documentURL=http://{host}.dpi.inpe.br/a.pdf&"),
+        let own = if more.contains("documentURL=") {
+            String::new()
+        } else {
+            format!("documentURL=http://{host}.dpi.inpe.br/a.pdf&")
         };
         format!(
             "verb=RegisterDocument&{}&{own}documentLastUpdate=2008-07-17T17:22:06-03:00&{more}",

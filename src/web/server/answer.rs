@@ -124,9 +124,10 @@ where
 /// in an item runs without an origin, so that nothing else would let it show its own pictures. So is what
 /// leads there.
 fn careful(mut response: Response<Body>) -> Response<Body> {
-    let policy = match response.status().is_redirection() {
-        true => FOR_ALL,
-        false => HeaderValue::from_static("same-origin"),
+    let policy = if response.status().is_redirection() {
+        FOR_ALL
+    } else {
+        HeaderValue::from_static("same-origin")
     };
     let lines = response.headers_mut();
     lines.entry(RESOURCE_POLICY).or_insert(policy);

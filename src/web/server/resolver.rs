@@ -198,9 +198,10 @@ async fn resolved(
         Outcome::Registered(url) => redirect(&url),
         Outcome::Alert(alert) => pages::alert(resolver, &alert, persistent, request),
     };
-    match depends_on_reader(&persistent.question) {
-        true => answer::by_language(response),
-        false => response,
+    if depends_on_reader(&persistent.question) {
+        answer::by_language(response)
+    } else {
+        response
     }
 }
 

@@ -65,9 +65,10 @@ fn with_formats(steps: &[Step]) -> Vec<Vec<Step>> {
             other => other.clone(),
         })
         .collect();
-    match formatted == steps {
-        true => vec![formatted],
-        false => vec![steps.to_vec(), formatted],
+    if formatted == steps {
+        vec![formatted]
+    } else {
+        vec![steps.to_vec(), formatted]
     }
 }
 

@@ -219,9 +219,10 @@ impl Field {
         let open = |path: &str, flags: OFlags| {
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
             let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
-            let mode = match flags.contains(OFlags::CREATE) {
-                true => Mode::from_raw_mode(0o666),
-                false => Mode::empty(),
+            let mode = if flags.contains(OFlags::CREATE) {
+                Mode::from_raw_mode(0o666)
+            } else {
+                Mode::empty()
             };
             rustix::fs::openat2(mount, path, flags, mode, resolve)
         };

@@ -150,11 +150,12 @@ fn prefixes_of_originals_are_their_archives() {
         let is_old = query
             .get("parsedibiurl.ibi")
             .is_some_and(|ibi| ibi.contains("mtc-m12"));
-        Reply::Text(match is_old {
-            true => format!(
+        Reply::Text(if is_old {
+            format!(
                 "ibi {{rep {old}}} state Original contenttype Data url http://a.example/x urlkey 1234567890"
-            ),
-            false => String::new(),
+            )
+        } else {
+            String::new()
         })
     });
     stub.include(&registry);

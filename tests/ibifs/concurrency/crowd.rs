@@ -140,9 +140,10 @@ impl<'a> Crowd<'a> {
             let Ok(since) = since.parse() else { continue };
             let since = SystemTime::UNIX_EPOCH + Duration::from_secs_f64(since);
             let waits = since.elapsed().unwrap_or_default();
-            let limit = match TOOLS.contains(&what) {
-                true => TOOL_PATIENCE,
-                false => PATIENCE,
+            let limit = if TOOLS.contains(&what) {
+                TOOL_PATIENCE
+            } else {
+                PATIENCE
             };
             if waits > limit || is_late {
                 let process = child.id();

@@ -320,9 +320,10 @@ fn questions_go_on() {
     );
     let circle = Box::new(move |query: &Query| {
         let ibi = query.get("parsedibiurl.ibi").unwrap_or_default().to_owned();
-        let other = match ibi.ends_with("00") {
-            true => edition(1),
-            false => edition(0),
+        let other = if ibi.ends_with("00") {
+            edition(1)
+        } else {
+            edition(0)
         };
         Reply::Text(format!("ibi {{rep {ibi}}} ibi.nextedition {{rep {other}}}"))
     });
@@ -399,9 +400,10 @@ fn who_answered_for_a_prefix_is_asked_first() {
     let knows = |last: &'static str, url: &'static str| -> Answer {
         Box::new(move |query| {
             let ibi = query.get("parsedibiurl.ibi").unwrap_or_default();
-            Reply::Text(match ibi.ends_with(last) {
-                true => format!("ibi {{rep {ibi}}} state Original url {url}"),
-                false => String::new(),
+            Reply::Text(if ibi.ends_with(last) {
+                format!("ibi {{rep {ibi}}} state Original url {url}")
+            } else {
+                String::new()
             })
         })
     };
@@ -456,11 +458,10 @@ fn two_hundred_archives() {
                     .split(['/', '-'])
                     .nth(2)
                     .and_then(|text| text.parse().ok());
-                Reply::Text(match holder == Some(number) {
-                    true => format!(
-                        "ibi {{rep {ibi}}} state Original url http://a{number}.example.org/"
-                    ),
-                    false => String::new(),
+                Reply::Text(if holder == Some(number) {
+                    format!("ibi {{rep {ibi}}} state Original url http://a{number}.example.org/")
+                } else {
+                    String::new()
                 })
             }) as Answer,
         })

@@ -99,15 +99,17 @@ fn without_verbs_all_is_told() {
         ".metadata(oai_dc)",
         ".lastedition.metadata(oai_dc)",
     ] {
-        let url = match relation.ends_with("(oai_dc)") {
-            // The Dublin Core of this item; theirs was a program's.
-            true => "http://mtc-m16c.sid.inpe.br/sid.inpe.br/mtc-m18@80/2009/07.21.13.23:(oai_dc)"
-                .to_owned(),
-            false => format!("{place}/07.21.13.23.47/doc/metadata.cgi"),
+        let url = if relation.ends_with("(oai_dc)") {
+            // The Dublin Core of this item; theirs was of a program.
+            "http://mtc-m16c.sid.inpe.br/sid.inpe.br/mtc-m18@80/2009/07.21.13.23:(oai_dc)"
+                .to_owned()
+        } else {
+            format!("{place}/07.21.13.23.47/doc/metadata.cgi")
         };
-        let time = match relation.ends_with("(oai_dc)") {
-            true => "2009-07-21T13:23:45Z",
-            false => "2014-04-04T17:39:54Z",
+        let time = if relation.ends_with("(oai_dc)") {
+            "2009-07-21T13:23:45Z"
+        } else {
+            "2014-04-04T17:39:54Z"
         };
         for pair in [
             format!("contenttype{relation} Metadata"),

@@ -232,9 +232,10 @@ impl Items {
             Some(number) => self.items[&number].is_held,
             None => self.held(asker).is_some(),
         };
-        match subject {
-            true => self.relations_to(names),
-            false => Vec::new(),
+        if subject {
+            self.relations_to(names)
+        } else {
+            Vec::new()
         }
     }
 
@@ -357,7 +358,7 @@ impl Items {
                     match language_of(&kind) {
                         // What the item itself says always counts.
                         Some(language) if source == own => {
-                            found.push((language.to_owned(), target))
+                            found.push((language.to_owned(), target));
                         }
                         language => add(&mut found, language, target),
                     }

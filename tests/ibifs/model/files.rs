@@ -121,9 +121,10 @@ impl Files {
         if self.is_directory(ino) {
             let below = self.names(ino).values();
             let directories = below.filter(|below| self.is_directory(**below)).count();
-            return match self.get(ino).is_dead {
-                true => 0,
-                false => 2 + directories as u64,
+            return if self.get(ino).is_dead {
+                0
+            } else {
+                2 + directories as u64
             };
         }
         let mut links = 0;

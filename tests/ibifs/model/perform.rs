@@ -587,9 +587,10 @@ impl Model {
                 data,
             } => {
                 let handle = self.open(operation, at, *flags | libc::O_WRONLY, *mode)?;
-                let length = match flags & libc::O_APPEND != 0 {
-                    true => self.content(handle.ino).len(),
-                    false => 0,
+                let length = if flags & libc::O_APPEND != 0 {
+                    self.content(handle.ino).len()
+                } else {
+                    0
                 };
                 self.write_at(handle.ino, length, &data.bytes());
                 self.appended = handle.appends.then_some(handle.ino);
@@ -1038,9 +1039,10 @@ impl Model {
                 return Err(libc::ELOOP);
             }
             let (above, last) = split(&target);
-            let start = match target.starts_with('/') {
-                true => Node::Outside,
-                false => directory.clone(),
+            let start = if target.starts_with('/') {
+                Node::Outside
+            } else {
+                directory.clone()
             };
             if last == ".." || last == "." {
                 break Some(self.tree.walk(who, &start, &target, true)?);
@@ -1056,9 +1058,10 @@ impl Model {
                 }
                 let Node::File(ino, _) = node else {
                     // Text made by us is read only, for root as well.
-                    return Err(match is_writable && who == Who::Root {
-                        true => libc::EPERM,
-                        false => libc::EACCES,
+                    return Err(if is_writable && who == Who::Root {
+                        libc::EPERM
+                    } else {
+                        libc::EACCES
                     });
                 };
                 if !self.tree.may(who, &node, wanted) {
@@ -1357,9 +1360,10 @@ impl Model {
         let back = direct.unwrap_or_else(|| inverse(kind).to_owned());
         let source = self.tree.items.complete(source);
         let target = self.tree.items.complete(target);
-        let (older, newer) = match is_inverse {
-            true => (&target, &source),
-            false => (&source, &target),
+        let (older, newer) = if is_inverse {
+            (&target, &source)
+        } else {
+            (&source, &target)
         };
         let is_edition = kind == NEXT || back == NEXT;
         if source.matches(&target) || (is_edition && self.tree.items.leads_to(newer, older)) {
@@ -1481,10 +1485,7 @@ impl Model {
                 }
             }
         }
-        match any {
-            true => Ok(()),
-            false => Err(libc::EPERM),
-        }
+        if any { Ok(()) } else { Err(libc::EPERM) }
     }
 
     fn link(&mut self, operation: &Operation, from: &Where, to: &Where) -> Outcome {
@@ -1509,20 +1510,21 @@ impl Model {
             }
         }
         let Node::File(above, _) = &directory else {
-            return Err(match self.tree.may(who, &directory, 2) {
-                true => libc::EPERM,
-                false => libc::EACCES,
+            return Err(if self.tree.may(who, &directory, 2) {
+                libc::EPERM
+            } else {
+                libc::EACCES
             });
         };
         if self.tree.is_directory(&node) {
             // Where the other tree has removed the directory for the name, the kernel looks at what is
             // to be named first.
-            return Err(match self.is_dead(&directory) {
-                true => GONE_OR_DENIED,
-                false => self
-                    .free(who, &directory, &name)
+            return Err(if self.is_dead(&directory) {
+                GONE_OR_DENIED
+            } else {
+                self.free(who, &directory, &name)
                     .err()
-                    .unwrap_or(libc::EPERM),
+                    .unwrap_or(libc::EPERM)
             });
         }
         self.free(who, &directory, &name)?;
@@ -1568,9 +1570,10 @@ impl Model {
             && self.tree.is_directory(target)
             && lies_in(&old, target)
         {
-            return Err(match exchanges {
-                true => libc::EINVAL,
-                false => libc::ENOTEMPTY,
+            return Err(if exchanges {
+                libc::EINVAL
+            } else {
+                libc::ENOTEMPTY
             });
         }
         if target.as_ref() == Some(&source) {
@@ -1589,9 +1592,10 @@ impl Model {
             }
             None => self.writable(who, &new)?,
             Some(target) => {
-                let wants = match exchanges {
-                    true => target_is_directory,
-                    false => is_directory,
+                let wants = if exchanges {
+                    target_is_directory
+                } else {
+                    is_directory
                 };
                 self.removable(who, &new, target, wants)?;
             }
@@ -1738,7 +1742,7 @@ impl Model {
                     return Err(libc::EPERM);
                 }
                 self.edit(item, |pairs| {
-                    set(pairs, word, Value::Text(value.to_owned()))
+                    set(pairs, word, Value::Text(value.to_owned()));
                 });
                 // Now the item can say into which language it translates another.
                 let near = self.item(item).clone();
@@ -1891,9 +1895,10 @@ impl Model {
         if item.pairs.as_ref() == Some(&pairs) {
             return;
         }
-        let mut before = match self.tree.items.is_original(&item) {
-            true => item.relations(),
-            false => Vec::new(),
+        let mut before = if self.tree.items.is_original(&item) {
+            item.relations()
+        } else {
+            Vec::new()
         };
         let language = pairs.iter().find(|(name, _)| name == "language");
         if language

@@ -140,9 +140,10 @@ impl Random {
             }
         }
         let kinds: Vec<char> = kinds.chars().collect();
-        let kind = match self.dice.percent(90) {
-            true => self.of(&kinds),
-            false => self.of(&['f', 'd', 'l']),
+        let kind = if self.dice.percent(90) {
+            self.of(&kinds)
+        } else {
+            self.of(&['f', 'd', 'l'])
         };
         let name = match kind {
             'f' => self.of(&FILES),
@@ -196,9 +197,10 @@ impl Random {
         let item = self.held(model);
         match self.dice.below(20) {
             0 => {
-                let path = match self.dice.percent(40) {
-                    true => String::new(),
-                    false => self.directory(model, item),
+                let path = if self.dice.percent(40) {
+                    String::new()
+                } else {
+                    self.directory(model, item)
                 };
                 self.inside(model, item, path)
             }
@@ -357,9 +359,10 @@ impl Random {
     /// The next operation; an operation may be two, where one alone would come to nothing.
     pub fn next(&mut self, model: &Model) -> Vec<Operation> {
         let client = self.dice.below(model.clients.len());
-        let who = match self.dice.percent(12) {
-            true => Who::Alice,
-            false => Who::Root,
+        let who = if self.dice.percent(12) {
+            Who::Alice
+        } else {
+            Who::Root
         };
         let as_root = |act| Operation {
             client,
@@ -382,17 +385,18 @@ impl Random {
             && self.dice.percent(60)
         {
             let at = self.inside(model, item, path);
-            let act = match self.dice.percent(70) {
-                true => Act::Put {
+            let act = if self.dice.percent(70) {
+                Act::Put {
                     at,
                     flags: self.of(&[libc::O_APPEND, libc::O_APPEND, libc::O_TRUNC, 0]),
                     mode: 0o644,
                     data: self.data(),
-                },
-                false => Act::Truncate {
+                }
+            } else {
+                Act::Truncate {
                     at,
                     length: self.dice.below(3000) as u64,
-                },
+                }
             };
             let other = (client + 1) % model.clients.len();
             let between = Operation {
@@ -473,9 +477,10 @@ impl Random {
         });
         acts.extend(stat(&[&old, &new]));
         let view = self.of(&views);
-        let (loses, other) = match self.dice.percent(50) {
-            true => (&new, &old),
-            false => (&old, &new),
+        let (loses, other) = if self.dice.percent(50) {
+            (&new, &old)
+        } else {
+            (&old, &new)
         };
         acts.push(match self.dice.below(3) {
             0 => Act::Rename {
@@ -545,9 +550,10 @@ impl Random {
             },
             (42..49, Some(slot)) => Act::Write {
                 slot,
-                offset: match self.dice.percent(60) {
-                    true => Some(self.dice.below(5000) as u64),
-                    false => None,
+                offset: if self.dice.percent(60) {
+                    Some(self.dice.below(5000) as u64)
+                } else {
+                    None
                 },
                 data: self.data(),
             },
@@ -556,10 +562,13 @@ impl Random {
                 length: self.dice.below(3000) as u64,
             },
             (51..54, Some(slot)) => Act::StatOpen { slot },
-            (54..57, Some(slot)) => match self.dice.percent(4) {
-                true => Act::Sync { slot },
-                false => Act::Close { slot },
-            },
+            (54..57, Some(slot)) => {
+                if self.dice.percent(4) {
+                    Act::Sync { slot }
+                } else {
+                    Act::Close { slot }
+                }
+            }
             (57..59, _) => Act::Truncate {
                 at: self.place(model, client, "f", 90),
                 length: self.dice.below(3000) as u64,
@@ -614,15 +623,16 @@ impl Random {
             (95, _) => Act::ListAttributes(self.place(model, client, "fdl", 95)),
             (96..98, _) => {
                 let item = self.held(model);
-                match self.dice.percent(50) {
-                    true => Act::GetAttribute {
+                if self.dice.percent(50) {
+                    Act::GetAttribute {
                         at: self.inside(model, item, String::new()),
                         name: self.of(&FACTS),
-                    },
-                    false => Act::GetAttribute {
+                    }
+                } else {
+                    Act::GetAttribute {
                         at: self.place(model, client, "fdl", 95),
                         name: self.of(&ATTRIBUTES),
-                    },
+                    }
                 }
             }
             (98, _) => {
@@ -762,8 +772,8 @@ impl Random {
             }
             46..52 => {
                 let at = self.beside(model, item, ":");
-                match self.dice.percent(80) {
-                    true => vec![Act::Put {
+                if self.dice.percent(80) {
+                    vec![Act::Put {
                         at,
                         flags: libc::O_CREAT | libc::O_TRUNC,
                         mode: 0o644,
@@ -771,8 +781,9 @@ impl Random {
                             letter: b'\n',
                             length: self.dice.below(2),
                         },
-                    }],
-                    false => vec![Act::Remove(at)],
+                    }]
+                } else {
+                    vec![Act::Remove(at)]
                 }
             }
             52..58 => {

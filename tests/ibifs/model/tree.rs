@@ -232,12 +232,14 @@ impl Tree {
                     let above = self.files.above(*ino);
                     above.map_or(Node::Outside, |above| Node::File(above, *view))
                 }
-                (Some(item), View::Label) => match self.labels.values().any(|known| *known == item)
-                {
-                    true => Node::Mint,
-                    // Whoever is there when the label is forgotten is nowhere any more.
-                    false => Node::Outside,
-                },
+                (Some(item), View::Label) => {
+                    if self.labels.values().any(|known| *known == item) {
+                        Node::Mint
+                    } else {
+                        // The label is forgotten, and its place with it.
+                        Node::Outside
+                    }
+                }
                 (Some(item), view) => {
                     let names = &self.items.items[&item].names;
                     match (view, &names.rep) {
@@ -272,9 +274,10 @@ impl Tree {
                 Some(item) => {
                     let item = &self.items.items[&item];
                     let recorded = item.names.ibip.clone().unwrap_or_default();
-                    match split(&recorded).1 == name {
-                        true => Ok(Node::File(item.root, View::Ibip)),
-                        false => Ok(Node::Link(format!("../{recorded}"))),
+                    if split(&recorded).1 == name {
+                        Ok(Node::File(item.root, View::Ibip))
+                    } else {
+                        Ok(Node::Link(format!("../{recorded}")))
                     }
                 }
                 None => self.sibling(directory, name),
@@ -334,9 +337,10 @@ impl Tree {
     }
 
     fn allowed(&self, who: Who, ino: Ino, wanted: u32) -> Result<(), i32> {
-        match self.may(who, &Node::File(ino, View::Rep), wanted) {
-            true => Ok(()),
-            false => Err(libc::EACCES),
+        if self.may(who, &Node::File(ino, View::Rep), wanted) {
+            Ok(())
+        } else {
+            Err(libc::EACCES)
         }
     }
 

@@ -65,9 +65,10 @@ fn capabilities_and_set_id_bits_go_as_natively() {
         assert_eq!(mounted.lines().count(), count);
         for (native, mounted) in native.lines().zip(mounted.lines()) {
             // The pages of a mapping are written by the daemon, and what writes takes it away.
-            let native = match passthrough == "no" && native.starts_with("mapping") {
-                true => native.replace("True", "False"),
-                false => native.to_owned(),
+            let native = if passthrough == "no" && native.starts_with("mapping") {
+                native.replace("True", "False")
+            } else {
+                native.to_owned()
             };
             assert_eq!(mounted, native, "with passthrough={passthrough}");
         }

@@ -231,9 +231,10 @@ fn mode(dice: &mut Dice) -> u32 {
     let usual = [
         0o777, 0o755, 0o700, 0o770, 0o1777, 0o2775, 0o3777, 0o6777, 0o4755, 0o2755,
     ];
-    match dice.percent(60) {
-        true => usual[dice.below(usual.len())],
-        false => dice.below(0o10000) as u32,
+    if dice.percent(60) {
+        usual[dice.below(usual.len())]
+    } else {
+        dice.below(0o10000) as u32
     }
 }
 
@@ -353,9 +354,10 @@ fn random_operations_of_random_users_are_as_natively() {
     let (mut allowed, mut forbidden) = (0, 0);
     for number in 0..operations {
         // Root does what makes room, the others more.
-        let actor = match dice.percent(20) {
-            true => &actors[0],
-            false => &actors[dice.below(actors.len())],
+        let actor = if dice.percent(20) {
+            &actors[0]
+        } else {
+            &actors[dice.below(actors.len())]
         };
         let (deed, umask) = (deed(&mut dice), [0, 0o022, 0o077, 0o007][dice.below(4)]);
         // Each in turn, after everything has been looked at: what owner a directory has by a change

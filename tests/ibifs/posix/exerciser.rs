@@ -164,9 +164,10 @@ impl Exerciser {
             // SAFETY: within the mapping made above, below the end of the file, and unmapped only
             // after this.
             unsafe {
-                match writes {
-                    true => place.write_volatile(bytes[at]),
-                    false => seen[at] = place.read_volatile(),
+                if writes {
+                    place.write_volatile(bytes[at]);
+                } else {
+                    seen[at] = place.read_volatile();
                 }
             }
         }
@@ -176,12 +177,11 @@ impl Exerciser {
         };
         sys!(SYS_munmap, address, whole).map_err(failed("unmap"))?;
         synced.map_err(failed("msync"))?;
-        match writes {
-            true => {
-                self.put(offset, &bytes);
-                Ok(())
-            }
-            false => agree(&seen, &self.model[offset..offset + length], offset),
+        if writes {
+            self.put(offset, &bytes);
+            Ok(())
+        } else {
+            agree(&seen, &self.model[offset..offset + length], offset)
         }
     }
 

@@ -200,13 +200,14 @@ pub fn check(
     unseen: &BTreeSet<Key>,
 ) -> Result<(), String> {
     let Some(found) = found else {
-        return match item
+        return if item
             .shapes
             .iter()
             .any(|shape| shape.presence != Presence::Here)
         {
-            true => Ok(()),
-            false => Err(format!("{} {} is lost", item.rep, item.ibip)),
+            Ok(())
+        } else {
+            Err(format!("{} {} is lost", item.rep, item.ibip))
         };
     };
     if !item.shapes.iter().any(|shape| found.fits(item, shape)) {
@@ -224,15 +225,16 @@ pub fn check(
     }
     if !found.original {
         let may_be_a_copy = item.facts.iter().any(|facts| !facts.original);
-        return match may_be_a_copy && item.copied.contains(&found.sidecar) {
-            true => Ok(()),
-            false => Err(format!(
+        return if may_be_a_copy && item.copied.contains(&found.sidecar) {
+            Ok(())
+        } else {
+            Err(format!(
                 "{} is a copy with the sidecar {:?}, not one of {:?}; {:?}",
                 item.rep,
                 found.sidecar.as_deref().map(String::from_utf8_lossy),
                 item.copied,
                 item.facts
-            )),
+            ))
         };
     }
     let bytes = found.sidecar.as_deref().unwrap_or_default();
@@ -251,12 +253,13 @@ pub fn check(
         }
         allowed.original && relations == facts.relations && allowed.words == facts.words
     };
-    match item.facts.iter().any(allows) {
-        true => Ok(()),
-        false => Err(format!(
+    if item.facts.iter().any(allows) {
+        Ok(())
+    } else {
+        Err(format!(
             "{} says {facts:?}, none of\n  {:?}",
             item.rep, item.facts
-        )),
+        ))
     }
 }
 
@@ -282,13 +285,14 @@ pub fn settled(item: &Item, found: Option<&Found>, directory: &Directory) -> Ite
     settled.contents.clear();
     settled.copied.clear();
     let Some(found) = found else {
-        let presence = match item
+        let presence = if item
             .shapes
             .iter()
             .any(|shape| shape.presence == Presence::Removed)
         {
-            true => Presence::Removed,
-            false => Presence::Never,
+            Presence::Removed
+        } else {
+            Presence::Never
         };
         let names = BTreeMap::new();
         settled.shapes = [Shape { presence, names }].into();
@@ -337,17 +341,19 @@ pub fn listed(mount: &Path) -> Result<BTreeSet<String>, String> {
                 level => format!("{level}/{name}"),
             };
             // A prefix has no dot, the first component of a rep has.
-            let levels = match path
+            let levels = if path
                 .split('/')
                 .next()
                 .is_some_and(|first| first.contains('.'))
             {
-                true => 4,
-                false => 2,
+                4
+            } else {
+                2
             };
-            match path.split('/').count() == levels {
-                true => drop(listed.insert(path)),
-                false => waiting.push(path),
+            if path.split('/').count() == levels {
+                listed.insert(path);
+            } else {
+                waiting.push(path);
             }
         }
     }

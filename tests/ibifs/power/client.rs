@@ -253,9 +253,10 @@ impl Client<'_> {
 
     /// Bytes of which no piece is like another, and none like one written before.
     fn bytes(&mut self) -> Vec<u8> {
-        let pieces = match self.dice.percent(20) {
-            true => self.dice.below(4000),
-            false => self.dice.below(300),
+        let pieces = if self.dice.percent(20) {
+            self.dice.below(4000)
+        } else {
+            self.dice.below(300)
         };
         let serial = self.fresh_serial();
         let mut bytes = Vec::with_capacity(pieces * PIECE);
@@ -345,9 +346,10 @@ impl Client<'_> {
         };
         let bytes = self.bytes();
         let opened = self.write_file(key, &item, &path, &bytes)?;
-        match synced {
-            true => self.sync_file(key, &path, &opened),
-            false => Ok(()),
+        if synced {
+            self.sync_file(key, &path, &opened)
+        } else {
+            Ok(())
         }
     }
 
@@ -380,9 +382,10 @@ impl Client<'_> {
             || format!("write {count} bytes at {from} of {}", whole.display()),
             || opened.write_all_at(&new[..count], from as u64),
         )?;
-        match self.dice.percent(30) {
-            true => self.sync_content(key, &path, &opened),
-            false => Ok(()),
+        if self.dice.percent(30) {
+            self.sync_content(key, &path, &opened)
+        } else {
+            Ok(())
         }
     }
 
@@ -451,9 +454,12 @@ impl Client<'_> {
         let whole = item.join(path);
         self.step(
             || format!("rm {}", whole.display()),
-            || match is_directory {
-                true => fs::remove_dir(&whole),
-                false => fs::remove_file(&whole),
+            || {
+                if is_directory {
+                    fs::remove_dir(&whole)
+                } else {
+                    fs::remove_file(&whole)
+                }
             },
         )
     }
@@ -736,9 +742,10 @@ impl Client<'_> {
                 (without(&kind), changed)
             }
         };
-        let name = match self.dice.percent(50) {
-            true => ".ibi.new".to_owned(),
-            false => format!("..ibi.{:06}", serial % 1_000_000),
+        let name = if self.dice.percent(50) {
+            ".ibi.new".to_owned()
+        } else {
+            format!("..ibi.{:06}", serial % 1_000_000)
         };
         let opened = self.write_file(key, &item, &name, text.as_bytes())?;
         if self.dice.percent(50) {
@@ -781,10 +788,7 @@ impl Client<'_> {
         let ibip = Ibip::mint(&address, &date).expect("an IBIp").to_string();
         let key = self.fresh_key();
         let by_rep = self.dice.percent(50);
-        let place = match by_rep {
-            true => rep.clone(),
-            false => ibip.clone(),
-        };
+        let place = if by_rep { rep.clone() } else { ibip.clone() };
         self.items.insert(key, Item::coming(rep, ibip));
         let text = format!(
             "ibi {}\nibi.archiveservice {{rep example.net/library/1999/01.01.00.00}}\n\

@@ -85,9 +85,10 @@ impl Record {
             }
             Err(error) => {
                 self.say(format!("{number} failed: {error}"));
-                match self.is_cut() {
-                    true => Err(Stop::Cut),
-                    false => Err(Stop::Refused(format!("{number} {}: {error}", what()))),
+                if self.is_cut() {
+                    Err(Stop::Cut)
+                } else {
+                    Err(Stop::Refused(format!("{number} {}: {error}", what())))
                 }
             }
         }

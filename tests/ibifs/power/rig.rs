@@ -97,9 +97,10 @@ impl Rig {
     /// Runs ibifs, which must succeed.
     fn done(&self, arguments: &[&str]) -> Result<String, String> {
         let output = self.ibifs(arguments);
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => Err(format!("ibifs {arguments:?}: {}", complaint(&output))),
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(format!("ibifs {arguments:?}: {}", complaint(&output)))
         }
     }
 
@@ -164,12 +165,11 @@ impl Rig {
                 while started.elapsed() < hesitation {
                     std::hint::spin_loop();
                 }
-                match number + 1 < moments.len() {
-                    true => self.write_out(mood.below(4), record),
-                    false => {
-                        record.power_goes();
-                        self.disk.cut();
-                    }
+                if number + 1 < moments.len() {
+                    self.write_out(mood.below(4), record);
+                } else {
+                    record.power_goes();
+                    self.disk.cut();
                 }
             }
             if mood.percent(50) {
@@ -193,15 +193,12 @@ impl Rig {
             return Err(format!("refused before the cut: {refused}"));
         }
         // Whoever comes first after the cut, the mount or a command: it finds the store as it is.
-        match dice.percent(60) {
-            true => {
-                self.look(tally, record)?;
-                self.check_offline(true, tally, record)
-            }
-            false => {
-                self.check_offline(false, tally, record)?;
-                self.look(tally, record)
-            }
+        if dice.percent(60) {
+            self.look(tally, record)?;
+            self.check_offline(true, tally, record)
+        } else {
+            self.check_offline(false, tally, record)?;
+            self.look(tally, record)
         }
     }
 
@@ -312,10 +309,13 @@ impl Rig {
             // Before its sidecar is there, one that comes by its IBIp has no rep.
             let row = rows.get(&item.rep).or(rows.get(&item.ibip));
             let agrees = match now.shape().presence {
-                Presence::Here => match now.says().original {
-                    true => row == Some(&State::Original),
-                    false => row == Some(&State::Copy),
-                },
+                Presence::Here => {
+                    if now.says().original {
+                        row == Some(&State::Original)
+                    } else {
+                        row == Some(&State::Copy)
+                    }
+                }
                 Presence::Removed => row == Some(&State::Deleted),
                 Presence::Never => row.is_none_or(|state| *state == State::Deleted),
             };
@@ -334,12 +334,13 @@ impl Rig {
             .collect();
         let mut listed = check::listed(&mount)?;
         listed.retain(|name| !self.service.contains(name.as_str()));
-        match listed == here {
-            true => Ok(()),
-            false => Err(format!(
+        if listed == here {
+            Ok(())
+        } else {
+            Err(format!(
                 "the tree and the index differ: {:?}",
                 listed.symmetric_difference(&here).collect::<Vec<_>>()
-            )),
+            ))
         }
     }
 
@@ -453,18 +454,17 @@ impl Rig {
         let before = self.dump()?;
         self.done(&["reindex", "disk/store"])?;
         let after = self.dump()?;
-        match before == after {
-            true => Ok(()),
-            false => {
-                let differs = |a: &[String], b: &[String]| -> Vec<String> {
-                    a.iter().filter(|line| !b.contains(line)).cloned().collect()
-                };
-                Err(format!(
-                    "reindex changes answers: {:?} become {:?}",
-                    differs(&before, &after),
-                    differs(&after, &before)
-                ))
-            }
+        if before == after {
+            Ok(())
+        } else {
+            let differs = |a: &[String], b: &[String]| -> Vec<String> {
+                a.iter().filter(|line| !b.contains(line)).cloned().collect()
+            };
+            Err(format!(
+                "reindex changes answers: {:?} become {:?}",
+                differs(&before, &after),
+                differs(&after, &before)
+            ))
         }
     }
 
@@ -482,12 +482,11 @@ impl Rig {
             .arg(questions)
             .output()
             .expect("sqlite3 runs");
-        match output.status.success() {
-            true => {
-                let text = String::from_utf8_lossy(&output.stdout).into_owned();
-                Ok(text.lines().map(str::to_owned).collect())
-            }
-            false => Err(complaint(&output)),
+        if output.status.success() {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            Ok(text.lines().map(str::to_owned).collect())
+        } else {
+            Err(complaint(&output))
         }
     }
 }

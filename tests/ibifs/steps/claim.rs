@@ -27,10 +27,7 @@ fn scene() -> World {
 #[track_caller]
 fn stops_at(world: &World, is_mounted: bool, at: usize, what: What) -> bool {
     world.sh("rm -rf S D E; cp -a before/S before/D before/E .");
-    let (store, from) = match is_mounted {
-        true => ("N", "M"),
-        false => ("D", "S"),
-    };
+    let (store, from) = if is_mounted { ("N", "M") } else { ("D", "S") };
     if is_mounted {
         world.sh("ibifs mount S M; ibifs mount D N");
     }
@@ -68,10 +65,7 @@ fn stops_at(world: &World, is_mounted: bool, at: usize, what: What) -> bool {
          ibifs show --store S $(< one) | sed -n 's/^state *//p'
          ibifs mount D N; ibifs umount N
          for s in S D E; do ibifs fsck $s | tail -n 1; done",
-        match is_mounted {
-            true => "ibifs umount M; ibifs umount N",
-            false => "",
-        }
+        if is_mounted { "ibifs umount M; ibifs umount N" } else { "" }
     ));
     let clean = "2 items, 0 findings";
     let expected = format!("Copy\nOriginal\nCopy\n{clean}\n{clean}\n{clean}");

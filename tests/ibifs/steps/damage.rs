@@ -153,10 +153,11 @@ fn a_damaged_sidecar_is_named_and_mended() {
                 "reindexed",
                 "clean",
             ];
-            match is_kept {
-                true => expected.extend(["named", ".ibi.broken-1", "as before"]),
+            if is_kept {
+                expected.extend(["named", ".ibi.broken-1", "as before"]);
+            } else {
                 // Written again by the relation declared meanwhile.
-                false => expected.push("relates"),
+                expected.push("relates");
             }
             for line in expected {
                 assert!(

@@ -46,9 +46,10 @@ fn at_each_step_of(operation: &Operation) {
     let (mut at, mut failed) = (1, 0);
     while at < MANY {
         let all = switch("IBIFS_TEST_STEPS").is_some();
-        let ways = match all {
-            true => WAYS.to_vec(),
-            false => vec![WAYS[at % WAYS.len()]],
+        let ways = if all {
+            WAYS.to_vec()
+        } else {
+            vec![WAYS[at % WAYS.len()]]
         };
         for way in ways {
             if !fails_at(operation, &scene, at, way) {

@@ -112,14 +112,13 @@ impl Pair {
         let mut found = None;
         for (store, mount_point) in [("S", "M"), ("D", "N")] {
             let mut command = self.command(&["mount", store, mount_point]);
-            let output = match supervised == Some(store) {
-                true => {
-                    let root = self.world.root();
-                    let (daemon, child) = Supervised::start(&mut command, root, None);
-                    found = Some(daemon);
-                    child.wait_with_output()
-                }
-                false => command.output(),
+            let output = if supervised == Some(store) {
+                let root = self.world.root();
+                let (daemon, child) = Supervised::start(&mut command, root, None);
+                found = Some(daemon);
+                child.wait_with_output()
+            } else {
+                command.output()
             };
             let output = output.expect("it runs");
             assert!(output.status.success(), "{output:?}");
@@ -140,13 +139,12 @@ impl Pair {
     fn serve(&self, supervised: bool) -> (String, Child, Option<Supervised>) {
         let mut command = self.command(&["serve", "D", "--listen", "127.0.0.1:0"]);
         command.args(["--transfer-token-file", "tokens"]);
-        let (daemon, mut child) = match supervised {
-            true => {
-                let root = self.world.root();
-                let (daemon, child) = Supervised::start(&mut command, root, None);
-                (Some(daemon), child)
-            }
-            false => (None, command.spawn().expect("it runs")),
+        let (daemon, mut child) = if supervised {
+            let root = self.world.root();
+            let (daemon, child) = Supervised::start(&mut command, root, None);
+            (Some(daemon), child)
+        } else {
+            (None, command.spawn().expect("it runs"))
         };
         let mut line = String::new();
         let printed = child.stdout.take().expect("its output");

@@ -447,9 +447,10 @@ fn step(asked: &libc::seccomp_notif, store: &Path) -> Option<String> {
         .flatten()
         .filter_map(|path| Some(path.strip_prefix(store).ok()?.display().to_string()))
         .collect();
-    match below.is_empty() {
-        true => None,
-        false => Some(format!("{name} {}", below.join(" -> "))),
+    if below.is_empty() {
+        None
+    } else {
+        Some(format!("{name} {}", below.join(" -> ")))
     }
 }
 
@@ -502,9 +503,10 @@ impl Process {
                 return Some(open.join(parts.as_path()));
             }
         }
-        match path.is_absolute() {
-            true => Some(path),
-            false => Some(self.open_file(directory)?.join(path)),
+        if path.is_absolute() {
+            Some(path)
+        } else {
+            Some(self.open_file(directory)?.join(path))
         }
     }
 }

@@ -76,9 +76,10 @@ impl Disk {
         patiently(|| run_or_complain(Command::new("umount").arg(&self.directory)).map(drop));
         patiently(|| {
             let loops = run_or_complain(Command::new("losetup").arg("-j").arg(&self.image))?;
-            match loops.is_empty() {
-                true => Ok(()),
-                false => Err(format!("still in use: {loops}")),
+            if loops.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("still in use: {loops}"))
             }
         });
     }
@@ -140,11 +141,12 @@ fn run(command: &mut Command) {
 #[track_caller]
 fn run_or_complain(command: &mut Command) -> Result<String, String> {
     let output = command.output().expect("the tool is there");
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(format!(
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(format!(
             "{command:?}: {}",
             String::from_utf8_lossy(&output.stderr)
-        )),
+        ))
     }
 }

@@ -206,9 +206,10 @@ impl Archive {
 }
 
 fn said(what: String) -> Option<String> {
-    match what.is_empty() {
-        true => Some("only in pairs that ibifs does not read".to_owned()),
-        false => Some(what),
+    if what.is_empty() {
+        Some("only in pairs that ibifs does not read".to_owned())
+    } else {
+        Some(what)
     }
 }
 

@@ -71,9 +71,12 @@ struct Foreman {
 
 impl Foreman {
     fn meet(&mut self, area: Area, is_tombstone: bool, seen: Seen<'_>) -> Result<(), Unheard> {
-        let below = |path: &str| match is_tombstone {
-            true => format!("deleted/{}/{path}", area.name()),
-            false => format!("{}/{path}", area.name()),
+        let below = |path: &str| {
+            if is_tombstone {
+                format!("deleted/{}/{path}", area.name())
+            } else {
+                format!("{}/{path}", area.name())
+            }
         };
         let spot = match seen {
             // One that was set aside lies beside the good one.
@@ -192,9 +195,10 @@ impl Archive {
                 });
             }
         };
-        let shown = match is_tombstone {
-            true => format!("deleted/{}/{path}", area.name()),
-            false => format!("{}/{path}", area.name()),
+        let shown = if is_tombstone {
+            format!("deleted/{}/{path}", area.name())
+        } else {
+            format!("{}/{path}", area.name())
         };
         let Some(names) = names_at(area, &path) else {
             return Ok(Sight {
@@ -202,9 +206,10 @@ impl Archive {
                 ..Sight::default()
             });
         };
-        let mut sight = match is_tombstone {
-            true => self.look_at_tombstone(&names, &shown),
-            false => self.look_at_item(&names),
+        let mut sight = if is_tombstone {
+            self.look_at_tombstone(&names, &shown)
+        } else {
+            self.look_at_item(&names)
         };
         if let Some(rep) = names.rep()
             && self.is_own_rep(rep)?

@@ -176,10 +176,11 @@ fn tally(packages: usize, taken: usize, options: &cli::Import) -> String {
         });
         return format!("{value}\n");
     }
-    match options.dry_run {
-        true => told(format_args!(
+    if options.dry_run {
+        told(format_args!(
             "{packages} packages, {taken} would be taken in\n"
-        )),
-        false => told(format_args!("{packages} packages, {taken} taken in\n")),
+        ))
+    } else {
+        told(format_args!("{packages} packages, {taken} taken in\n"))
     }
 }

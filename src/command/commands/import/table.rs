@@ -56,9 +56,10 @@ pub(super) fn run(options: &cli::Import, door: &Door) -> Result<Exit, Failure> {
         is_done,
     };
     say(&tally.text(options.json))?;
-    Ok(match faults.is_empty() {
-        true => Exit::Done,
-        false => Exit::Failed,
+    Ok(if faults.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Failed
     })
 }
 
@@ -103,37 +104,40 @@ fn through_mount(door: &Door, archive: &Archive, plan: &Planned) -> Result<(), F
         return Err(Failure::new(Exit::Failed, error.to_string()));
     }
     let known = archive.store().believed(&plan.names)?;
-    match known.as_ref() == Some(&plan.sidecar) {
-        true => Ok(()),
-        false => Err(Failure::new(
+    if known.as_ref() == Some(&plan.sidecar) {
+        Ok(())
+    } else {
+        Err(Failure::new(
             Exit::Refused,
             "its new sidecar is not believed; see with 'ibifs fsck' why",
-        )),
+        ))
     }
 }
 
 fn fault_line(fault: &Fault, json: bool) -> String {
-    match json {
-        true => format!(
+    if json {
+        format!(
             "{}\n",
             json!({ "line": fault.line, "sentence": fault.what })
-        ),
-        false => format!("{}\n", crate::command::terminal::OneLine(told(fault))),
+        )
+    } else {
+        format!("{}\n", crate::command::terminal::OneLine(told(fault)))
     }
 }
 
 fn plan_line(plan: &Planned, json: bool) -> String {
     let item = plan.names.preferred();
-    match json {
-        true => format!(
+    if json {
+        format!(
             "{}\n",
             json!({ "line": plan.line, "item": item, "pairs": plan.changed })
-        ),
-        false => told(format_args!(
+        )
+    } else {
+        told(format_args!(
             "line {}: {item}: {}\n",
             plan.line,
             plan.changed.join(", ")
-        )),
+        ))
     }
 }
 

@@ -94,9 +94,10 @@ fn range_in(text: &str, length: u64) -> Option<Part> {
             (first, last.saturating_add(1).min(length))
         }
     };
-    Some(match start < end {
-        true => Part::Range(start, end),
-        false => Part::Nothing,
+    Some(if start < end {
+        Part::Range(start, end)
+    } else {
+        Part::Nothing
     })
 }
 

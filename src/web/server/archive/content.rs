@@ -72,9 +72,10 @@ pub(super) async fn answer(door: Door, request: Request<Body>) -> Response<Body>
             response
         }
     };
-    match depends_on_reader {
-        true => answer::by_language(response),
-        false => response,
+    if depends_on_reader {
+        answer::by_language(response)
+    } else {
+        response
     }
 }
 
@@ -253,22 +254,24 @@ struct Wanted {
 
 impl Wanted {
     fn refuse_copies(&self, item: &Item) -> Result<(), Refusal> {
-        match self.is_original && item.state == State::Copy {
-            true => Err(refuse(
+        if self.is_original && item.state == State::Copy {
+            Err(refuse(
                 StatusCode::NOT_FOUND,
                 "the original is asked for, and a copy is held here",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 
     fn refuse_paths(&self) -> Result<(), Refusal> {
-        match self.below.is_empty() && !self.is_list {
-            true => Ok(()),
-            false => Err(refuse(
+        if self.below.is_empty() && !self.is_list {
+            Ok(())
+        } else {
+            Err(refuse(
                 StatusCode::NOT_FOUND,
                 "these metadata are one text, in which there are no files",
-            )),
+            ))
         }
     }
 }
@@ -477,9 +480,10 @@ fn onward(names: &Names, signs: &str, wanted: &Wanted) -> String {
         .into_iter()
         .filter_map(|(is_wanted, pair)| is_wanted.then_some(pair))
         .collect();
-    match pairs.is_empty() {
-        true => url,
-        false => format!("{url}?{}", pairs.join("&")),
+    if pairs.is_empty() {
+        url
+    } else {
+        format!("{url}?{}", pairs.join("&"))
     }
 }
 

@@ -139,10 +139,7 @@ async fn bytes_of(
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let lines = response.headers_mut();
-    let charset = match is_utf8 {
-        true => "; charset=utf-8",
-        false => "",
-    };
+    let charset = if is_utf8 { "; charset=utf-8" } else { "" };
     set(lines, header::CONTENT_TYPE, &format!("{kind}{charset}"));
     lines.insert(header::CONTENT_LENGTH, HeaderValue::from(end - start));
     set(lines, header::ACCEPT_RANGES, "bytes");

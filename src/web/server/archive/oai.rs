@@ -292,9 +292,10 @@ fn list(
     let next = next(&part, listed);
     let found = part.found.into_iter();
     let records: Vec<Record> = found.map(|found| record(host, found)).collect();
-    let reply = match records.is_empty() {
-        true => fault(Code::NoRecordsMatch, no_records(listed)),
-        false => told(records, next),
+    let reply = if records.is_empty() {
+        fault(Code::NoRecordsMatch, no_records(listed))
+    } else {
+        told(records, next)
     };
     (part.at, reply)
 }

@@ -501,7 +501,7 @@ pub(super) fn home(site: &Site, request: &Parts) -> Response<Body> {
                 }
             });
             fact(html, words.items, |html| {
-                html.text(&front.items.to_string())
+                html.text(&front.items.to_string());
             });
         });
         section(html, words.latest, |html| latest(html, words, &front));

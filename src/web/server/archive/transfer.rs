@@ -297,9 +297,10 @@ async fn file(
     };
     let (written, is_read) = tokio::join!(writing, reading);
     let written = written.map_err(Box::new)?;
-    match is_read {
-        true => written.map_err(refused)?,
-        false => return Err(bad("the body cannot be read to its end")),
+    if is_read {
+        written.map_err(refused)?;
+    } else {
+        return Err(bad("the body cannot be read to its end"));
     }
     Ok(one("digest", Value::Word(digest.to_string())))
 }

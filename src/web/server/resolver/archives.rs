@@ -49,28 +49,29 @@ impl Drop for Waiting<'_> {
 impl Asked {
     /// How long to wait for an answer.
     pub(super) fn patience(&self) -> Duration {
-        match self.failures.load(Ordering::Relaxed) < SILENCE {
-            true => PATIENCE,
-            false => SHORT_PATIENCE,
+        if self.failures.load(Ordering::Relaxed) < SILENCE {
+            PATIENCE
+        } else {
+            SHORT_PATIENCE
         }
     }
 
     /// Begins to ask it; None where too many questions wait already.
     pub(super) fn begin(&self) -> Option<Waiting<'_>> {
         let waiting = Waiting(self);
-        match self.waiting.fetch_add(1, Ordering::Relaxed) < MOST_WAITING {
-            true => Some(waiting),
-            false => None,
+        if self.waiting.fetch_add(1, Ordering::Relaxed) < MOST_WAITING {
+            Some(waiting)
+        } else {
+            None
         }
     }
 
     /// Notes whether it has answered.
     pub(super) fn note(&self, has_answered: bool) {
-        match has_answered {
-            true => self.failures.store(0, Ordering::Relaxed),
-            false => {
-                self.failures.fetch_add(1, Ordering::Relaxed);
-            }
+        if has_answered {
+            self.failures.store(0, Ordering::Relaxed);
+        } else {
+            self.failures.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

@@ -122,10 +122,13 @@ async fn registered(asking: &Asking<'_>) -> Option<String> {
         return None;
     }
     let registry = Arc::clone(&asking.resolver.registry);
-    let found = threads::aside(move || match registry.is_of_an_archive(&ibi)? {
-        // What was registered before the Archive came says nothing any more.
-        true => Ok::<_, RegistryError>(None),
-        false => registry.registered_document(&ibi),
+    let found = threads::aside(move || {
+        if registry.is_of_an_archive(&ibi)? {
+            // An Archive answers for its names, no longer an older registration.
+            Ok::<_, RegistryError>(None)
+        } else {
+            registry.registered_document(&ibi)
+        }
     });
     match found.await {
         Ok(Ok(record)) => {
@@ -194,10 +197,11 @@ impl Asking<'_> {
             silent: self.resolver.archives.absent(),
             ..Seen::default()
         };
-        let remembered = match self.is_original_required {
-            // All must be heard.
-            true => None,
-            false => self.resolver.archives.remembered(&self.question.ibi),
+        let remembered = if self.is_original_required {
+            // All Archives have to answer.
+            None
+        } else {
+            self.resolver.archives.remembered(&self.question.ibi)
         };
         if let Some(first) = &remembered {
             self.ask(first, answers);

@@ -81,9 +81,10 @@ async fn change(
     let _turn = resolver.hashing.acquire().await;
     let asked = Arc::clone(resolver);
     let changed = threads::aside(move || {
-        match is_on {
-            true => asked.registry.include(&inclusion, &SystemClock.now())?,
-            false => asked.registry.exclude(&inclusion)?,
+        if is_on {
+            asked.registry.include(&inclusion, &SystemClock.now())?;
+        } else {
+            asked.registry.exclude(&inclusion)?;
         }
         asked.refresh()
     });

@@ -94,7 +94,7 @@ pub(super) fn alert(
                 html.tag("ul", &[], |html| {
                     for suspect in suspects {
                         html.tag("li", &[], |html| {
-                            html.link(&format!("http://{suspect}/"), suspect)
+                            html.link(&format!("http://{suspect}/"), suspect);
                         });
                     }
                 });

@@ -49,9 +49,10 @@ pub fn call(bench: &mut Bench, words: &Words<'_>) -> Option<Outcome> {
         "rename-while-listing" => while_listing(bench, words, |file, name| {
             let new = CString::new(format!("other-{name}")).expect("no NUL");
             let old = CString::new(name).expect("no NUL");
-            match name.starts_with("other-") {
-                true => Ok(0),
-                false => sys!(SYS_renameat2, file, old, file, new, 0),
+            if name.starts_with("other-") {
+                Ok(0)
+            } else {
+                sys!(SYS_renameat2, file, old, file, new, 0)
             }
         }),
         "listed-inode" => listed_inode(bench, words),

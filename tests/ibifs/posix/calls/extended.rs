@@ -127,9 +127,10 @@ fn get_list(path: &CString, attribute: &std::ffi::CStr) -> Outcome {
     let count = sys!(SYS_getxattr, path, attribute, room(&mut value), 1024)? as usize;
     let entries = value[4..count].chunks(8).map(|entry| {
         let tag = ["u", "u:", "g", "g:", "m", "o"][entry[0].trailing_zeros() as usize];
-        let who = match tag.ends_with(':') {
-            true => u32::from_le_bytes([entry[4], entry[5], entry[6], entry[7]]).to_string(),
-            false => ":".to_owned(),
+        let who = if tag.ends_with(':') {
+            u32::from_le_bytes([entry[4], entry[5], entry[6], entry[7]]).to_string()
+        } else {
+            ":".to_owned()
         };
         let bits: String = ["r", "w", "x"]
             .iter()

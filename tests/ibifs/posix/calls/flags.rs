@@ -92,8 +92,9 @@ fn handle(bench: &Bench, words: &Words<'_>) -> Outcome {
     let opened = opened?;
     let after = looked(opened as i32)?;
     sys!(SYS_close, opened)?;
-    Ok(match before.inode == after.inode {
-        true => String::new(),
-        false => "another file".to_owned(),
+    Ok(if before.inode == after.inode {
+        String::new()
+    } else {
+        "another file".to_owned()
     })
 }

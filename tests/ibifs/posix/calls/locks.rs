@@ -40,9 +40,10 @@ fn range(words: &Words<'_>) -> libc::flock {
 
 fn lock(file: i32, words: &Words<'_>) -> Answer {
     let mut range = range(words);
-    let command = match words.step.words.iter().any(|word| word == "oflock") {
-        true => libc::F_OFD_SETLK,
-        false => libc::F_SETLK,
+    let command = if words.step.words.iter().any(|word| word == "oflock") {
+        libc::F_OFD_SETLK
+    } else {
+        libc::F_SETLK
     };
     sys!(SYS_fcntl, file, command, room(&mut range))
 }

@@ -12,9 +12,10 @@ pub fn rows() -> Vec<Row> {
             ("bob", "staff"),
         ] {
             for user in ["root", "alice", "bob"] {
-                let expected = match user == "root" || user == owner {
-                    true => "ok",
-                    false => "EPERM",
+                let expected = if user == "root" || user == owner {
+                    "ok"
+                } else {
+                    "EPERM"
                 };
                 // A set-gid bit falls where the owner is not in the group.
                 for mode in ["0", "0640", "02755", "06711", "01777"] {

@@ -32,9 +32,10 @@ fn bits(mode: u32, shift: u32) -> u32 {
 }
 
 fn needs(needed: u32, mode: u32, shift: u32) -> &'static str {
-    match bits(mode, shift) & needed == needed {
-        true => "ok",
-        false => "EACCES",
+    if bits(mode, shift) & needed == needed {
+        "ok"
+    } else {
+        "EACCES"
     }
 }
 

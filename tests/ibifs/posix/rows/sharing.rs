@@ -16,9 +16,10 @@ pub fn rows() -> Vec<Row> {
                 for (start, length, meets) in
                     [(0, 0, true), (9, 1, true), (10, 5, false), (100, 0, false)]
                 {
-                    let expected = match meets && conflict(held, wanted) {
-                        true => "EAGAIN",
-                        false => "ok",
+                    let expected = if meets && conflict(held, wanted) {
+                        "EAGAIN"
+                    } else {
+                        "ok"
                     };
                     rows.push(row(
                         format!("{held_call} {held} of 0-9 against {opens} {wanted} of {length} from {start}"),

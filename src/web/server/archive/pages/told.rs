@@ -34,9 +34,10 @@ impl Other {
     }
 
     pub(super) fn url(&self) -> String {
-        match self.is_held {
-            true => page_url(&self.names),
-            false => persistent_url(&self.names),
+        if self.is_held {
+            page_url(&self.names)
+        } else {
+            persistent_url(&self.names)
         }
     }
 
