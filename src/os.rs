@@ -1,6 +1,5 @@
 //! What only Unix knows, for the Archive and both front ends. Knows nothing of items or identifiers.
 //!
-//! - [`locks`]: taking a lock whose last owner panicked.
 //! - [`credentials`]: the user and the group that a thread acts as.
 //! - [`payer`]: whose quota pays for what is written to the disk.
 //! - [`opening`]: opening files that other users own, without waiting for them.
@@ -10,6 +9,5 @@
 pub(crate) mod caller;
 pub(crate) mod credentials;
 pub(crate) mod limits;
-pub(crate) mod locks;
 pub(crate) mod opening;
 pub(crate) mod payer;

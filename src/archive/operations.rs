@@ -32,8 +32,9 @@ mod sidecars;
 mod status;
 mod touched;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
@@ -58,7 +59,6 @@ use touched::Care;
 use crate::archive::store::{Item, ItemId, Record, Store};
 use crate::archive::tree::{Maker, Place, Tree};
 use crate::formats::item::{Names, State};
-use crate::os::locks::locked;
 use ibi::pairs::Pairs;
 use ibi::{AliasPair, Ibi, Rep, Timestamp};
 
@@ -287,8 +287,8 @@ impl Archive {
 
     /// The right to change what is known of items, with all known that was changed before.
     fn edits(&self) -> MutexGuard<'_, ()> {
-        let edits = locked(&self.edits);
-        if self.lock.is_some() && !locked(&self.behind).is_empty() {
+        let edits = self.edits.lock();
+        if self.lock.is_some() && !self.behind.lock().is_empty() {
             self.catch_up();
         }
         edits

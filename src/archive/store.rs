@@ -26,10 +26,11 @@ mod touched;
 mod version;
 mod write;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -37,7 +38,6 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, named_params};
 
 use crate::archive::database::{self, Unfit};
 use crate::formats::item::{Names, State};
-use crate::os::locks::locked;
 use ibi::relation::{Language, RelationKind};
 use ibi::rep::component_key;
 use ibi::{AliasPair, Ibip, Rep, Timestamp};
@@ -201,7 +201,7 @@ impl Store {
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
-        locked(&self.connection)
+        self.connection.lock()
     }
 
     fn find(&self, condition: &str, key: &str) -> Result<Option<Item>, StoreError> {

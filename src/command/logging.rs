@@ -6,10 +6,10 @@
 //!
 //! `RUST_LOG` says what is told; a level set here counts for all of ibifs instead.
 
+use parking_lot::RwLock;
 use std::io::Write;
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
@@ -49,16 +49,13 @@ impl Log for Logger {
 
 impl Logger {
     fn with<T>(&self, action: impl FnOnce(&env_logger::Logger) -> T) -> Option<T> {
-        let chosen = self.chosen.read().ok()?;
-        chosen.as_ref().map(action)
+        self.chosen.read().as_ref().map(action)
     }
 
     fn choose(&self, level: Option<LevelFilter>) {
         let logger = build(level);
         log::set_max_level(logger.filter());
-        if let Ok(mut chosen) = self.chosen.write() {
-            *chosen = Some(logger);
-        }
+        *self.chosen.write() = Some(logger);
     }
 }
 

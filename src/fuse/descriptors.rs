@@ -6,17 +6,17 @@
 //! had (an ordinary user's daemon, a filesystem without them) descriptors stay open. A handle also
 //! tells a file from a later one that was given the same inode number.
 
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::os::locks::locked;
 use crate::os::opening;
 
 /// The longest handle of a filesystem that the kernel gives out.
@@ -157,19 +157,16 @@ impl Closer {
         // SAFETY: takes no pointer; 0 is the calling thread. It makes room for whoever is waited for.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
         loop {
-            let mut waiting = locked(&self.waiting);
+            let mut waiting = self.waiting.lock();
             while waiting.0.is_empty() && !waiting.1 {
-                waiting = match self.woken.wait(waiting) {
-                    Ok(waiting) => waiting,
-                    Err(poisoned) => poisoned.into_inner(),
-                };
+                self.woken.wait(&mut waiting);
             }
             let is_over = waiting.1;
             drop(waiting);
             if !is_over {
                 std::thread::sleep(GATHERING);
             }
-            let gathered = std::mem::take(&mut locked(&self.waiting).0);
+            let gathered = std::mem::take(&mut self.waiting.lock().0);
             for closing in gathered {
                 close(closing);
             }
@@ -180,7 +177,7 @@ impl Closer {
     }
 
     fn add(&self, more: impl Iterator<Item = Closing>) {
-        let mut waiting = locked(&self.waiting);
+        let mut waiting = self.waiting.lock();
         if waiting.0.len() > BACKLOG {
             drop(waiting);
             more.for_each(close);
@@ -207,7 +204,7 @@ pub struct Descriptors {
 
 impl Drop for Descriptors {
     fn drop(&mut self) {
-        locked(&self.closer.waiting).1 = true;
+        self.closer.waiting.lock().1 = true;
         self.closer.woken.notify_one();
     }
 }
@@ -294,7 +291,7 @@ impl Descriptors {
     /// Counts one more open descriptor and has the oldest ones closed when there are too many.
     fn note(&self, slot: &Arc<Slot>) {
         let oldest: Vec<Weak<Slot>> = {
-            let mut open = locked(&self.open);
+            let mut open = self.open.lock();
             open.push_back(Arc::downgrade(slot));
             if open.len() > self.limit {
                 open.drain(..BATCH).collect()
@@ -314,7 +311,7 @@ fn close(closing: Closing) {
     let Some(slot) = slot else {
         return;
     };
-    let mut state = locked(&slot);
+    let mut state = slot.lock();
     if state.handle.is_none()
         && let Some(descriptor) = &state.descriptor
     {
@@ -339,7 +336,7 @@ pub struct Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        let forgotten = locked(&self.slot).descriptor.take();
+        let forgotten = self.slot.lock().descriptor.take();
         if let Some(forgotten) = forgotten {
             let closing = std::iter::once(Closing::Forgotten(forgotten));
             self.keeper.closer.add(closing);
@@ -350,7 +347,7 @@ impl Drop for Kept {
 impl Kept {
     /// The open file, with O_PATH.
     pub fn open(&self) -> Result<Arc<OwnedFd>, Errno> {
-        let mut state = locked(&self.slot);
+        let mut state = self.slot.lock();
         if let Some(descriptor) = &state.descriptor {
             return Ok(Arc::clone(descriptor));
         }
@@ -365,7 +362,7 @@ impl Kept {
     /// Opens the file by its handle; None where it is kept open instead. EAGAIN where another program
     /// has a lease on it.
     pub fn open_content(&self, flags: OFlags) -> Result<Option<OwnedFd>, Errno> {
-        let handle = locked(&self.slot).handle;
+        let handle = self.slot.lock().handle;
         let Some(handle) = handle else {
             return Ok(None);
         };
@@ -386,11 +383,11 @@ impl Kept {
     /// Whether two files with the same device and inode number are the same: while one is open
     /// nobody else is given its number, otherwise its handle tells.
     pub fn is_same_file(&self, other: &Kept) -> bool {
-        let state = locked(&self.slot);
+        let state = self.slot.lock();
         if state.descriptor.is_some() {
             return true;
         }
-        let others = locked(&other.slot).handle;
+        let others = other.slot.lock().handle;
         let others = others.or_else(|| {
             other
                 .open()
@@ -430,7 +427,7 @@ mod tests {
         let kept: Vec<Kept> = (0..count)
             .map(|number| keep(std::fs::File::create(path(number)).expect("a file")))
             .collect();
-        let is_open = |kept: &&Kept| locked(&kept.slot).descriptor.is_some();
+        let is_open = |kept: &&Kept| kept.slot.lock().descriptor.is_some();
         wait_until(|| kept.iter().filter(is_open).count() <= BATCH);
         let again = keep(std::fs::File::open(path(0)).expect("opens"));
         assert!(kept[0].is_same_file(&again));
@@ -460,7 +457,7 @@ mod tests {
         assert_eq!(content.expect("is open").st_ino, inodes[1]);
         let mut wrong = stat;
         wrong.st_ino = inodes[2];
-        let other = keeper.kept(&wrong, None, locked(&found.slot).handle);
+        let other = keeper.kept(&wrong, None, found.slot.lock().handle);
         assert_eq!(
             other.open().err(),
             Some(Errno::STALE),

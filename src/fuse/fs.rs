@@ -560,7 +560,7 @@ impl Inner {
             opener: Caller { pid: 0, ..*caller },
             node: node.clone(),
             held,
-            change: std::sync::Mutex::new(change),
+            change: parking_lot::Mutex::new(change),
             backing: backing.clone(),
         };
         Ok(Opened {

@@ -8,17 +8,17 @@
 //! cached target outlives its truth. `stat` is told another number, that of the disk, which is the same
 //! in all trees: tools see by it that two names are one file. This room serves nobody: it neither opens nor reads anything.
 
+use parking_lot::RwLock;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, RwLock};
 
 use rustix::io::Errno;
 
 use crate::archive::store::ItemId;
 use crate::fuse::descriptors::Kept;
-use crate::os::locks;
 
 /// The root's number, fixed by the protocol.
 pub const ROOT: u64 = 1;
@@ -277,12 +277,12 @@ impl Table {
         }
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, Inner> {
-        locks::read(&self.inner)
+    fn read(&self) -> parking_lot::RwLockReadGuard<'_, Inner> {
+        self.inner.read()
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Inner> {
-        locks::written(&self.inner)
+    fn write(&self) -> parking_lot::RwLockWriteGuard<'_, Inner> {
+        self.inner.write()
     }
 
     /// The node with this number.

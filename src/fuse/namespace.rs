@@ -18,9 +18,10 @@ mod staging;
 mod told;
 mod way;
 
+use parking_lot::Mutex;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -34,7 +35,6 @@ use crate::fuse::descriptors::{self, Descriptors, Kept};
 use crate::fuse::inode::{Kind, Node, Real, Table, View};
 use crate::fuse::inside::{self, Outcome};
 use crate::os::caller::Caller;
-use crate::os::locks::locked;
 use ibi::relation::Language;
 
 pub use attributes::is_virtual;
@@ -516,7 +516,7 @@ impl Namespace {
     /// the levels above them.
     pub fn stale_items(&self) -> Vec<Stale> {
         let mut stale = Vec::new();
-        let changed = std::mem::take(&mut *locked(&self.changed));
+        let changed = std::mem::take(&mut *self.changed.lock());
         for names in self.archive.take_rewritten().into_iter().chain(changed) {
             // One that has gone meanwhile has nothing to remember.
             if let Ok(directory) = self.archive.tree().open_item(&Place::of(&names)) {
@@ -524,7 +524,7 @@ impl Namespace {
                 stale.extend(known.into_iter().map(Stale::Listing));
             }
         }
-        let placed = std::mem::take(&mut *locked(&self.placed));
+        let placed = std::mem::take(&mut *self.placed.lock());
         for names in placed {
             stale.extend(self.stale_levels(&names));
         }
@@ -540,12 +540,12 @@ impl Namespace {
 
     /// Notes that an item's own directory has got or lost a name.
     fn note_changed(&self, names: &Names) {
-        locked(&self.changed).push(names.clone());
+        self.changed.lock().push(names.clone());
     }
 
     /// Notes that an item has come.
     fn note_placed(&self, names: &Names) {
-        locked(&self.placed).push(names.clone());
+        self.placed.lock().push(names.clone());
     }
 
     /// The levels above an item, the times of which change when it comes or goes.

@@ -16,16 +16,15 @@ mod refusal;
 mod registration;
 mod secret;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
 
 use rusqlite::{Connection, Row, params};
 
 use crate::archive::database;
 use crate::formats::item::Names;
-use crate::os::locks::locked;
 use ibi::{Ibi, Timestamp};
 
 pub use error::RegistryError;
@@ -207,7 +206,7 @@ impl Registry {
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
-        locked(&self.connection)
+        self.connection.lock()
     }
 
     /// Registers an Archive by the identifier of its service; one that is registered gets a new key.

@@ -10,11 +10,10 @@
 //! out later or, at a regular end, given back. After any other end all that was reserved counts as
 //! handed out.
 
-use std::sync::MutexGuard;
+use parking_lot::MutexGuard;
 use std::time::{Duration, Instant};
 
 use super::{Archive, ArchiveError, WAIT_LIMIT, lock};
-use crate::os::locks::locked;
 use ibi::Timestamp;
 use ibi::distributor::{Granularity, Reservation, TemporalDistributor};
 use ibi::pairs::{Pairs, Value};
@@ -136,7 +135,7 @@ pub(super) fn last_in_ledger(ledger: &[u8]) -> Option<Timestamp> {
 
 impl Archive {
     pub(super) fn dates(&self) -> MutexGuard<'_, Dates> {
-        locked(&self.dates)
+        self.dates.lock()
     }
 
     /// Reserves a date. It is written down durably before this returns and is never handed out
@@ -220,7 +219,7 @@ impl Archive {
             Value::List(_) => None,
         };
         let ahead = date("after").zip(date("until"));
-        *locked(&self.ahead) = ahead.map(|(after, until)| Ahead { after, until });
+        *self.ahead.lock() = ahead.map(|(after, until)| Ahead { after, until });
     }
 
     pub(super) fn write_ledger(&self) -> Result<(), ArchiveError> {
@@ -249,7 +248,7 @@ impl Archive {
         if let Some(last) = self.store.last_date()? {
             note("last", &last);
         }
-        if let Some(ahead) = &*locked(&self.ahead) {
+        if let Some(ahead) = &*self.ahead.lock() {
             note("after", &ahead.after);
             note("until", &ahead.until);
         }
@@ -284,7 +283,7 @@ impl Archive {
             return Ok(None);
         };
         {
-            let mut ahead = locked(&self.ahead);
+            let mut ahead = self.ahead.lock();
             let (after, until) = match ahead.take() {
                 Some(known) => (known.after.min(now.clone()), known.until.max(last.clone())),
                 None => (now.clone(), last.clone()),
@@ -304,7 +303,7 @@ impl Archive {
     /// minting has come.
     pub(super) fn is_ahead(&self, date: &Timestamp) -> bool {
         let is_in = |ahead: &Ahead| *date > ahead.after && *date <= ahead.until;
-        locked(&self.ahead).as_ref().is_some_and(is_in)
+        self.ahead.lock().as_ref().is_some_and(is_in)
     }
 
     /// Refuses what [`Archive::reserve`] would refuse now, and says why.

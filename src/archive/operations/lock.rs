@@ -4,13 +4,13 @@
 //! The file holds a random word as well, which the ledger repeats and which changes at the start and at
 //! the end of each process that writes the store: a copy of the two that was taken in between is known.
 
+use parking_lot::Mutex;
 use std::ffi::OsString;
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxFlags};
@@ -18,7 +18,6 @@ use rustix::io::Errno;
 
 use super::{ArchiveError, Holder};
 use crate::archive::tree::Tree;
-use crate::os::locks::locked;
 use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
 
 /// How long another command is waited for.
@@ -141,13 +140,13 @@ impl Lock {
 
     /// Has the lock say where the store is mounted from the next [`Lock::describe`] on.
     pub(super) fn mounted_at(&self, mount_point: &Path) {
-        locked(&self.told).mount_point = Some(mount_point.to_owned());
+        self.told.lock().mount_point = Some(mount_point.to_owned());
     }
 
     /// Writes down who holds the lock, and where the store is mounted, with a new word. It is on disk
     /// when this returns. A lock file that was removed or replaced meanwhile is made again.
     pub(super) fn describe(&self, tree: &Tree, word: &str) -> std::io::Result<()> {
-        let mut told = locked(&self.told);
+        let mut told = self.told.lock();
         let named = tree.read_own(FILE).ok().flatten();
         if named.and_then(identity) != identity(&told.file)
             && let Ok(file) = tree.open_own(FILE)
@@ -173,7 +172,7 @@ impl Lock {
 
     /// The word that the lock has now.
     pub(super) fn word(&self) -> Option<String> {
-        locked(&self.told).word.clone()
+        self.told.lock().word.clone()
     }
 
     /// What the lock file was when it was taken.
@@ -183,7 +182,7 @@ impl Lock {
 
     /// What the lock file is now.
     pub(super) fn fingerprint(&self) -> std::io::Result<String> {
-        fingerprint(&locked(&self.told).file)
+        fingerprint(&self.told.lock().file)
     }
 }
 

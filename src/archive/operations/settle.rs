@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::{Archive, ArchiveError};
 use crate::archive::store::{ItemId, Store, Unsettled};
 use crate::archive::tree::{Author, Filled, Owner, Place, Tree};
-use crate::os::locks::locked;
 
 /// How many minted items are synced at once: as many as a start after a crash looks at in an instant.
 const GROUP: usize = 1024;
@@ -23,7 +22,7 @@ impl Archive {
     /// Remembers a directory that is in place and must be synced some time.
     pub(super) fn settle_later(&self, id: ItemId, place: Place) {
         let group = {
-            let mut placed = locked(&self.placed);
+            let mut placed = self.placed.lock();
             placed.push((id, place));
             match placed.len() {
                 GROUP.. => std::mem::take(&mut *placed),
@@ -45,7 +44,7 @@ impl Archive {
 
     /// Syncs all that was minted and is in place.
     pub(super) fn settle_now(&self) -> Result<(), ArchiveError> {
-        let group = std::mem::take(&mut *locked(&self.placed));
+        let group = std::mem::take(&mut *self.placed.lock());
         settle(&self.tree, &self.store, &group)?;
         self.settle_levels_now()
     }

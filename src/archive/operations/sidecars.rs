@@ -1,6 +1,6 @@
 //! Sidecars: what is believed of them, how they are changed, how they come back.
 
-use std::sync::MutexGuard;
+use parking_lot::MutexGuard;
 
 use rustix::io::Errno;
 
@@ -10,7 +10,6 @@ use super::{Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, ItemId, Record, StoreError};
 use crate::archive::tree::{Author, Place};
 use crate::formats::item::{Names, Sidecar, State};
-use crate::os::locks::locked;
 use ibi::relation::RelationKind;
 use ibi::{AliasPair, Timestamp};
 
@@ -375,7 +374,7 @@ impl Archive {
     }
 
     fn rewritten(&self) -> MutexGuard<'_, Vec<Names>> {
-        locked(&self.rewritten)
+        self.rewritten.lock()
     }
 
     /// The items whose sidecars the Archive has written since it was last asked: whoever remembers
@@ -430,7 +429,7 @@ impl Archive {
         }
         self.mark_ends(&ends)?;
         let edited = self.edit_each(edits);
-        if edited.is_err() && !locked(&self.behind).is_empty() {
+        if edited.is_err() && !self.behind.lock().is_empty() {
             return edited;
         }
         self.unmark_ends(&ends);

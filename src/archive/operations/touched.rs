@@ -9,8 +9,9 @@
 //! An error may leave the two apart as well, while all goes on: a change that was not brought to its
 //! end is remembered by its place, which is read again before the next change.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::check::names_at;
 use super::sidecars::merged;
@@ -18,7 +19,6 @@ use super::{Archive, ArchiveError, Belief};
 use crate::archive::store::{Item, ItemId, Record, Store};
 use crate::archive::tree::{Area, Author, Place, Tree};
 use crate::formats::item::{Names, Sidecar, State};
-use crate::os::locks::locked;
 
 /// With so many levels marked, those that nobody is changing are synced: a start after a crash should
 /// not have to look at much more.
@@ -79,14 +79,14 @@ impl Changing {
 impl Drop for Changing {
     fn drop(&mut self) {
         if !self.is_done {
-            locked(&self.behind).push((self.place.clone(), self.care));
+            self.behind.lock().push((self.place.clone(), self.care));
         }
     }
 }
 
 impl Drop for Touch {
     fn drop(&mut self) {
-        if let Some(mark) = locked(&self.levels).get_mut(&self.level) {
+        if let Some(mark) = self.levels.lock().get_mut(&self.level) {
             mark.users = mark.users.saturating_sub(1);
         }
     }
@@ -101,7 +101,7 @@ impl Archive {
             mark.is_loose |= care == Care::Loose;
             mark.is_settling = false;
         };
-        let is_marked = match locked(&self.levels).get_mut(&level) {
+        let is_marked = match self.levels.lock().get_mut(&level) {
             Some(mark) => {
                 note(mark);
                 true
@@ -112,7 +112,7 @@ impl Archive {
             // A removal begins with this, and must not fail for want of room.
             self.even_if_full(|| Ok(self.store.touch(&[&level], &[])?))?;
             let count = {
-                let mut levels = locked(&self.levels);
+                let mut levels = self.levels.lock();
                 note(levels.entry(level.clone()).or_default());
                 levels.len()
             };
@@ -143,7 +143,7 @@ impl Archive {
 
     /// Has an item that could not be placed be forgotten before the next change.
     pub(super) fn read_later(&self, place: Place) {
-        locked(&self.behind).push((place, Care::Unmade));
+        self.behind.lock().push((place, Care::Unmade));
     }
 
     /// Marks items that are about to say something of each other, durably: a start after a crash that
@@ -153,7 +153,7 @@ impl Archive {
             return Ok(());
         }
         let paths: Vec<&str> = places.iter().map(Place::as_str).collect();
-        let mut ends = locked(&self.ends);
+        let mut ends = self.ends.lock();
         self.store.touch(&paths, &ends)?;
         ends.clear();
         Ok(())
@@ -162,13 +162,13 @@ impl Archive {
     /// All of them say it, or none: the mark goes with the next one, or at a regular end.
     pub(super) fn unmark_ends(&self, places: &[Place]) {
         let paths = places.iter().map(|place| place.as_str().to_owned());
-        locked(&self.ends).extend(paths);
+        self.ends.lock().extend(paths);
     }
 
     /// Before an item comes to say something by itself: an earlier mark, of what is over, would have a
     /// start after a crash write that again.
     pub(super) fn leave_ends(&self, place: &Place) -> Result<(), ArchiveError> {
-        let mut ends = locked(&self.ends);
+        let mut ends = self.ends.lock();
         if ends.iter().any(|end| end == place.as_str()) {
             self.store.touch(&[], &ends)?;
             ends.clear();
@@ -178,18 +178,18 @@ impl Archive {
 
     /// For a change that takes no `edits`.
     pub(super) fn catch_up_first(&self) {
-        if !locked(&self.behind).is_empty() {
+        if !self.behind.lock().is_empty() {
             drop(self.edits());
         }
     }
 
     /// Reads again what an error has left behind; the caller holds `edits`. What cannot be read stays.
     pub(super) fn catch_up(&self) {
-        let behind = std::mem::take(&mut *locked(&self.behind));
+        let behind = std::mem::take(&mut *self.behind.lock());
         for (place, care) in behind {
             if let Err(error) = self.read_again(&place, care) {
                 log::warn!("{} may not be known as it is: {error}", place.as_str());
-                locked(&self.behind).push((place, care));
+                self.behind.lock().push((place, care));
             }
         }
     }
@@ -197,7 +197,7 @@ impl Archive {
     /// What an error has left behind of one place, and could not be read until now, fails for whoever
     /// asks; the caller holds `edits`.
     pub(super) fn still_behind(&self, place: &Place) -> Result<(), ArchiveError> {
-        let behind = locked(&self.behind);
+        let behind = self.behind.lock();
         let care = behind
             .iter()
             .find(|(of, _)| of == place)
@@ -224,11 +224,11 @@ impl Archive {
 
     /// Syncs the levels that nobody is changing, if all is known.
     pub(super) fn settle_levels_now(&self) -> Result<(), ArchiveError> {
-        if !locked(&self.behind).is_empty() {
+        if !self.behind.lock().is_empty() {
             // The next start reads again what could not be read.
             return Ok(());
         }
-        let ends = std::mem::take(&mut *locked(&self.ends));
+        let ends = std::mem::take(&mut *self.ends.lock());
         self.store.untouch(&ends)?;
         settle_levels(&self.tree, &self.store, &self.levels)
     }
@@ -257,7 +257,7 @@ impl Archive {
                 is_loose: true,
                 ..Mark::default()
             };
-            locked(&self.levels).insert(level.clone(), mark);
+            self.levels.lock().insert(level.clone(), mark);
             self.mend_level(&level)?;
         }
         Ok(())
@@ -437,14 +437,14 @@ fn area_of(path: &str) -> Option<(Area, &str)> {
 
 fn settle_levels(tree: &Tree, store: &Store, levels: &Levels) -> Result<(), ArchiveError> {
     let mut is_loose = false;
-    for mark in locked(levels).values_mut().filter(|mark| mark.users == 0) {
+    for mark in levels.lock().values_mut().filter(|mark| mark.users == 0) {
         mark.is_settling = true;
         is_loose |= mark.is_loose;
     }
     if is_loose {
         tree.sync_all()?;
     }
-    let mut levels = locked(levels);
+    let mut levels = levels.lock();
     let settled: Vec<String> = levels
         .iter()
         .filter(|(_, mark)| mark.is_settling)

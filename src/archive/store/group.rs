@@ -4,13 +4,13 @@
 //! it first commits all that has queued up until then; the others, when their turn comes, find that
 //! theirs is done. So nobody waits for company, and the slower the disk, the larger the groups.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use rusqlite::Connection;
 
 use super::write::{self, Sync};
 use super::{ItemId, Maker, Record, Store, StoreError};
-use crate::os::locks::locked;
 
 /// A record that is to be synced.
 #[derive(Debug)]
@@ -40,14 +40,14 @@ impl Store {
             change,
             outcome: Mutex::default(),
         });
-        locked(&self.waiting).push(Arc::clone(&ours));
+        self.waiting.lock().push(Arc::clone(&ours));
         let mut connection = self.lock();
-        let group = match locked(&ours.outcome).take() {
+        let group = match ours.outcome.lock().take() {
             Some(outcome) => return outcome,
-            None => std::mem::take(&mut *locked(&self.waiting)),
+            None => std::mem::take(&mut *self.waiting.lock()),
         };
         commit(&mut connection, &group);
-        let outcome = locked(&ours.outcome).take();
+        let outcome = ours.outcome.lock().take();
         // Ours was queued and not done, so it was in the group.
         outcome.unwrap_or_else(|| {
             Err(StoreError::Broken {
@@ -67,17 +67,17 @@ fn commit(connection: &mut Connection, group: &[Arc<Waiting>]) {
     match (together, group) {
         (Ok(ids), _) => {
             for (waiting, id) in group.iter().zip(ids) {
-                *locked(&waiting.outcome) = Some(Ok(id));
+                *waiting.outcome.lock() = Some(Ok(id));
             }
         }
-        (Err(error), [alone]) => *locked(&alone.outcome) = Some(Err(error)),
+        (Err(error), [alone]) => *alone.outcome.lock() = Some(Err(error)),
         // One of them cannot be written; each by itself, they learn which and why.
         (Err(_), _) => {
             for waiting in group {
                 let alone = write::transact(connection, Sync::Now, |transaction| {
                     write::apply(transaction, &waiting.change)
                 });
-                *locked(&waiting.outcome) = Some(alone);
+                *waiting.outcome.lock() = Some(alone);
             }
         }
     }

@@ -8,14 +8,13 @@
 //! reads the clock in a transaction too. What a list does not tell yet bears a datestamp that is not
 //! before that list's date.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard};
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::{StoreError, beside};
 use crate::archive::database;
-use crate::os::locks::locked;
 
 /// File name of the database.
 pub const HARVEST_FILE: &str = "harvest.sqlite3";
@@ -122,7 +121,7 @@ impl Harvest {
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
-        locked(&self.connection)
+        self.connection.lock()
     }
 
     /// Nobody else writes or lists meanwhile.

@@ -1,15 +1,14 @@
 //! Whether the index has been changed since: told in a moment, and without waiting for anybody.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{Store, StoreError, file_in};
 use crate::archive::database;
-use crate::os::locks::locked;
 
 /// So many threads may ask at once; others wait for one of them.
 const WATCHES: usize = 4;
@@ -34,15 +33,8 @@ struct Watch {
 impl Version {
     fn free(&self) -> MutexGuard<'_, Option<Watch>> {
         let [first, ..] = &self.watches;
-        let free = self
-            .watches
-            .iter()
-            .find_map(|watch| match watch.try_lock() {
-                Ok(watch) => Some(watch),
-                Err(TryLockError::Poisoned(watch)) => Some(watch.into_inner()),
-                Err(TryLockError::WouldBlock) => None,
-            });
-        free.unwrap_or_else(|| locked(first))
+        let free = self.watches.iter().find_map(Mutex::try_lock);
+        free.unwrap_or_else(|| first.lock())
     }
 }
 
@@ -66,7 +58,7 @@ impl Store {
             // Who asks does not wait, not even for a moment.
             connection.busy_timeout(Duration::ZERO)?;
             let told = Watch::ask(&connection)?;
-            *locked(place) = Some(Watch { connection, told });
+            *place.lock() = Some(Watch { connection, told });
         }
         Ok(())
     }

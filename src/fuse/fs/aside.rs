@@ -3,13 +3,13 @@
 //! So many at a time for each user and in all, turn by turn: a user who asks for much waits for it, and
 //! another user does not.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
 use crate::fuse::inside::Outcome;
-use crate::os::locks::locked;
 
 /// How many requests of one user wait; the next one is refused.
 const MOST_WAITING: usize = 1024;
@@ -88,7 +88,7 @@ impl Aside {
 
     /// Has a request answered when it is its user's turn.
     pub(super) fn run(&self, user: u32, job: Job) {
-        let mut queue = locked(&self.queue);
+        let mut queue = self.queue.lock();
         let jobs = queue.waiting.entry(user).or_default();
         if jobs.len() >= MOST_WAITING {
             drop(queue);
@@ -111,17 +111,17 @@ impl Aside {
                 // SAFETY: takes no pointer; 0 is the calling thread.
                 unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
             }
-            let mut next = locked(&given).take().map(|job| (user, job));
+            let mut next = given.lock().take().map(|job| (user, job));
             while let Some((user, job)) = next {
                 job(Ok(()));
-                let mut queue = locked(&kept);
+                let mut queue = kept.lock();
                 queue.done(user);
                 next = queue.next(user, of_one);
             }
         });
         if spawned.is_err() {
-            locked(&self.queue).done(user);
-            if let Some(job) = locked(&held).take() {
+            self.queue.lock().done(user);
+            if let Some(job) = held.lock().take() {
                 job(Err(Errno::AGAIN));
             }
         }
@@ -146,7 +146,7 @@ mod tests {
                 user,
                 Box::new(move |turn| {
                     if waits && turn.is_ok() {
-                        let _ = locked(&gate).recv();
+                        let _ = gate.lock().recv();
                     }
                     let _ = told.send((user, turn.is_ok()));
                 }),

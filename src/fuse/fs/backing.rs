@@ -13,15 +13,15 @@
 //! half: it has the native filesystem's own cache, write-back included. Without passthrough writes
 //! go straight to us, so that nothing acknowledged is kept back in a second cache.
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use fuser::BackingId;
 use rustix::fs::OFlags;
 
 use crate::os::caller::Caller;
-use crate::os::locks::locked;
 
 /// A file registered with the kernel.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Backing {
 
 impl Drop for Backing {
     fn drop(&mut self) {
-        let mut registered = locked(&self.registered);
+        let mut registered = self.registered.lock();
         // Another one may have taken its place since the last handle went.
         if let Some(known) = registered.by_node.get(&self.node)
             && known.strong_count() == 0
@@ -115,7 +115,7 @@ impl Backings {
 
     /// How files are read and written, as a sentence.
     pub(super) fn describe(&self) -> String {
-        match &locked(&self.registered).way {
+        match &self.registered.lock().way {
             Way::Kernel { tried: true } => {
                 "the kernel reads and writes files itself (FUSE passthrough)".to_owned()
             }
@@ -126,12 +126,12 @@ impl Backings {
 
     /// How many files are registered with the kernel.
     pub(super) fn len(&self) -> usize {
-        locked(&self.registered).by_node.len()
+        self.registered.lock().by_node.len()
     }
 
     /// From now on files go through us.
     pub(super) fn give_up(&self, reason: &str) {
-        let mut registered = locked(&self.registered);
+        let mut registered = self.registered.lock();
         if matches!(registered.way, Way::Kernel { .. }) {
             log::info!("files are read and written through the daemon: {reason}");
             registered.way = Way::Daemon(reason.to_owned());
@@ -140,7 +140,7 @@ impl Backings {
 
     /// After the kernel has forgotten a node.
     pub(super) fn forget(&self, node: u64) {
-        let gone = locked(&self.registered).kept.remove(&node);
+        let gone = self.registered.lock().kept.remove(&node);
         drop(gone);
     }
 
@@ -157,7 +157,7 @@ impl Backings {
         let registrar = registrar(file, caller);
         let owner = (registrar.uid, registrar.gid);
         // Held until it is registered: two first openers must not register it twice.
-        let mut registered = locked(&self.registered);
+        let mut registered = self.registered.lock();
         if let Way::Daemon(_) = registered.way {
             return Route::Cached;
         }

@@ -8,12 +8,12 @@
 //! those that rest are called back when requests turn out to be slow, when all at hand are kept
 //! busy, when none of them gets done, or when one is about to wait for others.
 
+use parking_lot::{Condvar, Mutex};
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use crate::os::locks::locked;
 use crate::os::payer;
 
 /// A request that takes longer has waited for something other than a processor.
@@ -72,7 +72,7 @@ thread_local! {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        let _called = locked(&self.crew.called);
+        let _called = self.crew.called.lock();
         self.crew.over.store(true, Ordering::Relaxed);
         self.crew.call.notify_all();
         self.crew.watch_wakes.notify_all();
@@ -206,7 +206,7 @@ impl Crew {
     }
 
     fn rest(&self, most: Duration) {
-        let mut called = locked(&self.called);
+        let mut called = self.called.lock();
         // Seen again under the lock, so that two do not leave for each other's sake.
         if !self.is_surplus() {
             return;
@@ -218,7 +218,7 @@ impl Crew {
             if left.is_zero() {
                 break;
             }
-            called = wait(&self.call, called, left);
+            self.call.wait_for(&mut called, left);
         }
         *called = called.saturating_sub(1);
         self.at_hand.fetch_add(1, Ordering::Relaxed);
@@ -229,7 +229,7 @@ impl Crew {
         if self.at_hand.load(Ordering::Relaxed) >= self.size {
             return;
         }
-        let mut called = locked(&self.called);
+        let mut called = self.called.lock();
         let resting = self.size - self.at_hand.load(Ordering::Relaxed).min(self.size);
         let more = many.min(resting.saturating_sub(*called));
         *called += more;
@@ -260,17 +260,10 @@ impl Crew {
             quiet += STUCK;
             if busy == 0 && quiet > 100 * STUCK {
                 self.watch_sleeps.store(true, Ordering::Relaxed);
-                drop(wait(&self.watch_wakes, locked(&self.watch), NAP));
+                self.watch_wakes.wait_for(&mut self.watch.lock(), NAP);
                 self.watch_sleeps.store(false, Ordering::Relaxed);
             }
         }
-    }
-}
-
-fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, most: Duration) -> MutexGuard<'a, T> {
-    match condition.wait_timeout(guard, most) {
-        Ok((guard, _)) => guard,
-        Err(poisoned) => poisoned.into_inner().0,
     }
 }
 
@@ -288,7 +281,7 @@ mod tests {
                 let (crew, requests) = (Arc::clone(&crew), Arc::clone(&requests));
                 std::thread::spawn(move || {
                     loop {
-                        let request = locked(&requests).recv();
+                        let request = requests.lock().recv();
                         let Ok(time) = request else { return };
                         let _turn = crew.turn();
                         if !time.is_zero() {

@@ -1,10 +1,11 @@
 //! Open files and directories, by the number the kernel knows them by.
 
+use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
 
 use fuser::FileHandle;
 use rustix::fs::FileType;
@@ -16,7 +17,6 @@ use crate::fuse::inode::Node;
 use crate::fuse::inside::{self, Outcome, Part};
 use crate::fuse::namespace::{Held, Listed, Told};
 use crate::os::caller::Caller;
-use crate::os::locks;
 
 /// An open file or directory.
 #[derive(Debug)]
@@ -70,14 +70,14 @@ impl Directory {
     }
 
     pub(super) fn open(&self) -> Outcome<Arc<OwnedFd>> {
-        let mut opened = locks::locked(&self.opened);
+        let mut opened = self.opened.lock();
         if let Some(directory) = &*opened {
             return Ok(Arc::clone(directory));
         }
         let directory = inside::open_directory(self.node.file()?.as_fd())?;
         let directory = Arc::new(directory);
         *opened = Some(Arc::clone(&directory));
-        *locks::locked(&self.position) = Some(0);
+        *self.position.lock() = Some(0);
         Ok(directory)
     }
 
@@ -93,7 +93,7 @@ impl Directory {
         let directory = self.open()?;
         let directory = directory.as_fd();
         // Held to the end: it says where the descriptor stands.
-        let mut position = locks::locked(&self.position);
+        let mut position = self.position.lock();
         if *position != Some(offset) {
             *position = None;
             rustix::fs::seek(directory, rustix::fs::SeekFrom::Start(offset))?;
@@ -164,7 +164,7 @@ impl Handles {
         if [0, self.exempt].contains(&user) {
             return Ok(());
         }
-        let open = locks::read(&self.open);
+        let open = self.open.read();
         match open.of_users.get(&user) {
             Some(count) if *count >= self.share => Err(Errno::NFILE),
             _ => Ok(()),
@@ -179,7 +179,7 @@ impl Handles {
             _ => 1,
         };
         let handle = Arc::new(handle);
-        let mut open = locks::written(&self.open);
+        let mut open = self.open.write();
         *open.of_users.entry(user).or_default() += weight;
         let opened = Opened {
             handle,
@@ -191,14 +191,14 @@ impl Handles {
     }
 
     pub(super) fn get(&self, number: FileHandle) -> Option<Arc<Handle>> {
-        let open = locks::read(&self.open);
+        let open = self.open.read();
         let opened = open.handles.get(&number.0)?;
         Some(Arc::clone(&opened.handle))
     }
 
     /// Takes a handle out; what it holds is closed when the answer is dropped.
     pub(super) fn remove(&self, number: FileHandle) -> Option<Arc<Handle>> {
-        let mut open = locks::written(&self.open);
+        let mut open = self.open.write();
         let opened = open.handles.remove(&number.0)?;
         if let Some(count) = open.of_users.get_mut(&opened.user) {
             *count = count.saturating_sub(opened.weight);
@@ -212,7 +212,7 @@ impl Handles {
     /// Whether some process has a file open for writing. It goes through all that is open: asked for
     /// files with set-id bits alone.
     pub(super) fn is_written(&self, number: u64) -> bool {
-        let open = locks::read(&self.open);
+        let open = self.open.read();
         open.handles.values().any(|handle| match &*handle.handle {
             Handle::File { writable, node, .. } => *writable && node.number == number,
             _ => false,
@@ -221,6 +221,6 @@ impl Handles {
 
     /// How many are open.
     pub(super) fn len(&self) -> usize {
-        locks::read(&self.open).handles.len()
+        self.open.read().handles.len()
     }
 }

@@ -5,16 +5,16 @@
 //! thread does: one thread tries again, without waiting, for all of them. How many may wait is bounded
 //! for each user and in all; beyond that the answer is EAGAIN.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
 use crate::fuse::inside::Outcome;
-use crate::os::locks::locked;
 use crate::os::opening;
 
 /// How many requests of one user may wait.
@@ -84,7 +84,7 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut counts = locked(&self.counts);
+        let mut counts = self.counts.lock();
         if let Some(count) = counts.get_mut(&self.user) {
             *count -= 1;
             if *count == 0 {
@@ -142,7 +142,7 @@ impl Leases {
     }
 
     fn place(&self, user: u32) -> Option<Place> {
-        let mut counts = locked(&self.counts);
+        let mut counts = self.counts.lock();
         let all: usize = counts.values().sum();
         let count = counts.entry(user).or_default();
         if *count >= MOST_OF_ONE || all >= MOST {
@@ -239,7 +239,7 @@ mod tests {
             assert_eq!(errno, Some(Errno::NOENT));
         }
         let end = Instant::now() + Duration::from_secs(10);
-        while !locked(&leases.counts).is_empty() {
+        while !leases.counts.lock().is_empty() {
             assert!(Instant::now() < end, "places are kept");
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -9,16 +9,16 @@
 //! request waits for its own no longer than [`PATIENCE`]: two changes that meet head on in both
 //! trees then both go on.
 
+use parking_lot::Mutex;
 use std::ffi::OsStr;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fuser::{INodeNo, Notifier};
 
 use super::crew::Crew;
 use crate::fuse::namespace::Stale;
-use crate::os::locks::locked;
 
 /// How long a request waits until the other tree has forgotten.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -93,12 +93,12 @@ impl Mirror {
     /// Has the kernel forget after the answer: names of a directory that it holds until then. A
     /// thread that waited for the directory meanwhile could not be killed, nor the daemon.
     pub(super) fn forget_later(&self, stale: Vec<Stale>) {
-        locked(&self.later).extend(stale);
+        self.later.lock().extend(stale);
     }
 
     /// Sends what waited for an answer.
     pub(super) fn answered(&self) {
-        let stale = std::mem::take(&mut *locked(&self.later));
+        let stale = std::mem::take(&mut *self.later.lock());
         if stale.is_empty() {
             return;
         }
@@ -111,7 +111,7 @@ impl Mirror {
 fn serve(jobs: &Mutex<Receiver<Job>>, notifier: &OnceLock<Notifier>) {
     loop {
         let job = {
-            let jobs = locked(jobs);
+            let jobs = jobs.lock();
             jobs.recv()
         };
         let Ok(job) = job else {

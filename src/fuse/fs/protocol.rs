@@ -25,7 +25,6 @@ use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Kind, Node};
 use crate::fuse::inside::{self, Change, New, Outcome, Where};
 use crate::fuse::namespace::{Entry, Made, Stale};
-use crate::os::locks::locked;
 use crate::os::payer;
 
 /// One generation: a node's number is not given to another file while the kernel knows it.
@@ -570,7 +569,7 @@ impl Filesystem for Ibifs {
         let handle = self.handles.remove(handle);
         if closed.is_ok()
             && let Some(Handle::File { change, .. }) = handle.as_deref()
-            && let Some(change) = locked(change).take()
+            && let Some(change) = change.lock().take()
         {
             change.done();
         }

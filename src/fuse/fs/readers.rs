@@ -6,9 +6,7 @@
 //! is noted who, after listing a directory, looks up a file in it: such a process gets attributes
 //! from then on.
 
-use std::sync::Mutex;
-
-use crate::os::locks::locked;
+use parking_lot::Mutex;
 
 /// How many processes are remembered, each at the place its number gives it.
 const PLACES: usize = 64;
@@ -37,7 +35,7 @@ impl Default for Readers {
 impl Readers {
     /// Notes that a process lists a directory, and says whether it looks at names.
     pub(super) fn lists(&self, process: u32, directory: u64) -> bool {
-        let mut places = locked(&self.places);
+        let mut places = self.places.lock();
         let reader = &mut places[process as usize % PLACES];
         if reader.process != process {
             *reader = Reader::default();
@@ -49,7 +47,7 @@ impl Readers {
 
     /// Notes that a process looks up a file in a directory.
     pub(super) fn looks(&self, process: u32, directory: u64) {
-        let mut places = locked(&self.places);
+        let mut places = self.places.lock();
         let reader = &mut places[process as usize % PLACES];
         if reader.process == process && reader.directory == directory {
             reader.looks = true;

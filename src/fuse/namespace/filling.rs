@@ -7,12 +7,13 @@
 //! By the item's own names the sidecar is there for everyone. A hidden sidecar is known by its inode
 //! number: nothing else is ever hidden, whatever is renamed into its place.
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::fs::AtFlags;
@@ -24,7 +25,6 @@ use crate::archive::tree::{Place, SIDECAR};
 use crate::fuse::inode::{Kind, Node};
 use crate::fuse::inside::{self, Outcome};
 use crate::os::caller::{Caller, ThreadGroup};
-use crate::os::locks::locked;
 
 /// A program that has made nothing for so long, and holds nothing open that it has made, has paused.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -102,7 +102,7 @@ pub struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let mut inner = locked(&self.filling.inner);
+        let mut inner = self.filling.inner.lock();
         if let Some(filler) = inner.filler(self.group) {
             filler.open = filler.open.saturating_sub(1);
             filler.last = Instant::now();
@@ -114,7 +114,7 @@ impl Filling {
     /// The thread group of a caller who goes on filling, asked for once in a while.
     fn group_of(&self, caller: &Caller) -> Option<ThreadGroup> {
         {
-            let inner = locked(&self.inner);
+            let inner = self.inner.lock();
             if let Some((group, uid, told)) = inner.threads.get(&caller.pid)
                 && *uid == caller.uid
                 && told.elapsed() < PAUSE
@@ -123,7 +123,7 @@ impl Filling {
             }
         }
         let group = caller.thread_group()?;
-        let mut inner = locked(&self.inner);
+        let mut inner = self.inner.lock();
         let threads = &mut inner.threads;
         if threads.len() >= LIMIT {
             threads.retain(|_, (.., told)| told.elapsed() < PAUSE);
@@ -142,7 +142,7 @@ impl Filling {
     }
 
     fn note(&self, caller: &Caller, group: ThreadGroup) {
-        let mut inner = locked(&self.inner);
+        let mut inner = self.inner.lock();
         match inner.filler(group) {
             Some(known) => known.last = Instant::now(),
             None => {
@@ -158,7 +158,7 @@ impl Filling {
     }
 
     fn hide(&self, hidden: Hidden) {
-        let mut inner = locked(&self.inner);
+        let mut inner = self.inner.lock();
         let all = &mut inner.hidden;
         all.retain(|known| known.until.is_none_or(|until| until > Instant::now()));
         make_way(all, |known| known.uid == hidden.uid);
@@ -168,7 +168,7 @@ impl Filling {
 
     /// Ends what `is_over` says of what is hidden.
     fn end(&self, is_over: impl Fn(&Hidden) -> bool) {
-        let mut inner = locked(&self.inner);
+        let mut inner = self.inner.lock();
         inner.hidden.retain_mut(|hidden| {
             if is_over(hidden) {
                 hidden.sidecar = None;
@@ -194,7 +194,7 @@ impl Namespace {
             return None;
         }
         let group = self.filling.fills(caller)?;
-        locked(&self.filling.inner).filler(group)?.open += 1;
+        self.filling.inner.lock().filler(group)?.open += 1;
         Some(Held {
             filling: Arc::clone(&self.filling),
             group,
@@ -207,7 +207,7 @@ impl Namespace {
         let Some(group) = caller.thread_group() else {
             return false;
         };
-        locked(&self.filling.inner).filler(group).is_some()
+        self.filling.inner.lock().filler(group).is_some()
     }
 
     /// After a caller has minted an item: what that has put there is not in its way.
@@ -256,7 +256,9 @@ impl Namespace {
 
     /// After an item was removed: nothing of it is hidden when it comes back.
     pub(super) fn forget_filling(&self, item: ItemId) {
-        locked(&self.filling.inner)
+        self.filling
+            .inner
+            .lock()
             .hidden
             .retain(|hidden| hidden.item != item);
     }
@@ -270,11 +272,11 @@ impl Namespace {
             let declared = hidden.declared.as_ref();
             declared.is_some_and(|(directory, known)| *directory == parent && known == name)
         };
-        if !locked(&self.filling.inner).hidden.iter().any(is_this) {
+        if !self.filling.inner.lock().hidden.iter().any(is_this) {
             return None;
         }
         let group = caller.thread_group()?;
-        let inner = locked(&self.filling.inner);
+        let inner = self.filling.inner.lock();
         let mut all = inner.hidden.iter().rev();
         let made = all.find(|hidden| hidden.group == group && is_this(hidden))?;
         inner.is_at_it(group).then_some(made.item)
@@ -298,7 +300,7 @@ impl Namespace {
                     Some(until) => until > Instant::now(),
                 }
         };
-        if !locked(&self.filling.inner).hidden.iter().any(counts) {
+        if !self.filling.inner.lock().hidden.iter().any(counts) {
             return false;
         }
         let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -308,7 +310,7 @@ impl Namespace {
         };
         let group = caller.thread_group();
         let is_hidden = {
-            let inner = locked(&self.filling.inner);
+            let inner = self.filling.inner.lock();
             inner
                 .hidden
                 .iter()

@@ -5,12 +5,12 @@
 //! a program removes under a label is out of sight there and stays in the item, unless the program has
 //! made something under a label itself; then it tidies up after itself, as rsync, git and tar do.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, FileType, StatxFlags};
@@ -21,7 +21,6 @@ use crate::archive::store::ItemId;
 use crate::fuse::inode::{Kind, Node, View};
 use crate::fuse::inside::{self, Outcome};
 use crate::os::caller::Caller;
-use crate::os::locks::locked;
 
 /// How many labels each user has; the oldest gives way.
 const LABELS: usize = 10_000;
@@ -40,14 +39,14 @@ type OfUser = BTreeMap<String, (ItemId, u64)>;
 impl Labels {
     /// The item of a user's label.
     pub(super) fn find(&self, uid: u32, label: &str) -> Option<ItemId> {
-        let inner = locked(&self.inner);
+        let inner = self.inner.lock();
         let (item, _) = inner.1.get(&uid)?.get(label)?;
         Some(*item)
     }
 
     /// Gives an item a label; false where the user has that one already.
     pub(super) fn add(&self, uid: u32, label: &str, item: ItemId) -> bool {
-        let mut inner = locked(&self.inner);
+        let mut inner = self.inner.lock();
         let (next, users) = &mut *inner;
         let labels = users.entry(uid).or_default();
         if labels.contains_key(label) {
@@ -66,7 +65,7 @@ impl Labels {
 
     /// Forgets a user's label and says which item it was.
     pub(super) fn forget(&self, uid: u32, label: &str) -> Option<ItemId> {
-        let mut inner = locked(&self.inner);
+        let mut inner = self.inner.lock();
         let labels = inner.1.get_mut(&uid)?;
         let (item, _) = labels.remove(label)?;
         if labels.is_empty() {
@@ -77,7 +76,7 @@ impl Labels {
 
     /// Forgets the label of an item that was removed.
     pub(super) fn forget_item(&self, item: ItemId) {
-        let mut inner = locked(&self.inner);
+        let mut inner = self.inner.lock();
         for labels in inner.1.values_mut() {
             labels.retain(|_, (labelled, _)| *labelled != item);
         }
@@ -85,7 +84,7 @@ impl Labels {
 
     /// A user's labels.
     pub(super) fn of(&self, uid: u32) -> Vec<(String, ItemId)> {
-        let inner = locked(&self.inner);
+        let inner = self.inner.lock();
         let labels = inner.1.get(&uid).into_iter().flatten();
         labels
             .map(|(label, (item, _))| (label.clone(), *item))
@@ -136,7 +135,7 @@ impl Withdrawn {
 
     /// The file that is out of sight under a name.
     fn find(&self, above: (u64, u64), name: &OsStr) -> Option<Identity> {
-        let directories = locked(&self.directories);
+        let directories = self.directories.lock();
         let known = directories.get(&above)?;
         known.names.get(&self.hash(name)).copied()
     }
@@ -148,7 +147,7 @@ impl Withdrawn {
         item: ItemId,
         (name, file): (&OsStr, Identity),
     ) -> Outcome<()> {
-        let mut directories = locked(&self.directories);
+        let mut directories = self.directories.lock();
         let of_user = directories.values().filter(|known| known.uid == caller.uid);
         if of_user.map(|known| known.names.len()).sum::<usize>() >= WITHDRAWN {
             return Err(Errno::PERM);
@@ -164,7 +163,7 @@ impl Withdrawn {
     }
 
     fn bring_back(&self, above: (u64, u64), name: &OsStr) {
-        let mut directories = locked(&self.directories);
+        let mut directories = self.directories.lock();
         if let Some(known) = directories.get_mut(&above) {
             known.names.remove(&self.hash(name));
             if known.names.is_empty() {
@@ -175,7 +174,7 @@ impl Withdrawn {
     }
 
     fn forget(&self, is_over: impl Fn(&(u64, u64), ItemId) -> bool) {
-        let mut directories = locked(&self.directories);
+        let mut directories = self.directories.lock();
         directories.retain(|above, known| !is_over(above, known.item));
         self.any.store(!directories.is_empty(), Ordering::Relaxed);
     }

@@ -4,13 +4,13 @@
 //! is kept; what is made in the mount is added to it, and what is changed on the disk beneath is seen
 //! after [`LASTING`] at most.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::fuse::inside::{self, Outcome};
-use crate::os::locks::locked;
 use ibi::rep::component_key;
 
 /// How long a listing is good for, whatever happens beneath the mount.
@@ -109,7 +109,7 @@ impl Spellings {
             stat.st_ctime_nsec,
         );
         let listing = self.listing(key);
-        let mut listing = locked(&listing);
+        let mut listing = listing.lock();
         if !listing.is_good(mark) {
             let read = listing.read(directory, mark);
             self.count(key, listing.names.len());
@@ -133,12 +133,12 @@ impl Spellings {
         let Ok(stat) = rustix::fs::fstat(directory) else {
             return;
         };
-        let slots = locked(&self.slots);
+        let slots = self.slots.lock();
         let listing = slots.all.get(&(stat.st_dev, stat.st_ino));
         let listing = listing.map(|slot| Arc::clone(&slot.listing));
         drop(slots);
         if let Some(listing) = listing {
-            let mut listing = locked(&listing);
+            let mut listing = listing.lock();
             if listing.names.len() < MOST_NAMES {
                 listing.add(name);
             } else {
@@ -148,7 +148,7 @@ impl Spellings {
     }
 
     fn listing(&self, key: Key) -> Arc<Mutex<Listing>> {
-        let mut slots = locked(&self.slots);
+        let mut slots = self.slots.lock();
         let slots = &mut *slots;
         slots.asked += 1;
         if slots.all.len() >= MOST_DIRECTORIES && !slots.all.contains_key(&key) {
@@ -160,7 +160,7 @@ impl Spellings {
     }
 
     fn count(&self, key: Key, names: usize) {
-        let mut slots = locked(&self.slots);
+        let mut slots = self.slots.lock();
         if let Some(slot) = slots.all.get_mut(&key) {
             slot.names = names;
         }

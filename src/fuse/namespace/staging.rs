@@ -4,10 +4,10 @@
 //! gone with the mount, for the one purpose of being renamed onto a modifier. Only names that such
 //! tools make are taken; anything else would be somebody's file, lost at the unmount.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
@@ -15,7 +15,6 @@ use rustix::io::Errno;
 use crate::archive::ArchiveError;
 use crate::archive::tree::Tree;
 use crate::fuse::inside::{self, Outcome};
-use crate::os::locks::locked;
 
 /// So many names a user may have staged at a time.
 const MOST_OF_A_USER: usize = 1000;
@@ -48,7 +47,7 @@ impl Staging {
 
     /// The name in the staging directory of a staged name.
     pub(super) fn find(&self, parent: u64, name: &OsStr) -> Option<OsString> {
-        locked(&self.names).get(&(parent, name.to_owned())).cloned()
+        self.names.lock().get(&(parent, name.to_owned())).cloned()
     }
 
     /// Opens a staged file.
@@ -61,7 +60,9 @@ impl Staging {
     pub(super) fn fresh_name(&self, uid: u32) -> Outcome<OsString> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let of_user = format!("staged-{uid}-");
-        let count = locked(&self.names)
+        let count = self
+            .names
+            .lock()
             .values()
             .filter(|kept| kept.as_encoded_bytes().starts_with(of_user.as_bytes()))
             .count();
@@ -74,7 +75,7 @@ impl Staging {
 
     /// Notes a staged name, and removes what had it before.
     pub(super) fn note(&self, parent: u64, name: &OsStr, kept: OsString) {
-        let before = locked(&self.names).insert((parent, name.to_owned()), kept);
+        let before = self.names.lock().insert((parent, name.to_owned()), kept);
         if let Some(before) = before {
             let _ = inside::remove(self.directory(), &before, false);
         }
@@ -82,13 +83,13 @@ impl Staging {
 
     /// Forgets a staged name and says what it was called in the staging directory.
     pub(super) fn take(&self, parent: u64, name: &OsStr) -> Option<OsString> {
-        locked(&self.names).remove(&(parent, name.to_owned()))
+        self.names.lock().remove(&(parent, name.to_owned()))
     }
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        for kept in locked(&self.names).values() {
+        for kept in self.names.lock().values() {
             let _ = inside::remove(self.directory.as_fd(), kept, false);
         }
     }

@@ -2,8 +2,9 @@
 //! made when they are opened or asked for their size, not when their name is looked up: a lookup keeps
 //! its directory from others.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -15,7 +16,6 @@ use crate::fuse::attr::Attr;
 use crate::fuse::inode::Asked;
 use crate::fuse::inside::{self, Outcome};
 use crate::os::caller::Caller;
-use crate::os::locks::locked;
 
 /// How much a user may hold in texts, in bytes: the longest, open, and once more while its size is asked for.
 const MOST_OF_ONE: usize = 640 << 20;
@@ -44,7 +44,7 @@ impl Told {
 impl Drop for Told {
     fn drop(&mut self) {
         let size = self.list.size();
-        let mut held = locked(&self.held);
+        let mut held = self.held.lock();
         if let Some(count) = held.of_users.get_mut(&self.user) {
             *count = count.saturating_sub(size);
             if *count == 0 {
@@ -76,7 +76,7 @@ pub(super) struct Texts {
 
 impl Texts {
     fn known(&self, asked: Asked) -> Option<Arc<Told>> {
-        let kept = locked(&self.kept);
+        let kept = self.kept.lock();
         kept.known.get(&asked).and_then(Weak::upgrade)
     }
 
@@ -88,12 +88,12 @@ impl Texts {
             let all: usize = held.of_users.values().sum();
             own + size > MOST_OF_ONE || all + size > MOST
         };
-        if is_too_much(&locked(&self.held)) {
+        if is_too_much(&self.held.lock()) {
             // What nobody has open gives way.
-            let gone = std::mem::take(&mut locked(&self.kept).kept);
+            let gone = std::mem::take(&mut self.kept.lock().kept);
             drop(gone);
         }
-        let mut held = locked(&self.held);
+        let mut held = self.held.lock();
         if is_too_much(&held) {
             log::warn!("user {user} holds too much in open lists");
             return Err(Errno::NOMEM);
@@ -109,7 +109,7 @@ impl Texts {
 
     fn keep(&self, asked: Asked, told: &Arc<Told>) {
         let mut gone = Vec::new();
-        let mut kept = locked(&self.kept);
+        let mut kept = self.kept.lock();
         kept.known.retain(|_, known| known.strong_count() > 0);
         kept.known.insert(asked, Arc::downgrade(told));
         if let Some(at) = kept.kept.iter().position(|(known, _)| *known == asked) {

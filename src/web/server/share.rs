@@ -1,12 +1,11 @@
 //! What one client may take, by its address: of those that share an address or a network, all together.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::http::HeaderMap;
-
-use crate::os::locks::locked;
 
 /// What counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address, of which whoever
 /// has one has all that begin so.
@@ -78,7 +77,7 @@ impl Shares {
 
     /// Takes a place; None where the client has as many as it may.
     pub(super) fn take(&self, client: IpAddr) -> Option<Share> {
-        let mut taken = locked(&self.taken);
+        let mut taken = self.taken.lock();
         let count = taken.entry(client).or_default();
         if *count >= self.most {
             return None;
@@ -100,7 +99,7 @@ pub(super) struct Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let mut taken = locked(&self.taken);
+        let mut taken = self.taken.lock();
         if let Some(count) = taken.get_mut(&self.client) {
             *count -= 1;
             if *count == 0 {
@@ -135,7 +134,7 @@ mod tests {
         assert!(shares.take(one).is_none() && shares.take(other).is_some());
         drop(first);
         assert!(shares.take(one).is_some());
-        assert_eq!(locked(&shares.taken).len(), 1);
+        assert_eq!(shares.taken.lock().len(), 1);
     }
 
     #[test]

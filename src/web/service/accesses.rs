@@ -1,11 +1,10 @@
 //! How often items were reached (SPEC 8): counted at once, written down when that is asked for.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::Mutex;
 
 use crate::archive::Archive;
 use crate::archive::store::{self, StoreError};
-use crate::os::locks::locked;
 
 /// The accesses to an Archive's items. Where they cannot be written down, those since the start.
 #[derive(Debug, Default)]
@@ -19,21 +18,21 @@ pub struct Accesses {
 impl Accesses {
     /// Counts one access to an item.
     pub fn count(&self, item: String) {
-        *locked(&self.new).entry(item).or_default() += 1;
+        *self.new.lock().entry(item).or_default() += 1;
     }
 
     /// Opens what was written down, to be written to from now on, by whoever may. Where it cannot be, that is
     /// told when there is something to write.
     pub fn open(&self, archive: &Archive) {
         match store::Accesses::open(archive.tree().root()) {
-            Ok(open) => *locked(&self.written) = Some(open),
+            Ok(open) => *self.written.lock() = Some(open),
             Err(error) => log::debug!("accesses: {}", error.cause()),
         }
     }
 
     /// How often an item was reached; what was written down earlier counts if it can be read.
     pub fn of(&self, archive: &Archive, item: &str) -> u64 {
-        let mut written = locked(&self.written);
+        let mut written = self.written.lock();
         let earlier = (|| {
             if written.is_none() {
                 *written = store::Accesses::open_if_there(archive.tree().root())?;
@@ -47,13 +46,13 @@ impl Accesses {
             );
             0
         });
-        earlier + locked(&self.new).get(item).copied().unwrap_or(0)
+        earlier + self.new.lock().get(item).copied().unwrap_or(0)
     }
 
     /// Writes down those that are not yet; what cannot be written is kept for the next time.
     pub fn write(&self, archive: &Archive) -> Result<(), StoreError> {
-        let mut written = locked(&self.written);
-        let new = std::mem::take(&mut *locked(&self.new));
+        let mut written = self.written.lock();
+        let new = std::mem::take(&mut *self.new.lock());
         if new.is_empty() {
             return Ok(());
         }
@@ -67,7 +66,7 @@ impl Accesses {
             done
         })();
         if done.is_err() {
-            let mut kept = locked(&self.new);
+            let mut kept = self.new.lock();
             for (item, count) in new {
                 *kept.entry(item).or_default() += count;
             }

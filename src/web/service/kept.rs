@@ -1,11 +1,10 @@
 //! What was found out lately, for whoever asks the same while the index is as it was.
 
+use parking_lot::Mutex;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex};
-
-use crate::os::locks::locked;
+use std::sync::Arc;
 
 /// So many things are kept at the most, and bytes of them.
 pub const MOST_KEPT: usize = 16_384;
@@ -48,7 +47,7 @@ impl<K: Eq + Hash, V> Kept<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let mut known = locked(&self.known);
+        let mut known = self.known.lock();
         if known.version != Some(version) {
             return None;
         }
@@ -63,7 +62,7 @@ impl<K: Eq + Hash, V> Kept<K, V> {
     /// Keeps what was found out after the index was seen to be of this version; `size` is its size in
     /// bytes, with its key.
     pub fn keep(&self, version: i64, key: K, value: V, size: usize) {
-        let mut known = locked(&self.known);
+        let mut known = self.known.lock();
         // Versions rise: what was found out before the last change is of no use.
         if known.version.is_some_and(|current| current > version) {
             return;
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     fn count(kept: &Kept<usize, usize>) -> usize {
-        let known = locked(&kept.known);
+        let known = kept.known.lock();
         known.new.len() + known.old.len()
     }
 

@@ -1,9 +1,7 @@
 //! The keys of answers (SPEC 8, `urlkey`): each is new, and authorises counting one access.
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
-use std::sync::Mutex;
-
-use crate::os::locks::locked;
 
 /// So many answers are remembered; an acknowledgment of an older one counts nothing.
 const MOST_KEYS: usize = 65_536;
@@ -24,7 +22,7 @@ impl Keys {
     /// A key for an answer about an item: the second, and digits that nobody can guess.
     pub fn hand_out(&self, item: &str, second: i64, random: u64) -> String {
         let key = format!("{second:010}-{random:020}");
-        let mut known = locked(&self.known);
+        let mut known = self.known.lock();
         if known.oldest.len() == MOST_KEYS
             && let Some(oldest) = known.oldest.pop_front()
         {
@@ -38,7 +36,7 @@ impl Keys {
     /// The item that the key was handed out for, which was reached once; None where it was not, or was
     /// acknowledged before.
     pub fn acknowledge(&self, key: &str) -> Option<String> {
-        locked(&self.known).items.remove(key)
+        self.known.lock().items.remove(key)
     }
 }
 
@@ -64,6 +62,6 @@ mod tests {
             keys.hand_out("item", 0, number);
         }
         assert_eq!(keys.acknowledge(&first), None);
-        assert_eq!(locked(&keys.known).items.len(), MOST_KEYS);
+        assert_eq!(keys.known.lock().items.len(), MOST_KEYS);
     }
 }

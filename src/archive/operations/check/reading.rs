@@ -1,7 +1,7 @@
 //! Reading the whole tree: several readers, since most of it is waiting for a disk, and what they
 //! have read in the order of the tree, since the first to tell a name has it.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use rustix::io::Errno;
@@ -12,7 +12,6 @@ use crate::archive::store::Record;
 use crate::archive::tree::{Area, Place, Seen, TreeError};
 use crate::archive::{Archive, ArchiveError};
 use crate::formats::item::{Names, State};
-use crate::os::locks::locked;
 use ibi::Timestamp;
 
 /// How many read at once.
@@ -170,7 +169,7 @@ impl Archive {
 
     fn read_jobs(&self, jobs: &Mutex<Receiver<Work>>) {
         loop {
-            let job = locked(jobs).recv();
+            let job = jobs.lock().recv();
             let Ok((group, told)) = job else {
                 return;
             };

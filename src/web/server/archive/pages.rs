@@ -6,7 +6,7 @@
 mod told;
 mod words;
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -23,7 +23,6 @@ use crate::archive::tree::Looks;
 use crate::archive::{ArchiveError, PublicFile, persistent_url};
 use crate::formats::item::Names;
 use crate::formats::query::{Query, encoded, percent_decoded_bytes};
-use crate::os::locks::locked;
 use crate::web::server::page::Page;
 use crate::web::server::page::accept::{self, Form};
 use crate::web::server::page::html::{Html, shown};
@@ -537,7 +536,7 @@ fn latest(html: &mut Html, words: &Words, front: &FrontTold) {
 /// What the Archive's page tells, found out anew when it is old. Who comes meanwhile waits for it
 /// rather than counting too.
 fn front(site: &Site) -> Result<FrontTold, ArchiveError> {
-    let mut told = locked(&site.front.told);
+    let mut told = site.front.told.lock();
     if let Some((since, front)) = told.as_ref()
         && since.elapsed() < FRONT_KEPT
     {

@@ -1,10 +1,9 @@
 //! Whether the index has changed, asked once for all requests that are there at a time.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use tokio::sync::OnceCell;
-
-use crate::os::locks::locked;
 
 /// Asks a question for several at once, each of whom is told what is asked after he has come. Those who
 /// come to one thread, which so goes on to the next when one waits.
@@ -25,11 +24,11 @@ impl<T> Default for Together<T> {
 impl<T: Copy + Send + Sync> Together<T> {
     /// What is told by `ask`, which is called after this is.
     pub(super) async fn told(&self, ask: impl FnOnce() -> T + Send) -> T {
-        let question = Arc::clone(&locked(&self.next));
+        let question = Arc::clone(&self.next.lock());
         let first = async {
             // All others who are ready to be answered come before this goes on.
             tokio::task::yield_now().await;
-            let mut next = locked(&self.next);
+            let mut next = self.next.lock();
             if Arc::ptr_eq(&next, &question) {
                 *next = Arc::default();
             }
@@ -70,12 +69,12 @@ mod tests {
         let late = Mutex::new(None);
         run(async {
             let told = together.told(|| {
-                *locked(&late) = Some(Arc::clone(&locked(&together.next)));
+                *late.lock() = Some(Arc::clone(&together.next.lock()));
                 7
             });
             assert_eq!(told.await, 7);
         });
-        let late = locked(&late).take().expect("it was asked");
+        let late = late.lock().take().expect("it was asked");
         assert_eq!(
             late.get(),
             None,

@@ -1,14 +1,14 @@
 //! The Archives that are asked: which there are, which of them have gone silent, and which answered last
 //! for a prefix.
 
+use parking_lot::{Mutex, RwLock};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use crate::formats::item::Names;
 use crate::formats::query::encoded;
-use crate::os::locks::{self, locked};
 use crate::web::registry::{Address, ArchiveId, Maker, Registered};
 
 /// How long an Archive may take for an answer.
@@ -112,12 +112,12 @@ impl Archives {
         let included: Vec<Arc<Asked>> = registered.iter().filter_map(asked).collect();
         let absent = registered.len() - included.len();
         self.absent.store(absent, Ordering::Relaxed);
-        *locks::written(&self.included) = Arc::new(included);
+        *self.included.write() = Arc::new(included);
     }
 
     /// Who is included.
     pub(super) fn all(&self) -> Arc<Vec<Arc<Asked>>> {
-        Arc::clone(&locks::read(&self.included))
+        Arc::clone(&self.included.read())
     }
 
     /// How many are registered and not included.
@@ -128,7 +128,7 @@ impl Archives {
     /// Notes that an Archive holds the original of an identifier; tells whether it may be the first with
     /// the prefix.
     pub(super) fn note_original(&self, maker: &Maker, archive: &Asked) -> bool {
-        let mut known = locked(&self.originals);
+        let mut known = self.originals.lock();
         if known.len() >= MOST_REMEMBERED {
             known.clear();
         }
@@ -137,13 +137,13 @@ impl Archives {
 
     /// Who answered last for an identifier with this one's prefix.
     pub(super) fn remembered(&self, ibi: &str) -> Option<Arc<Asked>> {
-        let id = *locked(&self.remembered).get(prefix(ibi))?;
+        let id = *self.remembered.lock().get(prefix(ibi))?;
         self.all().iter().find(|known| known.id == id).cloned()
     }
 
     /// Remembers who answered.
     pub(super) fn remember(&self, ibi: &str, archive: &Asked) {
-        let mut remembered = locked(&self.remembered);
+        let mut remembered = self.remembered.lock();
         // It is soon learnt again.
         if remembered.len() >= MOST_REMEMBERED {
             remembered.clear();

@@ -1,9 +1,10 @@
 //! The registration protocol of 2009, by GET and by POST, where it is switched on. Not by HEAD: a GET
 //! changes something here, and a HEAD never may.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -15,7 +16,6 @@ use super::{ASK_AGAIN, Resolver, TURN_PATIENCE};
 use crate::archive::{Clock, SystemClock};
 use crate::formats::query::Fields;
 use crate::formats::registration::{Answer, LONGEST_REQUEST};
-use crate::os::locks::locked;
 use crate::web::registry::{Asker, Outcome, Registry};
 use crate::web::server::share::{Share, Shares, client_of};
 use crate::web::server::{Peer, answer, form};
@@ -67,13 +67,13 @@ impl Registrations {
     }
 
     fn has_guessed(&self, client: IpAddr) -> bool {
-        let wrong = locked(&self.wrong);
+        let wrong = self.wrong.lock();
         let known = wrong.get(&client);
         known.is_some_and(|(count, since)| *count >= MOST_WRONG && since.elapsed() < WRONG_FOR)
     }
 
     fn note_wrong(&self, client: IpAddr) {
-        let mut wrong = locked(&self.wrong);
+        let mut wrong = self.wrong.lock();
         if wrong.len() >= MOST_KNOWN {
             wrong.retain(|_, (_, since)| since.elapsed() < WRONG_FOR);
             if wrong.len() >= MOST_KNOWN {
