@@ -21,7 +21,7 @@ pub(super) fn convert(digits: &[u8], from: u16, to: u16) -> Vec<u8> {
         let mut carry = u16::from(*digit);
         for place in &mut result {
             let sum = u16::from(*place) * from + carry;
-            *place = (sum % to) as u8; // below `to`, which is at most 27
+            *place = (sum % to) as u8; // below `to`, which is at most 53
             carry = sum / to;
         }
         while carry > 0 {

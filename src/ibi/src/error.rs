@@ -83,6 +83,7 @@ pub(super) enum Cause {
     NoDot,
     BeforeEpoch,
     NoSeparator,
+    NoLegacySeparator,
     LeadingZero,
     TrailingZero,
     DefaultPort,
@@ -130,6 +131,9 @@ impl fmt::Display for Cause {
             }
             Cause::NoSeparator => {
                 f.write_str("has neither W (after an IPv4 address) nor X (after an IPv6 address)")
+            }
+            Cause::NoLegacySeparator => {
+                f.write_str("has no Z, as the prefix of a legacy IBIp has")
             }
             Cause::LeadingZero => f.write_str("begins with 2, the digit zero"),
             Cause::TrailingZero => f.write_str("stands for digits that end with zero"),

@@ -51,6 +51,8 @@
 //!
 //! # What else is here
 //!
+//! - [`persistent`] reads identifiers and links in every form in which they are found;
+//! - [`LegacyIbip`] is the form that IBIps had until about 2009;
 //! - [`distributor`] hands out the dates of new identifiers so that no two are the same;
 //! - [`pairs`] reads and writes the list of pairs in which Archives answer.
 //!
@@ -75,7 +77,9 @@ mod base27;
 pub mod distributor;
 mod error;
 pub mod ibip;
+mod legacy;
 pub mod pairs;
+pub mod persistent;
 pub mod relation;
 pub mod rep;
 #[cfg(feature = "serde")]
@@ -88,6 +92,7 @@ use std::str::FromStr;
 use error::{Cause, Source};
 pub use error::{ParseError, Quoted};
 pub use ibip::{Ibip, IbipPrefix};
+pub use legacy::LegacyIbip;
 pub use rep::{Rep, RepPrefix};
 pub use timestamp::Timestamp;
 

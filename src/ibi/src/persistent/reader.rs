@@ -1,0 +1,447 @@
+//! Reading: from a text to its parts, and from the parts to what they name.
+
+use super::{Authority, Identifier, Kind, PersistentError, PersistentName, RESOLVER, Reader};
+use crate::pairs::percent_decode;
+use crate::relation::{Request, split_tail};
+use crate::rep::check_component;
+use crate::{AliasPair, Ibi, LegacyIbip, ParseError, Rep};
+
+/// The scripts that show the record of an item whose identifier is a parameter.
+const RECORDS: [&str; 2] = ["mirrorget.cgi", "mirror.cgi"];
+/// The parameter that names the record.
+const RECORD: &str = "metadatarepository";
+/// How long the name of a name space is.
+const NAME_SPACE: usize = 6;
+
+/// The parts of a text before anything is known of them.
+struct Parts<'a> {
+    reader: Reader,
+    text: &'a str,
+    has_scheme: bool,
+    archive: Option<Authority>,
+    query: &'a str,
+    fragment: Option<&'a str>,
+    /// The components of the path, decoded.
+    path: Vec<Vec<u8>>,
+}
+
+pub(super) fn read(reader: Reader, text: &str) -> Result<PersistentName, PersistentError> {
+    if text.is_empty() {
+        return Err(PersistentError::Empty);
+    }
+    let (address, fragment) = match text.split_once('#') {
+        Some((before, fragment)) if !reader.is_literal => (before, Some(fragment)),
+        _ => (text, None),
+    };
+    let (has_scheme, archive, rest) = authority(address)?;
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let components = path.split('/').filter(|it| !matches!(*it, "" | "." | ".."));
+    let path = components.map(|component| {
+        if reader.is_literal {
+            component.as_bytes().to_vec()
+        } else {
+            percent_decode(component)
+        }
+    });
+    Parts {
+        reader,
+        text,
+        has_scheme,
+        archive,
+        query,
+        fragment,
+        path: path.collect(),
+    }
+    .name()
+}
+
+/// Whether a text is a URL, its host and port, and what follows them. The resolver is not an Archive.
+fn authority(text: &str) -> Result<(bool, Option<Authority>, &str), PersistentError> {
+    let Some((scheme, rest)) = text.split_once(':') else {
+        return Ok((false, None, text));
+    };
+    if scheme.is_empty() || !scheme.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        return Ok((false, None, text));
+    }
+    match scheme.to_ascii_lowercase().as_str() {
+        "http" | "https" => {}
+        "ibi" | "upn" => return Ok((false, None, text)),
+        _ => return Err(PersistentError::Scheme(scheme.to_owned())),
+    }
+    let Some(rest) = rest.strip_prefix("//") else {
+        return Err(PersistentError::Authority(rest.to_owned()));
+    };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (found, rest) = rest.split_at(end);
+    let authority =
+        read_authority(found).ok_or_else(|| PersistentError::Authority(found.to_owned()))?;
+    let is_resolver = authority.host == RESOLVER;
+    Ok((true, (!is_resolver).then_some(authority), rest))
+}
+
+fn read_authority(text: &str) -> Option<Authority> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => {
+            let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+            let port = match port {
+                "" => None,
+                port => Some(port.parse().ok().filter(|_| is_number)?),
+            };
+            (host, port)
+        }
+        _ => (text, None),
+    };
+    let takes = |byte: u8| byte.is_ascii_alphanumeric() || b".-_[]:".contains(&byte);
+    (!host.is_empty() && host.bytes().all(takes)).then(|| Authority {
+        host: host.to_ascii_lowercase(),
+        port,
+    })
+}
+
+/// What the first component of a path says of the rest.
+fn kind_of(keyword: &[u8]) -> Option<Kind> {
+    match keyword {
+        b"rep" | b"ibi" => Some(Kind::Item),
+        b"rep-" | b"ibi-" => Some(Kind::FileList),
+        b"col" => Some(Kind::File),
+        b"attachment.cgi" => Some(Kind::Download),
+        b"archive.cgi" => Some(Kind::Package),
+        _ => None,
+    }
+}
+
+impl Parts<'_> {
+    fn name(mut self) -> Result<PersistentName, PersistentError> {
+        if let Some(at) = self.path.iter().rposition(|it| it == b"goto-") {
+            self.path.drain(..=at);
+            return self.identified(None, None);
+        }
+        if let Some(record) = self.record() {
+            return record;
+        }
+        let Some(first) = self.path.first() else {
+            return Err(self.no_identifier(None));
+        };
+        if let Some(kind) = kind_of(first) {
+            self.path.remove(0);
+            return self.identified(Some(kind), None);
+        }
+        let lower = first.to_ascii_lowercase();
+        if lower.starts_with(b"ibi:") {
+            self.path[0].drain(..b"ibi:".len());
+            return self.identified(None, None);
+        }
+        if lower.starts_with(b"upn:") {
+            return self.of_name_space();
+        }
+        match self.identified(None, None) {
+            Err(PersistentError::NoIdentifier { .. }) if self.begins_with_host() => {
+                self.without_scheme()
+            }
+            name => name,
+        }
+    }
+
+    /// The record that a script shows, where the path ends in one and the query says which.
+    fn record(&self) -> Option<Result<PersistentName, PersistentError>> {
+        let is_script = |it: &Vec<u8>| RECORDS.iter().any(|name| it == name.as_bytes());
+        if !self.path.iter().any(is_script) {
+            return None;
+        }
+        let parameters = self.parameters();
+        let (_, record) = parameters.iter().find(|(name, _)| name == RECORD)?;
+        let components: Vec<Vec<u8>> = record
+            .split('/')
+            .filter(|it| !it.is_empty())
+            .map(|it| it.as_bytes().to_vec())
+            .collect();
+        let found = match identifier(&components, self.reader) {
+            Ok(found) if found.below == components.len() && found.tail.is_empty() => found,
+            Ok(_) => return Some(Err(no_identifier(record, None))),
+            Err(reason) => return Some(Err(no_identifier(record, reason))),
+        };
+        Some(Ok(PersistentName {
+            kind: Kind::Record,
+            identifier: found.identifier,
+            archive: self.archive.clone(),
+            request: None,
+            citation_key: found.citation_key,
+            path: Vec::new(),
+            name_space: None,
+            is_original_required: false,
+            navigation: self.navigation(|name| name == RECORD),
+        }))
+    }
+
+    /// `upn:NAME[-]:IBI[/PATH]`
+    fn of_name_space(mut self) -> Result<PersistentName, PersistentError> {
+        let first = String::from_utf8_lossy(&self.path[0]).into_owned();
+        let mut fields = first.splitn(3, ':').skip(1);
+        let name = fields.next().unwrap_or_default();
+        let (name, is_list) = match name.strip_suffix('-') {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
+        let is_name =
+            name.len() == NAME_SPACE && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if !is_name {
+            return Err(PersistentError::NameSpace(name.to_owned()));
+        }
+        let Some(identifier) = fields.next() else {
+            return Err(self.no_identifier(None));
+        };
+        self.path[0] = identifier.as_bytes().to_vec();
+        let kind = is_list.then_some(Kind::FileList);
+        self.identified(kind, Some(name.to_ascii_uppercase()))
+    }
+
+    fn begins_with_host(&self) -> bool {
+        let first = self
+            .path
+            .first()
+            .and_then(|it| std::str::from_utf8(it).ok());
+        let authority = first.and_then(read_authority);
+        !self.has_scheme
+            && self.path.len() > 1
+            && authority.is_some_and(|it| it.host.contains('.') || it.port.is_some())
+    }
+
+    /// A URL that begins with its host.
+    fn without_scheme(mut self) -> Result<PersistentName, PersistentError> {
+        let first = String::from_utf8_lossy(&self.path.remove(0)).into_owned();
+        self.archive = read_authority(&first).filter(|it| it.host != RESOLVER);
+        let kind = self.path.first().and_then(|first| kind_of(first));
+        if kind.is_some() {
+            self.path.remove(0);
+        }
+        self.identified(kind, None)
+    }
+
+    /// What the identifier at the start of the path names, with what follows it.
+    fn identified(
+        &self,
+        keyword: Option<Kind>,
+        name_space: Option<String>,
+    ) -> Result<PersistentName, PersistentError> {
+        let takes_levels = matches!(keyword, Some(Kind::FileList | Kind::File));
+        let found = match identifier(&self.path, self.reader) {
+            Ok(found) => found,
+            Err(reason) => match level(&self.path).filter(|_| takes_levels) {
+                Some(level) => Found {
+                    identifier: Identifier::Level(level),
+                    tail: String::new(),
+                    citation_key: None,
+                    below: self.path.len(),
+                },
+                None => return Err(self.no_identifier(reason)),
+            },
+        };
+        let path = self.path.get(found.below..).unwrap_or_default().join(&b'/');
+        let kind = match (keyword, &found.identifier) {
+            (_, Identifier::Level(_)) => Kind::Level,
+            (Some(Kind::FileList), _) if name_space.is_some() && !path.is_empty() => Kind::File,
+            (Some(Kind::File) | None, _) if path.is_empty() => Kind::Item,
+            (Some(Kind::Item) | None, _) if !path.is_empty() => Kind::File,
+            (Some(kind), _) => kind,
+            (None, _) => Kind::Item,
+        };
+        let (request, is_original_required) = self.request(&found.tail, keyword)?;
+        let is_list = kind == Kind::Item && matches!(request, Some(Request::FileList(_)));
+        Ok(PersistentName {
+            kind: if is_list { Kind::FileList } else { kind },
+            identifier: found.identifier,
+            archive: self.archive.clone(),
+            request,
+            citation_key: found.citation_key,
+            path,
+            name_space,
+            is_original_required,
+            navigation: self
+                .navigation(|name| matches!(name, "ibiurl.verblist" | "ibiurl.requireditemstatus")),
+        })
+    }
+
+    /// What the signs after the identifier and the query ask for together, and whether the original alone
+    /// will do.
+    fn request(
+        &self,
+        tail: &str,
+        keyword: Option<Kind>,
+    ) -> Result<(Option<Request>, bool), PersistentError> {
+        // IBI?? names the metadata; what follows may be a query of its own.
+        let (tail, query) = match self.query.strip_prefix('?') {
+            Some(query) => (format!("{tail}:"), query.trim_start_matches('?')),
+            None => (tail.to_owned(), self.query),
+        };
+        let parameters = parameters(query);
+        let value = |name: &str| {
+            let pair = parameters.iter().find(|(known, _)| known == name);
+            pair.map_or("", |(_, value)| value.as_str())
+        };
+        // Links with a keyword carry other words there, which only navigate.
+        let is_words = !query.is_empty() && !query.contains('=');
+        let is_verbs = is_words && (keyword.is_none() || Request::parse_verbs(query).is_ok());
+        let verbs = if is_verbs {
+            query
+        } else {
+            value("ibiurl.verblist")
+        };
+        let request = Request::union(&tail, verbs)?;
+        match value("ibiurl.requireditemstatus") {
+            "" => Ok((request, false)),
+            "Original" => Ok((request, true)),
+            other => Err(PersistentError::Status(other.to_owned())),
+        }
+    }
+
+    fn parameters(&self) -> Vec<(String, String)> {
+        parameters(self.query.trim_start_matches('?'))
+    }
+
+    fn navigation(&self, identifies: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+        let parameters = self.parameters().into_iter();
+        let fragment = self.fragment.map(|it| ("#".to_owned(), it.to_owned()));
+        parameters
+            .filter(|(name, _)| !identifies(name))
+            .chain(fragment)
+            .collect()
+    }
+
+    fn no_identifier(&self, reason: Option<ParseError>) -> PersistentError {
+        no_identifier(self.text, reason)
+    }
+}
+
+fn no_identifier(found: &str, reason: Option<ParseError>) -> PersistentError {
+    PersistentError::NoIdentifier {
+        found: found.to_owned(),
+        reason,
+    }
+}
+
+/// The pairs of a query; `+` is a space, what has no `=` is passed over.
+fn parameters(query: &str) -> Vec<(String, String)> {
+    let text = |it: &str| {
+        let bytes = percent_decode(&it.replace('+', " "));
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(name, value)| (text(name), text(value)))
+        .collect()
+}
+
+/// An identifier at the start of a path.
+struct Found {
+    identifier: Identifier,
+    /// The signs after it.
+    tail: String,
+    citation_key: Option<String>,
+    /// How many components it takes.
+    below: usize,
+}
+
+/// Reads the identifier at the start of a path. Where four components are a rep they are that, although
+/// the first two may be an alias. The error is that of the form that the text has the shape of.
+fn identifier(path: &[Vec<u8>], reader: Reader) -> Result<Found, Option<ParseError>> {
+    let text = |count: usize| -> Option<String> {
+        let components = path.get(..count)?;
+        let components = components.iter().map(|it| std::str::from_utf8(it).ok());
+        Some(components.collect::<Option<Vec<&str>>>()?.join("/"))
+    };
+    let mut reason = None;
+    if let Some(joined) = text(1)
+        && let Some((rep, tail)) = rep_with_colons(&joined)
+    {
+        return Ok(Found {
+            identifier: Identifier::Ibi(Ibi::Rep(rep)),
+            tail,
+            citation_key: None,
+            below: 1,
+        });
+    }
+    if let Some(joined) = text(4) {
+        let (rep, tail) = split_tail(&joined);
+        let (rep, citation_key) = split_citation_key(rep);
+        match Rep::parse(rep) {
+            Ok(rep) => {
+                return Ok(Found {
+                    identifier: Identifier::Ibi(Ibi::Rep(rep)),
+                    tail: tail.to_owned(),
+                    citation_key: citation_key.map(str::to_owned),
+                    below: 4,
+                });
+            }
+            Err(error) => reason = Some(error),
+        }
+    }
+    if let Some(joined) = text(2) {
+        let (pair, tail) = split_tail(&joined);
+        let found = match Ibi::parse(pair) {
+            Ok(ibi) => Ok(Identifier::Ibi(ibi)),
+            Err(error) => {
+                let legacy = LegacyIbip::parse(pair).ok().map(Identifier::Legacy);
+                let alias = || {
+                    let takes = reader.takes_aliases;
+                    let alias = takes.then(|| AliasPair::parse(pair).ok()).flatten();
+                    alias.map(Identifier::Alias)
+                };
+                legacy.or_else(alias).ok_or(error)
+            }
+        };
+        match found {
+            Ok(identifier) => {
+                return Ok(Found {
+                    identifier,
+                    tail: tail.to_owned(),
+                    citation_key: None,
+                    below: 2,
+                });
+            }
+            // Two components are looked at as an IBIp only where they are all there is.
+            Err(error) if path.len() < 4 => reason = Some(error),
+            Err(_) => {}
+        }
+    }
+    Err(reason)
+}
+
+/// `dpi.inpe.br:banon:1997:08.28.18.55`
+fn rep_with_colons(text: &str) -> Option<(Rep, String)> {
+    let fields: Vec<&str> = text.splitn(4, ':').collect();
+    let [subdomain, word, year, last] = fields[..] else {
+        return None;
+    };
+    let (date, tail) = split_tail(last);
+    let rep = Rep::parse(&format!("{subdomain}/{word}/{year}/{date}")).ok()?;
+    Some((rep, tail.to_owned()))
+}
+
+/// A citation key ends with a hyphen and the kind of document, in upper case.
+fn split_citation_key(text: &str) -> (&str, Option<&str>) {
+    let last = text.rsplit('/').next().unwrap_or(text);
+    let is_key = |key: &str| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_uppercase());
+    match last.split_once('-') {
+        Some((_, key)) if is_key(key) => {
+            let (rep, _) = text.split_at(text.len() - key.len() - 1);
+            (rep, Some(key))
+        }
+        _ => (text, None),
+    }
+}
+
+/// The first components of reps; the last may be the beginning of a date.
+fn level(path: &[Vec<u8>]) -> Option<String> {
+    let components = path.iter().map(|it| std::str::from_utf8(it).ok());
+    let components = components.collect::<Option<Vec<&str>>>()?;
+    let is_date = |text: &str| {
+        let parts: Vec<&str> = text.split('.').collect();
+        let is_number = |it: &&str| it.len() == 2 && it.bytes().all(|byte| byte.is_ascii_digit());
+        parts.len() < 4 && parts.iter().all(is_number)
+    };
+    let is_good = components.iter().zip(1..).all(|(component, level)| {
+        check_component(level, component).is_ok() || level == 4 && is_date(component)
+    });
+    (is_good && !components.is_empty() && components.len() <= 4).then(|| components.join("/"))
+}
