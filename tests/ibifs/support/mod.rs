@@ -7,6 +7,7 @@ mod user;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 pub use dice::{Dice, seed};
 pub use disk::{Disk, Format};
@@ -162,24 +163,40 @@ daemon() { sed -n 's/^pid //p' "$1/lock"; }
 mint() { mkdir -p "$1/.mint/$2/doc" && rep "$1/.mint/$2"; }
 "#;
 
-impl Drop for World {
-    fn drop(&mut self) {
+impl World {
+    /// Unmounts what is mounted below the directory, the last mounted first.
+    fn unmount_all(&self) {
         let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-        // Other tests mount what is no text.
+        // Mount points of other tests may not be UTF-8.
         let table = String::from_utf8_lossy(&table).into_owned();
-        let root = self.root.display().to_string();
+        let below = format!("{}/", self.root.display());
         for line in table.lines().rev() {
             if let Some(mounted) = line.split(' ').nth(4)
-                && mounted.starts_with(&format!("{root}/"))
+                && mounted.starts_with(&below)
             {
                 let quiet = Command::new("umount").arg("-l").arg(mounted).output();
                 drop(quiet);
             }
         }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.unmount_all();
         if std::thread::panicking() {
-            eprintln!("kept for a look: {root}");
-        } else {
-            let _ = std::fs::remove_dir_all(&self.root);
+            eprintln!("kept for a look: {}", self.root.display());
+            return;
+        }
+        // After a lazy unmount a daemon writes until its last descriptor is closed.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while std::fs::remove_dir_all(&self.root).is_err() && self.root.exists() {
+            if Instant::now() > deadline {
+                eprintln!("could not be removed: {}", self.root.display());
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            self.unmount_all();
         }
     }
 }
