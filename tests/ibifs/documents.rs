@@ -220,25 +220,19 @@ fn owned(words: BTreeSet<&str>) -> BTreeSet<String> {
     words.into_iter().map(str::to_owned).collect()
 }
 
-/// Each command has its part of ibifs(1), which explains its options, all of them and no others;
-/// and the synopsis has the same.
+/// The lines of a page.
+fn lines(page: &str) -> Vec<&str> {
+    page.lines().collect()
+}
+
+/// Each command has a page, whose synopsis and lists have its options, all of them and no others;
+/// ibifs(1) names each page.
 #[test]
 fn the_manual_has_every_command_and_option_and_no_other() {
     let mut command = Cli::command();
     command.build();
-    let page = read("man/ibifs.1");
-    let sections = sections(&page);
-    let mut forms: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let mut form = "";
-    for line in &sections["SYNOPSIS"] {
-        if form.is_empty() {
-            form = line.strip_prefix(".Cm ").unwrap_or_default();
-        }
-        match *line {
-            ".Nm" => form = "",
-            line => forms.entry(form).or_default().push(line),
-        }
-    }
+    let mut everywhere = options(&command);
+    everywhere.extend(["-help", "-version", "h", "V"].map(str::to_owned));
     let shown = || {
         command
             .get_subcommands()
@@ -246,19 +240,23 @@ fn the_manual_has_every_command_and_option_and_no_other() {
     };
     for below in shown() {
         let name = below.get_name();
-        let part = sections
-            .get(name)
-            .unwrap_or_else(|| panic!("ibifs(1) has no part '.Ss {name}'"));
+        let page = read(&format!("man/ibifs-{name}.1"));
         let expected = options(below);
-        let in_part: Vec<&str> = part
-            .iter()
+        let listed: Vec<&str> = page
+            .lines()
             .filter(|line| line.starts_with(".It Fl "))
-            .copied()
             .collect();
-        assert_eq!(owned(marked(&in_part, "Fl")), expected, "part {name}");
-        let synopsis = forms
-            .get(name)
-            .unwrap_or_else(|| panic!("the synopsis has no {name}"));
+        assert_eq!(owned(marked(&listed, "Fl")), expected, "lists of {name}");
+        let sections = sections(&page);
+        let synopsis = &sections["SYNOPSIS"];
+        let forms = synopsis.iter().zip(&synopsis[1..]);
+        let forms = forms.filter(|(line, _)| **line == ".Nm ibifs");
+        let mut count = 0;
+        for (_, command) in forms {
+            assert_eq!(*command, format!(".Cm {name}"), "synopsis of {name}");
+            count += 1;
+        }
+        assert!(count > 0, "synopsis of {name}");
         // `-f` is the short form of --foreground; the synopsis has one of the two.
         let mut shown = owned(marked(synopsis, "Fl"));
         if shown.contains("f") {
@@ -266,18 +264,82 @@ fn the_manual_has_every_command_and_option_and_no_other() {
         }
         assert_eq!(shown, expected, "synopsis of {name}");
         for deeper in below.get_subcommands() {
-            let words = marked(part, "Cm");
+            let words = marked(&lines(&page), "Cm");
             assert!(words.contains(deeper.get_name()), "{}", deeper.get_name());
         }
+        for flag in marked(&lines(&page), "Fl") {
+            assert!(everywhere.contains(flag), "{name}: no option -{flag}");
+        }
     }
-    let known: BTreeSet<&str> = shown().map(|below| below.get_name()).collect();
-    let told: BTreeSet<&str> = forms.keys().copied().collect();
-    assert_eq!(told, known, "commands of the synopsis");
-    let mut everywhere = options(&command);
-    everywhere.extend(["-help", "-version", "h", "V"].map(str::to_owned));
-    let lines: Vec<&str> = page.lines().collect();
-    for flag in marked(&lines, "Fl") {
+    let page = read("man/ibifs.1");
+    let known: BTreeSet<String> = shown()
+        .map(|below| format!("ibifs-{}", below.get_name()))
+        .collect();
+    assert_eq!(owned(explained(&lines(&page), "Xr")), with_section(&known));
+    for flag in marked(&lines(&page), "Fl") {
         assert!(everywhere.contains(flag), "there is no option -{flag}");
+    }
+}
+
+/// The words of `.It Xr NAME 1` lines.
+fn with_section(names: &BTreeSet<String>) -> BTreeSet<String> {
+    let section = std::iter::once("1".to_owned());
+    names.iter().cloned().chain(section).collect()
+}
+
+/// The page of each command has examples, which clap understands, before its options.
+#[test]
+fn the_examples_of_each_page_are_understood() {
+    for command in Cli::command()
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+    {
+        let name = command.get_name();
+        let page = read(&format!("man/ibifs-{name}.1"));
+        let mut count = 0;
+        let text = literals(&lines(&page)).join("\n").replace("\\e\n", "");
+        for line in text.lines() {
+            let line = line.trim_start_matches("$ ");
+            let Some(line) = line.strip_prefix("ibifs ") else {
+                continue;
+            };
+            let end = [" | ", " > ", " &"]
+                .iter()
+                .filter_map(|end| line.find(end))
+                .min();
+            let line = line.get(..end.unwrap_or(line.len())).unwrap_or(line);
+            let words = line.split(' ').map(|word| word.trim_matches('\''));
+            let parsed = Cli::command().try_get_matches_from(std::iter::once("ibifs").chain(words));
+            assert!(parsed.is_ok(), "{name}: {line}: {parsed:?}");
+            count += 1;
+        }
+        // What a shell is told to source stands in the list of shells.
+        assert!(count > 0 || name == "completions", "{name} has no example");
+    }
+}
+
+/// Neither mandoc nor groff says that ibifs belongs to BSD.
+#[test]
+fn no_page_says_bsd() {
+    for directory in ["man", "man/pt_BR"] {
+        for page in pages(directory) {
+            for (program, arguments) in [
+                ("mandoc", &["-Tutf8"][..]),
+                ("groff", &["-Kutf8", "-mdoc", "-Tutf8"]),
+            ] {
+                let output = Command::new(program)
+                    .args(arguments)
+                    .arg(file(directory).join(&page))
+                    .output()
+                    .expect(program);
+                let text = String::from_utf8_lossy(&output.stdout);
+                let ends = [text.lines().next(), text.lines().last()];
+                assert!(
+                    ends.iter().flatten().all(|line| !line.contains("BSD")),
+                    "{program} {page}: {ends:?}"
+                );
+            }
+        }
     }
 }
 
@@ -311,7 +373,7 @@ fn the_manual_has_every_mount_option() {
         .split(", ")
         .map(|name| name.trim_end_matches('='))
         .collect();
-    let page = read("man/ibifs.1");
+    let page = read("man/ibifs-mount.1");
     assert_eq!(explained(&sections(&page)["MOUNT OPTIONS"], "Cm"), known);
 }
 
@@ -345,7 +407,7 @@ fn the_manual_has_every_finding_of_fsck() {
             )
         })
         .collect();
-    let page = read("man/ibifs.1");
+    let page = read("man/ibifs-fsck.1");
     let (_, told) = page
         .split_once(
             ".\\\" The codes, as src/archive/operations/check/finding.rs has them.\n.Bl -tag -width Ds\n",
@@ -355,11 +417,10 @@ fn the_manual_has_every_finding_of_fsck() {
     assert_eq!(told, expected);
 }
 
-/// The parts of scrub, backup and copy have every code that these print, and no other.
+/// The pages of scrub, backup and copy have every code that these print, and no other.
 #[test]
 fn the_manual_has_every_code_of_scrub_backup_and_copy() {
-    let page = read("man/ibifs.1");
-    for (parts, file, count) in [
+    for (commands, file, count) in [
         (&["scrub"][..], "src/archive/scrub/finding.rs", 8),
         (&["backup"], "src/archive/backup.rs", 4),
         (&["copy", "claim"], "src/archive/transfer/skip.rs", 18),
@@ -376,10 +437,11 @@ fn the_manual_has_every_code_of_scrub_backup_and_copy() {
             .filter(|word| !word.contains(' '))
             .collect();
         assert_eq!(known.len(), count, "{known:?}");
-        let sections = sections(&page);
-        let explained = parts
+        let pages: Vec<String> = commands
             .iter()
-            .flat_map(|part| explained(&sections[*part], "Sy"));
+            .map(|command| read(&format!("man/ibifs-{command}.1")))
+            .collect();
+        let explained = pages.iter().flat_map(|page| explained(&lines(page), "Sy"));
         assert_eq!(explained.collect::<BTreeSet<_>>(), known);
     }
 }
@@ -492,13 +554,13 @@ fn the_manual_says_the_same_in_portuguese() {
     }
 }
 
-/// EXAMPLES of ibifs(1) can be typed as they stand.
+/// The session of ibifs(1) can be typed as it stands.
 #[test]
 fn the_examples_of_the_manual_work() {
     let page = read("man/ibifs.1");
     let mut script = String::new();
     let mut inside = false;
-    for line in &sections(&page)["EXAMPLES"] {
+    for line in &sections(&page)["A FIRST SESSION"] {
         match *line {
             ".Ed" => inside = false,
             line if line.starts_with(".Bd") => inside = true,

@@ -627,7 +627,7 @@ fn the_manual_has_the_findings_in_the_same_words() {
             )
         })
         .collect();
-    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("man/pt_BR/ibifs.1");
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("man/pt_BR/ibifs-fsck.1");
     let page = std::fs::read_to_string(page).expect("a page");
     assert!(page.contains(&expected), "{expected}");
 }

@@ -1,4 +1,4 @@
-//! Why an item was not copied or handed over: one table of codes, which ibifs(1) lists as well.
+//! Why an item was not copied or handed over: one table of codes, which ibifs-copy(1) lists as well.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a check can find: one table of codes, which ibifs(1) lists as well.
+//! What a check can find: one table of codes, which ibifs-fsck(1) lists as well.
 
 use std::collections::BTreeSet;
 use std::fmt;
