@@ -3,6 +3,7 @@
 mod alive;
 mod archives;
 mod asking;
+mod failure;
 mod inclusion;
 mod lookups;
 mod pages;
@@ -21,7 +22,7 @@ use tokio::sync::Semaphore;
 
 use super::share::Proxies;
 use super::{Peer, answer, languages, threads};
-use crate::formats::resolution::{Persistent, PersistentError, Question};
+use crate::formats::resolution::{Persistent, Question};
 use crate::web::client::Client;
 use crate::web::registry::{Registry, RegistryError};
 use archives::Archives;
@@ -160,13 +161,7 @@ async fn dispatch(State(resolver): State<Arc<Resolver>>, request: Request<Body>)
     }
     match Persistent::parse(path, query) {
         Ok(persistent) => resolved(&resolver, &persistent, &parts).await,
-        Err(error) => {
-            let status = match error {
-                PersistentError::NoIdentifier(_) => StatusCode::NOT_FOUND,
-                _ => StatusCode::BAD_REQUEST,
-            };
-            answer::refusal(status, &error.to_string())
-        }
+        Err(error) => failure::of_link(&error),
     }
 }
 

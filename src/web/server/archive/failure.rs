@@ -1,7 +1,6 @@
-//! What is answered where the Archive refuses or fails.
+//! The one table from what the Archive refuses to the HTTP status that a client sees.
 //!
-//! Where a store lies and what is in it that is not published is nobody's business: only the log says
-//! more.
+//! The answer never says where the store lies or what it holds that is not published; the log does.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -13,44 +12,168 @@ use crate::web::server::answer;
 /// When to ask again, in seconds, where there were too many at once.
 const ASK_AGAIN: u16 = 10;
 
-/// What is answered by an error about an item or what is in it.
-pub(super) fn of(error: &ArchiveError) -> Response<Body> {
-    let not_found = |sentence: &str| answer::refusal(StatusCode::NOT_FOUND, sentence);
+/// What an error means to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    /// 404, with the error's own sentence.
+    NotFound,
+    /// 404: a file that is absent, or that the public may not read.
+    NoFile,
+    /// 503: the server is out of descriptors or memory.
+    Overload,
+    /// 503: another program has a lease on the file, which it is asked to give back.
+    Leased,
+    /// 500: the store cannot be read.
+    Fault,
+}
+
+/// What each error means. No catch-all: a new error does not compile until one is chosen.
+fn meaning(error: &ArchiveError) -> Meaning {
     match error {
-        ArchiveError::Tree(tree) => match tree.errno() {
-            Errno::NOENT
-            | Errno::ACCESS
-            | Errno::PERM
-            | Errno::NOTDIR
-            | Errno::LOOP
-            | Errno::XDEV
-            | Errno::INVAL
-            | Errno::NAMETOOLONG => {
-                not_found("there is no such file in this item, or not for everybody")
-            }
-            Errno::MFILE | Errno::NFILE | Errno::NOMEM => {
-                answer::busy("too much is asked for at the moment; ask again", ASK_AGAIN)
-            }
-            // Another program has a lease on the file, which it is asked to give back.
-            Errno::AGAIN => {
-                let sentence = "another program keeps this file; ask again";
-                answer::busy(sentence, ASK_AGAIN)
-            }
-            _ => fault(error),
-        },
+        ArchiveError::Tree(error) => meaning_of(error.errno()),
         ArchiveError::Ibi(_)
         | ArchiveError::Unknown { .. }
         | ArchiveError::NoRelation { .. }
-        | ArchiveError::Cycle { .. } => not_found(&error.to_string()),
-        error => fault(error),
+        | ArchiveError::Cycle { .. } => Meaning::NotFound,
+        // The store or the index is damaged, closed or replaced.
+        ArchiveError::Store(_)
+        | ArchiveError::ClosedStore { .. }
+        | ArchiveError::NotAStore { .. }
+        | ArchiveError::Unfinished { .. }
+        | ArchiveError::Facts { .. }
+        | ArchiveError::FactsChanged
+        | ArchiveError::Sidecar { .. }
+        | ArchiveError::OtherItem { .. }
+        | ArchiveError::Changed(_)
+        | ArchiveError::Handover { .. } => Meaning::Fault,
+        // These refuse a change. A request that only reads meets none of them.
+        ArchiveError::IsAStore { .. }
+        | ArchiveError::Lock { .. }
+        | ArchiveError::Busy(_)
+        | ArchiveError::ReadOnly
+        | ArchiveError::Exists(_)
+        | ArchiveError::HasOne { .. }
+        | ArchiveError::NotMintedYet { .. }
+        | ArchiveError::MayNotName { .. }
+        | ArchiveError::NotMintedHere(_)
+        | ArchiveError::AliasTaken { .. }
+        | ArchiveError::NoAlias { .. }
+        | ArchiveError::ServiceItem
+        | ArchiveError::NotAllowed(_)
+        | ArchiveError::NotOriginal { .. }
+        | ArchiveError::Wait(_)
+        | ArchiveError::NotEmpty(_)
+        | ArchiveError::Given(_) => Meaning::Fault,
     }
 }
 
-/// What is answered where the store cannot be read, whatever was asked for.
+/// What the system says of a path. The system's errors are an open set: an errno that is not named here
+/// says nothing about the request.
+fn meaning_of(errno: Errno) -> Meaning {
+    match errno {
+        Errno::NOENT
+        | Errno::ACCESS
+        | Errno::PERM
+        | Errno::NOTDIR
+        | Errno::LOOP
+        | Errno::XDEV
+        | Errno::INVAL
+        | Errno::NAMETOOLONG => Meaning::NoFile,
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM => Meaning::Overload,
+        Errno::AGAIN => Meaning::Leased,
+        _ => Meaning::Fault,
+    }
+}
+
+/// The answer for an error about an item or what is in it.
+pub(super) fn of(error: &ArchiveError) -> Response<Body> {
+    let not_found = |sentence: &str| answer::refusal(StatusCode::NOT_FOUND, sentence);
+    match meaning(error) {
+        Meaning::NotFound => not_found(&error.to_string()),
+        Meaning::NoFile => not_found("there is no such file in this item, or not for everybody"),
+        Meaning::Overload => {
+            let sentence = "too much is asked for at the moment; ask again";
+            answer::busy(sentence, ASK_AGAIN)
+        }
+        Meaning::Leased => {
+            let sentence = "another program keeps this file; ask again";
+            answer::busy(sentence, ASK_AGAIN)
+        }
+        Meaning::Fault => fault(error),
+    }
+}
+
+/// The answer where the store cannot be read, whatever the request.
 pub(super) fn fault(error: &ArchiveError) -> Response<Body> {
     log::error!("a request fails: {error}");
     answer::refusal(
         StatusCode::INTERNAL_SERVER_ERROR,
         "the store cannot be read; its keeper finds why in the log",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+    use crate::archive::store::StoreError;
+
+    #[track_caller]
+    fn check(error: ArchiveError, status: u16) {
+        assert_eq!(of(&error).status().as_u16(), status, "{error}");
+    }
+
+    #[test]
+    fn statuses() {
+        check(
+            ArchiveError::Unknown {
+                name: "a/b/2009/02.16".to_owned(),
+            },
+            404,
+        );
+        check(
+            ArchiveError::NoRelation {
+                what: "a translation".to_owned(),
+            },
+            404,
+        );
+        check(ArchiveError::Ibi(ibi::Ibi::parse("").unwrap_err()), 404);
+        check(ArchiveError::FactsChanged, 500);
+        check(ArchiveError::ReadOnly, 500);
+        let what = "item.rep".to_owned();
+        check(StoreError::Broken { what }.into(), 500);
+    }
+
+    #[test]
+    fn statuses_of_the_systems_errors() {
+        let cases = [
+            (Errno::NOENT, Meaning::NoFile),
+            (Errno::ACCESS, Meaning::NoFile),
+            (Errno::LOOP, Meaning::NoFile),
+            (Errno::MFILE, Meaning::Overload),
+            (Errno::NOMEM, Meaning::Overload),
+            (Errno::AGAIN, Meaning::Leased),
+            (Errno::IO, Meaning::Fault),
+            (Errno::STALE, Meaning::Fault),
+        ];
+        for (errno, expected) in cases {
+            assert_eq!(meaning_of(errno), expected, "{errno}");
+        }
+    }
+
+    #[test]
+    fn a_fault_does_not_say_where_the_store_is() {
+        let error = ArchiveError::NotAStore {
+            path: "/srv/secret".into(),
+        };
+        assert!(error.to_string().contains("/srv/secret"));
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let body = of(&error).into_body().collect();
+        let body = runtime.expect("a runtime").block_on(body);
+        assert_eq!(
+            body.expect("a body").to_bytes(),
+            "the store cannot be read; its keeper finds why in the log\n"
+        );
+    }
 }

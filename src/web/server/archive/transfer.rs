@@ -197,14 +197,19 @@ async fn blocking(
     done.map_err(refused)
 }
 
+/// The answer to a step that is refused. No catch-all: a new error does not compile until a status is
+/// chosen.
 fn refused(error: TransferError) -> Refusal {
-    match error {
+    match &error {
         TransferError::Skip(skip) => {
             let sentence = format!("{} {}", skip.word(), skip.sentence());
             refuse(StatusCode::CONFLICT, &sentence)
         }
         TransferError::Busy(_) => refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
-        error => {
+        TransferError::Archive(_)
+        | TransferError::System(_)
+        | TransferError::SameArchive
+        | TransferError::Remote(_) => {
             log::warn!("a hand-over: {error}");
             let sentence = "the store cannot be changed; its keeper finds the reason in the log";
             refuse(StatusCode::INTERNAL_SERVER_ERROR, sentence)

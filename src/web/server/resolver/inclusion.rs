@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};
 
-use super::Resolver;
 use super::archives::service_url;
+use super::{Resolver, failure};
 use crate::archive::{Clock, SystemClock};
 use crate::formats::query::Query;
 use crate::web::registry::{Inclusion, RegistryError};
@@ -51,7 +51,7 @@ pub(super) async fn answer(
         Err(error) => return bad(&error.to_string()),
     };
     if let Err(error) = change(resolver, inclusion.clone(), is_on).await {
-        return refused(&error);
+        return failure::of(&error);
     }
     let address = &inclusion.address;
     let status = match is_on {
@@ -90,20 +90,6 @@ async fn change(
     });
     let changed = changed.await;
     changed.unwrap_or_else(|error| Err(RegistryError::Broken(error.to_string())))
-}
-
-fn refused(error: &RegistryError) -> Response<Body> {
-    let status = match error {
-        RegistryError::NotRegistered(_)
-        | RegistryError::WrongKey(_)
-        | RegistryError::TwoArchives(_) => StatusCode::FORBIDDEN,
-        _ => {
-            log::error!("{error}");
-            let sentence = "the resolver's database cannot be used";
-            return answer::refusal(StatusCode::INTERNAL_SERVER_ERROR, sentence);
-        }
-    };
-    answer::refusal(status, &error.to_string())
 }
 
 /// Whether the Archive is reached where it says.

@@ -1,0 +1,82 @@
+//! The one table from what the resolver refuses to the HTTP status that a client sees. No catch-all: a new
+//! error does not compile until a status is chosen.
+
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+
+use crate::formats::resolution::PersistentError;
+use crate::web::registry::RegistryError;
+use crate::web::server::answer;
+
+/// The answer to an Archive that the database does not accept.
+pub(super) fn of(error: &RegistryError) -> Response<Body> {
+    match error {
+        RegistryError::NotRegistered(_)
+        | RegistryError::WrongKey(_)
+        | RegistryError::TwoArchives(_) => {
+            answer::refusal(StatusCode::FORBIDDEN, &error.to_string())
+        }
+        // The database is absent, damaged, unsafe or busy. No request over HTTP names an actor or a
+        // document of the registry by these: the protocol of 2009 answers in its own XML.
+        RegistryError::NoName
+        | RegistryError::Directory(_)
+        | RegistryError::Open { .. }
+        | RegistryError::Unfit(_)
+        | RegistryError::Sqlite(_)
+        | RegistryError::Newer(_)
+        | RegistryError::Broken(_)
+        | RegistryError::Hash(_)
+        | RegistryError::NoActor(_)
+        | RegistryError::NoDocument(_) => {
+            log::error!("{error}");
+            let sentence = "the resolver's database cannot be used";
+            answer::refusal(StatusCode::INTERNAL_SERVER_ERROR, sentence)
+        }
+    }
+}
+
+/// The answer to a URL that is not a persistent link.
+pub(super) fn of_link(error: &PersistentError) -> Response<Body> {
+    let status = match error {
+        PersistentError::NoIdentifier(_) => StatusCode::NOT_FOUND,
+        PersistentError::Encoding
+        | PersistentError::Modifier(_)
+        | PersistentError::Query(_)
+        | PersistentError::Status(_) => StatusCode::BAD_REQUEST,
+    };
+    answer::refusal(status, &error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses() {
+        let service = ibi::Ibi::parse("J8LNKB5R7W/3FUQHC5").expect("an IBIp");
+        let names = Box::new(crate::formats::item::Names::from(service));
+        let cases = [
+            (RegistryError::NotRegistered(names.clone()), 403),
+            (RegistryError::WrongKey(names.clone()), 403),
+            (RegistryError::TwoArchives(names), 403),
+            (RegistryError::Newer(9), 500),
+            (RegistryError::Broken("a row".to_owned()), 500),
+            (RegistryError::NoActor("hermes".to_owned()), 500),
+        ];
+        for (error, status) in cases {
+            assert_eq!(of(&error).status().as_u16(), status, "{error}");
+        }
+    }
+
+    #[test]
+    fn statuses_of_links() {
+        let cases = [
+            (PersistentError::NoIdentifier("x".to_owned()), 404),
+            (PersistentError::Encoding, 400),
+            (PersistentError::Status("Copy".to_owned()), 400),
+        ];
+        for (error, status) in cases {
+            assert_eq!(of_link(&error).status().as_u16(), status, "{error}");
+        }
+    }
+}
