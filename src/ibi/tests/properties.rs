@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ibi::distributor::{Granularity, TemporalDistributor};
 use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
+use ibi::persistent::{Kind, PersistentName, Reader};
 use ibi::relation::{Modifier, Request};
 use ibi::{Ibi, Ibip, IbipPrefix, Rep, RepPrefix, Timestamp};
 use proptest::prelude::*;
@@ -153,5 +154,38 @@ proptest! {
     #[test]
     fn percent_encoding_reads_back(bytes in any::<Vec<u8>>()) {
         prop_assert_eq!(percent_decode(&percent_encode(&bytes)), bytes);
+    }
+
+    /// The same identifier is read from each form of a link.
+    #[test]
+    fn links_name_what_they_were_made_of(rep in rep(), ibip in ibip(), host in host()) {
+        for ibi in [Ibi::from(rep), Ibi::from(ibip)] {
+            for (link, kind) in [
+                (format!("{ibi}"), Kind::Item),
+                (format!("ibi:{ibi}"), Kind::Item),
+                (format!("http://{host}/{ibi}"), Kind::Item),
+                (format!("http://{host}:8080/rep/{ibi}?metadatarepository=a.b/c/2009/02.16.17.46"), Kind::Item),
+                (format!("https://{host}/ibi-/{ibi}"), Kind::FileList),
+                (format!("http://{host}/col/{ibi}/doc/a"), Kind::File),
+                (format!("http://{host}/col/x/y/goto-/{ibi}!"), Kind::Item),
+                (format!("upn:ABCDEF:{ibi}"), Kind::Item),
+            ] {
+                let name = PersistentName::parse(&link).expect(&link);
+                prop_assert_eq!(name.identifier.to_string(), ibi.to_string());
+                prop_assert_eq!(name.kind, kind);
+            }
+        }
+    }
+
+    /// No text makes the reader of persistent names panic.
+    #[test]
+    fn any_text_is_read_or_refused(
+        text in "((https?|ibi|upn)://?)?[a-z.:/%?#!+()=-]{0,40}(8JMKD3MGP8W/34PGRBS)?.{0,20}",
+    ) {
+        for reader in [Reader::new(), Reader::new().literal(), Reader::new().with_aliases()] {
+            if let Err(error) = reader.parse(&text) {
+                prop_assert!(!error.to_string().is_empty());
+            }
+        }
     }
 }
