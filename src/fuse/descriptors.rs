@@ -234,7 +234,7 @@ impl Descriptors {
         directory: BorrowedFd<'_>,
         name: &OsStr,
         is_open_link: bool,
-    ) -> Result<Option<(Stat, Kept)>, Errno> {
+    ) -> Result<Option<(Stat, Pinned)>, Errno> {
         if !self.by_handle {
             return Ok(None);
         }
@@ -254,7 +254,7 @@ impl Descriptors {
     pub fn note_open(
         self: &Arc<Self>,
         file: BorrowedFd<'_>,
-    ) -> Result<Option<(Stat, Kept)>, Errno> {
+    ) -> Result<Option<(Stat, Pinned)>, Errno> {
         let stat = rustix::fs::fstat(file)?;
         if !self.by_handle || stat.st_dev != self.device {
             return Ok(None);
@@ -268,8 +268,8 @@ impl Descriptors {
         stat: &Stat,
         descriptor: Option<OwnedFd>,
         handle: Option<FileHandle>,
-    ) -> Kept {
-        Kept {
+    ) -> Pinned {
+        Pinned {
             slot: Arc::new(Mutex::new(State {
                 descriptor: descriptor.map(Arc::new),
                 handle,
@@ -280,7 +280,7 @@ impl Descriptors {
     }
 
     /// Takes over the descriptor of a node's file.
-    pub fn keep(self: &Arc<Self>, descriptor: OwnedFd, stat: &Stat, may_close: bool) -> Kept {
+    pub fn keep(self: &Arc<Self>, descriptor: OwnedFd, stat: &Stat, may_close: bool) -> Pinned {
         let kept = self.kept(stat, Some(descriptor), None);
         if may_close && self.by_handle && stat.st_dev == self.device {
             self.note(&kept.slot);
@@ -327,14 +327,14 @@ fn close(closing: Closing) {
 
 /// The file of a node, open or to be opened.
 #[derive(Debug)]
-pub struct Kept {
+pub struct Pinned {
     slot: Arc<Slot>,
     /// Device and inode number.
     identity: (u64, u64),
     keeper: Arc<Descriptors>,
 }
 
-impl Drop for Kept {
+impl Drop for Pinned {
     fn drop(&mut self) {
         let forgotten = self.slot.lock().descriptor.take();
         if let Some(forgotten) = forgotten {
@@ -344,7 +344,7 @@ impl Drop for Kept {
     }
 }
 
-impl Kept {
+impl Pinned {
     /// The open file, with O_PATH.
     pub fn open(&self) -> Result<Arc<OwnedFd>, Errno> {
         let mut state = self.slot.lock();
@@ -382,7 +382,7 @@ impl Kept {
 
     /// Whether two files with the same device and inode number are the same: while one is open
     /// nobody else is given its number, otherwise its handle tells.
-    pub fn is_same_file(&self, other: &Kept) -> bool {
+    pub fn is_same_file(&self, other: &Pinned) -> bool {
         let state = self.slot.lock();
         if state.descriptor.is_some() {
             return true;
@@ -424,10 +424,10 @@ mod tests {
             keeper.keep(file, &stat, true)
         };
         let count = 4 * BATCH;
-        let kept: Vec<Kept> = (0..count)
+        let kept: Vec<Pinned> = (0..count)
             .map(|number| keep(std::fs::File::create(path(number)).expect("a file")))
             .collect();
-        let is_open = |kept: &&Kept| kept.slot.lock().descriptor.is_some();
+        let is_open = |kept: &&Pinned| kept.slot.lock().descriptor.is_some();
         wait_until(|| kept.iter().filter(is_open).count() <= BATCH);
         let again = keep(std::fs::File::open(path(0)).expect("opens"));
         assert!(kept[0].is_same_file(&again));

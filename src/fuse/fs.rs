@@ -29,7 +29,7 @@ use crate::archive::Changing;
 use crate::archive::tree::SIDECAR;
 use crate::fuse::attr::Attr;
 use crate::fuse::descriptors;
-use crate::fuse::inode::{Kind, Node, View};
+use crate::fuse::inode::{Kind, Node, NodeId, View};
 use crate::fuse::inside::{self, CAPABILITY, Change, New, Outcome};
 use crate::fuse::namespace::{Entry, Held, Namespace, Stale, is_virtual};
 use crate::os::caller::Caller;
@@ -126,15 +126,6 @@ const AFTER_DOT: u64 = i64::MAX as u64 - 2;
 /// The same after `..`.
 const AFTER_DOTS: u64 = i64::MAX as u64 - 1;
 
-/// Where a name lies: inside an item, or at the levels of identifiers.
-fn is_inside(node: &Node) -> bool {
-    matches!(node.kind, Kind::Item(_) | Kind::Inside)
-}
-
-fn real(node: &Node) -> Outcome<Arc<OwnedFd>> {
-    node.file()
-}
-
 impl Ibifs {
     /// The filesystem of a namespace; `notifier` is filled once it is mounted, `at_end` is called
     /// when the kernel has let go of it.
@@ -171,12 +162,15 @@ impl Ibifs {
 
 impl Inner {
     fn node(&self, number: fuser::INodeNo) -> Outcome<Arc<Node>> {
-        self.namespace.nodes.get(number.0).ok_or(Errno::STALE)
+        self.namespace
+            .nodes
+            .get(NodeId(number.0))
+            .ok_or(Errno::STALE)
     }
 
     fn forget_node(&self, number: fuser::INodeNo, lookups: u64) {
-        if self.namespace.nodes.forget(number.0, lookups) {
-            self.backings.forget(number.0);
+        if self.namespace.nodes.forget(NodeId(number.0), lookups) {
+            self.backings.forget(NodeId(number.0));
         }
     }
 
@@ -241,11 +235,11 @@ impl Inner {
             Some(Handle::File { file, writable, .. }) if *writable => Some(file.as_fd()),
             _ => None,
         };
-        let file = real(node)?;
+        let file = node.file()?;
         // Of all changes only that of the size waits for the holder of a lease.
         let changed = self.checked_again(caller, node, || {
             inside::change(file.as_fd(), open, change, caller, || {
-                self.handles.is_written(node.number)
+                self.handles.is_written(node.id)
             })
         });
         match change.size {
@@ -254,7 +248,7 @@ impl Inner {
         }
         self.attributes_changed(node);
         if change.mode.is_some() || change.uid.is_some() || change.gid.is_some() {
-            self.mirror.forget(self.namespace.stale_ways(node));
+            self.mirror.forget(self.namespace.stale_search(node));
         }
         Ok(self.namespace.attributes(node)?)
     }
@@ -278,7 +272,7 @@ impl Inner {
             }
             other => other,
         };
-        let made = inside::make(real(parent)?.as_fd(), name, new, mode, umask, caller)?;
+        let made = inside::make(parent.file()?.as_fd(), name, new, mode, umask, caller)?;
         self.namespace.note_filling(caller, parent);
         self.names_changed(parent, replaced);
         self.namespace.made_inside(parent, name, made)
@@ -294,18 +288,21 @@ impl Inner {
         umask: u32,
     ) -> Outcome<(Entry, OwnedFd, Option<Held>)> {
         self.handles.check(caller.uid)?;
-        if !is_inside(parent) {
+        if !parent.is_in_item() {
             let namespace = &self.namespace;
-            let made = namespace.create_file(caller, parent, name, flags, mode, umask);
+            let made = namespace.create_beside(caller, parent, name, flags, mode, umask);
             let (entry, opened) = self.settle(made)?;
             return Ok((entry, opened, None));
         }
         let change = self.namespace.changing(parent, name)?;
         let replaced = self.namespace.make_way(caller, parent, name)?;
-        let opened = inside::create(real(parent)?.as_fd(), name, flags, mode, umask, caller)?;
+        let opened = inside::create(parent.file()?.as_fd(), name, flags, mode, umask, caller)?;
         self.names_changed(parent, replaced);
         let entry = self.namespace.made_open(parent, name, opened.as_fd())?;
-        entry.node.set_lacks_capability(flags & libc::O_EXCL != 0);
+        entry
+            .node
+            .learnt
+            .set_lacks_capability(flags & libc::O_EXCL != 0);
         // It is marked again as one that is open for writing.
         change.into_iter().for_each(Changing::done);
         let held = self.namespace.note_held(caller, parent);
@@ -319,7 +316,7 @@ impl Inner {
         name: &OsStr,
         is_directory: bool,
     ) -> Outcome<()> {
-        if is_inside(parent) {
+        if parent.is_in_item() {
             if self.namespace.withdraws(caller, parent) {
                 let stale = self
                     .namespace
@@ -329,7 +326,7 @@ impl Inner {
                 return Ok(());
             }
             let change = self.namespace.changing(parent, name)?;
-            let directory = real(parent)?;
+            let directory = parent.file()?;
             let victim = self.namespace.stale_victim(parent, name);
             if is_directory {
                 self.namespace.hold(parent, name);
@@ -349,13 +346,13 @@ impl Inner {
                 }
                 Err(errno) => {
                     // A sync may have failed after the directory had gone.
-                    let stale = Stale::Name(parent.number, name.to_owned());
+                    let stale = Stale::Name(parent.id, name.to_owned());
                     self.mirror.forget_later(vec![stale]);
                     Err(errno)
                 }
             };
         }
-        self.settle(self.namespace.remove_name(caller, parent, name))
+        self.settle(self.namespace.remove_beside(caller, parent, name))
     }
 
     fn rename_name(
@@ -367,18 +364,19 @@ impl Inner {
         new_name: &OsStr,
         flags: u32,
     ) -> Outcome<()> {
-        match (is_inside(parent), is_inside(new_parent)) {
+        match (parent.is_in_item(), new_parent.is_in_item()) {
             (true, true) => {}
             (false, false) => {
                 let namespace = &self.namespace;
-                let renamed = namespace.rename(caller, parent, name, new_parent, new_name, flags);
+                let renamed =
+                    namespace.rename_beside(caller, parent, name, new_parent, new_name, flags);
                 return self.settle(renamed);
             }
             // An item or a level stays where its name says; a file of an item may be copied out.
             (false, true) => return Err(Errno::PERM),
             (true, false) => return Err(Errno::XDEV),
         }
-        let (from, to) = (real(parent)?, real(new_parent)?);
+        let (from, to) = (parent.file()?, new_parent.file()?);
         if parent.view != new_parent.view
             && self
                 .namespace
@@ -390,8 +388,8 @@ impl Inner {
                 self.namespace.renamed_to_itself(new_parent, new_name);
             }
             self.mirror.forget_later(vec![
-                Stale::Name(new_parent.number, new_name.to_owned()),
-                Stale::Name(parent.number, name.to_owned()),
+                Stale::Name(new_parent.id, new_name.to_owned()),
+                Stale::Name(parent.id, name.to_owned()),
             ]);
             return Ok(());
         }
@@ -414,7 +412,7 @@ impl Inner {
         self.namespace.note_filling(caller, new_parent);
         stale.extend(self.namespace.stale_names(parent, Some(name)));
         stale.extend(self.namespace.stale_names(new_parent, Some(new_name)));
-        if parent.number != new_parent.number {
+        if parent.id != new_parent.id {
             stale.extend(self.namespace.stale_links(new_parent, new_name));
             if flags & libc::RENAME_EXCHANGE != 0 {
                 stale.extend(self.namespace.stale_links(parent, name));
@@ -437,20 +435,20 @@ impl Inner {
         if name != SIDECAR {
             return Ok(());
         }
-        let Ok(found) = inside::find(real(parent)?.as_fd(), name) else {
+        let Ok(found) = inside::find(parent.file()?.as_fd(), name) else {
             return Ok(());
         };
         let stat = rustix::fs::fstat(&found)?;
         let number = self
             .namespace
             .nodes
-            .number_of(stat.st_dev, stat.st_ino, View::Rep);
+            .id_of(stat.st_dev, stat.st_ino, View::Rep);
         if let Some(node) = self.namespace.nodes.get(number) {
-            node.set_sidecar_of(Some(item));
+            node.learnt.set_sidecar_of(Some(item));
         }
         // The kernel has given the sidecar's name the lifetime of the file that was renamed.
         self.mirror
-            .forget_later(vec![Stale::Name(parent.number, name.to_owned())]);
+            .forget_later(vec![Stale::Name(parent.id, name.to_owned())]);
         self.settle(self.namespace.sidecar_written(caller, item))
     }
 
@@ -461,20 +459,20 @@ impl Inner {
         parent: &Node,
         name: &OsStr,
     ) -> Outcome<Entry> {
-        if !is_inside(parent) {
+        if !parent.is_in_item() {
             return Err(Errno::PERM);
         }
         let change = self.namespace.changing(parent, name)?;
         let replaced = self.namespace.make_way(caller, parent, name)?;
-        let made = inside::link(real(node)?.as_fd(), real(parent)?.as_fd(), name, caller)?;
+        let made = inside::link(node.file()?.as_fd(), parent.file()?.as_fd(), name, caller)?;
         self.namespace.note_filling(caller, parent);
         self.attributes_changed(node);
         self.names_changed(parent, replaced);
         let entry = self.namespace.made_inside(parent, name, made)?;
-        if entry.node.number != node.number {
+        if entry.node.id != node.id {
             // A symbolic link of one tree with a new name in the other, where it is another node: the
             // kernel counts the name there.
-            self.mirror.forget(vec![Stale::Attributes(node.number)]);
+            self.mirror.forget(vec![Stale::Attributes(node.id)]);
         }
         self.note_sidecar(caller, parent, name)?;
         change.into_iter().for_each(Changing::done);
@@ -506,7 +504,7 @@ impl Inner {
                 backing: None,
             });
         }
-        if let Kind::Asked(asked) = node.kind {
+        if let Kind::Generated(asked) = node.kind {
             if access != OFlags::RDONLY {
                 return Err(Errno::PERM.into());
             }
@@ -519,7 +517,7 @@ impl Inner {
             });
         }
         let _unleased;
-        let change = match node.sidecar_of() {
+        let change = match node.learnt.sidecar_of() {
             Some(item) if access != OFlags::RDONLY => {
                 if file.is_none() {
                     _unleased = self.open_unleased(caller, node, flags)?;
@@ -538,18 +536,18 @@ impl Inner {
         };
         let route = self
             .backings
-            .route(node.number, file.as_fd(), access, caller, register);
+            .route(node.id, file.as_fd(), access, caller, register);
         let (mut flags, backing) = match route {
             Route::Kernel(backing) => {
-                if access == OFlags::RDWR && node.note_mapped() {
-                    self.mirror.forget(vec![Stale::Attributes(node.number)]);
+                if access == OFlags::RDWR && node.learnt.note_mapped() {
+                    self.mirror.forget(vec![Stale::Attributes(node.id)]);
                 }
                 (FopenFlags::empty(), Some(backing))
             }
             Route::Cached => (FopenFlags::FOPEN_KEEP_CACHE, None),
             Route::Direct => (FopenFlags::FOPEN_DIRECT_IO, None),
         };
-        if node.sidecar_of().is_none() {
+        if node.learnt.sidecar_of().is_none() {
             // Nothing is kept back that a close would have to bring out.
             flags |= FopenFlags::FOPEN_NOFLUSH;
         }
@@ -594,7 +592,7 @@ impl Inner {
         {
             return Ok(opened);
         }
-        inside::open(real(node)?.as_fd(), flags, caller)
+        inside::open(node.file()?.as_fd(), flags, caller)
     }
 
     /// What happens to a sidecar when whoever wrote it closes it.
@@ -606,7 +604,7 @@ impl Inner {
                 node,
                 ..
             } = &*open
-            && let Some(item) = node.sidecar_of()
+            && let Some(item) = node.learnt.sidecar_of()
         {
             // Whoever closes it last may have been handed it; it is opened by the user who answers for
             // what is written.
@@ -663,7 +661,7 @@ impl Inner {
         node: Arc<Node>,
     ) -> Outcome<(FileHandle, FopenFlags)> {
         self.handles.check(caller.uid)?;
-        if !is_inside(&node) {
+        if !node.is_in_item() {
             let listed = self.namespace.list(caller, &node)?;
             let handle = self
                 .handles
@@ -691,7 +689,7 @@ impl Inner {
                 for (index, line) in listed.iter().enumerate().skip(start) {
                     let name = Name {
                         name: &line.name,
-                        number: line.number,
+                        number: line.st_ino,
                         kind: line.kind,
                         next: index as u64 + 1,
                     };
@@ -735,7 +733,7 @@ impl Inner {
                 opened.list(offset, is_wanted, |directory, name, inode, kind, next| {
                     let name = OsStr::from_bytes(name.to_bytes());
                     let kind = known_type(directory, name, kind);
-                    let number = self.namespace.nodes.told(device, inode);
+                    let number = self.namespace.nodes.st_ino(device, inode);
                     let name = Name {
                         name,
                         number,
@@ -752,9 +750,9 @@ impl Inner {
     /// The numbers of `.` and `..` of a directory inside an item.
     fn dots(&self, node: &Node) -> Outcome<[u64; 2]> {
         let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-        let above = rustix::fs::statat(real(node)?.as_fd(), "..", flags)?;
-        let above = self.namespace.nodes.told(above.st_dev, above.st_ino);
-        Ok([node.told, above])
+        let above = rustix::fs::statat(node.file()?.as_fd(), "..", flags)?;
+        let above = self.namespace.nodes.st_ino(above.st_dev, above.st_ino);
+        Ok([node.st_ino, above])
     }
 
     /// Lists names with their nodes, where the caller looks at names (see `readers`); where not, the
@@ -762,7 +760,7 @@ impl Inner {
     fn list_with_nodes(
         &self,
         caller: &Caller,
-        directory: u64,
+        directory: NodeId,
         handle: FileHandle,
         offset: u64,
         mut add: impl FnMut(&Name<'_>, &Attr, Option<&Entry>) -> bool,
@@ -786,7 +784,7 @@ impl Inner {
                 Ok(entry) => {
                     let is_full = add(&name, &entry.attr, Some(&entry));
                     if is_full {
-                        self.forget_node(fuser::INodeNo(entry.node.number), 1);
+                        self.forget_node(fuser::INodeNo(entry.node.id.0), 1);
                     }
                     is_full
                 }
@@ -829,7 +827,7 @@ impl Inner {
             (Kind::Root, _) if name == DATA => Ok(self.backings.describe().into_bytes()),
             (Kind::Root, _) if name == HELD => Ok(self.held().into_bytes()),
             // The kernel asks before the first write to a file whether there is one to take away.
-            (..) if limit == 0 && name == CAPABILITY && node.lacks_capability() => {
+            (..) if limit == 0 && name == CAPABILITY && node.learnt.lacks_capability() => {
                 Err(Errno::NODATA)
             }
             (_, Some(real)) => {
@@ -837,7 +835,7 @@ impl Inner {
                 match value {
                     Err(Errno::NODATA) if name == LABEL => Err(Errno::OPNOTSUPP),
                     Err(Errno::NODATA) if name == CAPABILITY => {
-                        node.set_lacks_capability(true);
+                        node.learnt.set_lacks_capability(true);
                         value
                     }
                     value => value,
@@ -863,17 +861,17 @@ impl Inner {
             // What a tool that copies a prefix directory can do without.
             _ if node.real.is_none() => return Err(Errno::OPNOTSUPP),
             _ => {
-                let file = real(node)?;
+                let file = node.file()?;
                 let kept = self.namespace.list_to_keep(node, name, value);
                 self.checked_again(caller, node, || {
                     inside::set_attribute(file.as_fd(), name, &kept, flags, caller)
                 })?;
                 if name == CAPABILITY {
-                    node.set_lacks_capability(false);
+                    node.learnt.set_lacks_capability(false);
                 }
                 self.attributes_changed(node);
                 if name == ACL {
-                    self.mirror.forget(self.namespace.stale_ways(node));
+                    self.mirror.forget(self.namespace.stale_search(node));
                 }
                 return Ok(());
             }
@@ -893,18 +891,16 @@ impl Inner {
             }
             _ if node.real.is_none() => Err(Errno::OPNOTSUPP),
             _ => {
-                let file = real(node)?;
+                let file = node.file()?;
                 if name == CAPABILITY {
-                    inside::check_loss(file.as_fd(), caller, || {
-                        self.handles.is_written(node.number)
-                    })?;
+                    inside::check_loss(file.as_fd(), caller, || self.handles.is_written(node.id))?;
                 }
                 self.checked_again(caller, node, || {
                     inside::remove_attribute(file.as_fd(), name)
                 })?;
                 self.attributes_changed(node);
                 if name == ACL {
-                    self.mirror.forget(self.namespace.stale_ways(node));
+                    self.mirror.forget(self.namespace.stale_search(node));
                 }
                 Ok(())
             }

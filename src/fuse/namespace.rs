@@ -7,16 +7,24 @@
 
 mod actor;
 mod attributes;
+mod declarations;
 mod filling;
+mod items;
 mod labels;
 mod levels;
 mod listing;
 mod minting;
+mod names;
+mod requests;
+mod search;
 mod siblings;
 mod spellings;
 mod staging;
 mod told;
-mod way;
+mod virtual_entries;
+
+#[cfg(test)]
+mod tests;
 
 use parking_lot::Mutex;
 use std::ffi::{OsStr, OsString};
@@ -26,13 +34,13 @@ use std::sync::Arc;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use crate::archive::store::{Item, ItemId};
-use crate::archive::tree::{METADATA_TEXT, Place, SIDECAR};
+use crate::archive::store::ItemId;
+use crate::archive::tree::{Place, SIDECAR};
 use crate::archive::{Archive, ArchiveError, Belief, Changing};
 use crate::formats::item::Names;
 use crate::fuse::attr::Attr;
-use crate::fuse::descriptors::{self, Descriptors, Kept};
-use crate::fuse::inode::{Kind, Node, Real, Table, View};
+use crate::fuse::descriptors::{self, Descriptors, Pinned};
+use crate::fuse::inode::{Kind, Node, NodeId, Real, Table, View};
 use crate::fuse::inside::{self, Outcome};
 use crate::os::caller::Caller;
 use ibi::relation::Language;
@@ -45,6 +53,7 @@ pub use told::Told;
 
 use filling::Filling;
 use labels::{Labels, Withdrawn};
+use names::is_year;
 use spellings::Spellings;
 use staging::Staging;
 use told::Texts;
@@ -97,11 +106,11 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stale {
     /// A name in a directory node.
-    Name(u64, OsString),
+    Name(NodeId, OsString),
     /// A node's attributes.
-    Attributes(u64),
+    Attributes(NodeId),
     /// A directory's listing and attributes.
-    Listing(u64),
+    Listing(NodeId),
 }
 
 /// The mounted tree.
@@ -181,7 +190,7 @@ impl Namespace {
     /// all of them, so that a program sees that it is one. Whether one with `..` does depends on where it
     /// lies, so that its name does not last.
     fn link_as_met(&self, link: BorrowedFd<'_>, view: View, lasting: bool) -> (View, bool) {
-        if view.is_as_on_disk() {
+        if view.has_disk_depth() {
             return (View::Rep, lasting);
         }
         let Ok(target) = inside::read_link(link) else {
@@ -198,7 +207,7 @@ impl Namespace {
         }
     }
 
-    fn entry(&self, stat: Stat, file: Kept, view: View, kind: Kind, lasting: bool) -> Entry {
+    fn entry(&self, stat: Stat, file: Pinned, view: View, kind: Kind, lasting: bool) -> Entry {
         let attr = Attr::from(stat);
         // Only what leads on or climbs out differs between the trees.
         let view = match attr.kind {
@@ -257,7 +266,7 @@ impl Namespace {
         let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
         match &parent.kind {
             Kind::Prefix(_) => inside::check_access(self.collection.as_fd(), access, caller),
-            Kind::Level(_) => inside::check_access(directory(parent)?.as_fd(), access, caller),
+            Kind::Level(_) => inside::check_access(parent.file()?.as_fd(), access, caller),
             _ => Ok(()),
         }
     }
@@ -266,7 +275,7 @@ impl Namespace {
     /// the directories where items lie are open to those who own items there.
     fn as_met(&self, node: &Node, mut attr: Attr) -> Attr {
         if attr.kind == FileType::Symlink
-            && !node.view.is_as_on_disk()
+            && !node.view.has_disk_depth()
             && let Ok(target) = self.read_link(node)
         {
             attr.size = target.len() as u64;
@@ -304,7 +313,7 @@ impl Namespace {
                 Attr::virtual_like(&like, FileType::RegularFile, 0o444, text.len() as u64)
             }
             // The size is not known before it is made, and asked for again.
-            Kind::Asked(asked) => self.attributes_of_text(self.last_length(*asked))?,
+            Kind::Generated(asked) => self.attributes_of_text(self.last_length(*asked))?,
             Kind::Prefix(_) => {
                 let shown = shown_to_declare(like.permissions);
                 Attr::virtual_like(&like, FileType::Directory, shown, like.size)
@@ -343,7 +352,7 @@ impl Namespace {
             Kind::Inside => self.lookup_inside(parent, name),
             Kind::Prefix(prefix) => self.lookup_in_prefix(caller, parent, prefix, name),
             Kind::Mint => self.lookup_label(caller, name),
-            Kind::Link(_) | Kind::OwnLink(..) | Kind::Text(_) | Kind::Asked(_) => {
+            Kind::Link(_) | Kind::OwnLink(..) | Kind::Text(_) | Kind::Generated(_) => {
                 Err(Errno::NOTDIR)
             }
         }
@@ -353,7 +362,7 @@ impl Namespace {
         if self.is_out_of_sight(parent, name, None) {
             return Err(Errno::NOENT);
         }
-        let directory = directory(parent)?;
+        let directory = parent.file()?;
         let view = parent.view;
         match self
             .descriptors
@@ -398,14 +407,6 @@ impl Namespace {
             note_sidecar(&mut entry, item, name);
         }
         Ok(entry)
-    }
-
-    /// The entry of an item's directory in a tree.
-    fn item_entry(&self, item: &Item, view: View) -> Outcome<Entry> {
-        let descriptor = self.archive.tree().open_item(&Place::of(&item.names))?;
-        // Labels end with an rmdir, and what a modifier names was a directory for its maker only.
-        let lasting = matches!(view, View::Rep | View::Ibip);
-        self.real(descriptor, view, Kind::Item(item.id), lasting)
     }
 
     /// Before a name in an item's own directory changes what it means: its sidecar's is noted.
@@ -453,7 +454,7 @@ impl Namespace {
             (_, Some(real)) => {
                 let file = real.file.open()?;
                 let target = inside::read_link(file.as_fd())?;
-                if node.view.is_as_on_disk() || !target.starts_with(b".") {
+                if node.view.has_disk_depth() || !target.starts_with(b".") {
                     return Ok(target);
                 }
                 let Some(position) = self.position(file.as_fd(), 1) else {
@@ -473,10 +474,10 @@ impl Namespace {
 
     /// What is kept on disk of a link that is made in a directory.
     pub fn link_to_keep(&self, parent: &Node, target: &[u8]) -> Outcome<Vec<u8>> {
-        if parent.view.is_as_on_disk() || !target.starts_with(b".") {
+        if parent.view.has_disk_depth() || !target.starts_with(b".") {
             return Ok(target.to_vec());
         }
-        let Some(position) = self.position(directory(parent)?.as_fd(), 0) else {
+        let Some(position) = self.position(parent.file()?.as_fd(), 0) else {
             return Ok(target.to_vec());
         };
         let prefix = position.names.ibip().map(|ibip| ibip.prefix().to_owned());
@@ -531,7 +532,7 @@ impl Namespace {
         stale
     }
 
-    fn known_directory(&self, directory: BorrowedFd<'_>) -> Vec<u64> {
+    fn known_directory(&self, directory: BorrowedFd<'_>) -> Vec<NodeId> {
         let Ok(stat) = rustix::fs::fstat(directory) else {
             return Vec::new();
         };
@@ -594,7 +595,9 @@ impl Namespace {
     /// be asked while it still has it.
     pub fn stale_victim(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
         let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-        let Ok(stat) = directory(parent).and_then(|above| rustix::fs::statat(&*above, name, flags))
+        let Ok(stat) = parent
+            .file()
+            .and_then(|above| rustix::fs::statat(&*above, name, flags))
         else {
             return Vec::new();
         };
@@ -612,7 +615,7 @@ impl Namespace {
     pub fn is_same(&self, one: (&Node, &OsStr), other: (&Node, &OsStr)) -> bool {
         let identity = |(parent, name): (&Node, &OsStr)| {
             let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-            let stat = rustix::fs::statat(&*directory(parent).ok()?, name, flags).ok()?;
+            let stat = rustix::fs::statat(&*parent.file().ok()?, name, flags).ok()?;
             Some((stat.st_dev, stat.st_ino))
         };
         identity(one).is_some_and(|one| identity(other) == Some(one))
@@ -622,10 +625,11 @@ impl Namespace {
     /// node that it met there for removed, and the other one for moved.
     pub fn renamed_to_itself(&self, parent: &Node, name: &OsStr) {
         let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-        if let Ok(stat) =
-            directory(parent).and_then(|above| rustix::fs::statat(&*above, name, flags))
+        if let Ok(stat) = parent
+            .file()
+            .and_then(|above| rustix::fs::statat(&*above, name, flags))
         {
-            let number = self.nodes.number_of(stat.st_dev, stat.st_ino, parent.view);
+            let number = self.nodes.id_of(stat.st_dev, stat.st_ino, parent.view);
             self.nodes.retire(number);
         }
     }
@@ -634,14 +638,16 @@ impl Namespace {
     /// say that climb out of an item, where they are read otherwise than on disk.
     pub fn stale_links(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
         let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-        let Ok(stat) = directory(parent).and_then(|above| rustix::fs::statat(&*above, name, flags))
+        let Ok(stat) = parent
+            .file()
+            .and_then(|above| rustix::fs::statat(&*above, name, flags))
         else {
             return Vec::new();
         };
         let links = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => self.nodes.in_all_views(stat.st_dev, stat.st_ino),
             // Which of them lie in it only their paths would tell.
-            FileType::Directory => self.nodes.links_read_otherwise(),
+            FileType::Directory => self.nodes.translated_links(),
             _ => Vec::new(),
         };
         links.into_iter().map(Stale::Listing).collect()
@@ -651,7 +657,7 @@ impl Namespace {
     /// nothing there, but is somewhere.
     pub fn hold(&self, parent: &Node, name: &OsStr) {
         let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-        if let Ok(above) = directory(parent)
+        if let Ok(above) = parent.file()
             && let Ok(stat) = rustix::fs::statat(&*above, name, flags)
             && FileType::from_raw_mode(stat.st_mode) == FileType::Directory
         {
@@ -659,7 +665,7 @@ impl Namespace {
         }
     }
 
-    fn hold_known(&self, numbers: Vec<u64>) {
+    fn hold_known(&self, numbers: Vec<NodeId>) {
         for node in numbers
             .into_iter()
             .filter_map(|number| self.nodes.get(number))
@@ -686,35 +692,15 @@ struct Position {
     depth: usize,
 }
 
-/// The descriptor of a directory that is real.
-fn directory(node: &Node) -> Outcome<Arc<OwnedFd>> {
-    node.file()
-}
-
 /// A name of an item's own directory: its sidecar is known as such. The file under that name changes
 /// when a relation is declared or a foreign sidecar is not believed, so that the name does not last;
 /// nor does one that rsync will rename to it (`..ibi.AbCd12`): the kernel keeps what it knew of the
 /// old name.
 fn note_sidecar(entry: &mut Entry, item: ItemId, name: &OsStr) {
     if name == SIDECAR {
-        entry.node.set_sidecar_of(Some(item));
+        entry.node.learnt.set_sidecar_of(Some(item));
     }
     if name.to_str().is_some_and(|name| name.contains(SIDECAR)) {
         entry.lasting = false;
     }
-}
-
-/// Whether a level is the one right above the items.
-fn is_year(path: &str) -> bool {
-    path.split('/').count() == 3
-}
-
-fn text(name: &OsStr) -> Outcome<&str> {
-    // No identifier has a byte outside ASCII.
-    name.to_str().ok_or(Errno::NOENT)
-}
-
-/// The name under which an item keeps its metadata text.
-fn metadata_text() -> &'static OsStr {
-    OsStr::new(METADATA_TEXT)
 }

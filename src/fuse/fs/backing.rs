@@ -21,6 +21,7 @@ use std::sync::{Arc, Weak};
 use fuser::BackingId;
 use rustix::fs::OFlags;
 
+use crate::fuse::inode::NodeId;
 use crate::os::caller::Caller;
 
 /// A file registered with the kernel.
@@ -28,7 +29,7 @@ use crate::os::caller::Caller;
 pub(super) struct Backing {
     pub(super) id: BackingId,
     owner: (u32, u32),
-    node: u64,
+    node: NodeId,
     registered: Arc<Mutex<Registered>>,
 }
 
@@ -50,10 +51,10 @@ const KEPT: usize = 16_384;
 
 #[derive(Debug)]
 struct Registered {
-    by_node: HashMap<u64, Weak<Backing>>,
-    kept: HashMap<u64, Arc<Backing>>,
+    by_node: HashMap<NodeId, Weak<Backing>>,
+    kept: HashMap<NodeId, Arc<Backing>>,
     /// In the order in which they were kept; some may be gone.
-    oldest: VecDeque<u64>,
+    oldest: VecDeque<NodeId>,
     way: Way,
 }
 
@@ -139,7 +140,7 @@ impl Backings {
     }
 
     /// After the kernel has forgotten a node.
-    pub(super) fn forget(&self, node: u64) {
+    pub(super) fn forget(&self, node: NodeId) {
         let gone = self.registered.lock().kept.remove(&node);
         drop(gone);
     }
@@ -147,7 +148,7 @@ impl Backings {
     /// How a file that has just been opened for a caller is read and written.
     pub(super) fn route(
         &self,
-        node: u64,
+        node: NodeId,
         file: BorrowedFd<'_>,
         access: OFlags,
         caller: &Caller,

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::backing::Backing;
 use crate::archive::Changing;
-use crate::fuse::inode::Node;
+use crate::fuse::inode::{Node, NodeId};
 use crate::fuse::inside::{self, Outcome, Part};
 use crate::fuse::namespace::{Held, Listed, Told};
 use crate::os::caller::Caller;
@@ -211,10 +211,10 @@ impl Handles {
 
     /// Whether some process has a file open for writing. It goes through all that is open: asked for
     /// files with set-id bits alone.
-    pub(super) fn is_written(&self, number: u64) -> bool {
+    pub(super) fn is_written(&self, id: NodeId) -> bool {
         let open = self.open.read();
         open.handles.values().any(|handle| match &*handle.handle {
-            Handle::File { writable, node, .. } => *writable && node.number == number,
+            Handle::File { writable, node, .. } => *writable && node.id == id,
             _ => false,
         })
     }

@@ -130,11 +130,11 @@ fn notify(notifier: &Notifier, stale: &Stale) {
     let sent = match stale {
         Stale::Name(parent, name) => {
             let name: &OsStr = name;
-            notifier.inval_entry(INodeNo(*parent), name)
+            notifier.inval_entry(INodeNo(parent.0), name)
         }
         // A negative offset: the attributes alone, no cached content.
-        Stale::Attributes(number) => notifier.inval_inode(INodeNo(*number), -1, 0),
-        Stale::Listing(number) => notifier.inval_inode(INodeNo(*number), 0, 0),
+        Stale::Attributes(number) => notifier.inval_inode(INodeNo(number.0), -1, 0),
+        Stale::Listing(number) => notifier.inval_inode(INodeNo(number.0), 0, 0),
     };
     if let Err(error) = sent {
         log::debug!("the kernel did not take {stale:?}: {error}");

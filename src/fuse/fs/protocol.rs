@@ -20,9 +20,9 @@ use std::os::unix::ffi::OsStrExt;
 use super::convert::{caller, errno, file_attr, file_type, new_time};
 use super::handles::Handle;
 use super::leases::Hindrance;
-use super::{Ibifs, LASTING, Name, Opened, is_inside, real};
+use super::{Ibifs, LASTING, Name, Opened};
 use crate::fuse::attr::Attr;
-use crate::fuse::inode::{Kind, Node};
+use crate::fuse::inode::{Kind, Node, NodeId};
 use crate::fuse::inside::{self, Change, New, Outcome, Where};
 use crate::fuse::namespace::{Entry, Made, Stale};
 use crate::os::payer;
@@ -40,7 +40,7 @@ fn answer(reply: ReplyEmpty, outcome: Outcome<()>) {
 fn answer_entry(reply: ReplyEntry, outcome: Outcome<Entry>) {
     match outcome {
         Ok(entry) => {
-            let attr = file_attr(entry.node.number, &entry.attr);
+            let attr = file_attr(entry.node.id.0, &entry.attr);
             let lifetime = met_lifetime(&entry);
             reply.entry_with_ttls(&lifetime, &name_lifetime(&entry), &attr, GENERATION);
         }
@@ -59,7 +59,7 @@ fn name_lifetime(entry: &Entry) -> Duration {
 /// The attributes that come with a name live no time at all where `stat` is told another number than the
 /// node's: the kernel then asks for them, once, and the number is in that answer.
 fn met_lifetime(entry: &Entry) -> Duration {
-    if entry.node.number == entry.node.told {
+    if entry.node.id.0 == entry.node.st_ino {
         attribute_lifetime(&entry.node, &entry.attr)
     } else {
         Duration::ZERO
@@ -71,8 +71,8 @@ fn met_lifetime(entry: &Entry) -> Duration {
 fn attribute_lifetime(node: &Node, attr: &Attr) -> Duration {
     let set_id = attr.kind == FileType::RegularFile && attr.permissions & 0o6000 != 0;
     // Its size is known when it is made.
-    let is_made = matches!(node.kind, Kind::Asked(_));
-    if set_id || is_made || node.may_be_mapped() {
+    let is_made = matches!(node.kind, Kind::Generated(_));
+    if set_id || is_made || node.learnt.may_be_mapped() {
         Duration::ZERO
     } else {
         LASTING
@@ -88,7 +88,7 @@ fn answer_attr(reply: ReplyAttr, outcome: Outcome<(Arc<Node>, Attr)>) {
     match outcome {
         Ok((node, attr)) => {
             let lifetime = attribute_lifetime(&node, &attr);
-            reply.attr(&lifetime, &file_attr(node.told, &attr));
+            reply.attr(&lifetime, &file_attr(node.st_ino, &attr));
         }
         Err(error) => reply.error(errno(error)),
     }
@@ -159,7 +159,7 @@ impl Filesystem for Ibifs {
             .as_ref()
             .is_ok_and(|found| found.attr.kind != FileType::Directory)
         {
-            self.readers.looks(request.pid(), parent.0);
+            self.readers.looks(request.pid(), NodeId(parent.0));
         }
         answer_entry(reply, found);
     }
@@ -181,7 +181,7 @@ impl Filesystem for Ibifs {
             Ok(node) => node,
             Err(error) => return reply.error(errno(error)),
         };
-        if let Kind::Asked(asked) = node.kind {
+        if let Kind::Generated(asked) = node.kind {
             let (inner, caller) = (Arc::clone(&self.inner), caller(request));
             let job = move |turn: Outcome<()>| {
                 let told = turn.and_then(|()| inner.namespace.tell(&caller, asked));
@@ -272,7 +272,7 @@ impl Filesystem for Ibifs {
         let _turn = self.crew.turn();
         let caller = caller(request);
         let made = self.node(parent).and_then(|parent| {
-            if is_inside(&parent) {
+            if parent.is_in_item() {
                 self.make_inside(&caller, &parent, name, New::Node(device), mode, umask)
             } else {
                 Err(Errno::PERM)
@@ -294,7 +294,7 @@ impl Filesystem for Ibifs {
         let caller = caller(request);
         let _charged = payer::charge(caller.payer());
         let made = self.node(parent).and_then(|parent| {
-            if is_inside(&parent) {
+            if parent.is_in_item() {
                 self.make_inside(&caller, &parent, name, New::Directory, mode, umask)
                     .map(Made::Done)
             } else {
@@ -355,10 +355,10 @@ impl Filesystem for Ibifs {
         let _charged = payer::charge(caller.payer());
         let target = target.as_os_str().as_bytes();
         let made = self.node(parent).and_then(|parent| {
-            if is_inside(&parent) {
+            if parent.is_in_item() {
                 self.make_inside(&caller, &parent, name, New::Link(target), 0o777, 0)
             } else {
-                self.settle(self.namespace.make_link(&caller, &parent, name, target))
+                self.settle(self.namespace.link_beside(&caller, &parent, name, target))
             }
         });
         answer_entry(reply, made);
@@ -409,7 +409,7 @@ impl Filesystem for Ibifs {
             Ok(node) => node,
             Err(error) => return reply.error(errno(error)),
         };
-        if let Kind::Asked(_) = node.kind {
+        if let Kind::Generated(_) = node.kind {
             let inner = Arc::clone(&self.inner);
             let job = move |turn: Outcome<()>| {
                 let opened = turn.and_then(|()| {
@@ -474,7 +474,7 @@ impl Filesystem for Ibifs {
         });
         match made {
             Ok((entry, opened)) => {
-                let attr = file_attr(entry.node.number, &entry.attr);
+                let attr = file_attr(entry.node.id.0, &entry.attr);
                 let lifetime = lifetime(&entry);
                 let (handle, flags) = (opened.handle, opened.flags);
                 match &opened.backing {
@@ -606,7 +606,7 @@ impl Filesystem for Ibifs {
             Ok(node) => node,
             Err(error) => return reply.error(errno(error)),
         };
-        if is_inside(&node) {
+        if node.is_in_item() {
             return answer(reply, self.open_directory(&caller, node));
         }
         // Above the items all names are read at once, and there may be many.
@@ -649,12 +649,12 @@ impl Filesystem for Ibifs {
         let caller = caller(request);
         let add = |name: &Name<'_>, attr: &Attr, entry: Option<&Entry>| {
             // Of `.` and `..` the kernel takes the number alone.
-            let number = entry.map_or(name.number, |entry| entry.node.number);
+            let number = entry.map_or(name.number, |entry| entry.node.id.0);
             let attr = file_attr(number, attr);
             let lifetime = entry.map_or(Duration::ZERO, lifetime);
             reply.add(attr.ino, name.next, name.name, &lifetime, &attr, GENERATION)
         };
-        match self.list_with_nodes(&caller, number.0, handle, offset, add) {
+        match self.list_with_nodes(&caller, NodeId(number.0), handle, offset, add) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(errno(error)),
         }
@@ -684,10 +684,10 @@ impl Filesystem for Ibifs {
     ) {
         let _turn = self.crew.turn();
         let synced = match self.node(number) {
-            Ok(node) if is_inside(&node) => {
+            Ok(node) if node.is_in_item() => {
                 self.with_file(handle, |file| inside::sync(file, content_only))
             }
-            Ok(node) if node.real.is_some() => real(&node).and_then(|directory| {
+            Ok(node) if node.real.is_some() => node.file().and_then(|directory| {
                 inside::sync(
                     inside::open_directory(directory.as_fd())?.as_fd(),
                     content_only,
@@ -832,7 +832,8 @@ impl Filesystem for Ibifs {
         // The answer's count has 32 bits; whoever asks for more asks again.
         let length = usize::try_from(length.min(1 << 30)).unwrap_or(1 << 30);
         // The kernel does not know that the source is read.
-        self.mirror.forget(vec![Stale::Attributes(source.0)]);
+        self.mirror
+            .forget(vec![Stale::Attributes(NodeId(source.0))]);
         let (inner, caller) = (Arc::clone(&self.inner), caller(request));
         let job = move |turn: Outcome<()>| {
             let copied = turn.and_then(|()| {
@@ -868,7 +869,8 @@ impl Filesystem for Ibifs {
         match done {
             Ok(output) => {
                 // What flags change the kernel does not see.
-                self.mirror.forget(vec![Stale::Attributes(number.0)]);
+                self.mirror
+                    .forget(vec![Stale::Attributes(NodeId(number.0))]);
                 reply.ioctl(0, &output);
             }
             // What is no file of an item has none of these.

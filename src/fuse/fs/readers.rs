@@ -8,13 +8,15 @@
 
 use parking_lot::Mutex;
 
+use crate::fuse::inode::NodeId;
+
 /// How many processes are remembered, each at the place its number gives it.
 const PLACES: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Reader {
     process: u32,
-    directory: u64,
+    directory: Option<NodeId>,
     looks: bool,
 }
 
@@ -34,22 +36,22 @@ impl Default for Readers {
 
 impl Readers {
     /// Notes that a process lists a directory, and says whether it looks at names.
-    pub(super) fn lists(&self, process: u32, directory: u64) -> bool {
+    pub(super) fn lists(&self, process: u32, directory: NodeId) -> bool {
         let mut places = self.places.lock();
         let reader = &mut places[process as usize % PLACES];
         if reader.process != process {
             *reader = Reader::default();
         }
         reader.process = process;
-        reader.directory = directory;
+        reader.directory = Some(directory);
         reader.looks
     }
 
     /// Notes that a process looks up a file in a directory.
-    pub(super) fn looks(&self, process: u32, directory: u64) {
+    pub(super) fn looks(&self, process: u32, directory: NodeId) {
         let mut places = self.places.lock();
         let reader = &mut places[process as usize % PLACES];
-        if reader.process == process && reader.directory == directory {
+        if reader.process == process && reader.directory == Some(directory) {
             reader.looks = true;
         }
     }
@@ -62,14 +64,17 @@ mod tests {
     #[test]
     fn whoever_looks_at_what_it_listed_is_known_afterwards() {
         let readers = Readers::default();
-        assert!(!readers.lists(7, 1));
-        readers.looks(7, 2);
-        assert!(!readers.lists(7, 1), "that was another directory");
-        readers.looks(8, 1);
-        assert!(!readers.lists(7, 1), "that was another process");
-        readers.looks(7, 1);
-        assert!(readers.lists(7, 3));
-        assert!(!readers.lists(7 + 64, 3), "the place has a new owner");
-        assert!(!readers.lists(7, 3));
+        assert!(!readers.lists(7, NodeId(1)));
+        readers.looks(7, NodeId(2));
+        assert!(!readers.lists(7, NodeId(1)), "that was another directory");
+        readers.looks(8, NodeId(1));
+        assert!(!readers.lists(7, NodeId(1)), "that was another process");
+        readers.looks(7, NodeId(1));
+        assert!(readers.lists(7, NodeId(3)));
+        assert!(
+            !readers.lists(7 + 64, NodeId(3)),
+            "the place has a new owner"
+        );
+        assert!(!readers.lists(7, NodeId(3)));
     }
 }

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::{Namespace, directory};
+use super::Namespace;
 use crate::archive::store::ItemId;
 use crate::archive::tree::{Place, SIDECAR};
-use crate::fuse::inode::{Kind, Node};
+use crate::fuse::inode::{Kind, Node, NodeId};
 use crate::fuse::inside::{self, Outcome};
 use crate::os::caller::{Caller, ThreadGroup};
 
@@ -51,7 +51,7 @@ struct Hidden {
     uid: u32,
     item: ItemId,
     /// The directory and name under which the item was made, for a modifier.
-    declared: Option<(u64, OsString)>,
+    declared: Option<(NodeId, OsString)>,
     /// Device and inode number of the hidden sidecar.
     sidecar: Option<(u64, u64)>,
     /// Until when, in any tree; without it, under the name that its maker gave, while it fills.
@@ -183,14 +183,14 @@ impl Filling {
 impl Namespace {
     /// Notes that a caller has made something in a directory, where that is one to be filled.
     pub fn note_filling(&self, caller: &Caller, parent: &Node) {
-        if parent.view.is_to_be_filled() {
+        if parent.view.is_deposit() {
             self.filling.fills(caller);
         }
     }
 
     /// The same for a file that stays open: until it is closed, its maker goes on filling.
     pub fn note_held(&self, caller: &Caller, parent: &Node) -> Option<Held> {
-        if !parent.view.is_to_be_filled() {
+        if !parent.view.is_deposit() {
             return None;
         }
         let group = self.filling.fills(caller)?;
@@ -216,7 +216,7 @@ impl Namespace {
         caller: &Caller,
         item: ItemId,
         place: &Place,
-        declared: Option<(u64, OsString)>,
+        declared: Option<(NodeId, OsString)>,
     ) {
         if let Some(group) = caller.thread_group() {
             self.filling.note(caller, group);
@@ -264,7 +264,12 @@ impl Namespace {
     }
 
     /// The item that this caller has made under a modifier's name, a directory for it while it fills it.
-    pub(super) fn declared_by(&self, caller: &Caller, parent: u64, name: &str) -> Option<ItemId> {
+    pub(super) fn declared_by(
+        &self,
+        caller: &Caller,
+        parent: NodeId,
+        name: &str,
+    ) -> Option<ItemId> {
         if !self.filling.any_hidden.load(Ordering::Relaxed) {
             return None;
         }
@@ -296,7 +301,7 @@ impl Namespace {
             hidden.item == item
                 && hidden.sidecar.is_some()
                 && match hidden.until {
-                    None => parent.view.is_to_be_filled(),
+                    None => parent.view.is_deposit(),
                     Some(until) => until > Instant::now(),
                 }
         };
@@ -304,7 +309,9 @@ impl Namespace {
             return false;
         }
         let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let found = directory(parent).and_then(|above| rustix::fs::statat(&*above, name, flags));
+        let found = parent
+            .file()
+            .and_then(|above| rustix::fs::statat(&*above, name, flags));
         let Ok(stat) = found else {
             return false;
         };
@@ -342,7 +349,7 @@ impl Namespace {
             return Ok(has_gone.then_some(name));
         }
         if let Kind::Item(item) = parent.kind {
-            let above = directory(parent)?;
+            let above = parent.file()?;
             match caller.act(|| inside::remove(above.as_fd(), name, false)) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno),

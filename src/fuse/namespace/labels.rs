@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, FileType, StatxFlags};
 use rustix::io::Errno;
 
-use super::{Entry, Namespace, Stale, directory, text};
+use super::names::text;
+use super::{Entry, Namespace, Stale};
 use crate::archive::store::ItemId;
 use crate::fuse::inode::{Kind, Node, View};
 use crate::fuse::inside::{self, Outcome};
@@ -229,7 +230,7 @@ impl Namespace {
         name: &OsStr,
         is_directory: bool,
     ) -> Outcome<Vec<Stale>> {
-        let above = directory(parent)?;
+        let above = parent.file()?;
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let stat = rustix::fs::statat(&*above, name, flags)?;
         match (FileType::from_raw_mode(stat.st_mode), is_directory) {
@@ -252,7 +253,7 @@ impl Namespace {
             // It is reached no more, nor what is in it.
             let victim = (stat.st_dev, stat.st_ino);
             self.withdrawn.forget(|above, _| *above == victim);
-            let number = self.nodes.number_of(stat.st_dev, stat.st_ino, View::Mint);
+            let number = self.nodes.id_of(stat.st_dev, stat.st_ino, View::Mint);
             self.nodes.retire(number);
             None
         } else {
@@ -299,7 +300,7 @@ impl Namespace {
         if parent.view != View::Mint || !self.withdrawn.any.load(Ordering::Relaxed) {
             return false;
         }
-        let (Some(identity), Ok(above)) = (identity(parent), directory(parent)) else {
+        let (Some(identity), Ok(above)) = (identity(parent), parent.file()) else {
             return false;
         };
         self.is_gone(identity, above.as_fd(), name, inode)
@@ -316,7 +317,7 @@ impl Namespace {
         if !self.is_out_of_sight(parent, name, None) {
             return Ok(false);
         }
-        let above = directory(parent)?;
+        let above = parent.file()?;
         let stat = rustix::fs::statat(&*above, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if let Some(identity) = identity(parent) {
             self.withdrawn.bring_back(identity, name);

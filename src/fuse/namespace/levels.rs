@@ -6,15 +6,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::{Entry, Namespace, Stale, directory, is_year, text};
+use super::names::{below, is_year, level_below, text};
+use super::virtual_entries::link_target;
+use super::{Entry, Namespace, Stale};
 use crate::archive::store::Item;
 use crate::archive::tree::Maker;
-use crate::formats::item::{Names, State};
+use crate::formats::item::Names;
 use crate::fuse::inode::{Kind, Node, View};
 use crate::fuse::inside::{self, New, Outcome};
 use crate::os::caller::Caller;
 use ibi::relation::{Request, split_name};
-use ibi::{AliasPair, Ibi, Ibip, Rep, ibip, rep};
+use ibi::{Ibi, Ibip, Rep, ibip, rep};
 
 impl Namespace {
     pub(super) fn lookup_in_root(&self, name: &OsStr) -> Outcome<Entry> {
@@ -46,7 +48,7 @@ impl Namespace {
         path: &str,
         name: &OsStr,
     ) -> Outcome<Entry> {
-        self.find_level(path, directory(parent)?.as_fd(), text(name)?)
+        self.find_level(path, parent.file()?.as_fd(), text(name)?)
     }
 
     /// A level as recorded is the real directory; in another spelling, a link to it.
@@ -61,7 +63,7 @@ impl Namespace {
                 match entry.attr.kind {
                     FileType::Directory => Ok(entry),
                     _ => {
-                        self.nodes.forget(entry.node.number, 1);
+                        self.nodes.forget(entry.node.id, 1);
                         Err(Errno::NOENT)
                     }
                 }
@@ -133,7 +135,7 @@ impl Namespace {
     ) -> Outcome<Entry> {
         let name = text(name)?;
         if let Ok(rep) = Rep::parse(&below(path, name)) {
-            let descriptor = inside::find(directory(parent)?.as_fd(), OsStr::new(name))?;
+            let descriptor = inside::find(parent.file()?.as_fd(), OsStr::new(name))?;
             let stat = rustix::fs::fstat(&descriptor)?;
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
                 return Err(Errno::NOENT);
@@ -155,49 +157,12 @@ impl Namespace {
         match self.item_below_prefix(prefix, name)? {
             Some((item, true)) => self.item_entry_beside(caller, &item, View::Ibip),
             Some((item, false)) => {
-                self.check_way(caller, &item)?;
-                let target = self.path_from_sibling(parent, &item.names);
+                self.check_search(caller, &item)?;
+                let target = link_target(View::Ibip, &item.names);
                 self.virtual_entry(View::Ibip, Kind::Link(target))
             }
             None => self.lookup_sibling(caller, parent, name),
         }
-    }
-
-    /// The item of a name below an IBIp prefix, and whether that is its recorded name.
-    pub(super) fn item_below_prefix(
-        &self,
-        prefix: &str,
-        name: &str,
-    ) -> Outcome<Option<(Item, bool)>> {
-        let store = self.archive.store();
-        let whole = format!("{prefix}/{name}");
-        if let Ok(ibip) = Ibip::parse(&whole) {
-            let found = store.find_by_ibip(&ibip)?;
-            if let Some(item) = found.filter(|item| item.state != State::Deleted) {
-                // The directory itself is the recorded spelling of the prefix.
-                let is_recorded = item
-                    .names
-                    .ibip()
-                    .is_some_and(|known| known.suffix() == name);
-                return Ok(Some((item, is_recorded)));
-            }
-            // A crash may have come between a folder made here and the index.
-            let names = Names::from(Ibi::Ibip(ibip));
-            if self
-                .archive
-                .tree()
-                .is_directory(crate::archive::tree::Place::of(&names).as_str())
-            {
-                return Ok(Some((self.archive.item_on_sight(&names)?, true)));
-            }
-        }
-        if let Ok(alias) = AliasPair::parse(&whole) {
-            let found = store.find_by_alias(&alias)?;
-            if let Some(item) = found.filter(|item| item.state != State::Deleted) {
-                return Ok(Some((item, false)));
-            }
-        }
-        Ok(None)
     }
 
     /// Makes a level, a prefix, or an item's own directory.
@@ -247,14 +212,14 @@ impl Namespace {
                     mode
                 };
                 let made = inside::make(
-                    directory(parent)?.as_fd(),
+                    parent.file()?.as_fd(),
                     OsStr::new(name),
                     New::Directory,
                     mode,
                     umask,
                     caller,
                 )?;
-                self.spellings.note(directory(parent)?.as_fd(), name);
+                self.spellings.note(parent.file()?.as_fd(), name);
                 self.real(made, View::Rep, Kind::Level(below(path, name)), true)
             }
             Kind::Prefix(prefix) => {
@@ -303,7 +268,7 @@ impl Namespace {
                 Ok(Vec::new())
             }
             Kind::Root | Kind::Level(_) => {
-                inside::remove(directory(parent)?.as_fd(), name, true)?;
+                inside::remove(parent.file()?.as_fd(), name, true)?;
                 Ok(Vec::new())
             }
             _ => Err(Errno::PERM),
@@ -338,7 +303,7 @@ impl Namespace {
         self.forget_filling(item.id);
         if let Some(ibip) = item.names.ibip() {
             let prefix = Kind::Prefix(ibip.prefix().to_owned());
-            let node = self.nodes.number_of_virtual(&prefix);
+            let node = self.nodes.id_of_virtual(&prefix);
             stale.push(Stale::Name(node, ibip.suffix().into()));
             if self
                 .archive
@@ -349,7 +314,7 @@ impl Namespace {
                 stale.push(Stale::Name(crate::fuse::inode::ROOT, ibip.prefix().into()));
             }
         }
-        stale.retain(|stale| !matches!(stale, Stale::Name(node, _) if *node == parent.number));
+        stale.retain(|stale| !matches!(stale, Stale::Name(node, _) if *node == parent.id));
         Ok(stale)
     }
 }
@@ -360,21 +325,5 @@ fn no_identifier(name: &str) -> Errno {
     match split_name(name) {
         Some((_, tail)) if Request::parse_tail(tail).is_ok() => Errno::NOENT,
         _ => Errno::INVAL,
-    }
-}
-
-/// The path of a level below another.
-pub(super) fn below(path: &str, name: &str) -> String {
-    match path {
-        "" => name.to_owned(),
-        path => format!("{path}/{name}"),
-    }
-}
-
-/// Which of the four components of a rep stands below a level, counted from 1.
-pub(super) fn level_below(path: &str) -> usize {
-    match path {
-        "" => 1,
-        path => path.split('/').count() + 1,
     }
 }

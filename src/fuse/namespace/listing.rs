@@ -8,8 +8,9 @@ use std::os::fd::AsFd;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::levels::{below, level_below};
-use super::{Namespace, is_year};
+use super::Namespace;
+use super::names::{below, is_year, level_below};
+use super::virtual_entries::link_target;
 use crate::archive::tree::Place;
 use crate::fuse::inode::{Kind, Node};
 use crate::fuse::inside::{self, Outcome};
@@ -24,8 +25,8 @@ const CROWD: usize = 500;
 pub struct Listed {
     /// The name.
     pub name: OsString,
-    /// The number that `stat` would tell.
-    pub number: u64,
+    /// The inode number that `stat` would report.
+    pub st_ino: u64,
     /// The file type that a lookup would give.
     pub kind: FileType,
 }
@@ -45,7 +46,7 @@ impl Namespace {
                 0,
                 Listed {
                     name: name.into(),
-                    number: node.told,
+                    st_ino: node.st_ino,
                     kind: FileType::Directory,
                 },
             );
@@ -69,10 +70,10 @@ impl Namespace {
     fn virtual_listed(&self, name: String, kind: Kind) -> Listed {
         Listed {
             name: name.into(),
-            number: self.nodes.number_of_virtual(&kind),
+            st_ino: self.nodes.id_of_virtual(&kind).0,
             kind: match kind {
                 Kind::Link(_) | Kind::OwnLink(..) => FileType::Symlink,
-                Kind::Text(_) | Kind::Asked(_) => FileType::RegularFile,
+                Kind::Text(_) | Kind::Generated(_) => FileType::RegularFile,
                 _ => FileType::Directory,
             },
         }
@@ -92,7 +93,7 @@ impl Namespace {
             {
                 listed.push(Listed {
                     name: name.into(),
-                    number: self.nodes.told(real.device, inode),
+                    st_ino: self.nodes.st_ino(real.device, inode),
                     kind: FileType::Directory,
                 });
             }
@@ -114,7 +115,7 @@ impl Namespace {
         let item = self.archive.item_at(rep)?;
         let mut listed = Vec::new();
         let mut link = |tail: String, names| {
-            let target = self.path_from_sibling(node, names);
+            let target = link_target(node.view, names);
             listed.push(self.virtual_listed(format!("{name}{tail}"), Kind::Link(target)));
         };
         for (relation, names) in &self.archive.relations(&item)? {
@@ -164,7 +165,7 @@ impl Namespace {
             match known {
                 Some((device, inode)) => listed.push(Listed {
                     name: suffix.into(),
-                    number: self.nodes.told(device, inode),
+                    st_ino: self.nodes.st_ino(device, inode),
                     kind: FileType::Directory,
                 }),
                 None => listed.extend(self.item_listed((*suffix).to_owned(), place)),
@@ -205,7 +206,7 @@ impl Namespace {
         let stat = rustix::fs::fstat(&descriptor).ok()?;
         Some(Listed {
             name: name.into(),
-            number: self.nodes.told(stat.st_dev, stat.st_ino),
+            st_ino: self.nodes.st_ino(stat.st_dev, stat.st_ino),
             kind: FileType::Directory,
         })
     }

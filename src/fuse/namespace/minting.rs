@@ -10,15 +10,14 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::siblings::Sibling;
-use super::{Entry, Namespace, is_year};
-use crate::archive::store::Item;
+use super::names::is_year;
+use super::requests::{Sibling, relative_of};
+use super::{Entry, Namespace};
 use crate::archive::tree::{Owner, Place};
 use crate::archive::{ArchiveError, Relative};
-use crate::fuse::inode::{Kind, Node, View};
+use crate::fuse::inode::{Kind, Node, NodeId, View};
 use crate::fuse::inside::Outcome;
 use crate::os::caller::Caller;
-use ibi::relation::{Modifier, Request, Step};
 
 /// What came of a mkdir.
 #[derive(Debug)]
@@ -34,7 +33,7 @@ pub enum Made {
 pub struct Minting {
     relative: Option<Relative>,
     label: Option<String>,
-    declared: Option<(u64, OsString)>,
+    declared: Option<(NodeId, OsString)>,
     owner: Owner,
     /// The view of what is made under a modifier's name: its links climb as in that tree.
     view: View,
@@ -84,10 +83,10 @@ impl Namespace {
             }
             Kind::Level(_) | Kind::Prefix(_) => match self.sibling(parent, name_text)? {
                 Some(Sibling { item, request }) => {
-                    let relative = relative_of(&item, &request).ok_or(Errno::INVAL)?;
+                    let relative = relative_of(&item.names, &request).ok_or(Errno::INVAL)?;
                     self.check_change(caller, &item)?;
                     self.archive.check_relative(caller, &relative)?;
-                    minting(Some(relative), None, Some((parent.number, name.to_owned())))
+                    minting(Some(relative), None, Some((parent.id, name.to_owned())))
                 }
                 None => self.level(caller, parent, name_text, mode, umask),
             },
@@ -139,27 +138,6 @@ impl Namespace {
             None => minting.view,
         };
         self.item_entry(&item, view)
-    }
-}
-
-/// What a newly minted item is, by the modifier whose name was given to mkdir.
-fn relative_of(item: &Item, request: &Request) -> Option<Relative> {
-    let Request::Modifier(modifier) = request else {
-        return None;
-    };
-    let names = item.names.clone();
-    match single_step(modifier)? {
-        Step::LastEdition => Some(Relative::EditionOf(names)),
-        Step::Translation(Some(language)) => Some(Relative::TranslationOf(names, *language)),
-        Step::Metadata(None) => Some(Relative::MetadataOf(names)),
-        _ => None,
-    }
-}
-
-pub(super) fn single_step(modifier: &Modifier) -> Option<&Step> {
-    match modifier.steps() {
-        [step] => Some(step),
-        _ => None,
     }
 }
 

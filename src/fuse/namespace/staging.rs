@@ -10,11 +10,15 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::{AtFlags, Gid, Uid};
 use rustix::io::Errno;
 
+use super::{Entry, Namespace};
 use crate::archive::ArchiveError;
 use crate::archive::tree::Tree;
+use crate::fuse::inode::{Kind, Node, NodeId, View};
 use crate::fuse::inside::{self, Outcome};
+use crate::os::caller::Caller;
 
 /// So many names a user may have staged at a time.
 const MOST_OF_A_USER: usize = 1000;
@@ -23,7 +27,7 @@ const MOST_OF_A_USER: usize = 1000;
 #[derive(Debug)]
 pub(super) struct Staging {
     directory: OwnedFd,
-    names: Mutex<HashMap<(u64, OsString), OsString>>,
+    names: Mutex<HashMap<(NodeId, OsString), OsString>>,
     next: AtomicU64,
 }
 
@@ -46,12 +50,12 @@ impl Staging {
     }
 
     /// The name in the staging directory of a staged name.
-    pub(super) fn find(&self, parent: u64, name: &OsStr) -> Option<OsString> {
+    pub(super) fn find(&self, parent: NodeId, name: &OsStr) -> Option<OsString> {
         self.names.lock().get(&(parent, name.to_owned())).cloned()
     }
 
     /// Opens a staged file.
-    pub(super) fn open(&self, parent: u64, name: &OsStr) -> Option<Outcome<OwnedFd>> {
+    pub(super) fn open(&self, parent: NodeId, name: &OsStr) -> Option<Outcome<OwnedFd>> {
         let kept = self.find(parent, name)?;
         Some(inside::find(self.directory(), &kept))
     }
@@ -74,7 +78,7 @@ impl Staging {
     }
 
     /// Notes a staged name, and removes what had it before.
-    pub(super) fn note(&self, parent: u64, name: &OsStr, kept: OsString) {
+    pub(super) fn note(&self, parent: NodeId, name: &OsStr, kept: OsString) {
         let before = self.names.lock().insert((parent, name.to_owned()), kept);
         if let Some(before) = before {
             let _ = inside::remove(self.directory(), &before, false);
@@ -82,7 +86,7 @@ impl Staging {
     }
 
     /// Forgets a staged name and says what it was called in the staging directory.
-    pub(super) fn take(&self, parent: u64, name: &OsStr) -> Option<OsString> {
+    pub(super) fn take(&self, parent: NodeId, name: &OsStr) -> Option<OsString> {
         self.names.lock().remove(&(parent, name.to_owned()))
     }
 }
@@ -91,6 +95,54 @@ impl Drop for Staging {
     fn drop(&mut self) {
         for kept in self.names.lock().values() {
             let _ = inside::remove(self.directory.as_fd(), kept, false);
+        }
+    }
+}
+
+impl Namespace {
+    /// Makes a staged name, owned by the caller: no user may write in the staging directory.
+    pub(super) fn stage(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        name: &str,
+        make: impl FnOnce(BorrowedFd<'_>, &OsStr) -> Outcome<OwnedFd>,
+    ) -> Outcome<Entry> {
+        if !may_be_staged(name) {
+            return Err(Errno::PERM);
+        }
+        self.check_staged(caller, parent, OsStr::new(name))?;
+        let kept = self.staging.fresh_name(caller.uid)?;
+        let staged = self.staging.directory();
+        let made = make(staged, &kept).and_then(|made| {
+            if caller.is_other() {
+                let (uid, gid) = (Uid::from_raw(caller.uid), Gid::from_raw(caller.gid));
+                let flags = AtFlags::SYMLINK_NOFOLLOW;
+                rustix::fs::chownat(staged, &kept, Some(uid), Some(gid), flags)?;
+            }
+            Ok(made)
+        });
+        let made = match made {
+            Ok(made) => made,
+            Err(errno) => {
+                let _ = inside::remove(staged, &kept, false);
+                return Err(errno);
+            }
+        };
+        self.staging.note(parent.id, OsStr::new(name), kept);
+        self.real(made, View::Rep, Kind::Inside, false)
+    }
+
+    /// EPERM if another user has made a staged name.
+    pub(super) fn check_staged(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<()> {
+        let Some(staged) = self.staging.open(parent.id, name) else {
+            return Ok(());
+        };
+        let owner = rustix::fs::fstat(staged?)?.st_uid;
+        if owner == caller.uid || caller.owns_all() {
+            Ok(())
+        } else {
+            Err(Errno::PERM)
         }
     }
 }

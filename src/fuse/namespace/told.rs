@@ -13,7 +13,7 @@ use super::Namespace;
 use crate::archive::store::{Item, ItemId};
 use crate::archive::{Act, FileList};
 use crate::fuse::attr::Attr;
-use crate::fuse::inode::Asked;
+use crate::fuse::inode::Generated;
 use crate::fuse::inside::{self, Outcome};
 use crate::os::caller::Caller;
 
@@ -62,9 +62,9 @@ struct Held {
 
 #[derive(Debug, Default)]
 struct Kept {
-    known: HashMap<Asked, Weak<Told>>,
+    known: HashMap<Generated, Weak<Told>>,
     /// The last ones, the newest behind.
-    kept: Vec<(Asked, Arc<Told>)>,
+    kept: Vec<(Generated, Arc<Told>)>,
 }
 
 /// The texts that are open or kept.
@@ -75,7 +75,7 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    fn known(&self, asked: Asked) -> Option<Arc<Told>> {
+    fn known(&self, asked: Generated) -> Option<Arc<Told>> {
         let kept = self.kept.lock();
         kept.known.get(&asked).and_then(Weak::upgrade)
     }
@@ -107,7 +107,7 @@ impl Texts {
         }))
     }
 
-    fn keep(&self, asked: Asked, told: &Arc<Told>) {
+    fn keep(&self, asked: Generated, told: &Arc<Told>) {
         let mut gone = Vec::new();
         let mut kept = self.kept.lock();
         kept.known.retain(|_, known| known.strong_count() > 0);
@@ -134,10 +134,10 @@ impl Texts {
 
 impl Namespace {
     /// Makes what is asked for, or gives it as it was made before where it still says so.
-    pub fn tell(&self, caller: &Caller, asked: Asked) -> Outcome<Arc<Told>> {
+    pub fn tell(&self, caller: &Caller, asked: Generated) -> Outcome<Arc<Told>> {
         let act: Act<'_> = &super::siblings::reading_as(caller);
         match asked {
-            Asked::FileList(id) => {
+            Generated::FileList(id) => {
                 let item = self.asked_item(id)?;
                 if let Some(known) = self.texts.known(asked)
                     && self.archive.is_list_still(&item, &known.list, act)
@@ -149,7 +149,7 @@ impl Namespace {
                 self.texts.keep(asked, &told);
                 Ok(told)
             }
-            Asked::Record { item, from } => {
+            Generated::Record { item, from } => {
                 let item = self.asked_item(item)?;
                 let from = from.map(|from| self.asked_item(from)).transpose()?;
                 let from = from.map(|from| from.names);
@@ -183,7 +183,7 @@ impl Namespace {
     }
 
     /// How long a text was when it was made last, as long as somebody has it open.
-    pub(super) fn last_length(&self, asked: Asked) -> u64 {
+    pub(super) fn last_length(&self, asked: Generated) -> u64 {
         let known = self.texts.known(asked);
         known.map_or(0, |known| known.bytes().len() as u64)
     }

@@ -1,0 +1,140 @@
+//! What a node is.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use rustix::io::Errno;
+
+use super::{NodeId, View};
+use crate::archive::store::ItemId;
+use crate::fuse::descriptors::Pinned;
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The mount's root: the real directory `col/`.
+    Root,
+    /// A level of the rep tree above the items, by its path from the root.
+    Level(String),
+    /// An item's own directory.
+    Item(ItemId),
+    /// Anything inside an item, or a staged file.
+    Inside,
+    /// The virtual directory of an IBIp prefix, as recorded.
+    Prefix(String),
+    /// The virtual directory `.mint`.
+    Mint,
+    /// A virtual symbolic link with its target.
+    Link(Vec<u8>),
+    /// The same, as seen by a user who may replace or remove it, and owned by that user: in a directory
+    /// with the sticky bit the kernel decides by the owner.
+    OwnLink(Vec<u8>, u32),
+    /// A virtual file with its content.
+    Text(Vec<u8>),
+    /// A virtual file whose content is generated when it is opened.
+    Generated(Generated),
+}
+
+/// Which text about an item is generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Generated {
+    /// The list of its files.
+    FileList(ItemId),
+    /// Its record, from the files of a metadata item.
+    Record {
+        /// The item.
+        item: ItemId,
+        /// The metadata item that was asked for, if it is not the item's own.
+        from: Option<ItemId>,
+    },
+}
+
+/// The file of a real node.
+#[derive(Debug)]
+pub struct Real {
+    /// The file itself.
+    pub file: Pinned,
+    /// Device number on the disk.
+    pub device: u64,
+    /// Inode number on the disk.
+    pub inode: u64,
+    /// Whether it is a symbolic link.
+    pub is_link: bool,
+}
+
+/// One node the kernel knows.
+#[derive(Debug)]
+pub struct Node {
+    /// Its number.
+    pub id: NodeId,
+    /// The inode number that `stat` reports, the same in all trees.
+    pub st_ino: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// The tree in which it is seen.
+    pub view: View,
+    /// Its file, unless it is virtual.
+    pub real: Option<Real>,
+    /// What operations have learnt of the file while the kernel knows the node.
+    pub learnt: Learnt,
+}
+
+impl Node {
+    /// The file, open with O_PATH; EPERM for a virtual node.
+    pub fn file(&self) -> Result<Arc<OwnedFd>, Errno> {
+        match &self.real {
+            Some(real) => real.file.open(),
+            None => Err(Errno::PERM),
+        }
+    }
+
+    /// Whether the node is an item's directory or lies in one, where names are the native filesystem's.
+    pub fn is_in_item(&self) -> bool {
+        matches!(self.kind, Kind::Item(_) | Kind::Inside)
+    }
+}
+
+/// What operations have learnt of a file. The node carries it; the table does not look at it.
+#[derive(Debug, Default)]
+pub struct Learnt {
+    sidecar_of: AtomicI64,
+    lacks_capability: AtomicBool,
+    may_be_mapped: AtomicBool,
+}
+
+impl Learnt {
+    /// The item whose sidecar this file is.
+    pub fn sidecar_of(&self) -> Option<ItemId> {
+        match self.sidecar_of.load(Ordering::Relaxed) {
+            0 => None,
+            id => Some(ItemId(id)),
+        }
+    }
+
+    /// Notes that this file is an item's sidecar, or is one no longer.
+    pub fn set_sidecar_of(&self, item: Option<ItemId>) {
+        self.sidecar_of
+            .store(item.map_or(0, |item| item.0), Ordering::Relaxed);
+    }
+
+    /// Whether this file is known to have no `security.capability`.
+    pub fn lacks_capability(&self) -> bool {
+        self.lacks_capability.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether this file is known to have no `security.capability`.
+    pub fn set_lacks_capability(&self, lacks: bool) {
+        self.lacks_capability.store(lacks, Ordering::Relaxed);
+    }
+
+    /// Whether the kernel may write this file through a mapping without a request.
+    pub fn may_be_mapped(&self) -> bool {
+        self.may_be_mapped.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the kernel may; returns whether that is new.
+    pub fn note_mapped(&self) -> bool {
+        !self.may_be_mapped.swap(true, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,492 @@
+//! The nodes that the kernel knows, by number and by file.
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::node::Learnt;
+use super::{Kind, Node, NodeId, ROOT, Real, View};
+use crate::archive::store::ItemId;
+
+/// The mark of virtual nodes, beside those of [`View`].
+const VIRTUAL: u64 = 7 << 60;
+
+/// A file in a tree: device number, inode number, tree.
+type Key = (u64, u64, View);
+
+/// The number of a file, unless another node has it.
+fn preferred(key: &Key) -> NodeId {
+    NodeId(key.1 | key.2.mark())
+}
+
+/// A hash of node numbers. A filesystem assigns them in order and has no reason to make them collide, so
+/// that this need not resist an attacker.
+#[derive(Clone, Copy, Debug, Default)]
+struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A node and how often the kernel has looked it up.
+#[derive(Debug)]
+struct Counted {
+    node: Arc<Node>,
+    lookups: u64,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    nodes: HashMap<NodeId, Counted, BuildHasherDefault<NumberHasher>>,
+    /// The files that do not have their preferred number: the root, and those whose number is taken.
+    displaced: HashMap<Key, NodeId>,
+    /// The symbolic links in trees that do not read them as they are on the disk. All of them are checked
+    /// when a directory is moved.
+    translated_links: HashSet<NodeId>,
+    /// Nodes that the kernel considers removed, although their files exist.
+    retired: HashSet<NodeId>,
+}
+
+impl Inner {
+    /// The number of a file that the kernel knows.
+    fn id(&self, key: &Key) -> Option<NodeId> {
+        if let Some(id) = self.displaced.get(key) {
+            return Some(*id);
+        }
+        let id = preferred(key);
+        let node = &self.nodes.get(&id)?.node;
+        let real = node.real.as_ref()?;
+        ((real.device, real.inode, node.view) == *key).then_some(id)
+    }
+
+    fn insert(
+        &mut self,
+        (id, st_ino): (NodeId, u64),
+        kind: Kind,
+        view: View,
+        real: Option<Real>,
+    ) -> Arc<Node> {
+        if !view.has_disk_depth() && real.as_ref().is_some_and(|real| real.is_link) {
+            self.translated_links.insert(id);
+        }
+        let node = Arc::new(Node {
+            id,
+            st_ino,
+            kind,
+            view,
+            real,
+            learnt: Learnt::default(),
+        });
+        let counted = Counted {
+            node: Arc::clone(&node),
+            lookups: 1,
+        };
+        self.nodes.insert(id, counted);
+        node
+    }
+
+    /// The preferred number, unless it is the root's or taken: by a file of another device, or by one that
+    /// was removed and that the kernel still knows.
+    fn free_id(&self, preferred: NodeId) -> NodeId {
+        let mut id = preferred;
+        while id == ROOT || id.0 == 0 || self.nodes.contains_key(&id) {
+            id = NodeId((id.0 & VIRTUAL) | (id.0.wrapping_add(1 << 50) & !VIRTUAL));
+        }
+        id
+    }
+}
+
+/// The nodes that the kernel knows. No other lock is taken under its lock.
+#[derive(Debug, Default)]
+pub struct Table {
+    inner: RwLock<Inner>,
+    /// Whether any file but the root does not have its preferred number.
+    any_displaced: AtomicBool,
+    /// The device whose inode numbers `stat` reports.
+    main_device: Option<u64>,
+}
+
+impl Table {
+    /// A table for the files of a device, and of others that may be mounted below it.
+    pub fn new(device: u64) -> Table {
+        Table {
+            main_device: Some(device),
+            ..Table::default()
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        self.inner.read()
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+        self.inner.write()
+    }
+
+    /// The inode number that `stat` and directory listings report for a file.
+    pub fn st_ino(&self, device: u64, inode: u64) -> u64 {
+        if self.main_device == Some(device) {
+            inode
+        } else {
+            self.id_of(device, inode, View::Rep).0
+        }
+    }
+
+    /// The node with this number.
+    pub fn get(&self, id: NodeId) -> Option<Arc<Node>> {
+        let inner = self.read();
+        inner.nodes.get(&id).map(|known| Arc::clone(&known.node))
+    }
+
+    /// The number that a file has, or would have, in a tree.
+    pub fn id_of(&self, device: u64, inode: u64, view: View) -> NodeId {
+        let key = (device, inode, view);
+        if self.any_displaced.load(Ordering::Relaxed) {
+            self.read().id(&key).unwrap_or_else(|| preferred(&key))
+        } else {
+            preferred(&key)
+        }
+    }
+
+    /// The number of a virtual node.
+    pub fn id_of_virtual(&self, kind: &Kind) -> NodeId {
+        let mut hasher = DefaultHasher::new();
+        kind.hash(&mut hasher);
+        NodeId(VIRTUAL | (hasher.finish() >> 4))
+    }
+
+    /// Counts a lookup of a real file, and makes its node if the kernel does not know it yet.
+    pub fn remember(&self, real: Real, view: View, kind: Kind) -> Arc<Node> {
+        let key = (real.device, real.inode, view);
+        let mut inner = self.write();
+        if let Some(id) = inner.id(&key)
+            && !inner.retired.contains(&id)
+            && let Some(Counted { node, lookups }) = inner.nodes.get_mut(&id)
+            // A directory may become an item's after it was looked up as something else, and an inode
+            // number may pass to another file while the kernel still knows the old one.
+            && node.kind == kind
+            && node.real.as_ref().is_some_and(|known| known.file.is_same_file(&real.file))
+        {
+            *lookups += 1;
+            return Arc::clone(node);
+        }
+        let id = match kind {
+            Kind::Root => ROOT,
+            _ => inner.free_id(preferred(&key)),
+        };
+        if id == preferred(&key) {
+            // A removed file that had this inode number and that the kernel knows by another number must
+            // not be mistaken for this one.
+            inner.displaced.remove(&key);
+        } else {
+            inner.displaced.insert(key, id);
+            if id != ROOT {
+                self.any_displaced.store(true, Ordering::Relaxed);
+            }
+        }
+        let st_ino = if id == ROOT {
+            ROOT.0
+        } else if self.main_device == Some(key.0) {
+            key.1
+        } else {
+            let key = (key.0, key.1, View::Rep);
+            inner.id(&key).unwrap_or_else(|| preferred(&key)).0
+        };
+        inner.insert((id, st_ino), kind, view, Some(real))
+    }
+
+    /// Counts a lookup of a virtual node.
+    pub fn remember_virtual(&self, view: View, kind: Kind) -> Arc<Node> {
+        let mut id = self.id_of_virtual(&kind);
+        let mut inner = self.write();
+        loop {
+            match inner.nodes.get_mut(&id) {
+                Some(Counted { node, lookups }) if node.kind == kind => {
+                    *lookups += 1;
+                    return Arc::clone(node);
+                }
+                Some(_) => id = NodeId(VIRTUAL | (id.0.wrapping_add(1) & !VIRTUAL)),
+                None => return inner.insert((id, id.0), kind, view, None),
+            }
+        }
+    }
+
+    /// Subtracts lookups. Returns true if that was the last one, with which the node goes.
+    pub fn forget(&self, id: NodeId, lookups: u64) -> bool {
+        if id == ROOT {
+            return false;
+        }
+        let mut inner = self.write();
+        let Some(known) = inner.nodes.get_mut(&id) else {
+            return false;
+        };
+        known.lookups = known.lookups.saturating_sub(lookups);
+        if known.lookups > 0 {
+            return false;
+        }
+        if let Some(real) = &known.node.real {
+            let key = (real.device, real.inode, known.node.view);
+            if id != preferred(&key) && inner.displaced.get(&key) == Some(&id) {
+                inner.displaced.remove(&key);
+            }
+        }
+        let gone = inner.nodes.remove(&id);
+        inner.translated_links.remove(&id);
+        inner.retired.remove(&id);
+        // Closing the descriptor may take time: not under the lock.
+        drop(inner);
+        drop(gone);
+        true
+    }
+
+    /// Notes that the kernel considers a node removed: its file gets another number at its next lookup.
+    pub fn retire(&self, id: NodeId) {
+        let mut inner = self.write();
+        if id != ROOT && inner.nodes.contains_key(&id) {
+            inner.retired.insert(id);
+        }
+    }
+
+    /// The items whose directories the kernel knows in a tree.
+    pub fn items_in(&self, view: View) -> Vec<ItemId> {
+        let inner = self.read();
+        let nodes = inner.nodes.values();
+        let items = nodes.filter_map(|known| match known.node.kind {
+            Kind::Item(item) if known.node.view == view => Some(item),
+            _ => None,
+        });
+        items.collect()
+    }
+
+    /// The numbers by which the kernel knows a file of the disk, in any tree.
+    pub fn in_all_views(&self, device: u64, inode: u64) -> Vec<NodeId> {
+        let inner = self.read();
+        View::ALL
+            .iter()
+            .filter_map(|view| inner.id(&(device, inode, *view)))
+            .collect()
+    }
+
+    /// The numbers by which the kernel knows the same directory or link in other trees.
+    pub fn in_other_views(&self, node: &Node) -> Vec<NodeId> {
+        let Some(real) = &node.real else {
+            return Vec::new();
+        };
+        let mut ids = self.in_all_views(real.device, real.inode);
+        ids.retain(|id| *id != node.id);
+        ids
+    }
+
+    /// The virtual directories that the kernel knows.
+    pub fn virtual_directories(&self) -> Vec<NodeId> {
+        let inner = self.read();
+        let nodes = inner.nodes.values().map(|known| &known.node);
+        let directories = nodes.filter(|node| matches!(node.kind, Kind::Mint | Kind::Prefix(_)));
+        directories.map(|node| node.id).collect()
+    }
+
+    /// The symbolic links that the kernel knows in trees that do not read them as they are on the disk.
+    pub fn translated_links(&self) -> Vec<NodeId> {
+        self.read().translated_links.iter().copied().collect()
+    }
+
+    /// How many nodes the kernel knows.
+    pub fn len(&self) -> usize {
+        self.read().nodes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::{AsFd, OwnedFd};
+
+    use super::*;
+    use crate::fuse::descriptors::Descriptors;
+
+    fn real(inode: u64) -> Real {
+        let root = OwnedFd::from(std::fs::File::open("/").expect("the root opens"));
+        let keeper = Arc::new(Descriptors::new(root.as_fd(), 16).expect("a keeper"));
+        let mut stat = rustix::fs::fstat(&root).expect("the root is there");
+        // No device of this number: the descriptor stays open and no handle is compared.
+        stat.st_dev = u64::MAX;
+        Real {
+            file: keeper.keep(root, &stat, true),
+            device: 5,
+            inode,
+            is_link: false,
+        }
+    }
+
+    #[test]
+    fn one_file_has_one_number_and_counts_its_lookups() {
+        let table = Table::default();
+        let first = table.remember(real(7), View::Rep, Kind::Inside);
+        let second = table.remember(real(7), View::Rep, Kind::Inside);
+        assert_eq!((first.id, second.id), (NodeId(7), NodeId(7)));
+        table.forget(NodeId(7), 1);
+        assert!(table.get(NodeId(7)).is_some());
+        table.forget(NodeId(7), 1);
+        assert!(table.get(NodeId(7)).is_none());
+        assert_eq!(table.len(), 0);
+    }
+
+    #[test]
+    fn a_directory_has_a_number_in_each_tree() {
+        let table = Table::default();
+        let rep = table.remember(real(7), View::Rep, Kind::Inside);
+        let ibip = table.remember(real(7), View::Ibip, Kind::Inside);
+        assert_ne!(rep.id, ibip.id);
+        assert_eq!(table.in_other_views(&rep), vec![ibip.id]);
+        assert_eq!(table.id_of(5, 7, View::Ibip), ibip.id);
+    }
+
+    #[test]
+    fn translated_links_are_listed_while_the_kernel_knows_them() {
+        let table = Table::default();
+        let link = |inode| Real {
+            is_link: true,
+            ..real(inode)
+        };
+        table.remember(real(6), View::Ibip, Kind::Inside);
+        table.remember(link(7), View::Rep, Kind::Inside);
+        assert!(table.translated_links().is_empty());
+        let node = table.remember(link(7), View::Ibip, Kind::Inside);
+        table.remember(link(7), View::Ibip, Kind::Inside);
+        assert_eq!(table.translated_links(), vec![node.id]);
+        table.forget(node.id, 1);
+        assert_eq!(table.translated_links(), vec![node.id]);
+        table.forget(node.id, 1);
+        assert!(table.translated_links().is_empty());
+    }
+
+    #[test]
+    fn a_file_keeps_its_number_while_removed_files_with_its_inode_number_are_known() {
+        let table = Table::default();
+        let gone = table.remember(real(7), View::Rep, Kind::Item(ItemId(1)));
+        let displaced = table.remember(real(7), View::Rep, Kind::Item(ItemId(2)));
+        table.forget(gone.id, 1);
+        let file = table.remember(real(7), View::Rep, Kind::Inside);
+        assert_ne!(file.id, displaced.id);
+        assert_eq!(table.in_all_views(5, 7), vec![file.id]);
+        let again = table.remember(real(7), View::Rep, Kind::Inside);
+        assert_eq!(again.id, file.id);
+        table.forget(displaced.id, 1);
+        assert_eq!(table.in_all_views(5, 7), vec![file.id]);
+    }
+
+    #[test]
+    fn stat_reports_one_inode_number_in_all_trees_and_for_displaced_nodes() {
+        let table = Table::new(5);
+        let rep = table.remember(real(7), View::Rep, Kind::Inside);
+        let ibip = table.remember(real(7), View::Ibip, Kind::Inside);
+        let displaced = table.remember(real(7), View::Rep, Kind::Item(ItemId(2)));
+        assert_ne!(rep.id, displaced.id);
+        for node in [&rep, &ibip, &displaced] {
+            assert_eq!(node.st_ino, 7);
+        }
+        assert_eq!(table.st_ino(5, 7), 7);
+    }
+
+    #[test]
+    fn a_retired_node_is_not_given_out_again() {
+        let table = Table::new(5);
+        let dead = table.remember(real(7), View::Rep, Kind::Inside);
+        table.retire(dead.id);
+        let next = table.remember(real(7), View::Rep, Kind::Inside);
+        assert_ne!(dead.id, next.id);
+        assert_eq!(table.remember(real(7), View::Rep, Kind::Inside).id, next.id);
+        table.forget(dead.id, 1);
+        assert_eq!(table.in_all_views(5, 7), vec![next.id]);
+    }
+
+    #[test]
+    fn the_root_number_is_never_given_to_another_file() {
+        let table = Table::default();
+        let node = table.remember(real(1), View::Rep, Kind::Inside);
+        assert_ne!(node.id, ROOT);
+        let root = table.remember(real(2), View::Rep, Kind::Root);
+        assert_eq!(root.id, ROOT);
+        table.forget(ROOT, 1);
+        assert!(table.get(ROOT).is_some());
+    }
+
+    #[test]
+    fn a_link_that_changes_its_target_is_another_node() {
+        let table = Table::default();
+        let before = table.remember_virtual(View::Rep, Kind::Link(b"../a".to_vec()));
+        let same = table.remember_virtual(View::Rep, Kind::Link(b"../a".to_vec()));
+        let after = table.remember_virtual(View::Rep, Kind::Link(b"../b".to_vec()));
+        assert_eq!(before.id, same.id);
+        assert_ne!(before.id, after.id);
+    }
+
+    #[test]
+    fn items_and_virtual_directories_are_listed_by_what_they_are() {
+        let table = Table::default();
+        let item = |id| Kind::Item(ItemId(id));
+        table.remember(real(7), View::Rep, item(1));
+        table.remember(real(7), View::Ibip, item(1));
+        table.remember(real(8), View::Rep, item(2));
+        table.remember(real(9), View::Rep, Kind::Inside);
+        assert_eq!(table.items_in(View::Ibip), vec![ItemId(1)]);
+        let mut items = table.items_in(View::Rep);
+        items.sort_by_key(|item| item.0);
+        assert_eq!(items, vec![ItemId(1), ItemId(2)]);
+        table.remember_virtual(View::Rep, Kind::Text(b"text".to_vec()));
+        assert!(table.virtual_directories().is_empty());
+        let mint = table.remember_virtual(View::Mint, Kind::Mint);
+        assert_eq!(table.virtual_directories(), vec![mint.id]);
+        assert_eq!(table.id_of_virtual(&Kind::Mint), mint.id);
+    }
+
+    #[test]
+    fn forgetting_reports_the_last_lookup_only() {
+        let table = Table::default();
+        let node = table.remember_virtual(View::Rep, Kind::Mint);
+        table.remember_virtual(View::Rep, Kind::Mint);
+        assert!(!table.forget(node.id, 1));
+        assert!(table.forget(node.id, 1));
+        assert!(!table.forget(node.id, 1), "the node is not known any more");
+        assert!(!table.forget(ROOT, 1));
+    }
+
+    #[test]
+    fn a_file_of_another_device_is_reported_with_its_number_in_the_rep_tree() {
+        let table = Table::new(6);
+        let rep = table.remember(real(7), View::Rep, Kind::Item(ItemId(1)));
+        let ibip = table.remember(real(7), View::Ibip, Kind::Item(ItemId(1)));
+        assert_eq!((rep.st_ino, ibip.st_ino), (rep.id.0, rep.id.0));
+        assert_eq!(table.st_ino(6, 7), 7);
+        assert_eq!(table.st_ino(5, 7), rep.id.0);
+    }
+
+    #[test]
+    fn what_was_learnt_of_a_file_stays_with_its_node() {
+        let table = Table::default();
+        let node = table.remember(real(7), View::Rep, Kind::Inside);
+        assert_eq!(node.learnt.sidecar_of(), None);
+        node.learnt.set_sidecar_of(Some(ItemId(3)));
+        node.learnt.set_lacks_capability(true);
+        assert!(node.learnt.note_mapped() && !node.learnt.note_mapped());
+        let again = table.remember(real(7), View::Rep, Kind::Inside);
+        assert_eq!(again.learnt.sidecar_of(), Some(ItemId(3)));
+        assert!(again.learnt.lacks_capability() && again.learnt.may_be_mapped());
+        again.learnt.set_sidecar_of(None);
+        assert_eq!(node.learnt.sidecar_of(), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! Which item a name means, and the entry of its directory.
+
+use std::os::fd::OwnedFd;
+
+use super::names::{below, is_year};
+use super::requests::Sibling;
+use super::{Entry, Namespace};
+use crate::archive::store::Item;
+use crate::archive::tree::Place;
+use crate::formats::item::{Names, State};
+use crate::fuse::inode::{Kind, Node, View};
+use crate::fuse::inside::Outcome;
+use ibi::relation::{Request, split_name};
+use ibi::{AliasPair, Ibi, Ibip, Rep};
+
+impl Namespace {
+    /// The item of a name below an IBIp prefix, and whether that is its recorded name.
+    pub(super) fn item_below_prefix(
+        &self,
+        prefix: &str,
+        name: &str,
+    ) -> Outcome<Option<(Item, bool)>> {
+        let store = self.archive.store();
+        let whole = format!("{prefix}/{name}");
+        if let Ok(ibip) = Ibip::parse(&whole) {
+            let found = store.find_by_ibip(&ibip)?;
+            if let Some(item) = found.filter(|item| item.state != State::Deleted) {
+                // The directory itself is the recorded spelling of the prefix.
+                let is_recorded = item
+                    .names
+                    .ibip()
+                    .is_some_and(|known| known.suffix() == name);
+                return Ok(Some((item, is_recorded)));
+            }
+            // A crash may have come between a folder made here and the index.
+            let names = Names::from(Ibi::Ibip(ibip));
+            if self.archive.tree().is_directory(Place::of(&names).as_str()) {
+                return Ok(Some((self.archive.item_on_sight(&names)?, true)));
+            }
+        }
+        if let Ok(alias) = AliasPair::parse(&whole) {
+            let found = store.find_by_alias(&alias)?;
+            if let Some(item) = found.filter(|item| item.state != State::Deleted) {
+                return Ok(Some((item, false)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Parses `<ibi><mdf>` and `<ibi>?<verbs>` of an item held here; None for any other name.
+    pub(super) fn sibling(&self, parent: &Node, name: &str) -> Outcome<Option<Sibling>> {
+        let Some((base, tail)) = split_name(name) else {
+            return Ok(None);
+        };
+        let Ok(request) = Request::parse_tail(tail) else {
+            return Ok(None);
+        };
+        let item = match &parent.kind {
+            Kind::Level(path) if is_year(path) => match Rep::parse(&below(path, base)) {
+                Ok(rep) => {
+                    let found = self.archive.store().find_by_rep(&rep)?;
+                    found.filter(|item| item.state != State::Deleted)
+                }
+                Err(_) => None,
+            },
+            Kind::Prefix(prefix) => self.item_below_prefix(prefix, base)?.map(|(item, _)| item),
+            _ => None,
+        };
+        Ok(item.map(|item| Sibling { item, request }))
+    }
+
+    /// Whether names with modifiers are valid in this directory.
+    pub(super) fn has_siblings(&self, parent: &Node) -> bool {
+        match &parent.kind {
+            Kind::Level(path) => is_year(path),
+            Kind::Prefix(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The entry of an item's directory in a tree.
+    pub(super) fn item_entry(&self, item: &Item, view: View) -> Outcome<Entry> {
+        let descriptor = self.archive.tree().open_item(&Place::of(&item.names))?;
+        // A label ends with rmdir, and a modifier's name is a directory for its depositor alone.
+        let lasting = matches!(view, View::Rep | View::Ibip);
+        self.real(descriptor, view, Kind::Item(item.id), lasting)
+    }
+
+    /// An item's directory, open with O_PATH.
+    pub(super) fn item_directory(&self, item: &Item) -> Outcome<OwnedFd> {
+        let tree = self.archive.tree();
+        Ok(tree.open_item(&Place::of(&item.names))?)
+    }
+}

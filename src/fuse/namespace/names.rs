@@ -1,0 +1,94 @@
+//! Names and paths at the levels of identifiers.
+
+use std::ffi::OsStr;
+
+use rustix::io::Errno;
+
+use crate::fuse::inside::Outcome;
+
+/// The path of a name in a level; the root's path is empty.
+pub(super) fn below(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        path => format!("{path}/{name}"),
+    }
+}
+
+/// Which of the four components of a rep the names in a level are, counted from 1.
+pub(super) fn level_below(path: &str) -> usize {
+    match path {
+        "" => 1,
+        path => path.split('/').count() + 1,
+    }
+}
+
+/// Whether a level is the third, in which items lie.
+pub(super) fn is_year(path: &str) -> bool {
+    path.split('/').count() == 3
+}
+
+/// A name as text. No identifier has a byte outside ASCII: ENOENT for a name that is not UTF-8.
+pub(super) fn text(name: &OsStr) -> Outcome<&str> {
+    name.to_str().ok_or(Errno::NOENT)
+}
+
+/// A target relative to a directory, as a path from the root without `.` and `..`; None if the target is
+/// absolute or leaves the tree.
+pub(super) fn resolve_dots(directory: &str, target: &str) -> Option<String> {
+    if target.starts_with('/') {
+        return None;
+    }
+    let mut parts: Vec<&str> = directory.split('/').collect();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_counted_by_their_components() {
+        for (path, component, year) in [
+            ("", 1, false),
+            ("iconet.com.br", 2, false),
+            ("iconet.com.br/banon", 3, false),
+            ("iconet.com.br/banon/2001", 4, true),
+        ] {
+            assert_eq!(level_below(path), component, "{path:?}");
+            assert_eq!(is_year(path), year, "{path:?}");
+        }
+        assert_eq!(below("", "a"), "a");
+        assert_eq!(below("a/b", "c"), "a/b/c");
+    }
+
+    #[test]
+    fn a_name_that_is_not_text_does_not_exist() {
+        use std::os::unix::ffi::OsStrExt;
+        assert_eq!(text(OsStr::new("a")), Ok("a"));
+        assert_eq!(text(OsStr::from_bytes(b"\xff")), Err(Errno::NOENT));
+    }
+
+    #[test]
+    fn relative_targets_are_resolved_from_their_directory() {
+        for (directory, target, path) in [
+            ("a/b/2001", "x", Some("a/b/2001/x")),
+            ("a/b/2001", "./x/", Some("a/b/2001/x")),
+            ("a/b/2001", "../../../c/d", Some("c/d")),
+            ("a/b/2001", "../../..", Some("")),
+            ("8JMKD3MGP8W", "../34PGRBS", Some("34PGRBS")),
+            ("8JMKD3MGP8W", "../../x", None),
+            ("8JMKD3MGP8W", "/x", None),
+        ] {
+            assert_eq!(resolve_dots(directory, target).as_deref(), path, "{target}");
+        }
+    }
+}

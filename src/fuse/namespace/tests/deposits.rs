@@ -1,0 +1,166 @@
+//! `.mint`: labels, minting, what a depositor sees of a new item, and what `rm` under a label removes.
+
+use std::ffi::OsStr;
+
+use rustix::io::Errno;
+
+use super::fixture::{Fixture, rep, split};
+use crate::fuse::inode::{Kind, View};
+use crate::fuse::inside::{self, New};
+use crate::os::caller::Caller;
+use std::os::fd::AsFd;
+
+fn item_of(kind: &Kind) -> crate::archive::store::ItemId {
+    match kind {
+        Kind::Item(id) => *id,
+        other => panic!("not an item: {other:?}"),
+    }
+}
+
+#[test]
+fn mkdir_in_mint_makes_an_item_with_a_label() {
+    let fixture = Fixture::new();
+    let entry = fixture.mkdir(".mint", "report").expect("minted");
+    let id = item_of(&entry.node.kind);
+    let item = fixture.item(id);
+    assert_eq!(entry.node.view, View::Mint);
+    assert!(!entry.lasting, "a label ends with rmdir");
+    assert_eq!(fixture.node(".mint/report").kind, Kind::Item(id));
+    assert_eq!(fixture.node(&rep(&item)).kind, Kind::Item(id));
+    let target = format!("-> ../{}", item.names.preferred());
+    assert_eq!(fixture.describe(".mint/.report"), Ok(target));
+    assert_eq!(
+        fixture.list(".mint"),
+        Ok(vec![".".into(), "..".into(), "report".into()])
+    );
+    for (name, errno) in [("report", Errno::EXIST), (".hidden", Errno::INVAL)] {
+        assert_eq!(fixture.mkdir(".mint", name).err(), Some(errno), "{name}");
+    }
+    let other_user = Caller {
+        uid: fixture.caller.uid + 1,
+        ..fixture.caller
+    };
+    for path in [".mint/report", ".mint/.report"] {
+        let found = fixture.find_as(&other_user, path);
+        assert_eq!(found.err(), Some(Errno::NOENT), "{path}");
+    }
+    let mint = fixture.node(".mint");
+    let removed = fixture
+        .namespace
+        .remove_directory(&fixture.caller, &mint, OsStr::new("report"));
+    assert_eq!(removed, Ok(Vec::new()));
+    assert_eq!(fixture.describe(".mint/report"), Err(Errno::NOENT));
+    assert!(fixture.find(&rep(&item)).is_ok(), "the item stays");
+}
+
+#[test]
+fn the_sidecar_is_not_in_the_way_of_its_depositor() {
+    let fixture = Fixture::new();
+    let entry = fixture.mkdir(".mint", "report").expect("minted");
+    let item = fixture.item(item_of(&entry.node.kind));
+    let own = |path: &str| fixture.find_as(&fixture.caller, path).map(|_| ());
+    assert_eq!(own(".mint/report/.ibi"), Err(Errno::NOENT));
+    assert_eq!(
+        own(&format!("{}/.ibi", rep(&item))),
+        Ok(()),
+        "by its own name it is there"
+    );
+    let way = fixture
+        .namespace
+        .make_way(&fixture.caller, &entry.node, OsStr::new(".ibi"));
+    assert_eq!(
+        way,
+        Ok(Some(OsStr::new(".ibi"))),
+        "a sidecar of the depositor replaces it"
+    );
+    assert_eq!(own(&format!("{}/.ibi", rep(&item))), Err(Errno::NOENT));
+}
+
+#[test]
+fn another_program_sees_the_sidecar_under_the_label() {
+    let fixture = Fixture::new();
+    fixture.mkdir(".mint", "report").expect("minted");
+    assert!(fixture.find(".mint/report/.ibi").is_ok());
+    let own = fixture.find_as(&fixture.caller, ".mint/report/.ibi");
+    assert!(own.is_ok(), "and from then on the depositor, too");
+}
+
+#[test]
+fn mkdir_of_a_modifier_mints_what_it_names() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let path = rep(&item);
+    let (year, name) = split(&path);
+    let made = fixture
+        .mkdir(year, &format!("{name}+(pt)"))
+        .expect("minted");
+    let translation = fixture.item(item_of(&made.node.kind));
+    assert_eq!(made.node.view, View::DeclaredInRep);
+    let modifier = format!("{path}+(pt)");
+    let link = format!("-> ../../../{}", rep(&translation));
+    assert_eq!(
+        fixture.describe(&modifier),
+        Ok(link),
+        "a link to other programs"
+    );
+    let own = fixture.find_as(&fixture.caller, &modifier).expect("found");
+    assert_eq!(
+        own.node.kind,
+        Kind::Item(translation.id),
+        "a directory to its depositor"
+    );
+    for (name, errno) in [
+        (format!("{name}+(pt)"), Errno::EXIST),
+        (format!("{name}+"), Errno::INVAL),
+        (format!("{name}!:"), Errno::INVAL),
+        (format!("{name}x+(pt)"), Errno::NOENT),
+    ] {
+        assert_eq!(fixture.mkdir(year, &name).err(), Some(errno), "{name}");
+    }
+}
+
+#[test]
+fn what_another_program_removes_under_a_label_stays_in_the_item() {
+    let fixture = Fixture::new();
+    let entry = fixture.mkdir(".mint", "report").expect("minted");
+    let item = fixture.item(item_of(&entry.node.kind));
+    let other = fixture.other_program();
+    let (namespace, parent) = (&fixture.namespace, &entry.node);
+    let directory = parent.file().expect("open");
+    for name in ["doc", "other"] {
+        let new = New::Directory;
+        inside::make(directory.as_fd(), OsStr::new(name), new, 0o755, 0, &other).expect("made");
+    }
+    fixture.write(&item, "doc/a.txt", "text");
+    let doc = fixture.node(".mint/report/doc");
+    assert!(namespace.withdraws(&other, parent));
+    assert!(
+        !namespace.withdraws(&fixture.caller, parent),
+        "its depositor removes"
+    );
+    assert!(!namespace.withdraws(&other, &fixture.node(&rep(&item))));
+    let remove = |parent, name: &str, is_directory| {
+        let removed = namespace.withdraw(&other, parent, OsStr::new(name), is_directory);
+        removed.map(|_| ())
+    };
+    assert_eq!(remove(parent, "doc", true), Err(Errno::NOTEMPTY));
+    assert_eq!(remove(parent, "doc", false), Err(Errno::ISDIR));
+    assert_eq!(remove(&doc, "a.txt", true), Err(Errno::NOTDIR));
+    assert_eq!(remove(&doc, "missing", false), Err(Errno::NOENT));
+    assert_eq!(remove(&doc, "a.txt", false), Ok(()));
+    assert_eq!(
+        fixture.describe(".mint/report/doc/a.txt"),
+        Err(Errno::NOENT)
+    );
+    let file = format!("{}/doc/a.txt", rep(&item));
+    assert_eq!(fixture.describe(&file), Ok("file".into()), "the file stays");
+    assert_eq!(remove(parent, "doc", true), Ok(()));
+    assert_eq!(fixture.describe(".mint/report/doc"), Err(Errno::NOENT));
+    assert_eq!(
+        fixture.describe(".mint/report/other"),
+        Ok("directory".into())
+    );
+    let way = namespace.make_way(&other, parent, OsStr::new("doc"));
+    assert_eq!(way, Err(Errno::EXIST), "a directory comes back");
+    assert_eq!(fixture.describe(".mint/report/doc"), Ok("directory".into()));
+}

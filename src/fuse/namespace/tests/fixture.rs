@@ -1,0 +1,175 @@
+//! A namespace over a new Archive in a temporary directory, with a clock of its own.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use crate::archive::store::{Item, ItemId};
+use crate::archive::{Archive, Clock, Progress, Relative, Setup};
+use crate::fuse::inode::{Kind, Node};
+use crate::fuse::inside::Outcome;
+use crate::fuse::namespace::{Entry, Made, Namespace, Options};
+use crate::os::caller::Caller;
+use ibi::Timestamp;
+
+/// A clock that is a second later each time it is read.
+struct Ticking(AtomicI64);
+
+impl Clock for Ticking {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix(self.0.fetch_add(1, Ordering::Relaxed), 0)
+    }
+}
+
+/// 2026-01-01.
+const START: i64 = 1_767_225_600;
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A namespace and a caller: the user who runs the tests.
+pub(super) struct Fixture {
+    path: PathBuf,
+    pub(super) namespace: Namespace,
+    pub(super) caller: Caller,
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Fixture {
+    pub(super) fn new() -> Fixture {
+        Fixture::with(Options::default())
+    }
+
+    pub(super) fn with(options: Options) -> Fixture {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ibifs-namespace-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let setup = Setup {
+            host: Some("example.org".to_owned()),
+            ip: Some([192, 0, 2, 1].into()),
+            ..Setup::default()
+        };
+        let clock = Box::new(Ticking(AtomicI64::new(START)));
+        let progress: &mut Progress<'_> = &mut |_| ();
+        let (archive, _) = Archive::init(&path, &setup, clock, progress).expect("a new store");
+        let namespace = Namespace::new(Arc::new(archive), options).expect("a namespace");
+        namespace.root().expect("the root");
+        let caller = Caller {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            pid: std::process::id(),
+        };
+        Fixture {
+            path,
+            namespace,
+            caller,
+        }
+    }
+
+    /// The same user in another program.
+    pub(super) fn other_program(&self) -> Caller {
+        Caller {
+            pid: 0,
+            ..self.caller
+        }
+    }
+
+    /// Looks a path up from the root.
+    pub(super) fn find(&self, path: &str) -> Outcome<Entry> {
+        self.find_as(&self.other_program(), path)
+    }
+
+    pub(super) fn find_as(&self, caller: &Caller, path: &str) -> Outcome<Entry> {
+        let mut entry = self.namespace.root()?;
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            entry = self
+                .namespace
+                .lookup(caller, &entry.node, OsStr::new(name))?;
+        }
+        Ok(entry)
+    }
+
+    /// The node of a path that exists.
+    pub(super) fn node(&self, path: &str) -> Arc<Node> {
+        let found = self.find(path);
+        found.unwrap_or_else(|errno| panic!("{path}: {errno}")).node
+    }
+
+    /// What a path is, in a word, with the target of a link and the text of a virtual file.
+    pub(super) fn describe(&self, path: &str) -> Result<String, Errno> {
+        let entry = self.find(path)?;
+        Ok(match entry.attr.kind {
+            FileType::Directory => "directory".to_owned(),
+            FileType::Symlink => {
+                let target = self.namespace.read_link(&entry.node)?;
+                format!("-> {}", String::from_utf8_lossy(&target))
+            }
+            _ => match &entry.node.kind {
+                Kind::Text(text) => format!("text of {} bytes", text.len()),
+                Kind::Generated(_) => "generated".to_owned(),
+                _ => "file".to_owned(),
+            },
+        })
+    }
+
+    /// Mints an item with `doc/`, as `ibifs mint` does.
+    pub(super) fn mint(&self, relative: Option<&Relative>) -> Item {
+        let minted = self.namespace.archive().mint(&self.caller, relative, None);
+        minted.expect("an item")
+    }
+
+    /// `mkdir` at the levels of identifiers, which mints if it has to.
+    pub(super) fn mkdir(&self, parent: &str, name: &str) -> Outcome<Entry> {
+        let parent = self.node(parent);
+        let name = OsStr::new(name);
+        let namespace = &self.namespace;
+        match namespace.make_directory(&self.caller, &parent, name, 0o755, 0)? {
+            Made::Done(entry) => Ok(entry),
+            Made::Minting(minting) => namespace.mint(&self.caller, &minting),
+        }
+    }
+
+    /// The names in a directory above the items, in order.
+    pub(super) fn list(&self, path: &str) -> Outcome<Vec<String>> {
+        let listed = self.namespace.list(&self.caller, &self.node(path))?;
+        let names = listed.iter().map(|line| line.name.to_string_lossy());
+        let mut names: Vec<String> = names.map(|name| name.into_owned()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Writes a file inside an item's directory, beneath the namespace.
+    pub(super) fn write(&self, item: &Item, name: &str, text: &str) {
+        let rep = item.names.rep().expect("a rep");
+        let path = self.path.join("col").join(rep.as_str()).join(name);
+        std::fs::write(path, text).expect("written");
+    }
+
+    pub(super) fn item(&self, id: ItemId) -> Item {
+        let found = self.namespace.archive().store().item(id);
+        found.expect("the index").expect("an item")
+    }
+}
+
+/// The rep of an item: its path in the rep tree.
+pub(super) fn rep(item: &Item) -> String {
+    item.names.rep().expect("a rep").to_string()
+}
+
+/// The IBIp of an item: its path in the IBIp tree.
+pub(super) fn ibip(item: &Item) -> String {
+    item.names.ibip().expect("an IBIp").to_string()
+}
+
+/// The directory of a path, and its last name.
+pub(super) fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').expect("a path of two components")
+}

@@ -1,0 +1,101 @@
+//! What a name beside an item leads to, as data: no caller, no rights, no node.
+
+use super::requests::Sibling;
+use crate::archive::store::{Item, ItemId};
+use crate::archive::{Archive, Related};
+use crate::formats::item::Names;
+use crate::fuse::inode::View;
+use crate::fuse::inside::Outcome;
+use ibi::relation::{Language, Modifier, Request};
+use rustix::io::Errno;
+
+/// The entry of a name beside an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum VirtualEntry {
+    /// A symbolic link to a related item, by its target.
+    Link(Vec<u8>),
+    /// The metadata text of an item, a file in its directory.
+    MetadataText(Item),
+    /// The list of an item's files.
+    FileList(Item),
+    /// The record of an item, which is made from the files of a metadata item held here.
+    Record {
+        /// The item described.
+        item: Item,
+        /// The metadata item, if it is not the item's own.
+        from: Option<ItemId>,
+    },
+    /// The record of an item, which is made from what is known of it and its metadata text.
+    ShortRecord {
+        /// The item described.
+        item: Item,
+        /// The metadata item, which is not held here, if it is not the item's own.
+        from: Option<Names>,
+    },
+}
+
+/// Computes the entry of a name in a tree; ENOENT if it leads nowhere.
+pub(super) fn compute(
+    archive: &Archive,
+    languages: &[Language],
+    view: View,
+    sibling: &Sibling,
+) -> Outcome<VirtualEntry> {
+    let item = &sibling.item;
+    let modifier = match &sibling.request {
+        Request::Modifier(modifier) => modifier,
+        Request::FileList(None) => return Ok(VirtualEntry::FileList(item.clone())),
+        Request::FileList(Some(modifier)) => {
+            return match related(archive, languages, item, modifier)? {
+                Related::Item(names) => {
+                    let listed = archive.held(&names)?;
+                    listed.map(VirtualEntry::FileList).ok_or(Errno::NOENT)
+                }
+                _ => Err(Errno::NOENT),
+            };
+        }
+    };
+    Ok(match related(archive, languages, item, modifier)? {
+        Related::Item(names) => VirtualEntry::Link(link_target(view, &names)),
+        Related::Text(item) => VirtualEntry::MetadataText(item),
+        Related::DublinCore { item, from } => {
+            let metadata = match &from {
+                Some(names) => Some(names.clone()),
+                None => archive.metadata(&item.names)?,
+            };
+            let is_held = match &metadata {
+                Some(names) => archive.held(names)?.is_some(),
+                None => false,
+            };
+            if is_held {
+                let from = from.map(|names| archive.held(&names)).transpose()?;
+                let from = from.flatten().map(|from| from.id);
+                VirtualEntry::Record { item, from }
+            } else {
+                VirtualEntry::ShortRecord { item, from }
+            }
+        }
+    })
+}
+
+/// What a modifier of an item leads to; ENOENT if that is nothing.
+pub(super) fn related(
+    archive: &Archive,
+    languages: &[Language],
+    item: &Item,
+    modifier: &Modifier,
+) -> Outcome<Related> {
+    let related = archive.resolve(&item.names, modifier, languages)?;
+    related.ok_or(Errno::NOENT)
+}
+
+/// The target of a link beside an item to another item, in the same tree if that item has a name there.
+pub(super) fn link_target(view: View, names: &Names) -> Vec<u8> {
+    let (climb, name) = match (view, names.rep(), names.ibip()) {
+        (View::Ibip, _, Some(ibip)) => ("..", ibip.to_string()),
+        (View::Ibip, ..) => ("..", names.preferred()),
+        (_, Some(rep), _) => ("../../..", rep.to_string()),
+        _ => ("../../..", names.preferred()),
+    };
+    format!("{climb}/{name}").into_bytes()
+}
