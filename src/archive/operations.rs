@@ -30,6 +30,8 @@ mod rights;
 mod settle;
 mod sidecars;
 mod status;
+#[cfg(test)]
+pub(crate) mod testing;
 mod touched;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -477,3 +479,6 @@ impl Archive {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -722,3 +722,6 @@ pub(super) fn names_at(area: Area, path: &str) -> Option<Names> {
     };
     Some(Names::from(ibi))
 }
+
+#[cfg(test)]
+mod tests;

@@ -211,3 +211,6 @@ impl Archive {
         undone
     }
 }
+
+#[cfg(test)]
+mod tests;

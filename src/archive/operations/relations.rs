@@ -535,3 +535,6 @@ fn telling_far_end(kind: RelationKind, back: RelationKind, near: Names) -> Edit 
 pub(super) fn inverse(kind: &RelationKind) -> RelationKind {
     kind.inverse(None).unwrap_or(*kind)
 }
+
+#[cfg(test)]
+mod tests;

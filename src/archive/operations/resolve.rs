@@ -433,3 +433,6 @@ impl Archive {
             .map(|(_, source)| source.names))
     }
 }
+
+#[cfg(test)]
+mod tests;

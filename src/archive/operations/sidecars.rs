@@ -583,3 +583,6 @@ pub(super) fn merged(known: &Names, told: &Names) -> Names {
     };
     Names::new(rep, ibip).unwrap_or_else(|| known.clone())
 }
+
+#[cfg(test)]
+mod tests;

@@ -457,3 +457,6 @@ fn settle_levels(tree: &Tree, store: &Store, levels: &Levels) -> Result<(), Arch
     levels.retain(|_, mark| !mark.is_settling);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

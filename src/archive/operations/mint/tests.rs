@@ -1,0 +1,192 @@
+use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names};
+use super::super::{ArchiveError, Process};
+use super::*;
+use crate::formats::item::State;
+use ibi::Ibi;
+
+#[test]
+fn a_minted_item_is_an_original_with_both_names() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let rep = item.names.rep().expect("a rep");
+    assert_eq!(
+        rep.as_str(),
+        "archive.example/store/2026/01.02.03.04.05.005"
+    );
+    let ibip = item.names.ibip().expect("an IBIp");
+    assert_eq!(ibip.timestamp(), rep.timestamp());
+    assert_eq!(item.state, State::Original);
+    let sidecar = archive.sidecar(&item);
+    assert_eq!(sidecar.names(), &item.names);
+    assert_eq!(sidecar.archive_service(), Some(&archive.facts().service));
+    assert!(archive.file(&item, "doc").is_dir());
+    for name in [rep.to_string(), ibip.to_string()] {
+        let found = archive.find_named(&name).expect(&name);
+        assert_eq!(found.map(|found| found.id), Some(item.id), "{name}");
+    }
+    assert_eq!(archive.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn an_item_minted_empty_has_its_sidecar_alone() {
+    let archive = TestArchive::new();
+    archive.clock.advance_milliseconds(10);
+    let date = archive.reserve().expect("a date").date;
+    let item = archive.mint_empty(&Process, &date, None, None);
+    let item = item.expect("an item");
+    assert!(!archive.file(&item, "doc").exists());
+    assert!(archive.file(&item, ".ibi").exists());
+}
+
+#[test]
+fn minted_dates_rise() {
+    let archive = TestArchive::new();
+    let mut dates = Vec::new();
+    for _ in 0..4 {
+        // The clock stands still, and is set back once.
+        let date = archive.reserve().expect("a date").date;
+        dates.push(date);
+    }
+    archive.clock.advance_milliseconds(-500);
+    dates.push(archive.reserve().expect("a date").date);
+    assert!(dates.is_sorted_by(|one, next| one < next), "{dates:?}");
+}
+
+#[test]
+fn a_date_is_not_minted_twice() {
+    let archive = TestArchive::new();
+    let date = archive.reserve().expect("a date").date;
+    let mint = || archive.mint_reserved(&Process, &date, None, None);
+    let item = mint().expect("an item");
+    match mint() {
+        Err(ArchiveError::Exists(taken)) => assert_eq!(*taken, item.names),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(archive.store().held_items().expect("counted"), 2);
+    // The next one is made in the place of one that is taken.
+    let next = archive.mint(&Process, None, None).expect("an item");
+    assert!(next.names.rep() > item.names.rep());
+}
+
+#[test]
+fn a_related_item_is_minted_with_the_relation_at_both_ends() {
+    let archive = TestArchive::new();
+    let source = archive.new_item();
+    let pt = language("pt");
+    let cases = [
+        (
+            Relative::EditionOf(source.names.clone()),
+            "ibi.nextedition",
+            "ibi.editionof",
+        ),
+        (
+            Relative::TranslationOf(source.names.clone(), pt),
+            "ibi.translation(pt)",
+            "ibi.translationof",
+        ),
+        (
+            Relative::MetadataOf(source.names.clone()),
+            "ibi.metadata",
+            "ibi.metadataof",
+        ),
+    ];
+    for (relative, there, here) in cases {
+        assert_eq!(relative.source(), &source.names);
+        archive.check_relative(&Process, &relative).expect(there);
+        let item = archive.mint(&Process, Some(&relative), None).expect(there);
+        let says = |item: &Item, pair: &str, of: &Names| {
+            let sidecar = archive.sidecar(item);
+            let mut said = sidecar.relations().into_iter();
+            said.any(|(kind, names)| kind.pair_name() == pair && names == *of)
+        };
+        assert!(says(&source, there, &item.names), "{there}");
+        assert!(says(&item, here, &source.names), "{here}");
+        assert_eq!(
+            archive.sidecar(&item).language().copied(),
+            (there == "ibi.translation(pt)").then_some(pt)
+        );
+        // A second one is refused before a date is spent on it.
+        match archive.check_relative(&Process, &relative) {
+            Err(ArchiveError::HasOne { kind, target, .. }) => {
+                assert_eq!((kind.as_str(), *target), (there, item.names));
+            }
+            other => panic!("{there}: {other:?}"),
+        }
+    }
+    assert_eq!(archive.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn an_item_that_may_not_be_related_is_not_minted() {
+    let archive = TestArchive::new();
+    let source = archive.new_item();
+    let relative = Relative::EditionOf(source.names.clone());
+    let refused = archive.check_relative(&OTHER_USER, &relative);
+    assert!(
+        matches!(refused, Err(ArchiveError::NotAllowed(_))),
+        "{refused:?}"
+    );
+    let unknown = Relative::EditionOf(elsewhere());
+    let refused = archive.check_relative(&Process, &unknown);
+    assert!(
+        matches!(refused, Err(ArchiveError::Unknown { .. })),
+        "{refused:?}"
+    );
+    let before = archive.store().held_items().expect("counted");
+    archive.clock.advance_milliseconds(10);
+    let date = archive.reserve().expect("a date").date;
+    let refused = archive.mint_reserved(&OTHER_USER, &date, Some(&relative), None);
+    assert!(
+        matches!(refused, Err(ArchiveError::NotAllowed(_))),
+        "{refused:?}"
+    );
+    assert_eq!(archive.store().held_items().expect("counted"), before);
+    let rep = Rep::mint(&archive.facts().rep_prefix().expect("a prefix"), &date);
+    assert!(!archive.tree().is_directory(Place::of_rep(&rep).as_str()));
+    assert_eq!(archive.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_minted_item_outlives_a_crash_that_takes_its_directory() {
+    let mut archive = TestArchive::new();
+    let item = archive.new_item();
+    let path = archive.file(&item, "");
+    archive.crash_and(|_| std::fs::remove_dir_all(&path).expect("removed"));
+    assert_eq!(archive.sidecar(&item).names(), &item.names);
+    assert_eq!(archive.again(&item).state, State::Original);
+    assert_eq!(archive.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_directory_in_the_way_is_left_alone() {
+    let archive = TestArchive::new();
+    let date = archive.reserve().expect("a date").date;
+    let rep = Rep::mint(&archive.facts().rep_prefix().expect("a prefix"), &date);
+    let path = archive.path().join(Place::of_rep(&rep).as_str());
+    std::fs::create_dir_all(path.join("doc")).expect("a directory");
+    let refused = archive.mint_reserved(&Process, &date, None, None);
+    assert!(
+        matches!(refused, Err(ArchiveError::Exists(_))),
+        "{refused:?}"
+    );
+    assert!(path.join("doc").is_dir() && !path.join(".ibi").exists());
+    let found = archive.find(&Ibi::Rep(rep)).expect("read");
+    assert_eq!(found, None);
+    assert_eq!(archive.tree().left_in_staging(), Vec::<String>::new());
+}
+
+#[test]
+fn a_relative_has_the_kind_of_its_pair() {
+    let of = names("8JMKD3MGP8W/35MMLL8");
+    let pt = language("pt");
+    for (relative, kind) in [
+        (Relative::EditionOf(of.clone()), RelationKind::NextEdition),
+        (
+            Relative::TranslationOf(of.clone(), pt),
+            RelationKind::Translation(pt),
+        ),
+        (Relative::MetadataOf(of.clone()), RelationKind::Metadata),
+    ] {
+        assert_eq!((relative.kind(), relative.source()), (kind, &of));
+    }
+}

@@ -1,0 +1,210 @@
+use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names};
+use super::super::{Fact, Process};
+use super::*;
+
+/// What an item's sidecar says, a line each: `ibi.nextedition REP`.
+fn said(archive: &TestArchive, item: &Item) -> Vec<String> {
+    let relations = archive.sidecar(item).relations();
+    relations
+        .iter()
+        .map(|(kind, names)| format!("{} {}", kind.pair_name(), names.rep().expect("a rep")))
+        .collect()
+}
+
+fn line(pair: &str, item: &Item) -> String {
+    format!("{pair} {}", item.names.rep().expect("a rep"))
+}
+
+#[test]
+fn a_relation_is_written_at_both_ends() {
+    let pt = language("pt");
+    for (kind, there, back) in [
+        (
+            RelationKind::NextEdition,
+            "ibi.nextedition",
+            "ibi.editionof",
+        ),
+        (RelationKind::Metadata, "ibi.metadata", "ibi.metadataof"),
+        (
+            RelationKind::Translation(pt),
+            "ibi.translation(pt)",
+            "ibi.translationof",
+        ),
+    ] {
+        let archive = TestArchive::new();
+        let (one, other) = (archive.new_item(), archive.new_item());
+        archive.declare(&one, kind, &other);
+        assert_eq!(said(&archive, &one), [line(there, &other)]);
+        assert_eq!(said(&archive, &other), [line(back, &one)]);
+        assert_eq!(archive.findings(), Vec::<String>::new(), "{there}");
+        archive.unrelate(&Process, &one.names, &kind).expect(there);
+        assert!(said(&archive, &one).is_empty() && said(&archive, &other).is_empty());
+        let again = archive.unrelate(&Process, &one.names, &kind);
+        assert!(
+            matches!(again, Err(ArchiveError::NoRelation { .. })),
+            "{again:?}"
+        );
+    }
+}
+
+#[test]
+fn an_inverse_relation_is_the_same_relation() {
+    let archive = TestArchive::new();
+    let (one, other) = (archive.new_item(), archive.new_item());
+    archive.declare(&other, RelationKind::EditionOf, &one);
+    assert_eq!(said(&archive, &one), [line("ibi.nextedition", &other)]);
+    assert_eq!(said(&archive, &other), [line("ibi.editionof", &one)]);
+    let taken_back = archive.unrelate(&Process, &other.names, &RelationKind::EditionOf);
+    taken_back.expect("taken back");
+    assert!(said(&archive, &one).is_empty() && said(&archive, &other).is_empty());
+}
+
+#[test]
+fn a_new_target_takes_the_place_of_the_old_one() {
+    let archive = TestArchive::new();
+    let [one, first, second] = [archive.new_item(), archive.new_item(), archive.new_item()];
+    archive.declare(&one, RelationKind::NextEdition, &first);
+    archive.declare(&one, RelationKind::NextEdition, &second);
+    assert_eq!(said(&archive, &one), [line("ibi.nextedition", &second)]);
+    assert!(said(&archive, &first).is_empty());
+    assert_eq!(said(&archive, &second), [line("ibi.editionof", &one)]);
+}
+
+#[test]
+fn an_inverse_relation_replaces_nothing() {
+    let archive = TestArchive::new();
+    let [one, first, second] = [archive.new_item(), archive.new_item(), archive.new_item()];
+    archive.declare(&one, RelationKind::NextEdition, &first);
+    archive.declare(&second, RelationKind::EditionOf, &one);
+    assert_eq!(said(&archive, &one), [line("ibi.nextedition", &first)]);
+    assert_eq!(said(&archive, &second), [line("ibi.editionof", &one)]);
+}
+
+#[test]
+fn of_two_sources_the_target_names_the_one_that_is_left() {
+    let archive = TestArchive::new();
+    let [one, two, target] = [archive.new_item(), archive.new_item(), archive.new_item()];
+    archive.declare(&one, RelationKind::NextEdition, &target);
+    archive.declare(&two, RelationKind::NextEdition, &target);
+    assert_eq!(said(&archive, &target), [line("ibi.editionof", &two)]);
+    let taken_back = archive.unrelate(&Process, &two.names, &RelationKind::NextEdition);
+    taken_back.expect("taken back");
+    assert_eq!(said(&archive, &target), [line("ibi.editionof", &one)]);
+}
+
+#[test]
+fn editions_do_not_go_in_a_circle() {
+    let archive = TestArchive::new();
+    let [one, two, three] = [archive.new_item(), archive.new_item(), archive.new_item()];
+    archive.declare(&one, RelationKind::NextEdition, &two);
+    archive.declare(&two, RelationKind::NextEdition, &three);
+    let cases = [
+        (&three, RelationKind::NextEdition, &one),
+        (&one, RelationKind::EditionOf, &three),
+        (&one, RelationKind::NextEdition, &one),
+        (&one, RelationKind::Metadata, &one),
+    ];
+    for (source, kind, target) in cases {
+        let refused = archive.relate(&Process, &source.names, &kind, &target.names);
+        assert!(
+            matches!(refused, Err(ArchiveError::Cycle { .. })),
+            "{kind:?}: {refused:?}"
+        );
+    }
+    // Metadata may well go back.
+    archive.declare(&three, RelationKind::Metadata, &one);
+}
+
+#[test]
+fn others_declare_nothing() {
+    let archive = TestArchive::new();
+    let (one, other) = (archive.new_item(), archive.new_item());
+    let kind = RelationKind::NextEdition;
+    let refused = archive.relate(&OTHER_USER, &one.names, &kind, &other.names);
+    assert!(
+        matches!(refused, Err(ArchiveError::NotAllowed(_))),
+        "{refused:?}"
+    );
+    archive.declare(&one, kind, &other);
+    for (item, kind) in [(&one, kind), (&other, RelationKind::EditionOf)] {
+        let refused = archive.unrelate(&OTHER_USER, &item.names, &kind);
+        assert!(
+            matches!(refused, Err(ArchiveError::NotAllowed(_))),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(said(&archive, &one), [line("ibi.nextedition", &other)]);
+}
+
+#[test]
+fn between_two_copies_nothing_is_declared() {
+    let archive = TestArchive::new();
+    let copies = [
+        "a.example/b/2001/01.01.00.00",
+        "a.example/b/2001/01.02.00.00",
+    ]
+    .map(|it| archive.copy(it));
+    let [one, other] = &copies;
+    let kind = RelationKind::NextEdition;
+    let refused = archive.relate(&Process, &one.names, &kind, &other.names);
+    assert!(
+        matches!(refused, Err(ArchiveError::NotOriginal { .. })),
+        "{refused:?}"
+    );
+    // An original is what a copy is related to, and says so.
+    let original = archive.new_item();
+    archive.declare(one, RelationKind::Translation(language("pt")), &original);
+    assert_eq!(said(&archive, &original), [line("ibi.translationof", one)]);
+    assert!(said(&archive, one).is_empty());
+    assert_eq!(archive.sidecar(&original).language(), Some(&language("pt")));
+}
+
+#[test]
+fn the_language_of_a_translation_is_needed_and_passed_on() {
+    let archive = TestArchive::new();
+    let (source, translation) = (archive.new_item(), archive.new_item());
+    let kind = RelationKind::TranslationOf;
+    let refused = archive.relate(&Process, &translation.names, &kind, &source.names);
+    assert!(
+        matches!(refused, Err(ArchiveError::NoRelation { .. })),
+        "{refused:?}"
+    );
+    let fact = Fact::Language(Some(language("pt")));
+    archive
+        .set_fact(&Process, &translation.names, fact)
+        .expect("a language");
+    archive.declare(&translation, kind, &source);
+    assert_eq!(
+        said(&archive, &source),
+        [line("ibi.translation(pt)", &translation)]
+    );
+}
+
+#[test]
+fn names_are_found_at_the_end_of_a_path() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let rep = item.names.rep().expect("a rep").to_string();
+    let cases = [
+        (format!("../../{rep}/"), Some(rep.clone())),
+        (
+            "/mnt/8JMKD3MGP8W/35MMLL8".to_owned(),
+            Some("8JMKD3MGP8W/35MMLL8".to_owned()),
+        ),
+        (
+            "8JMKD3MGP8W/./35MMLL8//".to_owned(),
+            Some("8JMKD3MGP8W/35MMLL8".to_owned()),
+        ),
+        ("x".to_owned(), None),
+        (String::new(), None),
+    ];
+    for (path, expected) in cases {
+        let found = archive
+            .names_at_end_of(&path)
+            .map(|names| names.preferred());
+        let expected = expected.map(|text| names(&text).preferred());
+        assert_eq!(found, expected, "{path}");
+    }
+    assert_eq!(archive.complete(&names(&rep)).expect("read"), item.names);
+    assert_eq!(archive.complete(&elsewhere()).expect("read"), elsewhere());
+}

@@ -1,0 +1,260 @@
+use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names};
+use super::super::{Process, Stranger};
+use super::*;
+
+/// What came of a sidecar, in a word.
+fn outcome(of: &Belief) -> String {
+    match of {
+        Belief::Believed(_) => "accepted".to_owned(),
+        Belief::Unchanged => "unchanged".to_owned(),
+        Belief::NotBelieved(error) => error.to_string(),
+    }
+}
+
+fn accept(archive: &TestArchive, item: &Item) -> String {
+    outcome(&archive.accept_sidecar(&Process, item.id).expect("asked"))
+}
+
+#[test]
+fn a_copy_says_what_its_sidecar_says() {
+    let archive = TestArchive::new();
+    let item = archive.copy("a.example/b/2001/01.01.00.00");
+    assert_eq!(item.state, State::Copy);
+    assert_eq!(item.service, Some(elsewhere()));
+    let alias = AliasPair::parse("lib/map").expect("an alias");
+    archive.edit_raw(&item, |sidecar| {
+        sidecar.set_language(&language("pt"));
+        sidecar.set_target("map.pdf");
+        sidecar.add_alias(&alias);
+        sidecar.set_names(&Names::both(
+            item.names.rep().cloned().expect("a rep"),
+            "8JMKD3MGP8W/35MMLL8".parse().expect("an IBIp"),
+        ));
+    });
+    assert_eq!(accept(&archive, &item), "accepted");
+    let item = archive.again(&item);
+    assert_eq!(item.language, Some(language("pt")));
+    assert_eq!(item.target.as_deref(), Some("map.pdf"));
+    for name in ["8JMKD3MGP8W/35MMLL8", "lib/map"] {
+        let found = archive.find_named(name).expect(name);
+        assert_eq!(found.map(|found| found.id), Some(item.id), "{name}");
+    }
+    assert_eq!(accept(&archive, &item), "unchanged");
+    assert_eq!(archive.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn what_cannot_be_accepted_changes_nothing() {
+    let archive = TestArchive::new();
+    let item = archive.copy("a.example/b/2001/01.01.00.00");
+    let before = archive.store().sidecar(item.id).expect("read");
+    let cases: [(&[u8], &str); 3] = [
+        (b"ibi {", "a.example/b/2001/01.01.00.00"),
+        (
+            b"ibi {rep x.example/y/2001/01.01.00.00}\n",
+            "x.example/y/2001/01.01.00.00",
+        ),
+        (b"", "a.example/b/2001/01.01.00.00"),
+    ];
+    for (bytes, sentence) in cases {
+        archive.write_raw(&item, bytes);
+        let found = accept(&archive, &item);
+        assert!(found.contains(sentence), "{found}");
+        assert_eq!(archive.store().sidecar(item.id).expect("read"), before);
+        assert_eq!(archive.again(&item), item);
+        // It stays as it was written.
+        let on_disk = std::fs::read(archive.file(&item, ".ibi")).expect("a sidecar");
+        assert_eq!(on_disk, bytes);
+    }
+    std::fs::remove_file(archive.file(&item, ".ibi")).expect("removed");
+    assert_eq!(accept(&archive, &item), "unchanged");
+    archive.restore_sidecar(item.id).expect("restored");
+    assert_eq!(archive.sidecar(&item).archive_service(), Some(&elsewhere()));
+}
+
+#[test]
+fn an_original_keeps_its_own_name() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let before = std::fs::read(archive.file(&item, ".ibi")).expect("a sidecar");
+    archive.write_raw(&item, b"ibi {rep x.example/y/2001/01.01.00.00}\n");
+    assert!(accept(&archive, &item).contains("x.example"));
+    let after = std::fs::read(archive.file(&item, ".ibi")).expect("a sidecar");
+    assert_eq!(after, before);
+}
+
+#[test]
+fn the_service_item_stays_the_original() {
+    let archive = TestArchive::new();
+    let service = archive.held(&archive.facts().service).expect("read");
+    let service = service.expect("the service");
+    archive.edit_raw(&service, |sidecar| {
+        sidecar.set_archive_service(&elsewhere());
+    });
+    assert_ne!(accept(&archive, &service), "accepted");
+    let said = archive.sidecar(&service).archive_service().cloned();
+    assert_eq!(said, Some(archive.facts().service.clone()));
+}
+
+#[test]
+fn state_follows_from_the_service() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let own = archive.facts().service.clone();
+    for (service, state) in [(elsewhere(), State::Copy), (own, State::Original)] {
+        archive.edit_raw(&item, |sidecar| sidecar.set_archive_service(&service));
+        assert_eq!(accept(&archive, &item), "accepted");
+        assert_eq!(archive.again(&item).state, state);
+        assert_eq!(archive.again(&item).service, Some(service));
+    }
+}
+
+#[test]
+fn an_item_moves_from_its_ibip_to_its_rep() {
+    let archive = TestArchive::new();
+    let name = "8JMKD3MGP8W/35MMLL8";
+    let item = archive.copy(name);
+    std::fs::write(archive.file(&item, "map"), "x").expect("a file");
+    let old = archive.file(&item, "");
+    archive.edit_raw(&item, |sidecar| {
+        sidecar.set_names(&Names::both(
+            "a.example/b/2001/01.01.00.00".parse().expect("a rep"),
+            name.parse().expect("an IBIp"),
+        ));
+    });
+    assert_eq!(accept(&archive, &item), "accepted");
+    let item = archive.again(&item);
+    assert_eq!(
+        archive.file(&item, "map"),
+        archive.path().join("col/a.example/b/2001/01.01.00.00/map")
+    );
+    assert!(archive.file(&item, "map").is_file() && !old.exists());
+    assert_eq!(archive.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn what_an_original_declares_is_written_at_the_far_end() {
+    let archive = TestArchive::new();
+    let [near, far, next] = [archive.new_item(), archive.new_item(), archive.new_item()];
+    let back = |item: &Item| {
+        let relations = archive.sidecar(item).relations();
+        relations.into_iter().map(|(_, names)| names).next()
+    };
+    for (target, other) in [(&far, &next), (&next, &far)] {
+        archive.edit_raw(&near, |sidecar| {
+            sidecar.set_relation(&RelationKind::NextEdition, &target.names);
+        });
+        assert_eq!(accept(&archive, &near), "accepted");
+        assert_eq!(back(target).as_ref(), Some(&near.names));
+        assert_eq!(back(other), None);
+    }
+}
+
+#[test]
+fn a_stranger_accepts_nothing_new() {
+    let archive = TestArchive::new();
+    let (near, far) = (archive.new_item(), archive.new_item());
+    archive.edit_raw(&near, |sidecar| {
+        sidecar.set_relation(&RelationKind::NextEdition, &far.names);
+    });
+    let accepted = archive.accept_sidecar(&Stranger, near.id).expect("asked");
+    assert_eq!(outcome(&accepted), "accepted");
+    // The near end says it, the far end is not the stranger's to write.
+    assert!(archive.sidecar(&far).relations().is_empty());
+}
+
+#[test]
+fn facts_of_an_original() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let alias = AliasPair::parse("lib/map").expect("an alias");
+    let set = |fact: Fact| {
+        archive
+            .set_fact(&Process, &item.names, fact)
+            .expect("a fact");
+    };
+    set(Fact::Language(Some(language("pt"))));
+    set(Fact::Target(Some("map.pdf".to_owned())));
+    set(Fact::Alias(alias.clone()));
+    let found = archive.again(&item);
+    assert_eq!(
+        (found.language, found.target.as_deref()),
+        (Some(language("pt")), Some("map.pdf"))
+    );
+    let taken = archive.set_fact(&Process, &archive.new_item().names, Fact::Alias(alias));
+    assert!(
+        matches!(taken, Err(ArchiveError::AliasTaken { .. })),
+        "{taken:?}"
+    );
+    set(Fact::Language(None));
+    set(Fact::Target(None));
+    let found = archive.again(&item);
+    assert_eq!((found.language, found.target), (None, None));
+    let other = archive.set_fact(&OTHER_USER, &item.names, Fact::Target(None));
+    assert!(
+        matches!(other, Err(ArchiveError::NotAllowed(_))),
+        "{other:?}"
+    );
+    let unknown = archive.set_fact(&Process, &elsewhere(), Fact::Target(None));
+    assert!(
+        matches!(unknown, Err(ArchiveError::Unknown { .. })),
+        "{unknown:?}"
+    );
+    let copy = archive.copy("a.example/b/2001/01.01.00.00");
+    let copied = archive.set_fact(&Process, &copy.names, Fact::Target(None));
+    assert!(
+        matches!(copied, Err(ArchiveError::NotOriginal { .. })),
+        "{copied:?}"
+    );
+    assert_eq!(archive.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_sidecar_that_was_changed_on_disk_is_not_written_over() {
+    let archive = TestArchive::new();
+    let (item, other) = (archive.new_item(), archive.new_item());
+    archive.edit_raw(&item, |sidecar| sidecar.set_target("x"));
+    let kind = RelationKind::NextEdition;
+    let refused = archive.relate(&Process, &item.names, &kind, &other.names);
+    assert!(
+        matches!(refused, Err(ArchiveError::Changed(_))),
+        "{refused:?}"
+    );
+    // Neither end has come to say anything.
+    assert!(archive.sidecar(&other).relations().is_empty());
+    assert_eq!(archive.sidecar(&item).target().as_deref(), Some("x"));
+    let refused = archive.relate(&Process, &other.names, &kind, &item.names);
+    assert!(
+        matches!(refused, Err(ArchiveError::Changed(_))),
+        "{refused:?}"
+    );
+    assert!(archive.sidecar(&other).relations().is_empty());
+    assert_eq!(archive.store().relations_of(other.id).expect("read"), []);
+}
+
+#[test]
+fn rewritten_sidecars_are_reported_once() {
+    let archive = TestArchive::new();
+    let (one, other) = (archive.new_item(), archive.new_item());
+    archive.take_rewritten();
+    archive.declare(&one, RelationKind::NextEdition, &other);
+    assert_eq!(archive.take_rewritten(), [one.names, other.names]);
+    assert_eq!(archive.take_rewritten(), []);
+}
+
+#[test]
+fn names_of_both_sides_are_merged() {
+    let (rep, ibip) = ("a.example/b/2001/01.01.00.00", "8JMKD3MGP8W/35MMLL8");
+    let other_rep = "x.example/y/2001/01.01.00.00";
+    let both =
+        |rep: &str, ibip: &str| Names::both(rep.parse().expect(rep), ibip.parse().expect(ibip));
+    for (known, told, expected) in [
+        (names(rep), names(ibip), both(rep, ibip)),
+        (names(ibip), names(rep), both(rep, ibip)),
+        (names(rep), both(other_rep, ibip), both(rep, ibip)),
+        (names(ibip), names("8JMKD3MGP8W/35MMLL9"), names(ibip)),
+        (both(rep, ibip), names(rep), both(rep, ibip)),
+    ] {
+        assert_eq!(merged(&known, &told), expected, "{known} {told}");
+    }
+}

@@ -1,0 +1,293 @@
+//! An Archive in a temporary directory, with a clock that a test sets: no mount, no root.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use rustix::process::{getegid, geteuid};
+
+use super::{Archive, Clock, Finding, OwnerOnDisk, Process, Setup};
+use crate::archive::store::{Item, ItemId};
+use crate::archive::tree::{Maker, Place};
+use crate::formats::item::{Names, Sidecar};
+use ibi::relation::{Language, RelationKind};
+use ibi::{Ibi, Timestamp};
+
+/// A user who owns nothing and is in no group of the process.
+pub(crate) const OTHER_USER: OwnerOnDisk = OwnerOnDisk {
+    uid: 0x7fff_0001,
+    gid: None,
+};
+
+/// A clock that stands still until it is set.
+#[derive(Clone, Debug)]
+pub(crate) struct ManualClock(Arc<Mutex<Timestamp>>);
+
+impl ManualClock {
+    pub(crate) fn at(text: &str) -> ManualClock {
+        let now = Timestamp::parse_rfc3339(text).expect(text);
+        ManualClock(Arc::new(Mutex::new(now)))
+    }
+
+    pub(crate) fn set(&self, now: Timestamp) {
+        *self.0.lock() = now;
+    }
+
+    pub(crate) fn advance_milliseconds(&self, milliseconds: i64) {
+        let now = self.now().as_nanoseconds() + i128::from(milliseconds) * 1_000_000;
+        self.set(Timestamp::from_nanoseconds(now).expect("a date"));
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        self.0.lock().clone()
+    }
+}
+
+/// A directory that is removed with its content at the end of the test.
+pub(crate) struct TemporaryDirectory(PathBuf);
+
+impl TemporaryDirectory {
+    pub(crate) fn new() -> TemporaryDirectory {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ibifs-unit-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("a temporary directory");
+        TemporaryDirectory(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An open Archive at the host `store.archive.example` and the address 192.0.2.1, in the year 2026.
+pub(crate) struct TestArchive {
+    archive: Option<Archive>,
+    pub(crate) clock: ManualClock,
+    directory: TemporaryDirectory,
+}
+
+impl Deref for TestArchive {
+    type Target = Archive;
+
+    fn deref(&self) -> &Archive {
+        self.archive.as_ref().expect("an open Archive")
+    }
+}
+
+impl TestArchive {
+    pub(crate) fn new() -> TestArchive {
+        TestArchive::with(&Setup::default())
+    }
+
+    /// The same with what is set here instead.
+    pub(crate) fn with(setup: &Setup) -> TestArchive {
+        TestArchive::over(TemporaryDirectory::new(), setup)
+    }
+
+    /// The same over what a directory holds already.
+    pub(crate) fn over(directory: TemporaryDirectory, setup: &Setup) -> TestArchive {
+        let clock = ManualClock::at("2026-01-02T03:04:05Z");
+        let mut setup = setup.clone();
+        setup
+            .host
+            .get_or_insert_with(|| "store.archive.example".to_owned());
+        setup
+            .ip
+            .get_or_insert_with(|| "192.0.2.1".parse().expect("an address"));
+        let boxed = Box::new(clock.clone());
+        let made = Archive::init(directory.path(), &setup, boxed, &mut |_| ());
+        TestArchive {
+            archive: Some(made.expect("a store").0),
+            clock,
+            directory,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Ends regularly and opens again.
+    pub(crate) fn reopen(&mut self) {
+        self.close();
+        self.crash();
+    }
+
+    /// Ends without the work of a regular end, as after `kill -9`, and opens again.
+    pub(crate) fn crash(&mut self) {
+        self.crash_and(|_| ());
+    }
+
+    /// The same with something done to the store in between.
+    pub(crate) fn crash_and(&mut self, act: impl FnOnce(&Path)) {
+        self.archive = None;
+        act(self.directory.path());
+        let clock = Box::new(self.clock.clone());
+        self.archive = Some(Archive::open(self.path(), clock).expect("the store again"));
+    }
+
+    /// A new item of this Archive. The waiting time is passed over by the clock.
+    pub(crate) fn new_item(&self) -> Item {
+        self.clock.advance_milliseconds(5);
+        let reservation = self.reserve().expect("a date");
+        self.clock.advance_milliseconds(5);
+        self.mint_reserved(&Process, &reservation.date, None, None)
+            .expect("an item")
+    }
+
+    /// A copy of an item of another Archive, with the sidecar that it has there.
+    pub(crate) fn copy(&self, name: &str) -> Item {
+        let names = names(name);
+        let item = self.register(&Process, &names, maker()).expect(name);
+        let mut sidecar = Sidecar::new(&names);
+        sidecar.set_archive_service(&elsewhere());
+        self.write_raw(&item, &sidecar.to_bytes());
+        self.accept_sidecar(&Process, item.id).expect(name);
+        self.again(&item)
+    }
+
+    /// The item as the index has it now.
+    pub(crate) fn again(&self, item: &Item) -> Item {
+        let found = self.store().item(item.id).expect("read");
+        found.expect("an item of the index")
+    }
+
+    /// The path of a file in an item's directory.
+    pub(crate) fn file(&self, item: &Item, name: &str) -> PathBuf {
+        let place = Place::of(&item.names);
+        self.path().join(place.as_str()).join(name)
+    }
+
+    /// Writes the sidecar of an item past the Archive.
+    pub(crate) fn write_raw(&self, item: &Item, bytes: &[u8]) {
+        std::fs::write(self.file(item, ".ibi"), bytes).expect("a sidecar");
+    }
+
+    /// The sidecar of an item, as it lies on disk.
+    pub(crate) fn sidecar(&self, item: &Item) -> Sidecar {
+        let bytes = std::fs::read(self.file(item, ".ibi")).expect("a sidecar");
+        Sidecar::parse(&bytes).expect("a readable sidecar")
+    }
+
+    /// Changes the sidecar of an item past the Archive.
+    pub(crate) fn edit_raw(&self, item: &Item, edit: impl FnOnce(&mut Sidecar)) {
+        let mut sidecar = self.sidecar(item);
+        edit(&mut sidecar);
+        self.write_raw(item, &sidecar.to_bytes());
+    }
+
+    /// Declares a relation as the user of the process.
+    pub(crate) fn declare(&self, source: &Item, kind: RelationKind, target: &Item) {
+        let related = self.relate(&Process, &source.names, &kind, &target.names);
+        related.expect("a relation");
+    }
+
+    /// Empties an item and removes it.
+    pub(crate) fn remove_whole(&self, item: &Item) {
+        let doc = self.file(item, "doc");
+        if doc.exists() {
+            std::fs::remove_dir_all(doc).expect("an empty item");
+        }
+        self.remove(item.id).expect("removed");
+    }
+
+    /// The items of the index with their states and relations, a line each.
+    pub(crate) fn dump(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let each = self.store().each_item(|item| {
+            lines.push(format!(
+                "{} {} {:?}",
+                item.names, item.state, item.removed_at
+            ));
+            Ok(())
+        });
+        each.expect("the index");
+        for item in self
+            .store()
+            .items_after(ItemId(0), 1000)
+            .expect("the index")
+        {
+            for (kind, target) in self.store().relations_of(item.id).expect("the index") {
+                lines.push(format!("{} {} {target}", item.names, kind.pair_name()));
+            }
+        }
+        lines.sort();
+        lines
+    }
+
+    /// Closes the Archive, and keeps the store and the clock.
+    pub(crate) fn close_for_good(self) -> TestParts {
+        self.close();
+        let TestArchive {
+            clock, directory, ..
+        } = self;
+        TestParts { clock, directory }
+    }
+
+    /// What a check finds, a line each: the code and what it concerns.
+    pub(crate) fn findings(&self) -> Vec<String> {
+        let report = Archive::check(self.path(), &self.clock, &mut |_| ()).expect("a check");
+        report.findings.iter().map(line_of).collect()
+    }
+
+    /// What a repair of the store finds, in the same way, with `repaired` where it is. The Archive is
+    /// closed meanwhile.
+    pub(crate) fn repair(&mut self) -> Vec<String> {
+        self.close();
+        self.archive = None;
+        let clock = Box::new(self.clock.clone());
+        let report = Archive::repair(self.path(), clock, &mut |_| ()).expect("a repair");
+        let lines = report.findings.iter().map(|finding| {
+            let end = if finding.repaired { " repaired" } else { "" };
+            format!("{}{end}", line_of(finding))
+        });
+        let lines = lines.collect();
+        self.crash();
+        lines
+    }
+}
+
+/// A store that is not open, and its clock.
+pub(crate) struct TestParts {
+    pub(crate) clock: ManualClock,
+    pub(crate) directory: TemporaryDirectory,
+}
+
+fn line_of(finding: &Finding) -> String {
+    format!("{} {}", finding.code.word(), finding.subject)
+}
+
+pub(crate) fn names(text: &str) -> Names {
+    Names::from(text.parse::<Ibi>().expect(text))
+}
+
+pub(crate) fn language(text: &str) -> Language {
+    Language::parse(text).expect(text)
+}
+
+/// The service of another Archive.
+pub(crate) fn elsewhere() -> Names {
+    names("sid.inpe.br/mtc-m18@80/2008/03.17.15.17")
+}
+
+/// This process, as one that makes directories.
+pub(crate) fn maker() -> Maker {
+    Maker {
+        uid: geteuid().as_raw(),
+        gid: getegid().as_raw(),
+        mode: 0o755,
+        umask: 0o022,
+    }
+}

@@ -1,0 +1,201 @@
+use super::testing::{TestArchive, TestParts, elsewhere, maker, names};
+use super::*;
+use crate::formats::item::Sidecar;
+
+#[test]
+fn an_item_is_registered_once() {
+    let archive = TestArchive::new();
+    let item = archive.copy("a.example/b/2001/01.01.00.00");
+    assert_eq!(item.state, State::Copy);
+    let again = archive.register(&Process, &item.names, maker());
+    assert!(matches!(again, Err(ArchiveError::Exists(_))), "{again:?}");
+    let other_case = names("A.EXAMPLE/B/2001/01.01.00.00");
+    let again = archive.register(&Process, &other_case, maker());
+    assert!(matches!(again, Err(ArchiveError::Exists(_))), "{again:?}");
+}
+
+#[test]
+fn a_removed_item_leaves_a_tombstone_and_can_come_back() {
+    let archive = TestArchive::new();
+    let item = archive.copy("a.example/b/2001/01.01.00.00");
+    archive.edit_raw(&item, |sidecar| {
+        sidecar.set_names(&Names::both(
+            item.names.rep().cloned().expect("a rep"),
+            "8JMKD3MGP8W/35MMLL8".parse().expect("an IBIp"),
+        ));
+    });
+    archive.accept_sidecar(&Process, item.id).expect("accepted");
+    let item = archive.again(&item);
+    std::fs::write(archive.file(&item, "map"), "x").expect("a file");
+    let full = archive.remove(item.id);
+    assert!(matches!(full, Err(ArchiveError::NotEmpty(_))), "{full:?}");
+    std::fs::remove_file(archive.file(&item, "map")).expect("removed");
+    archive.clock.advance_milliseconds(60_500);
+    archive.remove(item.id).expect("removed");
+    let removed = archive.again(&item);
+    assert_eq!(removed.state, State::Deleted);
+    // To the second.
+    assert_eq!(
+        removed.removed_at,
+        Timestamp::parse_rfc3339("2026-01-02T03:05:05Z").ok()
+    );
+    assert_eq!(archive.held(&item.names).expect("read"), None);
+    let place = Place::of(&item.names);
+    let bytes = archive.tree().read_tombstone(&place).expect("read");
+    let tombstone = Sidecar::parse(&bytes.expect("a tombstone")).expect("readable");
+    assert_eq!(tombstone.state(), Some(State::Deleted));
+    assert_eq!(tombstone.archive_service(), Some(&elsewhere()));
+    assert_eq!(archive.findings(), Vec::<String>::new());
+    // It comes back with both of its names.
+    let rep = names("a.example/b/2001/01.01.00.00");
+    let back = archive
+        .register(&Process, &rep, maker())
+        .expect("registered");
+    assert_eq!(
+        (back.id, &back.names, back.state),
+        (item.id, &item.names, State::Copy)
+    );
+}
+
+#[test]
+fn the_service_item_is_not_removed() {
+    let archive = TestArchive::new();
+    let service = archive.held(&archive.facts().service).expect("read");
+    let service = service.expect("the service");
+    std::fs::remove_dir(archive.file(&service, "doc")).expect("removed");
+    let refused = archive.remove(service.id);
+    assert!(
+        matches!(refused, Err(ArchiveError::ServiceItem)),
+        "{refused:?}"
+    );
+    let unknown = archive.remove(ItemId(4711));
+    assert!(
+        matches!(unknown, Err(ArchiveError::Unknown { .. })),
+        "{unknown:?}"
+    );
+}
+
+#[test]
+fn a_removed_original_is_not_minted_again() {
+    let mut archive = TestArchive::new();
+    let item = archive.new_item();
+    archive.remove_whole(&item);
+    archive.crash();
+    assert_eq!(archive.again(&item).state, State::Deleted);
+    assert!(!archive.file(&item, "").exists());
+    assert_eq!(archive.findings(), Vec::<String>::new());
+    let back = archive.register(&Process, &item.names, maker());
+    assert_eq!(back.expect("registered").state, State::Copy);
+}
+
+#[test]
+fn one_process_writes_a_store() {
+    let archive = TestArchive::new();
+    archive.describe_mount(Path::new("/mnt/archive"));
+    let clock = Box::new(archive.clock.clone());
+    match Archive::open(archive.path(), clock) {
+        Err(ArchiveError::Busy(holder)) => {
+            assert_eq!(holder.pid, Some(std::process::id()));
+            assert_eq!(
+                holder.mount_point.as_deref(),
+                Some(Path::new("/mnt/archive"))
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(
+        holder(archive.path()).and_then(|it| it.pid),
+        Some(std::process::id())
+    );
+    // Readers may.
+    let reader = Archive::open_read_only(archive.path()).expect("a reader");
+    let service = reader.held(&reader.facts().service).expect("read");
+    for refused in [
+        reader.reserve().map(drop),
+        reader.remove(service.expect("the service").id),
+        reader.register(&Process, &elsewhere(), maker()).map(drop),
+    ] {
+        assert!(
+            matches!(refused, Err(ArchiveError::ReadOnly)),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_a_store_is_refused() {
+    let directory = testing::TemporaryDirectory::new();
+    let clock = || Box::new(SystemClock);
+    let refused = Archive::open(directory.path(), clock());
+    assert!(
+        matches!(refused, Err(ArchiveError::NotAStore { .. })),
+        "{refused:?}"
+    );
+    std::fs::write(directory.path().join(BACKUP_NOTE), "finished 2026\n").expect("a note");
+    Archive::refuse_unfinished(directory.path()).expect("a finished backup");
+    std::fs::write(directory.path().join(BACKUP_NOTE), "started 2026\n").expect("a note");
+    let refused = Archive::refuse_unfinished(directory.path());
+    assert!(
+        matches!(refused, Err(ArchiveError::Unfinished { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn changed_facts_are_refused() {
+    let archive = TestArchive::new();
+    let TestParts { directory, clock } = archive.close_for_good();
+    let file = directory.path().join(facts::FILE);
+    let text = std::fs::read_to_string(&file).expect("read");
+    std::fs::write(&file, text.replace("store.archive", "other.archive")).expect("written");
+    let open = || Archive::open(directory.path(), Box::new(clock.clone()));
+    let refused = open();
+    assert!(
+        matches!(refused, Err(ArchiveError::FactsChanged)),
+        "{refused:?}"
+    );
+    let archive = Archive::open_for_reindex(directory.path(), Box::new(clock.clone()));
+    archive.expect("opened").close();
+    assert_eq!(
+        open().expect("opened").facts().host,
+        "other.archive.example"
+    );
+}
+
+#[test]
+fn own_reps() {
+    let archive = TestArchive::new();
+    for (rep, is_own) in [
+        ("archive.example/store/2026/01.01.00.00", true),
+        ("ARCHIVE.example/Store/2026/01.01.00.00", true),
+        ("archive.example/store@81/2026/01.01.00.00", false),
+        ("archive.example/stores/2026/01.01.00.00", false),
+        ("a.example/store/2026/01.01.00.00", false),
+    ] {
+        let found = archive.is_own_rep(&rep.parse().expect(rep)).expect(rep);
+        assert_eq!(found, is_own, "{rep}");
+    }
+}
+
+#[test]
+fn levels_keep_the_spelling_that_they_have() {
+    let archive = TestArchive::new();
+    archive.copy("a.example/B/2001/01.01.00.00");
+    for (asked, expected) in [
+        (
+            "A.example/b/2001/01.02.00.00",
+            "a.example/B/2001/01.02.00.00",
+        ),
+        (
+            "A.example/c/2001/01.02.00.00",
+            "a.example/c/2001/01.02.00.00",
+        ),
+        (
+            "C.example/b/2001/01.02.00.00",
+            "C.example/b/2001/01.02.00.00",
+        ),
+    ] {
+        let spelled = archive.as_spelled_here(&asked.parse().expect(asked));
+        assert_eq!(spelled.expect(asked).as_str(), expected);
+    }
+}
