@@ -4,6 +4,7 @@
 //! One SQLite file. It is written seldom, and synced whenever it is; the one lock is a leaf.
 
 mod actors;
+mod bounds;
 mod documents;
 mod error;
 mod guarded;
@@ -14,7 +15,9 @@ mod lists;
 mod makers;
 mod refusal;
 mod registration;
+mod requester;
 mod secret;
+mod verbs;
 
 use parking_lot::{Mutex, MutexGuard};
 use std::ffi::OsStr;
@@ -27,14 +30,15 @@ use crate::archive::database;
 use crate::formats::item::Names;
 use ibi::{Ibi, Timestamp};
 
+use bounds::Bounds;
 pub use error::RegistryError;
 pub use inclusion::{Address, Inclusion, InclusionError};
 pub use key::{Key, KeyError};
 pub use lapse::{LAPSE_DAYS, ToTry};
 pub use lists::{ListedActor, ListedDocument};
 pub use makers::Maker;
-use registration::Bounds;
-pub use registration::{Asker, Lookup, Outcome, Reply, Unfound};
+pub use registration::{Reply, ReplyStatus};
+pub use requester::{LookupError, Requester};
 
 /// One entry a version of the schema; none is changed once it has been released.
 const MIGRATIONS: &[&str] = &["

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Params, Row, params};
 
+use super::bounds::{Bounds, DAYS_TO_TAKE_EFFECT};
 use super::makers::{self, Maker};
 use super::refusal::{Refusal, VerbError};
-use super::registration::{Bounds, DAYS_TO_TAKE_EFFECT, Verbs};
+use super::verbs::Verbs;
 use super::{Registry, RegistryError, secret};
 use crate::archive::database;
 use crate::formats::registration::{Answer, Credentials, Email, Password, Provider};
@@ -20,7 +21,7 @@ const WAIT_LIMIT: Duration = Duration::from_secs(10);
 const MOST_TAKEN: usize = 1000;
 const DAY: i64 = 86_400;
 
-/// An actor that is registered.
+/// A row of the table of actors.
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
     pub(super) row: i64,
@@ -28,25 +29,58 @@ pub(super) struct Actor {
     pub(super) id: String,
     /// The name of its host, in lower case.
     pub(super) host: String,
+    /// The port of its URLs.
     pub(super) port: u16,
-    /// What is kept of its password.
+    pub(super) email: String,
+    /// The hash of its password.
     pub(super) secret: String,
-    /// From where it was registered, and its domain; None where that was before it was noted.
+    /// The client address from which it was registered, and its domain; None where the actor is older than
+    /// these columns.
     pub(super) client: Option<String>,
     pub(super) domain: Option<String>,
     /// What its identifiers begin with.
     prefix: RepPrefix,
-    registered_at: Timestamp,
-    /// Whether it has registered a document.
-    is_effective: bool,
+    pub(super) registered_at: Timestamp,
+    /// When it registered its last document; None where it has registered none, and is not in effect.
+    pub(super) confirmed_at: Option<Timestamp>,
+    /// Since when none of its URLs has worked; None where one has.
+    pub(super) dead_since: Option<Timestamp>,
     /// The last date that was used in an identifier of its prefix.
     last_date: Timestamp,
 }
 
-const SELECT: &str = "SELECT id, rep, prefix, host, port, secret, registered_at, last_date, \
-                      effective_at, client, domain FROM actor";
+/// The columns that [`Actor::of_row`] reads.
+const COLUMNS: &str = "id, rep, prefix, host, port, email, secret, client, domain, registered_at, \
+                       confirmed_at, dead_since, last_date";
 
 impl Registry {
+    /// The actor, if the password is its own.
+    pub(super) fn proven(&self, who: &Credentials) -> Result<Actor, VerbError> {
+        let known = Verbs(&self.lock()).actor(&who.actor)?;
+        match known {
+            Some(actor) if secret::is_of(who.password.as_str(), &actor.secret) => return Ok(actor),
+            Some(_) => {}
+            // As long as for a password that is another one.
+            None => secret::is_of_nothing(who.password.as_str()),
+        }
+        Err(Refusal::Credentials(who.actor.to_string()).into())
+    }
+
+    /// Changes something for an actor that was proven: all of it, or nothing.
+    pub(super) fn change<T>(
+        &self,
+        actor: &Actor,
+        work: impl FnOnce(&Verbs<'_>) -> Result<T, VerbError>,
+    ) -> Result<T, VerbError> {
+        let mut connection = self.lock();
+        let transaction = database::writing(&mut connection)?;
+        let verbs = Verbs(&transaction);
+        verbs.check_secret(actor)?;
+        let done = work(&verbs)?;
+        transaction.commit()?;
+        Ok(done)
+    }
+
     /// Registers an actor; one that is registered is told its identifier again.
     pub(super) fn register_actor(
         &self,
@@ -165,10 +199,36 @@ fn other_password(provider: &Provider) -> Refusal {
 }
 
 impl Actor {
+    fn of_row(row: &Row<'_>) -> Result<Actor, RegistryError> {
+        let broken = |what: &str| RegistryError::Broken(format!("{what} of an actor"));
+        let time = |column: &str| -> Result<Option<Timestamp>, RegistryError> {
+            let text: Option<String> = row.get(column)?;
+            let time = text.map(|text| Timestamp::parse_rfc3339(&text)).transpose();
+            time.map_err(|_| broken(column))
+        };
+        let some = |column: &str| time(column)?.ok_or_else(|| broken(column));
+        let prefix: String = row.get("prefix")?;
+        Ok(Actor {
+            row: row.get("id")?,
+            id: row.get("rep")?,
+            host: row.get("host")?,
+            port: row.get("port")?,
+            email: row.get("email")?,
+            secret: row.get("secret")?,
+            client: row.get("client")?,
+            domain: row.get("domain")?,
+            prefix: RepPrefix::parse(&prefix).map_err(|_| broken("prefix"))?,
+            registered_at: some("registered_at")?,
+            confirmed_at: time("confirmed_at")?,
+            dead_since: time("dead_since")?,
+            last_date: some("last_date")?,
+        })
+    }
+
     /// Whether nobody else may register it anew.
     fn holds_its_place(&self, now: &Timestamp) -> bool {
         let age = now.seconds() - self.registered_at.seconds();
-        self.is_effective || age <= DAYS_TO_TAKE_EFFECT * DAY
+        self.confirmed_at.is_some() || age <= DAYS_TO_TAKE_EFFECT * DAY
     }
 }
 
@@ -183,10 +243,26 @@ impl Verbs<'_> {
     }
 
     fn one(&self, column: &'static str, text: &str) -> Result<Option<Actor>, RegistryError> {
-        let select = format!("{SELECT} WHERE {column} = ?1");
+        let select = format!("SELECT {COLUMNS} FROM actor WHERE {column} = ?1");
         let mut statement = self.0.prepare_cached(&select)?;
         let mut rows = statement.query([text])?;
-        rows.next()?.map(actor).transpose()
+        rows.next()?.map(Actor::of_row).transpose()
+    }
+
+    /// All actors, in the order in which they were registered, each with its number of documents and copies.
+    pub(super) fn all_actors(&self) -> Result<Vec<(Actor, u64)>, RegistryError> {
+        let select = format!(
+            "SELECT {COLUMNS}, (SELECT count(*) FROM registration WHERE actor = actor.id) AS documents
+             FROM actor ORDER BY id"
+        );
+        let mut statement = self.0.prepare_cached(&select)?;
+        let mut rows = statement.query([])?;
+        let mut actors = Vec::new();
+        while let Some(row) = rows.next()? {
+            let documents: i64 = row.get("documents")?;
+            actors.push((Actor::of_row(row)?, u64::try_from(documents).unwrap_or(0)));
+        }
+        Ok(actors)
     }
 
     /// Refuses what an Archive makes.
@@ -325,26 +401,4 @@ impl Verbs<'_> {
             .optional()?;
         Ok(found.ok_or_else(|| RegistryError::Broken("an actor".to_owned()))?)
     }
-}
-
-fn actor(row: &Row<'_>) -> Result<Actor, RegistryError> {
-    let broken = |what: &str| RegistryError::Broken(format!("{what} of an actor"));
-    let time = |column: &str| -> Result<Timestamp, RegistryError> {
-        let text: String = row.get(column)?;
-        Timestamp::parse_rfc3339(&text).map_err(|_| broken(column))
-    };
-    let prefix: String = row.get("prefix")?;
-    Ok(Actor {
-        row: row.get("id")?,
-        id: row.get("rep")?,
-        host: row.get("host")?,
-        port: row.get("port")?,
-        secret: row.get("secret")?,
-        client: row.get("client")?,
-        domain: row.get("domain")?,
-        prefix: RepPrefix::parse(&prefix).map_err(|_| broken("prefix"))?,
-        registered_at: time("registered_at")?,
-        is_effective: row.get::<_, Option<String>>("effective_at")?.is_some(),
-        last_date: time("last_date")?,
-    })
 }

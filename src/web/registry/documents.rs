@@ -5,9 +5,10 @@ use std::time::Duration;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::actors::Actor;
+use super::bounds::Bounds;
 use super::makers::Maker;
 use super::refusal::{Refusal, VerbError};
-use super::registration::{Asked, Bounds, Verbs};
+use super::verbs::{DocumentRequest, Verbs};
 use super::{Registry, RegistryError};
 use crate::formats::registration::{
     Answer, Content, Document, Fingerprint, Holding, LastUpdate, Metadata, Record, WebUrl,
@@ -51,15 +52,15 @@ impl Verbs<'_> {
     pub(super) fn register_document(
         &self,
         actor: &Actor,
-        asked: &Asked<'_>,
+        request: &DocumentRequest<'_>,
         bounds: Bounds,
         now: &Timestamp,
     ) -> Result<(Answer, Duration), VerbError> {
-        let Asked {
+        let DocumentRequest {
             id,
             document,
             is_own,
-        } = *asked;
+        } = *request;
         // The Archive may have come after the actor, whose own identifiers are refused then, too.
         self.refuse_archives(&Maker::of_host(&actor.host), &actor.host)?;
         let url = document.content.as_ref().map(|content| &content.url);
@@ -109,7 +110,7 @@ impl Verbs<'_> {
         if self.holding(actor, &known)?.is_none() {
             self.see_to_room_for_a_document(actor, bounds)?;
         }
-        self.put(actor, &known, is_copy, asked, now)?;
+        self.put(actor, &known, is_copy, request, now)?;
         self.confirm(actor, now)?;
         Ok((Answer::Document(known.id), wait))
     }
@@ -326,10 +327,10 @@ impl Verbs<'_> {
         actor: &Actor,
         known: &Known,
         is_copy: bool,
-        asked: &Asked<'_>,
+        request: &DocumentRequest<'_>,
         now: &Timestamp,
     ) -> Result<(), VerbError> {
-        let document = asked.document;
+        let document = request.document;
         let content = document.content.as_ref();
         let row: i64 = self.0.query_row(
             "INSERT INTO registration (document, actor, is_copy, is_original, url, updated, fingerprint,
@@ -352,7 +353,7 @@ impl Verbs<'_> {
                 document.previous.as_ref().map(WebUrl::as_str),
                 document.next.as_ref().map(WebUrl::as_str),
                 now.to_rfc3339(),
-                asked.is_own,
+                request.is_own,
             ],
             |row| row.get("id"),
         )?;

@@ -6,7 +6,7 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use super::registration::Verbs;
+use super::verbs::Verbs;
 use super::{Registry, RegistryError};
 use crate::archive::database;
 use crate::formats::registration::WebUrl;

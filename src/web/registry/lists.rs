@@ -1,9 +1,9 @@
 //! What the administrator of a resolver sees and removes of the registrations of 2009.
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, params};
 
 use super::makers::{Maker, is_of_an_archive};
-use super::registration::Verbs;
+use super::verbs::Verbs;
 use super::{Registry, RegistryError};
 use crate::archive::database;
 use ibi::Ibi;
@@ -52,13 +52,19 @@ impl Registry {
     /// The database cannot be read.
     pub fn actors(&self) -> Result<Vec<ListedActor>, RegistryError> {
         let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT rep, host, port, email, client, registered_at, confirmed_at, dead_since,
-                    (SELECT count(*) FROM registration WHERE actor = actor.id) AS documents
-             FROM actor ORDER BY id",
-        )?;
-        let rows = statement.query_map([], listed_actor)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let actors = Verbs(&connection).all_actors()?.into_iter();
+        let listed = actors.map(|(actor, documents)| ListedActor {
+            id: actor.id,
+            host: actor.host,
+            port: actor.port,
+            email: actor.email,
+            client: actor.client,
+            registered_at: actor.registered_at.to_rfc3339(),
+            confirmed_at: actor.confirmed_at.map(|time| time.to_rfc3339()),
+            dead_since: actor.dead_since.map(|time| time.to_rfc3339()),
+            documents,
+        });
+        Ok(listed.collect())
     }
 
     /// The documents of the protocol of 2009, in the order in which they were registered.
@@ -156,19 +162,4 @@ impl Verbs<'_> {
             .execute("DELETE FROM actor WHERE id = ?1", params![actor])?;
         Ok(())
     }
-}
-
-fn listed_actor(row: &Row<'_>) -> rusqlite::Result<ListedActor> {
-    let count: i64 = row.get("documents")?;
-    Ok(ListedActor {
-        id: row.get("rep")?,
-        host: row.get("host")?,
-        port: row.get("port")?,
-        email: row.get("email")?,
-        client: row.get("client")?,
-        registered_at: row.get("registered_at")?,
-        confirmed_at: row.get("confirmed_at")?,
-        dead_since: row.get("dead_since")?,
-        documents: u64::try_from(count).unwrap_or(0),
-    })
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::RegistryError;
-use super::registration::{DAYS_TO_TAKE_EFFECT, MOST_HOSTS, Unfound};
+use super::bounds::{DAYS_TO_TAKE_EFFECT, MOST_HOSTS};
+use super::requester::LookupError;
 use crate::formats::registration::RequestError;
 use ibi::distributor::WaitTooLong;
 
@@ -72,7 +73,7 @@ pub(super) enum Refusal {
     /// The host, or the prefix of the identifier, is that of an Archive.
     OfAnArchive(String),
     /// The addresses of a host are not found.
-    Unfound(String, Unfound),
+    Lookup(String, LookupError),
     /// The actor has registered as much as it may.
     TooManyOfOne { actor: String, most: u64 },
     /// All actors together have.
@@ -158,12 +159,12 @@ impl fmt::Display for Refusal {
                 "{what} belongs to an Archive that is registered with this resolver, which answers for it \
                  itself; give a host or an identifier of your own"
             ),
-            Refusal::Unfound(host, Unfound::InTime) => write!(
+            Refusal::Lookup(host, LookupError::TimedOut) => write!(
                 f,
                 "the addresses of {host} are not found in time; see to its name server, or give URLs on the \
                  actor's own host"
             ),
-            Refusal::Unfound(host, Unfound::Busy) => write!(
+            Refusal::Lookup(host, LookupError::Busy) => write!(
                 f,
                 "the addresses of {host} cannot be looked for now: too many others are; ask again later, or \
                  give URLs on the actor's own host"

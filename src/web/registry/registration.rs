@@ -35,79 +35,19 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use rusqlite::Transaction;
-
+use super::Registry;
 use super::actors::Actor;
+use super::bounds::MOST_HOSTS;
 use super::refusal::{Refusal, VerbError};
-use super::{Registry, secret};
-use crate::archive::database;
+use super::requester::{Lookup, Requester};
+use super::verbs::DocumentRequest;
 use crate::formats::query::Fields;
-use crate::formats::registration::{Answer, Credentials, Document, Request, Verb, verb_of};
+use crate::formats::registration::{Answer, Document, Request, Verb, verb_of};
 use ibi::{Ibi, Timestamp};
-
-/// The URLs of one document are of so many hosts at most, beside the actor's own.
-pub(super) const MOST_HOSTS: usize = 2;
-/// How much is registered at most: anybody may register, and nothing lapses that took effect.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    /// Actors.
-    pub(super) actors: u64,
-    /// Documents and copies of one actor.
-    pub(super) of_one_actor: u64,
-    /// Documents and copies of all actors.
-    pub(super) in_all: u64,
-    /// Actors that were registered from one client address.
-    pub(super) actors_of_client: u64,
-    /// Actors of one domain.
-    pub(super) actors_of_domain: u64,
-    /// Documents and copies of all actors that were registered from one client address, or are of one
-    /// domain.
-    pub(super) of_one_origin: u64,
-}
-
-impl Default for Bounds {
-    fn default() -> Bounds {
-        Bounds {
-            actors: 10_000,
-            of_one_actor: 10_000,
-            in_all: 100_000,
-            actors_of_client: 20,
-            actors_of_domain: 200,
-            of_one_origin: 20_000,
-        }
-    }
-}
-
-/// So many days nobody else gets the place of an actor that has registered no document.
-pub(super) const DAYS_TO_TAKE_EFFECT: i64 = 30;
-
-/// Why the addresses of a host are not found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfound {
-    /// It takes too long.
-    InTime,
-    /// Too many others are looked for, or the client has too many looked for.
-    Busy,
-}
-
-/// How the addresses of a host are found; none for one that has none.
-pub type Lookup<'a> = &'a dyn Fn(&str) -> Result<Vec<IpAddr>, Unfound>;
-
-/// Who asks, as far as that can be seen, and how the addresses of hosts are found for him.
-#[allow(missing_debug_implementations, reason = "it borrows a closure")]
-#[derive(Clone, Copy)]
-pub struct Asker<'a> {
-    /// The client's address.
-    pub address: IpAddr,
-    /// What that shares with those that count as the same client.
-    pub client: IpAddr,
-    /// The addresses of hosts.
-    pub lookup: Lookup<'a>,
-}
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ReplyStatus {
     /// It is done.
     Done,
     /// It is refused; who asks again in the same way is refused again.
@@ -120,7 +60,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// How it ended.
-    pub outcome: Outcome,
+    pub status: ReplyStatus,
     /// The answer, in UTF-8.
     pub xml: String,
     /// It must not be sent before so long: an identifier in it has a date that is still to come.
@@ -132,27 +72,27 @@ pub struct Reply {
 impl Registry {
     /// Does what the parameters ask. It takes a while, and blocks.
     #[must_use]
-    pub fn answer(&self, fields: &Fields, asker: Asker<'_>, now: &Timestamp) -> Reply {
+    pub fn answer(&self, fields: &Fields, requester: Requester<'_>, now: &Timestamp) -> Reply {
         let verb = verb_of(fields);
         let known = verb.as_ref().ok().copied();
         let done = match verb {
-            Ok(verb) => self.done(verb, fields, asker, now),
+            Ok(verb) => self.done(verb, fields, requester, now),
             Err(error) => Err(error.into()),
         };
         let is_unproven = matches!(done, Err(VerbError::Refused(Refusal::Credentials(_))));
-        let (outcome, answer, wait) = match done {
-            Ok((answer, wait)) => (Outcome::Done, answer, wait),
+        let (status, answer, wait) = match done {
+            Ok((answer, wait)) => (ReplyStatus::Done, answer, wait),
             Err(VerbError::Request(error)) => refused(&error),
             Err(VerbError::Refused(refusal)) => refused(&refusal),
             Err(VerbError::Failed(error)) => {
                 log::error!("{}: {error}", known.map_or("no verb", Verb::name));
                 let sentence = "the resolver cannot do this now; ask again later";
                 let answer = Answer::Refused(sentence.to_owned());
-                (Outcome::Failed, answer, Duration::ZERO)
+                (ReplyStatus::Failed, answer, Duration::ZERO)
             }
         };
         Reply {
-            outcome,
+            status,
             xml: answer.to_xml(known),
             wait,
             is_unproven,
@@ -163,7 +103,7 @@ impl Registry {
         &self,
         verb: Verb,
         fields: &Fields,
-        asker: Asker<'_>,
+        requester: Requester<'_>,
         now: &Timestamp,
     ) -> Result<(Answer, Duration), VerbError> {
         let answer = match Request::of(verb, fields)? {
@@ -171,17 +111,17 @@ impl Registry {
                 provider,
                 email,
                 password,
-            } => return self.register_actor(&provider, &email, &password, asker.client, now),
+            } => return self.register_actor(&provider, &email, &password, requester.client, now),
             Request::RegisterDocument(who, id, document) => {
                 let actor = self.proven(&who)?;
-                check_urls(&actor, &document, asker.lookup)?;
-                let asked = Asked {
-                    is_own: is_own(&actor, id.as_ref(), &document, asker.address),
+                check_urls(&actor, &document, requester.lookup)?;
+                let request = DocumentRequest {
+                    is_own: is_own(&actor, id.as_ref(), &document, requester.address),
                     id: id.as_ref(),
                     document: &document,
                 };
                 return self.change(&actor, |transaction| {
-                    transaction.register_document(&actor, &asked, self.bounds, now)
+                    transaction.register_document(&actor, &request, self.bounds, now)
                 });
             }
             Request::ChangePassword(who, password) => self.change_password(&who, &password)?,
@@ -207,54 +147,15 @@ impl Registry {
         };
         Ok((answer, Duration::ZERO))
     }
-
-    /// The actor, if the password is its own.
-    pub(super) fn proven(&self, who: &Credentials) -> Result<Actor, VerbError> {
-        let known = Verbs(&self.lock()).actor(&who.actor)?;
-        match known {
-            Some(actor) if secret::is_of(who.password.as_str(), &actor.secret) => return Ok(actor),
-            Some(_) => {}
-            // As long as for a password that is another one.
-            None => secret::is_of_nothing(who.password.as_str()),
-        }
-        Err(Refusal::Credentials(who.actor.to_string()).into())
-    }
-
-    /// Changes something for an actor that was proven: all of it, or nothing.
-    pub(super) fn change<T>(
-        &self,
-        actor: &Actor,
-        work: impl FnOnce(&Verbs<'_>) -> Result<T, VerbError>,
-    ) -> Result<T, VerbError> {
-        let mut connection = self.lock();
-        let transaction: Transaction<'_> = database::writing(&mut connection)?;
-        let verbs = Verbs(&transaction);
-        verbs.check_secret(actor)?;
-        let done = work(&verbs)?;
-        transaction.commit()?;
-        Ok(done)
-    }
 }
 
-fn refused(why: &dyn std::fmt::Display) -> (Outcome, Answer, Duration) {
+fn refused(why: &dyn std::fmt::Display) -> (ReplyStatus, Answer, Duration) {
     let answer = Answer::Refused(why.to_string());
-    (Outcome::Refused, answer, Duration::ZERO)
-}
-
-/// What the verbs do, on a connection that is held.
-pub(super) struct Verbs<'a>(pub(super) &'a rusqlite::Connection);
-
-/// What is asked to be registered of a document.
-pub(super) struct Asked<'a> {
-    /// Its identifier; None for a new one.
-    pub(super) id: Option<&'a Ibi>,
-    pub(super) document: &'a Document,
-    /// Whether the identifier is of the actor's own making.
-    pub(super) is_own: bool,
+    (ReplyStatus::Refused, answer, Duration::ZERO)
 }
 
 fn found(lookup: Lookup<'_>, host: &str) -> Result<Vec<IpAddr>, Refusal> {
-    lookup(host).map_err(|why| Refusal::Unfound(host.to_owned(), why))
+    lookup(host).map_err(|why| Refusal::Lookup(host.to_owned(), why))
 }
 
 /// Whether an identifier is of an actor's own making, and leads to its own host by name: of its host, or of

@@ -5,6 +5,9 @@ use std::cell::RefCell;
 use quick_xml::events::Event;
 
 use super::*;
+use crate::formats::registration::Credentials;
+use crate::web::registry::bounds::DAYS_TO_TAKE_EFFECT;
+use crate::web::registry::requester::LookupError;
 use crate::web::registry::tests::Place;
 use ibi::Ibi;
 
@@ -52,7 +55,7 @@ impl Resolver {
     }
 
     fn ask(&self, text: &str) -> Reply {
-        let lookup = |host: &str| -> Result<Vec<IpAddr>, Unfound> {
+        let lookup = |host: &str| -> Result<Vec<IpAddr>, LookupError> {
             self.asked.borrow_mut().push(host.to_owned());
             let addresses: &[&str] = match host {
                 "hermes.dpi.inpe.br" => &["10.0.0.1", "fd00::1"],
@@ -67,25 +70,25 @@ impl Resolver {
             Ok(addresses.collect())
         };
         let fields = Fields::parse(text).expect("fields");
-        let asker = Asker {
+        let requester = Requester {
             address: CLIENT,
             client: CLIENT,
             lookup: &lookup,
         };
-        self.registry.answer(&fields, asker, &self.now())
+        self.registry.answer(&fields, requester, &self.now())
     }
 
     #[track_caller]
     fn done(&self, text: &str) -> String {
         let reply = self.ask(text);
-        assert_eq!(reply.outcome, Outcome::Done, "{}", reply.xml);
+        assert_eq!(reply.status, ReplyStatus::Done, "{}", reply.xml);
         inner(&reply.xml)
     }
 
     #[track_caller]
     fn refused(&self, text: &str, sentence: &str) {
         let reply = self.ask(text);
-        assert_eq!(reply.outcome, Outcome::Refused, "{}", reply.xml);
+        assert_eq!(reply.status, ReplyStatus::Refused, "{}", reply.xml);
         let found = inner(&reply.xml);
         let found = found.strip_prefix("errorMessage ").expect("an error");
         assert!(found.contains(sentence), "{found}");
@@ -714,12 +717,12 @@ fn of_many_at_once_one_is_first() {
     let answer = |registry: &Registry, text: &str| {
         let fields = Fields::parse(text).expect("fields");
         let lookup = |_: &str| Ok(Vec::new());
-        let asker = Asker {
+        let requester = Requester {
             address: CLIENT,
             client: CLIENT,
             lookup: &lookup,
         };
-        registry.answer(&fields, asker, &now)
+        registry.answer(&fields, requester, &now)
     };
     let all = |texts: &(dyn Fn(usize) -> String + Sync)| -> Vec<Reply> {
         std::thread::scope(|scope| {
@@ -738,10 +741,14 @@ fn of_many_at_once_one_is_first() {
         format!("verb=RegisterActor&{HERMES}&eMailAddress=a@b&password=secret{number}")
     });
     let done = |replies: &[Reply]| {
-        assert!(replies.iter().all(|reply| reply.outcome != Outcome::Failed));
+        assert!(
+            replies
+                .iter()
+                .all(|reply| reply.status != ReplyStatus::Failed)
+        );
         replies
             .iter()
-            .filter(|reply| reply.outcome == Outcome::Done)
+            .filter(|reply| reply.status == ReplyStatus::Done)
             .count()
     };
     assert_eq!(done(&replies), 1);
@@ -779,7 +786,7 @@ fn what_the_resolver_cannot_do_is_no_refusal_and_tells_nothing_of_it() {
         .execute_batch(drop)
         .expect("dropped");
     let reply = resolver.ask(&document(HERMES_ID, ""));
-    assert_eq!(reply.outcome, Outcome::Failed);
+    assert_eq!(reply.status, ReplyStatus::Failed);
     assert_eq!(
         inner(&reply.xml),
         "errorMessage the resolver cannot do this now; ask again later"
@@ -870,7 +877,7 @@ fn no_fields_make_it_panic_or_answer_what_is_no_xml() {
             who(APOLLO_ID)
         ),
     ];
-    let mut outcomes = Vec::new();
+    let mut statuses = Vec::new();
     for round in 0..5000 {
         // A password takes a while to look at, so few of these have a good one.
         let text: Vec<String> = match round % 50 {
@@ -900,10 +907,12 @@ fn no_fields_make_it_panic_or_answer_what_is_no_xml() {
         };
         let text = text.join("&");
         let reply = resolver.ask(&text);
-        assert_ne!(reply.outcome, Outcome::Failed, "{text}");
+        assert_ne!(reply.status, ReplyStatus::Failed, "{text}");
         well_formed(&reply.xml);
-        outcomes.push(reply.outcome);
+        statuses.push(reply.status);
     }
-    let done = outcomes.iter().filter(|outcome| **outcome == Outcome::Done);
+    let done = statuses
+        .iter()
+        .filter(|status| **status == ReplyStatus::Done);
     assert!(done.count() > 10);
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-use crate::web::registry::Unfound;
+use crate::web::registry::LookupError;
 use crate::web::server::share::Shares;
 
 /// How long the addresses of all hosts of one request may take.
@@ -40,10 +40,10 @@ impl Lookups {
         client: IpAddr,
         host: &str,
         until: Instant,
-    ) -> Result<Vec<IpAddr>, Unfound> {
+    ) -> Result<Vec<IpAddr>, LookupError> {
         let place = Arc::clone(&self.places).try_acquire_owned();
-        let place = place.map_err(|_| Unfound::Busy)?;
-        let share = self.of_clients.take(client).ok_or(Unfound::Busy)?;
+        let place = place.map_err(|_| LookupError::Busy)?;
+        let share = self.of_clients.take(client).ok_or(LookupError::Busy)?;
         let (tell, told) = mpsc::channel();
         let host = host.to_owned();
         let look = move || {
@@ -54,9 +54,10 @@ impl Lookups {
             let _ = tell.send(found);
         };
         let thread = std::thread::Builder::new().name("looks up".to_owned());
-        thread.spawn(look).map_err(|_| Unfound::Busy)?;
+        thread.spawn(look).map_err(|_| LookupError::Busy)?;
         let patience = until.saturating_duration_since(Instant::now());
-        told.recv_timeout(patience).map_err(|_| Unfound::InTime)
+        told.recv_timeout(patience)
+            .map_err(|_| LookupError::TimedOut)
     }
 }
 

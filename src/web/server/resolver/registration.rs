@@ -16,7 +16,7 @@ use super::{ASK_AGAIN, Resolver, TURN_PATIENCE};
 use crate::archive::{Clock, SystemClock};
 use crate::formats::query::Fields;
 use crate::formats::registration::{Answer, LONGEST_REQUEST};
-use crate::web::registry::{Asker, Outcome, Registry};
+use crate::web::registry::{Registry, ReplyStatus, Requester};
 use crate::web::server::share::{Share, Shares, client_of};
 use crate::web::server::{Peer, answer, form};
 
@@ -149,10 +149,10 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
         registrations.note_wrong(client);
     }
     tokio::time::sleep(reply.wait).await;
-    let status = match reply.outcome {
-        Outcome::Done => StatusCode::OK,
-        Outcome::Refused => StatusCode::BAD_REQUEST,
-        Outcome::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+    let status = match reply.status {
+        ReplyStatus::Done => StatusCode::OK,
+        ReplyStatus::Refused => StatusCode::BAD_REQUEST,
+        ReplyStatus::Failed => StatusCode::INTERNAL_SERVER_ERROR,
     };
     xml(status, reply.xml)
 }
@@ -166,12 +166,12 @@ fn do_it(
     let client = client_of(address);
     let until = Instant::now() + lookups::PATIENCE;
     let lookup = |host: &str| lookups.find(client, host, until);
-    let asker = Asker {
+    let requester = Requester {
         address,
         client,
         lookup: &lookup,
     };
-    registry.answer(fields, asker, &SystemClock.now())
+    registry.answer(fields, requester, &SystemClock.now())
 }
 
 fn xml(status: StatusCode, document: String) -> Response<Body> {
