@@ -1,6 +1,8 @@
 //! The HTTP client: one GET, with limits on the time and the memory that an answer takes.
 
+pub mod announcement;
 pub mod archive;
+pub(crate) mod archive_service;
 
 use std::fmt;
 use std::time::Duration;

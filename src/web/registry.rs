@@ -40,6 +40,9 @@ pub use makers::Maker;
 pub use registration::{Reply, ReplyStatus};
 pub use requester::{LookupError, Requester};
 
+/// The identifier of every resolver's own service (ibi-resolution(7), "Inclusion").
+pub const RESOLVER_SERVICE: &str = "J8LNKB5R7W/3FUQHC5";
+
 /// One entry a version of the schema; none is changed once it has been released.
 const MIGRATIONS: &[&str] = &["
     -- An Archive, by the identifier of its service, in the forms that are known. `secret` is what is

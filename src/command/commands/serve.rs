@@ -11,8 +11,9 @@ use crate::archive::transfer::{Local, Tokens};
 use crate::command::cli::Serve;
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::told;
+use crate::web::client::announcement::Announcement;
 use crate::web::registry::{Address, Inclusion};
-use crate::web::server::archive::{Announcement, Receiver, Site};
+use crate::web::server::archive::{Receiver, Site};
 use crate::web::server::{self, Started};
 
 pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {

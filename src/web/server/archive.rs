@@ -1,6 +1,5 @@
 //! The Archive over HTTP: its service (SPEC 8), the content of its items, pages for people, and OAI-PMH.
 
-mod announce;
 mod conditions;
 mod content;
 mod failure;
@@ -24,11 +23,11 @@ use crate::archive::Archive;
 use crate::archive::store::{ACCESSES_FILE, Item};
 use crate::archive::tree::Sight;
 use crate::os::caller::Caller;
+use crate::web::client::announcement::Announcement;
 use crate::web::server::{Started, answer};
 use crate::web::service::{Accesses, Answer, Kept, Keys, Question};
 use together::Together;
 
-pub use announce::Announcement;
 pub use transfer::Receiver;
 
 /// For whom the content is, where the service runs as root: what this user may not read is not published.

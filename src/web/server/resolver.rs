@@ -24,14 +24,12 @@ use super::share::Proxies;
 use super::{Peer, answer, languages, threads};
 use crate::formats::resolution::{Persistent, Question};
 use crate::web::client::Client;
-use crate::web::registry::{Registry, RegistryError};
+use crate::web::registry::{RESOLVER_SERVICE, Registry, RegistryError};
 use archives::Archives;
-use asking::Outcome;
+use asking::Resolution;
 use ibi::relation::Step;
 use registration::Registrations;
 
-/// The resolver's own service, by the identifier that the documents give it (SPEC 8).
-pub const SERVICE: &str = "J8LNKB5R7W/3FUQHC5";
 /// Identifiers that are resolved at once; who comes later waits.
 pub const MOST_RESOLUTIONS: usize = 256;
 /// How long one waits for that, before being asked to come again.
@@ -144,7 +142,7 @@ async fn keep_up(resolver: Arc<Resolver>) {
 async fn dispatch(State(resolver): State<Arc<Resolver>>, request: Request<Body>) -> Response<Body> {
     let path = request.uri().path().trim_matches('/');
     let query = request.uri().query().unwrap_or_default();
-    if ["", SERVICE].contains(&path) && registration::is_one(request.method(), query) {
+    if ["", RESOLVER_SERVICE].contains(&path) && registration::is_one(request.method(), query) {
         return registration::answer(&resolver, request).await;
     }
     if request.method() == Method::POST {
@@ -156,7 +154,7 @@ async fn dispatch(State(resolver): State<Arc<Resolver>>, request: Request<Body>)
     if path.is_empty() {
         return pages::home(&resolver, &parts);
     }
-    if path.trim_end_matches('/') == SERVICE && query.contains("servicesubject=") {
+    if path.trim_end_matches('/') == RESOLVER_SERVICE && query.contains("servicesubject=") {
         return inclusion::answer(&resolver, &parts.method, query).await;
     }
     match Persistent::parse(path, query) {
@@ -180,7 +178,7 @@ async fn resolved(
     let preferred = languages::preferred(&request.headers);
     let outcome = asking::resolve(resolver, persistent, &preferred, &reader).await;
     let response = match outcome {
-        Outcome::Found(archive, reached) => {
+        Resolution::Found(archive, reached) => {
             if request.method == Method::GET {
                 asking::acknowledge(
                     resolver,
@@ -190,8 +188,8 @@ async fn resolved(
             }
             redirect(&reached.url)
         }
-        Outcome::Registered(url) => redirect(&url),
-        Outcome::Alert(alert) => pages::alert(resolver, &alert, persistent, request),
+        Resolution::Registered(url) => redirect(&url),
+        Resolution::Alert(alert) => pages::alert(resolver, &alert, persistent, request),
     };
     if depends_on_reader(&persistent.question) {
         answer::by_language(response)

@@ -138,7 +138,10 @@ mod tests {
             },
             404,
         );
-        check(ArchiveError::Ibi(ibi::Ibi::parse("").unwrap_err()), 404);
+        check(
+            ArchiveError::Ibi(ibi::Ibi::parse("").expect_err("empty")),
+            404,
+        );
         check(ArchiveError::FactsChanged, 500);
         check(ArchiveError::ReadOnly, 500);
         let what = "item.rep".to_owned();

@@ -1,4 +1,4 @@
-//! Asking the Archives, round by round, until one says where what a persistent URL names is had (SPEC 8).
+//! Asks the Archives, in rounds, until one says where the target of a persistent link is (ibi-resolution(7)).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,15 +8,13 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::Resolver;
-use super::archives::Asked;
 use crate::archive::{Clock, SystemClock};
 use crate::formats::item::State;
 use crate::formats::resolution::{Meaning, Persistent, Question, Reached};
-use crate::web::client::{Client, ClientError};
+use crate::web::client::archive_service::ArchiveService;
 use crate::web::registry::{Maker, RegistryError};
 use crate::web::server::threads;
 use ibi::Ibi;
-use ibi::pairs::Pairs;
 use ibi::relation::{Language, Request};
 
 /// So often is asked on, from edition to edition or to what is related.
@@ -28,14 +26,10 @@ const HEAD_START: Duration = Duration::from_millis(50);
 /// How long the Archive that holds the original is waited for after another has answered what is related
 /// to the item.
 const PRECEDENCE: Duration = Duration::from_secs(1);
-/// The longest answer of an Archive, in bytes.
-const LONGEST_ANSWER: usize = 1 << 20;
-/// How long an Archive may take to be thanked.
-const THANKS_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What came of it.
-pub(super) enum Outcome {
-    Found(Arc<Asked>, Reached),
+/// Where a persistent link leads.
+pub(super) enum Resolution {
+    Found(Arc<ArchiveService>, Reached),
     /// A URL that an actor has registered (SPEC 9), where no Archive has what is asked for.
     Registered(String),
     Alert(Alert),
@@ -65,8 +59,8 @@ const NOBODYS: Alert = Alert::Unknown {
 };
 
 /// What one round of questions came to.
-enum Round {
-    Found(Arc<Asked>, Reached),
+enum RoundResult {
+    Found(Arc<ArchiveService>, Reached),
     Onward(Question),
     Alert(Alert),
 }
@@ -77,10 +71,10 @@ pub(super) async fn resolve(
     persistent: &Persistent,
     languages: &[Language],
     reader: &str,
-) -> Outcome {
+) -> Resolution {
     let search = search(resolver, persistent, languages, reader);
     let found = tokio::time::timeout(PATIENCE, search).await;
-    found.unwrap_or(Outcome::Alert(Alert::TooLong))
+    found.unwrap_or(Resolution::Alert(Alert::TooLong))
 }
 
 async fn search(
@@ -88,40 +82,40 @@ async fn search(
     persistent: &Persistent,
     languages: &[Language],
     reader: &str,
-) -> Outcome {
+) -> Resolution {
     let mut asked_before = HashSet::new();
     let mut question = persistent.question.clone();
     while asked_before.len() < MOST_ROUNDS && asked_before.insert(question.clone()) {
-        let asking = Asking {
+        let round = Round {
             resolver,
             question: Arc::new(question),
             languages: languages.into(),
             reader,
             is_original_required: persistent.is_original_required,
         };
-        match asking.round().await {
-            Round::Found(archive, reached) => return Outcome::Found(archive, reached),
+        match round.run().await {
+            RoundResult::Found(archive, reached) => return Resolution::Found(archive, reached),
             // Anybody may register a document: their word is for what no Archive has a word on.
-            Round::Alert(alert) if alert == NOBODYS => {
-                let registered = registered(&asking).await;
-                return registered.map_or(Outcome::Alert(alert), Outcome::Registered);
+            RoundResult::Alert(alert) if alert == NOBODYS => {
+                let registered = registered(&round).await;
+                return registered.map_or(Resolution::Alert(alert), Resolution::Registered);
             }
-            Round::Alert(alert) => return Outcome::Alert(alert),
-            Round::Onward(next) => question = next,
+            RoundResult::Alert(alert) => return Resolution::Alert(alert),
+            RoundResult::Onward(next) => question = next,
         }
     }
-    Outcome::Alert(Alert::Endless)
+    Resolution::Alert(Alert::Endless)
 }
 
 /// What an actor has registered of what is asked for.
-async fn registered(asking: &Asking<'_>) -> Option<String> {
-    asking.resolver.registrations.as_ref()?;
-    let ibi = Ibi::parse(&asking.question.ibi).ok()?;
-    let is_list = matches!(asking.question.request, Some(Request::FileList(_)));
-    if is_list || asking.question.filepath.is_some() {
+async fn registered(round: &Round<'_>) -> Option<String> {
+    round.resolver.registrations.as_ref()?;
+    let ibi = Ibi::parse(&round.question.ibi).ok()?;
+    let is_list = matches!(round.question.request, Some(Request::FileList(_)));
+    if is_list || round.question.filepath.is_some() {
         return None;
     }
-    let registry = Arc::clone(&asking.resolver.registry);
+    let registry = Arc::clone(&round.resolver.registry);
     let found = threads::aside(move || {
         if registry.is_of_an_archive(&ibi)? {
             // An Archive answers for its names, no longer an older registration.
@@ -132,10 +126,10 @@ async fn registered(asking: &Asking<'_>) -> Option<String> {
     });
     match found.await {
         Ok(Ok(record)) => {
-            let steps = asking.question.steps();
+            let steps = round.question.steps();
             let url = record
                 .as_ref()?
-                .url(steps, asking.is_original_required, &asking.languages);
+                .url(steps, round.is_original_required, &round.languages);
             url.map(str::to_owned)
         }
         Ok(Err(error)) => {
@@ -150,7 +144,7 @@ async fn registered(asking: &Asking<'_>) -> Option<String> {
 }
 
 /// One question to all.
-struct Asking<'a> {
+struct Round<'a> {
     resolver: &'a Arc<Resolver>,
     question: Arc<Question>,
     languages: Arc<[Language]>,
@@ -158,7 +152,7 @@ struct Asking<'a> {
     is_original_required: bool,
 }
 
-type Answers = JoinSet<(Arc<Asked>, Option<Answer>)>;
+type Answers = JoinSet<(Arc<ArchiveService>, Option<Answer>)>;
 
 /// What an Archive answers.
 struct Answer {
@@ -169,33 +163,33 @@ struct Answer {
 
 /// What is known of the answers that have come.
 #[derive(Default)]
-struct Seen {
-    originals: Vec<(Arc<Asked>, Reached)>,
+struct Tally {
+    originals: Vec<(Arc<ArchiveService>, Reached)>,
     has_copy: bool,
     is_deleted: bool,
     is_known: bool,
     onward: Option<Question>,
     /// What the first Archive has answered that does not hold the original, and how long that one is
     /// waited for.
-    hearsay: Option<(Instant, Round)>,
+    hearsay: Option<(Instant, RoundResult)>,
     silent: usize,
 }
 
-impl Asking<'_> {
-    async fn round(&self) -> Round {
+impl Round<'_> {
+    async fn run(&self) -> RoundResult {
         let mut answers = Answers::new();
-        let round = self.answered(&mut answers).await;
+        let result = self.answered(&mut answers).await;
         // A connection on which an answer is awaited could not be used again if nobody took it.
         answers.detach_all();
-        round
+        result
     }
 
-    async fn answered(&self, answers: &mut Answers) -> Round {
+    async fn answered(&self, answers: &mut Answers) -> RoundResult {
         let all = self.resolver.archives.all();
         // Who is registered and not included may hold the item all the same.
-        let mut seen = Seen {
+        let mut tally = Tally {
             silent: self.resolver.archives.absent(),
-            ..Seen::default()
+            ..Tally::default()
         };
         let remembered = if self.is_original_required {
             // All Archives have to answer.
@@ -207,12 +201,12 @@ impl Asking<'_> {
             self.ask(first, answers);
             let answer = tokio::time::timeout(HEAD_START, answers.join_next()).await;
             if let Ok(Some(Ok((archive, answer)))) = answer
-                && let Some(round) = self.take(archive, answer, &mut seen)
+                && let Some(round) = self.take(archive, answer, &mut tally)
             {
                 return round;
             }
         }
-        let is_asked = |archive: &&Arc<Asked>| {
+        let is_asked = |archive: &&Arc<ArchiveService>| {
             remembered
                 .as_ref()
                 .is_some_and(|first| Arc::ptr_eq(first, archive))
@@ -220,29 +214,29 @@ impl Asking<'_> {
         for archive in all.iter().filter(|archive| !is_asked(archive)) {
             self.ask(archive, answers);
         }
-        while let Some(answer) = self.next(answers, &seen).await {
+        while let Some(answer) = self.next(answers, &tally).await {
             match answer {
                 Ok((archive, answer)) => {
-                    if let Some(round) = self.take(archive, answer, &mut seen) {
+                    if let Some(round) = self.take(archive, answer, &mut tally) {
                         return round;
                     }
                 }
                 Err(error) => {
                     log::error!("{error}");
-                    seen.silent += 1;
+                    tally.silent += 1;
                 }
             }
         }
-        seen.judged()
+        tally.judged()
     }
 
     /// The next answer; None where all have come, or those that have not are waited for no longer.
     async fn next(
         &self,
         answers: &mut Answers,
-        seen: &Seen,
-    ) -> Option<Result<(Arc<Asked>, Option<Answer>), JoinError>> {
-        match &seen.hearsay {
+        tally: &Tally,
+    ) -> Option<Result<(Arc<ArchiveService>, Option<Answer>), JoinError>> {
+        match &tally.hearsay {
             None => answers.join_next().await,
             Some((until, _)) => tokio::time::timeout_at(*until, answers.join_next())
                 .await
@@ -251,23 +245,20 @@ impl Asking<'_> {
     }
 
     /// Asks one Archive; the answer comes with the others'.
-    fn ask(&self, archive: &Arc<Asked>, answers: &mut Answers) {
-        let url = format!("{}?{}", archive.service, self.question.query(self.reader));
+    fn ask(&self, archive: &Arc<ArchiveService>, answers: &mut Answers) {
+        let query = self.question.query(self.reader);
         let (archive, client) = (Arc::clone(archive), self.resolver.client.clone());
         let (question, languages) = (Arc::clone(&self.question), Arc::clone(&self.languages));
         let reader = self.reader.to_owned();
         answers.spawn(async move {
-            let answer = asked(&archive, &client, &url).await;
+            let answer = archive.ask(&client, &query).await;
             // An Archive may leave out what tells whose word its answer is.
             let item = match answer
                 .as_ref()
                 .ok()
                 .and_then(|it| question.about_the_item(it))
             {
-                Some(about) => {
-                    let url = format!("{}?{}", archive.service, about.query(&reader));
-                    asked(&archive, &client, &url).await.ok()
-                }
+                Some(about) => archive.ask(&client, &about.query(&reader)).await.ok(),
                 None => None,
             };
             archive.note(answer.is_ok());
@@ -288,23 +279,34 @@ impl Asking<'_> {
     /// Takes an answer in. The first that satisfies ends the round, unless all must be heard, or it is not
     /// that of the Archive which holds the original: what that one says of its item's relations has
     /// precedence.
-    fn take(&self, archive: Arc<Asked>, answer: Option<Answer>, seen: &mut Seen) -> Option<Round> {
+    fn take(
+        &self,
+        archive: Arc<ArchiveService>,
+        answer: Option<Answer>,
+        tally: &mut Tally,
+    ) -> Option<RoundResult> {
         let is_hearsay = answer.as_ref().is_some_and(|answer| answer.is_hearsay);
-        let round = self.weigh(archive, answer, seen)?;
+        let round = self.weigh(archive, answer, tally)?;
         if !is_hearsay {
             return Some(round);
         }
-        seen.hearsay
+        tally
+            .hearsay
             .get_or_insert_with(|| (Instant::now() + PRECEDENCE, round));
         None
     }
 
-    fn weigh(&self, archive: Arc<Asked>, answer: Option<Answer>, seen: &mut Seen) -> Option<Round> {
+    fn weigh(
+        &self,
+        archive: Arc<ArchiveService>,
+        answer: Option<Answer>,
+        tally: &mut Tally,
+    ) -> Option<RoundResult> {
         match answer.map(|answer| answer.meaning) {
-            None => seen.silent += 1,
+            None => tally.silent += 1,
             Some(Meaning::Nothing) => {}
-            Some(Meaning::Unsatisfying) => seen.is_known = true,
-            Some(Meaning::Deleted) => seen.is_deleted = true,
+            Some(Meaning::Unsatisfying) => tally.is_known = true,
+            Some(Meaning::Deleted) => tally.is_deleted = true,
             Some(Meaning::Reached(reached)) => {
                 self.resolver
                     .archives
@@ -313,36 +315,25 @@ impl Asking<'_> {
                     self.note_original(&archive);
                 }
                 match (self.is_original_required, reached.state) {
-                    (false, _) => return Some(Round::Found(archive, reached)),
-                    (true, Some(State::Original)) => seen.originals.push((archive, reached)),
-                    (true, _) => seen.has_copy = true,
+                    (false, _) => return Some(RoundResult::Found(archive, reached)),
+                    (true, Some(State::Original)) => tally.originals.push((archive, reached)),
+                    (true, _) => tally.has_copy = true,
                 }
             }
             Some(Meaning::Onward(next)) => {
                 if !self.is_original_required {
-                    return Some(Round::Onward(next));
+                    return Some(RoundResult::Onward(next));
                 }
-                seen.onward.get_or_insert(next);
+                tally.onward.get_or_insert(next);
             }
         }
         None
     }
 }
 
-/// What an Archive answers to one question.
-async fn asked(archive: &Asked, client: &Client, url: &str) -> Result<Pairs, ClientError> {
-    let body = match archive.begin() {
-        Some(_waiting) => client.get(url, LONGEST_ANSWER, archive.patience()).await,
-        None => Err(ClientError::Failed(
-            "too many questions wait for it".to_owned(),
-        )),
-    };
-    Pairs::parse(&body?).map_err(|error| ClientError::Failed(error.to_string()))
-}
-
-impl Asking<'_> {
+impl Round<'_> {
     /// Notes whose the prefix of the identifier is: of an Archive that holds the original.
-    fn note_original(&self, archive: &Asked) {
+    fn note_original(&self, archive: &ArchiveService) {
         let Ok(ibi) = Ibi::parse(&self.question.ibi) else {
             return;
         };
@@ -360,9 +351,9 @@ impl Asking<'_> {
     }
 }
 
-impl Seen {
+impl Tally {
     /// What all answers together say.
-    fn judged(mut self) -> Round {
+    fn judged(mut self) -> RoundResult {
         if let Some((_, round)) = self.hearsay {
             return round;
         }
@@ -372,25 +363,24 @@ impl Seen {
                 .map(|(archive, _)| archive.address.clone())
                 .collect();
             suspects.sort();
-            return Round::Alert(Alert::Suspects(suspects));
+            return RoundResult::Alert(Alert::Suspects(suspects));
         }
         let (silent, is_known) = (self.silent, self.is_known || self.is_deleted);
         match (self.originals.pop(), self.onward) {
-            (Some((archive, reached)), _) => Round::Found(archive, reached),
-            (None, Some(next)) => Round::Onward(next),
-            (None, None) if self.has_copy => Round::Alert(Alert::CopiesOnly { silent }),
-            (None, None) if self.is_deleted && silent == 0 => Round::Alert(Alert::Deleted),
-            (None, None) => Round::Alert(Alert::Unknown { silent, is_known }),
+            (Some((archive, reached)), _) => RoundResult::Found(archive, reached),
+            (None, Some(next)) => RoundResult::Onward(next),
+            (None, None) if self.has_copy => RoundResult::Alert(Alert::CopiesOnly { silent }),
+            (None, None) if self.is_deleted && silent == 0 => RoundResult::Alert(Alert::Deleted),
+            (None, None) => RoundResult::Alert(Alert::Unknown { silent, is_known }),
         }
     }
 }
 
 /// Tells an Archive that its answer was chosen. The reader does not wait for that.
-pub(super) fn acknowledge(resolver: &Arc<Resolver>, archive: &Arc<Asked>, query: String) {
+pub(super) fn acknowledge(resolver: &Arc<Resolver>, archive: &Arc<ArchiveService>, query: String) {
     let (client, archive) = (resolver.client.clone(), Arc::clone(archive));
     tokio::spawn(async move {
-        let url = format!("{}?{query}", archive.service);
-        if let Err(error) = client.get(&url, LONGEST_ANSWER, THANKS_PATIENCE).await {
+        if let Err(error) = archive.acknowledge(&client, &query).await {
             log::info!("{} takes no acknowledgment: {error}", archive.address);
         }
     });

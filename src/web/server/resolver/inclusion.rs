@@ -2,26 +2,20 @@
 //! anything.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};
 
-use super::archives::service_url;
 use super::{Resolver, failure};
 use crate::archive::{Clock, SystemClock};
 use crate::formats::query::Query;
+use crate::web::client::archive_service::confirms;
 use crate::web::registry::{Inclusion, RegistryError};
 use crate::web::server::{answer, threads};
 use ibi::pairs::Pairs;
 
 /// Keys that are compared at once: each takes some milliseconds of a core and 19 MiB, on purpose.
 pub(super) const MOST_AT_ONCE: usize = 2;
-/// How long an Archive may take to confirm.
-const CONFIRMATION_PATIENCE: Duration = Duration::from_secs(5);
-/// The longest confirmation, in bytes.
-const LONGEST_CONFIRMATION: usize = 4096;
-
 /// Answers a request to the resolver's service.
 pub(super) async fn answer(
     resolver: &Arc<Resolver>,
@@ -59,7 +53,7 @@ pub(super) async fn answer(
             log::info!("{address} is excluded");
             "status.archive excluded"
         }
-        true if confirms(resolver, &inclusion).await => {
+        true if confirms(&resolver.client, &inclusion).await => {
             log::info!("{address} is included");
             "status.archive included status.confirmation successful"
         }
@@ -90,19 +84,4 @@ async fn change(
     });
     let changed = changed.await;
     changed.unwrap_or_else(|error| Err(RegistryError::Broken(error.to_string())))
-}
-
-/// Whether the Archive is reached where it says.
-async fn confirms(resolver: &Resolver, inclusion: &Inclusion) -> bool {
-    let service = service_url(&inclusion.address, &inclusion.service);
-    let url = format!("{service}?servicesubject=inclusionConfirmationRequest");
-    let answer = resolver
-        .client
-        .get(&url, LONGEST_CONFIRMATION, CONFIRMATION_PATIENCE)
-        .await;
-    let pairs = answer.ok().and_then(|body| Pairs::parse(&body).ok());
-    pairs.is_some_and(|pairs| {
-        let confirmation = pairs.get("confirmation").map(ToString::to_string);
-        confirmation.as_deref() == Some("yes")
-    })
 }

@@ -1,22 +1,21 @@
-//! Telling a resolver that the Archive is switched on, and off again (SPEC 8, inclusion).
+//! Announces to a resolver that the Archive is up, and that it shuts down (ibi-resolution(7), "Inclusion").
 
 use std::time::Duration;
 
 use crate::web::client::Client;
-use crate::web::registry::Inclusion;
-use crate::web::server::resolver::SERVICE;
+use crate::web::registry::{Inclusion, RESOLVER_SERVICE};
 use ibi::pairs::Pairs;
 
-/// How long a resolver may take: it asks back whether the Archive is reached.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// How long a resolver may take at the end, when nobody waits for it any more.
-const END_PATIENCE: Duration = Duration::from_secs(3);
+/// How long a resolver may take: it checks that it reaches the Archive before it answers.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a resolver may take while the service shuts down.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// The longest answer, in bytes.
 const LONGEST_ANSWER: usize = 4096;
-/// How long to wait before asking again, at first and at last.
+/// The first and the longest pause before another attempt; each is twice the one before.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// An Archive and the resolver that is told of it.
+/// What an Archive announces, and to which resolver.
 #[derive(Clone, Debug)]
 pub struct Announcement {
     service: String,
@@ -25,15 +24,15 @@ pub struct Announcement {
 }
 
 impl Announcement {
-    /// For the resolver at a URL: that of its service, or `http://host[:port]` alone. None where it is no
-    /// such URL.
+    /// An announcement to the resolver at a URL: the URL of its service, or `http://host[:port]`. None for
+    /// any other URL.
     #[must_use]
     pub fn new(resolver: &str, inclusion: Inclusion) -> Option<Announcement> {
         let uri: hyper::Uri = resolver.parse().ok()?;
         let is_http = uri.scheme_str() == Some("http") && uri.query().is_none();
         let authority = uri.authority().filter(|_| is_http)?;
         let path = match uri.path().trim_matches('/') {
-            "" => SERVICE,
+            "" => RESOLVER_SERVICE,
             path => path,
         };
         Some(Announcement {
@@ -43,12 +42,12 @@ impl Announcement {
         })
     }
 
-    /// Asks to be included until the resolver says that it is so; tells what comes of it.
-    pub async fn include(self, tell: impl Fn(&str) + Send) {
+    /// Asks for inclusion until the resolver confirms it, and passes its answer to `report`.
+    pub async fn include(self, report: impl Fn(&str) + Send) {
         let (mut pause, longest) = PAUSES;
         loop {
-            match self.ask("inclusionRequest", PATIENCE).await {
-                Ok(answer) => return tell(&answer),
+            match self.ask("inclusionRequest", TIMEOUT).await {
+                Ok(answer) => return report(&answer),
                 Err(error) => log::warn!(
                     "not included with {}: {error}; asking again in {pause:?}",
                     self.service
@@ -59,16 +58,16 @@ impl Announcement {
         }
     }
 
-    /// Asks once to be excluded.
+    /// Asks for exclusion, once.
     pub async fn exclude(self) {
-        if let Err(error) = self.ask("exclusionRequest", END_PATIENCE).await {
+        if let Err(error) = self.ask("exclusionRequest", SHUTDOWN_TIMEOUT).await {
             log::warn!("not excluded with {}: {error}", self.service);
         }
     }
 
-    async fn ask(&self, subject: &str, patience: Duration) -> Result<String, String> {
+    async fn ask(&self, subject: &str, timeout: Duration) -> Result<String, String> {
         let url = format!("{}?{}", self.service, self.inclusion.query(subject));
-        let answer = self.client.get(&url, LONGEST_ANSWER, patience).await;
+        let answer = self.client.get(&url, LONGEST_ANSWER, timeout).await;
         let answer = answer.map_err(|error| error.to_string())?;
         let pairs = Pairs::parse(&answer).map_err(|error| error.to_string())?;
         let status = pairs.get("status.archive").map(ToString::to_string);
