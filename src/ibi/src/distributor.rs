@@ -10,7 +10,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::{Quoted, Timestamp};
+use crate::message::{Localize, Message};
+use crate::{Quoted, Timestamp, display_message, message};
 
 const SECOND: i128 = 1_000_000_000;
 const MINUTE: i128 = 60 * SECOND;
@@ -107,15 +108,16 @@ pub struct GranularityError {
     text: String,
 }
 
-impl fmt::Display for GranularityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = Quoted(&self.text);
-        write!(
-            f,
-            "granularity {text} is none of 60, 1, 1/10, 1/100 and so on to 1/1000000000"
+impl Localize for GranularityError {
+    fn message(&self) -> Message {
+        message!(
+            "granularity {text} is none of 60, 1, 1/10, 1/100 and so on to 1/1000000000",
+            text = Quoted(&self.text)
         )
     }
 }
+
+display_message!(GranularityError);
 
 impl Error for GranularityError {}
 
@@ -257,18 +259,20 @@ pub struct WaitTooLong {
     pub limit: Duration,
 }
 
-impl fmt::Display for WaitTooLong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for WaitTooLong {
+    fn message(&self) -> Message {
         let next = self.next.as_ref().map(Timestamp::to_rfc3339);
-        let next = next.unwrap_or_else(|| "past the last year".to_owned());
-        let (wait, limit) = (self.wait.as_secs_f64(), self.limit.as_secs_f64());
-        write!(
-            f,
-            "the next free date, {next}, is {wait:.1} s away and the limit is {limit} s: the clock was \
-             set back or the queue is long"
+        message!(
+            "the next free date, {next}, is {wait} s away and the limit is {limit} s: the clock was set back or \
+             the queue is long",
+            next = next.map_or_else(|| message!("past the last year"), Message::verbatim),
+            wait = format!("{:.1}", self.wait.as_secs_f64()),
+            limit = self.limit.as_secs_f64().to_string()
         )
     }
 }
+
+display_message!(WaitTooLong);
 
 impl Error for WaitTooLong {}
 

@@ -6,6 +6,10 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::message::{Localize, Message};
+use crate::part::{Alphabet, Part};
+use crate::{display_message, message, plural};
+
 /// Prints a text in single quotes, for an error message: control characters are escaped, and the
 /// text is cut after 120 characters.
 ///
@@ -40,9 +44,9 @@ pub struct ParseError(Box<Fault>); // boxed: errors are rare, and every Result h
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fault {
-    form: &'static str,
+    form: Part,
     text: String,
-    part: &'static str,
+    part: Part,
     start: usize,
     length: usize,
     cause: Cause,
@@ -53,33 +57,19 @@ struct Fault {
 pub(super) enum Cause {
     Shape,
     Empty,
-    Components {
-        found: usize,
-        wanted: usize,
-    },
-    Foreign {
-        takes: &'static str,
-    },
+    Components { found: usize, wanted: usize },
+    Foreign { takes: Alphabet },
     EdgeHyphen,
     NoLetterFirst,
     Pattern(&'static str),
-    Digits {
-        wanted: &'static str,
-    },
-    Range {
-        low: u32,
-        high: u32,
-    },
-    NoSuchDay {
-        month: String,
-        year: String,
-    },
+    NotTwoDigits,
+    NotFourDigits,
+    Range { low: u32, high: u32 },
+    NoSuchDay { month: String, year: String },
     YearTooFar,
     FractionTooLong,
     PortTooLarge,
-    TooLong {
-        limit: usize,
-    },
+    TooLong { limit: usize },
     NoDot,
     BeforeEpoch,
     NoSeparator,
@@ -87,70 +77,76 @@ pub(super) enum Cause {
     LeadingZero,
     TrailingZero,
     DefaultPort,
-    NotAnAddress {
-        decoded: String,
-        version: &'static str,
-    },
+    NotIpv4 { decoded: String },
+    NotIpv6 { decoded: String },
     NotADate,
     NoSuchLevel,
 }
 
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for Cause {
+    fn message(&self) -> Message {
         match self {
-            Cause::Shape => f.write_str(
+            Cause::Shape => message!(
                 "is neither a rep (four components, as in sid.inpe.br/mtc-m18/2009/02.16.17.46) nor an IBIp (two, as \
-                 in 8JMKD3MGP8W/34PGRBS)",
+                 in 8JMKD3MGP8W/34PGRBS)"
             ),
-            Cause::Empty => f.write_str("is empty"),
-            Cause::Components { found: 1, wanted } => {
-                write!(f, "has 1 component, not {wanted}")
-            }
-            Cause::Components { found, wanted } => {
-                write!(f, "has {found} components, not {wanted}")
-            }
-            Cause::Foreign { takes } => write!(f, "does not belong there: {takes}"),
-            Cause::EdgeHyphen => f.write_str("begins or ends with a hyphen"),
-            Cause::NoLetterFirst => f.write_str("does not begin with a letter"),
-            Cause::Pattern(pattern) => write!(f, "is not of the shape {pattern}"),
-            Cause::Digits { wanted } => write!(f, "does not have {wanted} digits"),
-            Cause::Range { low, high } => write!(f, "is not from {low:02} to {high:02}"),
-            Cause::NoSuchDay { month, year } => {
-                write!(f, "does not exist in month {month} of the year {year}")
-            }
-            Cause::YearTooFar => f.write_str("is later than 262142, the last year we can hold"),
-            Cause::FractionTooLong => f.write_str("has more than 18 digits"),
-            Cause::PortTooLarge => f.write_str("is beyond 65535"),
-            Cause::TooLong { limit } => write!(f, "is longer than {limit} characters"),
-            Cause::NoDot => f.write_str(
+            Cause::Empty => message!("is empty"),
+            Cause::Components { found, wanted } => plural!(
+                "has {found} component, not {wanted}",
+                "has {found} components, not {wanted}",
+                found = *found,
+                wanted
+            ),
+            Cause::Foreign { takes } => message!("does not belong there: {takes}", takes),
+            Cause::EdgeHyphen => message!("begins or ends with a hyphen"),
+            Cause::NoLetterFirst => message!("does not begin with a letter"),
+            Cause::Pattern(pattern) => message!("is not of the shape {pattern}", pattern),
+            Cause::NotTwoDigits => message!("does not have two digits"),
+            Cause::NotFourDigits => message!("does not have four or more digits"),
+            Cause::Range { low, high } => message!(
+                "is not from {low} to {high}",
+                low = format!("{low:02}"),
+                high = format!("{high:02}")
+            ),
+            Cause::NoSuchDay { month, year } => message!(
+                "does not exist in month {month} of the year {year}",
+                month,
+                year
+            ),
+            Cause::YearTooFar => message!("is later than 262142, the last year we can hold"),
+            Cause::FractionTooLong => message!("has more than 18 digits"),
+            Cause::PortTooLarge => message!("is beyond 65535"),
+            Cause::TooLong { limit } => message!("is longer than {limit} characters", limit),
+            Cause::NoDot => message!(
                 "has no dot, so there is no subdomain to name items under; give the full host name, such as \
-                 archive.example.org",
+                 archive.example.org"
             ),
             Cause::BeforeEpoch => {
-                f.write_str("is before 1995-08-01T00:00:00Z, the first date that an IBIp can carry")
+                message!("is before 1995-08-01T00:00:00Z, the first date that an IBIp can carry")
             }
             Cause::NoSeparator => {
-                f.write_str("has neither W (after an IPv4 address) nor X (after an IPv6 address)")
+                message!("has neither W (after an IPv4 address) nor X (after an IPv6 address)")
             }
-            Cause::NoLegacySeparator => {
-                f.write_str("has no Z, as the prefix of a legacy IBIp has")
-            }
-            Cause::LeadingZero => f.write_str("begins with 2, the digit zero"),
-            Cause::TrailingZero => f.write_str("stands for digits that end with zero"),
-            Cause::DefaultPort => f.write_str("stands for port 800, which is left out"),
-            Cause::NotAnAddress { decoded, version } => write!(
-                f,
-                "stands for {}, which is not {version} address in its usual writing",
-                Quoted(decoded)
+            Cause::NoLegacySeparator => message!("has no Z, as the prefix of a legacy IBIp has"),
+            Cause::LeadingZero => message!("begins with 2, the digit zero"),
+            Cause::TrailingZero => message!("stands for digits that end with zero"),
+            Cause::DefaultPort => message!("stands for port 800, which is left out"),
+            Cause::NotIpv4 { decoded } => message!(
+                "stands for {decoded}, which is not an IPv4 address in its usual writing",
+                decoded = Quoted(decoded)
             ),
-            Cause::NotADate => f.write_str("stands for a date later than we can hold"),
-            Cause::NoSuchLevel => f.write_str("is met at a level that a rep does not have"),
+            Cause::NotIpv6 { decoded } => message!(
+                "stands for {decoded}, which is not an IPv6 address in its usual writing",
+                decoded = Quoted(decoded)
+            ),
+            Cause::NotADate => message!("stands for a date later than we can hold"),
+            Cause::NoSuchLevel => message!("is met at a level that a rep does not have"),
         }
     }
 }
 
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for ParseError {
+    fn message(&self) -> Message {
         let Fault {
             form,
             text,
@@ -163,18 +159,39 @@ impl fmt::Display for ParseError {
         let whole = found.len() == text.len();
         let (at, found, text) = (start + 1, Quoted(found), Quoted(text));
         match cause {
-            Cause::Shape => write!(f, "{text} {cause}"),
-            Cause::Empty if whole => write!(f, "empty {part}"),
-            Cause::Empty => write!(f, "empty {part} at byte {at} of {form} {text}"),
-            Cause::Foreign { .. } => write!(
-                f,
-                "character {found} in the {part} at byte {at} of {form} {text} {cause}"
+            Cause::Shape => message!("{text} {cause}", text, cause),
+            Cause::Empty if whole => message!("empty {part}", part),
+            Cause::Empty => message!(
+                "empty {part} at byte {at} of {form} {text}",
+                part,
+                at,
+                form,
+                text
             ),
-            _ if whole => write!(f, "{part} {found} {cause}"),
-            _ => write!(f, "{part} {found} at byte {at} of {form} {text} {cause}"),
+            Cause::Foreign { .. } => message!(
+                "character {found} in the {part} at byte {at} of {form} {text} {cause}",
+                found,
+                part,
+                at,
+                form,
+                text,
+                cause
+            ),
+            _ if whole => message!("{part} {found} {cause}", part, found, cause),
+            _ => message!(
+                "{part} {found} at byte {at} of {form} {text} {cause}",
+                part,
+                found,
+                at,
+                form,
+                text,
+                cause
+            ),
         }
     }
 }
+
+display_message!(ParseError);
 
 impl Error for ParseError {}
 
@@ -213,17 +230,17 @@ impl ParseError {
 /// The text being read and what it is read as; makes the errors, so that parsers need not count bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
-    form: &'static str,
+    form: Part,
     text: &'a str,
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(form: &'static str, text: &'a str) -> Source<'a> {
+    pub(super) fn new(form: Part, text: &'a str) -> Source<'a> {
         Source { form, text }
     }
 
     /// An error about `found`, which must be a slice of this source's text; its address tells its position.
-    pub(super) fn fault(self, part: &'static str, found: &str, cause: Cause) -> ParseError {
+    pub(super) fn fault(self, part: Part, found: &str, cause: Cause) -> ParseError {
         let offset = found
             .as_ptr()
             .addr()
@@ -242,9 +259,9 @@ impl<'a> Source<'a> {
     /// Refuses the first character of `found` that `belongs` does not know; `takes` says what would do.
     pub(super) fn check_characters(
         self,
-        part: &'static str,
+        part: Part,
         found: &str,
-        takes: &'static str,
+        takes: Alphabet,
         belongs: impl Fn(char) -> bool,
     ) -> Result<(), ParseError> {
         match found
@@ -260,11 +277,11 @@ impl<'a> Source<'a> {
     }
 
     /// Refuses an empty part and one with anything but decimal digits in it.
-    pub(super) fn check_digits(self, part: &'static str, found: &str) -> Result<(), ParseError> {
+    pub(super) fn check_digits(self, part: Part, found: &str) -> Result<(), ParseError> {
         if found.is_empty() {
             return Err(self.fault(part, found, Cause::Empty));
         }
-        self.check_characters(part, found, "only digits do", |c| c.is_ascii_digit())
+        self.check_characters(part, found, Alphabet::Digits, |c| c.is_ascii_digit())
     }
 }
 
@@ -274,7 +291,7 @@ mod tests {
 
     #[track_caller]
     fn sentence(text: &str, found: std::ops::Range<usize>, cause: Cause, expected: &str) {
-        let error = Source::new("rep", text).fault("word", &text[found], cause);
+        let error = Source::new(Part::Rep, text).fault(Part::Word, &text[found], cause);
         assert_eq!(error.to_string(), expected);
     }
 
@@ -285,7 +302,7 @@ mod tests {
         sentence("b-", 0..2, Cause::EdgeHyphen, "word 'b-' begins or ends with a hyphen");
         sentence("a//c", 2..2, Cause::Empty, "empty word at byte 3 of rep 'a//c'");
         sentence("", 0..0, Cause::Empty, "empty word");
-        sentence("_", 0..1, Cause::Foreign { takes: "x" }, "character '_' in the word at byte 1 of rep '_' does not belong there: x");
+        sentence("_", 0..1, Cause::Foreign { takes: Alphabet::Digits }, "character '_' in the word at byte 1 of rep '_' does not belong there: only digits do");
         sentence("a\n", 0..1, Cause::EdgeHyphen, "word 'a' at byte 1 of rep 'a\\n' begins or ends with a hyphen");
     }
 

@@ -12,6 +12,7 @@ use std::str::FromStr;
 
 use super::base27;
 use super::error::{Cause, ParseError, Source};
+use super::part::{Alphabet, Part};
 use super::timestamp::{FRACTION_DIGITS, IBIP_EPOCH, Timestamp};
 
 /// The port of an IBIp that names none.
@@ -48,11 +49,11 @@ impl Ibip {
     /// Not two components, a character that an IBIp does not have, a prefix that is not the one
     /// spelling of an address and port, a suffix that is not the one spelling of a date.
     pub fn parse(text: &str) -> Result<Ibip, ParseError> {
-        let source = Source::new("IBIp", text);
+        let source = Source::new(Part::Ibip, text);
         let components: Vec<&str> = text.split('/').collect();
         let [prefix, suffix] = components[..] else {
             let found = components.len();
-            return Err(source.fault("IBIp", text, Cause::Components { found, wanted: 2 }));
+            return Err(source.fault(Part::Ibip, text, Cause::Components { found, wanted: 2 }));
         };
         let prefix = read_prefix(source, prefix)?;
         let timestamp = read_suffix(source, suffix)?;
@@ -189,7 +190,7 @@ impl IbipPrefix {
     /// # Errors
     /// A text that is not the one spelling of an address and port.
     pub fn parse(text: &str) -> Result<IbipPrefix, ParseError> {
-        read_prefix(Source::new("IBIp prefix", text), text)
+        read_prefix(Source::new(Part::IbipPrefix, text), text)
     }
 
     /// The IP address.
@@ -233,74 +234,72 @@ pub fn check_prefix(text: &str) -> Result<(), ParseError> {
 /// # Errors
 /// A text that is not the one spelling of a date.
 pub fn check_suffix(text: &str) -> Result<(), ParseError> {
-    read_suffix(Source::new("IBIp suffix", text), text).map(|_| ())
+    read_suffix(Source::new(Part::IbipSuffix, text), text).map(|_| ())
 }
 
 /// `b27(address) ("W" | "X") [b27(port)]`
 fn read_prefix(source: Source<'_>, text: &str) -> Result<IbipPrefix, ParseError> {
-    check_word(source, "prefix", text)?;
+    check_word(source, Part::Prefix, text)?;
     let at = text
         .find(is_separator)
-        .ok_or_else(|| source.fault("prefix", text, Cause::NoSeparator))?;
+        .ok_or_else(|| source.fault(Part::Prefix, text, Cause::NoSeparator))?;
     let (number, rest) = text.split_at(at);
     let (separator, port) = rest.split_at(1);
-    check_number(source, "address", number)?;
+    check_number(source, Part::Address, number)?;
     let address = if separator.eq_ignore_ascii_case("W") {
         let decoded = address_text(number, 11);
         decoded
             .parse::<Ipv4Addr>()
             .map(IpAddr::V4)
-            .map_err(|_| (decoded, "an IPv4"))
+            .map_err(|_| Cause::NotIpv4 { decoded })
     } else {
         let decoded = address_text(number, 17);
         match decoded.parse::<Ipv6Addr>() {
             Ok(address) if ipv6_text(address) == decoded => Ok(IpAddr::V6(address)),
-            _ => Err((decoded, "an IPv6")),
+            _ => Err(Cause::NotIpv6 { decoded }),
         }
     };
-    let address = address.map_err(|(decoded, version)| {
-        source.fault("address", number, Cause::NotAnAddress { decoded, version })
-    })?;
+    let address = address.map_err(|cause| source.fault(Part::Address, number, cause))?;
     if port.is_empty() {
         return Ok(IbipPrefix {
             address,
             port: DEFAULT_PORT,
         });
     }
-    check_number(source, "port", port)?;
+    check_number(source, Part::Port, port)?;
     match base27::decode_number(port).and_then(|number| u16::try_from(number).ok()) {
-        Some(DEFAULT_PORT) => Err(source.fault("port", port, Cause::DefaultPort)),
+        Some(DEFAULT_PORT) => Err(source.fault(Part::Port, port, Cause::DefaultPort)),
         Some(port) => Ok(IbipPrefix { address, port }),
-        None => Err(source.fault("port", port, Cause::PortTooLarge)),
+        None => Err(source.fault(Part::Port, port, Cause::PortTooLarge)),
     }
 }
 
 /// `b27(seconds) ["W" b27(fraction)]`
 fn read_suffix(source: Source<'_>, text: &str) -> Result<Timestamp, ParseError> {
-    check_word(source, "suffix", text)?;
+    check_word(source, Part::Suffix, text)?;
     let (number, fraction) = match text.split_once(['W', 'w']) {
         Some((number, fraction)) => (number, read_fraction(source, fraction)?),
         None => (text, String::new()),
     };
-    check_number(source, "seconds", number)?;
+    check_number(source, Part::Seconds, number)?;
     base27::decode_number(number)
         .and_then(|seconds| IBIP_EPOCH.checked_add_unsigned(seconds))
         .and_then(|seconds| Timestamp::new(seconds, &fraction))
-        .ok_or_else(|| source.fault("seconds", number, Cause::NotADate))
+        .ok_or_else(|| source.fault(Part::Seconds, number, Cause::NotADate))
 }
 
 /// Each leading `2` is a zero by itself, the rest is a number.
 fn read_fraction(source: Source<'_>, text: &str) -> Result<String, ParseError> {
-    check_digits(source, "fraction", text)?;
+    check_digits(source, Part::Fraction, text)?;
     let rest = text.trim_start_matches('2');
     let mut fraction = "0".repeat(text.len() - rest.len());
     let digits = base27::decode(rest, 10).unwrap_or_default(); // its digits are checked
     fraction.extend(digits.iter().map(|digit| char::from(b'0' + digit)));
     if fraction.ends_with('0') {
-        return Err(source.fault("fraction", text, Cause::TrailingZero));
+        return Err(source.fault(Part::Fraction, text, Cause::TrailingZero));
     }
     if fraction.len() > FRACTION_DIGITS {
-        return Err(source.fault("fraction", text, Cause::FractionTooLong));
+        return Err(source.fault(Part::Fraction, text, Cause::FractionTooLong));
     }
     Ok(fraction)
 }
@@ -310,11 +309,11 @@ fn is_separator(character: char) -> bool {
 }
 
 /// `1*( "2".."9" | letters except I O V Y Z )`
-fn check_word(source: Source<'_>, part: &'static str, text: &str) -> Result<(), ParseError> {
+fn check_word(source: Source<'_>, part: Part, text: &str) -> Result<(), ParseError> {
     if text.is_empty() {
         return Err(source.fault(part, text, Cause::Empty));
     }
-    let takes = "only 2 to 9 and letters except I, O, V, Y and Z do";
+    let takes = Alphabet::Base27;
     source.check_characters(part, text, takes, |c| {
         base27::value(c).is_some() || is_separator(c)
     })?;
@@ -325,16 +324,16 @@ fn check_word(source: Source<'_>, part: &'static str, text: &str) -> Result<(), 
 }
 
 /// Base 27 digits, one at least.
-fn check_digits(source: Source<'_>, part: &'static str, text: &str) -> Result<(), ParseError> {
+fn check_digits(source: Source<'_>, part: Part, text: &str) -> Result<(), ParseError> {
     if text.is_empty() {
         return Err(source.fault(part, text, Cause::Empty));
     }
-    let takes = "W and X separate, and have their place once";
+    let takes = Alphabet::Base27Number;
     source.check_characters(part, text, takes, |c| base27::value(c).is_some())
 }
 
 /// A number in base 27 with no leading zero digit, except the number 0 itself.
-fn check_number(source: Source<'_>, part: &'static str, text: &str) -> Result<(), ParseError> {
+fn check_number(source: Source<'_>, part: Part, text: &str) -> Result<(), ParseError> {
     check_digits(source, part, text)?;
     if text.len() > 1 && text.starts_with('2') {
         return Err(source.fault(part, text, Cause::LeadingZero));

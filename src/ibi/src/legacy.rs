@@ -20,6 +20,7 @@ use std::str::FromStr;
 
 use crate::base27::convert;
 use crate::error::{Cause, ParseError, Source};
+use crate::part::{Alphabet, Part};
 use crate::timestamp::{IBIP_EPOCH, Timestamp};
 
 /// The digits from 0 to 52. `W` to `Z` separate, `I`, `O` and `l` are not used.
@@ -65,13 +66,17 @@ impl LegacyIbip {
     /// Not two components, a character that base 53 does not have, no `Z` in the prefix, a suffix that
     /// is not the one spelling of a date.
     pub fn parse(text: &str) -> Result<LegacyIbip, ParseError> {
-        let source = Source::new("legacy IBIp", text);
+        let source = Source::new(Part::LegacyIbip, text);
         let components: Vec<&str> = text.split('/').collect();
         let [prefix, suffix] = components[..] else {
             let found = components.len();
-            return Err(source.fault("legacy IBIp", text, Cause::Components { found, wanted: 2 }));
+            return Err(source.fault(
+                Part::LegacyIbip,
+                text,
+                Cause::Components { found, wanted: 2 },
+            ));
         };
-        for (part, found) in [("prefix", prefix), ("suffix", suffix)] {
+        for (part, found) in [(Part::Prefix, prefix), (Part::Suffix, suffix)] {
             if found.is_empty() {
                 return Err(source.fault(part, found, Cause::Empty));
             }
@@ -79,24 +84,24 @@ impl LegacyIbip {
                 return Err(source.fault(part, found, Cause::TooLong { limit: LONGEST }));
             }
         }
-        let takes = "only 2 to 9 and letters except I, O and l do";
-        source.check_characters("prefix", prefix, takes, |character| {
+        let takes = Alphabet::Base53;
+        source.check_characters(Part::Prefix, prefix, takes, |character| {
             is_digit(character) || matches!(character, 'W'..='Z')
         })?;
         if !prefix.contains('Z') {
-            return Err(source.fault("prefix", prefix, Cause::NoLegacySeparator));
+            return Err(source.fault(Part::Prefix, prefix, Cause::NoLegacySeparator));
         }
-        let takes = "only 2 to 9 and letters except I, O, W, X, Y, Z and l do";
-        source.check_characters("suffix", suffix, takes, is_digit)?;
+        let takes = Alphabet::Base53Number;
+        source.check_characters(Part::Suffix, suffix, takes, is_digit)?;
         if suffix.len() > 1 && suffix.starts_with('2') {
-            return Err(source.fault("suffix", suffix, Cause::LeadingZero));
+            return Err(source.fault(Part::Suffix, suffix, Cause::LeadingZero));
         }
         let timestamp = (suffix.len() <= LONGEST_SECONDS)
             .then(|| number(suffix))
             .flatten()
             .and_then(|seconds| IBIP_EPOCH.checked_add_unsigned(seconds))
             .and_then(|seconds| Timestamp::new(seconds, ""))
-            .ok_or_else(|| source.fault("suffix", suffix, Cause::NotADate))?;
+            .ok_or_else(|| source.fault(Part::Suffix, suffix, Cause::NotADate))?;
         Ok(LegacyIbip {
             text: text.to_owned(),
             timestamp,

@@ -54,7 +54,8 @@
 //! - [`persistent`] reads identifiers and links in every form in which they are found;
 //! - [`LegacyIbip`] is the form that IBIps had until about 2009;
 //! - [`distributor`] hands out the dates of new identifiers so that no two are the same;
-//! - [`pairs`] reads and writes the list of pairs in which Archives answer.
+//! - [`pairs`] reads and writes the list of pairs in which Archives answer;
+//! - [`message`] holds the sentences of errors as data, so that a program can translate them.
 //!
 //! Nothing here reads a clock, a file or a socket: the caller passes the instant in.
 //!
@@ -78,7 +79,9 @@ pub mod distributor;
 mod error;
 pub mod ibip;
 mod legacy;
+pub mod message;
 pub mod pairs;
+mod part;
 pub mod persistent;
 pub mod relation;
 pub mod rep;
@@ -93,6 +96,7 @@ use error::{Cause, Source};
 pub use error::{ParseError, Quoted};
 pub use ibip::{Ibip, IbipPrefix};
 pub use legacy::LegacyIbip;
+use part::{Alphabet, Part};
 pub use rep::{Rep, RepPrefix};
 pub use timestamp::Timestamp;
 
@@ -114,7 +118,7 @@ impl Ibi {
         match text.split('/').count() {
             4 => Rep::parse(text).map(Ibi::Rep),
             2 => Ibip::parse(text).map(Ibi::Ibip),
-            _ => Err(Source::new("IBI", text).fault("IBI", text, Cause::Shape)),
+            _ => Err(Source::new(Part::Ibi, text).fault(Part::Ibi, text, Cause::Shape)),
         }
     }
 
@@ -216,20 +220,20 @@ impl AliasPair {
     /// Not two words, an empty or overlong word, a character other than ASCII letters and digits.
     pub fn parse(text: &str) -> Result<AliasPair, ParseError> {
         const LONGEST: usize = 64;
-        let source = Source::new("alias", text);
+        let source = Source::new(Part::Alias, text);
         let words: Vec<&str> = text.split('/').collect();
         if words.len() != 2 {
             let found = words.len();
-            return Err(source.fault("alias", text, Cause::Components { found, wanted: 2 }));
+            return Err(source.fault(Part::Alias, text, Cause::Components { found, wanted: 2 }));
         }
         for word in words {
             if word.is_empty() {
-                return Err(source.fault("word", word, Cause::Empty));
+                return Err(source.fault(Part::Word, word, Cause::Empty));
             }
-            let takes = "only letters and digits do";
-            source.check_characters("word", word, takes, |c| c.is_ascii_alphanumeric())?;
+            let takes = Alphabet::LettersAndDigits;
+            source.check_characters(Part::Word, word, takes, |c| c.is_ascii_alphanumeric())?;
             if word.len() > LONGEST {
-                return Err(source.fault("word", word, Cause::TooLong { limit: LONGEST }));
+                return Err(source.fault(Part::Word, word, Cause::TooLong { limit: LONGEST }));
             }
         }
         Ok(AliasPair(text.to_owned()))

@@ -11,7 +11,7 @@ use std::fmt;
 
 pub use percent::{percent_decode, percent_encode};
 pub use reader::PairsError;
-use reader::Reader;
+use reader::{Expected, Reader};
 
 /// The value of a pair: in braces if, and only if, it is a list.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -104,12 +104,12 @@ impl Pairs {
                 });
             }
             if before.is_empty() && !pairs.is_empty() {
-                return Err(reader.expected("a space before the next name"));
+                return Err(reader.expected(Expected::SpaceBeforeName));
             }
-            let name = reader.word("a name")?;
+            let name = reader.word(Expected::Name)?;
             let between = reader.space();
             if between.is_empty() {
-                return Err(reader.expected("a space and the value of the pair"));
+                return Err(reader.expected(Expected::SpaceAndValue));
             }
             let (value, written) = reader.value()?;
             pairs.push(Pair {

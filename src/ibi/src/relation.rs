@@ -10,8 +10,8 @@ mod words;
 
 use std::fmt;
 
-use error::Cause;
 pub use error::ModifierError;
+use error::{Cause, Form};
 pub use kind::RelationKind;
 pub use words::{Format, Language};
 
@@ -19,9 +19,6 @@ pub use words::{Format, Language};
 const COMPOSITIONS: [&str; 14] = [
     ":", ":+", "!", "!+", "!:", "!+:", "!:+", "!+:+", "+", "+!", "+:", "+!:", "+:+", "+!:+",
 ];
-
-/// What a list of verbs is called in errors.
-const VERBS: &str = "verbs";
 
 /// One sign of a modifier with its parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -127,7 +124,6 @@ impl Modifier {
     /// # Errors
     /// Something else than the three signs and their parameters, or none of the fourteen compositions.
     pub fn parse(text: &str) -> Result<Modifier, ModifierError> {
-        const FORM: &str = "modifier";
         let mut steps = Vec::new();
         let mut rest = text;
         while let Some(sign) = rest.chars().next() {
@@ -147,7 +143,7 @@ impl Modifier {
                 }
                 Some(None) => {
                     let error = ModifierError::new("(", Cause::Unclosed);
-                    return Err(error.within(FORM, text, before + 1));
+                    return Err(error.within(Form::Modifier, text, before + 1));
                 }
             };
             let step = match sign {
@@ -159,11 +155,11 @@ impl Modifier {
                 ':' => parameter.map(Format::parse).transpose().map(Step::Metadata),
                 _ => {
                     let error = ModifierError::new(&sign.to_string(), Cause::Sign);
-                    return Err(error.within(FORM, text, before));
+                    return Err(error.within(Form::Modifier, text, before));
                 }
             };
             // A parameter stands after its sign and the parenthesis.
-            steps.push(step.map_err(|error| error.within(FORM, text, before + 2))?);
+            steps.push(step.map_err(|error| error.within(Form::Modifier, text, before + 2))?);
         }
         Modifier::from_steps(steps).ok_or_else(|| ModifierError::new(text, Cause::Composition))
     }
@@ -238,7 +234,7 @@ impl Request {
                 Some(step) => steps.push(step),
                 None if is_file_list => {
                     let error = ModifierError::new(verb, Cause::FileListTwice);
-                    return Err(error.within(VERBS, text, before));
+                    return Err(error.within(Form::Verbs, text, before));
                 }
                 None => is_file_list = true,
             }
@@ -336,7 +332,7 @@ impl fmt::Display for Request {
 
 /// Reads the verb after the first `before` bytes of the text; `None` is GetFileList, no step.
 fn parse_verb(text: &str, before: usize, verb: &str) -> Result<Option<Step>, ModifierError> {
-    let refuse = |cause| ModifierError::new(verb, cause).within(VERBS, text, before);
+    let refuse = |cause| ModifierError::new(verb, cause).within(Form::Verbs, text, before);
     let (name, parameter) = match verb.split_once('(') {
         Some((name, rest)) => (
             name,
@@ -357,7 +353,7 @@ fn parse_verb(text: &str, before: usize, verb: &str) -> Result<Option<Step>, Mod
     };
     // A parameter stands after its verb and the parenthesis.
     step.map(Some)
-        .map_err(|error| error.within(VERBS, text, before + name.len() + 1))
+        .map_err(|error| error.within(Form::Verbs, text, before + name.len() + 1))
 }
 
 /// Splits the name of a directory entry before its first `!`, `+`, `:` or `?`: the part that

@@ -10,6 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use super::error::{Cause, ParseError, Source};
+use super::part::{Alphabet, Part};
 use super::timestamp::{Fields, Timestamp, check_year};
 
 /// The port of a rep that names none.
@@ -45,11 +46,11 @@ impl Rep {
     /// Not four components, a component that does not fit the grammar, a port beyond 65535, a date
     /// that does not exist or that we cannot hold.
     pub fn parse(text: &str) -> Result<Rep, ParseError> {
-        let source = Source::new("rep", text);
+        let source = Source::new(Part::Rep, text);
         let components: Vec<&str> = text.split('/').collect();
         let [subdomain, word, year, date] = components[..] else {
             let found = components.len();
-            return Err(source.fault("rep", text, Cause::Components { found, wanted: 4 }));
+            return Err(source.fault(Part::Rep, text, Cause::Components { found, wanted: 4 }));
         };
         check_subdomain(source, subdomain)?;
         let port = check_word_and_port(source, word)?;
@@ -190,11 +191,11 @@ impl RepPrefix {
     /// # Errors
     /// A host without a dot, or with labels that the grammar does not allow (an IP address, say).
     pub fn from_host(host: &str, port: u16) -> Result<RepPrefix, ParseError> {
-        let source = Source::new("host", host);
+        let source = Source::new(Part::Host, host);
         let (word, subdomain) = host
             .split_once('.')
-            .ok_or_else(|| source.fault("host", host, Cause::NoDot))?;
-        check_label(source, "word", word)?;
+            .ok_or_else(|| source.fault(Part::Host, host, Cause::NoDot))?;
+        check_label(source, Part::Word, word)?;
         check_subdomain(source, subdomain)?;
         let subdomain = subdomain.strip_suffix('.').unwrap_or(subdomain);
         let mut text = format!("{subdomain}/{word}").to_ascii_lowercase();
@@ -209,11 +210,15 @@ impl RepPrefix {
     /// # Errors
     /// Not two components, or one that does not fit the grammar.
     pub fn parse(text: &str) -> Result<RepPrefix, ParseError> {
-        let source = Source::new("rep prefix", text);
+        let source = Source::new(Part::RepPrefix, text);
         let components: Vec<&str> = text.split('/').collect();
         let [subdomain, word] = components[..] else {
             let found = components.len();
-            return Err(source.fault("rep prefix", text, Cause::Components { found, wanted: 2 }));
+            return Err(source.fault(
+                Part::RepPrefix,
+                text,
+                Cause::Components { found, wanted: 2 },
+            ));
         };
         check_subdomain(source, subdomain)?;
         let port = check_word_and_port(source, word)?;
@@ -243,16 +248,18 @@ impl fmt::Display for RepPrefix {
 /// its own range; only [`Rep::parse`], which sees the year, knows whether the date exists.
 pub fn check_component(level: usize, name: &str) -> Result<(), ParseError> {
     match level {
-        1 => check_subdomain(Source::new("subdomain", name), name),
-        2 => check_word_and_port(Source::new("word", name), name).map(|_| ()),
-        3 => check_year(Source::new("year", name), name).map(|_| ()),
+        1 => check_subdomain(Source::new(Part::Subdomain, name), name),
+        2 => check_word_and_port(Source::new(Part::Word, name), name).map(|_| ()),
+        3 => check_year(Source::new(Part::Year, name), name).map(|_| ()),
         4 => {
-            let source = Source::new("date", name);
+            let source = Source::new(Part::Date, name);
             split_date(source, "", name)?
                 .check_parts(source)
                 .map(|_| ())
         }
-        _ => Err(Source::new("component", name).fault("component", name, Cause::NoSuchLevel)),
+        _ => {
+            Err(Source::new(Part::Component, name).fault(Part::Component, name, Cause::NoSuchLevel))
+        }
     }
 }
 
@@ -265,14 +272,14 @@ pub fn component_key(name: &str) -> String {
 /// `*(word ".") last-word ["."]`
 fn check_subdomain(source: Source<'_>, text: &str) -> Result<(), ParseError> {
     if text.is_empty() {
-        return Err(source.fault("subdomain", text, Cause::Empty));
+        return Err(source.fault(Part::Subdomain, text, Cause::Empty));
     }
     let mut labels = text.strip_suffix('.').unwrap_or(text).split('.').peekable();
     while let Some(label) = labels.next() {
-        check_label(source, "word of the subdomain", label)?;
+        check_label(source, Part::SubdomainWord, label)?;
         let is_last = labels.peek().is_none();
         if is_last && !label.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            return Err(source.fault("last word of the subdomain", label, Cause::NoLetterFirst));
+            return Err(source.fault(Part::LastSubdomainWord, label, Cause::NoLetterFirst));
         }
     }
     Ok(())
@@ -281,13 +288,13 @@ fn check_subdomain(source: Source<'_>, text: &str) -> Result<(), ParseError> {
 /// `word [("." | "@") port]`; returns the port.
 fn check_word_and_port(source: Source<'_>, text: &str) -> Result<u16, ParseError> {
     let (word, port) = split_port(text);
-    check_label(source, "word", word)?;
+    check_label(source, Part::Word, word)?;
     let Some(port) = port else {
         return Ok(DEFAULT_PORT);
     };
-    source.check_digits("port", port)?;
+    source.check_digits(Part::Port, port)?;
     port.parse()
-        .map_err(|_| source.fault("port", port, Cause::PortTooLarge))
+        .map_err(|_| source.fault(Part::Port, port, Cause::PortTooLarge))
 }
 
 fn split_port(text: &str) -> (&str, Option<&str>) {
@@ -298,11 +305,11 @@ fn split_port(text: &str) -> (&str, Option<&str>) {
 }
 
 /// `ALNUM | ALNUM *(ALNUM | "-") ALNUM`
-fn check_label(source: Source<'_>, part: &'static str, label: &str) -> Result<(), ParseError> {
+fn check_label(source: Source<'_>, part: Part, label: &str) -> Result<(), ParseError> {
     if label.is_empty() {
         return Err(source.fault(part, label, Cause::Empty));
     }
-    let takes = "only letters, digits and inner hyphens do";
+    let takes = Alphabet::Label;
     source.check_characters(part, label, takes, |c| {
         c.is_ascii_alphanumeric() || c == '-'
     })?;
@@ -325,7 +332,7 @@ fn split_date<'a>(
         [month, day, hour, minute, second, fraction] => {
             (month, day, hour, minute, Some(second), Some(fraction))
         }
-        _ => return Err(source.fault("date", text, Cause::Pattern("MM.DD.hh.mm[.ss[.f]]"))),
+        _ => return Err(source.fault(Part::Date, text, Cause::Pattern("MM.DD.hh.mm[.ss[.f]]"))),
     };
     Ok(Fields {
         year,

@@ -8,6 +8,7 @@ use chrono::{DateTime, Datelike, NaiveDate, Timelike, Utc};
 
 use super::base27;
 use super::error::{Cause, ParseError, Source};
+use super::part::Part;
 
 /// 1995-08-01T00:00:00Z, where the seconds of an IBIp begin.
 pub(super) const IBIP_EPOCH: i64 = 807_235_200;
@@ -134,8 +135,8 @@ impl Timestamp {
     /// # Errors
     /// Another shape, a part out of its range, a date not in the calendar, a fraction beyond 18 digits.
     pub fn parse_rfc3339(text: &str) -> Result<Timestamp, ParseError> {
-        let source = Source::new("date", text);
-        let shape = || source.fault("date", text, Cause::Pattern("YYYY-MM-DDThh:mm:ss[.f]Z"));
+        let source = Source::new(Part::Date, text);
+        let shape = || source.fault(Part::Date, text, Cause::Pattern("YYYY-MM-DDThh:mm:ss[.f]Z"));
         let (date, time) = text
             .strip_suffix('Z')
             .and_then(|t| t.split_once('T'))
@@ -190,7 +191,11 @@ impl Timestamp {
     pub fn ibip_suffix(&self) -> Result<String, ParseError> {
         let Ok(seconds) = u64::try_from(self.seconds - IBIP_EPOCH) else {
             let date = self.to_rfc3339();
-            return Err(Source::new("date", &date).fault("date", &date, Cause::BeforeEpoch));
+            return Err(Source::new(Part::Date, &date).fault(
+                Part::Date,
+                &date,
+                Cause::BeforeEpoch,
+            ));
         };
         let mut text = base27::encode_number(seconds);
         if !self.fraction.is_empty() {
@@ -217,7 +222,7 @@ impl Fields<'_> {
         let [month, day, hour, minute, second] = self.check_parts(source)?;
         let no_such_day = || {
             let (month, year) = (self.month.to_owned(), self.year.to_owned());
-            source.fault("day", self.day, Cause::NoSuchDay { month, year })
+            source.fault(Part::Day, self.day, Cause::NoSuchDay { month, year })
         };
         let date = NaiveDate::from_ymd_opt(year, month, day).ok_or_else(no_such_day)?;
         let date = date
@@ -230,17 +235,18 @@ impl Fields<'_> {
     /// Checks each part after the year by itself: two digits, and in its range.
     pub(super) fn check_parts(&self, source: Source<'_>) -> Result<[u32; 5], ParseError> {
         let parts = [
-            two_digits(source, "month", self.month, 1, 12)?,
-            two_digits(source, "day", self.day, 1, 31)?,
-            two_digits(source, "hour", self.hour, 0, 23)?,
-            two_digits(source, "minute", self.minute, 0, 59)?,
-            self.second
-                .map_or(Ok(0), |second| two_digits(source, "second", second, 0, 59))?,
+            two_digits(source, Part::Month, self.month, 1, 12)?,
+            two_digits(source, Part::Day, self.day, 1, 31)?,
+            two_digits(source, Part::Hour, self.hour, 0, 23)?,
+            two_digits(source, Part::Minute, self.minute, 0, 59)?,
+            self.second.map_or(Ok(0), |second| {
+                two_digits(source, Part::Second, second, 0, 59)
+            })?,
         ];
         if let Some(fraction) = self.fraction {
-            source.check_digits("fraction", fraction)?;
+            source.check_digits(Part::Fraction, fraction)?;
             if fraction.len() > FRACTION_DIGITS {
-                return Err(source.fault("fraction", fraction, Cause::FractionTooLong));
+                return Err(source.fault(Part::Fraction, fraction, Cause::FractionTooLong));
             }
         }
         Ok(parts)
@@ -249,32 +255,26 @@ impl Fields<'_> {
 
 /// Reads a year: four digits or more, up to 262142.
 pub(super) fn check_year(source: Source<'_>, text: &str) -> Result<i32, ParseError> {
-    source.check_digits("year", text)?;
+    source.check_digits(Part::Year, text)?;
     if text.len() < 4 {
-        return Err(source.fault(
-            "year",
-            text,
-            Cause::Digits {
-                wanted: "four or more",
-            },
-        ));
+        return Err(source.fault(Part::Year, text, Cause::NotFourDigits));
     }
     match text.parse() {
         Ok(year) if year <= LAST_YEAR => Ok(year),
-        _ => Err(source.fault("year", text, Cause::YearTooFar)),
+        _ => Err(source.fault(Part::Year, text, Cause::YearTooFar)),
     }
 }
 
 fn two_digits(
     source: Source<'_>,
-    part: &'static str,
+    part: Part,
     text: &str,
     low: u32,
     high: u32,
 ) -> Result<u32, ParseError> {
     source.check_digits(part, text)?;
     if text.len() != 2 {
-        return Err(source.fault(part, text, Cause::Digits { wanted: "two" }));
+        return Err(source.fault(part, text, Cause::NotTwoDigits));
     }
     match text.parse() {
         Ok(number) if (low..=high).contains(&number) => Ok(number),

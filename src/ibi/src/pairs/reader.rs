@@ -1,21 +1,44 @@
 //! Reads the grammar of a list of pairs, byte by byte, and says where it cannot go on.
 
 use std::error::Error;
-use std::fmt;
 
 use super::Value;
+use crate::message::{Localize, Message};
+use crate::{display_message, message};
 
 /// A text is not a list of pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairsError {
     line: usize,
     column: usize,
-    expected: &'static str,
+    expected: Expected,
     found: Option<u8>,
 }
 
-impl fmt::Display for PairsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// What can stand at a place of a list of pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    Name,
+    Value,
+    SpaceAndValue,
+    SpaceBeforeName,
+    WordOrEnd,
+}
+
+impl Localize for Expected {
+    fn message(&self) -> Message {
+        match self {
+            Expected::Name => message!("a name"),
+            Expected::Value => message!("a word or '{{'"),
+            Expected::SpaceAndValue => message!("a space and the value of the pair"),
+            Expected::SpaceBeforeName => message!("a space before the next name"),
+            Expected::WordOrEnd => message!("a word or '}}'"),
+        }
+    }
+}
+
+impl Localize for PairsError {
+    fn message(&self) -> Message {
         let PairsError {
             line,
             column,
@@ -23,18 +46,27 @@ impl fmt::Display for PairsError {
             found,
         } = self;
         let found = match found {
-            None => "the end".to_owned(),
-            Some(byte) if byte.is_ascii() => format!("'{}'", byte.escape_ascii()),
-            Some(byte) => {
-                format!("byte {byte:#04x} (outside ASCII it is written %{byte:02X})")
+            None => message!("the end"),
+            Some(byte) if byte.is_ascii() => {
+                message!("'{byte}'", byte = byte.escape_ascii().to_string())
             }
+            Some(byte) => message!(
+                "byte 0x{byte} (outside ASCII it is written %{escaped})",
+                byte = format!("{byte:02x}"),
+                escaped = format!("{byte:02X}")
+            ),
         };
-        write!(
-            f,
-            "line {line}, column {column} of the list of pairs: expected {expected}, found {found}"
+        message!(
+            "line {line}, column {column} of the list of pairs: expected {expected}, found {found}",
+            line,
+            column,
+            expected,
+            found
         )
     }
 }
+
+display_message!(PairsError);
 
 impl Error for PairsError {}
 
@@ -72,7 +104,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A word, one character at least.
-    pub(super) fn word(&mut self, expected: &'static str) -> Result<String, PairsError> {
+    pub(super) fn word(&mut self, expected: Expected) -> Result<String, PairsError> {
         let word = self.take_while(|byte| byte.is_ascii_graphic() && !matches!(byte, b'{' | b'}'));
         if word.is_empty() {
             Err(self.expected(expected))
@@ -93,7 +125,7 @@ impl<'a> Reader<'a> {
     }
 
     fn single(&mut self) -> Result<Value, PairsError> {
-        self.word("a word or '{'").map(Value::Word)
+        self.word(Expected::Value).map(Value::Word)
     }
 
     fn list(&mut self) -> Result<Value, PairsError> {
@@ -106,12 +138,12 @@ impl<'a> Reader<'a> {
                 self.at += 1;
                 return Ok(Value::List(words));
             }
-            words.push(self.word("a word or '}'")?);
+            words.push(self.word(Expected::WordOrEnd)?);
         }
     }
 
     /// The error that something else was expected here.
-    pub(super) fn expected(&self, expected: &'static str) -> PairsError {
+    pub(super) fn expected(&self, expected: Expected) -> PairsError {
         let before = self.bytes.get(..self.at).unwrap_or(self.bytes);
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         let column = before

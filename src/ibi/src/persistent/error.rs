@@ -1,9 +1,8 @@
 //! Why a text is not a persistent name.
 
-use std::fmt;
-
+use crate::message::{Localize, Message};
 use crate::relation::ModifierError;
-use crate::{ParseError, Quoted};
+use crate::{ParseError, Quoted, display_message, message};
 
 /// A text is not a persistent name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,48 +30,53 @@ pub enum PersistentError {
     Status(String),
 }
 
-impl fmt::Display for PersistentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for PersistentError {
+    fn message(&self) -> Message {
         match self {
-            PersistentError::Empty => f.write_str("empty persistent name"),
-            PersistentError::Scheme(scheme) => write!(
-                f,
-                "scheme {} is not one of persistent names; they begin with http, https, ibi or upn",
-                Quoted(scheme)
+            PersistentError::Empty => message!("empty persistent name"),
+            PersistentError::Scheme(scheme) => message!(
+                "scheme {scheme} is not one of persistent names; they begin with http, https, ibi or upn",
+                scheme = Quoted(scheme)
             ),
             PersistentError::Authority(found) => {
-                write!(f, "{} is not a host and a port", Quoted(found))
+                message!("{found} is not a host and a port", found = Quoted(found))
             }
-            PersistentError::NameSpace(found) => write!(
-                f,
-                "name space {} of a upn name is not six letters and digits",
-                Quoted(found)
+            PersistentError::NameSpace(found) => message!(
+                "name space {found} of a upn name is not six letters and digits",
+                found = Quoted(found)
             ),
             PersistentError::Encoding(found) => {
-                write!(f, "{} is not percent-encoded UTF-8", Quoted(found))
+                message!(
+                    "{found} is not percent-encoded UTF-8",
+                    found = Quoted(found)
+                )
             }
             PersistentError::NoIdentifier {
                 found,
                 reason: Some(reason),
-            } => write!(f, "no identifier in {}: {reason}", Quoted(found)),
+            } => message!(
+                "no identifier in {found}: {reason}",
+                found = Quoted(found),
+                reason
+            ),
             PersistentError::NoIdentifier {
                 found,
                 reason: None,
-            } => write!(
-                f,
-                "no identifier in {}; write four components, as in \
+            } => message!(
+                "no identifier in {found}; write four components, as in \
                  sid.inpe.br/mtc-m18@80/2009/02.16.17.46, or two, as in 8JMKD3MGP8W/34PGRBS",
-                Quoted(found)
+                found = Quoted(found)
             ),
-            PersistentError::Modifier(error) => error.fmt(f),
-            PersistentError::Status(status) => write!(
-                f,
-                "ibiurl.requireditemstatus is {}; it can be Original",
-                Quoted(status)
+            PersistentError::Modifier(error) => error.message(),
+            PersistentError::Status(status) => message!(
+                "ibiurl.requireditemstatus is {status}; it can be Original",
+                status = Quoted(status)
             ),
         }
     }
 }
+
+display_message!(PersistentError);
 
 impl std::error::Error for PersistentError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

@@ -1,9 +1,8 @@
 //! Why a text is not a modifier, a list of verbs, a language, a format or the name of a relation.
 
+use crate::message::{Localize, Message};
+use crate::{Quoted, display_message, message};
 use std::error::Error;
-use std::fmt;
-
-use crate::Quoted;
 
 /// A text is not what may follow an identifier, or the name of a relation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,9 +29,27 @@ pub(super) enum Cause {
 /// Where in a longer text the part stands: what that text is, its bytes before the part, itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
-    form: &'static str,
+    form: Form,
     before: usize,
     text: String,
+}
+
+/// What a longer text is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Modifier,
+    Verbs,
+    Relation,
+}
+
+impl Localize for Form {
+    fn message(&self) -> Message {
+        match self {
+            Form::Modifier => message!("modifier"),
+            Form::Verbs => message!("verbs"),
+            Form::Relation => message!("relation"),
+        }
+    }
 }
 
 impl ModifierError {
@@ -45,7 +62,7 @@ impl ModifierError {
     }
 
     /// The same error, met after the first `before` bytes of a longer text.
-    pub(super) fn within(mut self, form: &'static str, text: &str, before: usize) -> ModifierError {
+    pub(super) fn within(mut self, form: Form, text: &str, before: usize) -> ModifierError {
         self.place = Some(Place {
             form,
             before,
@@ -56,45 +73,60 @@ impl ModifierError {
 }
 
 impl Cause {
-    fn words(self) -> (&'static str, &'static str) {
+    /// What the part is called, and what is wrong with it.
+    fn parts(self) -> (Message, Message) {
         match self {
-            Cause::Sign => ("character", "is none of !, + and :"),
-            Cause::Unclosed => ("parenthesis", "is not closed"),
+            Cause::Sign => (message!("character"), message!("is none of !, + and :")),
+            Cause::Unclosed => (message!("parenthesis"), message!("is not closed")),
             Cause::Composition => (
-                "modifier",
-                "is none of the fourteen compositions of last edition, translation and metadata",
+                message!("modifier"),
+                message!(
+                    "is none of the fourteen compositions of last edition, translation and metadata"
+                ),
             ),
             Cause::Verb => (
-                "verb",
-                "is none of GetLastEdition, GetTranslation, GetMetadata and GetFileList",
+                message!("verb"),
+                message!("is none of GetLastEdition, GetTranslation, GetMetadata and GetFileList"),
             ),
-            Cause::NoParameter => ("verb", "takes no parameter"),
-            Cause::FileListTwice => ("verb", "was there before"),
+            Cause::NoParameter => (message!("verb"), message!("takes no parameter")),
+            Cause::FileListTwice => (message!("verb"), message!("was there before")),
             Cause::Language => (
-                "language",
-                "is not two lower-case letters, or these with a hyphen and two upper-case ones, as pt or pt-BR",
+                message!("language"),
+                message!(
+                    "is not two lower-case letters, or these with a hyphen and two upper-case ones, as pt or pt-BR"
+                ),
             ),
-            Cause::LanguageMissing => ("relation", "needs a language, as in ibi.translation(pt)"),
-            Cause::Format => ("format", "is not a word of letters, digits, _ and -"),
+            Cause::LanguageMissing => (
+                message!("relation"),
+                message!("needs a language, as in ibi.translation(pt)"),
+            ),
+            Cause::Format => (
+                message!("format"),
+                message!("is not a word of letters, digits, _ and -"),
+            ),
         }
     }
 }
 
-impl fmt::Display for ModifierError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (part, predicate) = self.cause.words();
+impl Localize for ModifierError {
+    fn message(&self) -> Message {
+        let (part, predicate) = self.cause.parts();
         let found = Quoted(&self.found);
         match &self.place {
-            None => write!(f, "{part} {found} {predicate}"),
-            Some(Place { form, before, text }) => {
-                let (at, text) = (before + 1, Quoted(text));
-                write!(
-                    f,
-                    "{part} {found} at byte {at} of {form} {text} {predicate}"
-                )
-            }
+            None => message!("{part} {found} {predicate}", part, found, predicate),
+            Some(Place { form, before, text }) => message!(
+                "{part} {found} at byte {at} of {form} {text} {predicate}",
+                part,
+                found,
+                at = before + 1,
+                form,
+                text = Quoted(text),
+                predicate
+            ),
         }
     }
 }
+
+display_message!(ModifierError);
 
 impl Error for ModifierError {}

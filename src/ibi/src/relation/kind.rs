@@ -3,7 +3,7 @@
 //! A relation is written from either end: `ibi.nextedition` on the older edition, `ibi.editionof`
 //! on the newer, each naming the other item.
 
-use super::error::{Cause, ModifierError};
+use super::error::{Cause, Form, ModifierError};
 use super::words::Language;
 
 /// What a recorded pair of an item says about the item that it names.
@@ -55,10 +55,10 @@ impl RelationKind {
                 let parameter = name.strip_prefix(TRANSLATION)?.strip_prefix('(')?;
                 let Some(text) = parameter.strip_suffix(')') else {
                     let error = ModifierError::new("(", Cause::Unclosed);
-                    return Some(Err(error.within("relation", name, TRANSLATION.len())));
+                    return Some(Err(error.within(Form::Relation, name, TRANSLATION.len())));
                 };
                 let language = Language::parse(text)
-                    .map_err(|error| error.within("relation", name, TRANSLATION.len() + 1));
+                    .map_err(|error| error.within(Form::Relation, name, TRANSLATION.len() + 1));
                 return Some(language.map(RelationKind::Translation));
             }
         };
