@@ -1,5 +1,6 @@
 //! Formats that are read and written: pure, with no clock, disk, socket, database or system call.
 //!
+//! - [`hex`]: bytes as hexadecimal digits.
 //! - [`item`]: an item's names and state, and its sidecar.
 //! - [`links`]: what a symbolic link that leaves an item says in either tree.
 //! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
@@ -12,6 +13,7 @@
 //! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
 
 pub mod fixity;
+pub mod hex;
 pub mod item;
 pub mod links;
 pub mod metadata;

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
+use crate::os::mounts::mounts;
 use rusqlite::{Connection, Transaction, TransactionBehavior, ffi};
 
 /// Why what has a database's name is not opened as one.
@@ -68,18 +69,9 @@ fn is_fixed(directory: BorrowedFd<'_>) -> bool {
         rustix::fs::minor(stat.st_dev),
     );
     let device = format!("{major}:{minor}");
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let mut lines = table.split(|byte| *byte == b'\n');
-    // `36 35 8:1 / /mnt rw - ext4 /dev/sda1 ro,...`: the last word is the filesystem's.
-    lines.any(|line| {
-        let mut words = line.split(|byte| *byte == b' ');
-        words.nth(2) == Some(device.as_bytes())
-            && words.next_back().is_some_and(|options| {
-                options
-                    .split(|byte| *byte == b',')
-                    .any(|word| word == b"ro")
-            })
-    })
+    let mounts = mounts();
+    let mut here = mounts.iter().filter(|mount| mount.device == device);
+    here.any(|mount| mount.is_fixed)
 }
 
 /// Says plainly what would be refused without a reason: what is no file of this database alone.

@@ -102,6 +102,11 @@ impl fmt::Display for TransferError {
 
 impl std::error::Error for TransferError {}
 
+/// The error of a system that gives no random numbers: no token can be made.
+fn not_drawn(_: rustix::io::Errno) -> TransferError {
+    TransferError::System("the system draws no random numbers".to_owned())
+}
+
 impl From<ArchiveError> for TransferError {
     fn from(error: ArchiveError) -> TransferError {
         TransferError::Archive(error)

@@ -33,10 +33,10 @@ pub use publish::Published;
 pub use reserve::RESERVE;
 pub use walk::{Directories, Seen, Visit, each_entry_of};
 
-use crate::os::payer;
+use crate::os::{payer, writing};
 use place::failed;
 
-use crate::os::opening;
+use crate::os::opening::{self, by_descriptor};
 
 /// File name of an item's sidecar.
 pub const SIDECAR: &str = ".ibi";
@@ -94,7 +94,7 @@ pub struct Staged {
     name: String,
 }
 
-/// How many names in `staging/` are tried that somebody else has taken.
+/// How many names in `staging/` are tried where they are taken.
 const TRIES: usize = 10_000;
 
 const DIRECTORIES: [&str; 4] = ["col", "ibip", "deleted", "staging"];
@@ -365,7 +365,7 @@ impl Tree {
             if inherits {
                 Ok(())
             } else {
-                rustix::fs::chmod(by_descriptor(&item), mode | set_gid)
+                rustix::fs::chmod(by_descriptor(item.as_fd()), mode | set_gid)
             }
         })();
         given.map_err(|errno| {
@@ -387,28 +387,18 @@ impl Tree {
         self.make_levels(place.parent())?;
         let mode = Mode::from_raw_mode(owner.map_or(0o755, |owner| owner.mode) & 0o7777);
         let staging = self.open_directory("staging")?;
-        let mut name = self.temporary("mint");
-        let mut made = payer::paid(|| rustix::fs::mkdirat(&staging, &name, mode));
-        for _ in 0..TRIES {
-            if made != Err(Errno::EXIST) {
-                break;
-            }
-            name = self.temporary("mint");
-            made = payer::paid(|| rustix::fs::mkdirat(&staging, &name, mode));
-        }
-        made.map_err(failed)?;
+        let made = self.with_new_name("mint", |name| {
+            payer::paid(|| rustix::fs::mkdirat(&staging, name, mode))
+        });
+        let (name, ()) = made.map_err(failed)?;
         let staged = Staged { name, staging };
         let filled = payer::paid(|| {
             let item = open_below(&staged.staging, &staged.name)?;
             if filled == Filled::WithDoc {
                 rustix::fs::mkdirat(&item, "doc", mode)?;
             }
-            drop(new_file(
-                &item,
-                SIDECAR,
-                sidecar,
-                owner.map(Owner::of_file),
-            )?);
+            let ids = owner.map(Owner::ids);
+            drop(writing::create(&item, SIDECAR, sidecar, 0o644, ids)?);
             if let Some(owner) = owner {
                 if filled == Filled::WithDoc {
                     give_to(&open_below(&item, "doc")?, owner)?;
@@ -432,18 +422,12 @@ impl Tree {
         let failed = |errno| failed("make", place.as_str())(errno);
         self.make_levels(place.parent())?;
         let staging = self.open_directory("staging")?;
-        let mut tries = 0;
-        loop {
-            let name = self.temporary("import");
-            match rustix::fs::mkdirat(&staging, &name, Mode::from_raw_mode(0o755)) {
-                Err(Errno::EXIST) if tries < TRIES => tries += 1,
-                made => {
-                    made.map_err(failed)?;
-                    let directory = open_below(&staging, &name).map_err(failed)?;
-                    return Ok((Staged { staging, name }, directory));
-                }
-            }
-        }
+        let made = self.with_new_name("import", |name| {
+            rustix::fs::mkdirat(&staging, name, Mode::from_raw_mode(0o755))?;
+            open_below(&staging, name)
+        });
+        let (name, directory) = made.map_err(failed)?;
+        Ok((Staged { staging, name }, directory))
     }
 
     /// Takes away a staged directory with whatever is in it.
@@ -540,6 +524,23 @@ impl Tree {
         }
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7775);
         rustix::fs::fchmod(&file, mode).map_err(failed("change the mode of", name))
+    }
+
+    /// Makes something in `staging/` under a new name, which is returned with it. A name may be taken by
+    /// what another process of our number has left, or by another user: then the next one is tried.
+    fn with_new_name<T>(
+        &self,
+        what: &str,
+        mut make: impl FnMut(&str) -> Result<T, Errno>,
+    ) -> Result<(String, T), Errno> {
+        for _ in 0..TRIES {
+            let name = self.temporary(what);
+            match make(&name) {
+                Err(Errno::EXIST) => {}
+                made => return made.map(|made| (name, made)),
+            }
+        }
+        Err(Errno::EXIST)
     }
 
     fn temporary(&self, what: &str) -> String {
@@ -778,7 +779,7 @@ impl Tree {
         bytes: &[u8],
         owner: Option<Owner>,
     ) -> Result<(), TreeError> {
-        let mode = Mode::from_raw_mode(owner.map_or(0o644, |owner| owner.mode));
+        let mode = owner.map_or(0o644, |owner| owner.mode);
         self.write_small_as(directory, name, bytes, owner, mode)
     }
 
@@ -788,40 +789,28 @@ impl Tree {
         name: &str,
         bytes: &[u8],
         owner: Option<Owner>,
-        mode: Mode,
+        mode: u32,
     ) -> Result<(), TreeError> {
         let shown = format!("{directory}/{name}");
         let failed = |errno| failed("write", &shown)(errno);
         let staging = self.open_directory("staging")?;
         let _own = owner.is_none().then(|| payer::charge(None));
-        let new_file = |name: &str| {
-            payer::paid(|| {
-                let file = new_file(&staging, name, bytes, owner)?;
-                rustix::fs::fchmod(&file, mode)?;
-                Ok(file)
-            })
-        };
-        let mut temporary = self.temporary("write");
-        let mut made = new_file(&temporary);
-        for _ in 0..TRIES {
-            if !matches!(made, Err(Errno::EXIST)) {
-                break;
-            }
-            // What another process of our number has left, or somebody has put in the way.
-            temporary = self.temporary("write");
-            made = new_file(&temporary);
-        }
-        let written = made.and_then(|file| {
-            rustix::fs::fsync(&file)?;
-            let target = self.open_beneath(directory, OFlags::PATH | OFlags::DIRECTORY)?;
-            payer::paid(|| rustix::fs::renameat(&staging, &temporary, &target, name))
+        let ids = owner.map(Owner::ids);
+        let made = self.with_new_name("write", |name| {
+            writing::create(&staging, name, bytes, mode, ids)
         });
-        if let Err(errno) = written {
-            if errno != Errno::EXIST {
-                let _ = rustix::fs::unlinkat(&staging, &temporary, AtFlags::empty());
+        let (temporary, file) = made.map_err(failed)?;
+        let target = self.open_beneath(directory, OFlags::PATH | OFlags::DIRECTORY);
+        let written = match target {
+            Ok(target) => {
+                writing::rename_into_place(&file, (&staging, &temporary), (&target, name), true)
             }
-            return Err(failed(errno));
-        }
+            Err(errno) => {
+                let _ = rustix::fs::unlinkat(&staging, &temporary, AtFlags::empty());
+                Err(errno)
+            }
+        };
+        written.map_err(failed)?;
         self.sync_directory(directory)
     }
 
@@ -831,13 +820,7 @@ impl Tree {
         let parent = format!("deleted/{}", place.parent());
         self.make_levels(&parent)?;
         let mode = if self.is_for_all(place) { 0o644 } else { 0o600 };
-        self.write_small_as(
-            &parent,
-            place.name(),
-            bytes,
-            None,
-            Mode::from_raw_mode(mode),
-        )
+        self.write_small_as(&parent, place.name(), bytes, None, mode)
     }
 
     /// Whether the modes of an item and of the levels above it let everybody read in it. What is not there
@@ -912,10 +895,6 @@ fn open_below(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(directory, name, flags, Mode::empty())
 }
 
-fn by_descriptor(file: &OwnedFd) -> String {
-    format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file))
-}
-
 /// Whether a file may be a sidecar.
 fn is_small(file: &OwnedFd) -> bool {
     rustix::fs::fstat(file).is_ok_and(|stat| {
@@ -956,38 +935,6 @@ fn clear(directory: &OwnedFd) {
         };
         let _ = rustix::fs::unlinkat(directory, &name[..], flags);
     }
-}
-
-/// Makes a small file in a directory of `staging/`, and whose it is; not synced. EEXIST where the
-/// name is taken: by a link to somebody else's file, perhaps.
-fn new_file(
-    directory: &OwnedFd,
-    name: &str,
-    bytes: &[u8],
-    owner: Option<Owner>,
-) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let mode = Mode::from_raw_mode(owner.map_or(0o644, |owner| owner.mode));
-    let file = rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, mode)?;
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let count = rustix::io::write(&file, rest)?;
-        rest = &rest[count..];
-    }
-    // Whatever our umask is: it may be the last caller's.
-    rustix::fs::fchmod(&file, mode)?;
-    if let Some(owner) = owner {
-        match rustix::fs::fchown(
-            &file,
-            Some(rustix::fs::Uid::from_raw(owner.uid)),
-            Some(rustix::fs::Gid::from_raw(owner.gid)),
-        ) {
-            // An ordinary user's daemon can only make files of its own.
-            Ok(()) | Err(Errno::PERM) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(file)
 }
 
 fn open_beneath(directory: impl AsFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -1052,7 +999,7 @@ fn make_level(directory: &OwnedFd, name: &str) -> Result<(), Errno> {
 }
 
 fn has_default_acl(directory: &OwnedFd) -> bool {
-    let path = by_descriptor(directory);
+    let path = by_descriptor(directory.as_fd());
     rustix::fs::getxattr(path, "system.posix_acl_default", &mut [0; 0][..]).is_ok()
 }
 
@@ -1066,7 +1013,7 @@ fn is_ours(directory: &OwnedFd) -> Result<bool, Errno> {
 fn give_to(directory: &OwnedFd, owner: Owner) -> Result<(), Errno> {
     give_away(directory, owner.uid, Some(owner.gid))?;
     let mode = Mode::from_raw_mode(owner.mode & 0o7777);
-    rustix::fs::chmod(by_descriptor(directory), mode)
+    rustix::fs::chmod(by_descriptor(directory.as_fd()), mode)
 }
 
 /// Gives a new level to a user and, unless it has inherited another group, to the user's.
@@ -1090,7 +1037,7 @@ fn give_away(directory: &OwnedFd, uid: u32, gid: Option<u32>) -> Result<(), Errn
 
 fn chown_for(directory: &OwnedFd, uid: u32, gid: Option<u32>) -> Result<(), Errno> {
     match rustix::fs::chown(
-        by_descriptor(directory),
+        by_descriptor(directory.as_fd()),
         Some(rustix::fs::Uid::from_raw(uid)),
         gid.map(rustix::fs::Gid::from_raw),
     ) {

@@ -8,6 +8,7 @@
 
 mod judge;
 
+use super::hex::{Hex, digit};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
@@ -41,12 +42,8 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        Hex(&self.0).fmt(f)
     }
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16)?.try_into().ok()
 }
 
 /// Size and time of modification of a file.

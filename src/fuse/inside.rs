@@ -18,14 +18,10 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::fuse::attr::{Attr, Time};
 use crate::os::caller::Caller;
-use crate::os::opening;
+use crate::os::opening::{self, by_descriptor};
 
 /// The outcome of an operation on the native filesystem.
 pub type Outcome<T> = Result<T, Errno>;
-
-fn by_descriptor(descriptor: BorrowedFd<'_>) -> String {
-    format!("/proc/self/fd/{}", descriptor.as_raw_fd())
-}
 
 /// Finds a name in a directory: the file, opened with O_PATH, links not followed.
 pub fn find(directory: BorrowedFd<'_>, name: &OsStr) -> Outcome<OwnedFd> {

@@ -6,7 +6,7 @@
 //! lease, which the attempt has begun to break. So does truncate(2) by path wait; chmod, rename, link
 //! and unlink do not.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -30,11 +30,16 @@ pub fn settled(file: OwnedFd, asked: OFlags) -> Result<OwnedFd, Errno> {
     Ok(file)
 }
 
+/// The path by which an open file is reached again, also one that was opened with O_PATH; good as long
+/// as it is open. See proc_pid_fd(5).
+pub fn by_descriptor(file: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
 /// Opens again, without waiting, what has been found with O_PATH.
 pub fn again(found: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let path = format!("/proc/self/fd/{}", found.as_fd().as_raw_fd());
     let flags = (flags - OFlags::NOFOLLOW) | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty())
+    rustix::fs::open(by_descriptor(found.as_fd()), flags, Mode::empty())
 }
 
 /// Opens something below a directory, without waiting for anybody; [`LEASED`] where a lease is in the

@@ -3,7 +3,8 @@
 //! The Archive knows neither requests nor processes: what calls it says who asks. What is brought from
 //! elsewhere is brought by a user, too; what is read from the disk is its owner's.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use crate::os::opening::by_descriptor;
+use std::os::fd::BorrowedFd;
 
 use rustix::fs::{Access, AtFlags, Mode};
 use rustix::process::{getegid, geteuid};
@@ -47,7 +48,7 @@ pub struct Process;
 
 impl Actor for Process {
     fn may(&self, file: BorrowedFd<'_>, access: Access) -> bool {
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let path = by_descriptor(file);
         rustix::fs::accessat(rustix::fs::CWD, path, access, AtFlags::EACCESS).is_ok()
     }
 
@@ -125,7 +126,7 @@ impl Actor for OwnerOnDisk {
 }
 
 fn has_access_list(file: BorrowedFd<'_>) -> bool {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let path = by_descriptor(file);
     rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0; 0][..]).is_ok()
 }
 

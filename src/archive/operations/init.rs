@@ -5,10 +5,14 @@ use std::path::Path;
 
 use super::{Archive, ArchiveError, Clock, Facts, Progress, Report, WAIT_LIMIT, facts, lock};
 use crate::archive::store::Store;
+use crate::archive::tree::TreeError;
 use crate::archive::tree::{Filled, Place, Tree};
+use crate::formats::hex::Hex;
 use crate::formats::item::Names;
+use crate::os::random;
 use ibi::distributor::{Granularity, TemporalDistributor};
 use ibi::{Ibi, Ibip, Rep, RepPrefix, Timestamp};
+use rustix::io::Errno;
 
 /// What will be the Archive's facts, until all that a store needs is there.
 const UNFINISHED: &str = "archive.ibi.new";
@@ -62,13 +66,23 @@ impl Archive {
             setup.ip_port.get_or_insert(before.ip_port);
             setup.granularity.get_or_insert(before.granularity);
         }
-        let host = setup.host.clone().unwrap_or_else(default_host);
+        let not_drawn = |errno| {
+            let store = path.display().to_string();
+            TreeError::new("draw random numbers for", &store, errno)
+        };
+        let host = match &setup.host {
+            Some(host) => host.clone(),
+            None => default_host().map_err(not_drawn)?,
+        };
         let port = setup.port.unwrap_or(80);
         let rep_prefix = ibi::RepPrefix::from_host(&host, port)?;
         let mut facts = Facts {
             host: host.to_ascii_lowercase(),
             port,
-            ip: setup.ip.unwrap_or_else(default_address),
+            ip: match setup.ip {
+                Some(ip) => ip,
+                None => default_address().map_err(not_drawn)?,
+            },
             ip_port: setup.ip_port.unwrap_or(800),
             granularity: setup.granularity.unwrap_or_default(),
             // Replaced below by the minted one where none was given.
@@ -178,31 +192,27 @@ fn latest_own(
 
 /// The machine's own host name where it is a full one; otherwise a name drawn at random below it,
 /// so that two stores on one laptop never mint the same name.
-fn default_host() -> String {
+fn default_host() -> Result<String, Errno> {
     let node = rustix::system::uname()
         .nodename()
         .to_string_lossy()
         .to_ascii_lowercase();
     if node.contains('.') && RepPrefix::from_host(&node, 80).is_ok() {
-        return node;
+        return Ok(node);
     }
-    let drawn = random_bytes();
-    let word = format!(
-        "archive-{:02x}{:02x}{:02x}{:02x}",
-        drawn[0], drawn[1], drawn[2], drawn[3]
-    );
+    let word = format!("archive-{}", Hex(&random::draw::<4>()?));
     let local = format!("{word}.{node}.local");
-    match RepPrefix::from_host(&local, 80) {
+    Ok(match RepPrefix::from_host(&local, 80) {
         Ok(_) => local,
         Err(_) => format!("{word}.local"),
-    }
+    })
 }
 
 /// A private address of one's own, drawn at random as RFC 4193 says: two Archives on one machine
 /// must not mint the same IBIp, and a laptop has no lasting public address.
-fn default_address() -> IpAddr {
-    let drawn = random_bytes();
-    IpAddr::V6(Ipv6Addr::new(
+fn default_address() -> Result<IpAddr, Errno> {
+    let drawn = random::draw::<5>()?;
+    Ok(IpAddr::V6(Ipv6Addr::new(
         0xfd00 | u16::from(drawn[0]),
         u16::from_be_bytes([drawn[1], drawn[2]]),
         u16::from_be_bytes([drawn[3], drawn[4]]),
@@ -211,14 +221,5 @@ fn default_address() -> IpAddr {
         0,
         0,
         1,
-    ))
-}
-
-fn random_bytes() -> [u8; 8] {
-    use std::hash::{BuildHasher, Hasher};
-    // The standard library seeds each `RandomState` from the system's random numbers.
-    std::collections::hash_map::RandomState::new()
-        .build_hasher()
-        .finish()
-        .to_be_bytes()
+    )))
 }

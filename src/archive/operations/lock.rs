@@ -18,6 +18,8 @@ use rustix::io::Errno;
 
 use super::{ArchiveError, Holder};
 use crate::archive::tree::Tree;
+use crate::formats::hex::Hex;
+use crate::os::random;
 use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
 
 /// How long another command is waited for.
@@ -188,13 +190,7 @@ impl Lock {
 
 /// A new word, which no other lock has.
 pub(super) fn new_word() -> std::io::Result<String> {
-    let mut bytes = [0; 16];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        let rest = &mut bytes[filled..];
-        filled += rustix::rand::getrandom(rest, rustix::rand::GetRandomFlags::empty())?;
-    }
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(Hex(&random::draw::<16>()?).to_string())
 }
 
 /// Whether two fingerprints are of one file, whatever has been written in it in between.

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use crate::formats::hex::Hex;
 use sha2::Digest as _;
 use unicode_normalization::is_nfc;
 
@@ -71,9 +72,8 @@ fn shorten(written: &mut String, name: &[u8]) {
     }
     written.truncate(length);
     written.push('=');
-    for byte in sha2::Sha256::digest(name).iter().take(16) {
-        let _ = write!(written, "{byte:02x}"); // writing to a String does not fail
-    }
+    let digest = Hex(&sha2::Sha256::digest(name)).to_string();
+    written.push_str(&digest[..32]);
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use std::os::fd::OwnedFd;
 
+use crate::formats::hex::Hex;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde_json::{Value, json};
@@ -94,10 +95,7 @@ fn read_json(root: &OwnedFd, path: &str) -> Result<Option<Value>, PackageError> 
 
 /// Where the object with this identifier lies in the root.
 pub(super) fn path_of(id: &str) -> String {
-    let digest: String = sha2::Sha256::digest(id)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest = Hex(&sha2::Sha256::digest(id)).to_string();
     let mut encoded = String::new();
     for byte in id.bytes() {
         match byte {

@@ -12,10 +12,11 @@ use sha2::Digest as _;
 
 use super::inventory::{self, INVENTORY, Inventory};
 use super::naming::PAYLOAD;
-use super::reading::{digests, hexadecimal};
+use super::reading::digests;
 use super::{MTREE, PackageError, Problem, bagit, object, ocfl};
 use crate::archive::tree::{SIDECAR, each_entry_of, open_far};
 use crate::formats::fixity;
+use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
 use crate::formats::mtree::{self, Entry, Kind};
 use ibi::Ibi;
@@ -266,9 +267,9 @@ fn verify(
         Ok(())
     })?;
     let found = if is_short {
-        hexadecimal(&sha256.finalize())
+        Hex(&sha256.finalize()).to_string()
     } else {
-        hexadecimal(&sha512.finalize())
+        Hex(&sha512.finalize()).to_string()
     };
     if found == content.digest {
         Ok(())

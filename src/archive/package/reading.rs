@@ -17,6 +17,7 @@ use crate::archive::scrub;
 use crate::archive::store::Item;
 use crate::archive::tree::{Place, SIDECAR, Tree, each_entry_of, joined};
 use crate::formats::fixity::{self, Digest, Manifest, Notes, Verdict, Written};
+use crate::formats::hex::Hex;
 use crate::formats::mtree::{self, Attribute, Entry, Kind};
 
 /// How much is copied at once.
@@ -221,7 +222,7 @@ impl Stager<'_> {
         entry.inode = (after.st_nlink > 1).then_some(after.st_ino);
         let digests = Digests {
             sha256: Digest(sha256.finalize().into()),
-            sha512: hexadecimal(&sha512.finalize()),
+            sha512: Hex(&sha512.finalize()).to_string(),
         };
         Ok(Some((entry, digests)))
     }
@@ -296,12 +297,8 @@ fn entry(path: Vec<u8>, kind: Kind, stat: &Stat) -> Entry {
 pub(super) fn digests(bytes: &[u8]) -> Digests {
     Digests {
         sha256: Digest(sha2::Sha256::digest(bytes).into()),
-        sha512: hexadecimal(&sha2::Sha512::digest(bytes)),
+        sha512: Hex(&sha2::Sha512::digest(bytes)).to_string(),
     }
-}
-
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The users' own extended attributes and the access control lists; the system's are for the system.

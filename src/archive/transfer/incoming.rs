@@ -8,17 +8,18 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::Digest as _;
 
 use super::inventory::{Entry, Inventory, Kind};
 use super::local::{Arrival, Local, of_the_item};
-use super::{Moved, Progress, Skip, TransferError};
+use super::{Moved, Progress, Skip, TransferError, not_drawn};
 use crate::archive::backup;
 use crate::archive::store::Item;
 use crate::archive::tree::{HANDOVER, Place, Tree, each_entry_of, joined};
 use crate::formats::fixity::{Digest, shown};
+use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
+use crate::os::random;
 
 /// Room that is left on a disk, in bytes.
 const SPARE: u64 = 64 << 20;
@@ -103,9 +104,8 @@ impl<'a> Incoming<'a> {
     pub fn receive(&self, digest: Digest, length: u64) -> Result<Receiving<'_>, TransferError> {
         self.has_room_for(length)?;
         let directory = self.tree.open_directory(&self.path)?;
-        let mut drawn = [0; 8];
-        let _ = getrandom(&mut drawn[..], GetRandomFlags::empty());
-        let temporary = format!("{digest}.{:016x}", u64::from_ne_bytes(drawn));
+        let drawn = random::draw::<8>().map_err(not_drawn)?;
+        let temporary = format!("{digest}.{}", Hex(&drawn));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&directory, &temporary, flags, Mode::from_raw_mode(0o600))
             .map_err(|errno| self.failed("write", temporary.as_bytes(), errno))?;

@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::{Destination, Moved, Progress, Skip, Told, TransferError};
+use super::{Destination, Moved, Progress, Skip, Told, TransferError, not_drawn};
 use crate::archive::backup::{self, Mirror, UNCOMPARED};
 use crate::archive::scrub;
 use crate::archive::store::Item;
@@ -22,7 +21,9 @@ use crate::archive::{
     SystemClock,
 };
 use crate::formats::fixity::{Manifest, shown};
+use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar, State};
+use crate::os::{random, writing};
 
 /// What is drawn for a hand-over, in bytes.
 const WORD: usize = 16;
@@ -477,13 +478,8 @@ impl Destination for Local {
     }
 
     fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError> {
-        let mut drawn = [0; WORD];
-        if getrandom(&mut drawn[..], GetRandomFlags::empty()) != Ok(WORD) {
-            return Err(TransferError::System(
-                "the system draws no random numbers".to_owned(),
-            ));
-        }
-        let word: String = drawn.iter().map(|byte| format!("{byte:02x}")).collect();
+        let drawn = random::draw::<WORD>().map_err(not_drawn)?;
+        let word = Hex(&drawn).to_string();
         let handover = Handover {
             role: Role::Expects,
             other: from.clone(),
@@ -563,33 +559,16 @@ fn replace(directory: &Tree, bytes: &[u8], is_strangers: bool) -> Result<(), Err
     let name = format!("{}{}-sidecar", Mirror::TEMPORARY, std::process::id());
     let root = directory.root();
     let _ = rustix::fs::unlinkat(root, &name, AtFlags::empty());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(root, &name, flags, Mode::from_raw_mode(0o644))?;
+    // It has its mark before it has its name, under which it may be accepted at once.
     let mode = 0o644 | if is_strangers { STRANGERS } else { 0 };
-    // Before it has its name: what is accepted is marked already.
-    let written = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))
-        .and_then(|()| write_all(&file, bytes))
-        .and_then(|()| rustix::fs::fsync(&file))
-        .and_then(|()| rustix::fs::renameat(root, &name, root, SIDECAR));
-    if written.is_err() {
-        let _ = rustix::fs::unlinkat(root, &name, AtFlags::empty());
-    }
-    written
+    let file = writing::create(root, &name, bytes, mode, None)?;
+    writing::rename_into_place(&file, (root, &name), (root, SIDECAR), true)
 }
 
 /// Whether the sidecar in an item's directory came from an Archive that has no rights here.
 fn is_strangers(directory: &Tree) -> bool {
     rustix::fs::statat(directory.root(), SIDECAR, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| stat.st_mode & STRANGERS != 0)
-}
-
-fn write_all(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let count = rustix::io::write(file, rest)?;
-        rest = &rest[count..];
-    }
-    Ok(())
 }
 
 /// What a mount's answer to the making of an item means.

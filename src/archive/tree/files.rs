@@ -5,13 +5,13 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::place::failed;
 use super::walk::each_entry_of;
 use super::{Tree, TreeError};
-use crate::os::opening;
+use crate::os::{opening, writing};
 
 /// The longest path that is handed to the system at once.
 const PIECE: usize = 4000;
@@ -114,11 +114,11 @@ impl Tree {
         let failed = |errno| failed("write", &shown)(errno);
         let opened = self.open_directory(directory)?;
         let temporary = format!("{name}.new");
-        let file = super::new_file(&opened, &temporary, bytes, None).map_err(failed)?;
-        if now {
-            rustix::fs::fsync(&file).map_err(failed)?;
-        }
-        rustix::fs::renameat(&opened, &temporary, &opened, name).map_err(failed)?;
+        // Left behind by a crash: the caller alone writes here.
+        let _ = rustix::fs::unlinkat(&opened, &temporary, AtFlags::empty());
+        let file = writing::create(&opened, &temporary, bytes, 0o644, None).map_err(failed)?;
+        writing::rename_into_place(&file, (&opened, &temporary), (&opened, name), now)
+            .map_err(failed)?;
         if now {
             self.sync_directory(directory)
         } else {
@@ -279,6 +279,22 @@ pub fn joined(path: &[u8], name: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_crash_left_half_written_is_replaced() {
+        let name = format!("ibifs-beside-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        let tree = Tree::create(&root).expect("a store");
+        std::fs::write(root.join("col/text.new"), "hal").expect("written");
+        for (now, content) in [(false, "first"), (true, "second")] {
+            let written = tree.write_beside("col", "text", content.as_bytes(), now);
+            assert_eq!(written, Ok(()));
+            let path = root.join("col/text");
+            assert_eq!(std::fs::read_to_string(path).expect("read"), content);
+            assert!(!root.join("col/text.new").exists());
+        }
+        std::fs::remove_dir_all(&root).expect("it was ours");
+    }
 
     /// Deeper than directories are held open, with another directory at every level to go back to.
     #[test]

@@ -16,6 +16,15 @@ pub struct TreeError {
 }
 
 impl TreeError {
+    /// The error of trying `action`, a verb, on a path.
+    pub fn new(action: &'static str, path: &str, errno: Errno) -> TreeError {
+        TreeError {
+            action,
+            path: path.to_owned(),
+            errno,
+        }
+    }
+
     /// The system's error number.
     pub fn errno(&self) -> Errno {
         self.errno
@@ -36,11 +45,7 @@ pub(super) fn failed<'a>(
     action: &'static str,
     path: &'a str,
 ) -> impl FnOnce(Errno) -> TreeError + 'a {
-    move |errno| TreeError {
-        action,
-        path: path.to_owned(),
-        errno,
-    }
+    move |errno| TreeError::new(action, path, errno)
 }
 
 /// Where an item lies below the store: `col/<rep>` when it has a rep, else `ibip/<ibip>`.
@@ -144,12 +149,9 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The owner of the small files that we make in such a directory.
-    pub(super) fn of_file(self) -> Owner {
-        Owner {
-            mode: 0o644,
-            ..self
-        }
+    /// The two numbers.
+    pub(super) fn ids(self) -> (u32, u32) {
+        (self.uid, self.gid)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is given to anybody: files and directories of an item, as whoever asks may open them.
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
@@ -169,8 +169,8 @@ impl OpenItem {
     /// meanwhile.
     fn path_of(&self, found: &OwnedFd) -> Result<Vec<u8>, Errno> {
         let name = |descriptor: &OwnedFd| {
-            let link = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
-            rustix::fs::readlink(link, Vec::new()).map(std::ffi::CString::into_bytes)
+            rustix::fs::readlink(opening::by_descriptor(descriptor.as_fd()), Vec::new())
+                .map(std::ffi::CString::into_bytes)
         };
         let (item, found) = (name(&self.directory)?, name(found)?);
         match found.strip_prefix(item.as_slice()) {

@@ -68,6 +68,7 @@ mod tests {
             root: root.into(),
             kind: kind.to_owned(),
             source: source.into(),
+            is_fixed: false,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Registration keys (SPEC 8): `10*DIGIT ["-" 10*DIGIT]`.
 
+use crate::os::random;
 use std::fmt;
 
 /// No key is longer.
@@ -46,10 +47,7 @@ impl Key {
     /// # Errors
     /// The system gives no random numbers.
     pub fn drawn() -> std::io::Result<Key> {
-        let mut random = [0; 16];
-        // So few bytes are given whole.
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        let number = u128::from_ne_bytes(random);
+        let number = u128::from_ne_bytes(random::draw()?);
         let (first, second) = ((number >> 64) as u64, number as u64);
         Ok(Key(format!("{first:020}-{second:020}")))
     }

@@ -1,6 +1,5 @@
 //! The Archive service's three subjects (SPEC 8).
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -8,9 +7,11 @@ use axum::http::{Method, Response, StatusCode};
 
 use super::{Door, KnownAnswer, Site, act, failure};
 use crate::archive::tree::Looks;
+use crate::archive::tree::TreeError;
 use crate::archive::{Clock, SystemClock};
 use crate::formats::item::Names;
 use crate::formats::query::Query;
+use crate::os::random;
 use crate::web::server::answer;
 use crate::web::service::{Answer, Question, Service, Wanted};
 use ibi::Ibi;
@@ -121,8 +122,15 @@ fn found_out(site: &Site, version: Option<i64>, question: Question) -> Response<
 }
 
 fn with_key(site: &Site, answer: &Answer) -> Response<Body> {
+    let random = match random::draw() {
+        Ok(bytes) => u64::from_ne_bytes(bytes),
+        Err(errno) => {
+            let store = site.archive.tree().path().display().to_string();
+            let error = TreeError::new("draw random numbers for", &store, errno);
+            return failure::fault(&error.into());
+        }
+    };
     answer::written_pairs(answer.with_key(|item| {
-        let random = RandomState::new().build_hasher().finish();
         let second = SystemClock.now().seconds();
         site.keys.hand_out(item, second, random)
     }))

@@ -1,0 +1,126 @@
+//! The table of mounts, `/proc/PID/mountinfo`: see proc_pid_mountinfo(5).
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// One line of the table of mounts.
+#[derive(Clone, Debug)]
+pub struct Mounted {
+    /// The mount point.
+    pub mount_point: PathBuf,
+    /// The source: a device, or the store of a mounted store.
+    pub source: PathBuf,
+    /// The filesystem type.
+    pub kind: String,
+    /// The filesystem's device, as `MAJOR:MINOR`.
+    pub device: String,
+    /// The directory of the filesystem that is mounted there.
+    pub root: PathBuf,
+    /// Whether the filesystem as a whole is read-only, and not only this mount of it.
+    pub is_fixed: bool,
+}
+
+/// The mounts that this process sees; empty where `/proc` cannot be read.
+pub fn mounts() -> Vec<Mounted> {
+    read_table("self").unwrap_or_default()
+}
+
+/// The mounts that another process sees; None where we may not know.
+pub fn mounts_of(pid: u32) -> Option<Vec<Mounted>> {
+    read_table(&pid.to_string())
+}
+
+fn read_table(process: &str) -> Option<Vec<Mounted>> {
+    // Bytes, not text: another user's mount point may have any name.
+    let table = std::fs::read(format!("/proc/{process}/mountinfo")).ok()?;
+    let lines = table.split(|byte| *byte == b'\n');
+    Some(lines.filter_map(parse).collect())
+}
+
+/// Reads a line such as `36 35 8:1 / /mnt rw shared:1 - ext4 /dev/sda1 ro,errors=continue`. The number
+/// of words before the `-` varies; the last word holds the options of the filesystem itself.
+fn parse(line: &[u8]) -> Option<Mounted> {
+    // A space within a word is escaped.
+    let mut words = line.split(|byte| *byte == b' ');
+    let device = words.nth(2)?;
+    let root = words.next()?;
+    let mount_point = words.next()?;
+    let mut after = words.skip_while(|word| *word != b"-").skip(1);
+    let (kind, source) = (after.next()?, after.next()?);
+    let mut options = after.next().unwrap_or_default().split(|byte| *byte == b',');
+    Some(Mounted {
+        device: String::from_utf8_lossy(device).into_owned(),
+        root: unescape(root),
+        mount_point: unescape(mount_point),
+        kind: String::from_utf8_lossy(kind).into_owned(),
+        source: unescape(source),
+        is_fixed: options.any(|option| option == b"ro"),
+    })
+}
+
+/// The table writes space, tab, line end and backslash as three octal digits.
+fn unescape(text: &[u8]) -> PathBuf {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        let octal = after
+            .get(..3)
+            .and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) if *first == b'\\' => {
+                bytes.push(byte);
+                rest = &after[3..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_with_its_escapes() {
+        let line = b"36 35 0:42 / /mnt/a\\040b rw,nosuid shared:1 - fuse.ibifs /store\\134x rw";
+        let mounted = parse(line).expect("a good line");
+        assert_eq!(mounted.mount_point, PathBuf::from("/mnt/a b"));
+        assert_eq!(
+            (&*mounted.device, &*mounted.root),
+            ("0:42", std::path::Path::new("/"))
+        );
+        assert_eq!(mounted.source, PathBuf::from("/store\\x"));
+        assert_eq!(mounted.kind, "fuse.ibifs");
+    }
+
+    #[test]
+    fn a_read_only_filesystem_is_told_from_a_read_only_mount() {
+        let is_fixed = |line: &[u8]| parse(line).expect("a good line").is_fixed;
+        assert!(is_fixed(
+            b"1 2 8:1 / /m ro - ext4 /dev/sda1 ro,errors=continue"
+        ));
+        assert!(!is_fixed(
+            b"1 2 8:1 / /m ro - ext4 /dev/sda1 rw,errors=remount-ro"
+        ));
+        assert!(!is_fixed(
+            b"1 2 8:1 / /m ro shared:7 master:3 - ext4 /dev/sda1"
+        ));
+    }
+
+    #[test]
+    fn a_line_that_is_cut_short_is_passed_over() {
+        for line in [
+            &b""[..],
+            b"36 35 8:1 / /mnt rw",
+            b"36 35 8:1 / /mnt rw - ext4",
+        ] {
+            assert!(parse(line).is_none());
+        }
+        assert!(!mounts().is_empty());
+    }
+}

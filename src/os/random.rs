@@ -1,0 +1,35 @@
+//! Random numbers of the system: getrandom(2), the one source for tokens, keys and names.
+
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// Random bytes, good enough for secrets.
+///
+/// # Errors
+/// The system gives none, see getrandom(2). Callers report this: a guessable token is worse than none.
+pub fn draw<const N: usize>() -> Result<[u8; N], Errno> {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while filled < N {
+        match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_bytes_are_filled_and_differ_each_time() {
+        // More than getrandom(2) gives at once when a signal arrives (256 bytes).
+        let (first, second) = (draw::<1000>().unwrap(), draw::<1000>().unwrap());
+        assert_ne!(first, second);
+        assert!(first[900..].iter().any(|byte| *byte != 0));
+        assert_eq!(draw::<0>(), Ok([]));
+    }
+}

@@ -1,0 +1,190 @@
+//! Writing whole files: made under a temporary name, synced, and renamed into place.
+//!
+//! What is written is paid for by the user who is charged in this thread, see [`payer`].
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+
+use super::payer;
+
+/// A user and a group, by number.
+pub type Ids = (u32, u32);
+
+/// Writes all bytes at the position of a file.
+pub fn write_all(file: impl AsFd, bytes: &[u8]) -> Result<(), Errno> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match rustix::io::write(&file, rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// Makes a file with this content, mode and owner; not synced. Without an owner it belongs to the user
+/// as whom this thread writes. A process without the right to give files away keeps it.
+///
+/// # Errors
+/// EEXIST where the name is taken: by a link to another user's file, perhaps. On any other error
+/// nothing is left behind.
+pub fn create(
+    directory: impl AsFd,
+    name: &str,
+    bytes: &[u8],
+    mode: u32,
+    owner: Option<Ids>,
+) -> Result<OwnedFd, Errno> {
+    let mode = Mode::from_raw_mode(mode);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    payer::paid(|| {
+        let file = rustix::fs::openat(&directory, name, flags, mode)?;
+        let filled = write_all(&file, bytes)
+            // Whatever our umask is: it may be the last caller's.
+            .and_then(|()| rustix::fs::fchmod(&file, mode))
+            .and_then(|()| match owner {
+                Some(owner) => give(&file, owner),
+                None => Ok(()),
+            });
+        match filled {
+            Ok(()) => Ok(file),
+            Err(errno) => {
+                let _ = rustix::fs::unlinkat(&directory, name, AtFlags::empty());
+                Err(errno)
+            }
+        }
+    })
+}
+
+fn give(file: &OwnedFd, (uid, gid): Ids) -> Result<(), Errno> {
+    match rustix::fs::fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))) {
+        // The daemon of an ordinary user can only make files of its own.
+        Err(Errno::PERM) => Ok(()),
+        other => other,
+    }
+}
+
+/// Renames a new file into place, in the same or another directory of its filesystem. If `is_durable`,
+/// its content is on disk before; the directory is for the caller to sync. On an error the new file is
+/// removed.
+pub fn rename_into_place(
+    file: &OwnedFd,
+    (from, temporary): (impl AsFd, &str),
+    (to, name): (impl AsFd, &str),
+    is_durable: bool,
+) -> Result<(), Errno> {
+    let synced = if is_durable {
+        rustix::fs::fsync(file)
+    } else {
+        Ok(())
+    };
+    let renamed =
+        synced.and_then(|()| payer::paid(|| rustix::fs::renameat(&from, temporary, &to, name)));
+    if renamed.is_err() {
+        let _ = rustix::fs::unlinkat(&from, temporary, AtFlags::empty());
+    }
+    renamed
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A directory that is removed when the test ends.
+    struct Fixture(PathBuf, std::fs::File);
+
+    impl Fixture {
+        fn new(name: &str) -> Fixture {
+            let name = format!("ibifs-writing-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            std::fs::create_dir_all(&path).expect("a directory");
+            let directory = std::fs::File::open(&path).expect("opens");
+            Fixture(path, directory)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = std::fs::read_dir(&self.0).expect("listed");
+            let name = |entry: std::io::Result<std::fs::DirEntry>| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .into_string()
+                    .expect("text")
+            };
+            let mut names: Vec<_> = entries.map(name).collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Fixture {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_file_is_made_with_its_mode_and_replaces_another() {
+        let fixture = Fixture::new("replace");
+        let directory = &fixture.1;
+        std::fs::write(fixture.0.join("name"), "before").expect("written");
+        for (mode, content) in [(0o600, &b"new"[..]), (0o1644, b""), (0o640, &[7; 100_000])] {
+            let file = create(directory, "temporary", content, mode, None).expect("made");
+            assert_eq!(fixture.names(), ["name", "temporary"]);
+            rename_into_place(&file, (directory, "temporary"), (directory, "name"), true)
+                .expect("renamed");
+            assert_eq!(fixture.names(), ["name"]);
+            assert_eq!(
+                std::fs::read(fixture.0.join("name")).expect("read"),
+                content
+            );
+            let metadata = fixture.0.join("name").metadata().expect("there");
+            assert_eq!(metadata.permissions().mode() & 0o7777, mode);
+        }
+    }
+
+    #[test]
+    fn a_taken_name_is_left_alone() {
+        let fixture = Fixture::new("taken");
+        std::fs::write(fixture.0.join("other"), "another's").expect("written");
+        std::os::unix::fs::symlink("other", fixture.0.join("link")).expect("made");
+        for name in ["other", "link"] {
+            let made = create(&fixture.1, name, b"ours", 0o644, None);
+            assert_eq!(made.err(), Some(Errno::EXIST));
+        }
+        let content = std::fs::read(fixture.0.join("other")).expect("read");
+        assert_eq!(content, b"another's");
+    }
+
+    #[test]
+    fn nothing_is_left_where_the_rename_fails() {
+        let fixture = Fixture::new("fails");
+        std::fs::create_dir(fixture.0.join("name")).expect("made");
+        let file = create(&fixture.1, "temporary", b"x", 0o644, None).expect("made");
+        let renamed = rename_into_place(
+            &file,
+            (&fixture.1, "temporary"),
+            (&fixture.1, "name"),
+            false,
+        );
+        assert_eq!(renamed, Err(Errno::ISDIR));
+        assert_eq!(fixture.names(), ["name"]);
+    }
+
+    /// An ordinary user keeps the file; root gives it away.
+    #[test]
+    fn an_owner_that_cannot_be_given_is_passed_over() {
+        let fixture = Fixture::new("owner");
+        create(&fixture.1, "file", b"", 0o644, Some((65534, 65534))).expect("made");
+        let uid = fixture.0.join("file").metadata().expect("there").uid();
+        let own = rustix::process::geteuid();
+        let expected = if own.is_root() { 65534 } else { own.as_raw() };
+        assert_eq!(uid, expected);
+    }
+}
