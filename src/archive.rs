@@ -1,5 +1,6 @@
 //! The Archive: what the mount, the web services and the command call. Knows no inode, errno or HTTP status.
 //!
+//! - [`finding`]: tables of what a check, a scrub, a backup or a transfer reports.
 //! - [`database`]: the files that SQLite opens, and no others.
 //! - [`store`]: the relation store: all the SQL, and the ledger of dates handed out.
 //! - [`tree`]: the store's directories. What it writes is on disk when it returns.
@@ -12,6 +13,7 @@
 
 pub(crate) mod backup;
 pub(crate) mod database;
+pub(crate) mod finding;
 pub(crate) mod operations;
 pub(crate) mod package;
 pub(crate) mod scrub;

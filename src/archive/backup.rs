@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use crate::archive::finding::{findings, with_detail};
 use crate::archive::store::{self, Store, StoreError};
 use crate::archive::tree::{RESERVE, Tree, TreeError};
 use crate::archive::{Archive, ArchiveError, BACKUP_NOTE, Clock};
@@ -34,47 +35,26 @@ pub use dressing::{Attributes, attributes_of};
 use ibi::pairs::Pairs;
 pub use mirror::{Mirror, UNCOMPARED};
 
-/// What is told of a path that is not, or not certainly, in the backup as it is in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
-    /// It changed while it was copied, each time.
-    Unsteady,
-    /// It cannot be read, or not be made.
-    NotCopied,
-    /// The store has lost it, the backup keeps it.
-    Kept,
-    /// The store itself is not sound there; the backup is the same.
-    Unsound,
-}
-
-impl Code {
-    /// The stable word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Code::Unsteady => "unsteady",
-            Code::NotCopied => "not-copied",
-            Code::Kept => "kept",
-            Code::Unsound => "unsound",
-        }
-    }
-
-    fn sentence(self) -> &'static str {
-        match self {
-            Code::Unsteady => {
-                "changed each time that it was copied; make the backup again when it rests"
-            }
-            Code::NotCopied => "is not in the backup as it is now",
-            Code::Kept => {
-                "is gone from the store, though nobody has removed it; the backup still has it"
-            }
-            Code::Unsound => {
-                "the store itself is not sound, and the backup is the same; run 'ibifs fsck' on both"
-            }
-        }
+findings! {
+    /// What is reported of a path that is not, or not certainly, in the backup as it is in the store.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Code {
+        // It changed while it was copied, each time.
+        Unsteady "unsteady" Warning
+            "changed each time that it was copied; make the backup again when it rests"
+        // It cannot be read, or cannot be made.
+        NotCopied "not-copied" Error
+            "is not in the backup as it is now"
+        // The store has lost it, the backup keeps it.
+        Kept "kept" Warning
+            "is gone from the store, though nobody has removed it; the backup still has it"
+        // The store itself is not sound there; the backup is the same.
+        Unsound "unsound" Error
+            "the store itself is not sound, and the backup is the same; run 'ibifs fsck' on both"
     }
 }
 
-/// One thing that is told.
+/// One thing that is reported.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// What.
@@ -88,10 +68,7 @@ pub struct Finding {
 impl Finding {
     /// What is wrong, and what can be done.
     pub fn sentence(&self) -> String {
-        match &self.detail {
-            Some(detail) => format!("{}: {detail}", self.code.sentence()),
-            None => self.code.sentence().to_owned(),
-        }
+        with_detail(self.code, self.detail.as_deref())
     }
 }
 

@@ -237,7 +237,10 @@ pub fn hand_over(
             }
             (_, Some(given)) => Err(Skip::GivenTo(given.other.into()).into()),
             (State::Copy, None) => {
-                Err(Skip::NotOriginal(item.service.clone().map(Box::new)).into())
+                let holder = item.service.clone();
+                Err(holder
+                    .map_or(Skip::NotOriginal, |it| Skip::NotOriginalOf(it.into()))
+                    .into())
             }
             (State::Deleted, None) => Err(Skip::RemovedHere.into()),
         }
@@ -336,7 +339,8 @@ fn may_arrive(told: &Told, brings_back: bool) -> Result<(), Skip> {
     match told.state {
         Some(State::Original) => Err(Skip::OriginalThere),
         Some(State::Deleted) if !brings_back => {
-            Err(Skip::RemovedThere(told.removed_at.clone().map(Box::new)))
+            let when = told.removed_at.clone();
+            Err(when.map_or(Skip::RemovedThere, |when| Skip::RemovedThereAt(when.into())))
         }
         _ => Ok(()),
     }

@@ -33,7 +33,8 @@ pub use publish::Published;
 pub use reserve::RESERVE;
 pub use walk::{Directories, Seen, Visit, each_entry_of};
 
-use crate::os::{payer, writing};
+use crate::os::payer;
+use crate::os::writing;
 use place::failed;
 
 use crate::os::opening::{self, by_descriptor};

@@ -24,7 +24,8 @@ use crate::archive::tree::{Area, Author, Place, Tree};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::{AliasPair, Ibi, Ibip, Rep, Timestamp};
 
-pub use finding::{Code, Finding, Report, Severity};
+pub use crate::archive::finding::Severity;
+pub use finding::{Code, Finding, Report};
 
 /// Told now and then how many items have been looked at.
 pub type Progress<'a> = dyn FnMut(u64) + 'a;

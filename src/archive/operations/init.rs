@@ -66,10 +66,7 @@ impl Archive {
             setup.ip_port.get_or_insert(before.ip_port);
             setup.granularity.get_or_insert(before.granularity);
         }
-        let not_drawn = |errno| {
-            let store = path.display().to_string();
-            TreeError::new("draw random numbers for", &store, errno)
-        };
+        let not_drawn = |errno| TreeError::new("read", random::SOURCE, errno);
         let host = match &setup.host {
             Some(host) => host.clone(),
             None => default_host().map_err(not_drawn)?,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 
 use crate::archive::ArchiveError;
+use crate::archive::finding::findings;
 use crate::archive::store::StoreError;
 use crate::archive::tree::TreeError;
 use crate::formats::item::SidecarError;
@@ -22,46 +23,24 @@ pub enum Outcome {
     Unchanged(String),
 }
 
-/// What is wrong with one of an item's files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// It holds something else than when it was scrubbed, and nobody has written it.
-    Damaged,
-    /// It cannot be read.
-    Unreadable(Errno),
-    /// It was written each time that it was read.
-    Unsteady,
-    /// It is a socket or a device.
-    NoFile,
-    /// Its digest is another than the package says, or it is not there.
-    Differs,
-    /// The package does not know it.
-    Stray,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Problem::Damaged => f.write_str(
-                "is damaged: nobody has written it since it was scrubbed, and it holds something else; put \
-                 it back from a copy, or run 'ibifs scrub --accept' if it is right",
-            ),
-            Problem::Unreadable(errno) => {
-                write!(f, "cannot be read: {}", std::io::Error::from(*errno))
-            }
-            Problem::Unsteady => {
-                f.write_str("changed each time that it was read; export the item when it rests")
-            }
-            Problem::NoFile => f.write_str(
-                "is a socket or a device, which no package can hold; take it out of the item",
-            ),
-            Problem::Differs => {
-                f.write_str("is not what the package says; get the package again")
-            }
-            Problem::Stray => {
-                f.write_str("is not in the package's list of files; get the package again")
-            }
-        }
+findings! {
+    /// What is wrong with one of an item's files.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum Problem {
+        // It differs from what was scrubbed, and its time says that it was not written since.
+        Damaged "damaged" Error
+            "is damaged: nobody has written it since it was scrubbed, and it holds something else; put it back from a copy, or run 'ibifs scrub --accept' if it is right"
+        Unreadable(errno: Errno) "unreadable" Error
+            "cannot be read: {}" (std::io::Error::from(*errno))
+        Unsteady "unsteady" Warning
+            "changed each time that it was read; export the item when it rests"
+        NoFile "no-file" Error
+            "is a socket or a device, which no package can hold; take it out of the item"
+        // Its digest is another than the package says, or it is not there.
+        Differs "differs" Error
+            "is not what the package says; get the package again"
+        Stray "stray" Error
+            "is not in the package's list of files; get the package again"
     }
 }
 

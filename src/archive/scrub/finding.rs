@@ -3,72 +3,36 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::archive::finding::{Severity, findings, with_detail};
 use crate::archive::tree::TreeError;
 
-/// What is found of a file or an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Code {
-    /// It holds something else, and nobody has written it.
-    Damaged,
-    /// It is gone, and nobody has removed it.
-    Lost,
-    /// The system does not let it be read.
-    Unreadable,
-    /// The manifest itself is damaged.
-    BrokenManifest,
-    /// It was written all the while.
-    Unsteady,
-    /// It has been written.
-    Changed,
-    /// It has been removed.
-    Missing,
-    /// It has been added.
-    New,
+findings! {
+    /// What is found of a file or an item.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Code {
+        Damaged "damaged" Error
+            "holds something else than before, though its time says that nobody has written it; put it back from a copy, or take it for right with --accept"
+        Lost "lost" Error
+            "is gone, though nobody has removed it; put it back from a copy, or forget it with --accept"
+        Unreadable "unreadable" Error
+            "cannot be read"
+        BrokenManifest "broken-manifest" Error
+            "the manifest is damaged; mend it, or make it anew from the files as they are with --accept"
+        Unsteady "unsteady" Warning
+            "was written all the while; scrub the item again"
+        Changed "changed" Notice
+            "has been written since"
+        Missing "missing" Notice
+            "has been removed since"
+        New "new" Notice
+            "has been added since"
+    }
 }
 
 impl Code {
-    /// The stable word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Code::Damaged => "damaged",
-            Code::Lost => "lost",
-            Code::Unreadable => "unreadable",
-            Code::BrokenManifest => "broken-manifest",
-            Code::Unsteady => "unsteady",
-            Code::Changed => "changed",
-            Code::Missing => "missing",
-            Code::New => "new",
-        }
-    }
-
     /// Whether something is wrong, and not only different.
     pub fn is_wrong(self) -> bool {
-        matches!(
-            self,
-            Code::Damaged | Code::Lost | Code::Unreadable | Code::BrokenManifest
-        )
-    }
-
-    fn sentence(self) -> &'static str {
-        match self {
-            Code::Damaged => {
-                "holds something else than before, though its time says that nobody has written it; \
-                 put it back from a copy, or take it for right with --accept"
-            }
-            Code::Lost => {
-                "is gone, though nobody has removed it; put it back from a copy, or forget it with \
-                 --accept"
-            }
-            Code::Unreadable => "cannot be read",
-            Code::BrokenManifest => {
-                "the manifest is damaged; mend it, or make it anew from the files as they are with \
-                 --accept"
-            }
-            Code::Unsteady => "was written all the while; scrub the item again",
-            Code::Changed => "has been written since",
-            Code::Missing => "has been removed since",
-            Code::New => "has been added since",
-        }
+        self.severity() == Severity::Error
     }
 }
 
@@ -90,11 +54,7 @@ pub struct Finding {
 impl Finding {
     /// What is wrong, and what can be done.
     pub fn sentence(&self) -> String {
-        let mut sentence = self.code.sentence().to_owned();
-        if let Some(detail) = &self.detail {
-            sentence = format!("{sentence}: {detail}");
-        }
-        sentence
+        with_detail(self.code, self.detail.as_deref())
     }
 }
 

@@ -75,7 +75,8 @@ fn claimed(
     }
     match &item.service {
         Some(holder) if holder.matches(&from) => {}
-        holder => return Err(Skip::OtherArchive(holder.clone().map(Box::new)).into()),
+        Some(holder) => return Err(Skip::OtherArchive(holder.clone().into()).into()),
+        None => return Err(Skip::NoArchive.into()),
     }
     if let Some(given) = given
         && (given.is_taken || !is_ours)

@@ -23,7 +23,8 @@ use crate::archive::{
 use crate::formats::fixity::{Manifest, shown};
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar, State};
-use crate::os::{random, writing};
+use crate::os::random;
+use crate::os::writing;
 
 /// What is drawn for a hand-over, in bytes.
 const WORD: usize = 16;

@@ -11,7 +11,8 @@ use rustix::io::Errno;
 use super::place::failed;
 use super::walk::each_entry_of;
 use super::{Tree, TreeError};
-use crate::os::{opening, writing};
+use crate::os::opening;
+use crate::os::writing;
 
 /// The longest path that is handed to the system at once.
 const PIECE: usize = 4000;

@@ -125,9 +125,7 @@ fn with_key(site: &Site, answer: &Answer) -> Response<Body> {
     let random = match random::draw() {
         Ok(bytes) => u64::from_ne_bytes(bytes),
         Err(errno) => {
-            let store = site.archive.tree().path().display().to_string();
-            let error = TreeError::new("draw random numbers for", &store, errno);
-            return failure::fault(&error.into());
+            return failure::fault(&TreeError::new("read", random::SOURCE, errno).into());
         }
     };
     answer::written_pairs(answer.with_key(|item| {

@@ -1,0 +1,183 @@
+//! Tables of findings: what a check, a scrub, a backup, a package or a transfer can report.
+//!
+//! A row of a table is a variant of an enum, with a stable word for scripts, how bad it is, and a
+//! sentence for people: what is wrong and, after a semicolon, what can be done.
+
+use std::fmt;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Answers are wrong or missing, or something may be lost.
+    Error,
+    /// Something is not as it should be; the answers hold, or a decision is needed.
+    Warning,
+    /// Worth knowing. Nothing is wrong.
+    Notice,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Notice => "notice",
+        })
+    }
+}
+
+/// A sentence with what was found in this case, if there is more to say.
+pub fn with_detail(sentence: impl fmt::Display, detail: Option<&str>) -> String {
+    match detail {
+        Some(detail) => format!("{}: {detail}", sentence),
+        None => sentence.to_string(),
+    }
+}
+
+/// Makes an enum of a table. A row is `Variant "word" Severity "sentence"`. A variant with a value is
+/// `Variant(name: Type)`, and its sentence may name the value, or have arguments in parentheses.
+///
+/// With `const ALL:` before the attributes a row has also whether a repair mends it (`repaired` or
+/// `reported`) and, after the sentence, the remedy apart; the enum then has the list of its variants.
+macro_rules! findings {
+    (const ALL: $(#[$attribute:meta])* pub enum $name:ident {
+        $($code:ident $word:literal $severity:ident $repair:ident $what:literal $remedy:literal)*
+    }) => {
+        $crate::archive::finding::findings! {
+            $(#[$attribute])*
+            pub enum $name { $($code $word $severity $what)* }
+        }
+
+        impl $name {
+            /// Every code there is.
+            pub const ALL: &[$name] = &[$($name::$code),*];
+
+            /// Whether a repair mends it, as far as there is something to mend it from.
+            #[must_use]
+            pub fn is_repairable(&self) -> bool {
+                match self {
+                    $($name::$code => $crate::archive::finding::findings!($repair),)*
+                }
+            }
+
+            /// What is wrong, as a sentence without a full stop.
+            #[must_use]
+            pub fn what(&self) -> &'static str {
+                match self {
+                    $($name::$code => $what,)*
+                }
+            }
+
+            /// What can be done.
+            #[must_use]
+            pub fn remedy(&self) -> &'static str {
+                match self {
+                    $($name::$code => $remedy,)*
+                }
+            }
+        }
+    };
+    ($(#[$attribute:meta])* pub enum $name:ident {
+        $($code:ident $(($value:ident: $type:ty))? $word:literal $severity:ident
+            $what:literal $(($($argument:expr),+))?)*
+    }) => {
+        $(#[$attribute])*
+        pub enum $name {
+            $(#[doc = $what] $code $(($type))?,)*
+        }
+
+        #[allow(dead_code, reason = "a table need not be printed with all its columns")]
+        impl $name {
+            /// The word that stands for it, in print and in JSON; it never changes.
+            #[must_use]
+            pub fn word(&self) -> &'static str {
+                match self {
+                    $($name::$code { .. } => $word,)*
+                }
+            }
+
+            /// How bad it is.
+            #[must_use]
+            pub fn severity(&self) -> $crate::archive::finding::Severity {
+                match self {
+                    $($name::$code { .. } => $crate::archive::finding::Severity::$severity,)*
+                }
+            }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                match self {
+                    $($name::$code $(($value))? => write!(f, $what $($(, $argument)+)?),)*
+                }
+            }
+        }
+    };
+    (repaired) => { true };
+    (reported) => { false };
+}
+pub(crate) use findings;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    findings! {
+        const ALL:
+        /// Rows without values.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Plain {
+            First "first" Error repaired "it is gone" "put it back"
+            Second "second" Notice reported "it is old" "wait"
+        }
+    }
+
+    findings! {
+        /// Rows with values.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Rich {
+            Empty "empty" Notice "it is empty"
+            Held(by: String) "held" Warning "it is held by {by}; ask there"
+            Late(days: u32) "late" Error "it is {} hours late" (days * 24)
+        }
+    }
+
+    #[test]
+    fn a_table_gives_words_severities_and_sentences() {
+        let row = |it: &Plain| {
+            (
+                it.word(),
+                it.severity(),
+                it.is_repairable(),
+                it.what(),
+                it.remedy(),
+            )
+        };
+        assert_eq!(
+            Plain::ALL.iter().map(row).collect::<Vec<_>>(),
+            [
+                ("first", Severity::Error, true, "it is gone", "put it back"),
+                ("second", Severity::Notice, false, "it is old", "wait"),
+            ]
+        );
+        for (rich, word, severity, sentence) in [
+            (Rich::Empty, "empty", "notice", "it is empty"),
+            (
+                Rich::Held("A".into()),
+                "held",
+                "warning",
+                "it is held by A; ask there",
+            ),
+            (Rich::Late(2), "late", "error", "it is 48 hours late"),
+        ] {
+            assert_eq!(rich.word(), word);
+            assert_eq!(rich.severity().to_string(), severity);
+            assert_eq!(rich.to_string(), sentence);
+        }
+        assert_eq!(
+            with_detail(Rich::Empty, Some("all of it")),
+            "it is empty: all of it"
+        );
+        assert_eq!(with_detail(Rich::Empty, None), "it is empty");
+    }
+}
