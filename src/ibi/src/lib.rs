@@ -150,7 +150,6 @@ impl Ibi {
             date: date.to_rfc3339(),
             rep_suffix: date.rep_suffix(),
             ibip_suffix: date.ibip_suffix().ok(),
-            other_prefix: None,
         }
     }
 }
@@ -185,6 +184,8 @@ impl From<Ibip> for Ibi {
 }
 
 /// What an identifier says about itself, part by part.
+///
+/// The identifier's other form is not among it: neither form can be derived from the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// `rep` or `ibip`.
@@ -203,8 +204,6 @@ pub struct Explanation {
     pub rep_suffix: String,
     /// The date as the suffix of an IBIp, from 1995-08-01 on.
     pub ibip_suffix: Option<String>,
-    /// The prefix of the other form: always `None`, since neither follows from the other.
-    pub other_prefix: Option<String>,
 }
 
 /// An older pair `word/word` that is no IBIp, good only as the recorded alias of an item.
@@ -328,7 +327,6 @@ mod tests {
             date: "2009-02-16T17:46:00Z".to_owned(),
             rep_suffix: "2009/02.16.17.46".to_owned(),
             ibip_suffix: Some("34PGRBS".to_owned()),
-            other_prefix: None,
         };
         assert_eq!(rep.explain(), expected);
         let ibip = Ibi::parse("8jmkd3mgp8w/34pgrbs").expect("an IBIp");
