@@ -177,10 +177,10 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("mnt").join(name)
 }
 
-/// systemd has no complaint of the unit, nor of what it makes of the lines of fstab that we show; and
+/// systemd has no complaint of the units, nor of what it makes of the lines of fstab that we show; and
 /// what these say of the order arrives.
 #[test]
-fn systemd_understands_the_unit_and_fstab() {
+fn systemd_understands_the_units_and_fstab() {
     let world = World::new();
     let unit = std::fs::read_to_string(file("ibifs@.service")).expect("the unit");
     assert_eq!(unit.matches("/usr/bin/ibifs ").count(), 2);
@@ -188,9 +188,19 @@ fn systemd_understands_the_unit_and_fstab() {
     let unit = unit.replace("/usr/bin/ibifs ", &format!("{program} "));
     std::fs::write(world.root().join("ibifs@demo.service"), unit).expect("a unit");
     std::fs::copy(file("fstab.example"), world.root().join("fstab")).expect("an fstab");
-    world.sh(
-        "systemd-analyze verify --man=no ./ibifs@demo.service 2> said; cat said; test ! -s said",
-    );
+    for name in ["ibifs-serve", "ibifs-backup", "ibifs-scrub"] {
+        let unit = std::fs::read_to_string(file(&format!("{name}@.service"))).expect("a unit");
+        assert_eq!(unit.matches("/usr/bin/ibifs ").count(), 1, "{name}");
+        let unit = unit.replace("/usr/bin/ibifs ", &format!("{program} "));
+        std::fs::write(world.root().join(format!("{name}@demo.service")), unit).expect("a unit");
+        let timer = file(&format!("{name}@.timer"));
+        if timer.exists() {
+            std::fs::copy(timer, world.root().join(format!("{name}@demo.timer"))).expect("a timer");
+        }
+    }
+    world.sh("for unit in ./ibifs*@demo.*; do
+             systemd-analyze verify --man=no $unit 2> said; cat said; test ! -s said
+         done");
     world.sh(
         "mkdir units; u=$PWD/units; cd /usr/lib/systemd/system-generators 2> /dev/null || cd /lib/systemd/system-generators
          SYSTEMD_FSTAB=$OLDPWD/fstab ./systemd-fstab-generator $u $u $u; cd $u

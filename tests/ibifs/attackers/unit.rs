@@ -84,3 +84,39 @@ END
         );
     }
 }
+
+/// The units of the HTTP service, the backup and the scrub start what they say, with what they leave.
+#[test]
+fn a_store_is_served_backed_up_and_checked_by_its_units() {
+    let world = World::new();
+    let mnt = Path::new(env!("CARGO_MANIFEST_DIR")).join("mnt");
+    let command = |name: &str| {
+        let unit = std::fs::read_to_string(mnt.join(name)).expect("a unit");
+        let line = unit
+            .lines()
+            .find_map(|line| line.strip_prefix("ExecStart=/usr/bin/"));
+        line.expect("a start").to_owned()
+    };
+    let (serve, backup) = (
+        command("ibifs-serve@.service"),
+        command("ibifs-backup@.service"),
+    );
+    let scrub = command("ibifs-scrub@.service");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ibifs/support/unit.py");
+    let (script, unit) = (script.display(), mnt.join("ibifs-serve@.service"));
+    let unit = unit.display();
+    world.sh(&format!(
+        "ibifs init S --host archive-a.example.org; chown -R 1001:1001 S
+         one=$(ibifs mint S | head -n 1); echo public > S/col/$one/doc/f
+         STORE=S BACKUP=B SERVE_OPTIONS='--listen 127.0.0.1:0' SCRUB_OPTIONS='--rate 50M'
+         python3 {script} {unit} {serve} > listening & S=$!
+         trap 'kill $S' EXIT
+         until grep -q http listening; do kill -0 $S; sleep 0.05; done
+         url=$(sed -n 's,.*\\(http://127[^ ]*\\)/.*,\\1,p' listening)
+         grep -q '^Uid:.65534' /proc/$S/status; curl -sf $url/col/$one/doc/f | grep -qx public
+         kill $S; trap - EXIT; wait $S || true
+         {backup}; {backup}; ibifs fsck B
+         {scrub}; {scrub} | grep -qx '2 items, 1 files, 7 bytes'
+         echo damaged > S/col/$one/doc/f; touch -d @0 S/col/$one/doc/f; {scrub}; test -s B/col/$one/doc/f"
+    ));
+}
