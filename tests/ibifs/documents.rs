@@ -60,7 +60,7 @@ fn explained<'a>(lines: &[&'a str], name: &str) -> BTreeSet<&'a str> {
     found
 }
 
-/// The pages of a directory of the manual, by name.
+/// The pages of a directory of the manual, by name; the pictures beside them are the README's.
 #[track_caller]
 fn pages(directory: &str) -> BTreeSet<String> {
     let entries = std::fs::read_dir(file(directory)).expect(directory);
@@ -68,6 +68,7 @@ fn pages(directory: &str) -> BTreeSet<String> {
         .map(|entry| entry.expect(directory))
         .filter(|entry| entry.path().is_file())
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| !name.ends_with(".svg"))
         .collect()
 }
 

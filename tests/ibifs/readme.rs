@@ -7,16 +7,24 @@ use crate::support::World;
 
 const LETTERS: &[u8] = b"23456789ABCDEFGHJKLMNPQRSTUWX";
 
-/// The lines between a fence of this kind and its end.
-fn block<'a>(text: &'a str, fence: &str) -> Vec<&'a str> {
-    let mut lines = text.lines().skip_while(|line| *line != fence);
-    lines.next().unwrap_or_else(|| panic!("no {fence}"));
-    lines.take_while(|line| *line != "```").collect()
+/// The lines of each block that begins with this fence.
+fn blocks<'a>(text: &'a str, fence: &str) -> Vec<Vec<&'a str>> {
+    let mut lines = text.lines();
+    let mut found = Vec::new();
+    while lines.by_ref().any(|line| line == fence) {
+        found.push(lines.by_ref().take_while(|line| *line != "```").collect());
+    }
+    assert!(!found.is_empty(), "no {fence}");
+    found
+}
+
+#[track_caller]
+fn read(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).expect(name)
 }
 
 fn readme() -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md"))
-        .expect("README.md")
+    read("README.md")
 }
 
 /// Each text between the characters that can stand around an identifier or a date.
@@ -93,11 +101,11 @@ fn identifiers_and_dates_are_told_from_the_rest() {
     }
 }
 
-/// The session of the README, from the quick start to the unmount.
+/// The session of the README, from the quick start to the unmount, in all its blocks.
 #[test]
 fn the_session_of_the_readme_is_true() {
     let readme = readme();
-    let told = block(&readme, "```console");
+    let told = blocks(&readme, "```console").concat();
     let mut script = String::new();
     for line in told.iter().filter_map(|line| line.strip_prefix("$ ")) {
         let quoted = line.replace('\'', "'\\''");
@@ -138,37 +146,151 @@ fn what_the_quick_start_says_can_be_tried() {
     }
 }
 
-/// The README sets up with two commands, and its table has every folder of src/.
+/// The README sets up with two commands.
 #[test]
-fn the_readme_has_two_commands_and_every_folder() {
+fn the_readme_has_two_commands() {
     let readme = readme();
-    let commands = block(&readme, "```sh");
-    assert_eq!(commands, ["cargo run --release -- quickstart", "tests/run"]);
+    let commands = &blocks(&readme, "```sh")[0];
+    assert_eq!(
+        commands,
+        &["cargo run --release -- quickstart", "tests/run"]
+    );
+}
+
+/// The table in ARCHITECTURE.md has every folder of src/, and no other.
+#[test]
+fn the_architecture_has_every_folder() {
+    let page = read("ARCHITECTURE.md");
     let library = include_str!("../../src/lib.rs");
     let folders = library
         .lines()
         .filter_map(|line| line.split_once("mod ")?.1.strip_suffix(';'));
-    let (_, layout) = readme.split_once("\n## Layout\n").expect("a layout");
-    let table: Vec<&str> = layout
+    let (_, layout) = page.split_once("\n## Folders\n").expect("the folders");
+    let (layout, _) = layout.split_once("\n## ").expect("what follows");
+    let named: Vec<&str> = layout
         .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split_once(" |"))
-        .map(|(names, _)| names)
-        .collect();
-    let told: Vec<&str> = table
-        .iter()
-        .flat_map(|names| names.split(", "))
-        .map(|name| name.trim_matches('`'))
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
+        .map(|(name, _)| name)
         .collect();
     for folder in folders {
-        assert!(told.contains(&folder), "folder {folder}");
+        assert!(named.contains(&folder), "folder {folder}");
     }
-    for name in told {
+    for name in named {
         assert!(
             library.contains(&format!("mod {name};"))
                 || library.contains(&format!("pub use ::{name};")),
             "no folder {name}"
         );
     }
+}
+
+/// The picture of the session is what the script draws, but for identifiers and dates.
+#[test]
+fn the_recorded_session_is_current() {
+    let world = World::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record-session");
+    world.sh(&format!("{} session.svg", script.display()));
+    let drawn = std::fs::read_to_string(world.root().join("session.svg")).expect("a picture");
+    let kept = read("man/session.svg");
+    let [drawn, kept] =
+        [drawn, kept].map(|text| text.lines().map(normal).collect::<Vec<_>>().join("\n"));
+    assert_eq!(
+        drawn, kept,
+        "make it again: tests/record-session man/session.svg"
+    );
+}
+
+/// The commands of 'Your own Archive in ten minutes', in a directory in place of the root. Units are
+/// started as systemd starts them, by their command lines; what is not ours is left out.
+#[test]
+fn an_archive_is_set_up_in_ten_minutes() {
+    let readme = readme();
+    let (_, guide) = readme
+        .split_once("\n## Your own Archive in ten minutes\n")
+        .expect("a guide");
+    let (guide, _) = guide.split_once("\n## ").expect("what follows");
+    let world = World::new();
+    let root = world.root().display();
+    let commands = blocks(guide, "```sh").concat().join("\n");
+    let commands = commands.replace(
+        "/usr/share/doc/ibifs/examples/nginx.conf",
+        &format!("{}/mnt/nginx.example", env!("CARGO_MANIFEST_DIR")),
+    );
+    let commands = ["/var/lib/", "/srv/", "/etc/", "/backup"]
+        .iter()
+        .fold(commands, |text, path| {
+            text.replace(path, &format!("{root}{path}"))
+        });
+    let stubs = format!(
+        r#"
+mkdir -p etc/nginx/conf.d; echo text > thesis.pdf
+groupadd() {{ :; }}; usermod() {{ :; }}; nginx() {{ test "$*" = -t; test -s etc/nginx/conf.d/ibifs.conf; }}
+chgrp() {{ command chgrp 1001 "$2"; }}
+systemctl() {{
+    case $*: in "reload nginx:") return ;; esac
+    shift; case $1 in --now) shift ;; esac
+    for unit; do
+        name=${{unit#*@}}; name=${{name%.timer}}; file={mnt}/${{unit%%@*}}@.${{unit##*.}}
+        case $unit in *.timer) test -s "$file"; continue ;; esac
+        start=$(sed -n 's,^ExecStart=/usr/bin/,,p' "{mnt}/${{unit%%@*}}@.service")
+        STORE=$PWD/var/lib/ibifs/$name MOUNT_POINT=$PWD/srv/ibifs/$name OPTIONS=rw SERVE_OPTIONS='--listen 127.0.0.1:0'
+        SCRUB_OPTIONS='--rate 50M' BACKUP=; test ! -e etc/ibifs/$name.conf || . etc/ibifs/$name.conf
+        case $start in
+            *--foreground*) ibifs mount -o $OPTIONS $STORE $MOUNT_POINT ;;
+            *" serve "*) eval "exec $start" > listening & service=$!; until grep -q http listening; do sleep 0.05; done ;;
+            *) eval "$start" ;;
+        esac
+    done
+}}
+trap 'kill ${{service:-}}' EXIT
+"#,
+        mnt = Path::new(env!("CARGO_MANIFEST_DIR")).join("mnt").display()
+    );
+    let printed = world.sh(&format!(
+        "{stubs}{commands}
+         url=$(sed -n 's,.*\\(http://127[^ ]*\\)/.*,\\1,p' listening)
+         curl -sf $url/col/${{item#*/srv/ibifs/archive/}}/doc/thesis.pdf
+         stat -c '%g %A' srv/ibifs/archive
+         kill $service; wait $service || true; trap - EXIT; ibifs umount srv/ibifs/archive"
+    ));
+    for line in [
+        "state            Original",
+        "2 items, 0 findings",
+        "text",
+        "1001 drwxrwxr-x",
+    ] {
+        assert!(printed.lines().any(|it| it == line), "{line} in {printed}");
+    }
+    let fstab = &blocks(guide, "```text")[0];
+    let fields: Vec<&str> = fstab[0].split_whitespace().collect();
+    assert_eq!(fields.len(), 6, "{fstab:?}");
+    ibifs::fuse::mount::Settings::parse(&[fields[3].to_owned()], |_| None)
+        .expect("options of fstab");
+}
+
+/// README.pt-BR.md has the same parts, commands and messages.
+#[test]
+fn the_portuguese_readme_says_the_same() {
+    let (english, portuguese) = (readme(), read("README.pt-BR.md"));
+    for fence in ["```sh", "```console", "```text"] {
+        assert_eq!(blocks(&portuguese, fence), blocks(&english, fence));
+    }
+    let starting =
+        |text: &str, sign: &str| text.lines().filter(|line| line.starts_with(sign)).count();
+    for sign in ["## ", "### ", "| ", "- ", "!["] {
+        assert_eq!(
+            starting(&portuguese, sign),
+            starting(&english, sign),
+            "{sign}"
+        );
+    }
+    let messages = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("- `"));
+        lines
+            .map(|line| line.split('`').next().unwrap_or_default().to_owned())
+            .collect()
+    };
+    assert_eq!(messages(&portuguese), messages(&english));
 }
 
 /// What the README says that one meets is what one meets.
@@ -184,7 +306,7 @@ fn troubles_are_told_as_the_readme_tells_them() {
         told.trim_start_matches("ibifs: ").trim_end().to_owned()
     };
     let in_readme = |message: &str| {
-        assert!(readme.contains(&format!("| `{message}`")), "{message}");
+        assert!(readme.contains(&format!("- `{message}`")), "{message}");
     };
     in_readme(&told("mkdir STORE; ibifs mount STORE MNT"));
     world.sh("rmdir STORE; ibifs init STORE --host archive-a.example.org");
