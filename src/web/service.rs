@@ -4,7 +4,6 @@
 //! travels.
 
 mod accesses;
-mod kept;
 mod keys;
 mod known;
 mod spread;
@@ -19,7 +18,6 @@ use ibi::pairs::{Pairs, Value};
 use ibi::relation::Request;
 
 pub use accesses::Accesses;
-pub use kept::Kept;
 pub use keys::Keys;
 use known::Known;
 use spread::{Found, Target};

@@ -155,6 +155,8 @@ fn outside_crates_stay_at_home() {
             &["formats::metadata", "archive::package"],
         ),
         ("polib", &["command::language"]),
+        ("quick_cache", &["web::server"]),
+        ("maud", &["web::server"]),
         ("clap", &["command::cli", "main"]),
         ("indicatif", &["command::progress"]),
         ("csv", &["formats::table"]),

@@ -1,5 +1,6 @@
-//! The Archive over HTTP: its service (SPEC 8), the content of its items, pages for people, and OAI-PMH.
+//! The Archive over HTTP: its service (ibi-resolution(7)), the content of its items, pages, and OAI-PMH.
 
+mod cache;
 mod conditions;
 mod content;
 mod failure;
@@ -7,7 +8,6 @@ mod file;
 mod oai;
 mod pages;
 mod service;
-mod together;
 mod transfer;
 
 use std::sync::Arc;
@@ -20,13 +20,12 @@ use axum::http::{Method, Request, Response};
 use rustix::io::Errno;
 
 use crate::archive::Archive;
-use crate::archive::store::{ACCESSES_FILE, Item};
-use crate::archive::tree::Sight;
+use crate::archive::store::ACCESSES_FILE;
 use crate::os::caller::Caller;
 use crate::web::client::announcement::Announcement;
 use crate::web::server::{Started, answer};
-use crate::web::service::{Accesses, Answer, Kept, Keys, Question};
-use together::Together;
+use crate::web::service::{Accesses, Keys};
+use cache::{Cache, SingleFlight};
 
 pub use transfer::Receiver;
 
@@ -42,17 +41,9 @@ pub struct Site {
     accesses: Accesses,
     front: pages::Front,
     oai: oai::Oai,
-    answers: Kept<Question, KnownAnswer>,
-    items: Kept<String, Item>,
+    cache: Cache,
     /// None where nobody may hand items over to it.
     receiver: Option<Arc<Receiver>>,
-}
-
-/// An answer, with what was looked at for it beside the index.
-#[derive(Debug)]
-struct KnownAnswer {
-    answer: Answer,
-    sight: Sight,
 }
 
 impl Site {
@@ -73,8 +64,7 @@ impl Site {
             keys: Keys::default(),
             accesses: Accesses::default(),
             front: pages::Front::default(),
-            answers: Kept::default(),
-            items: Kept::default(),
+            cache: Cache::default(),
             receiver: None,
         }
     }
@@ -101,8 +91,8 @@ impl Site {
         }
     }
 
-    /// The version of the index, by which what was found in it is remembered. None where it cannot be
-    /// told at once: then nothing is.
+    /// The version of the index, for which entries of the cache hold. None where it cannot be read at once:
+    /// then the cache is not used.
     fn index_version(&self) -> Option<i64> {
         self.archive.store().version().unwrap_or_else(|error| {
             log::debug!("whether the index has changed is not known: {error}");
@@ -189,43 +179,43 @@ async fn write_accesses(site: &Arc<Site>) {
 
 /// What is answered under which path, by one thread.
 pub fn routes(site: Arc<Site>) -> Router {
-    let door = Door {
+    let handle = SiteHandle {
         site,
-        versions: Arc::default(),
+        version: Arc::default(),
     };
-    Router::new().fallback(dispatch).with_state(door)
+    Router::new().fallback(dispatch).with_state(handle)
 }
 
-/// A site, as one thread answers for it.
+/// A site, for the requests of one thread.
 #[derive(Clone, Debug)]
-struct Door {
+struct SiteHandle {
     site: Arc<Site>,
-    versions: Arc<Together<Option<i64>>>,
+    version: Arc<SingleFlight<Option<i64>>>,
 }
 
-impl Door {
-    /// See [`Site::index_version`]; it is asked for after this is called.
+impl SiteHandle {
+    /// See [`Site::index_version`]; it is read after this is called.
     async fn index_version(&self) -> Option<i64> {
-        self.versions.told(|| self.site.index_version()).await
+        self.version.get(|| self.site.index_version()).await
     }
 }
 
 /// Identifiers are paths of two or four components, so that the path is read by hand.
-async fn dispatch(State(door): State<Door>, request: Request<Body>) -> Response<Body> {
+async fn dispatch(State(handle): State<SiteHandle>, request: Request<Body>) -> Response<Body> {
     let uri = request.uri();
     let path = uri.path().trim_start_matches('/');
     if oai::is_of(path) {
-        return oai::answer(door.site, request).await;
+        return oai::answer(handle.site, request).await;
     }
     if request.method() == Method::POST {
         if transfer::is_of(path) {
-            return transfer::answer(door.site, request).await;
+            return transfer::answer(handle.site, request).await;
         }
         return answer::no_method(request.method(), "GET, HEAD");
     }
     let query = uri.query().unwrap_or("");
-    if service::is_of(&door.site, path) && query.contains("servicesubject=") {
-        return service::answer(&door, request.method(), query).await;
+    if service::is_of(&handle.site, path) && query.contains("servicesubject=") {
+        return service::answer(&handle, request.method(), query).await;
     }
-    content::answer(door, request).await
+    content::answer(handle, request).await
 }

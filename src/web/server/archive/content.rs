@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 
-use super::{Door, Site, act, failure, file, pages};
+use super::{Site, SiteHandle, act, failure, file, pages};
 use crate::archive::store::Item;
 use crate::archive::tree::{Looks, Published};
 use crate::archive::{ArchiveError, Related, persistent_url};
@@ -42,13 +42,13 @@ struct Path {
 }
 
 /// Answers a request for content.
-pub(super) async fn answer(door: Door, request: Request<Body>) -> Response<Body> {
+pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
     let parts = Arc::new(request.into_parts().0);
-    let version = door.index_version().await;
-    let found = match version.and_then(|version| at_hand(&door.site, version, &parts)) {
+    let version = handle.index_version().await;
+    let found = match version.and_then(|version| at_hand(&handle.site, version, &parts)) {
         Some(found) => Ok((found, false)),
         None => {
-            let (site, parts) = (Arc::clone(&door.site), Arc::clone(&parts));
+            let (site, parts) = (Arc::clone(&handle.site), Arc::clone(&parts));
             let found = answer::aside(move || find(&site, version, &parts)).await;
             found.unwrap_or_else(|refusal| Err(Box::new(refusal)))
         }
@@ -87,7 +87,7 @@ fn at_hand(site: &Site, version: i64, request: &Parts) -> Option<Outcome> {
         return None;
     }
     let (rep, path) = below.split_at_checked(4)?;
-    let item = site.items.get(version, &text_of(rep)?)?;
+    let item = site.cache.item(version, &text_of(rep)?)?;
     let path = path.join(&b'/');
     let found = site.archive.open_content_at_hand(&item, &path, &act).ok()?;
     found.is_file().then_some(Outcome::File {
@@ -153,8 +153,7 @@ fn in_repository(
         other => present(site, other, &text, request)?,
     };
     if let Some(version) = version {
-        let size = text.len() + item.size();
-        site.items.keep(version, text, item.clone(), size);
+        site.cache.add_item(version, text, item.clone());
     }
     let path = path.join(&b'/');
     let found = match site.archive.open_content(&item, &path, &act) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};
 
-use super::{Door, KnownAnswer, Site, act, failure};
+use super::{Site, SiteHandle, act, failure};
 use crate::archive::tree::Looks;
 use crate::archive::tree::TreeError;
 use crate::archive::{Clock, SystemClock};
@@ -25,8 +25,8 @@ pub(super) fn is_of(site: &Site, path: &str) -> bool {
 }
 
 /// Answers a request to the service.
-pub(super) async fn answer(door: &Door, method: &Method, query: &str) -> Response<Body> {
-    let site = &door.site;
+pub(super) async fn answer(handle: &SiteHandle, method: &Method, query: &str) -> Response<Body> {
+    let site = &handle.site;
     let bad = |sentence: &str| answer::refusal(StatusCode::BAD_REQUEST, sentence);
     let query = match Query::parse(query) {
         Ok(query) => query,
@@ -56,7 +56,7 @@ pub(super) async fn answer(door: &Door, method: &Method, query: &str) -> Respons
             one("notice", Value::List(words.into()))
         }
         Some("urlRequest") => match question(&query) {
-            Ok(question) => url_list(door, question).await,
+            Ok(question) => url_list(handle, question).await,
             Err(sentence) => bad(&sentence),
         },
         Some(other) => bad(&format!(
@@ -83,23 +83,22 @@ fn question(query: &Query) -> Result<Question, String> {
     })
 }
 
-/// The answer as it was found out before, if all that it depends on is as it was; else found out where
-/// that keeps nobody waiting.
-async fn url_list(door: &Door, question: Question) -> Response<Body> {
-    let site = &door.site;
-    let version = door.index_version().await;
-    let known = version.and_then(|version| site.answers.get(version, &question));
-    if let Some(known) = known
-        && known.sight.is_so_still(site.archive.tree())
+/// The answer from the cache, if it still holds; otherwise it is searched for in a thread that may block.
+async fn url_list(handle: &SiteHandle, question: Question) -> Response<Body> {
+    let site = &handle.site;
+    let version = handle.index_version().await;
+    let tree = site.archive.tree();
+    if let Some(version) = version
+        && let Some(cached) = site.cache.answer(version, &question, tree)
     {
-        return with_key(site, &known.answer);
+        return with_key(site, &cached.answer);
     }
-    let asking = Arc::clone(site);
-    let found = answer::aside(move || found_out(&asking, version, question)).await;
+    let searched = Arc::clone(site);
+    let found = answer::aside(move || search(&searched, version, question)).await;
     found.unwrap_or_else(|refusal| refusal)
 }
 
-fn found_out(site: &Site, version: Option<i64>, question: Question) -> Response<Body> {
+fn search(site: &Site, version: Option<i64>, question: Question) -> Response<Body> {
     let looks = Looks::default();
     let began = SystemClock.now().seconds();
     let service = Service {
@@ -113,10 +112,8 @@ fn found_out(site: &Site, version: Option<i64>, question: Question) -> Response<
         Err(error) => return failure::fault(&error),
     };
     let response = with_key(site, &answer);
-    if let (Some(version), Some(sight)) = (version, looks.sight(began)) {
-        let size = question.size() + answer.size() + sight.size();
-        let known = KnownAnswer { answer, sight };
-        site.answers.keep(version, question, known, size);
+    if let (Some(version), Some(validator)) = (version, looks.sight(began)) {
+        site.cache.add_answer(version, question, answer, validator);
     }
     response
 }

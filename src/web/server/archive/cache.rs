@@ -1,0 +1,93 @@
+//! The cache of what requests find in the Archive: answers of `urlRequest`, and items by their rep.
+//!
+//! An answer is never older than a change that was made before its request. Each request
+//!
+//! 1. reads the version of the index ([`SingleFlight`] reads it once for all requests that have arrived at a
+//!    thread by then),
+//! 2. looks for an entry of this version,
+//! 3. and, for an answer, compares the files and directories on which it depends with how they were when it
+//!    was made (its [`Sight`], a validator). The comparison never waits for a disk: what the kernel does not
+//!    have in memory counts as changed.
+//!
+//! An answer that depends on a file that changed within the last seconds has no validator, since times on
+//! disk are that coarse, and is not cached.
+//!
+//! Requests that miss are not coalesced: a request that joined the search of an earlier one would get an
+//! answer that may be older than itself, and one search that cannot be cached would make a queue of all
+//! others. [`versioned`] is an LRU cache with a bound in bytes.
+
+mod single_flight;
+mod versioned;
+
+use std::sync::Arc;
+
+use crate::archive::store::Item;
+use crate::archive::tree::{Sight, Tree};
+use crate::web::service::{Answer, Question};
+pub(super) use single_flight::SingleFlight;
+use versioned::Versioned;
+
+/// The most entries of a kind.
+const MOST_ENTRIES: usize = 16_384;
+/// The most bytes in the entries of a kind, roughly.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+
+/// An answer, with the validator for what it depends on beside the index.
+#[derive(Debug)]
+pub(super) struct CachedAnswer {
+    pub(super) answer: Answer,
+    validator: Sight,
+}
+
+/// The cache of a site; all threads share it.
+#[derive(Debug)]
+pub(super) struct Cache {
+    answers: Versioned<Question, CachedAnswer>,
+    items: Versioned<String, Item>,
+}
+
+impl Default for Cache {
+    fn default() -> Cache {
+        Cache {
+            answers: Versioned::new(MOST_ENTRIES, MOST_BYTES),
+            items: Versioned::new(MOST_ENTRIES, MOST_BYTES),
+        }
+    }
+}
+
+impl Cache {
+    /// The answer to a question while the index has this version, if it still holds on disk.
+    pub(super) fn answer(
+        &self,
+        version: i64,
+        question: &Question,
+        tree: &Tree,
+    ) -> Option<Arc<CachedAnswer>> {
+        let cached = self.answers.get(version, question)?;
+        cached.validator.is_so_still(tree).then_some(cached)
+    }
+
+    /// Adds an answer. `version` was read before the search began.
+    pub(super) fn add_answer(
+        &self,
+        version: i64,
+        question: Question,
+        answer: Answer,
+        validator: Sight,
+    ) {
+        let size = question.size() + answer.size() + validator.size();
+        let cached = CachedAnswer { answer, validator };
+        self.answers.insert(version, question, cached, size);
+    }
+
+    /// The item with this rep while the index has this version.
+    pub(super) fn item(&self, version: i64, rep: &str) -> Option<Arc<Item>> {
+        self.items.get(version, rep)
+    }
+
+    /// Adds an item. `version` was read before it was looked up.
+    pub(super) fn add_item(&self, version: i64, rep: String, item: Item) {
+        let size = rep.len() + item.size();
+        self.items.insert(version, rep, item, size);
+    }
+}

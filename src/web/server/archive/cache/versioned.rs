@@ -1,0 +1,166 @@
+//! An LRU cache whose entries hold for one version of the index. The cache itself is quick_cache's.
+
+use std::borrow::Borrow;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use quick_cache::sync::Cache;
+use quick_cache::{OptionsBuilder, Weighter};
+
+/// The cache is divided so; an entry that is larger than one part is not kept.
+const SHARDS: usize = 4;
+
+/// Entries by key, each of which holds for one version of the index.
+#[derive(Debug)]
+pub(super) struct Versioned<K, V> {
+    entries: Cache<K, Entry<V>, Size>,
+    /// The newest version of which there are entries. Versions rise.
+    newest: AtomicI64,
+}
+
+#[derive(Debug)]
+struct Entry<V> {
+    version: i64,
+    value: Arc<V>,
+    /// In bytes, with the key.
+    size: usize,
+}
+
+impl<V> Clone for Entry<V> {
+    fn clone(&self) -> Entry<V> {
+        Entry {
+            value: Arc::clone(&self.value),
+            ..*self
+        }
+    }
+}
+
+/// Weighs entries by their size, and each as at least so many bytes, which bounds their number.
+#[derive(Clone, Debug)]
+struct Size {
+    least: usize,
+}
+
+impl<K, V> Weighter<K, Entry<V>> for Size {
+    fn weight(&self, _: &K, entry: &Entry<V>) -> u64 {
+        entry.size.max(self.least) as u64
+    }
+}
+
+impl<K: Eq + Hash, V> Versioned<K, V> {
+    /// A cache of at most so many entries and bytes.
+    pub(super) fn new(entries: usize, bytes: usize) -> Versioned<K, V> {
+        let size = Size {
+            least: bytes.div_ceil(entries),
+        };
+        let options = OptionsBuilder::new()
+            .shards(SHARDS)
+            .estimated_items_capacity(entries)
+            .weight_capacity(bytes as u64)
+            .build();
+        let cache = match options {
+            Ok(options) => {
+                Cache::with_options(options, size, Default::default(), Default::default())
+            }
+            // Only a missing capacity is refused.
+            Err(_) => Cache::with_weighter(entries, bytes as u64, size),
+        };
+        Versioned {
+            entries: cache,
+            newest: AtomicI64::new(i64::MIN),
+        }
+    }
+
+    /// The value that was inserted for a key and this version.
+    pub(super) fn get<Q>(&self, version: i64, key: &Q) -> Option<Arc<V>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let entry = self.entries.get(key)?;
+        (entry.version == version).then_some(entry.value)
+    }
+
+    /// Inserts a value that was found after the index was seen to have this version. `size` is that of the
+    /// key and the value, in bytes.
+    pub(super) fn insert(&self, version: i64, key: K, value: V, size: usize) {
+        let newest = self.newest.fetch_max(version, Ordering::SeqCst);
+        if newest > version {
+            return;
+        }
+        if newest < version {
+            self.entries.clear();
+        }
+        let value = Arc::new(value);
+        let entry = Entry {
+            version,
+            value,
+            size,
+        };
+        self.entries.insert(key, entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRIES: usize = 16_384;
+    const BYTES: usize = 16 * 1024 * 1024;
+
+    fn cache() -> Versioned<usize, usize> {
+        Versioned::new(ENTRIES, BYTES)
+    }
+
+    #[test]
+    fn entries_hold_for_one_version() {
+        let cache = cache();
+        cache.insert(1, 7, 70, 5);
+        assert_eq!(cache.get(1, &7).as_deref(), Some(&70));
+        assert_eq!(cache.get(2, &7), None);
+        cache.insert(2, 8, 80, 5);
+        assert_eq!(cache.get(2, &7), None);
+        assert_eq!(cache.get(2, &8).as_deref(), Some(&80));
+        // Found before the index changed.
+        cache.insert(1, 7, 70, 5);
+        assert_eq!(cache.get(1, &7), None);
+        assert_eq!(cache.get(2, &8).as_deref(), Some(&80));
+    }
+
+    #[test]
+    fn another_version_frees_the_entries_of_the_last() {
+        let cache = cache();
+        for number in 0..100 {
+            cache.insert(1, number, number, 5);
+        }
+        assert_eq!(cache.entries.len(), 100);
+        cache.insert(2, 7, 7, 5);
+        assert_eq!(cache.entries.len(), 1);
+    }
+
+    #[test]
+    fn the_number_of_entries_is_bounded() {
+        let cache = cache();
+        for number in 0..3 * ENTRIES {
+            cache.insert(1, number, number, 1);
+            if number % 10 == 0 {
+                assert!(cache.get(1, &0).is_some(), "it is used all the time");
+            }
+            assert!(cache.entries.len() <= ENTRIES);
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_entries_are_bounded() {
+        let cache = cache();
+        let size = BYTES / 8;
+        for number in 0..100 {
+            cache.insert(1, number, number, size);
+            assert!(cache.entries.weight() <= BYTES as u64);
+        }
+        assert!(cache.entries.len() > 0);
+        cache.insert(1, 100, 100, BYTES / 2);
+        assert_eq!(cache.get(1, &100), None, "it is too large");
+    }
+}
