@@ -7,14 +7,20 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, HeaderValue, VARY};
 use axum::http::request::Parts;
 use axum::http::{Response, StatusCode};
+use maud::{Markup, html};
 use serde_json::Value;
 
 use super::answer;
 use accept::Form;
-use html::Html;
+use html::{finished, link};
 
 /// The one style of all pages.
 const STYLE: &str = include_str!("page/style.css");
+
+/// What every head has. Void elements are closed, as XML wants and HTML allows; maud does not close them.
+const META: &str = "<meta charset=\"utf-8\" />\n\
+     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n\
+     <meta name=\"color-scheme\" content=\"light dark\" />\n";
 
 /// Nothing is fetched and nothing runs but the style, which is known by its digest.
 const POLICY: &str = "default-src 'none'; \
@@ -62,37 +68,24 @@ impl<W: Words> Page<'_, W> {
         self.sent("text/plain; charset=utf-8", text)
     }
 
-    /// The answer as a page of this title.
-    pub(super) fn html(&self, title: &str, main: impl FnOnce(&mut Html)) -> Response<Body> {
-        let mut html = Html::default();
+    /// The answer as a page with this title, and this below it.
+    pub(super) fn html(&self, title: &str, main: &Markup) -> Response<Body> {
         let language = self.words.tag();
-        let root = [
-            ("xmlns", "http://www.w3.org/1999/xhtml"),
-            ("lang", language),
-        ];
-        html.tag("html", &root, |html| {
-            html.tag("head", &[], |html| {
-                html.void("meta", &[("charset", "utf-8")]);
-                let content = "width=device-width, initial-scale=1";
-                html.void("meta", &[("name", "viewport"), ("content", content)]);
-                html.void(
-                    "meta",
-                    &[("name", "color-scheme"), ("content", "light dark")],
-                );
-                html.line("title", &format!("{title} - {}", self.address));
-                html.style(STYLE);
-            });
-            html.tag("body", &[], |html| {
-                html.tag("header", &[], |html| html.link("/", self.address));
-                html.tag("main", &[], |html| {
-                    html.tag("h1", &[], |html| {
-                        html.tag("bdi", &[], |html| html.text(title));
-                    });
-                    main(html);
-                });
-            });
+        let head = finished(&html! { title { (title) " - " (self.address) } });
+        let body = finished(&html! {
+            body {
+                header { (link("/", self.address)) }
+                main {
+                    h1 { bdi { (title) } }
+                    (main)
+                }
+            }
         });
-        let mut response = self.sent("text/html; charset=utf-8", html.document());
+        let document = format!(
+            "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"{language}\">\
+             <head>{META}{head}<style>{STYLE}</style>\n</head>\n{body}</html>\n"
+        );
+        let mut response = self.sent("text/html; charset=utf-8", document);
         let headers = response.headers_mut();
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
         headers.insert(CONTENT_LANGUAGE, HeaderValue::from_static(language));

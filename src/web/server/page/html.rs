@@ -1,91 +1,43 @@
-//! Writing HTML that is XML too: every text and attribute is escaped on its way in, and there is no
-//! other way in.
+//! What pages add to maud, which writes the elements and escapes every text and attribute: characters that a
+//! reader does not see are shown by their numbers, and the result is XML as well as HTML.
 
-/// A piece of a page.
-#[derive(Debug, Default)]
-pub(in crate::web::server) struct Html(String);
+use maud::{Markup, html};
 
-impl Html {
-    /// An element, with what is written inside it.
-    pub(in crate::web::server) fn tag(
-        &mut self,
-        name: &'static str,
-        attributes: &[(&'static str, &str)],
-        inside: impl FnOnce(&mut Html),
-    ) {
-        self.open(name, attributes);
-        self.0.push('>');
-        inside(self);
-        self.0.push_str("</");
-        self.0.push_str(name);
-        self.0.push('>');
-        if !["a", "bdi", "time", "code", "strong", "small"].contains(&name) {
-            self.0.push('\n');
+/// A link with a text of any origin.
+pub(in crate::web::server) fn link(href: &str, text: &str) -> Markup {
+    html! { a href=(href) { bdi { (text) } } }
+}
+
+/// The elements that stay within a line; after the end of any other, a line ends.
+const INLINE: [&str; 6] = ["a", "bdi", "time", "code", "strong", "small"];
+
+/// Markup as it is sent. Every page goes through this, whatever its texts are: control characters and those
+/// that would turn the writing around are shown by their numbers. The elements have no void ones among
+/// them, so that the markup is XML too.
+pub(super) fn finished(markup: &Markup) -> String {
+    let mut text = String::new();
+    let mut rest = markup.0.as_str();
+    while let Some(at) = rest.find("</") {
+        // A text has no `<`: it is escaped.
+        let end = rest[at..].find('>').map_or(rest.len(), |end| at + end + 1);
+        show(&mut text, &rest[..end]);
+        if !INLINE.contains(&rest[at + 2..end].trim_end_matches('>')) {
+            text.push('\n');
         }
+        rest = &rest[end..];
     }
+    show(&mut text, rest);
+    text
+}
 
-    /// An element that never has anything inside.
-    pub(in crate::web::server) fn void(
-        &mut self,
-        name: &'static str,
-        attributes: &[(&'static str, &str)],
-    ) {
-        self.open(name, attributes);
-        self.0.push_str(" />\n");
-    }
-
-    fn open(&mut self, name: &'static str, attributes: &[(&'static str, &str)]) {
-        self.0.push('<');
-        self.0.push_str(name);
-        for (name, value) in attributes {
-            self.0.push(' ');
-            self.0.push_str(name);
-            self.0.push_str("=\"");
-            self.text(value);
-            self.0.push('"');
+fn show(to: &mut String, text: &str) {
+    for character in text.chars() {
+        match character {
+            // maud writes attributes in double quotes, so that a single one is always part of a text.
+            '\'' => to.push_str("&#39;"),
+            character if is_unseen(character) => to.extend(character.escape_default()),
+            character => to.push(character),
         }
-    }
-
-    /// An element that holds a text alone.
-    pub(in crate::web::server) fn line(&mut self, name: &'static str, text: &str) {
-        self.tag(name, &[], |html| html.text(text));
-    }
-
-    /// A link.
-    pub(in crate::web::server) fn link(&mut self, href: &str, text: &str) {
-        self.tag("a", &[("href", href)], |html| {
-            html.tag("bdi", &[], |html| html.text(text));
-        });
-    }
-
-    /// A text of any origin. What is not seen, or would turn the text around, is shown by its
-    /// number.
-    pub(in crate::web::server) fn text(&mut self, text: &str) {
-        for character in text.chars() {
-            match character {
-                '&' => self.0.push_str("&amp;"),
-                '<' => self.0.push_str("&lt;"),
-                '>' => self.0.push_str("&gt;"),
-                '"' => self.0.push_str("&quot;"),
-                '\'' => self.0.push_str("&#39;"),
-                character if is_unseen(character) => {
-                    self.0.extend(character.escape_default());
-                }
-                character => self.0.push(character),
-            }
-        }
-    }
-
-    /// A style sheet: the one thing that is not escaped, and known beforehand.
-    pub(in crate::web::server) fn style(&mut self, sheet: &'static str) {
-        self.0.push_str("<style>");
-        self.0.push_str(sheet);
-        self.0.push_str("</style>\n");
-    }
-
-    /// The whole, as a document.
-    pub(in crate::web::server) fn document(self) -> String {
-        format!("<!DOCTYPE html>\n{}", self.0)
     }
 }
 
@@ -115,20 +67,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_gets_out_of_a_text() {
-        let mut html = Html::default();
-        html.tag("p", &[("title", "\"><b a='")], |html| {
-            html.text("</p><script>&\n\u{1b}[0m\u{202e}\u{feff}São");
-        });
+    fn a_text_cannot_become_markup() {
+        let (title, text) = ("\"><b a='", "</p><script>&\n\u{1b}[0m\u{202e}\u{feff}São");
         assert_eq!(
-            html.document(),
-            "<!DOCTYPE html>\n<p title=\"&quot;&gt;&lt;b a=&#39;\">\
+            finished(&html! { p title=(title) { (text) } }),
+            "<p title=\"&quot;&gt;&lt;b a=&#39;\">\
              &lt;/p&gt;&lt;script&gt;&amp;\\n\\u{1b}[0m\\u{202e}\\u{feff}São</p>\n"
         );
     }
 
     #[test]
-    fn names_that_are_no_text() {
+    fn a_line_ends_after_each_block() {
+        let markup = html! { dl { dt { "a" } dd { (link("/b", "c")) " " code { "d" } } } };
+        assert_eq!(
+            finished(&markup),
+            "<dl><dt>a</dt>\n<dd><a href=\"/b\"><bdi>c</bdi></a> <code>d</code></dd>\n</dl>\n"
+        );
+    }
+
+    #[test]
+    fn names_that_are_not_text() {
         assert_eq!(shown("a/São".as_bytes()), "a/São");
         assert_eq!(
             shown(b"Relat\xf3rio \xff\xfe.pdf"),

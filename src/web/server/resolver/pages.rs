@@ -5,6 +5,7 @@ mod words;
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{Response, StatusCode};
+use maud::html;
 use serde_json::json;
 
 use super::asking::Alert;
@@ -13,6 +14,7 @@ use crate::formats::resolution::Persistent;
 use crate::web::server::answer;
 use crate::web::server::page::Page;
 use crate::web::server::page::accept::Form;
+use crate::web::server::page::html::link;
 use words::BOTH;
 
 const FORMS: [Form; 2] = [Form::Html, Form::Json];
@@ -87,22 +89,23 @@ pub(super) fn alert(
             "suspects": suspects,
             "archives_without_answer": silent,
         })),
-        _ => page.html(title, |html| {
-            html.tag("p", &[], |html| html.line("code", ibi));
-            html.line("p", sentence);
-            if !suspects.is_empty() {
-                html.tag("ul", &[], |html| {
-                    for suspect in suspects {
-                        html.tag("li", &[], |html| {
-                            html.link(&format!("http://{suspect}/"), suspect);
-                        });
+        Form::Html | Form::Text => page.html(
+            title,
+            &html! {
+                p { code { (ibi) } }
+                p { (sentence) }
+                @if !suspects.is_empty() {
+                    ul {
+                        @for suspect in suspects {
+                            li { (link(&format!("http://{suspect}/"), suspect)) }
+                        }
                     }
-                });
-            }
-            if silent > 0 {
-                html.line("p", &format!("{}: {silent}", words.without_answer));
-            }
-        }),
+                }
+                @if silent > 0 {
+                    p { (words.without_answer) ": " (silent) }
+                }
+            },
+        ),
     };
     match status {
         StatusCode::SERVICE_UNAVAILABLE => answer::again_later(response, ASK_AGAIN),
@@ -116,15 +119,13 @@ pub(super) fn home(resolver: &Resolver, request: &Parts) -> Response<Body> {
     let (words, archives) = (page.words, resolver.archives.all().len());
     match page.form {
         Form::Json => page.json(&json!({ "archives": archives })),
-        _ => page.html(words.home_title, |html| {
-            html.line("p", words.home_sentence);
-            html.tag("p", &[], |html| {
-                html.line(
-                    "code",
-                    &format!("http://{}/8JMKD3MGP8W/34PGRBS", resolver.address()),
-                );
-            });
-            html.line("p", &format!("{}: {archives}", words.archives));
-        }),
+        Form::Html | Form::Text => page.html(
+            words.home_title,
+            &html! {
+                p { (words.home_sentence) }
+                p { code { "http://" (resolver.address()) "/8JMKD3MGP8W/34PGRBS" } }
+                p { (words.archives) ": " (archives) }
+            },
+        ),
     }
 }

@@ -1,4 +1,4 @@
-//! What is told of an item, before it is written as HTML or as JSON: both say the same.
+//! What a page shows of an item, before it is written as HTML or as JSON: both say the same.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -14,23 +14,23 @@ use crate::web::server::page::html::shown;
 use crate::web::service::content_url;
 use ibi::Timestamp;
 
-/// No item is shown with more translations.
+/// The most translations that a page shows.
 pub(super) const MOST_TRANSLATIONS: usize = 1000;
 
-/// So many of those that claim to be related to an item are shown.
+/// The most items that claim to be related to an item that a page shows.
 const MOST_CLAIMS: usize = 100;
 
-/// Another item, as it is linked to.
+/// Another item, as a page links to it.
 #[derive(Debug)]
-pub(super) struct Other {
+pub(super) struct OtherItem {
     pub(super) names: Names,
     pub(super) is_held: bool,
 }
 
-impl Other {
-    fn of(archive: &Archive, names: Names) -> Result<Other, ArchiveError> {
+impl OtherItem {
+    fn of(archive: &Archive, names: Names) -> Result<OtherItem, ArchiveError> {
         let is_held = archive.held(&names)?.is_some();
-        Ok(Other { names, is_held })
+        Ok(OtherItem { names, is_held })
     }
 
     pub(super) fn url(&self) -> String {
@@ -49,9 +49,9 @@ impl Other {
     }
 }
 
-/// What an item's page tells.
+/// What an item's page shows.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ItemView {
     pub(super) names: Names,
     pub(super) state: State,
     pub(super) title: Option<String>,
@@ -60,27 +60,31 @@ pub(super) struct Told {
     pub(super) changed: Option<Timestamp>,
     pub(super) accesses: u64,
     pub(super) main_file: Option<String>,
-    pub(super) last_edition: Option<Other>,
-    pub(super) next_edition: Option<Other>,
-    pub(super) previous_edition: Option<Other>,
-    pub(super) translations: Vec<(String, Other)>,
+    pub(super) last_edition: Option<OtherItem>,
+    pub(super) next_edition: Option<OtherItem>,
+    pub(super) previous_edition: Option<OtherItem>,
+    pub(super) translations: Vec<(String, OtherItem)>,
     pub(super) has_more_translations: bool,
-    pub(super) translation_of: Option<Other>,
-    pub(super) metadata: Option<Other>,
-    pub(super) metadata_of: Option<Other>,
-    /// What others say of it and it does not, in their words.
-    pub(super) claims: Vec<(String, Other)>,
+    pub(super) translation_of: Option<OtherItem>,
+    pub(super) metadata: Option<OtherItem>,
+    pub(super) metadata_of: Option<OtherItem>,
+    /// What other items say of it and it does not, in their words.
+    pub(super) claims: Vec<(String, OtherItem)>,
     pub(super) has_metadata_text: bool,
     pub(super) listing: Listing,
 }
 
-impl Told {
-    pub(super) fn of(site: &Site, item: &Item, most_files: usize) -> Result<Told, ArchiveError> {
+impl ItemView {
+    pub(super) fn of(
+        site: &Site,
+        item: &Item,
+        most_files: usize,
+    ) -> Result<ItemView, ArchiveError> {
         let archive = &site.archive;
         let mut relations = archive.relations_shown(item, &act, &Looks::default())?;
-        let mut one = |name: &str| -> Result<Option<Other>, ArchiveError> {
+        let mut one = |name: &str| -> Result<Option<OtherItem>, ArchiveError> {
             let found = taken(&mut relations, name);
-            found.map(|names| Other::of(archive, names)).transpose()
+            found.map(|names| OtherItem::of(archive, names)).transpose()
         };
         let last_edition = one("lastedition")?;
         let next_edition = one("nextedition")?;
@@ -100,14 +104,14 @@ impl Told {
                     has_more_translations = true;
                     break;
                 }
-                translations.push((language, Other::of(archive, names)?));
+                translations.push((language, OtherItem::of(archive, names)?));
             }
         }
         let claims = claims(archive, item)?;
         let main_file = archive
             .content_path(item, None, &act, &Looks::default())
             .unwrap_or_default();
-        Ok(Told {
+        Ok(ItemView {
             names: item.names.clone(),
             state: item.state,
             title: title(site, item),
@@ -133,7 +137,7 @@ impl Told {
     }
 
     pub(super) fn json(&self) -> Value {
-        let other = |other: &Option<Other>| other.as_ref().map(Other::json);
+        let other = |other: &Option<OtherItem>| other.as_ref().map(OtherItem::json);
         let translations = self.translations.iter().map(|(language, other)| {
             let mut value = other.json();
             value["language"] = json!(language);
@@ -176,18 +180,18 @@ impl Told {
     }
 }
 
-/// What items that anybody may read claim to be to another.
-fn claims(archive: &Archive, item: &Item) -> Result<Vec<(String, Other)>, ArchiveError> {
+/// What public items claim to be to another.
+fn claims(archive: &Archive, item: &Item) -> Result<Vec<(String, OtherItem)>, ArchiveError> {
     let mut claims = Vec::new();
     let looks = Looks::default();
     for (kind, names) in archive.claims(item)? {
         if !archive.is_shown(&names, &act, &looks)? {
             continue;
         }
-        let sayer = archive.held(&names)?;
-        let is_public = |sayer: Item| archive.open_content(&sayer, b"", &act).is_ok();
-        if sayer.is_some_and(is_public) {
-            claims.push((kind.pair_name(), Other::of(archive, names)?));
+        let claimant = archive.held(&names)?;
+        let is_public = |claimant: Item| archive.open_content(&claimant, b"", &act).is_ok();
+        if claimant.is_some_and(is_public) {
+            claims.push((kind.pair_name(), OtherItem::of(archive, names)?));
         }
         if claims.len() == MOST_CLAIMS {
             break;
@@ -201,12 +205,12 @@ fn taken(relations: &mut Relations, name: &str) -> Option<Names> {
     Some(relations.remove(at).1)
 }
 
-/// The item's Dublin Core as far as anybody may read it.
+/// The item's Dublin Core, as far as it is public.
 pub(super) fn record(site: &Site, item: &Item) -> Option<DublinCore> {
     match site.archive.described(item, None, &act) {
         Ok(record) => Some(record),
         Err(error) => {
-            log::debug!("the metadata of {} are not told: {error}", item.names);
+            log::debug!("the metadata of {} are not shown: {error}", item.names);
             None
         }
     }
@@ -267,7 +271,7 @@ pub(super) fn json_of_files(names: &Names, files: &[PublicFile]) -> Vec<Value> {
     files.iter().map(file).collect()
 }
 
-/// What is said in JSON where there is no item.
+/// The JSON of a page without an item.
 pub(super) fn json_of_none(status: StatusCode, title: &str) -> Value {
     json!({ "status": status.as_u16(), "error": title })
 }

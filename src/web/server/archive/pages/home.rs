@@ -1,0 +1,151 @@
+//! The page of the Archive itself: where it is, and the items that were identified last.
+
+use parking_lot::Mutex;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::Response;
+use axum::http::request::Parts;
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use super::words::{BOTH, Words};
+use super::{PAGE, fact, heads, section, time, view};
+use crate::archive::ArchiveError;
+use crate::archive::tree::Looks;
+use crate::formats::item::Names;
+use crate::web::server::archive::{Site, act, failure};
+use crate::web::server::page::Page;
+use crate::web::server::page::accept::Form;
+use crate::web::server::page::html::link;
+
+/// How many items the page shows.
+const LATEST_ITEMS: usize = 50;
+/// How many of the latest items are examined for those that are public.
+const EXAMINED_FOR_LATEST: usize = 500;
+/// How long what the page shows is kept: counting goes through every item.
+const KEPT_FOR: Duration = Duration::from_secs(5);
+
+/// What the Archive's page shows, and when it was found.
+#[derive(Debug, Default)]
+pub(in super::super) struct Front {
+    kept: Mutex<Option<(Instant, Overview)>>,
+}
+
+/// What the Archive's page shows.
+#[derive(Clone, Debug)]
+struct Overview {
+    /// How many items are held.
+    items: u64,
+    /// The latest public items, each with its title.
+    latest: Vec<(Names, Option<String>)>,
+}
+
+/// The Archive's own page.
+pub(in super::super) fn home(site: &Site, request: &Parts) -> Response<Body> {
+    let page = Page::asked(&site.address, BOTH, request, &PAGE);
+    let overview = match overview(site) {
+        Ok(overview) => overview,
+        Err(error) => return failure::fault(&error),
+    };
+    let facts = site.archive.facts();
+    if page.form == Form::Json {
+        let latest = overview.latest.iter().map(|(names, title)| {
+            let mut value = view::json_of_names(names);
+            value["title"] = json!(title);
+            value["identified_at"] = json!(view::date_of(names).as_ref().map(view::second));
+            value["url"] = json!(view::page_url(names));
+            value
+        });
+        return page.json(&json!({
+            "host": facts.host,
+            "address": site.address,
+            "archive_service": view::json_of_names(&facts.service),
+            "items": overview.items,
+            "latest": latest.collect::<Vec<Value>>(),
+        }));
+    }
+    let words = page.words;
+    page.html(
+        &format!("{} {}", words.home_title, facts.host),
+        &html! {
+            p { (words.home_sentence) }
+            dl {
+                (fact(words.address, &html! { (site.address) }))
+                (fact(words.service, &service(&facts.service)))
+                (fact(words.items, &html! { (overview.items) }))
+            }
+            (section(words.latest, &latest(words, &overview)))
+        },
+    )
+}
+
+fn service(names: &Names) -> Markup {
+    let ibip = names.ibip().filter(|_| names.rep().is_some());
+    html! {
+        (link(&view::page_url(names), &names.preferred()))
+        @if let Some(ibip) = ibip { " " code { (ibip.to_string()) } }
+    }
+}
+
+fn latest(words: &Words, overview: &Overview) -> Markup {
+    if overview.latest.is_empty() {
+        return html! { p { (words.no_items) } };
+    }
+    html! {
+        table class="stacked" {
+            (heads(&[words.item, words.identified]))
+            tbody {
+                @for (names, title) in &overview.latest {
+                    tr {
+                        th scope="row" {
+                            (link(
+                                &view::page_url(names),
+                                title.as_deref().unwrap_or(&names.preferred()),
+                            ))
+                        }
+                        td class="quiet" {
+                            @if let Some(date) = view::date_of(names) { (time(&date)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What the page shows. It is found again when it is older than [`KEPT_FOR`]; other requests wait for that
+/// rather than count too.
+fn overview(site: &Site) -> Result<Overview, ArchiveError> {
+    let mut kept = site.front.kept.lock();
+    if let Some((since, overview)) = kept.as_ref()
+        && since.elapsed() < KEPT_FOR
+    {
+        let mut overview = overview.clone();
+        // Permissions may have changed since.
+        let looks = Looks::default();
+        let is_shown = |names: &Names| site.archive.is_shown(names, &act, &looks);
+        overview
+            .latest
+            .retain(|(names, _)| is_shown(names).unwrap_or(false));
+        return Ok(overview);
+    }
+    let store = site.archive.store();
+    let prefix = site.archive.facts().rep_prefix()?.to_string();
+    let mut latest = Vec::new();
+    for item in store.latest_of_prefix(&prefix, EXAMINED_FOR_LATEST)? {
+        if latest.len() == LATEST_ITEMS {
+            break;
+        }
+        if site.archive.is_public(&item, &act, &Looks::default())? {
+            let title = view::title(site, &item);
+            latest.push((item.names, title));
+        }
+    }
+    let overview = Overview {
+        latest,
+        items: store.held_items()?,
+    };
+    *kept = Some((Instant::now(), overview.clone()));
+    Ok(overview)
+}

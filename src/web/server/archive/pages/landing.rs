@@ -1,0 +1,130 @@
+//! The page of an item.
+
+use maud::{Markup, html};
+
+use super::view::{self, ItemView, OtherItem};
+use super::words::Words;
+use super::{both_names, fact, files, section, time};
+use crate::archive::persistent_url;
+use crate::web::server::page::html::link;
+
+/// All below the title.
+pub(super) fn main(words: &Words, item: &ItemView) -> Markup {
+    html! {
+        @if let Some(url) = &item.main_file {
+            p { (link(url, words.main_file)) }
+        }
+        dl { (facts(words, item)) }
+        (section(words.editions, &editions(words, item)))
+        @if !item.translations.is_empty() || item.translation_of.is_some() {
+            (section(words.translations, &translations(words, item)))
+        }
+        (section(words.metadata, &html! { ul { (metadata_links(words, item)) } }))
+        @if !item.claims.is_empty() {
+            (section(words.claims, &claims(words, item)))
+        }
+        (section(words.files, &html! {
+            (files::table(words, &item.names, &item.listing.files))
+            p {
+                @if item.listing.has_more { (words.more_files) " " }
+                (link(&view::list_url(&item.names), words.all_files))
+            }
+        }))
+    }
+}
+
+fn facts(words: &Words, item: &ItemView) -> Markup {
+    let url = persistent_url(&item.names);
+    html! {
+        (both_names(words, &item.names))
+        (fact(words.persistent, &link(&url, &url)))
+        (fact(words.state, &html! { (words.of_state(item.state)) }))
+        @if let Some(language) = &item.language {
+            (fact(words.language, &html! { (language) }))
+        }
+        @if let Some(instant) = &item.identified {
+            (fact(words.identified, &time(instant)))
+        }
+        @if let Some(instant) = &item.changed {
+            (fact(words.changed, &time(instant)))
+        }
+        (fact(words.accesses, &html! { (item.accesses) }))
+    }
+}
+
+fn other(words: &Words, other: &OtherItem) -> Markup {
+    html! {
+        (link(&other.url(), &other.names.preferred()))
+        @if !other.is_held { " " small { (words.elsewhere) } }
+    }
+}
+
+fn others(words: &Words, named: &[(&str, &Option<OtherItem>)]) -> Markup {
+    let known = named
+        .iter()
+        .filter_map(|(name, found)| Some((name, found.as_ref()?)));
+    let known: Vec<_> = known.collect();
+    html! {
+        // An empty list is not valid.
+        @if !known.is_empty() {
+            dl {
+                @for (name, found) in known { (fact(name, &other(words, found))) }
+            }
+        }
+    }
+}
+
+fn editions(words: &Words, item: &ItemView) -> Markup {
+    let is_last = |last: &OtherItem| last.names.matches(&item.names);
+    let next = (words.next_edition, &item.next_edition);
+    let previous = (words.previous_edition, &item.previous_edition);
+    if item.last_edition.as_ref().is_some_and(is_last) {
+        html! { p { (words.is_last_edition) } (others(words, &[next, previous])) }
+    } else {
+        others(
+            words,
+            &[(words.last_edition, &item.last_edition), next, previous],
+        )
+    }
+}
+
+fn translations(words: &Words, item: &ItemView) -> Markup {
+    html! {
+        dl {
+            @if let Some(source) = &item.translation_of {
+                (fact(words.translation_of, &other(words, source)))
+            }
+            @for (language, found) in &item.translations {
+                (fact(language, &other(words, found)))
+            }
+        }
+        @if item.has_more_translations { p { (words.more_translations) } }
+    }
+}
+
+/// What other items say of this one, each with its own word for the relation.
+fn claims(words: &Words, item: &ItemView) -> Markup {
+    html! {
+        p { (words.claims_sentence) }
+        ul {
+            @for (relation, found) in &item.claims {
+                li { (other(words, found)) " " code { (relation) } }
+            }
+        }
+    }
+}
+
+fn metadata_links(words: &Words, item: &ItemView) -> Markup {
+    html! {
+        @if let Some(metadata) = &item.metadata {
+            li { (words.metadata_item) ": " (other(words, metadata)) }
+        }
+        @if let Some(described) = &item.metadata_of {
+            li { (words.metadata_of) ": " (other(words, described)) }
+        }
+        @if item.has_metadata_text {
+            li { (link(&view::metadata_url(&item.names), words.metadata_table)) }
+        }
+        li { (link(&view::dublin_core_url(&item.names), words.dublin_core)) }
+    }
+}
