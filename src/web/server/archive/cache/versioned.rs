@@ -159,7 +159,7 @@ mod tests {
             cache.insert(1, number, number, size);
             assert!(cache.entries.weight() <= BYTES as u64);
         }
-        assert!(cache.entries.len() > 0);
+        assert!(!cache.entries.is_empty());
         cache.insert(1, 100, 100, BYTES / 2);
         assert_eq!(cache.get(1, &100), None, "it is too large");
     }
