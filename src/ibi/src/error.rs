@@ -239,7 +239,7 @@ impl<'a> Source<'a> {
         Source { form, text }
     }
 
-    /// An error about `found`, which must be a slice of this source's text; its address tells its position.
+    /// An error about `found`, which must be a slice of this source's text; its address gives its position.
     pub(super) fn fault(self, part: Part, found: &str, cause: Cause) -> ParseError {
         let offset = found
             .as_ptr()

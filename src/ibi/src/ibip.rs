@@ -221,7 +221,7 @@ impl fmt::Display for IbipPrefix {
     }
 }
 
-/// Tells whether a name is a prefix of an IBIp, the folder that holds the items of one address.
+/// Returns whether a name is a prefix of an IBIp, the folder that holds the items of one address.
 ///
 /// # Errors
 /// A text that is not the one spelling of an address and port.
@@ -229,7 +229,7 @@ pub fn check_prefix(text: &str) -> Result<(), ParseError> {
     IbipPrefix::parse(text).map(|_| ())
 }
 
-/// Tells whether a name is a suffix of an IBIp.
+/// Returns whether a name is a suffix of an IBIp.
 ///
 /// # Errors
 /// A text that is not the one spelling of a date.

@@ -21,7 +21,7 @@
 //! # Ok::<(), ibi::ParseError>(())
 //! ```
 //!
-//! Values of these types are always good: their date exists, their address and port can be used,
+//! Values of these types are always valid: their date exists, their address and port can be used,
 //! and they print exactly what was read. Equality, order and hash ignore case, as identifiers do.
 //! Neither form follows from the other: an item's two names are recorded together.
 //!
@@ -53,7 +53,7 @@
 //!
 //! - [`persistent`] reads identifiers and links in every form in which they are found;
 //! - [`LegacyIbip`] is the form that IBIps had until about 2009;
-//! - [`distributor`] hands out the dates of new identifiers so that no two are the same;
+//! - [`distributor`] gives out the dates of new identifiers so that no two are the same;
 //! - [`pairs`] reads and writes the list of pairs in which Archives answer;
 //! - [`message`] holds the sentences of errors as data, so that a program can translate them.
 //!
@@ -110,7 +110,7 @@ pub enum Ibi {
 }
 
 impl Ibi {
-    /// Reads an identifier; the number of its components tells the form.
+    /// Reads an identifier; the number of its components determines the form.
     ///
     /// # Errors
     /// Neither four components nor two, or what [`Rep::parse`] or [`Ibip::parse`] refuses.

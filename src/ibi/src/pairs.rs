@@ -1,4 +1,4 @@
-//! The list of pairs, as a document that keeps every byte it is not told to change.
+//! The list of pairs, as a document that preserves every byte that is not changed.
 //!
 //! Sidecars, the Archive's own facts and the answers of its services are written in it. A document
 //! holds its pairs with the space before each, so that unchanged parts print as they were read.
@@ -166,7 +166,7 @@ impl Pairs {
         });
     }
 
-    /// Takes out all pairs of that name, with the space before each; tells whether there were any.
+    /// Removes all pairs of that name, with the space before each; returns whether there were any.
     pub fn remove(&mut self, name: &str) -> bool {
         let begins = self.pairs.first().filter(|pair| pair.name == name);
         let begins = begins.map(|pair| pair.before.clone());

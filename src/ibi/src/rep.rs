@@ -241,7 +241,7 @@ impl fmt::Display for RepPrefix {
     }
 }
 
-/// Tells whether a name can be a component of a rep at a level from 1 (subdomain) to 4 (month to second).
+/// Returns whether a name can be a component of a rep at a level from 1 (subdomain) to 4 (month to second).
 ///
 /// # Errors
 /// A name that the grammar does not allow at that level. At level 4 every part is checked against

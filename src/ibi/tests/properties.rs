@@ -1,6 +1,6 @@
 //! Properties of all values, beside the tables of cases in the modules: what is printed reads back
 //! equal, spellings of one identifier are equal, the distributor never repeats a date, and a list
-//! of pairs keeps what it was not told to change.
+//! of pairs preserves what is not changed.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};

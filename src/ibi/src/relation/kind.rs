@@ -65,7 +65,7 @@ impl RelationKind {
         Some(Ok(kind))
     }
 
-    /// Tells whether this is the far end's word for a relation: `...of`.
+    /// Returns whether this is the inverse relation, declared at the target: `...of`.
     #[must_use]
     pub fn is_inverse(&self) -> bool {
         use RelationKind::{EditionOf, MetadataOf, TranslationOf};

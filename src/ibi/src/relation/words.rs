@@ -48,7 +48,7 @@ impl Language {
             .ok()
     }
 
-    /// Tells whether a text in this language is one in the wanted language: `pt` is met by `pt` and
+    /// Returns whether a text in this language satisfies a request for the wanted one: `pt` is satisfied by `pt` and
     /// by `pt-BR`, `pt-BR` by itself alone.
     #[must_use]
     pub fn matches(&self, wanted: &Language) -> bool {
@@ -107,7 +107,7 @@ impl Format {
         Format("oai_dc".to_owned())
     }
 
-    /// Tells whether it is Dublin Core as in OAI-PMH 2.0, the one format that every Archive can give.
+    /// Returns whether it is Dublin Core as in OAI-PMH 2.0, the one format that every Archive can give.
     #[must_use]
     pub fn is_oai_dc(&self) -> bool {
         self.0 == "oai_dc"
