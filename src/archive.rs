@@ -1,6 +1,8 @@
 //! The Archive: what the mount, the web services and the command call. Knows no inode, errno or HTTP status.
 //!
 //! - [`finding`]: tables of what a check, a scrub, a backup or a transfer reports.
+//! - [`lock_order`]: mutexes with a rank, and the order in which they are taken.
+//! - [`owner`]: for whom something is made in a store.
 //! - [`database`]: the files that SQLite opens, and no others.
 //! - [`store`]: the relation store: all the SQL, and the ledger of dates handed out.
 //! - [`tree`]: the store's directories. What it writes is on disk when it returns.
@@ -14,7 +16,9 @@
 pub(crate) mod backup;
 pub(crate) mod database;
 pub(crate) mod finding;
+pub(crate) mod lock_order;
 pub(crate) mod operations;
+pub(crate) mod owner;
 pub(crate) mod package;
 pub(crate) mod scrub;
 pub mod store;

@@ -6,16 +6,19 @@
 //! and a start after a crash makes the directory of it where it is missing. This room knows no inode,
 //! errno or HTTP status.
 //!
-//! Locks, in the order in which they may be taken: `edits`, then `dates`, then the store's.
-//! `rewritten`, `placed`, `ahead` and `behind` are leaves; so are `levels` and `ends` but for the
-//! store's.
+//! The parts of an [`Archive`] have their own locks and keep their own invariants: `DateLedger` (dates
+//! handed out), `RecoveryLog` (where tree and index may differ), `SettleQueue` (minted items to be
+//! synced), `RewrittenSidecars`. The order of all locks is in [`crate::archive::lock_order`], which
+//! checks it in debug builds.
 
 mod actor;
 mod admission;
 mod check;
+mod dates;
 mod describe;
 mod error;
 mod facts;
+mod full_disk;
 mod handover;
 mod import;
 mod init;
@@ -24,17 +27,19 @@ mod lock;
 mod mint;
 mod public;
 mod publish;
+mod recovery;
+mod recovery_log;
 mod relations;
 mod resolve;
+mod rewritten;
 mod rights;
 mod settle;
+mod settle_queue;
 mod sidecars;
 mod status;
 #[cfg(test)]
 pub(crate) mod testing;
-mod touched;
 
-use parking_lot::{Mutex, MutexGuard};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -50,14 +55,18 @@ pub use init::Setup;
 pub use lock::{holder, is_held_by};
 pub use mint::Relative;
 pub use publish::{Listing, PublicFile};
+pub use recovery_log::WriteIntent;
 pub use resolve::{Claims, Related, Relations, meeting};
-pub use sidecars::{Belief, Fact};
+pub use sidecars::{Acceptance, Fact};
 pub use status::{IndexState, Minted, Status};
 
-pub use touched::Changing;
+use dates::DateLedger;
+use full_disk::with_reserve;
+use recovery_log::{Durability, RecoveryLog};
+use rewritten::RewrittenSidecars;
+use settle_queue::SettleQueue;
 
-use touched::Care;
-
+use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
 use crate::archive::store::{Item, ItemId, Record, Store};
 use crate::archive::tree::{Maker, Place, Tree};
 use crate::formats::item::{Names, State};
@@ -74,15 +83,6 @@ pub const BACKUP_NOTE: &str = "backup.ibi";
 #[derive(Debug)]
 #[must_use]
 pub struct Held(#[allow(dead_code, reason = "held, not read")] lock::Lock);
-
-/// Whether there is no room left on the disk.
-fn is_full(error: &ArchiveError) -> bool {
-    match error {
-        ArchiveError::Store(error) => error.kind() == std::io::ErrorKind::StorageFull,
-        ArchiveError::Tree(error) => error.errno() == rustix::io::Errno::NOSPC,
-        _ => false,
-    }
-}
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync {
@@ -113,14 +113,12 @@ pub struct Archive {
     tree: Arc<Tree>,
     store: Arc<Store>,
     clock: Box<dyn Clock>,
-    dates: Mutex<ledger::Dates>,
-    ahead: Mutex<Option<ledger::Ahead>>,
-    edits: Mutex<()>,
-    rewritten: Mutex<Vec<Names>>,
-    placed: Mutex<Vec<settle::Placed>>,
-    levels: touched::Levels,
-    behind: touched::Behind,
-    ends: Mutex<Vec<String>>,
+    /// One change at a time of what tree and index say of items.
+    edits: RankedMutex<()>,
+    dates: DateLedger,
+    recovery: RecoveryLog,
+    minted: SettleQueue,
+    rewritten: RewrittenSidecars,
     lock: Option<lock::Lock>,
 }
 
@@ -174,7 +172,7 @@ impl Archive {
             log::warn!("not all that was minted before a crash is in the tree again: {error}");
         }
         archive.tree.keep_reserve();
-        if let Err(error) = archive.mend_levels() {
+        if let Err(error) = archive.recover() {
             log::warn!("the index may say less than the tree after a crash: {error}");
         }
         if let Err(error) = archive.redirect_tombstones() {
@@ -218,19 +216,17 @@ impl Archive {
         clock: Box<dyn Clock>,
         lock: Option<lock::Lock>,
     ) -> Archive {
+        let (tree, store) = (Arc::new(tree), Arc::new(store));
         Archive {
-            dates: Mutex::new(ledger::Dates::after(facts.granularity, None)),
+            edits: RankedMutex::new(Rank::Changes, ()),
+            dates: DateLedger::after(facts.granularity, None),
+            recovery: RecoveryLog::new(Arc::clone(&tree), Arc::clone(&store)),
+            minted: SettleQueue::new(Arc::clone(&tree), Arc::clone(&store)),
+            rewritten: RewrittenSidecars::default(),
             facts,
-            tree: Arc::new(tree),
-            store: Arc::new(store),
+            tree,
+            store,
             clock,
-            ahead: Mutex::default(),
-            edits: Mutex::new(()),
-            rewritten: Mutex::default(),
-            placed: Mutex::default(),
-            levels: touched::Levels::default(),
-            behind: touched::Behind::default(),
-            ends: Mutex::default(),
             lock,
         }
     }
@@ -288,10 +284,10 @@ impl Archive {
     }
 
     /// The right to change what is known of items, with all known that was changed before.
-    fn edits(&self) -> MutexGuard<'_, ()> {
+    fn edits(&self) -> RankedGuard<'_, ()> {
         let edits = self.edits.lock();
-        if self.lock.is_some() && !self.behind.lock().is_empty() {
-            self.catch_up();
+        if self.lock.is_some() && self.recovery.is_queued() {
+            self.replay();
         }
         edits
     }
@@ -354,7 +350,7 @@ impl Archive {
         };
         let id = self.store.put(&Record::bare(bare.clone(), State::Copy))?;
         let taken = self.with_author(&bare, |author| self.accept(author, id));
-        if let Belief::NotBelieved(error) = taken? {
+        if let Acceptance::Rejected(error) = taken? {
             log::warn!("{error}");
         }
         self.known(id)
@@ -389,7 +385,7 @@ impl Archive {
             None => names.clone(),
         };
         let place = Place::of(&names);
-        let change = self.changing_at(&place, Care::Loose)?;
+        let change = self.recovery.begin(&place, Durability::Unsynced)?;
         self.tree.make_item(&place, maker)?;
         let id = match self.store.put(&Record::bare(names, State::Copy)) {
             Ok(id) => id,
@@ -438,9 +434,9 @@ impl Archive {
         if !self.tree.holds_only_sidecar(&place)? {
             return Err(ArchiveError::NotEmpty(item.names.into()));
         }
-        self.even_if_full(|| {
-            let change = self.changing_at(&place, Care::Synced)?;
-            self.entomb(&item, &place)?;
+        with_reserve(&self.tree, || {
+            let change = self.recovery.begin(&place, Durability::Synced)?;
+            self.write_tombstone(&item, &place)?;
             change.done();
             Ok(())
         })?;
@@ -453,21 +449,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Does what a removal needs: whoever removes things from a full disk must not be told that it
-    /// is full.
-    fn even_if_full(&self, act: impl Fn() -> Result<(), ArchiveError>) -> Result<(), ArchiveError> {
-        match act() {
-            Err(error) if is_full(&error) && self.tree.spend_reserve() => {
-                let done = act();
-                self.tree.keep_reserve();
-                done
-            }
-            other => other,
-        }
-    }
-
     /// Leaves a tombstone in the place of an item.
-    fn entomb(&self, item: &Item, place: &Place) -> Result<(), ArchiveError> {
+    fn write_tombstone(&self, item: &Item, place: &Place) -> Result<(), ArchiveError> {
         let tombstone = self.tombstone_of(item)?;
         let bytes = tombstone.to_bytes();
         self.tree.write_tombstone(place, &bytes)?;

@@ -1,32 +1,33 @@
 //! The relation store: all the SQL, and nothing but the verbs of the Archive.
 //!
-//! An index of what the tree says, kept so that no lookup walks the tree, and the ledger of dates
-//! handed out. SQLite with a write-ahead log. The ledger and what is said of originals and removed
-//! items is synced at each commit and survives a power cut as soon as a call returns; what is said
-//! of copies, which whoever copies has not synced either, follows with the next such commit. Every
-//! write is one immediate transaction. One connection writes; a read-only one may be open beside
-//! it in another process.
+//! It is an index of what the tree says, so that no lookup walks the tree, and the ledger of the dates
+//! that were handed out. The engine is SQLite with a write-ahead log. The ledger, originals and removed
+//! items are synced at each commit and survive a power cut as soon as a call returns. Copies, which the
+//! program that copies has not synced either, follow with the next such commit. Every write is one
+//! immediate transaction. One connection writes; another process may have a read-only one open.
 //!
-//! A `Store` may be shared by threads; its lock is a leaf but for the queue of what waits to be
-//! committed with it.
+//! Threads may share a `Store`. Its locks are in the table of [`crate::archive::lock_order`].
 
 mod accesses;
-mod begins;
 mod beside;
 mod claims;
 mod compare;
+mod completion;
 mod copy;
 mod error;
 mod group;
 mod harvest;
+mod levels;
 mod numbers;
+mod query;
+mod record;
+mod recovery_log;
 mod rows;
 mod schema;
-mod touched;
+mod transaction;
 mod version;
 mod write;
 
-use parking_lot::{Mutex, MutexGuard};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -34,12 +35,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, named_params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, named_params, params};
 
 use crate::archive::database::{self, Unfit};
+use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
+use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
 use ibi::relation::{Language, RelationKind};
-use ibi::rep::component_key;
 use ibi::{AliasPair, Ibip, Rep, Timestamp};
 
 pub use accesses::{ACCESSES_FILE, Accesses};
@@ -50,7 +52,7 @@ pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, Mark, Stamped, Window};
 pub use numbers::Counts;
 pub use write::Refill;
 
-use write::Sync;
+use transaction::Sync;
 
 /// File name of the relation store.
 pub const FILE: &str = "relations.sqlite3";
@@ -105,7 +107,7 @@ pub struct Record {
     pub target: Option<String>,
     /// When it was removed.
     pub removed_at: Option<Timestamp>,
-    /// The sidecar as last believed, byte for byte.
+    /// The sidecar as last accepted, byte for byte.
     pub sidecar: Option<Vec<u8>>,
     /// What the sidecar declares.
     pub relations: Vec<(RelationKind, Names)>,
@@ -130,9 +132,6 @@ impl Record {
     }
 }
 
-/// For whom an item is made, should it have to be made again: user, group and permission bits.
-pub type Maker = (u32, u32, u32);
-
 /// An item that has been minted and whose directory is not known to be on disk.
 #[derive(Debug)]
 pub struct Unsettled {
@@ -141,17 +140,17 @@ pub struct Unsettled {
     /// Its sidecar, byte for byte.
     pub sidecar: Vec<u8>,
     /// For whom it is made, unless for the Archive itself.
-    pub maker: Option<Maker>,
+    pub owner: Option<Owner>,
 }
 
 /// The open relation store.
 #[derive(Debug)]
 pub struct Store {
-    connection: Mutex<Connection>,
+    connection: RankedMutex<Connection>,
     version: version::Version,
     /// Where the database lies, unless it is in memory. SQLite goes by this until it is closed, above.
     directory: Option<OwnedFd>,
-    waiting: Mutex<Vec<Arc<group::Waiting>>>,
+    waiting: RankedMutex<Vec<Arc<group::Waiting>>>,
 }
 
 impl Store {
@@ -180,15 +179,24 @@ impl Store {
         connection.busy_timeout(Duration::from_secs(10))?;
         Store::prepared(&mut connection)?;
         schema::check(&connection)?;
-        Ok(Store::over(connection, Some(directory)))
+        Ok(Store::beside(connection, directory))
     }
 
     fn over(connection: Connection, directory: Option<OwnedFd>) -> Store {
+        Store::ranked(Rank::Index, connection, directory)
+    }
+
+    /// A store that is only read, beside another one that a thread may have locked.
+    fn beside(connection: Connection, directory: OwnedFd) -> Store {
+        Store::ranked(Rank::IndexBefore, connection, Some(directory))
+    }
+
+    fn ranked(rank: Rank, connection: Connection, directory: Option<OwnedFd>) -> Store {
         Store {
-            connection: Mutex::new(connection),
+            connection: RankedMutex::new(rank, connection),
             version: version::Version::default(),
             directory,
-            waiting: Mutex::default(),
+            waiting: RankedMutex::new(Rank::CommitQueue, Vec::new()),
         }
     }
 
@@ -200,33 +208,25 @@ impl Store {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Connection> {
+    fn lock(&self) -> RankedGuard<'_, Connection> {
         self.connection.lock()
-    }
-
-    fn find(&self, condition: &str, key: &str) -> Result<Option<Item>, StoreError> {
-        let connection = self.lock();
-        let sql = format!("SELECT {} FROM item WHERE {condition}", rows::ITEM);
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut found = statement.query([key])?;
-        found.next()?.map(rows::item).transpose()
     }
 
     /// The item with this rep, in whatever spelling.
     pub fn find_by_rep(&self, rep: &Rep) -> Result<Option<Item>, StoreError> {
-        self.find("rep_key = ?1", &rep.canonical())
+        self.find("rep_key = ?1", [rep.canonical()])
     }
 
     /// The item with this IBIp, in whatever spelling.
     pub fn find_by_ibip(&self, ibip: &Ibip) -> Result<Option<Item>, StoreError> {
-        self.find("ibip_key = ?1", &ibip.canonical())
+        self.find("ibip_key = ?1", [ibip.canonical()])
     }
 
     /// The item with this recorded alias.
     pub fn find_by_alias(&self, alias: &AliasPair) -> Result<Option<Item>, StoreError> {
         self.find(
             "id = (SELECT item FROM alias WHERE name = ?1)",
-            &alias.to_string(),
+            [alias.to_string()],
         )
     }
 
@@ -245,14 +245,10 @@ impl Store {
 
     /// The item with this number.
     pub fn item(&self, id: ItemId) -> Result<Option<Item>, StoreError> {
-        let connection = self.lock();
-        let sql = format!("SELECT {} FROM item WHERE id = ?1", rows::ITEM);
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut found = statement.query([id.0])?;
-        found.next()?.map(rows::item).transpose()
+        self.find("id = ?1", [id.0])
     }
 
-    /// The sidecar as last believed, byte for byte.
+    /// The sidecar as last accepted, byte for byte.
     pub fn sidecar(&self, id: ItemId) -> Result<Option<Vec<u8>>, StoreError> {
         let connection = self.lock();
         let mut statement = connection.prepare_cached("SELECT sidecar FROM item WHERE id = ?1")?;
@@ -262,8 +258,8 @@ impl Store {
             .flatten())
     }
 
-    /// The sidecar last believed of the item with one of these names, whatever else its row holds.
-    pub fn believed(&self, names: &Names) -> Result<Option<Vec<u8>>, StoreError> {
+    /// The sidecar last accepted of the item with one of these names, whatever else its row holds.
+    pub fn accepted_sidecar(&self, names: &Names) -> Result<Option<Vec<u8>>, StoreError> {
         let connection = self.lock();
         let keys = [
             ("rep_key", names.rep().map(Rep::canonical)),
@@ -340,10 +336,10 @@ impl Store {
             unsettled.push(Unsettled {
                 item: rows::item(row)?,
                 sidecar: row.get::<_, Option<_>>("sidecar")?.unwrap_or_default(),
-                maker: uid
+                owner: uid
                     .zip(gid)
                     .zip(mode)
-                    .map(|((uid, gid), mode)| (uid, gid, mode)),
+                    .map(|((uid, gid), mode)| Owner { uid, gid, mode }),
             });
         }
         Ok(unsettled)
@@ -356,30 +352,20 @@ impl Store {
             "SELECT {} FROM relation WHERE source = ?1 ORDER BY kind",
             rows::RELATION
         );
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut found = statement.query([id.0])?;
-        let mut relations = Vec::new();
-        while let Some(row) = found.next()? {
-            relations.push(rows::relation(row)?);
-        }
-        Ok(relations)
+        query::each(&connection, &sql, [id.0], rows::relation)
     }
 
     /// Which items declare what of the item with these names, by either form. Each declares a kind
     /// once.
     pub fn relations_to(&self, names: &Names) -> Result<Vec<(RelationKind, Item)>, StoreError> {
         let connection = self.lock();
-        let sql = pointing();
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut found = statement.query(named_params! {
+        let forms = named_params! {
             ":rep": names.rep().map(Rep::canonical),
             ":ibip": names.ibip().map(Ibip::canonical),
-        })?;
-        let mut relations = Vec::new();
-        while let Some(row) = found.next()? {
-            relations.push((rows::relation(row)?.0, rows::item(row)?));
-        }
-        Ok(relations)
+        };
+        query::each(&connection, &pointing(), forms, |row| {
+            Ok((rows::relation(row)?.0, rows::item(row)?))
+        })
     }
 
     /// The aliases recorded for an item.
@@ -389,99 +375,6 @@ impl Store {
             connection.prepare_cached("SELECT name FROM alias WHERE item = ?1 ORDER BY name")?;
         let names = statement.query_map([id.0], |row| row.get(0))?;
         Ok(names.collect::<Result<_, _>>()?)
-    }
-
-    /// The recorded spelling of a level of the rep tree (`sid.inpe.br/mtc-m13@80`), if any item
-    /// that is here lies below it.
-    pub fn spelling_of_level(&self, path: &str) -> Result<Option<String>, StoreError> {
-        // Only the subdomain may end in a dot, which its spelling alone has.
-        let key: Vec<String> = path.split('/').map(component_key).collect();
-        let found = self.first_below("rep", "rep_key", &key.join("/"))?;
-        Ok(found.and_then(|rep| {
-            let depth = path.split('/').count();
-            let end = rep.match_indices('/').nth(depth - 1)?.0;
-            Some(rep[..end].to_owned())
-        }))
-    }
-
-    /// The recorded spelling of an IBIp prefix, if any item that is here has it.
-    pub fn spelling_of_prefix(&self, prefix: &str) -> Result<Option<String>, StoreError> {
-        let found = self.first_below("ibip", "ibip_key", &prefix.to_ascii_uppercase())?;
-        Ok(found.and_then(|ibip| ibip.split_once('/').map(|(prefix, _)| prefix.to_owned())))
-    }
-
-    fn first_below(
-        &self,
-        column: &str,
-        key_column: &str,
-        key: &str,
-    ) -> Result<Option<String>, StoreError> {
-        let connection = self.lock();
-        // '0' follows '/' in ASCII: the range holds exactly what lies below the key.
-        let sql = format!(
-            "SELECT {column} FROM item WHERE {key_column} > ?1 || '/' AND {key_column} < ?1 || '0'
-             AND state <> 'Deleted' LIMIT 1"
-        );
-        let mut statement = connection.prepare_cached(&sql)?;
-        Ok(statement.query_row([key], |row| row.get(0)).optional()?)
-    }
-
-    /// Whether a recorded alias begins with this first component.
-    pub fn has_alias_prefix(&self, prefix: &str) -> Result<bool, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT 1 FROM alias WHERE name > ?1 || '/' AND name < ?1 || '0' LIMIT 1",
-        )?;
-        Ok(statement.exists([prefix])?)
-    }
-
-    /// The names of the items here under an IBIp prefix; of those without a rep if asked.
-    pub fn names_under_prefix(
-        &self,
-        prefix: &str,
-        without_rep: bool,
-    ) -> Result<Vec<Names>, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(&format!(
-            "SELECT rep, ibip FROM item {}
-             AND ibip_key > ?1 || '/' AND ibip_key < ?1 || '0' AND state <> 'Deleted'
-             ORDER BY ibip_key",
-            listed_by(without_rep)
-        ))?;
-        let mut found = statement.query([prefix.to_ascii_uppercase()])?;
-        let mut names = Vec::new();
-        while let Some(row) = found.next()? {
-            names.extend(rows::names("item", row.get(0)?, row.get(1)?)?);
-        }
-        Ok(names)
-    }
-
-    /// The IBIp prefixes, as recorded, of the items here; of those without a rep if asked.
-    pub fn prefixes(&self, without_rep: bool) -> Result<Vec<String>, StoreError> {
-        let connection = self.lock();
-        // One step of the index for each prefix, however many items have it.
-        let mut statement = connection.prepare_cached(&format!(
-            "SELECT substr(ibip, 1, instr(ibip, '/') - 1), ibip_key FROM item {}
-             AND ibip_key > ?1 AND state <> 'Deleted' ORDER BY ibip_key LIMIT 1",
-            listed_by(without_rep)
-        ))?;
-        let mut prefixes = Vec::new();
-        let mut after = String::new();
-        while let Some((prefix, key)) = statement
-            .query_row([&after], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-            })
-            .optional()?
-        {
-            // '0' follows '/' in ASCII. By the key, which the index goes by, even where a damaged row
-            // has another name beside it.
-            after = match key.split_once('/') {
-                Some((first, _)) => format!("{first}0"),
-                None => key,
-            };
-            prefixes.push(prefix);
-        }
-        Ok(prefixes)
     }
 
     /// Whether any item that is here has a rep.
@@ -501,41 +394,21 @@ impl Store {
         Ok(found.unsigned_abs())
     }
 
-    /// The items here whose reps begin with a prefix, the latest first: so many.
+    /// The items here whose reps begin with a prefix, the latest first, at most `most`.
     pub fn latest_of_prefix(&self, prefix: &str, most: usize) -> Result<Vec<Item>, StoreError> {
-        let prefix = prefix.to_ascii_lowercase();
-        let connection = self.lock();
-        // The digits of a year follow the slash; "0" is the character after it.
-        let sql = format!(
-            "SELECT {} FROM item WHERE rep_key > ?1 || '/' AND rep_key < ?1 || '0'
-             AND state <> 'Deleted' ORDER BY rep_key DESC LIMIT ?2",
-            rows::ITEM
-        );
-        let mut statement = connection.prepare_cached(&sql)?;
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let mut found = statement.query(rusqlite::params![prefix, most])?;
-        let mut items = Vec::new();
-        while let Some(row) = found.next()? {
-            items.push(rows::item(row)?);
-        }
-        Ok(items)
+        let below = query::below("rep_key");
+        self.items(
+            &format!("{below} AND state <> 'Deleted' ORDER BY rep_key DESC LIMIT ?2"),
+            params![prefix.to_ascii_lowercase(), query::limit(most)],
+        )
     }
 
-    /// The items, removed ones included, in the order of their numbers: so many, after one.
+    /// The items, removed ones included, in the order of their numbers, at most `most` after one.
     pub fn items_after(&self, after: ItemId, most: usize) -> Result<Vec<Item>, StoreError> {
-        let connection = self.lock();
-        let sql = format!(
-            "SELECT {} FROM item WHERE id > ?1 ORDER BY id LIMIT ?2",
-            rows::ITEM
-        );
-        let mut statement = connection.prepare_cached(&sql)?;
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let mut found = statement.query([after.0, most])?;
-        let mut items = Vec::new();
-        while let Some(row) = found.next()? {
-            items.push(rows::item(row)?);
-        }
-        Ok(items)
+        self.items(
+            "id > ?1 ORDER BY id LIMIT ?2",
+            params![after.0, query::limit(most)],
+        )
     }
 
     /// Every item, one at a time, in the order of their names.
@@ -610,15 +483,6 @@ fn pointing() -> String {
         rows::RELATION,
         rows::ITEM
     )
-}
-
-/// Items in the order of their IBIps: by an index that has only those asked for.
-fn listed_by(without_rep: bool) -> &'static str {
-    if without_rep {
-        "INDEXED BY item_without_rep WHERE rep_key IS NULL"
-    } else {
-        "WHERE ibip_key IS NOT NULL"
-    }
 }
 
 #[cfg(test)]

@@ -25,10 +25,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
+pub use crate::archive::owner::Owner;
 pub use files::{Met, joined, open_far};
 pub use handover::HANDOVER;
 pub use looks::{Looks, Sight};
-pub use place::{Area, Author, Filled, Maker, Owner, Place, STRANGERS, TreeError};
+pub use place::{Area, Author, Filled, Maker, Place, STRANGERS, TreeError};
 pub use publish::Published;
 pub use reserve::RESERVE;
 pub use walk::{Directories, Seen, Visit, each_entry_of};

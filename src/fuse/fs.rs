@@ -25,7 +25,7 @@ use fuser::{FileHandle, FopenFlags, Notifier};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
-use crate::archive::Changing;
+use crate::archive::WriteIntent;
 use crate::archive::tree::SIDECAR;
 use crate::fuse::attr::Attr;
 use crate::fuse::descriptors;
@@ -304,7 +304,7 @@ impl Inner {
             .learnt
             .set_lacks_capability(flags & libc::O_EXCL != 0);
         // It is marked again as one that is open for writing.
-        change.into_iter().for_each(Changing::done);
+        change.into_iter().for_each(WriteIntent::done);
         let held = self.namespace.note_held(caller, parent);
         Ok((entry, opened, held))
     }
@@ -335,7 +335,7 @@ impl Inner {
             self.mirror.forget(victim);
             self.settle(self.namespace.name_gone(caller, parent, name))?;
             self.names_changed(parent, Some(name));
-            change.into_iter().for_each(Changing::done);
+            change.into_iter().for_each(WriteIntent::done);
             return Ok(());
         }
         if is_directory {
@@ -423,7 +423,7 @@ impl Inner {
             self.note_sidecar(caller, directory, name)?;
         }
         self.settle(self.namespace.name_gone(caller, parent, name))?;
-        changes.into_iter().flatten().for_each(Changing::done);
+        changes.into_iter().flatten().for_each(WriteIntent::done);
         Ok(())
     }
 
@@ -475,7 +475,7 @@ impl Inner {
             self.mirror.forget(vec![Stale::Attributes(node.id)]);
         }
         self.note_sidecar(caller, parent, name)?;
-        change.into_iter().for_each(Changing::done);
+        change.into_iter().for_each(WriteIntent::done);
         Ok(entry)
     }
 
@@ -522,7 +522,7 @@ impl Inner {
                 if file.is_none() {
                     _unleased = self.open_unleased(caller, node, flags)?;
                 }
-                let change = self.namespace.archive().changing(item);
+                let change = self.namespace.archive().begin_write(item);
                 Some(change.map_err(Errno::from)?)
             }
             _ => None,

@@ -36,7 +36,7 @@ use rustix::io::Errno;
 
 use crate::archive::store::ItemId;
 use crate::archive::tree::{Place, SIDECAR};
-use crate::archive::{Archive, ArchiveError, Belief, Changing};
+use crate::archive::{Acceptance, Archive, ArchiveError, WriteIntent};
 use crate::formats::item::Names;
 use crate::fuse::attr::Attr;
 use crate::fuse::descriptors::{self, Descriptors, Pinned};
@@ -410,9 +410,9 @@ impl Namespace {
     }
 
     /// Before a name in an item's own directory changes what it means: its sidecar's is noted.
-    pub fn changing(&self, parent: &Node, name: &OsStr) -> Outcome<Option<Changing>> {
+    pub fn changing(&self, parent: &Node, name: &OsStr) -> Outcome<Option<WriteIntent>> {
         match parent.kind {
-            Kind::Item(item) if name == SIDECAR => Ok(Some(self.archive.changing(item)?)),
+            Kind::Item(item) if name == SIDECAR => Ok(Some(self.archive.begin_write(item)?)),
             _ => Ok(None),
         }
     }
@@ -420,12 +420,12 @@ impl Namespace {
     /// After a sidecar was closed or renamed into an item: it is taken in.
     pub fn sidecar_written(&self, caller: &Caller, item: ItemId) -> Outcome<()> {
         match self.archive.accept_sidecar(caller, item)? {
-            Belief::Believed(item) => {
+            Acceptance::Accepted(item) => {
                 log::info!("sidecar of {} taken in", item.names);
                 self.note_placed(&item.names);
             }
-            Belief::Unchanged => {}
-            Belief::NotBelieved(error) => log::warn!("{error}"),
+            Acceptance::Unchanged => {}
+            Acceptance::Rejected(error) => log::warn!("{error}"),
         }
         Ok(())
     }

@@ -60,7 +60,7 @@ impl Archive {
     /// The last date that counts as handed out.
     fn handed_out(&self) -> Result<Option<Timestamp>, ArchiveError> {
         match self.lock {
-            Some(_) => Ok(self.dates().last().cloned()),
+            Some(_) => Ok(self.dates.last()),
             // A reader goes by what is on disk.
             None => Ok(self.store.last_date()?.max(self.store.reserved_date()?)),
         }
@@ -82,7 +82,7 @@ impl Archive {
                 None => last.insert(self.handed_out()?),
             };
             let is_minted = Some(&date) <= last.as_ref()
-                || self.is_ahead(&date)
+                || self.dates.is_ahead(&date)
                     && (self.is_administrator(user)? || self.find(&ibi)?.is_some());
             if !is_minted {
                 return Err(ArchiveError::NotMintedYet {
@@ -305,7 +305,7 @@ impl Archive {
         let is_own = |ibi: &Ibi| self.is_own(ibi);
         for ibi in forms(&record.names).filter(is_own) {
             let date = date_of(&ibi);
-            if Some(&date) > known.last && !self.is_ahead(&date) {
+            if Some(&date) > known.last && !self.dates.is_ahead(&date) {
                 return Ok(Some(ArchiveError::NotMintedYet {
                     name: ibi.to_string(),
                 }));

@@ -17,6 +17,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
 use super::admission::{Known, is_ibip};
+use super::dates::Ahead;
 use super::ledger::{LEDGER, last_in_ledger};
 use super::{Archive, ArchiveError, Clock, lock};
 use crate::archive::store::{Item, Record, Refill, Store, StoreError};
@@ -74,7 +75,7 @@ struct Before<'a> {
 
 impl Before<'_> {
     fn sidecar(&self, names: &Names) -> Result<Option<Vec<u8>>, ArchiveError> {
-        self.ask(|index| index.believed(names))
+        self.ask(|index| index.accepted_sidecar(names))
     }
 
     fn item(&self, names: &Names) -> Result<Option<Item>, ArchiveError> {
@@ -150,7 +151,7 @@ impl Archive {
         self.writable()?;
         let _edits = self.edits();
         // What the ledger reserves goes with the rows: nobody is handed a date meanwhile.
-        let mut dates = self.dates();
+        let mut dates = self.dates.lock();
         // So does which directories are not on disk.
         self.settle_now()?;
         // A reader beside the writer sees what there was, until the writer commits.
@@ -189,7 +190,9 @@ impl Archive {
                 if let (true, Some(error)) = (before.is_last, sight.unlisted) {
                     return Err(error.into());
                 }
-                let own_date = sight.own_date.filter(|(date, _)| !self.is_ahead(date));
+                let own_date = sight
+                    .own_date
+                    .filter(|(date, _)| !self.dates.is_ahead(date));
                 walk.latest = walk.latest.take().max(own_date.clone());
                 // What lies in the future has not been minted here, or is known without the tree.
                 let own_date = own_date.filter(|(date, _)| *date <= present.now);
@@ -584,7 +587,7 @@ fn look(
         .ok()
         .flatten()
         .unwrap_or_default();
-    told.remember_ahead(&ledger);
+    told.dates.set_ahead(Ahead::read(&ledger));
     let before = Before {
         index: index.as_ref(),
         is_last: false,

@@ -12,8 +12,8 @@ use std::fs::File;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-use super::touched::Care;
-use super::{Actor, Archive, ArchiveError, Belief};
+use super::recovery_log::Durability;
+use super::{Acceptance, Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::{Author, HANDOVER, Maker, Place, Tree};
 use crate::formats::item::{Names, Sidecar, State};
@@ -188,10 +188,10 @@ impl Archive {
         if item.service.as_ref().is_some_and(|it| it.matches(holder)) {
             return Ok(());
         }
-        let mut tombstone = self.believed_sidecar(&item)?;
+        let mut tombstone = self.accepted_sidecar(&item)?;
         tombstone.set_archive_service(holder);
         let place = Place::of(&item.names);
-        let changing = self.changing_at(&place, Care::Synced)?;
+        let changing = self.recovery.begin(&place, Durability::Synced)?;
         let bytes = tombstone.to_bytes();
         self.tree.write_tombstone(&place, &bytes)?;
         self.store
@@ -225,14 +225,14 @@ impl Archive {
         let bytes = self.tree.read_sidecar(&place)?;
         let mut sidecar = match &bytes {
             Some(bytes) => self.parse_for(&item.names, bytes)?,
-            None => self.believed_sidecar(&item)?,
+            None => self.accepted_sidecar(&item)?,
         };
         change(&mut sidecar);
-        let changing = self.changing_at(&place, Care::Synced)?;
+        let changing = self.recovery.begin(&place, Durability::Synced)?;
         self.write_sidecar(&item.names, &sidecar.to_bytes(), Author::Same)?;
         match self.with_writer(actor, &item.names, |writer| self.accept(writer, id))? {
-            Belief::Believed(_) | Belief::Unchanged => changing.done(),
-            Belief::NotBelieved(error) => return Err(error),
+            Acceptance::Accepted(_) | Acceptance::Unchanged => changing.done(),
+            Acceptance::Rejected(error) => return Err(error),
         }
         Ok(())
     }

@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::touched::Care;
-use super::{Actor, Archive, ArchiveError, Belief, Process};
+use super::recovery_log::Durability;
+use super::{Acceptance, Actor, Archive, ArchiveError, Process};
 use crate::archive::store::{Item, Record};
 use crate::archive::tree::{Author, Place, Staged};
 use crate::formats::item::{Names, Sidecar, State};
@@ -201,7 +201,7 @@ impl Archive {
                     .to_owned(),
             ));
         }
-        let before = self.believed_sidecar(item)?;
+        let before = self.accepted_sidecar(item)?;
         let said = self.said(row, item, before.clone(), replace)?;
         Ok(said.map(|sidecar| Draft {
             line: row.line,
@@ -385,13 +385,15 @@ impl Archive {
         })?;
         self.refuse_others(actor, &item)?;
         let author = self.author_after(actor, &item.names)?;
-        let change = self.changing_at(&Place::of(&item.names), Care::Loose)?;
+        let change = self
+            .recovery
+            .begin(&Place::of(&item.names), Durability::Unsynced)?;
         self.write_sidecar(&item.names, bytes, author)?;
         let belief = self.accept(actor, item.id)?;
         change.done();
         match belief {
-            Belief::NotBelieved(error) => Err(error),
-            Belief::Believed(_) | Belief::Unchanged => Ok(()),
+            Acceptance::Rejected(error) => Err(error),
+            Acceptance::Accepted(_) | Acceptance::Unchanged => Ok(()),
         }
     }
 
@@ -449,7 +451,7 @@ impl Archive {
         staged: &Staged,
     ) -> Result<Item, ArchiveError> {
         let _edits = self.edits();
-        let change = self.changing_at(place, Care::Loose)?;
+        let change = self.recovery.begin(place, Durability::Unsynced)?;
         self.tree
             .place_item(staged, place)
             .map_err(|error| match error.errno() {
@@ -470,8 +472,8 @@ impl Archive {
         self.tree.sync_item(place)?;
         change.done();
         match belief {
-            Belief::NotBelieved(error) => Err(error),
-            Belief::Believed(_) | Belief::Unchanged => self.known(id),
+            Acceptance::Rejected(error) => Err(error),
+            Acceptance::Accepted(_) | Acceptance::Unchanged => self.known(id),
         }
     }
 }

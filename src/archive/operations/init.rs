@@ -128,10 +128,7 @@ impl Archive {
             store.set_last_date(last)?;
         }
         let mut archive = Archive::over(facts, tree, store, clock, Some(lock));
-        let mut dates = archive.dates();
-        dates.go_on_after(last);
-        dates.start_at(start);
-        drop(dates);
+        archive.dates.restart(last, start);
         if let Some(rep) = archive.facts.service.rep() {
             let rep = archive.as_spelled_here(rep)?;
             let ibip = archive.facts.service.ibip().cloned();

@@ -10,12 +10,12 @@
 //! out later or, at a regular end, given back. After any other end all that was reserved counts as
 //! handed out.
 
-use parking_lot::MutexGuard;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::dates::Ahead;
 use super::{Archive, ArchiveError, WAIT_LIMIT, lock};
 use ibi::Timestamp;
-use ibi::distributor::{Granularity, Reservation, TemporalDistributor};
+use ibi::distributor::{Reservation, TemporalDistributor};
 use ibi::pairs::{Pairs, Value};
 
 pub(super) const LEDGER: &str = "ledger";
@@ -25,92 +25,6 @@ const BEFORE: &str = "before";
 
 /// Where the lock had none.
 const NONE: &str = "-";
-
-/// How far ahead dates are reserved. A start after a crash waits for the end of it, so it is far
-/// below the longest wait; minting at full speed writes the ledger once in this time.
-const AHEAD: Duration = Duration::from_secs(1);
-
-/// How far the clock may run ahead of the time that has passed before it counts as set forward. Both
-/// are read one after the other, and this process may have to wait in between.
-const STEP: Duration = Duration::from_millis(100);
-
-/// The dates of an open Archive: which is next, and how far the ledger on disk reserves them.
-#[derive(Debug)]
-pub(super) struct Dates {
-    distributor: TemporalDistributor,
-    reserved: Option<Timestamp>,
-    start: Option<Start>,
-}
-
-/// The instant up to which no date is handed out, whatever the disk says.
-#[derive(Clone, Debug)]
-struct Start {
-    at: Timestamp,
-    /// When the clock was last read, and what it said. The system's other clock cannot be set.
-    read: (Instant, Timestamp),
-}
-
-impl Start {
-    fn at(now: Timestamp) -> Start {
-        Start {
-            at: now.clone(),
-            read: (Instant::now(), now),
-        }
-    }
-
-    /// The same after another look at the clock.
-    fn seen(&self, now: &Timestamp) -> Start {
-        let (before, said) = &self.read;
-        let read = Instant::now();
-        let passed = read.saturating_duration_since(*before) + STEP;
-        let ran = now.as_nanoseconds() - said.as_nanoseconds();
-        let is_set_forward = ran > i128::try_from(passed.as_nanos()).unwrap_or(i128::MAX);
-        Start {
-            at: if is_set_forward {
-                self.at.clone().max(now.clone())
-            } else {
-                self.at.clone()
-            },
-            read: (read, now.clone()),
-        }
-    }
-}
-
-/// The dates that were handed out while the clock ran ahead, the first one excluded. Minting went
-/// back to the present from there, and passes over those among them that an item has.
-#[derive(Clone, Debug)]
-pub(super) struct Ahead {
-    after: Timestamp,
-    until: Timestamp,
-}
-
-impl Dates {
-    /// Goes on after the last date handed out, with nothing reserved.
-    pub(super) fn after(granularity: Granularity, last: Option<Timestamp>) -> Dates {
-        Dates {
-            distributor: TemporalDistributor::new(granularity, last),
-            reserved: None,
-            start: None,
-        }
-    }
-
-    /// Hands out no date up to this instant.
-    pub(super) fn start_at(&mut self, now: Timestamp) {
-        self.start = Some(Start::at(now));
-    }
-
-    /// Goes on after another date, with nothing reserved.
-    pub(super) fn go_on_after(&mut self, last: Option<Timestamp>) {
-        let granularity = self.distributor.granularity();
-        self.distributor = TemporalDistributor::new(granularity, last);
-        self.reserved = None;
-    }
-
-    /// The last date handed out.
-    pub(super) fn last(&self) -> Option<&Timestamp> {
-        self.distributor.last()
-    }
-}
 
 /// Whether a ledger and a lock are of one store, neither of them from a copy.
 fn is_same(ledger: &[u8], found: &lock::Found) -> bool {
@@ -134,10 +48,6 @@ pub(super) fn last_in_ledger(ledger: &[u8]) -> Option<Timestamp> {
 }
 
 impl Archive {
-    pub(super) fn dates(&self) -> MutexGuard<'_, Dates> {
-        self.dates.lock()
-    }
-
     /// Reserves a date. It is written down durably before this returns and is never handed out
     /// again, whatever becomes of it. The caller waits `reservation.wait` and then calls
     /// [`Archive::mint_reserved`]; meanwhile nobody is held up.
@@ -148,25 +58,10 @@ impl Archive {
     /// The same for a caller who waits longer, or not as long.
     pub(super) fn reserve_within(&self, limit: Duration) -> Result<Reservation, ArchiveError> {
         self.writable()?;
-        let mut dates = self.dates();
-        let mut distributor = dates.distributor.clone();
         let now = self.clock.now();
-        let start = dates.start.as_ref().map(|start| start.seen(&now));
-        if let Some(start) = &start {
-            distributor.pass_over(&start.at);
-        }
-        dates.start = start;
-        let reservation = distributor.reserve(&now, limit)?;
-        if Some(&reservation.date) > dates.reserved.as_ref() {
-            let ahead = reservation.creation.as_nanoseconds() + AHEAD.as_nanos().cast_signed();
-            let ahead = Timestamp::from_nanoseconds(ahead);
-            let reserved = ahead.unwrap_or_else(|| reservation.date.clone());
-            // What is in memory changes only after what is on disk: an error hands out nothing.
-            self.store.reserve_dates(&reservation.date, &reserved)?;
-            dates.reserved = Some(reserved);
-        }
-        dates.distributor = distributor;
-        Ok(reservation)
+        self.dates.reserve(&now, limit, |last, reserved| {
+            Ok(self.store.reserve_dates(last, reserved)?)
+        })
     }
 
     /// A store that was copied, or that a backup was put back over, has forgotten what was minted
@@ -202,24 +97,10 @@ impl Archive {
         {
             self.store.set_last_date(mark)?;
         }
-        let mut dates = self.dates();
-        dates.go_on_after(mark);
         // The last look at the clock: what is read of the disk has been handed out before.
-        dates.start_at(self.clock.now());
-        drop(dates);
-        self.remember_ahead(&text);
+        self.dates.restart(mark, self.clock.now());
+        self.dates.set_ahead(Ahead::read(&text));
         self.change_word(same)
-    }
-
-    /// Which dates lie ahead, as the ledger says.
-    pub(super) fn remember_ahead(&self, ledger: &[u8]) {
-        let pairs = Pairs::parse(ledger).ok();
-        let date = |name: &str| match pairs.as_ref()?.get(name)? {
-            Value::Word(word) => Timestamp::parse_rfc3339(word).ok(),
-            Value::List(_) => None,
-        };
-        let ahead = date("after").zip(date("until"));
-        *self.ahead.lock() = ahead.map(|(after, until)| Ahead { after, until });
     }
 
     pub(super) fn write_ledger(&self) -> Result<(), ArchiveError> {
@@ -248,7 +129,7 @@ impl Archive {
         if let Some(last) = self.store.last_date()? {
             note("last", &last);
         }
-        if let Some(ahead) = &*self.ahead.lock() {
+        if let Some(ahead) = self.dates.ahead() {
             note("after", &ahead.after);
             note("until", &ahead.until);
         }
@@ -278,18 +159,11 @@ impl Archive {
     pub fn go_on_from_present(&self) -> Result<Option<Timestamp>, ArchiveError> {
         self.writable()?;
         let now = self.clock.now();
-        let mut dates = self.dates();
+        let mut dates = self.dates.lock();
         let Some(last) = dates.last().filter(|last| **last > now).cloned() else {
             return Ok(None);
         };
-        {
-            let mut ahead = self.ahead.lock();
-            let (after, until) = match ahead.take() {
-                Some(known) => (known.after.min(now.clone()), known.until.max(last.clone())),
-                None => (now.clone(), last.clone()),
-            };
-            *ahead = Some(Ahead { after, until });
-        }
+        self.dates.widen_ahead(&now, &last);
         // First what is known of the dates ahead: after a crash in between they still count.
         self.write_ledger()?;
         self.store.set_last_date(&now)?;
@@ -297,13 +171,6 @@ impl Archive {
         dates.start_at(now);
         self.write_ledger()?;
         Ok(Some(last))
-    }
-
-    /// Whether a date was handed out by a clock that ran ahead: such a one does not tell how far
-    /// minting has come.
-    pub(super) fn is_ahead(&self, date: &Timestamp) -> bool {
-        let is_in = |ahead: &Ahead| *date > ahead.after && *date <= ahead.until;
-        self.ahead.lock().as_ref().is_some_and(is_in)
     }
 
     /// Refuses what [`Archive::reserve`] would refuse now, and says why.
@@ -316,21 +183,14 @@ impl Archive {
 
     /// Gives back the dates that are reserved and not handed out.
     fn give_dates_back(&self) -> Result<(), ArchiveError> {
-        let mut dates = self.dates();
-        if dates.reserved.is_some()
-            && let Some(last) = dates.last().cloned()
-        {
-            // Whatever comes of the write, the next date is reserved on disk again.
-            dates.reserved = None;
-            self.store.set_last_date(&last)?;
-        }
-        Ok(())
+        let give_back = |last: &Timestamp| Ok(self.store.set_last_date(last)?);
+        self.dates.give_back(give_back)
     }
 
     /// Syncs what was minted and writes down what a later start should know. The Archive works
     /// without; a store whose database is lost afterwards is then safe as well.
     pub fn close(&self) {
-        self.catch_up_first();
+        self.replay_first();
         if self.lock.is_some()
             && let Err(error) = self
                 .settle_now()

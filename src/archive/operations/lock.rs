@@ -4,7 +4,6 @@
 //! The file holds a random word as well, which the ledger repeats and which changes at the start and at
 //! the end of each process that writes the store: a copy of the two that was taken in between is known.
 
-use parking_lot::Mutex;
 use std::ffi::OsString;
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,6 +16,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 use super::{ArchiveError, Holder};
+use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::archive::tree::Tree;
 use crate::formats::hex::Hex;
 use crate::os::random;
@@ -40,7 +40,7 @@ pub(super) struct Lock {
     /// None where the filesystem locks no directories, such as NFS.
     _directory: Option<OwnedFd>,
     found: Found,
-    told: Mutex<Told>,
+    told: RankedMutex<Told>,
 }
 
 /// What the lock file was when it was taken.
@@ -130,11 +130,14 @@ impl Lock {
             word: word_in(&read_text(&file), "word"),
         };
         Ok(Lock {
-            told: Mutex::new(Told {
-                file,
-                word: found.word.clone(),
-                mount_point: None,
-            }),
+            told: RankedMutex::new(
+                Rank::Leaf,
+                Told {
+                    file,
+                    word: found.word.clone(),
+                    mount_point: None,
+                },
+            ),
             _directory: directory,
             found,
         })

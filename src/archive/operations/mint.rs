@@ -2,6 +2,7 @@
 
 use rustix::io::Errno;
 
+use super::recovery_log::Durability;
 use super::relations::inverse;
 use super::{Actor, Archive, ArchiveError, WAIT_LIMIT};
 use crate::archive::store::{Item, StoreError};
@@ -73,7 +74,7 @@ impl Archive {
         owner: Option<Owner>,
         filled: Filled,
     ) -> Result<Item, ArchiveError> {
-        self.catch_up_first();
+        self.replay_first();
         let rep = self.as_spelled_here(&Rep::mint(&self.facts.rep_prefix()?, date))?;
         let ibip = Ibip::mint(&self.facts.ibip_prefix(), date)?;
         let names = Names::both(rep, ibip);
@@ -84,17 +85,17 @@ impl Archive {
             ],
             None => Vec::new(),
         };
-        self.mark_ends(&ends)?;
+        self.recovery.begin_joint(&ends)?;
         let item = self.make(&names, relative, owner, filled)?;
         if let Some(relative) = relative
             && let Err(error) = self.relate(actor, relative.source(), &relative.kind(), &names)
         {
             // Nobody has asked for an item that is nothing to any other.
             self.unmake(&item)?;
-            self.unmark_ends(&ends);
+            self.recovery.end_joint(&ends);
             return Err(error);
         }
-        self.unmark_ends(&ends);
+        self.recovery.end_joint(&ends);
         Ok(item)
     }
 
@@ -172,8 +173,7 @@ impl Archive {
         let place = Place::of(names);
         let staged = self.tree.stage_item(&place, &bytes, owner, filled)?;
         let record = self.record_of(names.clone(), &sidecar, bytes);
-        let maker = owner.map(|owner| (owner.uid, owner.gid, owner.mode));
-        let item = match self.store.mint(&record, maker) {
+        let item = match self.store.mint(&record, owner) {
             Ok(item) => item,
             Err(error) => {
                 self.tree.discard(&staged);
@@ -188,7 +188,7 @@ impl Archive {
             self.tree.discard(&staged);
             if let Err(error) = self.store.forget(item.id) {
                 log::warn!("{names} is forgotten later: {error}");
-                self.read_later(place);
+                self.recovery.queue(place, Durability::NotPlaced);
             }
             return Err(match error.errno() {
                 // So can a directory that the index does not know.
@@ -196,7 +196,7 @@ impl Archive {
                 _ => error.into(),
             });
         }
-        self.settle_later(item.id, place);
+        self.minted.add(item.id, place);
         Ok(item)
     }
 
@@ -206,7 +206,7 @@ impl Archive {
         let taken_back = self.tree.take_back(&place).map_err(ArchiveError::from);
         let undone = taken_back.and_then(|()| Ok(self.store.forget(item.id)?));
         if undone.is_err() {
-            self.read_later(place);
+            self.recovery.queue(place, Durability::NotPlaced);
         }
         undone
     }

@@ -1,11 +1,10 @@
 //! Sidecars: what is believed of them, how they are changed, how they come back.
 
-use parking_lot::MutexGuard;
-
 use rustix::io::Errno;
 
 use super::admission::is_ibip;
-use super::touched::Care;
+use super::full_disk::with_reserve;
+use super::recovery_log::Durability;
 use super::{Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, ItemId, Record, StoreError};
 use crate::archive::tree::{Author, Place};
@@ -15,13 +14,13 @@ use ibi::{AliasPair, Timestamp};
 
 /// What came of a sidecar that was written into an item.
 #[derive(Debug)]
-pub enum Belief {
+pub enum Acceptance {
     /// It is the item's sidecar; the index says what it says.
-    Believed(Box<Item>),
+    Accepted(Box<Item>),
     /// It was there before, byte for byte.
     Unchanged,
     /// It stays on disk as it is and changes nothing; fsck names it.
-    NotBelieved(ArchiveError),
+    Rejected(ArchiveError),
 }
 
 /// A change of a sidecar.
@@ -150,7 +149,11 @@ impl Archive {
 
     /// Takes in the sidecar that now lies in an item's directory: names, state, relations. An item
     /// that lay under its IBIp is moved to the place that its rep gives it.
-    pub fn accept_sidecar(&self, actor: &dyn Actor, id: ItemId) -> Result<Belief, ArchiveError> {
+    pub fn accept_sidecar(
+        &self,
+        actor: &dyn Actor,
+        id: ItemId,
+    ) -> Result<Acceptance, ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
         self.accept_as(actor, actor, id)
@@ -163,7 +166,7 @@ impl Archive {
         bringer: &dyn Actor,
         writer: &dyn Actor,
         id: ItemId,
-    ) -> Result<Belief, ArchiveError> {
+    ) -> Result<Acceptance, ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
         self.accept_as(bringer, writer, id)
@@ -174,39 +177,49 @@ impl Archive {
         bringer: &dyn Actor,
         writer: &dyn Actor,
         id: ItemId,
-    ) -> Result<Belief, ArchiveError> {
+    ) -> Result<Acceptance, ArchiveError> {
         let item = self.known(id)?;
         self.with_writer(writer, &item.names, |writer| {
-            self.accept_named(bringer, writer, id)
+            let accepted = self.accept_now(bringer, writer, id)?;
+            self.replayed(accepted, id)
         })
     }
 
-    /// The same for who holds `edits`.
-    pub(super) fn accept(&self, actor: &dyn Actor, id: ItemId) -> Result<Belief, ArchiveError> {
-        self.accept_named(actor, actor, id)
+    /// Where a sidecar is unchanged, the index may still differ from the tree by an earlier error.
+    fn replayed(&self, accepted: Acceptance, id: ItemId) -> Result<Acceptance, ArchiveError> {
+        if matches!(accepted, Acceptance::Unchanged) {
+            self.replay_at(&Place::of(&self.known(id)?.names))?;
+        }
+        Ok(accepted)
     }
 
-    fn accept_named(
+    /// The same for a caller that holds `edits`.
+    pub(super) fn accept(&self, actor: &dyn Actor, id: ItemId) -> Result<Acceptance, ArchiveError> {
+        let accepted = self.accept_now(actor, actor, id)?;
+        self.replayed(accepted, id)
+    }
+
+    /// The same without a look at the recovery queue.
+    pub(super) fn accept_now(
         &self,
         bringer: &dyn Actor,
         actor: &dyn Actor,
         id: ItemId,
-    ) -> Result<Belief, ArchiveError> {
+    ) -> Result<Acceptance, ArchiveError> {
         let item = self.known(id)?;
         let place = Place::of(&item.names);
-        let _touch = self.touch(&place, Care::Loose)?;
+        let _region = self.recovery.enter(&place, Durability::Unsynced)?;
         let bytes = match self.tree.read_sidecar(&place) {
             Ok(Some(bytes)) => bytes,
-            Ok(None) => return Ok(Belief::Unchanged),
+            Ok(None) => return Ok(Acceptance::Unchanged),
             // Something else than a small file has been put there; it is there all the same.
             Err(error) if is_no_small_file(error.errno()) => {
-                return Ok(Belief::NotBelieved(error.into()));
+                return Ok(Acceptance::Rejected(error.into()));
             }
             Err(error) => return Err(error.into()),
         };
         if self.store.sidecar(id)?.as_deref() == Some(&bytes) {
-            self.still_behind(&place)?;
-            return Ok(Belief::Unchanged);
+            return Ok(Acceptance::Unchanged);
         }
         let (mut sidecar, mut bytes) = match self.parse_for(&item.names, &bytes) {
             Ok(sidecar) => (sidecar, bytes),
@@ -215,7 +228,7 @@ impl Archive {
                     // Content of another item copied into an original: the original stays itself.
                     self.restore(&item)?;
                 }
-                return Ok(Belief::NotBelieved(error));
+                return Ok(Acceptance::Rejected(error));
             }
         };
         let is_service = item.names.matches(&self.facts.service);
@@ -225,7 +238,7 @@ impl Archive {
                 .is_some_and(|service| service.matches(&self.facts.service))
         {
             self.restore(&item)?;
-            return Ok(Belief::NotBelieved(ArchiveError::ServiceItem));
+            return Ok(Acceptance::Rejected(ArchiveError::ServiceItem));
         }
         let claims = sidecar
             .archive_service()
@@ -237,7 +250,7 @@ impl Archive {
             if self.store.sidecar(id)?.is_some() {
                 // What said so before counts, whoever has kept it: the other Archive may have it by now.
                 self.restore(&item)?;
-                return Ok(Belief::NotBelieved(ArchiveError::Given(item.names.into())));
+                return Ok(Acceptance::Rejected(ArchiveError::Given(item.names.into())));
             }
             // It comes back where it was removed, and another Archive has claimed it since.
             sidecar.set_archive_service(&given.other);
@@ -250,19 +263,19 @@ impl Archive {
             names = Names::new(Some(rep), names.ibip().cloned()).unwrap_or(names);
         }
         if let Some(refusal) = self.refusal(bringer, &item, &names, &sidecar)? {
-            return Ok(Belief::NotBelieved(refusal));
+            return Ok(Acceptance::Rejected(refusal));
         }
         self.log_refused_aliases(&item, &sidecar);
         let new_place = Place::of(&names);
         if new_place != place {
             self.make_levels(bringer, &new_place)?;
         }
-        self.believe(actor, &item, &place, names, &sidecar, bytes)
+        self.apply_accepted(actor, &item, &place, names, &sidecar, bytes)
     }
 
     /// Has the index say what a sidecar says, moves the item to the place of its names, and tells the
     /// items that it is related to.
-    fn believe(
+    fn apply_accepted(
         &self,
         actor: &dyn Actor,
         item: &Item,
@@ -270,11 +283,11 @@ impl Archive {
         names: Names,
         sidecar: &Sidecar,
         bytes: Vec<u8>,
-    ) -> Result<Belief, ArchiveError> {
+    ) -> Result<Acceptance, ArchiveError> {
         let new_place = Place::of(&names);
         let mut moving = None;
         if new_place != *place {
-            moving = Some(self.changing_at(&new_place, Care::Loose)?);
+            moving = Some(self.recovery.begin(&new_place, Durability::Unsynced)?);
             self.tree.move_item(place, &new_place)?;
         }
         let mut before = match item.state {
@@ -299,9 +312,9 @@ impl Archive {
             _ => Vec::new(),
         };
         if ends.is_empty() {
-            self.leave_ends(&new_place)?;
+            self.recovery.clear_joint(&new_place)?;
         } else {
-            self.mark_ends(&ends)?;
+            self.recovery.begin_joint(&ends)?;
         }
         match self.store.put(&record) {
             Ok(id) => {
@@ -309,17 +322,17 @@ impl Archive {
                     moving.done();
                 }
                 // Whoever closes it next finds it believed, and must not take that for all.
-                let change = self.changing_at(&new_place, Care::Synced)?;
+                let change = self.recovery.begin(&new_place, Durability::Synced)?;
                 let item = self.known(id)?;
                 self.remove_tombstones(&item.names)?;
                 self.tell_far_ends(actor, &item, &before)?;
-                self.unmark_ends(&ends);
+                self.recovery.end_joint(&ends);
                 change.done();
-                Ok(Belief::Believed(item.into()))
+                Ok(Acceptance::Accepted(item.into()))
             }
             Err(error @ StoreError::Taken { .. }) => {
-                self.unmark_ends(&ends);
-                Ok(Belief::NotBelieved(error.into()))
+                self.recovery.end_joint(&ends);
+                Ok(Acceptance::Rejected(error.into()))
             }
             Err(error) => Err(error.into()),
         }
@@ -355,9 +368,9 @@ impl Archive {
 
     pub(super) fn restore(&self, item: &Item) -> Result<(), ArchiveError> {
         match self.store.sidecar(item.id)? {
-            Some(bytes) => {
-                self.even_if_full(|| self.write_sidecar(&item.names, &bytes, Author::Unknown))
-            }
+            Some(bytes) => with_reserve(&self.tree, || {
+                self.write_sidecar(&item.names, &bytes, Author::Unknown)
+            }),
             None => Ok(()),
         }
     }
@@ -369,22 +382,18 @@ impl Archive {
         author: Author,
     ) -> Result<(), ArchiveError> {
         self.tree.write_sidecar(&Place::of(names), bytes, author)?;
-        self.rewritten().push(names.clone());
+        self.rewritten.add(names.clone());
         Ok(())
-    }
-
-    fn rewritten(&self) -> MutexGuard<'_, Vec<Names>> {
-        self.rewritten.lock()
     }
 
     /// The items whose sidecars the Archive has written since it was last asked: whoever remembers
     /// anything of their directories must look again.
     pub fn take_rewritten(&self) -> Vec<Names> {
-        std::mem::take(&mut *self.rewritten())
+        self.rewritten.take()
     }
 
     /// The sidecar as last believed, or a new one that says no more than the names.
-    pub(super) fn believed_sidecar(&self, item: &Item) -> Result<Sidecar, ArchiveError> {
+    pub(super) fn accepted_sidecar(&self, item: &Item) -> Result<Sidecar, ArchiveError> {
         match self.store.sidecar(item.id)? {
             Some(bytes) => Sidecar::parse(&bytes).map_err(|cause| ArchiveError::Sidecar {
                 names: item.names.clone().into(),
@@ -396,7 +405,7 @@ impl Archive {
 
     /// What a removed item leaves: its last sidecar, with state and the present time.
     pub(super) fn tombstone_of(&self, item: &Item) -> Result<Sidecar, ArchiveError> {
-        Ok(self.tombstone_after(self.believed_sidecar(item)?))
+        Ok(self.tombstone_after(self.accepted_sidecar(item)?))
     }
 
     /// A tombstone that says what this sidecar said, with state and the present time.
@@ -424,22 +433,23 @@ impl Archive {
         let place = |(item, ..): &EditOf| Place::of(&item.names);
         let ends: Vec<Place> = edits.iter().map(place).collect();
         if let [end] = &ends[..] {
-            self.leave_ends(end)?;
+            self.recovery.clear_joint(end)?;
             return self.edit_each(edits);
         }
-        self.mark_ends(&ends)?;
+        self.recovery.begin_joint(&ends)?;
         let edited = self.edit_each(edits);
-        if edited.is_err() && !self.behind.lock().is_empty() {
+        if edited.is_err() && self.recovery.is_queued() {
             return edited;
         }
-        self.unmark_ends(&ends);
+        self.recovery.end_joint(&ends);
         edited
     }
 
     fn edit_each(&self, edits: Vec<EditOf>) -> Result<(), ArchiveError> {
         // All are marked before the first is changed.
         let marked = |(item, edit, author): EditOf| {
-            let change = self.changing_at(&Place::of(&item.names), Care::Synced)?;
+            let place = Place::of(&item.names);
+            let change = self.recovery.begin(&place, Durability::Synced)?;
             Ok((item, edit, author, change))
         };
         let edits: Result<Vec<_>, ArchiveError> = edits.into_iter().map(marked).collect();
@@ -486,7 +496,7 @@ impl Archive {
         let read = on_disk.map_err(|error| untouched(error.into()))?;
         let mut sidecar = match &read {
             Some(bytes) => self.parse_for(&item.names, bytes),
-            None => self.believed_sidecar(item),
+            None => self.accepted_sidecar(item),
         }
         .map_err(untouched)?;
         let known = self.store.sidecar(item.id);

@@ -152,7 +152,7 @@ impl Archive {
         };
         // Whoever has the store open leaves marks that mean nothing as long as it is at work.
         let is_marked = || -> Result<bool, ArchiveError> {
-            Ok(!self.store.touched()?.is_empty() || !self.store.unsettled()?.is_empty())
+            Ok(!self.store.dirty_regions()?.is_empty() || !self.store.unsettled()?.is_empty())
         };
         let is_behind = holder(self.tree.path()).is_none() && is_marked()?;
         Ok(Status {

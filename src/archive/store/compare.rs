@@ -123,7 +123,7 @@ impl Store {
         connection.busy_timeout(std::time::Duration::from_secs(10))?;
         Store::prepared(&mut connection)?;
         schema::check(&connection)?;
-        Ok(Store::over(connection, Some(directory)))
+        Ok(Store::beside(connection, directory))
     }
 
     /// What SQLite finds wrong with the database itself, and whether it is built as ours are.

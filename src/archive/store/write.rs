@@ -1,9 +1,11 @@
 //! Writing: every change is one immediate transaction, synced now or with the next that is.
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, named_params};
+use rusqlite::{Connection, OptionalExtension};
 
-use super::group::{Change, Mint};
-use super::{Item, ItemId, Maker, Record, Store, StoreError, rows};
+use super::record::{Change, Mint, put};
+use super::transaction::{Sync, transact};
+use super::{Item, ItemId, Record, Store, StoreError, rows};
+use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
 use ibi::{AliasPair, Ibip, Rep, Timestamp};
 
@@ -12,23 +14,6 @@ const CACHE: i64 = -2_000;
 
 /// Page cache while all is recorded anew.
 const REFILL_CACHE: i64 = -65_536;
-
-/// When a commit reaches the disk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sync {
-    Now,
-    Later,
-}
-
-impl Sync {
-    /// SQLite's word for it, with a write-ahead log.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Sync::Now => "full",
-            Sync::Later => "normal",
-        }
-    }
-}
 
 impl Store {
     /// Records an item, new or known by any of its names, with all that its sidecar declares.
@@ -45,10 +30,10 @@ impl Store {
     /// Records an item whose directory will be put in place after this and synced later: durable
     /// when this returns, and unsettled until [`Store::settle`] says that the directory is, too.
     /// [`StoreError::Taken`] where its name is known already.
-    pub fn mint(&self, record: &Record, maker: Option<Maker>) -> Result<Item, StoreError> {
+    pub fn mint(&self, record: &Record, owner: Option<Owner>) -> Result<Item, StoreError> {
         let id = self.write_together(Change {
             record: record.clone(),
-            mint: Some(Mint { maker }),
+            mint: Some(Mint { owner }),
         })?;
         // Asking the index would mean to wait for the next sync of others.
         Ok(Item {
@@ -82,15 +67,6 @@ impl Store {
                 .execute([item.0])?;
             Ok(())
         })
-    }
-
-    /// Runs one immediate transaction.
-    pub(super) fn write<T>(
-        &self,
-        sync: Sync,
-        change: impl FnOnce(&Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        transact(&mut self.lock(), sync, change)
     }
 
     /// Records many items in one transaction, after forgetting all there were; a reader beside it
@@ -151,27 +127,6 @@ impl Store {
             Ok(())
         })
     }
-}
-
-/// Runs one immediate transaction.
-pub(super) fn transact<T>(
-    connection: &mut Connection,
-    sync: Sync,
-    change: impl FnOnce(&Connection) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    if sync == Sync::Now {
-        connection.pragma_update(None, "synchronous", sync.word())?;
-    }
-    let written = (|| {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let written = change(&transaction)?;
-        transaction.commit()?;
-        Ok(written)
-    })();
-    if sync == Sync::Now {
-        connection.pragma_update(None, "synchronous", Sync::Later.word())?;
-    }
-    written.map_err(|error: StoreError| error.with_cause(connection))
 }
 
 /// The store while all is recorded anew.
@@ -262,148 +217,4 @@ fn set_last(connection: &Connection, last: &Timestamp) -> Result<(), StoreError>
         )?
         .execute([last.to_rfc3339()])?;
     Ok(())
-}
-
-/// Writes one record of a group.
-pub(super) fn apply(connection: &Connection, change: &Change) -> Result<ItemId, StoreError> {
-    if change.mint.is_some()
-        && let Some(holder) = holder_of(connection, &change.record.names)?
-    {
-        return Err(StoreError::Taken {
-            name: change.record.names.preferred(),
-            holder: Box::new(holder),
-        });
-    }
-    let id = put(connection, &change.record)?;
-    if let Some(Mint { maker }) = &change.mint {
-        let [uid, gid, mode] = match maker {
-            Some((uid, gid, mode)) => [Some(uid), Some(gid), Some(mode)],
-            None => [None; 3],
-        };
-        connection
-            .prepare_cached("INSERT OR REPLACE INTO unsettled VALUES (?1, ?2, ?3, ?4)")?
-            .execute((id.0, uid, gid, mode))?;
-    }
-    Ok(id)
-}
-
-/// The item, removed or not, that has one of these names.
-fn holder_of(connection: &Connection, names: &Names) -> Result<Option<Names>, StoreError> {
-    let mut statement = connection
-        .prepare_cached("SELECT rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2")?;
-    let keys = (
-        names.rep().map(Rep::canonical),
-        names.ibip().map(Ibip::canonical),
-    );
-    let found = statement
-        .query_row(keys, |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    match found {
-        Some((rep, ibip)) => rows::names("item", rep, ibip),
-        None => Ok(None),
-    }
-}
-
-const INSERT: &str = "
-    INSERT INTO item (id, rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip, language,
-        target, removed_at, sidecar)
-    VALUES (:id, :rep, :rep_key, :ibip, :ibip_key, :state, :service_rep, :service_ibip, :language,
-        :target, :removed_at, :sidecar)";
-
-/// A form that is not told stays known.
-const UPDATE: &str = "
-    UPDATE item SET rep = coalesce(:rep, rep), rep_key = coalesce(:rep_key, rep_key),
-        ibip = coalesce(:ibip, ibip), ibip_key = coalesce(:ibip_key, ibip_key),
-        state = :state, service_rep = :service_rep, service_ibip = :service_ibip,
-        language = :language, target = :target, removed_at = :removed_at, sidecar = :sidecar
-    WHERE id = :id";
-
-fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
-    let rep_key = record.names.rep().map(Rep::canonical);
-    let ibip_key = record.names.ibip().map(Ibip::canonical);
-    // Where the two forms were known as two items, the one that is here goes on.
-    let mut statement = connection.prepare_cached(
-        "SELECT id, rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2
-         ORDER BY state = 'Deleted', id",
-    )?;
-    let mut known: Vec<(i64, Option<String>, Option<String>)> = Vec::new();
-    let mut found = statement.query((&rep_key, &ibip_key))?;
-    while let Some(row) = found.next()? {
-        known.push((row.get(0)?, row.get(1)?, row.get(2)?));
-    }
-    // Two items cannot share a name, and an item's form, once known, does not change.
-    for (_, rep, ibip) in &known {
-        let holder = rows::names("item", rep.clone(), ibip.clone())?;
-        let Some(holder) = holder else { continue };
-        if holder.contradicts(&record.names) {
-            let shared = match record.names.ibip() {
-                Some(ibip) if holder.ibip() == Some(ibip) => ibip.to_string(),
-                _ => record.names.preferred(),
-            };
-            return Err(StoreError::Taken {
-                name: shared,
-                holder: Box::new(holder),
-            });
-        }
-    }
-    let known: Vec<i64> = known.into_iter().map(|(id, ..)| id).collect();
-    for id in &known {
-        for forget in [
-            "DELETE FROM relation WHERE source = ?1",
-            "DELETE FROM alias WHERE item = ?1",
-        ] {
-            connection.prepare_cached(forget)?.execute([id])?;
-        }
-    }
-    // The two forms were known as two items until now: they are one.
-    for merged in known.iter().skip(1) {
-        connection
-            .prepare_cached("DELETE FROM item WHERE id = ?1")?
-            .execute([merged])?;
-    }
-    let known = known.first().copied();
-    connection
-        .prepare_cached(match known {
-            Some(_) => UPDATE,
-            None => INSERT,
-        })?
-        .execute(named_params! {
-            ":id": known,
-            ":rep": record.names.rep().map(Rep::as_str),
-            ":rep_key": rep_key,
-            ":ibip": record.names.ibip().map(Ibip::as_str),
-            ":ibip_key": ibip_key,
-            ":state": record.state.to_string(),
-            ":service_rep": record.service.as_ref().and_then(Names::rep).map(Rep::as_str),
-            ":service_ibip": record.service.as_ref().and_then(Names::ibip).map(Ibip::as_str),
-            ":language": record.language.as_ref().map(ToString::to_string),
-            ":target": record.target,
-            ":removed_at": record.removed_at.as_ref().map(Timestamp::to_rfc3339),
-            ":sidecar": record.sidecar,
-        })?;
-    let id = known.unwrap_or_else(|| connection.last_insert_rowid());
-    if record.state == State::Deleted {
-        // A mint that has been removed since is not made again.
-        connection
-            .prepare_cached("DELETE FROM unsettled WHERE item = ?1")?
-            .execute([id])?;
-    }
-    for (kind, target) in &record.relations {
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO relation VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
-            .execute((
-                id,
-                kind.pair_name(),
-                target.rep().map(Rep::as_str),
-                target.rep().map(Rep::canonical),
-                target.ibip().map(Ibip::as_str),
-                target.ibip().map(Ibip::canonical),
-            ))?;
-    }
-    for alias in &record.aliases {
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO alias VALUES (?1, ?2)")?
-            .execute((alias.to_string(), id))?;
-    }
-    Ok(ItemId(id))
 }

@@ -17,7 +17,7 @@ use crate::archive::scrub;
 use crate::archive::store::Item;
 use crate::archive::tree::{Maker, Met, Place, SIDECAR, STRANGERS, Tree};
 use crate::archive::{
-    Actor, Archive, ArchiveError, Belief, Handover, HandoverLock, Process, Role, Stranger,
+    Acceptance, Actor, Archive, ArchiveError, Handover, HandoverLock, Process, Role, Stranger,
     SystemClock,
 };
 use crate::formats::fixity::{Manifest, shown};
@@ -340,7 +340,7 @@ impl Local {
         let item = self.arriving(arrival.names)?;
         let changing = match self.mount_point {
             Some(_) => None,
-            None => Some(self.archive.changing(item.id)?),
+            None => Some(self.archive.begin_write(item.id)?),
         };
         let to = self.directory_to_change(&item)?;
         let there = self.archive.tree().read_sidecar(&Place::of(&item.names))?;
@@ -393,7 +393,7 @@ impl Local {
         mirror.finish()?;
         if let Some(changing) = changing {
             // The names are brought by this process, which takes items in; what is said of others is not.
-            if let Belief::NotBelieved(error) =
+            if let Acceptance::Rejected(error) =
                 self.archive
                     .accept_brought(&Process, self.actor(), item.id)?
             {

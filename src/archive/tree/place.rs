@@ -4,6 +4,7 @@ use std::fmt;
 
 use rustix::io::Errno;
 
+use crate::archive::owner::Owner;
 use crate::formats::item::Names;
 use ibi::{Ibip, Rep};
 
@@ -135,17 +136,6 @@ pub enum Filled {
     Empty,
     /// `doc/`, where an item's own files are by convention.
     WithDoc,
-}
-
-/// Who owns what is made for a caller, and with which permission bits.
-#[derive(Clone, Copy, Debug)]
-pub struct Owner {
-    /// User number.
-    pub uid: u32,
-    /// Group number.
-    pub gid: u32,
-    /// Permission bits of a directory made for this owner.
-    pub mode: u32,
 }
 
 impl Owner {

@@ -292,7 +292,7 @@ fn identifiers(typed: &str, store: Option<&Path>) -> Vec<String> {
     let Ok(archive) = Door::for_identifier(store, typed).and_then(|door| door.read()) else {
         return Vec::new();
     };
-    archive.store().continued(typed, MOST).unwrap_or_default()
+    archive.store().completions(typed, MOST).unwrap_or_default()
 }
 
 /// The modifiers behind an item that lead to another here, one step further than typed.

@@ -12,7 +12,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::backing::Backing;
-use crate::archive::Changing;
+use crate::archive::WriteIntent;
 use crate::fuse::inode::{Node, NodeId};
 use crate::fuse::inside::{self, Outcome, Part};
 use crate::fuse::namespace::{Held, Listed, Told};
@@ -30,7 +30,7 @@ pub(super) enum Handle {
         opener: Caller,
         node: Arc<Node>,
         /// A sidecar that may be written: what it says is taken in when it is closed.
-        change: Mutex<Option<Changing>>,
+        change: Mutex<Option<WriteIntent>>,
         /// Where it was made in what is being filled: that goes on until it is closed.
         #[allow(dead_code, reason = "kept for as long as the handle")]
         held: Option<Held>,

@@ -99,7 +99,7 @@ impl Archive {
 
     /// Writes an item's sidecar again as it was last believed; nothing where there never was one.
     fn write_believed(&self, names: &Names) -> Result<(), ArchiveError> {
-        match self.store.believed(names)? {
+        match self.store.accepted_sidecar(names)? {
             Some(bytes) if self.record_from(names, bytes.clone()).is_ok() => Ok(self
                 .tree
                 .write_sidecar(&Place::of(names), &bytes, Author::Unknown)?),
@@ -161,7 +161,7 @@ impl Archive {
     /// Makes the Archive service's own item again, or makes it the original that it is.
     fn mend_service(&self, names: &Names) -> Result<(), ArchiveError> {
         let place = Place::of(names);
-        let believed = self.store.believed(names)?;
+        let believed = self.store.accepted_sidecar(names)?;
         let is_original = |bytes: &Vec<u8>| {
             let record = self.record_from(names, bytes.clone());
             record.is_ok_and(|record| record.state == State::Original)

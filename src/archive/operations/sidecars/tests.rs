@@ -3,11 +3,11 @@ use super::super::{Process, Stranger};
 use super::*;
 
 /// What came of a sidecar, in a word.
-fn outcome(of: &Belief) -> String {
+fn outcome(of: &Acceptance) -> String {
     match of {
-        Belief::Believed(_) => "accepted".to_owned(),
-        Belief::Unchanged => "unchanged".to_owned(),
-        Belief::NotBelieved(error) => error.to_string(),
+        Acceptance::Accepted(_) => "accepted".to_owned(),
+        Acceptance::Unchanged => "unchanged".to_owned(),
+        Acceptance::Rejected(error) => error.to_string(),
     }
 }
 

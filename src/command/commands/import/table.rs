@@ -103,7 +103,7 @@ fn through_mount(door: &Door, archive: &Archive, plan: &Planned) -> Result<(), F
         let _ = std::fs::remove_file(&new);
         return Err(Failure::new(Exit::Failed, error.to_string()));
     }
-    let known = archive.store().believed(&plan.names)?;
+    let known = archive.store().accepted_sidecar(&plan.names)?;
     if known.as_ref() == Some(&plan.sidecar) {
         Ok(())
     } else {

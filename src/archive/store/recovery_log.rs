@@ -1,12 +1,13 @@
-//! The levels in which the tree and the index may differ after a crash.
+//! The recovery log: the dirty regions, where the tree and the index may differ after a crash.
 
-use super::write::Sync;
-use super::{Item, Store, StoreError, rows};
+use super::query::below;
+use super::transaction::Sync;
+use super::{Item, Store, StoreError};
 
 impl Store {
-    /// Notes that something in these levels, or these items and what is related to them, is about to
-    /// change, and that all that has changed in others is on disk; durable when this returns.
-    pub fn touch(&self, paths: &[&str], settled: &[String]) -> Result<(), StoreError> {
+    /// Logs that these levels, or these items and what is related to them, are about to change, and
+    /// clears others, where all that has changed is on disk. Durable when this returns.
+    pub fn log_dirty(&self, paths: &[&str], settled: &[String]) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
             for path in settled {
                 transaction
@@ -22,16 +23,16 @@ impl Store {
         })
     }
 
-    /// What was touched and not settled since.
-    pub fn touched(&self) -> Result<Vec<String>, StoreError> {
+    /// The dirty regions, in the order of their paths.
+    pub fn dirty_regions(&self) -> Result<Vec<String>, StoreError> {
         let connection = self.lock();
         let mut statement = connection.prepare("SELECT level FROM touched ORDER BY level")?;
         let levels = statement.query_map([], |row| row.get(0))?;
         Ok(levels.collect::<Result<_, _>>()?)
     }
 
-    /// Notes that all that has changed there is on disk.
-    pub fn untouch<T: AsRef<str>>(&self, paths: &[T]) -> Result<(), StoreError> {
+    /// Clears regions where all that has changed is on disk.
+    pub fn clear_dirty<T: AsRef<str>>(&self, paths: &[T]) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
             let mut statement =
                 transaction.prepare_cached("DELETE FROM touched WHERE level = ?1")?;
@@ -53,18 +54,7 @@ impl Store {
     }
 
     fn items_in(&self, column: &str, key: &str, more: &str) -> Result<Vec<Item>, StoreError> {
-        let connection = self.lock();
-        // '0' follows '/' in ASCII: the range holds exactly what lies below the key.
-        let mut statement = connection.prepare_cached(&format!(
-            "SELECT {} FROM item WHERE {column} > ?1 || '/' AND {column} < ?1 || '0'
-             AND state <> 'Deleted' {more}",
-            rows::ITEM
-        ))?;
-        let mut found = statement.query([key])?;
-        let mut items = Vec::new();
-        while let Some(row) = found.next()? {
-            items.push(rows::item(row)?);
-        }
-        Ok(items)
+        let below = below(column);
+        self.items(&format!("{below} AND state <> 'Deleted' {more}"), [key])
     }
 }

@@ -1,23 +1,24 @@
-//! How identifiers go on that have been begun.
+//! Completion: how identifiers go on after a prefix.
 
 use rusqlite::OptionalExtension;
 
+use super::query::end_below;
 use super::{Store, StoreError};
 use ibi::relation::{Language, RelationKind};
 
 impl Store {
-    /// How the reps and IBIps of the items here go on after a beginning, in any case of its letters:
-    /// up to the end of a level, with the slash, or to the end. So many at most of each form.
-    pub fn continued(&self, begun: &str, most: usize) -> Result<Vec<String>, StoreError> {
-        let mut found = self.continued_in("rep_key", &begun.to_ascii_lowercase(), most)?;
-        found.extend(self.continued_in("ibip_key", &begun.to_ascii_uppercase(), most)?);
+    /// The completions of a prefix among the reps and IBIps of the items here, whatever the case of its
+    /// letters: up to the end of a level, with the slash, or to the end. At most `most` of each form.
+    pub fn completions(&self, prefix: &str, most: usize) -> Result<Vec<String>, StoreError> {
+        let mut found = self.completions_in("rep_key", &prefix.to_ascii_lowercase(), most)?;
+        found.extend(self.completions_in("ibip_key", &prefix.to_ascii_uppercase(), most)?);
         Ok(found)
     }
 
-    fn continued_in(
+    fn completions_in(
         &self,
         column: &str,
-        begun: &str,
+        prefix: &str,
         most: usize,
     ) -> Result<Vec<String>, StoreError> {
         let connection = self.lock();
@@ -27,19 +28,18 @@ impl Store {
              AND state <> 'Deleted' ORDER BY {column} LIMIT 1"
         ))?;
         let mut found = Vec::new();
-        let mut from = begun.to_owned();
-        let end = format!("{begun}\u{7f}");
+        let mut from = prefix.to_owned();
+        let end = format!("{prefix}\u{7f}");
         while found.len() < most
             && let Some(key) = statement
                 .query_row([&from, &end], |row| row.get::<_, String>(0))
                 .optional()?
         {
-            let rest = key.get(begun.len()..).unwrap_or_default();
+            let rest = key.get(prefix.len()..).unwrap_or_default();
             match rest.split_once('/') {
                 Some((level, _)) => {
-                    // '0' follows '/' in ASCII.
-                    from = format!("{begun}{level}0");
-                    found.push(format!("{begun}{level}/"));
+                    from = end_below(&format!("{prefix}{level}"));
+                    found.push(format!("{prefix}{level}/"));
                 }
                 None => {
                     from = format!("{key} ");

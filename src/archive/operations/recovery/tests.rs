@@ -1,3 +1,4 @@
+use super::super::recovery_log::MANY;
 use super::super::testing::{TestArchive, elsewhere};
 use super::*;
 use ibi::relation::RelationKind;
@@ -13,10 +14,10 @@ fn a_regular_end_leaves_nothing_to_recover() {
     let (one, other) = (archive.new_item(), archive.new_item());
     archive.declare(&one, RelationKind::NextEdition, &other);
     archive.copy("a.example/b/2001/01.01.00.00");
-    assert_ne!(archive.store().touched().expect("read"), none());
+    assert_ne!(archive.store().dirty_regions().expect("read"), none());
     assert_ne!(archive.store().unsettled().expect("read").len(), 0);
     archive.close();
-    assert_eq!(archive.store().touched().expect("read"), none());
+    assert_eq!(archive.store().dirty_regions().expect("read"), none());
     assert_eq!(archive.store().unsettled().expect("read").len(), 0);
     archive.reopen();
     assert_eq!(archive.findings(), none());
@@ -128,7 +129,7 @@ fn a_removal_that_the_index_has_not_seen_is_finished() {
 fn a_change_that_was_dropped_is_read_before_the_next() {
     let archive = TestArchive::new();
     let item = archive.copy("a.example/b/2001/01.01.00.00");
-    let change = archive.changing(item.id).expect("begun");
+    let change = archive.begin_write(item.id).expect("begun");
     archive.edit_raw(&item, |sidecar| sidecar.set_target("map.pdf"));
     drop(change);
     assert_eq!(archive.again(&item).target, None);
@@ -136,7 +137,7 @@ fn a_change_that_was_dropped_is_read_before_the_next() {
     archive.restore_sidecar(item.id).expect("nothing to do");
     assert_eq!(archive.again(&item).target.as_deref(), Some("map.pdf"));
     // One that is done is not read again.
-    let change = archive.changing(item.id).expect("begun");
+    let change = archive.begin_write(item.id).expect("begun");
     archive.edit_raw(&item, |sidecar| sidecar.set_target("other.pdf"));
     change.done();
     archive.restore_sidecar(item.id).expect("nothing to do");
@@ -151,7 +152,7 @@ fn many_levels_are_not_all_kept_in_the_log() {
     }
     // They are synced in a thread of their own.
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while archive.store().touched().expect("read").len() >= MANY {
+    while archive.store().dirty_regions().expect("read").len() >= MANY {
         assert!(std::time::Instant::now() < until, "still {MANY}");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }

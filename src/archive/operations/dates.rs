@@ -1,0 +1,221 @@
+//! The dates of an open Archive, as they are in memory: which is next, and which lie ahead.
+//!
+//! No date is handed out twice, nor up to the instant at which the process opened the store. What is in
+//! memory changes only after what is on disk.
+
+use std::time::{Duration, Instant};
+
+use super::ArchiveError;
+use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
+use ibi::Timestamp;
+use ibi::distributor::{Granularity, Reservation, TemporalDistributor};
+use ibi::pairs::{Pairs, Value};
+
+/// How far ahead dates are reserved. A start after a crash waits for the end of it, so it is far
+/// below the longest wait; minting at full speed writes the ledger once in this time.
+const AHEAD: Duration = Duration::from_secs(1);
+
+/// How far the clock may run ahead of the time that has passed before it counts as set forward. Both
+/// are read one after the other, and this process may have to wait in between.
+const STEP: Duration = Duration::from_millis(100);
+
+/// Which date is next, and how far the ledger on disk reserves dates.
+#[derive(Debug)]
+pub(super) struct Dates {
+    distributor: TemporalDistributor,
+    reserved: Option<Timestamp>,
+    start: Option<Start>,
+}
+
+/// The instant up to which no date is handed out, whatever the disk says.
+#[derive(Clone, Debug)]
+struct Start {
+    at: Timestamp,
+    /// When the clock was last read, and what it said. The system's other clock cannot be set.
+    read: (Instant, Timestamp),
+}
+
+impl Start {
+    fn at(now: Timestamp) -> Start {
+        Start {
+            at: now.clone(),
+            read: (Instant::now(), now),
+        }
+    }
+
+    /// The same after another look at the clock.
+    fn seen(&self, now: &Timestamp) -> Start {
+        let (before, said) = &self.read;
+        let read = Instant::now();
+        let passed = read.saturating_duration_since(*before) + STEP;
+        let ran = now.as_nanoseconds() - said.as_nanoseconds();
+        let is_set_forward = ran > i128::try_from(passed.as_nanos()).unwrap_or(i128::MAX);
+        Start {
+            at: if is_set_forward {
+                self.at.clone().max(now.clone())
+            } else {
+                self.at.clone()
+            },
+            read: (read, now.clone()),
+        }
+    }
+}
+
+/// The dates that were handed out while the clock ran ahead, the first one excluded. Minting went
+/// back to the present from there, and passes over those among them that an item has.
+#[derive(Clone, Debug)]
+pub(super) struct Ahead {
+    pub(super) after: Timestamp,
+    pub(super) until: Timestamp,
+}
+
+impl Ahead {
+    /// Those that a ledger names.
+    pub(super) fn read(ledger: &[u8]) -> Option<Ahead> {
+        let pairs = Pairs::parse(ledger).ok()?;
+        let date = |name: &str| match pairs.get(name)? {
+            Value::Word(word) => Timestamp::parse_rfc3339(word).ok(),
+            Value::List(_) => None,
+        };
+        let (after, until) = date("after").zip(date("until"))?;
+        Some(Ahead { after, until })
+    }
+
+    fn has(&self, date: &Timestamp) -> bool {
+        *date > self.after && *date <= self.until
+    }
+}
+
+impl Dates {
+    /// Goes on after the last date handed out, with nothing reserved.
+    fn after(granularity: Granularity, last: Option<Timestamp>) -> Dates {
+        Dates {
+            distributor: TemporalDistributor::new(granularity, last),
+            reserved: None,
+            start: None,
+        }
+    }
+
+    /// Hands out no date up to this instant.
+    pub(super) fn start_at(&mut self, now: Timestamp) {
+        self.start = Some(Start::at(now));
+    }
+
+    /// Goes on after another date, with nothing reserved.
+    pub(super) fn go_on_after(&mut self, last: Option<Timestamp>) {
+        let granularity = self.distributor.granularity();
+        self.distributor = TemporalDistributor::new(granularity, last);
+        self.reserved = None;
+    }
+
+    /// The last date handed out.
+    pub(super) fn last(&self) -> Option<&Timestamp> {
+        self.distributor.last()
+    }
+}
+
+/// The dates of an Archive, shared by its threads.
+#[derive(Debug)]
+pub(super) struct DateLedger {
+    dates: RankedMutex<Dates>,
+    ahead: RankedMutex<Option<Ahead>>,
+}
+
+impl DateLedger {
+    /// Goes on after the last date handed out, with nothing reserved.
+    pub(super) fn after(granularity: Granularity, last: Option<Timestamp>) -> DateLedger {
+        DateLedger {
+            dates: RankedMutex::new(Rank::Dates, Dates::after(granularity, last)),
+            ahead: RankedMutex::new(Rank::Leaf, None),
+        }
+    }
+
+    /// Keeps dates from being handed out until the result is dropped.
+    pub(super) fn lock(&self) -> RankedGuard<'_, Dates> {
+        self.dates.lock()
+    }
+
+    /// The last date handed out.
+    pub(super) fn last(&self) -> Option<Timestamp> {
+        self.lock().last().cloned()
+    }
+
+    /// Goes on after another date, and hands out none up to `start`.
+    pub(super) fn restart(&self, last: Option<Timestamp>, start: Timestamp) {
+        let mut dates = self.lock();
+        dates.go_on_after(last);
+        dates.start_at(start);
+    }
+
+    /// Reserves the next date. `write` makes a new range durable: the date, and up to which one others
+    /// may be handed out; an error of it hands out nothing.
+    pub(super) fn reserve(
+        &self,
+        now: &Timestamp,
+        limit: Duration,
+        write: impl FnOnce(&Timestamp, &Timestamp) -> Result<(), ArchiveError>,
+    ) -> Result<Reservation, ArchiveError> {
+        let mut dates = self.lock();
+        let mut distributor = dates.distributor.clone();
+        let start = dates.start.as_ref().map(|start| start.seen(now));
+        if let Some(start) = &start {
+            distributor.pass_over(&start.at);
+        }
+        dates.start = start;
+        let reservation = distributor.reserve(now, limit)?;
+        if Some(&reservation.date) > dates.reserved.as_ref() {
+            let ahead = reservation.creation.as_nanoseconds() + AHEAD.as_nanos().cast_signed();
+            let ahead = Timestamp::from_nanoseconds(ahead);
+            let reserved = ahead.unwrap_or_else(|| reservation.date.clone());
+            write(&reservation.date, &reserved)?;
+            dates.reserved = Some(reserved);
+        }
+        dates.distributor = distributor;
+        Ok(reservation)
+    }
+
+    /// Gives back the dates that are reserved and not handed out; `write` makes the last one durable.
+    pub(super) fn give_back(
+        &self,
+        write: impl FnOnce(&Timestamp) -> Result<(), ArchiveError>,
+    ) -> Result<(), ArchiveError> {
+        let mut dates = self.lock();
+        if dates.reserved.is_some()
+            && let Some(last) = dates.last().cloned()
+        {
+            // Whatever comes of the write, the next date is reserved on disk again.
+            dates.reserved = None;
+            write(&last)?;
+        }
+        Ok(())
+    }
+
+    /// The dates that lie ahead.
+    pub(super) fn ahead(&self) -> Option<Ahead> {
+        self.ahead.lock().clone()
+    }
+
+    /// Sets which dates lie ahead.
+    pub(super) fn set_ahead(&self, ahead: Option<Ahead>) {
+        *self.ahead.lock() = ahead;
+    }
+
+    /// Adds those after the present and up to a date.
+    pub(super) fn widen_ahead(&self, now: &Timestamp, last: &Timestamp) {
+        let mut ahead = self.ahead.lock();
+        let (after, until) = match ahead.take() {
+            Some(known) => (known.after.min(now.clone()), known.until.max(last.clone())),
+            None => (now.clone(), last.clone()),
+        };
+        *ahead = Some(Ahead { after, until });
+    }
+
+    /// Whether a date was handed out by a clock that ran ahead: such a date does not show how far minting
+    /// has come.
+    pub(super) fn is_ahead(&self, date: &Timestamp) -> bool {
+        self.ahead
+            .lock()
+            .as_ref()
+            .is_some_and(|ahead| ahead.has(date))
+    }
+}

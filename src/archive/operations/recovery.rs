@@ -1,0 +1,249 @@
+//! Recovery: the index says what the tree says, after a crash or an error.
+//!
+//! Where to look is in the recovery log. What was begun and did not end counts as not begun.
+
+use std::collections::BTreeMap;
+
+use super::check::names_at;
+use super::recovery_log::Durability;
+use super::sidecars::merged;
+use super::{Acceptance, Archive, ArchiveError, WriteIntent};
+use crate::archive::store::{Item, ItemId, Record};
+use crate::archive::tree::{Area, Author, Place};
+use crate::formats::item::{Names, Sidecar, State};
+
+impl Archive {
+    /// To be called, and kept, before an item's sidecar is changed, replaced or removed through the
+    /// mount.
+    pub fn begin_write(&self, id: ItemId) -> Result<WriteIntent, ArchiveError> {
+        let place = Place::of(&self.known(id)?.names);
+        self.recovery.begin(&place, Durability::Unsynced)
+    }
+
+    /// Replays the queue before a change that does not take `edits`.
+    pub(super) fn replay_first(&self) {
+        if self.recovery.is_queued() {
+            drop(self.edits());
+        }
+    }
+
+    /// Reads again what an error has left behind; the caller holds `edits`. What cannot be read stays in
+    /// the queue.
+    pub(super) fn replay(&self) {
+        for (place, durability) in self.recovery.take_queue() {
+            if let Err(error) = self.read_again(&place, durability) {
+                log::warn!("{} may not be known as it is: {error}", place.as_str());
+                self.recovery.queue(place, durability);
+            }
+        }
+    }
+
+    /// Reads a place again that could not be read until now: an error of it reaches the user who asks.
+    /// The caller holds `edits`.
+    pub(super) fn replay_at(&self, place: &Place) -> Result<(), ArchiveError> {
+        match self.recovery.queued(place) {
+            Some(durability) => self.read_again(place, durability),
+            None => Ok(()),
+        }
+    }
+
+    /// After a crash: has the index say what the tree says in the dirty regions.
+    pub(super) fn recover(&self) -> Result<(), ArchiveError> {
+        let _edits = self.edits();
+        let is_item = |path: &String| {
+            area_of(path).is_some_and(|(area, path)| names_at(area, path).is_some())
+        };
+        let (items, levels): (Vec<_>, Vec<_>) =
+            self.store.dirty_regions()?.into_iter().partition(is_item);
+        let ends: Vec<Names> = items
+            .iter()
+            .filter_map(|item| area_of(item).and_then(|(area, path)| names_at(area, path)))
+            .collect();
+        for names in &ends {
+            self.read_again(&Place::of(names), Durability::Unsynced)?;
+        }
+        self.tell_each_other(&ends)?;
+        self.store.clear_dirty(&items)?;
+        for level in levels {
+            log::info!("{level} is looked at after a crash");
+            self.recovery.inherit(&level);
+            self.recover_level(&level)?;
+        }
+        Ok(())
+    }
+
+    /// What some of these items say of others of them, the others say as well.
+    fn tell_each_other(&self, ends: &[Names]) -> Result<(), ArchiveError> {
+        let is_meant = |far: &Names| ends.iter().any(|end| end.matches(far));
+        for names in ends {
+            if let Some(near) = self.held(names)? {
+                self.with_author(&near.names, |author| {
+                    self.tell_again(author, &near, is_meant)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn recover_level(&self, level: &str) -> Result<(), ArchiveError> {
+        if let Some((area, path)) = area_of(level) {
+            let known = match area {
+                Area::Col => self.store.items_below(path)?,
+                Area::Ibip => self.store.items_of_prefix(path)?,
+            };
+            let known = known.into_iter();
+            let mut known: BTreeMap<Place, Item> =
+                known.map(|item| (Place::of(&item.names), item)).collect();
+            let names = if self.tree.is_directory(level) {
+                self.tree.directories_in(level)?
+            } else {
+                Vec::new()
+            };
+            for name in names {
+                if let Some(names) = names_at(area, &format!("{path}/{name}")) {
+                    let item = known.remove(&Place::of(&names));
+                    self.read_present(&names, item, Durability::Unsynced)?;
+                }
+            }
+            for item in known.into_values() {
+                self.read_absent(item, Durability::Unsynced)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the index say of a place what the tree says; the caller holds `edits`.
+    fn read_again(&self, place: &Place, durability: Durability) -> Result<(), ArchiveError> {
+        let Some(names) = area_of(place.as_str()).and_then(|(area, path)| names_at(area, path))
+        else {
+            return Ok(());
+        };
+        let known = self.held(&names)?;
+        if self.tree.is_directory(place.as_str()) {
+            return self.read_present(&names, known, durability);
+        }
+        match known {
+            Some(item) => self.read_absent(item, durability),
+            None => Ok(()),
+        }
+    }
+
+    /// An item that is in the tree. What was begun and did not come to its end counts as not begun: a
+    /// sidecar that is gone comes back, a tombstone goes.
+    fn read_present(
+        &self,
+        names: &Names,
+        known: Option<Item>,
+        durability: Durability,
+    ) -> Result<(), ArchiveError> {
+        let place = Place::of(names);
+        let bytes = match self.tree.read_sidecar(&place) {
+            Ok(bytes) => bytes,
+            // Somebody has put something else there; it stays for fsck to name.
+            Err(_) => return Ok(()),
+        };
+        let item = match known {
+            Some(item) => item,
+            None => {
+                log::info!("{names} is registered after a crash");
+                // An item that is coming back, or was not removed for good, has the names that its
+                // tombstone tells until its sidecar is believed.
+                let names = match self.read_item(names)?.0 {
+                    record if record.sidecar.is_none() => record.names,
+                    _ => names.clone(),
+                };
+                let id = self.store.put(&Record::bare(names, State::Copy))?;
+                self.known(id)?
+            }
+        };
+        let believed = self.store.sidecar(item.id)?;
+        // A file that was not synced comes back empty, or with its length and nothing but zeros.
+        let is_zero = |bytes: &Vec<u8>| bytes.iter().all(|byte| *byte == 0);
+        let says_nothing = bytes.as_ref().is_none_or(is_zero);
+        if says_nothing && believed.is_some() {
+            // What it said was not synced, or somebody was removing it.
+            self.restore(&item)?;
+        } else if bytes != believed || believed.is_none() {
+            if says_nothing && bytes.is_some() {
+                // Nobody knows what it was to say.
+                self.tree.remove_sidecar(&place)?;
+            }
+            let believed_now = self.with_author(&item.names, |author| {
+                self.accept_now(author, author, item.id)
+            })?;
+            match believed_now {
+                Acceptance::Accepted(_) => {}
+                Acceptance::Unchanged | Acceptance::Rejected(_) if believed.is_none() => {
+                    self.believe_place(names, &item, bytes.as_deref())?;
+                }
+                // What was believed last counts, as it did before.
+                Acceptance::Rejected(error) => log::warn!("{error}"),
+                Acceptance::Unchanged => {}
+            }
+        }
+        if durability != Durability::Unsynced {
+            // A relation may have been written at one end.
+            let item = self.known(item.id)?;
+            self.with_author(&item.names, |author| {
+                self.tell_again(author, &item, |_| true)
+            })?;
+        }
+        if believed.is_some() {
+            // It was written for a removal that did not come. One of an item that is coming back
+            // tells its names until there is a sidecar.
+            self.remove_tombstones(&self.known(item.id)?.names)?;
+        }
+        Ok(())
+    }
+
+    /// An item of which no sidecar was ever believed is what its place says. A name that the index
+    /// alone has kept is written down.
+    fn believe_place(
+        &self,
+        names: &Names,
+        item: &Item,
+        sidecar: Option<&[u8]>,
+    ) -> Result<(), ArchiveError> {
+        let record = self.read_admitted(names, item)?;
+        if record.names == item.names || sidecar.is_some_and(|bytes| !bytes.is_empty()) {
+            self.store.put(&record)?;
+            return Ok(());
+        }
+        let sidecar = Sidecar::new(&item.names);
+        let bytes = sidecar.to_bytes();
+        self.write_sidecar(&item.names, &bytes, Author::Unknown)?;
+        let record = self.record_of(item.names.clone(), &sidecar, bytes);
+        self.store.put(&record)?;
+        Ok(())
+    }
+
+    /// An item of the index that is not in the tree.
+    fn read_absent(&self, item: Item, durability: Durability) -> Result<(), ArchiveError> {
+        if let Some(bytes) = self.tree.read_tombstone(&Place::of(&item.names))? {
+            if let Ok(tombstone) = Sidecar::parse(&bytes) {
+                // The index may have known one of its names only.
+                let names = merged(&item.names, tombstone.names());
+                let record = self.record_of_removed(names, &tombstone, bytes);
+                self.store.put(&record)?;
+            }
+            return Ok(());
+        }
+        if item.state == State::Copy || durability == Durability::NotPlaced {
+            // It was being copied in, and whoever did so had not synced it; or it was never placed.
+            log::info!("{} is not in the tree and is forgotten", item.names);
+            self.store.forget(item.id)?;
+        }
+        Ok(())
+    }
+}
+
+/// The area of a path below the store, and the rest of it.
+fn area_of(path: &str) -> Option<(Area, &str)> {
+    [Area::Col, Area::Ibip].into_iter().find_map(|area| {
+        let below = path.strip_prefix(area.name())?.strip_prefix('/')?;
+        Some((area, below))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! The items whose sidecars the Archive has written by itself.
+
+use crate::archive::lock_order::{Rank, RankedMutex};
+use crate::formats::item::Names;
+
+/// A list that a front end takes from time to time, to drop what it has cached of these items.
+#[derive(Debug)]
+pub(super) struct RewrittenSidecars(RankedMutex<Vec<Names>>);
+
+impl Default for RewrittenSidecars {
+    fn default() -> RewrittenSidecars {
+        RewrittenSidecars(RankedMutex::new(Rank::Leaf, Vec::new()))
+    }
+}
+
+impl RewrittenSidecars {
+    pub(super) fn add(&self, names: Names) {
+        self.0.lock().push(names);
+    }
+
+    /// All since the last call.
+    pub(super) fn take(&self) -> Vec<Names> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}

@@ -1,0 +1,166 @@
+//! One record becomes the rows of an item: its names, its relations, its aliases.
+
+use rusqlite::{Connection, OptionalExtension, named_params};
+
+use super::{ItemId, Record, StoreError, rows};
+use crate::archive::owner::Owner;
+use crate::formats::item::{Names, State};
+use ibi::{Ibip, Rep, Timestamp};
+
+/// A record that is to be synced.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) record: Record,
+    /// For an item whose directory is not in place and synced yet.
+    pub(super) mint: Option<Mint>,
+}
+
+/// For whom an item is minted.
+#[derive(Debug)]
+pub(super) struct Mint {
+    pub(super) owner: Option<Owner>,
+}
+
+/// Writes one record of a group.
+pub(super) fn apply(connection: &Connection, change: &Change) -> Result<ItemId, StoreError> {
+    if change.mint.is_some()
+        && let Some(holder) = holder_of(connection, &change.record.names)?
+    {
+        return Err(StoreError::Taken {
+            name: change.record.names.preferred(),
+            holder: Box::new(holder),
+        });
+    }
+    let id = put(connection, &change.record)?;
+    if let Some(Mint { owner }) = &change.mint {
+        let uid = owner.map(|owner| owner.uid);
+        let gid = owner.map(|owner| owner.gid);
+        let mode = owner.map(|owner| owner.mode);
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO unsettled VALUES (?1, ?2, ?3, ?4)")?
+            .execute((id.0, uid, gid, mode))?;
+    }
+    Ok(id)
+}
+
+/// The item, removed or not, that has one of these names.
+fn holder_of(connection: &Connection, names: &Names) -> Result<Option<Names>, StoreError> {
+    let mut statement = connection
+        .prepare_cached("SELECT rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2")?;
+    let keys = (
+        names.rep().map(Rep::canonical),
+        names.ibip().map(Ibip::canonical),
+    );
+    let found = statement
+        .query_row(keys, |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    match found {
+        Some((rep, ibip)) => rows::names("item", rep, ibip),
+        None => Ok(None),
+    }
+}
+
+const INSERT: &str = "
+    INSERT INTO item (id, rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip, language,
+        target, removed_at, sidecar)
+    VALUES (:id, :rep, :rep_key, :ibip, :ibip_key, :state, :service_rep, :service_ibip, :language,
+        :target, :removed_at, :sidecar)";
+
+/// A form that is not told stays known.
+const UPDATE: &str = "
+    UPDATE item SET rep = coalesce(:rep, rep), rep_key = coalesce(:rep_key, rep_key),
+        ibip = coalesce(:ibip, ibip), ibip_key = coalesce(:ibip_key, ibip_key),
+        state = :state, service_rep = :service_rep, service_ibip = :service_ibip,
+        language = :language, target = :target, removed_at = :removed_at, sidecar = :sidecar
+    WHERE id = :id";
+
+/// Records an item, new or known by any of its names, with all that its sidecar declares.
+pub(super) fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
+    let rep_key = record.names.rep().map(Rep::canonical);
+    let ibip_key = record.names.ibip().map(Ibip::canonical);
+    // Where the two forms were known as two items, the one that is here goes on.
+    let mut statement = connection.prepare_cached(
+        "SELECT id, rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2
+         ORDER BY state = 'Deleted', id",
+    )?;
+    let mut known: Vec<(i64, Option<String>, Option<String>)> = Vec::new();
+    let mut found = statement.query((&rep_key, &ibip_key))?;
+    while let Some(row) = found.next()? {
+        known.push((row.get(0)?, row.get(1)?, row.get(2)?));
+    }
+    // Two items cannot share a name, and an item's form, once known, does not change.
+    for (_, rep, ibip) in &known {
+        let holder = rows::names("item", rep.clone(), ibip.clone())?;
+        let Some(holder) = holder else { continue };
+        if holder.contradicts(&record.names) {
+            let shared = match record.names.ibip() {
+                Some(ibip) if holder.ibip() == Some(ibip) => ibip.to_string(),
+                _ => record.names.preferred(),
+            };
+            return Err(StoreError::Taken {
+                name: shared,
+                holder: Box::new(holder),
+            });
+        }
+    }
+    let known: Vec<i64> = known.into_iter().map(|(id, ..)| id).collect();
+    for id in &known {
+        for forget in [
+            "DELETE FROM relation WHERE source = ?1",
+            "DELETE FROM alias WHERE item = ?1",
+        ] {
+            connection.prepare_cached(forget)?.execute([id])?;
+        }
+    }
+    // The two forms were known as two items until now: they are one.
+    for merged in known.iter().skip(1) {
+        connection
+            .prepare_cached("DELETE FROM item WHERE id = ?1")?
+            .execute([merged])?;
+    }
+    let known = known.first().copied();
+    connection
+        .prepare_cached(match known {
+            Some(_) => UPDATE,
+            None => INSERT,
+        })?
+        .execute(named_params! {
+            ":id": known,
+            ":rep": record.names.rep().map(Rep::as_str),
+            ":rep_key": rep_key,
+            ":ibip": record.names.ibip().map(Ibip::as_str),
+            ":ibip_key": ibip_key,
+            ":state": record.state.to_string(),
+            ":service_rep": record.service.as_ref().and_then(Names::rep).map(Rep::as_str),
+            ":service_ibip": record.service.as_ref().and_then(Names::ibip).map(Ibip::as_str),
+            ":language": record.language.as_ref().map(ToString::to_string),
+            ":target": record.target,
+            ":removed_at": record.removed_at.as_ref().map(Timestamp::to_rfc3339),
+            ":sidecar": record.sidecar,
+        })?;
+    let id = known.unwrap_or_else(|| connection.last_insert_rowid());
+    if record.state == State::Deleted {
+        // A mint that has been removed since is not made again.
+        connection
+            .prepare_cached("DELETE FROM unsettled WHERE item = ?1")?
+            .execute([id])?;
+    }
+    for (kind, target) in &record.relations {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO relation VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .execute((
+                id,
+                kind.pair_name(),
+                target.rep().map(Rep::as_str),
+                target.rep().map(Rep::canonical),
+                target.ibip().map(Ibip::as_str),
+                target.ibip().map(Ibip::canonical),
+            ))?;
+    }
+    for alias in &record.aliases {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO alias VALUES (?1, ?2)")?
+            .execute((alias.to_string(), id))?;
+    }
+    Ok(ItemId(id))
+}
