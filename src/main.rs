@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::error::ErrorFormatter;
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-use clap::{CommandFactory, Parser};
-use ibifs::command::cli::{Cli, MountHelper, Refusal, translated};
+use clap::{CommandFactory, FromArgMatches};
+use ibifs::command::cli::{Cli, MountHelper, Refusal, grouped, translated};
 use ibifs::command::language;
 use ibifs::command::logging;
 use ibifs::command::terminal::Lines;
@@ -24,9 +24,12 @@ fn main() -> ExitCode {
         });
         return ExitCode::from(ibifs::command::commands::mount_as_helper(&helper));
     }
-    let cli = Cli::try_parse().unwrap_or_else(|error| {
+    let parsed = command()
+        .try_get_matches_from(&arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = parsed.unwrap_or_else(|error| {
         let status = error.exit_code();
-        refuse_in_language(error, Cli::command(), status)
+        refuse_in_language(error, command(), status)
     });
     match ibifs::command::commands::run(cli.command) {
         Ok(exit) => exit.into(),
@@ -35,6 +38,11 @@ fn main() -> ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// The commands, in groups.
+fn command() -> clap::Command {
+    grouped(Cli::command(), |word| word)
 }
 
 /// Refuses in the language that was chosen: what was typed is read once more, by the same commands

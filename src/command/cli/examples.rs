@@ -2,23 +2,23 @@
 
 pub(super) const IBIFS: &str = "\
 Examples:
-  ibifs quickstart                        a demonstration to look around in
+  ibifs quickstart                        a demonstration to explore
   ibifs init store --host archive.example.org
   ibifs mount store mnt
   ibifs mint mnt --edition-of mnt/example.org/archive/2026/11.22.10.15
-  ibifs fsck --help                       more of one command
+  ibifs fsck --help                       details of one command
 
 Exit status:
   0  done
   1  failed, or found something wrong
-  2  not understood
-  3  not found: no such item, relation, store or mount
+  2  usage error
+  3  not found: an item, relation, store or mount
   4  refused
-  5  in use by somebody else
-  6  FUSE is not usable
+  5  in use
+  6  FUSE cannot be used
 
-With --json a command prints for programs; what went wrong is one line on standard error.
-See ibifs(1) for the commands and ibifs-tree(7) for the mounted tree.";
+With --json a command prints JSON, as ibifs-json(7) describes it, and so does an error.
+Each command has a manual page: ibifs-mount(1), ... The mounted tree is in ibifs-tree(7).";
 
 pub(super) const INIT: &str = "\
 Examples:
@@ -98,7 +98,7 @@ pub(super) const IMPORT: &str = "\
 Examples:
   ibifs import mnt bags
   ibifs import store root --dry-run
-  ibifs import store relations.csv        what the tree does not say";
+  ibifs import store relations.csv        relations and other data";
 
 pub(super) const COPY: &str = "\
 Examples:
@@ -109,7 +109,7 @@ Examples:
 pub(super) const TRANSFER: &str = "\
 Examples:
   ibifs transfer mnt/example.org/archive/2026/11.22.10.15 other
-  ibifs transfer --store store --pending other    what was begun and is not finished";
+  ibifs transfer --store store --pending other    transfers that are not finished";
 
 pub(super) const CLAIM: &str = "\
 Examples:
@@ -141,5 +141,5 @@ Examples:
 pub(super) const COMPLETIONS: &str = "\
 Examples:
   source <(ibifs completions bash)        in ~/.bashrc
-  source <(ibifs completions zsh)         in ~/.zshrc, behind compinit
+  source <(ibifs completions zsh)         in ~/.zshrc, after compinit
   ibifs completions fish | source         in ~/.config/fish/config.fish";

@@ -74,17 +74,12 @@ pub fn next(words: &[String], typed: &str) -> Next {
 impl Next {
     fn offer(&mut self, argument: &Arg) {
         let values = argument.get_possible_values();
-        match argument.get_id().as_str() {
-            "state" => {
-                let states = ["Original", "Copy", "Deleted"];
-                self.words = states.map(|word| (word.to_owned(), String::new())).into();
-            }
-            _ if !values.is_empty() => {
-                let word = |name: &str| (name.to_owned(), String::new());
-                self.words
-                    .extend(values.iter().map(|value| word(value.get_name())));
-            }
-            _ => self.value = wanted(argument),
+        if values.is_empty() {
+            self.value = wanted(argument);
+        } else {
+            let word = |name: &str| (name.to_owned(), String::new());
+            self.words
+                .extend(values.iter().map(|value| word(value.get_name())));
         }
     }
 }
@@ -254,7 +249,7 @@ mod tests {
         assert!(words("").contains(&"quickstart".to_owned()));
         assert!(!words("").contains(&"complete".to_owned()));
         assert_eq!(words("id "), ["explain", "check"]);
-        assert_eq!(words("ls A --state "), ["Original", "Copy", "Deleted"]);
+        assert_eq!(words("ls A --state "), ["original", "copy", "deleted"]);
         assert_eq!(words("completions "), ["bash", "zsh", "fish"]);
         assert_eq!(words("umount --"), ["--json", "--help"]);
         assert_eq!(words("show -- -"), [""; 0]);

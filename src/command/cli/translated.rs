@@ -3,6 +3,7 @@
 use clap::builder::{Resettable, StyledStr};
 use clap::{Arg, Command};
 
+use super::grouped;
 use crate::command::language::Catalogue;
 
 /// The same commands with their help in the language of a catalogue; what is not in it stays
@@ -11,7 +12,12 @@ use crate::command::language::Catalogue;
 pub fn translated(mut command: Command, catalogue: &'static Catalogue) -> Command {
     // Built first: clap's own options are there then, and a usage names the whole command.
     command.build();
-    of_command(command, catalogue)
+    let command = of_command(command, catalogue);
+    if command.get_name() == "ibifs" {
+        grouped(command, |word| catalogue.help(word).unwrap_or(word))
+    } else {
+        command
+    }
 }
 
 fn of_command(command: Command, catalogue: &'static Catalogue) -> Command {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::door::{self, Door};
+use super::access::{self, StoreAccess};
 use super::say;
 use crate::archive::SystemClock;
 use crate::archive::backup::{self, Finding, Tally};
@@ -13,19 +13,19 @@ use crate::command::progress::Progress;
 use crate::formats::fixity::shown;
 
 pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
-    let door = Door::at(&options.place)?;
+    let access = StoreAccess::at(&options.place)?;
     let destination = &options.destination;
     let shown_destination = destination.display();
-    if door::is_in_mount(destination) {
+    if access::is_in_mount(destination) {
         return Err(Failure::new(
             Exit::Refused,
             format!("'{shown_destination}' lies in a mounted store; name a directory elsewhere"),
         ));
     }
-    let archive = door.read()?;
+    let archive = access.read()?;
     let progress = Progress::of("directories", || backup::count(archive.tree()));
     let mut tell = |finding: &Finding| {
-        let text = if options.json {
+        let text = if options.output.json {
             finding_json(finding)
         } else {
             finding_line(finding)
@@ -41,7 +41,7 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
     )
     .map_err(|error| Failure::from(error).before(&format!("'{shown_destination}'")))?;
     drop(progress);
-    say(&if options.json {
+    say(&if options.output.json {
         tally_json(&tally)
     } else {
         tally_line(&tally)

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::door::{self, Door};
+use super::access::{self, StoreAccess};
 use super::{put_out, say};
 use crate::archive::{Archive, Related};
 use crate::command::cli::{Complete, Completions, Next, Shell, Wanted, next};
@@ -234,7 +234,7 @@ fn further(typed: &str, find: impl Fn(&str) -> Vec<String>) -> Vec<String> {
 /// Whether a directory is a level of identifiers; what is none is an identifier that was begun.
 fn is_level(typed: &str) -> bool {
     match std::fs::canonicalize(expanded(typed)) {
-        Ok(path) => door::level_of(&path).is_some(),
+        Ok(path) => access::level_of(&path).is_some(),
         Err(_) => true,
     }
 }
@@ -260,7 +260,7 @@ fn entries(typed: &str, directories_only: bool) -> Vec<String> {
     };
     let level = std::fs::canonicalize(&path)
         .ok()
-        .and_then(|path| door::level_of(&path));
+        .and_then(|path| access::level_of(&path));
     let is_item = |name: &str| {
         let ibi = level.as_ref().map(|level| level.join(name));
         ibi.as_deref()
@@ -289,7 +289,8 @@ fn entries(typed: &str, directories_only: bool) -> Vec<String> {
 
 /// The identifiers of the items in a store, a level further than typed.
 fn identifiers(typed: &str, store: Option<&Path>) -> Vec<String> {
-    let Ok(archive) = Door::for_identifier(store, typed).and_then(|door| door.read()) else {
+    let Ok(archive) = StoreAccess::for_identifier(store, typed).and_then(|access| access.read())
+    else {
         return Vec::new();
     };
     archive.store().completions(typed, MOST).unwrap_or_default()
@@ -302,7 +303,7 @@ fn modifiers(typed: &str, store: Option<&Path>) -> Option<Vec<String>> {
     let base = split_name(last).map_or(last, |(base, _)| base);
     let base = format!("{above}{base}");
     let path = expanded(&base);
-    let named = door::find(path.to_str()?, store).ok()?;
+    let named = access::find(path.to_str()?, store).ok()?;
     // A file in an item has no modifiers.
     let is_item = |path: &Path| {
         path.file_name()
@@ -323,7 +324,7 @@ fn modifiers(typed: &str, store: Option<&Path>) -> Option<Vec<String>> {
     if !is_item(&path) {
         return None;
     }
-    let archive = named.door.read().ok()?;
+    let archive = named.access.read().ok()?;
     let signs = |text: &str| text.matches(['!', '+', ':']).count();
     let steps = signs(typed.strip_prefix(&base).unwrap_or_default()) + 1;
     let mut found = Vec::new();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::door::{self, Door, Named};
+use super::access::{self, Named, StoreAccess};
 use super::say;
 use crate::archive::package::{Exporter, Format, Outcome};
 use crate::archive::{ArchiveError, SystemClock};
@@ -17,13 +17,13 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
     let named: Result<Vec<Named>, Failure> = options
         .items
         .iter()
-        .map(|text| door::find(text, options.store.as_deref()))
+        .map(|text| access::find(text, options.store.as_deref()))
         .collect();
     let named = named?;
     let destination = &options.destination;
     named
         .iter()
-        .try_for_each(|named| refuse_inside(&named.door, destination))?;
+        .try_for_each(|named| refuse_inside(&named.access, destination))?;
     let format = if options.ocfl {
         Format::Ocfl
     } else {
@@ -45,23 +45,23 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
             // What is wrong counts more than what is refused.
             exit = failure.exit;
         }
-        progress.aside(|| say(&line(named, &told, options.json)))?;
+        progress.aside(|| say(&line(named, &told, options.output.json)))?;
     }
     exporter.end()?;
     drop(progress);
-    say(&tally.text(options.json))?;
+    say(&tally.text(options.output.json))?;
     Ok(exit)
 }
 
 /// A package that lay in the store, or in the tree of it, would be taken for something else there.
-fn refuse_inside(door: &Door, destination: &Path) -> Result<(), Failure> {
+fn refuse_inside(access: &StoreAccess, destination: &Path) -> Result<(), Failure> {
     let absolute = std::path::absolute(destination).unwrap_or_else(|_| destination.to_owned());
     let resolved = absolute.ancestors().find_map(|above| {
         let resolved = std::fs::canonicalize(above).ok()?;
         Some(resolved.join(absolute.strip_prefix(above).ok()?))
     });
-    let is_inside = resolved.is_some_and(|path| path.starts_with(&door.store));
-    if is_inside || door::is_in_mount(destination) {
+    let is_inside = resolved.is_some_and(|path| path.starts_with(&access.store));
+    if is_inside || access::is_in_mount(destination) {
         Err(Failure::new(
             Exit::Refused,
             format!(
@@ -75,7 +75,7 @@ fn refuse_inside(door: &Door, destination: &Path) -> Result<(), Failure> {
 }
 
 fn one(exporter: &mut Exporter<'_>, named: &Named) -> Result<Outcome, Failure> {
-    let archive = named.door.read()?;
+    let archive = named.access.read()?;
     let item = archive.held(&named.names)?.ok_or_else(|| {
         let name = named.names.preferred();
         Failure::from(ArchiveError::Unknown { name })

@@ -6,10 +6,10 @@ mod table;
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 
-use super::door::Door;
+use super::access::StoreAccess;
 
 pub(super) fn run(options: &cli::Import) -> Result<Exit, Failure> {
-    let door = Door::at(&options.place)?;
+    let access = StoreAccess::at(&options.place)?;
     let source = &options.source;
     let metadata = std::fs::metadata(source).map_err(|error| {
         let exit = match error.kind() {
@@ -19,8 +19,8 @@ pub(super) fn run(options: &cli::Import) -> Result<Exit, Failure> {
         Failure::new(exit, format!("'{}': {error}", source.display()))
     })?;
     if metadata.is_dir() {
-        packages::run(options, &door)
+        packages::run(options, &access)
     } else {
-        table::run(options, &door)
+        table::run(options, &access)
     }
 }

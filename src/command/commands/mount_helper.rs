@@ -1,7 +1,7 @@
 //! What mount(8) calls for the types `ibifs` and `fuse.ibifs`: the same mount, in its words.
 
 use super::start;
-use crate::command::cli::{Mount, MountHelper};
+use crate::command::cli::{Mount, MountHelper, Output};
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::told;
 use crate::command::logging;
@@ -72,7 +72,7 @@ fn mount(helper: &MountHelper) -> Result<Exit, Failure> {
         options: vec![words.join(",")],
         foreground: false,
         ready_fd: None,
-        json: false,
+        output: Output::default(),
     })?;
     if helper.verbose && exit == Exit::Done {
         let is_mounted = told(format_args!(

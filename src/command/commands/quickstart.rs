@@ -46,7 +46,7 @@ pub(super) fn run(options: &Quickstart) -> Result<Exit, Failure> {
         ready_fd: None,
     })?;
     if mounted == Exit::Done {
-        super::say(&if options.json {
+        super::say(&if options.output.json {
             print::mount_json(&store, mount_point)
         } else {
             what_to_try(&store, mount_point)?

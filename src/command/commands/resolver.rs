@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{print, say};
+use super::{listen, print, say, secret};
 use crate::archive::{Clock, SystemClock};
 use crate::command::cli::{Actors, Documents, Register, Resolver, ResolverCommand};
 use crate::command::exit::{Exit, Failure};
@@ -23,14 +23,14 @@ pub(super) fn run(options: &Resolver) -> Result<Exit, Failure> {
             let registry = Registry::open(&options.db)?;
             let service = service(&options.service)?;
             registry.unregister(&service)?;
-            if options.json {
+            if options.output.json {
                 say(&print::names_json(&service))?;
             }
             Ok(Exit::Done)
         }
         Some(ResolverCommand::List(options)) => {
             let archives = Registry::open(&options.db)?.archives()?;
-            say(&if options.json {
+            say(&if options.output.json {
                 print::registered_json(&archives)
             } else {
                 print::registered_text(&archives)
@@ -51,12 +51,12 @@ fn actors(options: &Actors) -> Result<Exit, Failure> {
     }
     if removed.is_empty() {
         let actors = registry.actors()?;
-        say(&if options.json {
+        say(&if options.output.json {
             print::actors_json(&actors)
         } else {
             print::actors_text(&actors)
         })?;
-    } else if options.json {
+    } else if options.output.json {
         say(&print::removed_json("actor", &removed))?;
     }
     Ok(Exit::Done)
@@ -70,12 +70,12 @@ fn documents(options: &Documents) -> Result<Exit, Failure> {
     }
     if removed.is_empty() {
         let documents = registry.documents()?;
-        say(&if options.json {
+        say(&if options.output.json {
             print::documents_json(&documents)
         } else {
             print::documents_text(&documents)
         })?;
-    } else if options.json {
+    } else if options.output.json {
         say(&print::removed_json("document", &removed))?;
     }
     Ok(Exit::Done)
@@ -117,10 +117,10 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
         };
         // The database is open, and nothing else of anybody's is needed.
         if let Err(error) = Caller::NOBODY.become_for_good() {
-            refused = Some(super::serve::cannot_give_up(&error));
+            refused = Some(listen::cannot_give_up(&error));
             return server::Started::nothing();
         }
-        say(&if options.json {
+        say(&if options.output.json {
             print::listening_json(made.address(), local)
         } else {
             told(format_args!(
@@ -137,7 +137,7 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             afterwards: None,
         }
     });
-    listened.map_err(|error| super::serve::cannot_listen(options.listen, &error))?;
+    listened.map_err(|error| listen::cannot_listen(options.listen, &error))?;
     match (failure, refused) {
         (Some(error), _) => Err(error.into()),
         (None, Some(refused)) => Err(refused),
@@ -151,12 +151,12 @@ fn register(options: &Register) -> Result<Exit, Failure> {
     let registry = Registry::open(&options.db)?;
     for service in services {
         let key = match &options.key_file {
-            Some(file) => key_in(file)?,
+            Some(file) => secret::key(file)?,
             None => Key::drawn()
                 .map_err(|error| Failure::new(Exit::Failed, format!("random numbers: {error}")))?,
         };
         registry.register(&service, &key, &SystemClock.now())?;
-        say(&if options.json {
+        say(&if options.output.json {
             let mut object = print::names_value(&service);
             object.insert("key".into(), json!(key.to_string()));
             print::short_line(&object.into())
@@ -170,13 +170,6 @@ fn register(options: &Register) -> Result<Exit, Failure> {
 fn service(text: &str) -> Result<Names, Failure> {
     let refused = |error: ibi::ParseError| Failure::new(Exit::Usage, error.to_string());
     Ibi::parse(text).map(Names::from).map_err(refused)
-}
-
-/// The registration key in a file, which nobody sees in a list of processes.
-pub(super) fn key_in(file: &Path) -> Result<Key, Failure> {
-    let failed = |exit, what: String| Failure::new(exit, format!("{}: {what}", file.display()));
-    let text = super::secret::read(file)?;
-    Key::parse(text.trim()).map_err(|error| failed(Exit::Usage, error.to_string()))
 }
 
 impl From<RegistryError> for Failure {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::door::{self, Door};
+use super::access::{self, StoreAccess};
 use super::say;
 use crate::archive::scrub::{Finding, Manner, Scrub, Tally};
 use crate::archive::tree::{Place, Tree, joined};
@@ -15,12 +15,12 @@ use crate::formats::item::Names;
 use ibi::Ibi;
 
 pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
-    let door = Door::at(&options.place)?;
-    let tree = Tree::open(&door.store).map_err(crate::archive::ArchiveError::from)?;
+    let access = StoreAccess::at(&options.place)?;
+    let tree = Tree::open(&access.store).map_err(crate::archive::ArchiveError::from)?;
     let places = options
         .items
         .iter()
-        .map(|text| place(&door, text))
+        .map(|text| place(&access, text))
         .collect::<Result<Vec<_>, _>>()?;
     let manner = Manner {
         accept: options.accept,
@@ -29,11 +29,11 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         rate: options.rate,
     };
     let progress = Progress::of_items(|| match places.len() {
-        0 => door.read().ok()?.store().held_items().ok(),
+        0 => access.read().ok()?.store().held_items().ok(),
         some => u64::try_from(some).ok(),
     });
     let mut tell = |finding: &Finding| {
-        let text = if options.json {
+        let text = if options.output.json {
             finding_json(finding)
         } else {
             finding_line(finding)
@@ -51,7 +51,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         scrub.some(&places)?
     };
     drop(progress);
-    say(&if options.json {
+    say(&if options.output.json {
         tally_json(&tally)
     } else {
         tally_line(&tally, options.dry_run)
@@ -64,13 +64,13 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
 }
 
 /// The place of an item that a user named. What the index does not know may lie in the tree.
-fn place(door: &Door, text: &str) -> Result<Place, Failure> {
-    match (door::find(text, Some(&door.store)), Ibi::parse(text)) {
-        (Ok(named), _) if named.door.store != door.store => Err(Failure::new(
+fn place(access: &StoreAccess, text: &str) -> Result<Place, Failure> {
+    match (access::find(text, Some(&access.store)), Ibi::parse(text)) {
+        (Ok(named), _) if named.access.store != access.store => Err(Failure::new(
             Exit::NotFound,
             format!(
                 "'{text}' is in another store, '{}'",
-                named.door.store.display()
+                named.access.store.display()
             ),
         )),
         (Ok(named), _) => Ok(Place::of(&named.names)),

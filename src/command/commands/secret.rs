@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::command::exit::{Exit, Failure};
+use crate::web::registry::Key;
 
 /// What a file may be to others: nothing.
 const OTHERS: u32 = 0o077;
@@ -29,4 +30,11 @@ pub(super) fn read(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(failed)?;
     Ok(text)
+}
+
+/// The registration key in a file, which nobody sees in a list of processes.
+pub(super) fn key(file: &Path) -> Result<Key, Failure> {
+    let failed = |exit, what: String| Failure::new(exit, format!("{}: {what}", file.display()));
+    let text = read(file)?;
+    Key::parse(text.trim()).map_err(|error| failed(Exit::Usage, error.to_string()))
 }

@@ -1,11 +1,11 @@
 //! `ibifs serve`: the Archive service over HTTP.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Door, print, resolver, say, secret};
+use super::access::StoreAccess;
+use super::{listen, print, say, secret};
 use crate::archive::Facts;
 use crate::archive::transfer::{Local, Tokens};
 use crate::command::cli::Serve;
@@ -20,7 +20,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     // Before there are other threads and anything is read for others.
     crate::os::caller::gain_nothing_anew();
     crate::os::caller::give_up_groups();
-    let archive = Door::at(&options.store)?.read()?;
+    let archive = StoreAccess::at(&options.store)?.read()?;
     let facts = archive.facts();
     let address = match &options.address {
         Some(address) => address.clone(),
@@ -32,7 +32,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     let facts = facts.clone();
     let mut receiver = receiver(options)?;
     let mut refused = None;
-    let is_json = options.json;
+    let is_json = options.output.json;
     let tell = move |line: &str| {
         put(&if is_json {
             print::short_line(&json!({ "message": line }))
@@ -59,7 +59,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         if receiver.is_none()
             && let Err(error) = site.give_up_root()
         {
-            refused = Some(cannot_give_up(&error));
+            refused = Some(listen::cannot_give_up(&error));
             return Started::nothing();
         }
         let site = Arc::new(site.receiving(receiver.take()));
@@ -73,7 +73,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         });
         server::archive::started(site, announcement, tell)
     });
-    listened.map_err(|error| cannot_listen(options.listen, &error))?;
+    listened.map_err(|error| listen::cannot_listen(options.listen, &error))?;
     refused.map_or(Ok(Exit::Done), Err)
 }
 
@@ -89,10 +89,10 @@ fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
     let failed = |exit, what: String| Failure::new(exit, format!("{}: {what}", file.display()));
     let text = secret::read(file)?;
     let tokens = Tokens::parse(&text).map_err(|error| failed(Exit::Usage, error.to_string()))?;
-    let store = Door::at(&options.store)?.store;
+    let store = StoreAccess::at(&options.store)?.store;
     let open = move || {
         // It may be mounted by now, or not any more.
-        let mount_point = Door::of_store(&store).mount_point;
+        let mount_point = StoreAccess::of_store(&store).mount_point;
         Local::changing(&store, mount_point.as_deref()).map(Local::for_strangers)
     };
     Ok(Some(Receiver::new(tokens, Box::new(open))))
@@ -120,7 +120,7 @@ fn announcement(
         ip: facts.ip,
         version: concat!("ibifs-", env!("CARGO_PKG_VERSION")).to_owned(),
         email: email(options, facts),
-        key: resolver::key_in(file)?,
+        key: secret::key(file)?,
     };
     let announcement = Announcement::new(url, inclusion);
     let refused = || {
@@ -129,21 +129,4 @@ fn announcement(
         ))
     };
     announcement.ok_or_else(refused).map(Some)
-}
-
-pub(super) fn cannot_give_up(error: &std::io::Error) -> Failure {
-    Failure::new(
-        Exit::Failed,
-        format!(
-            "root's rights cannot be given up: {error}; add CAP_SETUID and CAP_SETGID to the container or \
-             service, or run it as the user who owns the store"
-        ),
-    )
-}
-
-pub(super) fn cannot_listen(listen: SocketAddr, error: &std::io::Error) -> Failure {
-    Failure::new(
-        Exit::Failed,
-        format!("cannot listen at {listen}: {error}; choose another with --listen"),
-    )
 }

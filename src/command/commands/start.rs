@@ -92,7 +92,7 @@ impl<'a> Starter<'a> {
 
 impl Watcher for Starter<'_> {
     fn ready(&self) {
-        super::mounted(self.options).unwrap_or_else(|failure| log::warn!("{failure}"));
+        super::mounting::mounted(self.options).unwrap_or_else(|failure| log::warn!("{failure}"));
         tell_ready(self.options.ready_fd);
         let store = self.options.store.display();
         let status = format!(

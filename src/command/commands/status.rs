@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Door, print, say};
+use super::access::StoreAccess;
+use super::{print, say};
 use crate::archive::{Status, SystemClock, holder, is_held_by};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
@@ -25,13 +26,13 @@ pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
     let stores: Vec<Serving> = match &options.store {
         None => ours().map(Serving::from).collect(),
         Some(path) => {
-            let door = Door::at(path)?;
+            let access = StoreAccess::at(path)?;
             let mounted =
-                ours().find(|mount| Some(&mount.mount_point) == door.mount_point.as_ref());
-            vec![mounted.map_or_else(|| Serving::nobody(door.store), Serving::from)]
+                ours().find(|mount| Some(&mount.mount_point) == access.mount_point.as_ref());
+            vec![mounted.map_or_else(|| Serving::nobody(access.store), Serving::from)]
         }
     };
-    say(&match (options.json, stores.is_empty()) {
+    say(&match (options.output.json, stores.is_empty()) {
         (true, _) => print::line(stores.iter().map(Serving::value).collect()),
         (false, true) => told("no store is mounted\n"),
         (false, false) => {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::door::{self, Door};
+use super::access::{self, StoreAccess};
 use super::{print, put_out, say, usage};
 use crate::archive::store::Item;
 use crate::archive::transfer::{self, Destination, Local, Outcome, Remover, TransferError};
@@ -30,19 +30,18 @@ type Act = fn(
 
 pub(super) fn copy(options: &Copy) -> Result<Exit, Failure> {
     let (texts, destination) = split(&options.paths)?;
-    let state = options.state.as_deref().map(str::parse).transpose();
     let wanted = Wanted {
         texts,
         selection: &options.selection,
-        state: state.map_err(usage)?,
+        state: options.state.map(State::from),
         by_state: options.state.is_some(),
         pending: false,
     };
-    let door = wanted.door()?;
+    let access = wanted.access()?;
     let to = To::at(destination, &options.selection)?;
-    to.refuse(&door)?;
-    let source = Local::reading(&door.store)?;
-    let names = wanted.names(&source, &door)?;
+    to.refuse(&access)?;
+    let source = Local::reading(&access.store)?;
+    let names = wanted.names(&source, &access)?;
     to.with(|to| each(&source, &names, to, &options.selection, transfer::copy))
 }
 
@@ -55,11 +54,11 @@ pub(super) fn hand_over(options: &Transfer) -> Result<Exit, Failure> {
         by_state: false,
         pending: options.pending,
     };
-    let door = wanted.door()?;
+    let access = wanted.access()?;
     let to = To::at(destination, &options.selection)?;
-    to.refuse(&door)?;
-    let source = changing(&door)?;
-    let done = wanted.names(&source, &door).and_then(|names| {
+    to.refuse(&access)?;
+    let source = changing(&access)?;
+    let done = wanted.names(&source, &access).and_then(|names| {
         let act = transfer::hand_over;
         to.with(|to| each(&source, &names, to, &options.selection, act))
     });
@@ -70,25 +69,25 @@ pub(super) fn hand_over(options: &Transfer) -> Result<Exit, Failure> {
 /// Makes copies that are held in one store originals.
 pub(super) fn claim(options: &Claim) -> Result<Exit, Failure> {
     let store = options.store.as_deref();
-    let named = options.items.iter().map(|text| door::find(text, store));
+    let named = options.items.iter().map(|text| access::find(text, store));
     let named = named.collect::<Result<Vec<_>, _>>()?;
     let Some(first) = named.first() else {
         return Err(usage("name the items"));
     };
     if let Some(other) = named
         .iter()
-        .find(|it| !is_same(&it.door.store, &first.door.store))
+        .find(|it| !is_same(&it.access.store, &first.access.store))
     {
         return Err(usage(format!(
             "{} is in another store than the first item, '{}'; one store at a time",
             other.names,
-            other.door.store.display()
+            other.access.store.display()
         )));
     }
     let names: Vec<Names> = named.iter().map(|it| it.names.clone()).collect();
     if is_url(&options.from) {
         let mut other = Asked::at(&options.from)?;
-        let done = claim_each(&first.door, &names, &mut other, options.json);
+        let done = claim_each(&first.access, &names, &mut other, options.output.json);
         if matches!(done, Ok(Exit::Done)) {
             eprintln!(
                 "ibifs: {}",
@@ -99,23 +98,23 @@ pub(super) fn claim(options: &Claim) -> Result<Exit, Failure> {
         }
         return done;
     }
-    let door = Door::at(Path::new(&options.from))?;
-    if is_same(&door.store, &first.door.store) {
+    let access = StoreAccess::at(Path::new(&options.from))?;
+    if is_same(&access.store, &first.access.store) {
         return Err(TransferError::SameArchive.into());
     }
-    let mut other = changing(&door)?;
-    let done = claim_each(&first.door, &names, &mut other, options.json);
+    let mut other = changing(&access)?;
+    let done = claim_each(&first.access, &names, &mut other, options.output.json);
     other.close();
     done
 }
 
 fn claim_each(
-    door: &Door,
+    access: &StoreAccess,
     names: &[Names],
     other: &mut dyn Remover,
     json: bool,
 ) -> Result<Exit, Failure> {
-    let mut local = changing(door)?;
+    let mut local = changing(access)?;
     let done = each_item(names, json, |names| {
         transfer::claim(&mut local, names, other)
     });
@@ -128,8 +127,11 @@ fn is_same(one: &Path, other: &Path) -> bool {
     resolved(one) == resolved(other)
 }
 
-fn changing(door: &Door) -> Result<Local, Failure> {
-    Ok(Local::changing(&door.store, door.mount_point.as_deref())?)
+fn changing(access: &StoreAccess) -> Result<Local, Failure> {
+    Ok(Local::changing(
+        &access.store,
+        access.mount_point.as_deref(),
+    )?)
 }
 
 /// The items, and where to.
@@ -142,14 +144,14 @@ fn split(paths: &[String]) -> Result<(&[String], &str), Failure> {
 
 /// Where the items go to.
 enum To<'a> {
-    Store(Door),
+    Store(StoreAccess),
     Url(&'a str, String),
 }
 
 impl To<'_> {
     fn at<'a>(text: &'a str, selection: &Selection) -> Result<To<'a>, Failure> {
         if !is_url(text) {
-            return Ok(To::Store(Door::at(Path::new(text))?));
+            return Ok(To::Store(StoreAccess::at(Path::new(text))?));
         }
         let file = selection.token_file.as_deref().ok_or_else(|| {
             let what = "is a URL: say with --token-file which token is shown there";
@@ -166,9 +168,9 @@ impl To<'_> {
     }
 
     /// Refuses the store that the items are in, whose lock would be waited for.
-    fn refuse(&self, door: &Door) -> Result<(), Failure> {
+    fn refuse(&self, access: &StoreAccess) -> Result<(), Failure> {
         match self {
-            To::Store(to) if is_same(&door.store, &to.store) => {
+            To::Store(to) if is_same(&access.store, &to.store) => {
                 Err(TransferError::SameArchive.into())
             }
             _ => Ok(()),
@@ -180,8 +182,8 @@ impl To<'_> {
         act: impl FnOnce(&mut dyn Destination) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         match self {
-            To::Store(door) => {
-                let mut local = changing(door)?;
+            To::Store(access) => {
+                let mut local = changing(access)?;
                 let done = act(&mut local);
                 local.close();
                 done
@@ -211,25 +213,25 @@ impl Wanted<'_> {
     }
 
     /// The store that they are in.
-    fn door(&self) -> Result<Door, Failure> {
+    fn access(&self) -> Result<StoreAccess, Failure> {
         let store = self.selection.store.as_deref();
         match (self.texts.first(), store) {
             (Some(_), _) if self.is_choice() => Err(usage(
                 "name the items, or choose them by --prefix, --year, --state or --pending; not both",
             )),
-            (Some(text), store) => Ok(door::find(text, store)?.door),
+            (Some(text), store) => Ok(access::find(text, store)?.access),
             (None, _) if !self.is_choice() => Err(usage(
                 "name the items before the destination, or choose them by --prefix, --year or --state",
             )),
             (None, None) => Err(usage("say in which store the items are, with --store")),
-            (None, Some(store)) => Door::at(store),
+            (None, Some(store)) => StoreAccess::at(store),
         }
     }
 
-    fn names(&self, source: &Local, door: &Door) -> Result<Vec<Names>, Failure> {
+    fn names(&self, source: &Local, access: &StoreAccess) -> Result<Vec<Names>, Failure> {
         let names = match self.texts {
             [] => self.chosen(source)?,
-            texts => self.named(texts, door)?,
+            texts => self.named(texts, access)?,
         };
         if self.selection.with_metadata {
             with_metadata(source, names)
@@ -238,16 +240,16 @@ impl Wanted<'_> {
         }
     }
 
-    fn named(&self, texts: &[String], door: &Door) -> Result<Vec<Names>, Failure> {
+    fn named(&self, texts: &[String], access: &StoreAccess) -> Result<Vec<Names>, Failure> {
         let store = self.selection.store.as_deref();
         let found = texts.iter().map(|text| {
-            let named = door::find(text, store)?;
-            if is_same(&named.door.store, &door.store) {
+            let named = access::find(text, store)?;
+            if is_same(&named.access.store, &access.store) {
                 Ok(named.names)
             } else {
                 Err(usage(format!(
                     "'{text}' is in another store than the first item, '{}'; one store at a time",
-                    named.door.store.display()
+                    named.access.store.display()
                 )))
             }
         });
@@ -341,7 +343,7 @@ fn each(
     selection: &Selection,
     act: Act,
 ) -> Result<Exit, Failure> {
-    each_item(names, selection.json, |names| {
+    each_item(names, selection.output.json, |names| {
         act(source, names, to, selection.bring_back, &mut |_| ())
     })
 }
@@ -471,7 +473,7 @@ fn claimed_by(archive: &Archive, other: &str) -> Result<Vec<Finding>, Failure> {
         let says = |names: &Names| asked.state(names);
         return Ok(archive.check_with::<TransferError>(asked.service(), says)?);
     }
-    let other = Door::at(Path::new(other))?.read()?;
+    let other = StoreAccess::at(Path::new(other))?.read()?;
     let service = &other.facts().service;
     refuse_same(service)?;
     let says = |names: &Names| {

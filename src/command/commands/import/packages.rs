@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::archive::package::{self, Manner, Package, PackageError};
 use crate::archive::{Archive, ArchiveError, Process, SystemClock};
 use crate::command::cli;
-use crate::command::commands::door::Door;
+use crate::command::commands::access::StoreAccess;
 use crate::command::commands::say;
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::told;
@@ -19,15 +19,15 @@ use crate::command::progress::Progress;
 use crate::command::terminal::OneLine;
 use crate::formats::item::Names;
 
-pub(super) fn run(options: &cli::Import, door: &Door) -> Result<Exit, Failure> {
+pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, Failure> {
     let paths = package::find(&options.source)?;
-    let archive = match (&door.mount_point, options.dry_run) {
-        (None, false) => Archive::open(&door.store, Box::new(SystemClock))?,
-        _ => door.read()?,
+    let archive = match (&access.mount_point, options.dry_run) {
+        (None, false) => Archive::open(&access.store, Box::new(SystemClock))?,
+        _ => access.read()?,
     };
     let mut import = Import {
         options,
-        door,
+        access,
         archive: &archive,
         progress: Progress::of("files", || None),
         files: 0,
@@ -38,7 +38,7 @@ pub(super) fn run(options: &cli::Import, door: &Door) -> Result<Exit, Failure> {
     let told = paths.iter().try_for_each(|path| import.one(path));
     let (exit, taken) = (import.exit, import.taken);
     drop(import);
-    if door.mount_point.is_none() && !options.dry_run {
+    if access.mount_point.is_none() && !options.dry_run {
         archive.close();
     }
     told?;
@@ -48,7 +48,7 @@ pub(super) fn run(options: &cli::Import, door: &Door) -> Result<Exit, Failure> {
 
 struct Import<'a> {
     options: &'a cli::Import,
-    door: &'a Door,
+    access: &'a StoreAccess,
     archive: &'a Archive,
     progress: Progress,
     files: u64,
@@ -75,7 +75,7 @@ impl Import<'_> {
             }
         };
         let package = path.display().to_string();
-        if self.options.json {
+        if self.options.output.json {
             let value = json!({
                 "package": package,
                 "outcome": word,
@@ -110,7 +110,7 @@ impl Import<'_> {
         let manner = Manner {
             same_owner: self.options.same_owner,
         };
-        match &self.door.mount_point {
+        match &self.access.mount_point {
             None => {
                 let fill = |item: &_| package::fill(&package, item, manner, &mut count);
                 self.archive
@@ -168,7 +168,7 @@ fn through_mount(
 }
 
 fn tally(packages: usize, taken: usize, options: &cli::Import) -> String {
-    if options.json {
+    if options.output.json {
         let value = json!({
             "packages": packages,
             "taken": taken,

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::archive::tree::SIDECAR;
 use crate::archive::{Archive, Planned, Process};
 use crate::command::cli;
-use crate::command::commands::door::Door;
+use crate::command::commands::access::StoreAccess;
 use crate::command::commands::say;
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::told;
@@ -14,7 +14,7 @@ use crate::formats::table::{self, Fault};
 /// A larger file is no table: one of all items that there are has less.
 const LARGEST: u64 = 1 << 30;
 
-pub(super) fn run(options: &cli::Import, door: &Door) -> Result<Exit, Failure> {
+pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, Failure> {
     let shown = options.source.display();
     let failed =
         |what: &dyn std::fmt::Display| Failure::new(Exit::Failed, format!("'{shown}': {what}"));
@@ -27,13 +27,13 @@ pub(super) fn run(options: &cli::Import, door: &Door) -> Result<Exit, Failure> {
     let bytes = std::fs::read(&options.source).map_err(|error| failed(&error))?;
     let table = table::parse(&bytes);
     let rows = table.rows.len() + table.faults.len();
-    let archive = door.read()?;
+    let archive = access.read()?;
     let (planned, found) = archive.plan(&table.rows, options.replace)?;
     let mut faults = table.faults;
     faults.extend(found);
     faults.sort_by_key(|fault| fault.line);
     for fault in &faults {
-        say(&fault_line(fault, options.json))?;
+        say(&fault_line(fault, options.output.json))?;
     }
     let changes: Vec<&Planned> = planned
         .iter()
@@ -41,12 +41,12 @@ pub(super) fn run(options: &cli::Import, door: &Door) -> Result<Exit, Failure> {
         .collect();
     if options.dry_run {
         for plan in &changes {
-            say(&plan_line(plan, options.json))?;
+            say(&plan_line(plan, options.output.json))?;
         }
     }
     let is_done = faults.is_empty() && !options.dry_run;
     if is_done {
-        write(door, &archive, &changes)?;
+        write(access, &archive, &changes)?;
     }
     let tally = Tally {
         rows,
@@ -55,7 +55,7 @@ pub(super) fn run(options: &cli::Import, door: &Door) -> Result<Exit, Failure> {
         unchanged: planned.len() - changes.len(),
         is_done,
     };
-    say(&tally.text(options.json))?;
+    say(&tally.text(options.output.json))?;
     Ok(if faults.is_empty() {
         Exit::Done
     } else {
@@ -64,15 +64,15 @@ pub(super) fn run(options: &cli::Import, door: &Door) -> Result<Exit, Failure> {
 }
 
 /// Writes the sidecars: through the mount where there is one, in the way of an editor.
-fn write(door: &Door, archive: &Archive, changes: &[&Planned]) -> Result<(), Failure> {
+fn write(access: &StoreAccess, archive: &Archive, changes: &[&Planned]) -> Result<(), Failure> {
     let at = |plan: &Planned, failure: Failure| {
         let left = "the rows before it are written; run the same command again when it is mended";
         let failure = Failure::new(failure.exit, format!("{}; {left}", failure.sentence));
         failure.before(&format!("line {}: {}", plan.line, plan.names.preferred()))
     };
-    if door.mount_point.is_some() {
+    if access.mount_point.is_some() {
         for plan in changes {
-            through_mount(door, archive, plan).map_err(|failure| at(plan, failure))?;
+            through_mount(access, archive, plan).map_err(|failure| at(plan, failure))?;
         }
         return Ok(());
     }
@@ -80,7 +80,7 @@ fn write(door: &Door, archive: &Archive, changes: &[&Planned]) -> Result<(), Fai
         return Ok(());
     }
     let mut failure = None;
-    door.change(|archive| {
+    access.change(|archive| {
         for plan in changes {
             if let Err(error) = archive.replace_sidecar(&Process, &plan.names, &plan.sidecar) {
                 failure = Some(at(plan, error.into()));
@@ -92,8 +92,8 @@ fn write(door: &Door, archive: &Archive, changes: &[&Planned]) -> Result<(), Fai
     failure.map_or(Ok(()), Err)
 }
 
-fn through_mount(door: &Door, archive: &Archive, plan: &Planned) -> Result<(), Failure> {
-    let Some(item) = door.path_in_mount(&plan.names) else {
+fn through_mount(access: &StoreAccess, archive: &Archive, plan: &Planned) -> Result<(), Failure> {
+    let Some(item) = access.path_in_mount(&plan.names) else {
         return Ok(());
     };
     let new = item.join(format!("{SIDECAR}.new-{}", std::process::id()));

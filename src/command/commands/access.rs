@@ -17,35 +17,35 @@ use ibi::relation::{Request, split_name};
 
 /// A store, and where it is mounted, if it is.
 #[derive(Clone, Debug)]
-pub(super) struct Door {
+pub(super) struct StoreAccess {
     pub(super) store: PathBuf,
     pub(super) mount_point: Option<PathBuf>,
 }
 
-impl Door {
+impl StoreAccess {
     /// The store or mount that a path is or lies in.
-    pub(super) fn at(path: &Path) -> Result<Door, Failure> {
+    pub(super) fn at(path: &Path) -> Result<StoreAccess, Failure> {
         let found = std::fs::canonicalize(path).ok().and_then(|path| {
-            let mounted = mount_of(&path).map(Door::of_mount);
+            let mounted = mount_of(&path).map(StoreAccess::of_mount);
             mounted.or_else(|| {
                 let store = path
                     .ancestors()
                     .find(|above| above.join("archive.ibi").is_file())?;
-                Some(Door::of_store(store))
+                Some(StoreAccess::of_store(store))
             })
         });
         found.ok_or_else(|| ArchiveError::not_found(path).into())
     }
 
-    fn of_mount(mounted: Mounted) -> Door {
-        Door {
+    fn of_mount(mounted: Mounted) -> StoreAccess {
+        StoreAccess {
             store: mounted.source,
             mount_point: Some(mounted.mount_point),
         }
     }
 
     /// A store, by its path.
-    pub(super) fn of_store(store: &Path) -> Door {
+    pub(super) fn of_store(store: &Path) -> StoreAccess {
         // Where somebody has removed the lock file, the system knows the mount all the same.
         let mount_point = |holder: Holder| match (holder.mount_point, holder.pid) {
             (Some(told), _) => is_mounted_at(store, &told).then_some(told),
@@ -55,20 +55,20 @@ impl Door {
             }
             (None, _) => None,
         };
-        Door {
+        StoreAccess {
             store: store.to_owned(),
             mount_point: holder(store).and_then(mount_point),
         }
     }
 
     /// The store of an identifier: the one named, else the only one mounted.
-    pub(super) fn for_identifier(store: Option<&Path>, text: &str) -> Result<Door, Failure> {
+    pub(super) fn for_identifier(store: Option<&Path>, text: &str) -> Result<StoreAccess, Failure> {
         if let Some(store) = store {
-            return Door::at(store);
+            return StoreAccess::at(store);
         }
         let mut ours: Vec<Mounted> = mounts().into_iter().filter(Mounted::is_ours).collect();
         match (ours.pop(), ours.is_empty()) {
-            (Some(only), true) => Ok(Door::of_mount(only)),
+            (Some(only), true) => Ok(StoreAccess::of_mount(only)),
             (None, _) => Err(Failure::new(
                 Exit::Usage,
                 format!("'{text}' is no path here and no store is mounted; name one with --store"),
@@ -158,7 +158,7 @@ pub(super) fn is_in_mount(path: &Path) -> bool {
 /// An item that a user named, and the store it is in.
 #[derive(Debug)]
 pub(super) struct Named {
-    pub(super) door: Door,
+    pub(super) access: StoreAccess,
     pub(super) names: Names,
 }
 
@@ -176,27 +176,27 @@ pub(super) fn find(text: &str, store: Option<&Path>) -> Result<Named, Failure> {
     {
         return Ok(named);
     }
-    let door = Door::for_identifier(store, text)?;
-    let names = by_identifier(&door, text)?;
-    Ok(Named { door, names })
+    let access = StoreAccess::for_identifier(store, text)?;
+    let names = by_identifier(&access, text)?;
+    Ok(Named { access, names })
 }
 
 fn at_path(path: &Path) -> Result<Option<Named>, Failure> {
     let Ok(resolved) = std::fs::canonicalize(path) else {
         return Ok(None);
     };
-    let Ok(door) = Door::at(&resolved) else {
+    let Ok(access) = StoreAccess::at(&resolved) else {
         return Ok(None);
     };
     if mount_of(&resolved).is_some() {
         for above in resolved.ancestors() {
-            if let Some(names) = names_by_attribute(&door, above)? {
-                return Ok(Some(Named { door, names }));
+            if let Some(names) = names_by_attribute(&access, above)? {
+                return Ok(Some(Named { access, names }));
             }
         }
         return Ok(None);
     }
-    let below = resolved.strip_prefix(&door.store).unwrap_or(&resolved);
+    let below = resolved.strip_prefix(&access.store).unwrap_or(&resolved);
     let parts: Vec<String> = below
         .iter()
         .map(|part| part.to_string_lossy().into_owned())
@@ -209,8 +209,8 @@ fn at_path(path: &Path) -> Result<Option<Named>, Failure> {
     let Some(components) = parts.get(1..=depth) else {
         return Ok(None);
     };
-    let names = by_identifier(&door, &components.join("/"))?;
-    Ok(Some(Named { door, names }))
+    let names = by_identifier(&access, &components.join("/"))?;
+    Ok(Some(Named { access, names }))
 }
 
 /// A path in a mount or store where nothing is now: a removed item, or a modifier that leads to an
@@ -223,36 +223,37 @@ fn at_missing_path(path: &Path) -> Result<Option<Named>, Failure> {
         let resolved = std::fs::canonicalize(above).ok()?;
         Some(resolved.join(absolute.strip_prefix(above).ok()?))
     });
-    let Some((there, Ok(door))) = there.map(|there| {
-        let door = Door::at(
+    let Some((there, Ok(access))) = there.map(|there| {
+        let access = StoreAccess::at(
             there
                 .ancestors()
                 .find(|above| above.exists())
                 .unwrap_or(&there),
         );
-        (there, door)
+        (there, access)
     }) else {
         return Ok(None);
     };
     let roots = [
-        door.mount_point
+        access
+            .mount_point
             .clone()
-            .unwrap_or_else(|| door.store.join("col")),
-        door.store.join("col"),
-        door.store.join("ibip"),
+            .unwrap_or_else(|| access.store.join("col")),
+        access.store.join("col"),
+        access.store.join("ibip"),
     ];
     let below = roots.iter().find_map(|root| there.strip_prefix(root).ok());
     let Some(below) = below.and_then(Path::to_str) else {
         return Ok(None);
     };
-    let names = by_identifier(&door, below)?;
-    Ok(Some(Named { door, names }))
+    let names = by_identifier(&access, below)?;
+    Ok(Some(Named { access, names }))
 }
 
-fn names_by_attribute(door: &Door, path: &Path) -> Result<Option<Names>, Failure> {
+fn names_by_attribute(access: &StoreAccess, path: &Path) -> Result<Option<Names>, Failure> {
     for attribute in ["user.ibi.rep", "user.ibi.ibip"] {
         if let Some(name) = attribute_of(path, attribute) {
-            return Ok(Some(by_identifier(door, &name)?));
+            return Ok(Some(by_identifier(access, &name)?));
         }
     }
     Ok(None)
@@ -267,8 +268,8 @@ pub(super) fn attribute_of(path: &Path, attribute: &str) -> Option<String> {
 }
 
 /// An identifier, with a modifier or verbs behind it or without.
-fn by_identifier(door: &Door, text: &str) -> Result<Names, Failure> {
-    let archive = door.read()?;
+fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
+    let archive = access.read()?;
     let unknown = |text: &str| {
         let name = text.to_owned();
         Failure::from(ArchiveError::Unknown { name })

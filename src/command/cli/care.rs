@@ -1,0 +1,94 @@
+//! Arguments of the commands that check and keep a store.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Output;
+
+/// `ibifs reindex`
+#[derive(Debug, Args)]
+pub struct Reindex {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs fsck`
+#[derive(Debug, Args)]
+pub struct Fsck {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// Repair what can be repaired
+    #[arg(long)]
+    pub repair: bool,
+    /// Continue minting from the present: the clock was ahead, and is right now
+    #[arg(long, requires = "repair")]
+    pub clock_is_right: bool,
+    /// Show what --repair would repair, and repair nothing
+    #[arg(long, conflicts_with = "repair")]
+    pub dry_run: bool,
+    /// Also report originals that another Archive claims: its store, mount point or service URL
+    #[arg(long, value_name = "OTHER")]
+    pub with: Option<String>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs scrub`
+#[derive(Debug, Args)]
+pub struct Scrub {
+    /// Store or mount point
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: PathBuf,
+    /// Only these items
+    #[arg(value_name = "ITEM")]
+    pub items: Vec<String>,
+    /// Accept these items as they are now
+    #[arg(long, requires = "items", conflicts_with = "dry_run")]
+    pub accept: bool,
+    /// Compare only; record nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Start a new pass, wherever the last one stopped
+    #[arg(long, conflicts_with = "items")]
+    pub restart: bool,
+    /// Read at most this many bytes a second; K, M and G are powers of 1024
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub rate: Option<u64>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `50M` and the like; at least 1.
+fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .filter(|number| *number > 0)
+        .ok_or_else(|| "not a number of bytes, such as 500K or 50M".to_owned())
+}
+
+/// `ibifs backup`
+#[derive(Debug, Args)]
+pub struct Backup {
+    /// Store or mount point
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: PathBuf,
+    /// A new directory, or an earlier backup, which is brought up to date
+    #[arg(value_name = "DEST")]
+    pub destination: PathBuf,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}

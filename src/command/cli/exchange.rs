@@ -1,0 +1,127 @@
+//! Arguments of the commands that send items to other Archives and take them in.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args};
+
+use super::{ItemState, Output};
+
+/// Which items are copied or handed over.
+#[derive(Debug, Args)]
+pub struct Selection {
+    /// Store or mount point, where identifiers alone or no items are given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// All items whose rep or IBIp begins with this
+    #[arg(long, value_name = "PREFIX")]
+    pub prefix: Option<String>,
+    /// All items of this year, by their identifiers
+    #[arg(long, value_name = "YEAR")]
+    pub year: Option<u32>,
+    /// With each item, also the item that is its metadata
+    #[arg(long)]
+    pub with_metadata: bool,
+    /// Also items that were removed at the destination
+    #[arg(long)]
+    pub bring_back: bool,
+    /// File with the token for the Archive at a URL
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs copy`
+#[derive(Debug, Args)]
+pub struct Copy {
+    /// Items, by path or identifier, and last the store, mount point or URL of the Archive to copy
+    /// them to
+    #[arg(value_name = "ITEM... DEST", required = true)]
+    pub paths: Vec<String>,
+    /// All items in this state
+    #[arg(long, value_name = "STATE", ignore_case = true)]
+    pub state: Option<ItemState>,
+    /// Which items, and how.
+    #[command(flatten)]
+    pub selection: Selection,
+}
+
+/// `ibifs transfer`
+#[derive(Debug, Args)]
+pub struct Transfer {
+    /// Items, by path or identifier, and last the store, mount point or URL of the Archive that
+    /// will hold the originals
+    #[arg(value_name = "ITEM... DEST", required = true)]
+    pub paths: Vec<String>,
+    /// All items whose transfer was begun and is not finished
+    #[arg(long)]
+    pub pending: bool,
+    /// Which items, and how.
+    #[command(flatten)]
+    pub selection: Selection,
+}
+
+/// `ibifs claim`
+#[derive(Debug, Args)]
+pub struct Claim {
+    /// Items of which copies are held here, by path or identifier
+    #[arg(value_name = "ITEM", required = true)]
+    pub items: Vec<String>,
+    /// Store, mount point or service URL of the Archive that removed the originals
+    #[arg(long, value_name = "OTHER")]
+    pub from: String,
+    /// Store or mount point, where identifiers alone are given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs export`
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("format").required(true))]
+pub struct Export {
+    /// A bag for each item (BagIt 1.0, RFC 8493)
+    #[arg(long, group = "format")]
+    pub bagit: bool,
+    /// An object for each item, in a storage root (OCFL 1.1)
+    #[arg(long, group = "format")]
+    pub ocfl: bool,
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "ITEM", required = true)]
+    pub items: Vec<String>,
+    /// Directory for the bags, or storage root; created if it is missing
+    #[arg(value_name = "DEST")]
+    pub destination: PathBuf,
+    /// Store or mount point, where identifiers alone are given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs import`
+#[derive(Debug, Args)]
+pub struct Import {
+    /// Store or mount point
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: PathBuf,
+    /// A bag, an OCFL object or storage root, a directory that holds some, or a table (CSV)
+    #[arg(value_name = "SOURCE")]
+    pub source: PathBuf,
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Let the table replace what an item says
+    #[arg(long)]
+    pub replace: bool,
+    /// Keep the owners of files, by user and group number
+    #[arg(long)]
+    pub same_owner: bool,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}

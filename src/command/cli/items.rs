@@ -1,0 +1,143 @@
+//! Arguments of the commands for items, relations and identifiers.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Subcommand};
+
+use super::{ItemState, Output};
+
+/// `ibifs mint`
+#[derive(Debug, Args)]
+pub struct Mint {
+    /// Store or mount point
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: PathBuf,
+    /// The new item is the next edition of this one
+    #[arg(long, value_name = "ITEM", group = "relative")]
+    pub edition_of: Option<String>,
+    /// The new item is a translation of this one
+    #[arg(long, value_name = "ITEM", group = "relative", requires = "lang")]
+    pub translation_of: Option<String>,
+    /// The new item is the metadata of this one
+    #[arg(long, value_name = "ITEM", group = "relative")]
+    pub metadata_of: Option<String>,
+    /// Language of the translation: pt, pt-BR ...
+    #[arg(long, requires = "translation_of")]
+    pub lang: Option<String>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs show`
+#[derive(Debug, Args)]
+pub struct Show {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI")]
+    pub item: String,
+    /// Store or mount point, where an identifier alone is given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs ls`
+#[derive(Debug, Args)]
+pub struct List {
+    /// Store or mount point
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: PathBuf,
+    /// Only items whose rep or IBIp begins with this
+    pub prefix: Option<String>,
+    /// Only items in this state
+    #[arg(long, ignore_case = true)]
+    pub state: Option<ItemState>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs relate`
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("relation").required(true))]
+pub struct Relate {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI")]
+    pub item: String,
+    /// Its next edition
+    #[arg(long, value_name = "ITEM", group = "relation")]
+    pub next_edition: Option<String>,
+    /// Its translation into the language of --lang
+    #[arg(long, value_name = "ITEM", group = "relation", requires = "lang")]
+    pub translation: Option<String>,
+    /// Its metadata
+    #[arg(long, value_name = "ITEM", group = "relation")]
+    pub metadata: Option<String>,
+    /// Language of the translation: pt, pt-BR ...
+    #[arg(long, requires = "translation")]
+    pub lang: Option<String>,
+    /// Store or mount point, where identifiers alone are given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs unrelate`
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("relation").required(true))]
+pub struct Unrelate {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI")]
+    pub item: String,
+    /// Its next edition
+    #[arg(long, group = "relation")]
+    pub next_edition: bool,
+    /// Its translation into the language of --lang
+    #[arg(long, group = "relation", requires = "lang")]
+    pub translation: bool,
+    /// Its metadata
+    #[arg(long, group = "relation")]
+    pub metadata: bool,
+    /// Language of the translation: pt, pt-BR ...
+    #[arg(long, requires = "translation")]
+    pub lang: Option<String>,
+    /// Store or mount point, where an identifier alone is given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs id`
+#[derive(Debug, Args)]
+pub struct Id {
+    /// What to do with it
+    #[command(subcommand)]
+    pub command: IdCommand,
+}
+
+/// What can be done with an identifier alone.
+#[derive(Debug, Subcommand)]
+pub enum IdCommand {
+    /// Explain an identifier: host or address, port, date
+    Explain {
+        /// A rep or an IBIp
+        ibi: String,
+        /// What is printed
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Succeed if it is a valid identifier
+    Check {
+        /// A rep or an IBIp
+        ibi: String,
+        /// What is printed
+        #[command(flatten)]
+        output: Output,
+    },
+}

@@ -1,0 +1,164 @@
+//! Arguments of the services over HTTP.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::Output;
+
+/// `ibifs serve`
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Directory of the store, mounted or not
+    pub store: PathBuf,
+    /// Address and port to listen on; port 0 takes a free one, which is printed
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// Host, or host:port, at which others reach it [default: host and port of the Archive]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub address: Option<String>,
+    /// Address for harvesters and a resolver's administrator to write to [default: postmaster at
+    /// the Archive's host]
+    #[arg(long, value_name = "NAME@HOST", value_parser = email)]
+    pub email: Option<String>,
+    /// URL of a resolver that includes the Archive while it is served
+    #[arg(long, value_name = "URL", requires = "registration_key_file")]
+    pub resolver: Option<String>,
+    /// File with the key that the resolver's administrator gave to this Archive
+    #[arg(long, value_name = "FILE", requires = "resolver")]
+    pub registration_key_file: Option<PathBuf>,
+    /// File with the tokens of the Archives that may send items and originals to this one
+    #[arg(long, value_name = "FILE")]
+    pub transfer_token_file: Option<PathBuf>,
+    /// Address of a reverse proxy, whose connections are those of many clients; 127.0.0.1 and ::1
+    /// always are
+    #[arg(long, value_name = "ADDRESS")]
+    pub proxy: Vec<IpAddr>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+fn email(text: &str) -> Result<String, String> {
+    let is_host = |host: &str| host.contains('.') && !host.split('.').any(str::is_empty);
+    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+    match text.split_once('@') {
+        Some((name, host)) if is_word(text) && !name.is_empty() && is_host(host) => {
+            Ok(text.to_owned())
+        }
+        _ => Err("write it as name@host".to_owned()),
+    }
+}
+
+/// `ibifs resolver`
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Resolver {
+    /// What to do instead of answering
+    #[command(subcommand)]
+    pub command: Option<ResolverCommand>,
+    /// The resolver's database; created if it is missing
+    #[arg(long, value_name = "FILE", required = true)]
+    pub db: Option<PathBuf>,
+    /// Address and port to listen on; port 0 takes a free one, which is printed
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
+    pub listen: SocketAddr,
+    /// Host, or host:port, at which readers reach it [default: where it listens]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub address: Option<String>,
+    /// Address of a reverse proxy, whose connections are those of many clients; 127.0.0.1 and ::1
+    /// always are
+    #[arg(long, value_name = "ADDRESS")]
+    pub proxy: Vec<IpAddr>,
+    /// Accept registrations by the protocol of 2009, by which anyone may register documents
+    #[arg(long)]
+    pub registration_2009: bool,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// What can be done with a resolver's database.
+#[derive(Debug, Subcommand)]
+pub enum ResolverCommand {
+    /// Register Archives by the identifiers of their services; prints a key for each
+    Register(Register),
+    /// Remove an Archive
+    Unregister(Unregister),
+    /// List the Archives that are registered, and where they are included
+    List(Registered),
+    /// List the actors of the protocol of 2009, or remove some
+    Actors(Actors),
+    /// List the documents of the protocol of 2009, or remove some
+    Documents(Documents),
+}
+
+/// `ibifs resolver register`
+#[derive(Debug, Args)]
+pub struct Register {
+    /// The resolver's database; created if it is missing
+    #[arg(long, value_name = "FILE")]
+    pub db: PathBuf,
+    /// Identifier of the Archive's service
+    #[arg(required = true)]
+    pub service: Vec<String>,
+    /// File with the key, instead of a random one
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs resolver unregister`
+#[derive(Debug, Args)]
+pub struct Unregister {
+    /// The resolver's database
+    #[arg(long, value_name = "FILE")]
+    pub db: PathBuf,
+    /// Identifier of the Archive's service
+    pub service: String,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `ibifs resolver actors`.
+#[derive(Debug, Args)]
+pub struct Actors {
+    /// The resolver's database
+    #[arg(long, value_name = "FILE")]
+    pub db: PathBuf,
+    /// Remove the actor with this identifier, and all that it has registered
+    #[arg(long, value_name = "ACTORID")]
+    pub remove: Vec<String>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `ibifs resolver documents`.
+#[derive(Debug, Args)]
+pub struct Documents {
+    /// The resolver's database
+    #[arg(long, value_name = "FILE")]
+    pub db: PathBuf,
+    /// Remove the document with this identifier, and all copies of it
+    #[arg(long, value_name = "DOCUMENTID")]
+    pub remove: Vec<String>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs resolver list`
+#[derive(Debug, Args)]
+pub struct Registered {
+    /// The resolver's database
+    #[arg(long, value_name = "FILE")]
+    pub db: PathBuf,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}

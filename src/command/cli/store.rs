@@ -1,0 +1,92 @@
+//! Arguments of the commands for stores and mounts.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Output;
+
+/// `ibifs init`
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Directory of the new store
+    #[arg(required_unless_present = "adopt")]
+    pub store: Option<PathBuf>,
+    /// Adopt this directory, which holds col/, as it is
+    #[arg(long, value_name = "DIR")]
+    pub adopt: Option<PathBuf>,
+    /// Host name that the reps begin with, for ever [default: this machine's, or a random one]
+    #[arg(long)]
+    pub host: Option<String>,
+    /// HTTP port of the host; 80 is left out of the reps
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Address that the IBIps are built on [default: a random private one]
+    #[arg(long, value_name = "ADDRESS")]
+    pub ip: Option<IpAddr>,
+    /// Port that the IBIps are built on; 800 is left out of the IBIps
+    #[arg(long, value_name = "PORT")]
+    pub ip_port: Option<u16>,
+    /// Seconds between two dates that are issued: 60, 1, 1/10, 1/100 ... [default: 1/1000]
+    #[arg(long, value_name = "SECONDS")]
+    pub granularity: Option<String>,
+    /// Identity of an Archive that is rebuilt: the rep of its service, and its IBIp
+    #[arg(long, value_name = "IBI")]
+    pub service: Vec<String>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs mount`
+#[derive(Debug, Args)]
+pub struct Mount {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// Where to mount it
+    pub mount_point: PathBuf,
+    /// Mount options, joined by commas: lang=, list=all, ro, allow_other ...
+    #[arg(short = 'o', value_name = "OPTIONS")]
+    pub options: Vec<String>,
+    /// Stay in the foreground and log to standard error
+    #[arg(short, long)]
+    pub foreground: bool,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+    /// Descriptor to write to once the tree is usable
+    #[arg(long, hide = true)]
+    pub ready_fd: Option<i32>,
+}
+
+/// `ibifs umount`
+#[derive(Debug, Args)]
+pub struct Umount {
+    /// Where it is mounted
+    pub mount_point: PathBuf,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs status`
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Store or mount point [default: all that is mounted]
+    pub store: Option<PathBuf>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs quickstart`
+#[derive(Debug, Args)]
+pub struct Quickstart {
+    /// Where to mount the demonstration store
+    #[arg(default_value = "mnt/demo")]
+    pub mount_point: PathBuf,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}

@@ -1,0 +1,67 @@
+//! `ibifs fsck` and `ibifs reindex`.
+
+use super::{counting, print, say, start, transfer};
+use crate::archive::{Archive, ArchiveError, Finding, SystemClock};
+use crate::command::cli::{Fsck, Reindex};
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::told;
+
+pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
+    let archive = start::open_for_reindex(&options.store)?;
+    let progress = counting(&options.store);
+    let (archive, report) = match archive.reindex(&mut |items| progress.at(items)) {
+        // Damage deep in the database shows only when it is read through.
+        Err(ArchiveError::Store(error)) if error.is_damage() => {
+            drop(archive);
+            let archive = start::open_anew(&options.store, &error)?;
+            let report = archive.reindex(&mut |items| progress.at(items))?;
+            (archive, report)
+        }
+        other => (archive, other?),
+    };
+    drop(progress);
+    archive.close();
+    if options.output.json {
+        say(&print::report_json(&options.store, &report))?;
+        return Ok(Exit::Done);
+    }
+    for finding in &report.findings {
+        eprint!("ibifs: {}", print::finding_line(finding, false));
+    }
+    say(&told(format_args!("{} items indexed\n", report.items)))?;
+    Ok(Exit::Done)
+}
+
+pub(super) fn fsck(options: &Fsck) -> Result<Exit, Failure> {
+    Archive::refuse_unfinished(&options.store)?;
+    if options.clock_is_right {
+        let archive = Archive::open(&options.store, Box::new(SystemClock))?;
+        if let Some(last) = archive.go_on_from_present()? {
+            let until = last.to_rfc3339();
+            let goes_on = format!(
+                "minting goes on from now; dates until {until} that items have are passed over"
+            );
+            eprintln!("ibifs: {}", told(goes_on));
+        }
+        archive.close();
+    }
+    let progress = counting(&options.store);
+    let mut told = |items| progress.at(items);
+    let mut report = if options.repair {
+        Archive::repair(&options.store, Box::new(SystemClock), &mut told)?
+    } else {
+        Archive::check(&options.store, &SystemClock, &mut told)?
+    };
+    drop(progress);
+    if let Some(other) = &options.with {
+        let found = transfer::claimed_by_both(&options.store, other)?;
+        report.findings.extend(found);
+    }
+    say(&if options.output.json {
+        print::report_json(&options.store, &report)
+    } else {
+        print::report_text(&report, options.dry_run)
+    })?;
+    let left = report.findings.iter().any(Finding::is_left);
+    Ok(if left { Exit::Failed } else { Exit::Done })
+}

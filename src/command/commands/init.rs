@@ -1,0 +1,99 @@
+//! `ibifs init`: a new store, or a tree of repositories that is adopted.
+
+use std::path::{Path, PathBuf};
+
+use super::{print, say, usage};
+use crate::archive::tree::{Tree, TreeError};
+use crate::archive::{Archive, Setup, SystemClock};
+use crate::command::cli::Init;
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::told;
+use crate::command::progress::Progress;
+use crate::formats::item::Names;
+use ibi::Ibi;
+use ibi::distributor::Granularity;
+
+pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
+    let store = match (&options.store, &options.adopt) {
+        (None, Some(adopted)) => adopted_store(adopted)?,
+        (Some(store), None) => store.clone(),
+        (Some(store), Some(adopted)) if adopted_store(adopted)? == *store => store.clone(),
+        (Some(store), Some(adopted)) => {
+            return Err(usage(format!(
+                "a tree is taken over where it is: move '{}' to '{}' and give --adopt alone",
+                adopted.display(),
+                store.join("col").display()
+            )));
+        }
+        (None, None) => return Err(usage("name the directory of the new store")),
+    };
+    let granularity = options
+        .granularity
+        .as_deref()
+        .map(Granularity::parse)
+        .transpose()
+        .map_err(usage)?;
+    let setup = Setup {
+        host: options.host.clone(),
+        port: options.port,
+        ip: options.ip,
+        ip_port: options.ip_port,
+        granularity,
+        service: service_names(&options.service)?,
+    };
+    let progress = Progress::of_items(|| items_below(&store));
+    let (archive, report) = Archive::init(&store, &setup, Box::new(SystemClock), &mut |items| {
+        progress.at(items);
+    })?;
+    drop(progress);
+    for finding in &report.findings {
+        eprint!("ibifs: {}", print::finding_line(finding, false));
+    }
+    let facts = archive.facts();
+    say(&if options.output.json {
+        print::facts_json(&store, facts)
+    } else {
+        told(format_args!(
+            "{store} is an Archive now: reps begin {}, IBIps {}\nmount it with 'ibifs mount {store} MNT'\n",
+            facts.rep_prefix()?,
+            facts.ibip_prefix(),
+            store = store.display()
+        ))
+    })?;
+    archive.close();
+    Ok(Exit::Done)
+}
+
+/// How many items a tree has that is taken over: four levels of directories, which are quickly read.
+fn items_below(store: &Path) -> Option<u64> {
+    let tree = Tree::open_as_it_is(store).ok()?;
+    let mut count = 0;
+    let counted = tree.each_item::<TreeError>(|_, _| {
+        count += 1;
+        Ok(())
+    });
+    counted.ok().map(|()| count)
+}
+
+/// The store of a tree that is taken over: the directory that holds `col/`, or `col/` itself.
+fn adopted_store(directory: &Path) -> Result<PathBuf, Failure> {
+    if directory.join("col").is_dir() {
+        return Ok(directory.to_owned());
+    }
+    let resolved = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    match (resolved.file_name(), resolved.parent()) {
+        (Some(name), Some(parent)) if name == "col" && resolved.is_dir() => Ok(parent.to_owned()),
+        _ => Err(Failure::new(
+            Exit::NotFound,
+            format!(
+                "'{}' holds no directory col to take over; put the tree of repositories there",
+                directory.display()
+            ),
+        )),
+    }
+}
+
+fn service_names(texts: &[String]) -> Result<Option<Names>, Failure> {
+    let ibis: Result<Vec<Ibi>, _> = texts.iter().map(|text| Ibi::parse(text)).collect();
+    Ok(Names::collect(ibis.map_err(usage)?))
+}

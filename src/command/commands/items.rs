@@ -1,0 +1,83 @@
+//! `ibifs show`, `ibifs ls` and `ibifs id`: what is known of items and identifiers.
+
+use super::access::{self, StoreAccess};
+use super::{print, say};
+use crate::archive::ArchiveError;
+use crate::command::cli::{Id, IdCommand, List, Show};
+use crate::command::exit::{Exit, Failure};
+use crate::formats::item::{Names, State};
+use ibi::Ibi;
+
+pub(super) fn show(options: &Show) -> Result<Exit, Failure> {
+    let named = access::find(&options.item, options.store.as_deref())?;
+    let archive = named.access.read()?;
+    let item = archive.store().find_by_names(&named.names)?;
+    let Some(item) = item else {
+        return Err(ArchiveError::Unknown {
+            name: named.names.preferred(),
+        }
+        .into());
+    };
+    let relations = archive.relations(&item)?;
+    let claims = archive.claims(&item)?;
+    let aliases = archive.store().aliases_of(item.id)?;
+    say(&if options.output.json {
+        print::item_json(&item, &relations, &claims, &aliases)
+    } else {
+        print::item_text(&item, &relations, &claims, &aliases)
+    })?;
+    Ok(Exit::Done)
+}
+
+pub(super) fn list(options: &List) -> Result<Exit, Failure> {
+    let state = options.state.map(State::from);
+    let archive = StoreAccess::at(&options.place)?.read()?;
+    let mut items = Vec::new();
+    archive.store().each_item(|item| {
+        let names = [
+            item.names.rep().map(|rep| rep.canonical()),
+            item.names.ibip().map(|ibip| ibip.canonical()),
+        ];
+        let begins = |prefix: &String| {
+            names.iter().flatten().any(|name| {
+                name.get(..prefix.len())
+                    .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+            })
+        };
+        if state.is_none_or(|state| state == item.state)
+            && options.prefix.as_ref().is_none_or(begins)
+        {
+            items.push(item.clone());
+        }
+        Ok(())
+    })?;
+    say(&if options.output.json {
+        print::list_json(&items)
+    } else {
+        items.iter().map(print::list_line).collect()
+    })?;
+    Ok(Exit::Done)
+}
+
+pub(super) fn id(options: &Id) -> Result<Exit, Failure> {
+    let parse = |text: &str| {
+        Ibi::parse(text).map_err(|error| Failure::new(Exit::Failed, error.to_string()))
+    };
+    match &options.command {
+        IdCommand::Check { ibi, output } => {
+            let ibi = parse(ibi)?;
+            if output.json {
+                say(&print::names_json(&Names::from(ibi)))?;
+            }
+        }
+        IdCommand::Explain { ibi, output } => {
+            let explanation = parse(ibi)?.explain();
+            say(&if output.json {
+                print::explanation_json(&explanation)
+            } else {
+                print::explanation_text(&explanation)
+            })?;
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,108 @@
+//! `ibifs mint`: through the mount where there is one, by the mkdir that a shell would use.
+
+use std::path::Path;
+
+use super::access::{self, Named, StoreAccess};
+use super::relations::relate_through;
+use super::{language, print, say};
+use crate::archive::{Process, Relative};
+use crate::command::cli::Mint;
+use crate::command::exit::{Exit, Failure};
+use crate::formats::item::Names;
+use ibi::Ibi;
+
+pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
+    let access = StoreAccess::at(&options.place)?;
+    let language = language(options.lang.as_deref())?;
+    let item = |text: &str| {
+        let named = access::find(text, Some(&access.store))?;
+        Ok::<Names, Failure>(named.names)
+    };
+    let relative = match (
+        &options.edition_of,
+        &options.translation_of,
+        &options.metadata_of,
+        language,
+    ) {
+        (Some(of), ..) => Some(Relative::EditionOf(item(of)?)),
+        (_, Some(of), _, Some(language)) => Some(Relative::TranslationOf(item(of)?, language)),
+        (_, _, Some(of), _) => Some(Relative::MetadataOf(item(of)?)),
+        _ => None,
+    };
+    let names = mint_through(&access, relative.as_ref())?;
+    say(&if options.output.json {
+        print::names_json(&names)
+    } else {
+        print::names_text(&names)
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Mints through the mount where there is one, by the same mkdir that a shell would use.
+fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Names, Failure> {
+    let Some(mount_point) = &access.mount_point else {
+        return access.change(|archive| Ok(archive.mint(&Process, relative, None)?.names));
+    };
+    let label = format!("mint-{}", std::process::id());
+    let path = match relative {
+        None => mount_point.join(".mint").join(&label),
+        Some(relative) => {
+            access.read()?.check_relative(&Process, relative)?;
+            let tail = match relative {
+                Relative::EditionOf(_) => "!".to_owned(),
+                Relative::TranslationOf(_, language) => format!("+({language})"),
+                Relative::MetadataOf(_) => ":".to_owned(),
+            };
+            mount_point.join(format!("{}{tail}", relative.source().preferred()))
+        }
+    };
+    let mode = rustix::fs::Mode::from_raw_mode(0o777);
+    match (rustix::fs::mkdir(access::bytes(&path), mode), relative) {
+        (Ok(()), _) => {}
+        // The last edition of an item without a next one is the item: the name is taken.
+        (Err(rustix::io::Errno::EXIST), Some(relative)) => {
+            return mint_and_relate(access, relative);
+        }
+        (Err(error), _) => {
+            if error == rustix::io::Errno::AGAIN {
+                access.read()?.check_wait()?;
+            }
+            return Err(access::refused("minting", error));
+        }
+    }
+    let names = minted_names(&path)?;
+    // What is minted so is filled by hand, in `doc/`.
+    if let Err(error) = rustix::fs::mkdir(access::bytes(&path.join("doc")), mode)
+        && error != rustix::io::Errno::EXIST
+    {
+        return Err(access::refused("making doc/ in what was minted", error));
+    }
+    if relative.is_none() {
+        let _ = rustix::fs::rmdir(access::bytes(&path));
+    }
+    Ok(names)
+}
+
+/// Where mkdir cannot say it: mints first and relates then.
+fn mint_and_relate(access: &StoreAccess, relative: &Relative) -> Result<Names, Failure> {
+    let names = mint_through(access, None)?;
+    let named = Named {
+        access: access.clone(),
+        names: relative.source().clone(),
+    };
+    relate_through(&named, &relative.kind(), &names)?;
+    Ok(names)
+}
+
+fn minted_names(path: &Path) -> Result<Names, Failure> {
+    let read = |attribute: &str| {
+        let text = access::attribute_of(path, attribute)?;
+        Ibi::parse(&text).ok()
+    };
+    Names::collect(
+        [read("user.ibi.rep"), read("user.ibi.ibip")]
+            .into_iter()
+            .flatten(),
+    )
+    .ok_or_else(|| Failure::new(Exit::Failed, "the mount does not say what it has minted"))
+}

@@ -1,0 +1,116 @@
+//! `ibifs mount` and `ibifs umount`.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::{print, say, start};
+use crate::archive::{Holder, holder, is_held_by};
+use crate::command::cli::{Mount, Umount};
+use crate::command::exit::{Exit, Failure};
+use crate::command::logging;
+
+/// How long `umount` waits until the daemon has let go of the store.
+const UMOUNT_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long those who still use an unmounted tree may keep its daemon at work.
+const UMOUNT_GRACE: Duration = Duration::from_secs(1);
+
+pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
+    let settings =
+        crate::fuse::mount::Settings::parse(&options.options, |name| std::env::var(name).ok())?;
+    if !options.foreground {
+        let exit = start::in_background(options)?;
+        if exit == Exit::Done {
+            mounted(options)?;
+        }
+        return Ok(exit);
+    }
+    if let Some(level) = settings.log {
+        logging::set_level(level);
+    }
+    let starter = start::Starter::new(options);
+    crate::fuse::mount::serve(&options.store, &options.mount_point, &settings, &starter)?;
+    Ok(Exit::Done)
+}
+
+/// Says that a store is mounted, to whoever wants to read it.
+pub(super) fn mounted(options: &Mount) -> Result<(), Failure> {
+    if options.output.json {
+        say(&print::mount_json(&options.store, &options.mount_point))
+    } else {
+        Ok(())
+    }
+}
+
+pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
+    let shown = options.mount_point.display();
+    let path = crate::fuse::mount::resolve(&options.mount_point);
+    let mounted = crate::fuse::mount::mounts()
+        .into_iter()
+        .filter(crate::fuse::mount::Mounted::is_ours)
+        .rfind(|mount| mount.mount_point == path);
+    let Some(mounted) = mounted else {
+        return Err(Failure::new(
+            Exit::NotFound,
+            format!("no store is mounted at '{shown}'"),
+        ));
+    };
+    let before = holder(&mounted.source);
+    let gone = crate::fuse::mount::cut_off_killed(&mounted.mount_point);
+    if !gone {
+        crate::fuse::mount::unmount(&mounted.mount_point).map_err(|refused| {
+            let who = format!("see who uses it with 'fuser -m {shown}'");
+            let message = format!("'{shown}' could not be unmounted: {refused}; {who}");
+            Failure::new(Exit::Busy, message)
+        })?;
+    }
+    // Not a daemon that somebody has started since.
+    let ours = || holder(&mounted.source).filter(|holder| Some(holder) == before.as_ref());
+    let started = Instant::now();
+    let mut told = false;
+    while let Some(holder) = ours() {
+        if started.elapsed() > UMOUNT_PATIENCE {
+            return Err(Failure::new(
+                Exit::Busy,
+                format!(
+                    "'{shown}' is unmounted, but its daemon does not end; end process {}",
+                    holder.pid.unwrap_or(0)
+                ),
+            ));
+        }
+        // Somebody sits in the tree and keeps the daemon at work: it is asked to end all the same.
+        if !told && started.elapsed() > UMOUNT_GRACE {
+            told = true;
+            if !end_daemon(&mounted.source, &holder) && ours().is_some() {
+                return Err(Failure::new(
+                    Exit::Busy,
+                    format!(
+                        "'{shown}' is unmounted, but its daemon does not end, and the process that \
+                         '{lock}' names is not seen to be the daemon: none was ended; find it with \
+                         'fuser -v {lock}'",
+                        lock = mounted.source.join("lock").display()
+                    ),
+                ));
+            }
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    if options.output.json {
+        say(&print::mount_json(&mounted.source, &mounted.mount_point))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Asks the daemon of a store to end, and nobody else; says whether it was asked.
+fn end_daemon(store: &Path, holder: &Holder) -> bool {
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+    let number = holder.pid.and_then(|pid| i32::try_from(pid).ok());
+    // Opened first: what is then found out is about the same process, whoever has its number later.
+    let daemon = number
+        .and_then(Pid::from_raw)
+        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    let Some((daemon, pid)) = daemon.zip(holder.pid) else {
+        return false;
+    };
+    is_held_by(store, pid) && pidfd_send_signal(&daemon, Signal::TERM).is_ok()
+}

@@ -1,0 +1,104 @@
+//! `ibifs relate` and `ibifs unrelate`.
+
+use super::access::{self, Named};
+use super::{language, print, say, usage};
+use crate::archive::Process;
+use crate::command::cli::{Relate, Unrelate};
+use crate::command::exit::{Exit, Failure};
+use crate::formats::item::Names;
+use ibi::Ibi;
+use ibi::relation::RelationKind;
+
+pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
+    let named = access::find(&options.item, options.store.as_deref())?;
+    let language = language(options.lang.as_deref())?;
+    let (kind, target) = match (
+        &options.next_edition,
+        &options.translation,
+        &options.metadata,
+        language,
+    ) {
+        (Some(target), ..) => (RelationKind::NextEdition, target),
+        (_, Some(target), _, Some(language)) => (RelationKind::Translation(language), target),
+        (_, _, Some(target), _) => (RelationKind::Metadata, target),
+        _ => {
+            return Err(usage(
+                "say which relation: --next-edition, --translation or --metadata",
+            ));
+        }
+    };
+    let target = match access::find(target, Some(&named.access.store)) {
+        Ok(target) => target.names,
+        // What is not held here can be pointed to all the same.
+        Err(failure) if failure.exit == Exit::NotFound => {
+            Names::from(Ibi::parse(target).map_err(usage)?)
+        }
+        Err(failure) => return Err(failure),
+    };
+    relate_through(&named, &kind, &target)?;
+    if options.output.json {
+        say(&print::relation_json(&named.names, &kind, Some(&target)))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// `translation(pt)` is the attribute `user.ibi.translation.pt`.
+fn attribute_name(kind: &RelationKind) -> String {
+    let pair = kind.pair_name();
+    let name = pair.strip_prefix("ibi.").unwrap_or(&pair);
+    format!("user.ibi.{}", name.replace('(', ".").replace(')', ""))
+}
+
+fn refused_relation(kind: &RelationKind, named: &Named, error: rustix::io::Errno) -> Failure {
+    let (kind, names) = (kind.pair_name(), &named.names);
+    let kind = kind.strip_prefix("ibi.").unwrap_or(&kind);
+    access::refused(&format!("ibi.{kind} of {names}"), error)
+}
+
+pub(super) fn relate_through(
+    named: &Named,
+    kind: &RelationKind,
+    target: &Names,
+) -> Result<(), Failure> {
+    let Some(path) = named.access.path_in_mount(&named.names) else {
+        return named
+            .access
+            .change(|archive| archive.relate(&Process, &named.names, kind, target));
+    };
+    rustix::fs::setxattr(
+        access::bytes(&path),
+        attribute_name(kind),
+        target.preferred().as_bytes(),
+        rustix::fs::XattrFlags::empty(),
+    )
+    .map_err(|error| refused_relation(kind, named, error))
+}
+
+pub(super) fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
+    let named = access::find(&options.item, options.store.as_deref())?;
+    let kind = match (
+        options.next_edition,
+        options.metadata,
+        language(options.lang.as_deref())?,
+    ) {
+        (true, ..) => RelationKind::NextEdition,
+        (_, true, _) => RelationKind::Metadata,
+        (_, _, Some(language)) => RelationKind::Translation(language),
+        _ => {
+            return Err(usage(
+                "say which relation: --next-edition, --translation or --metadata",
+            ));
+        }
+    };
+    match named.access.path_in_mount(&named.names) {
+        None => named
+            .access
+            .change(|archive| archive.unrelate(&Process, &named.names, &kind))?,
+        Some(path) => rustix::fs::removexattr(access::bytes(&path), attribute_name(&kind))
+            .map_err(|error| refused_relation(&kind, &named, error))?,
+    }
+    if options.output.json {
+        say(&print::relation_json(&named.names, &kind, None))?;
+    }
+    Ok(Exit::Done)
+}
