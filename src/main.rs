@@ -7,6 +7,7 @@ use clap::error::ErrorFormatter;
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 use clap::{CommandFactory, FromArgMatches};
 use ibifs::command::cli::{Cli, MountHelper, Refusal, grouped, translated};
+use ibifs::command::json;
 use ibifs::command::language;
 use ibifs::command::logging;
 use ibifs::command::terminal::Lines;
@@ -24,20 +25,38 @@ fn main() -> ExitCode {
         });
         return ExitCode::from(ibifs::command::commands::mount_as_helper(&helper));
     }
+    let options = arguments.iter().take_while(|argument| *argument != "--");
+    let is_json = options.into_iter().any(|argument| argument == "--json");
     let parsed = command()
         .try_get_matches_from(&arguments)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = parsed.unwrap_or_else(|error| {
         let status = error.exit_code();
+        if is_json && error.use_stderr() {
+            eprint!("{}", json::error("usage", status, &sentence_of(&error)));
+            std::process::exit(status);
+        }
         refuse_in_language(error, command(), status)
     });
     match ibifs::command::commands::run(cli.command) {
         Ok(exit) => exit.into(),
+        Err(failure) if is_json => {
+            eprint!("{}", failure.json());
+            failure.exit.into()
+        }
         Err(failure) => {
             eprintln!("{}ibifs: {failure}", logging::mark_of_failure());
             failure.exit.into()
         }
     }
+}
+
+/// What was not understood, as one sentence: the paragraph above the tips and the usage.
+fn sentence_of(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let lines = text.lines().take_while(|line| !line.trim().is_empty());
+    let sentence = lines.map(str::trim).collect::<Vec<_>>().join(" ");
+    sentence.trim_start_matches("error: ").to_owned()
 }
 
 /// The commands, in groups.

@@ -136,7 +136,7 @@ pub enum Command {
     /// stays as it is, or gets a new version.
     #[command(after_long_help = examples::EXPORT)]
     Export(Export),
-    /// Import BagIt bags, OCFL objects, or a table of relations and other data
+    /// Import BagIt bags, OCFL objects, or a table of relations
     ///
     /// All digests are verified before anything is imported. An item that is held here already
     /// stays as it is.
@@ -160,7 +160,7 @@ pub enum Command {
     /// finishes what was interrupted.
     #[command(after_long_help = examples::CLAIM)]
     Claim(Claim),
-    /// Serve a store over HTTP: the Archive service, its content, web pages
+    /// Serve a store over HTTP: Archive service, content, web pages
     ///
     /// It only reads, and can run beside a mount of the same store. It ends on SIGTERM or SIGINT.
     #[command(after_long_help = examples::SERVE)]

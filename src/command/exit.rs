@@ -8,6 +8,7 @@ use crate::archive::package::PackageError;
 use crate::archive::scrub::ScrubError;
 use crate::archive::store::StoreError;
 use crate::archive::transfer::TransferError;
+use crate::command::json;
 use crate::command::language::told;
 use crate::command::terminal::OneLine;
 use crate::fuse::mount::MountError;
@@ -31,6 +32,22 @@ pub enum Exit {
     NoFuse = 6,
 }
 
+impl Exit {
+    /// The status in a word, for JSON.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Exit::Done => "done",
+            Exit::Failed => "failed",
+            Exit::Usage => "usage",
+            Exit::NotFound => "not-found",
+            Exit::Refused => "refused",
+            Exit::Busy => "in-use",
+            Exit::NoFuse => "no-fuse",
+        }
+    }
+}
+
 impl From<Exit> for std::process::ExitCode {
     fn from(exit: Exit) -> Self {
         std::process::ExitCode::from(exit as u8)
@@ -52,6 +69,12 @@ impl Failure {
     #[must_use]
     pub fn before(self, what: &str) -> Failure {
         Failure::new(self.exit, format!("{what}: {}", self.sentence))
+    }
+
+    /// The failure for a program: word, status and sentence, the latter in English.
+    #[must_use]
+    pub fn json(&self) -> String {
+        json::error(self.exit.word(), self.exit as i32, &self.sentence)
     }
 
     /// A failure with its sentence.

@@ -1,22 +1,24 @@
-//! Where what is worth knowing is told: standard error, the journal, or the system's log.
+//! The log: to standard error, to the journal, or to the system's log.
 //!
-//! A command and a mount in the foreground write to standard error. Where that is the journal, each
-//! line begins with its priority, as sd-daemon(3) says. A mount in the background has let go of the
+//! A command and a mount in the foreground write to standard error. If standard error is the journal,
+//! each line begins with its priority, as in sd-daemon(3). A mount in the background has closed the
 //! terminal and writes to `/dev/log`, which journald and syslog daemons read.
 //!
-//! `RUST_LOG` says what is told; a level set here counts for all of ibifs instead.
+//! `RUST_LOG` chooses the level. A level that is set here replaces it for all of ibifs.
 
-use parking_lot::RwLock;
 use std::io::Write;
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ibi::Timestamp;
 use log::{Level, LevelFilter, Log, Metadata, Record};
+use parking_lot::RwLock;
 
+use crate::archive::{Clock, SystemClock};
 use crate::command::terminal::OneLine;
 
-/// Where the system's log is read.
+/// The socket of the system's log.
 const SYSTEM_LOG: &str = "/dev/log";
 
 /// The facility of daemons, as syslog(3) numbers it.
@@ -26,10 +28,10 @@ static LOGGER: Logger = Logger {
     chosen: RwLock::new(None),
 };
 
-/// Whether standard error has been let go of.
-static AWAY: AtomicBool = AtomicBool::new(false);
+/// Whether standard error has been closed.
+static IS_DETACHED: AtomicBool = AtomicBool::new(false);
 
-/// What logs, made anew when the level changes.
+/// The logger, which is replaced when the level changes.
 struct Logger {
     chosen: RwLock<Option<env_logger::Logger>>,
 }
@@ -59,7 +61,7 @@ impl Logger {
     }
 }
 
-/// Starts to log, as RUST_LOG says: warnings and errors if it says nothing.
+/// Starts the log at the level of RUST_LOG; by default, warnings and errors.
 pub fn start() {
     LOGGER.choose(None);
     if log::set_logger(&LOGGER).is_err() {
@@ -67,54 +69,55 @@ pub fn start() {
     }
 }
 
-/// From now on ibifs logs what is of this level or graver.
+/// Logs messages of ibifs of this level and above from now on.
 pub fn set_level(level: LevelFilter) {
     LOGGER.choose(Some(level));
 }
 
-/// Logs more by one level, or less: from errors alone to whatever there is.
+/// Raises or lowers the level by one, between errors and debug.
 pub fn change(more: bool) {
     let levels = [Level::Error, Level::Warn, Level::Info, Level::Debug];
-    let is_told = |level: &&Level| {
+    let is_logged = |level: &&Level| {
         let metadata = Metadata::builder().level(**level).target("ibifs").build();
         LOGGER.enabled(&metadata)
     };
-    let told = levels.iter().take_while(is_told).count();
-    let wanted = if more { told } else { told.saturating_sub(2) };
+    let count = levels.iter().take_while(is_logged).count();
+    let wanted = if more { count } else { count.saturating_sub(2) };
     let Some(level) = levels.get(wanted) else {
         return;
     };
-    // Told while warnings are.
-    let tell = || log::warn!("logging {} and graver", level.as_str().to_lowercase());
+    // Logged at the lower of the two levels, where warnings may be shown.
+    let report = || log::warn!("logging {} and graver", level.as_str().to_lowercase());
     if !more {
-        tell();
+        report();
     }
     set_level(level.to_level_filter());
     if more {
-        tell();
+        report();
     }
 }
 
-/// Standard error is about to be closed, unless it is the journal; says whether it should be.
+/// Notes that standard error is about to be closed, unless it is the journal; returns whether to
+/// close it.
 pub fn leave_terminal() -> bool {
     let leaves = !is_journal();
-    AWAY.store(leaves, Ordering::SeqCst);
+    IS_DETACHED.store(leaves, Ordering::SeqCst);
     leaves
 }
 
-/// Whether standard error is read by journald: it says so in JOURNAL_STREAM, by device and inode.
+/// Whether standard error is the journal: JOURNAL_STREAM has its device and inode (systemd.exec(5)).
 fn is_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
         return false;
     };
-    // Whatever it is: /proc has what a descriptor leads to, a socket too.
+    // The link in /proc leads to a socket as well.
     let Ok(stat) = std::fs::metadata("/proc/self/fd/2") else {
         return false;
     };
     stream == format!("{}:{}", stat.st_dev(), stat.st_ino())
 }
 
-/// What a line on standard error begins with that says why a command has failed.
+/// The priority before the line that says why a command has failed, if standard error is the journal.
 #[must_use]
 pub fn mark_of_failure() -> &'static str {
     if is_journal() { "<3>" } else { "" }
@@ -132,15 +135,20 @@ fn build(level: Option<LevelFilter>) -> env_logger::Logger {
         let priority = priority(record.level());
         if to_journal {
             writeln!(out, "<{priority}>{text}")
-        } else if AWAY.load(Ordering::SeqCst) {
-            tell_system(priority, &text);
+        } else if IS_DETACHED.load(Ordering::SeqCst) {
+            write_to_system(priority, &text);
             Ok(())
         } else {
-            let (time, level) = (out.timestamp(), record.level());
+            let (time, level) = (now(), record.level());
             writeln!(out, "[{time} {level:<5}] {text}")
         }
     });
     builder.build()
+}
+
+/// The present to the second, as in RFC 3339.
+fn now() -> String {
+    Timestamp::from_unix(SystemClock.now().seconds(), 0).to_rfc3339()
 }
 
 /// As syslog(3) numbers them.
@@ -153,12 +161,12 @@ fn priority(level: Level) -> u8 {
     }
 }
 
-/// Tells the system's log; where there is none, nobody.
-fn tell_system(priority: u8, text: &str) {
+/// Writes to the system's log, if there is one.
+fn write_to_system(priority: u8, text: &str) {
     let Ok(socket) = UnixDatagram::unbound() else {
         return;
     };
-    // A log that nobody empties must not hold up the mount.
+    // A log that is not read must not block the mount.
     let _ = socket.set_nonblocking(true);
     let line = format!(
         "<{}>ibifs[{}]: {text}",

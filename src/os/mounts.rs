@@ -19,6 +19,8 @@ pub struct Mounted {
     pub root: PathBuf,
     /// Whether the filesystem as a whole is read-only, and not only this mount of it.
     pub is_fixed: bool,
+    /// The user who mounted a FUSE filesystem.
+    pub user: Option<u32>,
 }
 
 /// The mounts that this process sees; empty where `/proc` cannot be read.
@@ -48,7 +50,12 @@ fn parse(line: &[u8]) -> Option<Mounted> {
     let mount_point = words.next()?;
     let mut after = words.skip_while(|word| *word != b"-").skip(1);
     let (kind, source) = (after.next()?, after.next()?);
-    let mut options = after.next().unwrap_or_default().split(|byte| *byte == b',');
+    let options = after.next().unwrap_or_default();
+    let mut options = options.split(|byte| *byte == b',');
+    let user = options
+        .clone()
+        .find_map(|option| option.strip_prefix(b"user_id="))
+        .and_then(|user| std::str::from_utf8(user).ok()?.parse().ok());
     Some(Mounted {
         device: String::from_utf8_lossy(device).into_owned(),
         root: unescape(root),
@@ -56,6 +63,7 @@ fn parse(line: &[u8]) -> Option<Mounted> {
         kind: String::from_utf8_lossy(kind).into_owned(),
         source: unescape(source),
         is_fixed: options.any(|option| option == b"ro"),
+        user,
     })
 }
 

@@ -75,7 +75,7 @@ const LINES: [(&str, &[&str]); 12] = [
         "resolver unreg^--d^ x",
         &["resolver", "unregister", "--db", "x"],
     ),
-    ("ls A --state O^", &["ls", "A", "--state", "Original"]),
+    ("ls A --state o^", &["ls", "A", "--state", "original"]),
     // As far as there is one way to go, by path and by identifier.
     ("show A/sid^", &["show", COPY]),
     (

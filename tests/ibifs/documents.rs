@@ -600,6 +600,21 @@ fn a_command_ends_with_the_status_that_the_manual_says() {
     world.exits("ibifs fsck A.store", 1);
 }
 
+/// The changelog of the package is signed by the maintainer that Cargo.toml names.
+#[test]
+fn the_package_has_one_maintainer() {
+    let manifest = read("Cargo.toml");
+    let maintainer = manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("maintainer = \"")?.strip_suffix('"'))
+        .expect("a maintainer");
+    let changelog = read("mnt/debian/changelog");
+    let signed = changelog.lines().filter(|line| line.starts_with(" -- "));
+    for line in signed {
+        assert!(line.starts_with(&format!(" -- {maintainer}  ")), "{line}");
+    }
+}
+
 /// Everything is copied to another Archive with one rsync, and a second one moves nothing.
 #[test]
 fn a_second_rsync_moves_nothing() {

@@ -21,7 +21,9 @@ fn short_help_is_short_and_long_help_has_examples() {
     for command in std::iter::once(String::new()).chain(commands()) {
         let short = world.sh(&format!("COLUMNS=100 ibifs {command} -h"));
         let long = world.sh(&format!("COLUMNS=100 ibifs {command} --help"));
-        assert!(short.lines().count() <= 34, "{command}: {short}");
+        // The list of all commands has seven groups.
+        let most = if command.is_empty() { 48 } else { 34 };
+        assert!(short.lines().count() <= most, "{command}: {short}");
         assert!(!short.contains("Example"), "{command}: {short}");
         let (help, examples) = long.split_once("\nExample").expect(&command);
         assert!(

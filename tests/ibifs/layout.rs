@@ -171,7 +171,12 @@ fn outside_crates_stay_at_home() {
         ),
         (
             "serde_json",
-            &["command::commands", "web::server", "archive::package"],
+            &[
+                "command::commands",
+                "command::json",
+                "web::server",
+                "archive::package",
+            ],
         ),
         ("env_logger", &["command::logging"]),
         ("sd_notify", &["command::commands"]),

@@ -66,7 +66,7 @@ Examples:
 pub(super) const LS: &str = "\
 Examples:
   ibifs ls store
-  ibifs ls store example.org/archive/2026 --state Original
+  ibifs ls store example.org/archive/2026 --state original
   ibifs ls store --json | jq -r '.[].rep'";
 
 pub(super) const REINDEX: &str = "\
@@ -104,7 +104,7 @@ pub(super) const COPY: &str = "\
 Examples:
   ibifs copy mnt/example.org/archive/2026/11.22.10.15 other
   ibifs copy --store store --prefix example.org/archive --year 2026 other
-  ibifs copy --store store --state Original http://archive.example.net/8JMKD3MGP8W/34PGRBS --token-file token";
+  ibifs copy --store store --state original http://archive.example.net/8JMKD3MGP8W/34PGRBS --token-file token";
 
 pub(super) const TRANSFER: &str = "\
 Examples:

@@ -246,6 +246,14 @@ fn at_missing_path(path: &Path) -> Result<Option<Named>, Failure> {
     let Some(below) = below.and_then(Path::to_str) else {
         return Ok(None);
     };
+    // The root of the tree, or a level of identifiers above items.
+    if there.is_dir() {
+        let shown = path.display();
+        return Err(Failure::new(
+            Exit::Usage,
+            format!("'{shown}' is a directory above items; name an item in it"),
+        ));
+    }
     let names = by_identifier(&access, below)?;
     Ok(Some(Named { access, names }))
 }

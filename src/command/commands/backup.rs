@@ -8,6 +8,7 @@ use crate::archive::SystemClock;
 use crate::archive::backup::{self, Finding, Tally};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
+use crate::command::json;
 use crate::command::language::told;
 use crate::command::progress::Progress;
 use crate::formats::fixity::shown;
@@ -64,7 +65,7 @@ fn finding_json(finding: &Finding) -> String {
         "path": shown(&finding.path),
         "sentence": finding.sentence(),
     });
-    format!("{value}\n")
+    json::line(&value)
 }
 
 fn tally_line(tally: &Tally) -> String {
@@ -82,5 +83,5 @@ fn tally_json(tally: &Tally) -> String {
         "unchanged": tally.unchanged,
         "removed": tally.removed,
     });
-    format!("{value}\n")
+    json::line(&value)
 }

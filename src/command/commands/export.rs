@@ -10,6 +10,7 @@ use crate::archive::package::{Exporter, Format, Outcome};
 use crate::archive::{ArchiveError, SystemClock};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
+use crate::command::json;
 use crate::command::language::told as in_language;
 use crate::command::progress::Progress;
 
@@ -83,7 +84,7 @@ fn one(exporter: &mut Exporter<'_>, named: &Named) -> Result<Outcome, Failure> {
     Ok(exporter.export(&archive, &item)?)
 }
 
-fn line(named: &Named, told: &Result<Outcome, Failure>, json: bool) -> String {
+fn line(named: &Named, told: &Result<Outcome, Failure>, is_json: bool) -> String {
     let item = named.names.preferred();
     let (word, path, version, sentence) = match told {
         Ok(Outcome::New(path)) => ("new", Some(path), None, None),
@@ -91,15 +92,13 @@ fn line(named: &Named, told: &Result<Outcome, Failure>, json: bool) -> String {
         Ok(Outcome::Unchanged(path)) => ("unchanged", Some(path), None, None),
         Err(failure) => ("not-exported", None, None, Some(&failure.sentence)),
     };
-    if json {
-        let value = json!({
-            "item": item,
-            "outcome": word,
-            "path": path,
-            "version": version,
-            "sentence": sentence,
-        });
-        return format!("{value}\n");
+    if is_json {
+        let mut object = json::names(&named.names);
+        object.insert("outcome".into(), json!(word));
+        object.insert("path".into(), json!(path));
+        object.insert("version".into(), json!(version));
+        object.insert("sentence".into(), json!(sentence));
+        return json::line(&object.into());
     }
     let word = match version {
         Some(version) => in_language(format_args!("version {version}")),
@@ -132,17 +131,14 @@ impl Tally {
         }
     }
 
-    fn text(&self, json: bool) -> String {
+    fn text(&self, is_json: bool) -> String {
         let Tally {
             items,
             written,
             unchanged,
         } = self;
-        if json {
-            format!(
-                "{}\n",
-                json!({ "items": items, "written": written, "unchanged": unchanged })
-            )
+        if is_json {
+            json::line(&json!({ "items": items, "written": written, "unchanged": unchanged }))
         } else {
             in_language(format_args!(
                 "{items} items: {written} written, {unchanged} unchanged\n"

@@ -1,5 +1,6 @@
 //! `ibifs init`: a new store, or a tree of repositories that is adopted.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use super::{print, say, usage};
@@ -33,8 +34,16 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
         .map(Granularity::parse)
         .transpose()
         .map_err(usage)?;
+    // An Archive that is rebuilt has its host from the identifier of its service.
+    let is_open = options.host.is_none() && options.service.is_empty();
+    let asked = if is_open && !options.output.json {
+        ask_for_host()?
+    } else {
+        None
+    };
+    let is_chosen = !is_open || asked.is_some();
     let setup = Setup {
-        host: options.host.clone(),
+        host: options.host.clone().or(asked),
         port: options.port,
         ip: options.ip,
         ip_port: options.ip_port,
@@ -60,8 +69,41 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
             store = store.display()
         ))
     })?;
+    if !is_chosen {
+        let prefix = facts.rep_prefix()?;
+        let note = format!(
+            "no --host was given: the reps begin with {prefix} for ever; for another name, remove \
+             the store now and create it with --host"
+        );
+        eprintln!("ibifs: {}", told(note));
+    }
     archive.close();
     Ok(Exit::Done)
+}
+
+/// Asks a person at a terminal for the name that can never be changed; None for the default, or
+/// where there is no terminal.
+fn ask_for_host() -> Result<Option<String>, Failure> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Ok(None);
+    }
+    eprintln!(
+        "{}",
+        told(
+            "The identifiers of this Archive begin with the name of its host, and never change. \
+             Choose a name that the institution will keep, such as archive.example.org."
+        )
+    );
+    eprint!(
+        "{} ",
+        told("Host name (empty: this machine's, or a random one):")
+    );
+    let mut line = String::new();
+    std::io::stdin()
+        .read_line(&mut line)
+        .map_err(|error| Failure::new(Exit::Failed, format!("standard input: {error}")))?;
+    let host = line.trim();
+    Ok((!host.is_empty()).then(|| host.to_owned()))
 }
 
 /// How many items a tree has that is taken over: four levels of directories, which are quickly read.

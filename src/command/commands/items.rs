@@ -5,6 +5,7 @@ use super::{print, say};
 use crate::archive::ArchiveError;
 use crate::command::cli::{Id, IdCommand, List, Show};
 use crate::command::exit::{Exit, Failure};
+use crate::command::json;
 use crate::formats::item::{Names, State};
 use ibi::Ibi;
 
@@ -67,7 +68,7 @@ pub(super) fn id(options: &Id) -> Result<Exit, Failure> {
         IdCommand::Check { ibi, output } => {
             let ibi = parse(ibi)?;
             if output.json {
-                say(&print::names_json(&Names::from(ibi)))?;
+                say(&json::pretty(&json::names(&Names::from(ibi)).into()))?;
             }
         }
         IdCommand::Explain { ibi, output } => {

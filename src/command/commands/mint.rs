@@ -8,7 +8,8 @@ use super::{language, print, say};
 use crate::archive::{Process, Relative};
 use crate::command::cli::Mint;
 use crate::command::exit::{Exit, Failure};
-use crate::formats::item::Names;
+use crate::command::json;
+use crate::formats::item::{Names, State};
 use ibi::Ibi;
 
 pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
@@ -31,7 +32,7 @@ pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
     };
     let names = mint_through(&access, relative.as_ref())?;
     say(&if options.output.json {
-        print::names_json(&names)
+        json::pretty(&json::item_with(&names, State::Original, None).into())
     } else {
         print::names_text(&names)
     })?;
@@ -66,6 +67,16 @@ fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Nam
         (Err(error), _) => {
             if error == rustix::io::Errno::AGAIN {
                 access.read()?.check_wait()?;
+            }
+            if error == rustix::io::Errno::ACCESS {
+                return Err(Failure::new(
+                    Exit::Failed,
+                    format!(
+                        "minting: permission denied; who may write in '{}' may mint there, so ask its \
+                         owner for that permission",
+                        mount_point.display()
+                    ),
+                ));
             }
             return Err(access::refused("minting", error));
         }

@@ -8,6 +8,7 @@ use crate::archive::{Holder, holder, is_held_by};
 use crate::command::cli::{Mount, Umount};
 use crate::command::exit::{Exit, Failure};
 use crate::command::logging;
+use crate::fuse::mount::Mounted;
 
 /// How long `umount` waits until the daemon has let go of the store.
 const UMOUNT_PATIENCE: Duration = Duration::from_secs(60);
@@ -18,6 +19,18 @@ const UMOUNT_GRACE: Duration = Duration::from_secs(1);
 pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
     let settings =
         crate::fuse::mount::Settings::parse(&options.options, |name| std::env::var(name).ok())?;
+    let is_missing = |path: &Path| !path.try_exists().unwrap_or(true);
+    if is_missing(&options.store) && is_missing(&options.mount_point) {
+        return Err(Failure::new(
+            Exit::NotFound,
+            format!(
+                "neither the store '{}' nor the mount point '{}' exists; create the store with \
+                 'ibifs init' and the mount point with 'mkdir'",
+                options.store.display(),
+                options.mount_point.display()
+            ),
+        ));
+    }
     if !options.foreground {
         let exit = start::in_background(options)?;
         if exit == Exit::Done {
@@ -47,7 +60,7 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
     let path = crate::fuse::mount::resolve(&options.mount_point);
     let mounted = crate::fuse::mount::mounts()
         .into_iter()
-        .filter(crate::fuse::mount::Mounted::is_ours)
+        .filter(Mounted::is_ours)
         .rfind(|mount| mount.mount_point == path);
     let Some(mounted) = mounted else {
         return Err(Failure::new(
@@ -59,7 +72,10 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
     let gone = crate::fuse::mount::cut_off_killed(&mounted.mount_point);
     if !gone {
         crate::fuse::mount::unmount(&mounted.mount_point).map_err(|refused| {
-            let who = format!("see who uses it with 'fuser -m {shown}'");
+            let who = match other_user(&mounted) {
+                Some(user) => format!("{user} has mounted it; unmount it as that user or as root"),
+                None => format!("see who uses it with 'fuser -m {shown}'"),
+            };
             let message = format!("'{shown}' could not be unmounted: {refused}; {who}");
             Failure::new(Exit::Busy, message)
         })?;
@@ -99,6 +115,13 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
         say(&print::mount_json(&mounted.source, &mounted.mount_point))?;
     }
     Ok(Exit::Done)
+}
+
+/// The name of the user who mounted it, if that is another one than the caller, who is not root.
+fn other_user(mounted: &Mounted) -> Option<String> {
+    let caller = rustix::process::geteuid();
+    let is_other = |user: &u32| !caller.is_root() && *user != caller.as_raw();
+    mounted.user.filter(is_other).map(super::status::name_of)
 }
 
 /// Asks the daemon of a store to end, and nobody else; says whether it was asked.

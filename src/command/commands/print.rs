@@ -7,39 +7,13 @@ use serde_json::{Map, Value, json};
 
 use crate::archive::store::Item;
 use crate::archive::{Claims, Facts, Finding, Relations, Report, Severity};
+use crate::command::json;
 use crate::command::language::told;
 use crate::command::terminal::OneLine;
 use crate::formats::item::Names;
 use crate::web::registry::{ListedActor, ListedDocument, Registered};
 use ibi::relation::RelationKind;
 use ibi::{Explanation, Ibi};
-
-/// JSON escapes the old control characters itself, but not those from 0x7f on.
-pub(super) fn line(value: Value) -> String {
-    line_of(&format!("{value:#}\n"))
-}
-
-fn line_of(json: &str) -> String {
-    let mut text = String::new();
-    for character in json.chars() {
-        match character {
-            '\u{7f}'..='\u{9f}' => text.push_str(&format!("\\u{:04x}", u32::from(character))),
-            _ => text.push(character),
-        }
-    }
-    text
-}
-
-pub(super) fn names_value(names: &Names) -> Map<String, Value> {
-    let mut object = Map::new();
-    object.insert("rep".into(), json!(names.rep().map(ToString::to_string)));
-    object.insert("ibip".into(), json!(names.ibip().map(ToString::to_string)));
-    object
-}
-
-pub(super) fn names_json(names: &Names) -> String {
-    line(Value::Object(names_value(names)))
-}
 
 /// One name a line: rep, then IBIp.
 pub(super) fn names_text(names: &Names) -> String {
@@ -52,42 +26,35 @@ pub(super) fn names_text(names: &Names) -> String {
         .collect()
 }
 
-/// One JSON object on one line.
-pub(super) fn short_line(value: &Value) -> String {
-    let mut text = line_of(&value.to_string());
-    text.push('\n');
-    text
-}
-
 pub(super) fn mount_json(store: &Path, mount_point: &Path) -> String {
-    line(json!({
-        "store": store.display().to_string(),
-        "mount_point": mount_point.display().to_string(),
+    json::pretty(&json!({
+        "store": json::path(store),
+        "mount_point": json::path(mount_point),
     }))
 }
 
 /// Under which address a service is reached, and where it listens.
 pub(super) fn listening_json(address: &str, local: SocketAddr) -> String {
-    short_line(&json!({"address": address, "url": format!("http://{local}/")}))
+    json::line(&json!({"address": address, "url": format!("http://{local}/")}))
 }
 
 /// An item, the relation of it that was declared or taken back, and what it leads to now.
 pub(super) fn relation_json(names: &Names, kind: &RelationKind, target: Option<&Names>) -> String {
-    let mut object = names_value(names);
-    object.insert("relation".into(), json!(kind.pair_name()));
-    object.insert("target".into(), json!(target.map(names_value)));
-    line(Value::Object(object))
+    let mut object = json::names(names);
+    object.insert("relation".into(), json!(json::relation(kind)));
+    object.insert("target".into(), json!(target.map(json::names)));
+    json::pretty(&Value::Object(object))
 }
 
 pub(super) fn facts_json(store: &Path, facts: &Facts) -> String {
-    line(json!({
-        "store": store.display().to_string(),
+    json::pretty(&json!({
+        "store": json::path(store),
         "host": facts.host,
         "port": facts.port,
         "ip": facts.ip.to_string(),
         "ip_port": facts.ip_port,
         "granularity": facts.granularity.to_string(),
-        "archiveservice": names_value(&facts.service),
+        "archiveservice": json::names(&facts.service),
     }))
 }
 
@@ -110,7 +77,7 @@ pub(super) fn registered_text(archives: &[Registered]) -> String {
 
 pub(super) fn registered_json(archives: &[Registered]) -> String {
     let value = |archive: &Registered| {
-        let mut object = names_value(&archive.service);
+        let mut object = json::names(&archive.service);
         let included = archive.included.as_ref();
         object.insert(
             "registered".into(),
@@ -127,7 +94,7 @@ pub(super) fn registered_json(archives: &[Registered]) -> String {
         );
         Value::Object(object)
     };
-    line(archives.iter().map(value).collect())
+    json::pretty(&archives.iter().map(value).collect())
 }
 
 pub(super) fn actors_text(actors: &[ListedActor]) -> String {
@@ -160,7 +127,7 @@ pub(super) fn actors_json(actors: &[ListedActor]) -> String {
             "documents": actor.documents,
         })
     };
-    line(actors.iter().map(value).collect())
+    json::pretty(&actors.iter().map(value).collect())
 }
 
 pub(super) fn documents_text(documents: &[ListedDocument]) -> String {
@@ -186,21 +153,12 @@ pub(super) fn documents_json(documents: &[ListedDocument]) -> String {
             "of_archive": document.is_of_archive,
         })
     };
-    line(documents.iter().map(value).collect())
+    json::pretty(&documents.iter().map(value).collect())
 }
 
 pub(super) fn removed_json(what: &str, removed: &[Ibi]) -> String {
     let value = |id: &Ibi| json!({ what: id.to_string() });
-    line(removed.iter().map(value).collect())
-}
-
-fn item_value(item: &Item) -> Map<String, Value> {
-    let mut object = names_value(&item.names);
-    object.insert("state".into(), json!(item.state.to_string()));
-    if let Some(removed_at) = &item.removed_at {
-        object.insert("timestamp".into(), json!(removed_at.to_rfc3339()));
-    }
-    object
+    json::pretty(&removed.iter().map(value).collect())
 }
 
 pub(super) fn item_json(
@@ -209,8 +167,8 @@ pub(super) fn item_json(
     claims: &Claims,
     aliases: &[String],
 ) -> String {
-    let mut object = item_value(item);
-    let service = item.service.as_ref().map(names_value);
+    let mut object = json::item(item);
+    let service = item.service.as_ref().map(json::names);
     object.insert("archiveservice".into(), json!(service));
     object.insert(
         "language".into(),
@@ -220,16 +178,16 @@ pub(super) fn item_json(
     object.insert("aliases".into(), json!(aliases));
     let relations: Map<String, Value> = relations
         .iter()
-        .map(|(name, names)| (name.clone(), Value::Object(names_value(names))))
+        .map(|(name, names)| (name.clone(), Value::Object(json::names(names))))
         .collect();
     object.insert("relations".into(), Value::Object(relations));
     let claims = claims.iter().map(|(kind, names)| {
-        let mut claim = names_value(names);
-        claim.insert("relation".into(), json!(kind.pair_name()));
+        let mut claim = json::names(names);
+        claim.insert("relation".into(), json!(json::relation(kind)));
         Value::Object(claim)
     });
     object.insert("claims".into(), claims.collect());
-    line(Value::Object(object))
+    json::pretty(&Value::Object(object))
 }
 
 pub(super) fn item_text(
@@ -274,8 +232,8 @@ pub(super) fn item_text(
 }
 
 pub(super) fn list_json(items: &[Item]) -> String {
-    let items: Vec<Value> = items.iter().map(item_value).map(Value::Object).collect();
-    line(Value::Array(items))
+    let items: Vec<Value> = items.iter().map(json::item).map(Value::Object).collect();
+    json::pretty(&Value::Array(items))
 }
 
 /// State, rep and IBIp, `-` for a form that is not known.
@@ -305,8 +263,8 @@ pub(super) fn report_json(store: &Path, report: &Report) -> String {
             })
         })
         .collect();
-    line(json!({
-        "store": store.display().to_string(),
+    json::pretty(&json!({
+        "store": json::path(store),
         "in_use": report.in_use,
         "items": report.items,
         "errors": report.count(Severity::Error),
@@ -366,7 +324,7 @@ pub(super) fn explanation_json(explanation: &Explanation) -> String {
     object.insert("date".into(), json!(explanation.date));
     object.insert("rep_suffix".into(), json!(explanation.rep_suffix));
     object.insert("ibip_suffix".into(), json!(explanation.ibip_suffix));
-    line(Value::Object(object))
+    json::pretty(&Value::Object(object))
 }
 
 pub(super) fn explanation_text(explanation: &Explanation) -> String {

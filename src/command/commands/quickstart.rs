@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{print, start};
 use crate::archive::tree::{METADATA_TEXT, Place};
 use crate::archive::{Archive, Fact, Process, Relative, Setup, SystemClock, holder};
-use crate::command::cli::{Mount, Quickstart};
+use crate::command::cli::{Mount, Output, Quickstart};
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::told;
 use crate::formats::item::Names;
@@ -42,7 +42,7 @@ pub(super) fn run(options: &Quickstart) -> Result<Exit, Failure> {
         mount_point: mount_point.clone(),
         options: Vec::new(),
         foreground: false,
-        json: false,
+        output: Output::default(),
         ready_fd: None,
     })?;
     if mounted == Exit::Done {

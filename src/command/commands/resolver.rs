@@ -9,6 +9,7 @@ use super::{listen, print, say, secret};
 use crate::archive::{Clock, SystemClock};
 use crate::command::cli::{Actors, Documents, Register, Resolver, ResolverCommand};
 use crate::command::exit::{Exit, Failure};
+use crate::command::json;
 use crate::command::language::told;
 use crate::formats::item::Names;
 use crate::os::caller::Caller;
@@ -24,7 +25,7 @@ pub(super) fn run(options: &Resolver) -> Result<Exit, Failure> {
             let service = service(&options.service)?;
             registry.unregister(&service)?;
             if options.output.json {
-                say(&print::names_json(&service))?;
+                say(&json::pretty(&json::names(&service).into()))?;
             }
             Ok(Exit::Done)
         }
@@ -157,9 +158,9 @@ fn register(options: &Register) -> Result<Exit, Failure> {
         };
         registry.register(&service, &key, &SystemClock.now())?;
         say(&if options.output.json {
-            let mut object = print::names_value(&service);
+            let mut object = json::names(&service);
             object.insert("key".into(), json!(key.to_string()));
-            print::short_line(&object.into())
+            json::line(&object.into())
         } else {
             format!("{key}\n")
         })?;

@@ -8,6 +8,7 @@ use crate::archive::scrub::{Finding, Manner, Scrub, Tally};
 use crate::archive::tree::{Place, Tree, joined};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
+use crate::command::json;
 use crate::command::language::told;
 use crate::command::progress::Progress;
 use crate::formats::fixity::shown;
@@ -91,14 +92,13 @@ fn finding_line(finding: &Finding) -> String {
 }
 
 fn finding_json(finding: &Finding) -> String {
-    let value = json!({
-        "code": finding.code.word(),
-        "item": shown(finding.item.as_bytes()),
-        "path": shown(&finding.path),
-        "sentence": finding.sentence(),
-        "accepted": finding.accepted,
-    });
-    format!("{value}\n")
+    let (_, name) = finding.item.split_once('/').unwrap_or_default();
+    let mut object = json::names_in(name);
+    object.insert("code".into(), json!(finding.code.word()));
+    object.insert("path".into(), json!(shown(&finding.path)));
+    object.insert("sentence".into(), json!(finding.sentence()));
+    object.insert("accepted".into(), json!(finding.accepted));
+    json::line(&object.into())
 }
 
 fn tally_line(tally: &Tally, dry_run: bool) -> String {
@@ -136,5 +136,5 @@ fn tally_json(tally: &Tally) -> String {
         "recorded": tally.recorded,
         "found": found,
     });
-    format!("{value}\n")
+    json::line(&value)
 }

@@ -10,6 +10,7 @@ use crate::archive::Facts;
 use crate::archive::transfer::{Local, Tokens};
 use crate::command::cli::Serve;
 use crate::command::exit::{Exit, Failure};
+use crate::command::json;
 use crate::command::language::told;
 use crate::web::client::announcement::Announcement;
 use crate::web::registry::{Address, Inclusion};
@@ -35,7 +36,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     let is_json = options.output.json;
     let tell = move |line: &str| {
         put(&if is_json {
-            print::short_line(&json!({ "message": line }))
+            json::line(&json!({ "message": line }))
         } else {
             told(format_args!("{line}\n"))
         });

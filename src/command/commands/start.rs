@@ -27,6 +27,10 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
     let mut command = Command::new(program);
     command.arg("mount").arg("--foreground");
     command.arg("--ready-fd").arg(write.as_raw_fd().to_string());
+    // What it complains about is read by whoever reads our complaints.
+    if options.output.json {
+        command.arg("--json");
+    }
     for text in &options.options {
         command.arg("-o").arg(text);
     }

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::access::StoreAccess;
-use super::{print, say};
+use super::say;
 use crate::archive::{Status, SystemClock, holder, is_held_by};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
+use crate::command::json;
 use crate::command::language::told;
 use crate::command::terminal::OneLine;
+use crate::formats::item::State;
 use crate::fuse::mount::{Mounted, mounts};
 use ibi::Timestamp;
 
@@ -33,7 +35,7 @@ pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
         }
     };
     say(&match (options.output.json, stores.is_empty()) {
-        (true, _) => print::line(stores.iter().map(Serving::value).collect()),
+        (true, _) => json::pretty(&stores.iter().map(Serving::value).collect()),
         (false, true) => told("no store is mounted\n"),
         (false, false) => {
             let paragraphs: Vec<String> = stores.iter().map(Serving::text).collect();
@@ -74,13 +76,13 @@ impl Serving {
     }
 
     fn value(&self) -> Value {
-        let text = |path: &PathBuf| path.display().to_string();
         let server = self.server.as_ref();
         let items = self.status.items;
         let minted = self.status.minted.as_ref();
+        let data = self.data.as_deref().map(data_path);
         json!({
-            "store": text(&self.store),
-            "mount_point": self.mount_point.as_ref().map(text),
+            "store": json::path(&self.store),
+            "mount_point": self.mount_point.as_deref().map(json::path),
             "used_by": server.map(|server| json!({
                 "pid": server.pid,
                 "user": server.user,
@@ -91,10 +93,9 @@ impl Serving {
                 "copies": items.copies,
                 "removed": items.removed,
             })),
-            "removed_originals": self.status.removed.iter().map(|removed| json!({
-                "ibi": removed.names.preferred(),
-                "at": removed.at.to_rfc3339(),
-            })).collect::<Vec<_>>(),
+            "removed_originals": self.status.removed.iter().map(|removed| {
+                json::item_with(&removed.names, State::Deleted, Some(removed.at.to_rfc3339()))
+            }).collect::<Vec<_>>(),
             "minted": minted.map(|minted| json!({
                 "hour": minted.hour,
                 "day": minted.day,
@@ -103,7 +104,8 @@ impl Serving {
             })),
             "index": self.status.index.word(),
             "trouble": self.status.trouble,
-            "data": self.data,
+            "data": data.map(|(word, _)| word),
+            "data_reason": data.and_then(|(_, reason)| reason),
         })
     }
 
@@ -159,6 +161,15 @@ impl Serving {
     }
 }
 
+/// Who reads and writes files, in a word, and the reason why it is not the kernel.
+fn data_path(sentence: &str) -> (&'static str, Option<&str>) {
+    // The daemon always gives a reason, the kernel none.
+    match sentence.split_once(": ") {
+        Some((_, reason)) => ("daemon", Some(reason)),
+        None => ("passthrough", None),
+    }
+}
+
 /// Who holds a store for writing. What its lock says is a hint: who the process is and since when it
 /// runs is told only where the system says that it has the lock.
 struct Server {
@@ -191,9 +202,14 @@ impl Server {
     }
 }
 
-/// The name of a process's user, or its number where there is no name.
+/// The name of a process's user.
 fn user_of(pid: u32) -> Option<String> {
-    let uid = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
+    let process = std::fs::metadata(format!("/proc/{pid}")).ok()?;
+    Some(name_of(process.uid()))
+}
+
+/// The name of a user, or the number where there is no name.
+pub(super) fn name_of(uid: u32) -> String {
     let table = std::fs::read("/etc/passwd").unwrap_or_default();
     let table = String::from_utf8_lossy(&table).into_owned();
     let name = table.lines().find_map(|line| {
@@ -201,7 +217,7 @@ fn user_of(pid: u32) -> Option<String> {
         let name = fields.next()?;
         (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
     });
-    name.or_else(|| Some(uid.to_string()))
+    name.unwrap_or_else(|| uid.to_string())
 }
 
 /// When a process was started: the system counts from its own start.

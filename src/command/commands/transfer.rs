@@ -7,12 +7,13 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::access::{self, StoreAccess};
-use super::{print, put_out, say, usage};
+use super::{put_out, say, usage};
 use crate::archive::store::Item;
 use crate::archive::transfer::{self, Destination, Local, Outcome, Remover, TransferError};
 use crate::archive::{Archive, ArchiveError, Finding};
 use crate::command::cli::{Claim, Copy, Selection, Transfer};
 use crate::command::exit::{Exit, Failure};
+use crate::command::json;
 use crate::command::language::told;
 use crate::command::progress::Progress;
 use crate::formats::item::{Names, State};
@@ -112,10 +113,10 @@ fn claim_each(
     access: &StoreAccess,
     names: &[Names],
     other: &mut dyn Remover,
-    json: bool,
+    is_json: bool,
 ) -> Result<Exit, Failure> {
     let mut local = changing(access)?;
-    let done = each_item(names, json, |names| {
+    let done = each_item(names, is_json, |names| {
         transfer::claim(&mut local, names, other)
     });
     local.close();
@@ -350,7 +351,7 @@ fn each(
 
 fn each_item(
     names: &[Names],
-    json: bool,
+    is_json: bool,
     mut act: impl FnMut(&Names) -> Result<Outcome, TransferError>,
 ) -> Result<Exit, Failure> {
     let mut tally = Tally::default();
@@ -359,8 +360,8 @@ fn each_item(
         let outcome = act(names);
         let outcome = outcome.map_err(|error| Failure::from(error).before(&names.preferred()))?;
         tally.add(&outcome);
-        let text = if json {
-            print::short_line(&outcome_json(names, &outcome))
+        let text = if is_json {
+            json::line(&outcome_json(names, &outcome))
         } else {
             outcome_line(names, &outcome)
         };
@@ -370,7 +371,7 @@ fn each_item(
         progress.at(count as u64 + 1);
     }
     drop(progress);
-    say(&if json { tally.json() } else { tally.line() })?;
+    say(&if is_json { tally.json() } else { tally.line() })?;
     Ok(
         match (tally.is_wrong, tally.skipped, tally.done + tally.unchanged) {
             (true, ..) => Exit::Failed,
@@ -406,7 +407,7 @@ impl Tally {
     }
 
     fn json(&self) -> String {
-        print::short_line(&json!({
+        json::line(&json!({
             "items": self.done,
             "files": self.files,
             "bytes": self.bytes,
@@ -430,28 +431,26 @@ fn outcome_line(names: &Names, outcome: &Outcome) -> String {
 }
 
 fn outcome_json(names: &Names, outcome: &Outcome) -> Value {
-    let [rep, ibip] = [
-        names.rep().map(ToString::to_string),
-        names.ibip().map(ToString::to_string),
-    ];
-    match outcome {
+    let mut object = json::names(names);
+    let more = match outcome {
         Outcome::Copied(moved) => json!({
-            "rep": rep, "ibip": ibip, "outcome": "copied",
-            "files": moved.files, "bytes": moved.bytes,
+            "outcome": "copied", "files": moved.files, "bytes": moved.bytes,
         }),
         Outcome::HandedOver(moved) => json!({
-            "rep": rep, "ibip": ibip, "outcome": "handed-over",
-            "files": moved.files, "bytes": moved.bytes,
+            "outcome": "handed-over", "files": moved.files, "bytes": moved.bytes,
         }),
         Outcome::Claimed { is_remembered } => json!({
-            "rep": rep, "ibip": ibip, "outcome": "claimed", "noted_there": is_remembered,
+            "outcome": "claimed", "noted_there": is_remembered,
         }),
-        Outcome::Unchanged => json!({ "rep": rep, "ibip": ibip, "outcome": "unchanged" }),
+        Outcome::Unchanged => json!({ "outcome": "unchanged" }),
         Outcome::Skipped(skip) => json!({
-            "rep": rep, "ibip": ibip, "outcome": "skipped",
-            "code": skip.word(), "sentence": skip.to_string(),
+            "outcome": "skipped", "code": skip.word(), "sentence": skip.to_string(),
         }),
+    };
+    if let Value::Object(more) = more {
+        object.extend(more);
     }
+    object.into()
 }
 
 /// What a check with another Archive finds: the originals that both claim.

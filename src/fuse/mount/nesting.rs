@@ -69,6 +69,7 @@ mod tests {
             kind: kind.to_owned(),
             source: source.into(),
             is_fixed: false,
+            user: None,
         }
     }
 

@@ -32,6 +32,7 @@ mod tests {
                 device: "0:42".to_owned(),
                 root: "/".into(),
                 is_fixed: false,
+                user: None,
             };
             assert_eq!(mounted.is_ours(), expected);
         }

@@ -159,11 +159,7 @@ fn claims_are_shown_and_not_followed() {
         &world,
         "ibifs show --json A/$(<plain) | jq -r '.claims[] | .rep + \" \" + .relation' | sort",
     );
-    assert_eq!(
-        json,
-        format!("{own} ibi.editionof\n{own} ibi.metadata"),
-        "JSON"
-    );
+    assert_eq!(json, format!("{own} editionof\n{own} metadata"), "JSON");
     let served = Served::start(&world, "A");
     let page = served.sh(&world, "get -H 'Accept: text/html' $U/$(<plain)");
     assert!(page.contains("Claimed by") && page.contains(&own), "{page}");

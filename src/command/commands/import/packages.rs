@@ -14,6 +14,7 @@ use crate::command::cli;
 use crate::command::commands::access::StoreAccess;
 use crate::command::commands::say;
 use crate::command::exit::{Exit, Failure};
+use crate::command::json;
 use crate::command::language::told;
 use crate::command::progress::Progress;
 use crate::command::terminal::OneLine;
@@ -61,10 +62,10 @@ impl Import<'_> {
     /// Takes in one package, and tells what came of it.
     fn one(&mut self, path: &Path) -> Result<(), Failure> {
         let taken = self.take(path);
-        let (word, item, sentence) = match &taken {
+        let (word, names, sentence) = match &taken {
             Ok(names) => {
                 self.taken += 1;
-                ("taken", Some(names.preferred()), None)
+                ("taken", Some(names), None)
             }
             Err(failure) => {
                 // What is wrong counts more than what is refused.
@@ -76,16 +77,14 @@ impl Import<'_> {
         };
         let package = path.display().to_string();
         if self.options.output.json {
-            let value = json!({
-                "package": package,
-                "outcome": word,
-                "item": item,
-                "sentence": sentence,
-            });
-            return self.progress.aside(|| say(&format!("{value}\n")));
+            let mut object = names.map_or_else(json::no_names, json::names);
+            object.insert("package".into(), json!(package));
+            object.insert("outcome".into(), json!(word));
+            object.insert("sentence".into(), json!(sentence));
+            return self.progress.aside(|| say(&json::line(&object.into())));
         }
         let sentence = sentence.map(told);
-        let rest = item.or(sentence).unwrap_or_default();
+        let rest = names.map(Names::preferred).or(sentence).unwrap_or_default();
         let word = match (word, self.options.dry_run) {
             ("taken", true) => told("would be taken"),
             ("taken", false) => told("taken"),
@@ -174,7 +173,7 @@ fn tally(packages: usize, taken: usize, options: &cli::Import) -> String {
             "taken": taken,
             "dry_run": options.dry_run,
         });
-        return format!("{value}\n");
+        return json::line(&value);
     }
     if options.dry_run {
         told(format_args!(

@@ -8,6 +8,7 @@ use crate::command::cli;
 use crate::command::commands::access::StoreAccess;
 use crate::command::commands::say;
 use crate::command::exit::{Exit, Failure};
+use crate::command::json;
 use crate::command::language::told;
 use crate::formats::table::{self, Fault};
 
@@ -114,25 +115,22 @@ fn through_mount(access: &StoreAccess, archive: &Archive, plan: &Planned) -> Res
     }
 }
 
-fn fault_line(fault: &Fault, json: bool) -> String {
-    if json {
-        format!(
-            "{}\n",
-            json!({ "line": fault.line, "sentence": fault.what })
-        )
+fn fault_line(fault: &Fault, is_json: bool) -> String {
+    if is_json {
+        json::line(&json!({ "line": fault.line, "sentence": fault.what }))
     } else {
         format!("{}\n", crate::command::terminal::OneLine(told(fault)))
     }
 }
 
-fn plan_line(plan: &Planned, json: bool) -> String {
-    let item = plan.names.preferred();
-    if json {
-        format!(
-            "{}\n",
-            json!({ "line": plan.line, "item": item, "pairs": plan.changed })
-        )
+fn plan_line(plan: &Planned, is_json: bool) -> String {
+    if is_json {
+        let mut object = json::names(&plan.names);
+        object.insert("line".into(), json!(plan.line));
+        object.insert("pairs".into(), json!(plan.changed));
+        json::line(&object.into())
     } else {
+        let item = plan.names.preferred();
         told(format_args!(
             "line {}: {item}: {}\n",
             plan.line,
@@ -151,7 +149,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn text(&self, json: bool) -> String {
+    fn text(&self, is_json: bool) -> String {
         let Tally {
             rows,
             faults,
@@ -159,7 +157,7 @@ impl Tally {
             unchanged,
             is_done,
         } = self;
-        if json {
+        if is_json {
             let value = json!({
                 "rows": rows,
                 "faults": faults,
@@ -167,7 +165,7 @@ impl Tally {
                 "unchanged": unchanged,
                 "written": is_done,
             });
-            return format!("{value}\n");
+            return json::line(&value);
         }
         match (*faults, is_done) {
             (0, true) => told(format_args!(

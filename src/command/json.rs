@@ -1,0 +1,123 @@
+//! What is printed for programs: the shapes that ibifs-json(7) describes and `json/ibifs.schema.json`
+//! defines. One thing has one shape in every command.
+//!
+//! Sentences are English in every locale. Control characters are escaped, also those from 0x7f on,
+//! which JSON lets stand and a terminal obeys.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::archive::store::Item;
+use crate::formats::item::{Names, State};
+use ibi::Ibi;
+use ibi::relation::RelationKind;
+
+/// A value over several lines.
+pub(super) fn pretty(value: &Value) -> String {
+    escaped(&format!("{value:#}\n"))
+}
+
+/// A value on one line.
+pub(super) fn line(value: &Value) -> String {
+    escaped(&format!("{value}\n"))
+}
+
+fn escaped(json: &str) -> String {
+    let mut text = String::new();
+    for character in json.chars() {
+        match character {
+            '\u{7f}'..='\u{9f}' => text.push_str(&format!("\\u{:04x}", u32::from(character))),
+            _ => text.push(character),
+        }
+    }
+    text
+}
+
+/// The identifiers of an item: `rep` and `ibip`, null for a form that is not known.
+pub(super) fn names(names: &Names) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("rep".into(), json!(names.rep().map(ToString::to_string)));
+    object.insert("ibip".into(), json!(names.ibip().map(ToString::to_string)));
+    object
+}
+
+/// An item of which a store knows the state.
+pub(super) fn item(item: &Item) -> Map<String, Value> {
+    let removed_at = item.removed_at.as_ref().map(ibi::Timestamp::to_rfc3339);
+    item_with(&item.names, item.state, removed_at)
+}
+
+/// An item by its parts; a removed one has the time of its removal.
+pub(super) fn item_with(
+    of: &Names,
+    state: State,
+    removed_at: Option<String>,
+) -> Map<String, Value> {
+    let mut object = names(of);
+    object.insert("state".into(), json!(state.to_string()));
+    if let Some(removed_at) = removed_at {
+        object.insert("timestamp".into(), json!(removed_at));
+    }
+    object
+}
+
+/// The identifiers that a text has, which may be none.
+pub(super) fn names_in(text: &str) -> Map<String, Value> {
+    match Ibi::parse(text) {
+        Ok(ibi) => names(&Names::from(ibi)),
+        Err(_) => no_names(),
+    }
+}
+
+/// What stands for an item that is not known.
+pub(super) fn no_names() -> Map<String, Value> {
+    ["rep", "ibip"]
+        .into_iter()
+        .map(|form| (form.to_owned(), Value::Null))
+        .collect()
+}
+
+/// The name of a relation: `nextedition`, `translation(pt)`.
+pub(super) fn relation(kind: &RelationKind) -> String {
+    let pair = kind.pair_name();
+    pair.strip_prefix("ibi.").unwrap_or(&pair).to_owned()
+}
+
+/// A path, absolute and without links as far as it can be resolved.
+pub(super) fn path(path: &Path) -> String {
+    let resolved = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+    resolved.as_deref().unwrap_or(path).display().to_string()
+}
+
+/// Why a command failed, on one line.
+#[must_use]
+pub fn error(word: &str, status: i32, sentence: &str) -> String {
+    line(&json!({ "error": word, "status": status, "sentence": sentence }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_escaped_and_read_back() {
+        let hostile = "a\u{1b}\u{7f}\u{9b}\n\"é";
+        let written = line(&json!({ "text": hostile }));
+        assert_eq!(written, "{\"text\":\"a\\u001b\\u007f\\u009b\\n\\\"é\"}\n");
+        let read: Value = serde_json::from_str(&written).expect("JSON");
+        assert_eq!(read["text"], hostile);
+    }
+
+    #[test]
+    fn an_item_has_one_shape() {
+        let of = Names::from(Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("an IBIp"));
+        let item = item_with(&of, State::Original, None);
+        assert_eq!(
+            Value::Object(item),
+            json!({ "rep": null, "ibip": "8JMKD3MGP8W/34PGRBS", "state": "Original" })
+        );
+        assert_eq!(names_in("none"), no_names());
+        assert_eq!(relation(&RelationKind::NextEdition), "nextedition");
+    }
+}
