@@ -1,19 +1,19 @@
-//! What only Unix knows, for the Archive and both front ends. Knows nothing of items or identifiers.
+//! What is particular to Linux, for the Archive and both front ends. Knows nothing of items or identifiers.
 //!
 //! - [`credentials`]: the user and the group that a thread acts as.
 //! - [`random`]: random numbers of the system.
 //! - [`mounts`]: the table of mounts.
-//! - [`payer`]: whose quota pays for what is written to the disk.
+//! - [`charging`]: the user to whom written disk blocks are charged.
 //! - [`opening`]: opening files that other users own, without waiting for them.
 //! - [`writing`]: whole files, made under a temporary name and renamed into place.
-//! - [`limits`]: how many files this process may have open.
-//! - [`caller`]: who makes a request, and acting as that user.
+//! - [`limits`]: the limit on open files of this process.
+//! - [`caller`]: the process behind a request, and acting as its user.
 
 pub(crate) mod caller;
+pub(crate) mod charging;
 pub(crate) mod credentials;
 pub(crate) mod limits;
 pub(crate) mod mounts;
 pub(crate) mod opening;
-pub(crate) mod payer;
 pub(crate) mod random;
 pub(crate) mod writing;

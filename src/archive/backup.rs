@@ -14,8 +14,8 @@
 
 mod content;
 mod copying;
-mod dressing;
-mod mirror;
+mod item;
+mod metadata;
 mod settling;
 
 use std::fmt;
@@ -31,9 +31,9 @@ use crate::archive::tree::{RESERVE, Tree, TreeError};
 use crate::archive::{Archive, ArchiveError, BACKUP_NOTE, Clock};
 use crate::formats::item::{Names, State};
 use copying::Copier;
-pub use dressing::{Attributes, attributes_of};
 use ibi::pairs::Pairs;
-pub use mirror::{Mirror, UNCOMPARED};
+pub use item::{ItemCopier, UNCOMPARED};
+pub use metadata::{Attributes, attributes_of};
 
 findings! {
     /// What is reported of a path that is not, or not certainly, in the backup as it is in the store.

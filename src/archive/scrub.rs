@@ -39,7 +39,7 @@ const UNSETTLED_SECONDS: i64 = 60;
 
 /// How a scrub is to be done.
 #[derive(Clone, Debug, Default)]
-pub struct Manner {
+pub struct ScrubOptions {
     /// What is there now is right, whatever was recorded.
     pub accept: bool,
     /// Record nothing.
@@ -56,7 +56,7 @@ pub type Tell<'a> = dyn FnMut(&Finding) -> std::io::Result<()> + 'a;
 /// A scrub at work.
 pub struct Scrub<'a> {
     tree: &'a Tree,
-    manner: Manner,
+    options: ScrubOptions,
     tell: &'a mut Tell<'a>,
     reader: Reader<'a>,
     position: Option<Position>,
@@ -67,7 +67,7 @@ pub struct Scrub<'a> {
 impl std::fmt::Debug for Scrub<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Scrub")
-            .field("manner", &self.manner)
+            .field("options", &self.options)
             .finish_non_exhaustive()
     }
 }
@@ -88,19 +88,19 @@ impl<'a> Scrub<'a> {
     /// item it is, from 1, and how many bytes it has read.
     pub fn new(
         tree: &'a Tree,
-        manner: Manner,
+        options: ScrubOptions,
         tell: &'a mut Tell<'a>,
         progress: &'a mut dyn FnMut(u64, u64),
     ) -> Result<Scrub<'a>, ScrubError> {
-        let position = if manner.dry_run {
+        let position = if options.dry_run {
             None
         } else {
             Some(Position::take(tree)?)
         };
         Ok(Scrub {
             tree,
-            reader: Reader::new(tree, manner.rate, progress),
-            manner,
+            reader: Reader::new(tree, options.rate, progress),
+            options,
             tell,
             position,
             tally: Tally::default(),
@@ -110,7 +110,7 @@ impl<'a> Scrub<'a> {
 
     /// Where an interrupted pass goes on: after this item.
     pub fn goes_on_after(&self) -> Option<&str> {
-        if self.manner.restart {
+        if self.options.restart {
             None
         } else {
             self.position.as_ref()?.last()
@@ -191,7 +191,7 @@ impl<'a> Scrub<'a> {
             item: item.to_owned(),
             path: path.to_vec(),
             detail,
-            accepted: self.manner.accept && code != Code::Unreadable,
+            accepted: self.options.accept && code != Code::Unreadable,
         };
         self.tally.count(&finding);
         (self.tell)(&finding).map_err(ScrubError::Report)
@@ -199,7 +199,7 @@ impl<'a> Scrub<'a> {
 
     fn item(&mut self, item: &str) -> Result<(), ScrubError> {
         let started = now();
-        if !self.manner.dry_run {
+        if !self.options.dry_run {
             self.take_over(item)?;
         }
         let old = self.recorded(item)?;
@@ -255,8 +255,8 @@ impl<'a> Scrub<'a> {
             self.tally.recorded += 1;
         }
         // What is not taken for true is kept as it is, every byte.
-        let is_kept = !old.bad_lines.is_empty() && !self.manner.accept;
-        if self.manner.dry_run || is_kept {
+        let is_kept = !old.bad_lines.is_empty() && !self.options.accept;
+        if self.options.dry_run || is_kept {
             Ok(())
         } else {
             self.record(item, &old, &new, started)
@@ -308,7 +308,7 @@ impl<'a> Scrub<'a> {
             self.found(code, item, path, detail)?;
         }
         match verdict {
-            Verdict::Damaged | Verdict::WrongManifest if !self.manner.accept => {
+            Verdict::Damaged | Verdict::WrongManifest if !self.options.accept => {
                 self.keep(path, old, new);
             }
             _ => {
@@ -344,7 +344,7 @@ impl<'a> Scrub<'a> {
             (Some((changed, _)), Some((scrubbed, _))) => changed >= scrubbed - 1,
             _ => false,
         };
-        if was_removed || self.manner.accept {
+        if was_removed || self.options.accept {
             new.manifest.remove(path);
         } else {
             self.keep(path, old, new);
@@ -381,7 +381,7 @@ impl<'a> Scrub<'a> {
             return Ok(());
         }
         self.found(Code::Lost, item, b"", None)?;
-        if self.manner.accept && !self.manner.dry_run {
+        if self.options.accept && !self.options.dry_run {
             self.forget(item)
         } else {
             Ok(())

@@ -34,7 +34,7 @@ use crate::archive::{ArchiveError, Handover, Role};
 use crate::formats::item::{Names, State};
 use ibi::Timestamp;
 
-/// Told now and then how many bytes were moved or read again, of the item under way.
+/// RemoteStatus now and then how many bytes were moved or read again, of the item under way.
 pub type Progress<'a> = dyn FnMut(u64) + 'a;
 
 /// What came of an item.
@@ -151,7 +151,7 @@ impl From<Skip> for TransferError {
 
 /// What an Archive says of an item.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct RemoteStatus {
     /// What it holds of it; None where it has never heard of it.
     pub state: Option<State>,
     /// The service that its sidecar names as that of the original's Archive.
@@ -166,7 +166,7 @@ pub trait Destination {
     fn service(&self) -> &Names;
 
     /// What it says of an item.
-    fn tell(&mut self, names: &Names) -> Result<Told, TransferError>;
+    fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError>;
 
     /// Takes a copy of an item; all of it is on disk, and compared where anything is new or
     /// `is_compared`, when this returns. The sidecar is that of the source, but that it names
@@ -201,7 +201,7 @@ pub fn copy(
         if item.state == State::Deleted {
             return Err(Skip::RemovedHere.into());
         }
-        may_arrive(&destination.tell(names)?, brings_back)?;
+        may_arrive(&destination.status(names)?, brings_back)?;
         let moved = destination.receive(source, &item.names, None, false, progress)?;
         Ok(match moved.files {
             0 => Outcome::Unchanged,
@@ -229,7 +229,7 @@ pub fn hand_over(
         let given = noted.filter(Handover::is_pending);
         match (item.state, given) {
             (State::Original, _) => {
-                may_arrive(&destination.tell(names)?, brings_back)?;
+                may_arrive(&destination.status(names)?, brings_back)?;
                 give(source, names, destination, progress)
             }
             (_, Some(given)) if given.other.matches(destination.service()) => {
@@ -293,7 +293,7 @@ fn go_on(
     destination: &mut dyn Destination,
     progress: &mut Progress<'_>,
 ) -> Result<Outcome, TransferError> {
-    let told = destination.tell(names)?;
+    let told = destination.status(names)?;
     let service = source.service().clone();
     let is_third =
         |holder: &Names| !holder.matches(&service) && !holder.matches(destination.service());
@@ -335,7 +335,7 @@ fn refuse_same(source: &Local, destination: &dyn Destination) -> Result<(), Tran
     }
 }
 
-fn may_arrive(told: &Told, brings_back: bool) -> Result<(), Skip> {
+fn may_arrive(told: &RemoteStatus, brings_back: bool) -> Result<(), Skip> {
     match told.state {
         Some(State::Original) => Err(Skip::OriginalThere),
         Some(State::Deleted) if !brings_back => {

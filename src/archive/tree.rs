@@ -10,10 +10,10 @@
 
 mod files;
 mod handover;
-mod looks;
 mod place;
 mod publish;
 mod reserve;
+mod validator;
 mod walk;
 
 use std::io::Read;
@@ -28,13 +28,13 @@ use rustix::io::Errno;
 pub use crate::archive::owner::Owner;
 pub use files::{Met, joined, open_far};
 pub use handover::HANDOVER;
-pub use looks::{Looks, Sight};
 pub use place::{Area, Author, Filled, Maker, Place, STRANGERS, TreeError};
 pub use publish::Published;
 pub use reserve::RESERVE;
+pub use validator::{Dependencies, Validator};
 pub use walk::{Directories, Seen, Visit, each_entry_of};
 
-use crate::os::payer;
+use crate::os::charging;
 use crate::os::writing;
 use place::failed;
 
@@ -75,7 +75,7 @@ pub struct OpenItem {
     directory: OwnedFd,
     place: Place,
     /// Whether what is opened in it must be known to the kernel, so that nobody waits for a disk.
-    is_at_hand: bool,
+    is_cached_only: bool,
 }
 
 impl OpenItem {
@@ -240,13 +240,13 @@ impl Tree {
         Ok(OpenItem {
             directory: opened.map_err(failed("open", place.as_str()))?,
             place: place.clone(),
-            is_at_hand: false,
+            is_cached_only: false,
         })
     }
 
     /// The same for whoever cannot wait for a disk: EAGAIN where somebody would have to. EINVAL on a
     /// kernel that cannot tell (before 5.12).
-    pub fn open_at_hand(&self, place: &Place) -> Result<OpenItem, TreeError> {
+    pub fn open_cached(&self, place: &Place) -> Result<OpenItem, TreeError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED;
         let opened = self.way_to(place).and_then(|(area, path)| {
@@ -255,7 +255,7 @@ impl Tree {
         Ok(OpenItem {
             directory: opened.map_err(failed("open", place.as_str()))?,
             place: place.clone(),
-            is_at_hand: true,
+            is_cached_only: true,
         })
     }
 
@@ -357,7 +357,7 @@ impl Tree {
         } else {
             maker.mode & !maker.umask
         });
-        payer::paid(|| rustix::fs::mkdirat(&parent, place.name(), mode)).map_err(failed)?;
+        charging::charged(|| rustix::fs::mkdirat(&parent, place.name(), mode)).map_err(failed)?;
         let given = (|| {
             let item = open_below(&parent, place.name())?;
             // The kernel has given it this bit, and the group, where the level above has the bit.
@@ -390,11 +390,11 @@ impl Tree {
         let mode = Mode::from_raw_mode(owner.map_or(0o755, |owner| owner.mode) & 0o7777);
         let staging = self.open_directory("staging")?;
         let made = self.with_new_name("mint", |name| {
-            payer::paid(|| rustix::fs::mkdirat(&staging, name, mode))
+            charging::charged(|| rustix::fs::mkdirat(&staging, name, mode))
         });
         let (name, ()) = made.map_err(failed)?;
         let staged = Staged { name, staging };
-        let filled = payer::paid(|| {
+        let filled = charging::charged(|| {
             let item = open_below(&staged.staging, &staged.name)?;
             if filled == Filled::WithDoc {
                 rustix::fs::mkdirat(&item, "doc", mode)?;
@@ -448,7 +448,7 @@ impl Tree {
         let parent = self.open_directory(place.parent())?;
         let flags = RenameFlags::NOREPLACE;
         let (from, name) = (&staged.staging, &staged.name);
-        payer::paid(|| rustix::fs::renameat_with(from, name, &parent, place.name(), flags))
+        charging::charged(|| rustix::fs::renameat_with(from, name, &parent, place.name(), flags))
             .map_err(failed("make", place.as_str()))
     }
 
@@ -796,7 +796,7 @@ impl Tree {
         let shown = format!("{directory}/{name}");
         let failed = |errno| failed("write", &shown)(errno);
         let staging = self.open_directory("staging")?;
-        let _own = owner.is_none().then(|| payer::charge(None));
+        let _own = owner.is_none().then(|| charging::charge_to(None));
         let ids = owner.map(Owner::ids);
         let made = self.with_new_name("write", |name| {
             writing::create(&staging, name, bytes, mode, ids)
@@ -979,13 +979,13 @@ fn read_small_in(
 /// caller's. A default ACL of the directory above it counts as with any mkdir.
 fn make_level(directory: &OwnedFd, name: &str) -> Result<(), Errno> {
     let mode = Mode::from_raw_mode(0o755);
-    payer::paid(|| rustix::fs::mkdirat(directory, name, mode))?;
+    charging::charged(|| rustix::fs::mkdirat(directory, name, mode))?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = rustix::fs::openat(directory, name, flags, Mode::empty())?;
     if !is_ours(&made)? {
         return Ok(());
     }
-    if let Some(payer) = payer::charged() {
+    if let Some(payer) = charging::charged_user() {
         // Whoever paid for it does not own it.
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         let stat = rustix::fs::fstat(&made)?;
@@ -1007,7 +1007,7 @@ fn has_default_acl(directory: &OwnedFd) -> bool {
 
 /// Whether we have made a directory, and nobody has put another in its place.
 fn is_ours(directory: &OwnedFd) -> Result<bool, Errno> {
-    let payer = payer::charged().map(|payer| payer.uid);
+    let payer = charging::charged_user().map(|payer| payer.uid);
     let maker = payer.unwrap_or(rustix::process::geteuid().as_raw());
     Ok(rustix::fs::fstat(directory)?.st_uid == maker)
 }

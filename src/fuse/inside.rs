@@ -175,7 +175,7 @@ fn minding_set_id<T>(
     if caller.is_other() && has_set_id(file) {
         caller.act(change)
     } else {
-        caller.spend(change)
+        caller.charged(change)
     }
 }
 
@@ -231,7 +231,7 @@ pub fn rename_for(
         caller.act(rename)
     } else {
         // The directory may grow.
-        caller.spend(rename)
+        caller.charged(rename)
     }
 }
 
@@ -243,7 +243,7 @@ pub fn link(
     caller: &Caller,
 ) -> Outcome<OwnedFd> {
     let from = by_descriptor(file);
-    caller.spend(|| {
+    caller.charged(|| {
         rustix::fs::linkat(
             rustix::fs::CWD,
             from.as_str(),
@@ -477,7 +477,7 @@ pub fn set_attribute(
     if name.to_bytes().starts_with(b"system.posix_acl_") {
         minding_set_id(file, caller, set)
     } else {
-        caller.spend(set)
+        caller.charged(set)
     }
 }
 
@@ -516,7 +516,7 @@ pub fn write_as(
     if !keeps_set_id && caller.is_other() && has_set_id(file) {
         caller.act(|| write(file, place, bytes))
     } else {
-        caller.spend_on(|| write(file, place, bytes))
+        caller.charged_and_keep(|| write(file, place, bytes))
     }
 }
 

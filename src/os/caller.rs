@@ -1,8 +1,8 @@
-//! Who asks: acting with the caller's user, groups and umask, as the kernel would.
+//! The process behind a request, and acting with its user, groups and umask.
 //!
-//! What is made inside an item must belong to the caller, inherit the group of a set-gid directory
-//! and the default ACL exactly as on the native filesystem; so it is made with the caller's
-//! credentials, in the calling thread alone.
+//! A new file inside an item belongs to the caller and inherits the group of a set-group-ID directory
+//! and the default ACL, exactly as on the native filesystem. So it is made with the caller's credentials,
+//! see credentials(7); they are set for the calling thread alone.
 
 use std::cell::Cell;
 use std::sync::LazyLock;
@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
+use crate::os::charging::{self, Acts, ChargedUser};
 use crate::os::credentials;
-use crate::os::payer::{self, Acts, Payer};
 
 /// The process behind a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,14 +29,14 @@ pub struct Caller {
 thread_local! {
     /// This thread's umask, once it has one of its own.
     static UMASK: Cell<Option<u32>> = const { Cell::new(None) };
-    /// Whom this thread acts as while it acts as nobody else, see [`Caller::stay`].
-    static STAYING: Cell<Option<Caller>> = const { Cell::new(None) };
+    /// The user as whom this thread acts between requests, see [`Caller::act_by_default`].
+    static DEFAULT: Cell<Option<Caller>> = const { Cell::new(None) };
 }
 
-/// Whether this process may act as others.
+/// Whether this process may act as other users.
 static MAY_ACT: LazyLock<bool> = LazyLock::new(|| rustix::process::geteuid().is_root());
 
-/// What a process may do with files that are not its own. Who acts as another user loses these.
+/// The capabilities over files of other users. A thread that acts as another user drops these.
 const OVER_FILES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::DAC_READ_SEARCH)
@@ -45,13 +45,13 @@ const OVER_FILES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::LINUX_IMMUTABLE)
     .union(CapabilitySet::MKNOD);
 
-/// What else is lost: the right to spend what is kept for root and to pass over quotas.
+/// What is dropped beside: the use of the reserve for root, and writing beyond quotas.
 const LOST: CapabilitySet = LOST_WITH_THE_USER.union(CapabilitySet::SYS_RESOURCE);
 
-/// What the kernel takes with a change of the filesystem user.
+/// What the kernel drops when the filesystem user changes from 0, see capabilities(7).
 const LOST_WITH_THE_USER: CapabilitySet = OVER_FILES.union(CapabilitySet::MAC_OVERRIDE);
 
-/// What a process may do beyond what its user and first group may.
+/// What a process has beside its user and first group.
 #[derive(Debug)]
 struct Powers {
     groups: Vec<u32>,
@@ -65,40 +65,41 @@ impl Powers {
     };
 }
 
-/// Whether this process has no groups beside its first, so that whoever is acted as has none either.
+/// Whether this process has no supplementary groups, so that a thread acting as a user has none either.
 static HAS_NO_GROUPS: LazyLock<bool> =
     LazyLock::new(|| rustix::process::getgroups().is_ok_and(|groups| groups.is_empty()));
 
-/// Whether this process has given root up: then it acts as itself alone, see [`Caller::become_for_good`].
+/// Whether this process has given root up and can act as no other user, see [`Caller::become_for_good`].
 static HAS_GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
-/// Lets no program that this process or its threads may run have more rights than they have. Before
-/// there are other threads.
-pub fn gain_nothing_anew() {
+/// Sets `no_new_privs`, see PR_SET_NO_NEW_PRIVS(2const): programs that this process runs get no more
+/// rights than it has. To be called before there are other threads.
+pub fn set_no_new_privileges() {
     if let Err(errno) = rustix::thread::set_no_new_privs(true) {
         log::warn!("programs that are run may have more rights than this one: {errno}");
     }
 }
 
-/// Gives up the groups of this process, for [`Caller::read`]; before the first such call.
+/// Gives up the supplementary groups of this process, which makes [`Caller::read`] cheaper. To be called
+/// before the first such call.
 pub fn give_up_groups() {
     if *MAY_ACT {
-        // SAFETY: no groups, so that no pointer is followed. The C library's function, unlike the raw
+        // SAFETY: an empty list, so that no pointer is followed. The C library's function, unlike the raw
         // system call, changes all threads.
         let given_up = unsafe { libc::setgroups(0, std::ptr::null()) };
         log::debug!("the groups are given up: {}", given_up == 0);
     }
 }
 
-/// Has this thread open files as this process again, where one that stays somebody else has started it.
-pub fn stay_oneself() {
+/// Has this thread act as the process, where the thread that started it acts as another user by default.
+pub fn act_as_process() {
     if *MAY_ACT && !HAS_GIVEN_UP.load(Ordering::Relaxed) {
-        STAYING.set(None);
+        DEFAULT.set(None);
         back();
     }
 }
 
-/// Whether this process can act as the users who ask it for something. Tried in a thread of its own.
+/// Whether this process can act as the users who send requests. Tried in a thread of its own.
 pub fn can_act_as_others() -> bool {
     if !*MAY_ACT {
         return true;
@@ -117,19 +118,19 @@ pub fn can_act_as_others() -> bool {
     tried.join().unwrap_or(false)
 }
 
-/// Has this thread act as itself, or whom it stays.
+/// Has this thread act as the process, or as its default user.
 fn back() {
     credentials::become_ourselves();
-    if let Some(staying) = STAYING.get()
+    if let Some(staying) = DEFAULT.get()
         && credentials::become_other(staying.uid, staying.gid).is_err()
     {
-        // It reads as before, at the price of more system calls.
-        STAYING.set(None);
+        // Its reads still work, with more system calls.
+        DEFAULT.set(None);
         credentials::become_ourselves();
     }
 }
 
-/// Takes a caller's user and first group back, however the reading has ended.
+/// Gives a caller's user and first group up when the read ends, also by a panic.
 struct Reading {
     #[allow(dead_code, reason = "held, not read")]
     acts: Acts,
@@ -141,7 +142,7 @@ impl Drop for Reading {
     }
 }
 
-/// Takes a caller's credentials back, however the act has ended.
+/// Gives a caller's credentials up when the act ends, also by a panic.
 struct Acting {
     own: Option<CapabilitySets>,
     #[allow(dead_code, reason = "held, not read")]
@@ -151,7 +152,7 @@ struct Acting {
 impl Drop for Acting {
     fn drop(&mut self) {
         back();
-        let groups: &[u32] = match STAYING.get() {
+        let groups: &[u32] = match DEFAULT.get() {
             None => &[0],
             Some(_) => &[],
         };
@@ -161,13 +162,13 @@ impl Drop for Acting {
         if let Some(own) = self.own
             && own.effective.contains(CapabilitySet::SYS_RESOURCE)
         {
-            payer::set_effective(own, own.effective);
+            charging::set_effective(own, own.effective);
         }
     }
 }
 
 impl Caller {
-    /// The user who has no files, and may do what all may.
+    /// The user `nobody`, who owns no files and has the permissions of others.
     pub const NOBODY: Caller = Caller {
         uid: 65534,
         gid: 65534,
@@ -187,8 +188,8 @@ impl Caller {
         self.act(make)
     }
 
-    /// Runs `act` with this caller's credentials: what depends on who asks, such as whether set-id
-    /// bits survive a write, then comes out as on the native filesystem.
+    /// Runs `act` with this caller's credentials: what depends on the caller, such as whether set-id
+    /// bits survive a write, is then as on the native filesystem.
     ///
     /// # Errors
     /// What `act` fails with; EPERM, and nothing is done, where this thread could not become the caller.
@@ -200,8 +201,8 @@ impl Caller {
         }
     }
 
-    /// The same for what outlives this request and others then use: without the groups, which take
-    /// as long to read as opening a file ten times, and letting set-id bits be.
+    /// The same for what outlives this request and is then used for others: without the groups, whose
+    /// reading takes as long as ten opens of a file, and without clearing set-id bits.
     ///
     /// # Errors
     /// As of [`Caller::act`].
@@ -220,43 +221,44 @@ impl Caller {
         }
     }
 
-    /// The same for what is only read, in a process that has given its groups up: half as many system
-    /// calls.
+    /// The same for reads, with half as many system calls in a process that has given its groups up.
     ///
     /// # Errors
     /// As of [`Caller::act`].
     pub fn read<T, E: From<Errno>>(&self, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        payer::stop();
+        charging::stop();
         if !self.is_other() || !*HAS_NO_GROUPS {
             return self.act_for_others(read);
         }
-        if STAYING.get() == Some(*self) || payer::is_acting() {
+        if DEFAULT.get() == Some(*self) || charging::is_acting() {
             return read();
         }
-        let _reading = Reading { acts: payer::act() };
+        let _reading = Reading {
+            acts: charging::act(),
+        };
         credentials::become_other(self.uid, self.gid)?;
         read()
     }
 
-    /// Has this thread act as this caller for good, but while it acts as another one: what it then
-    /// reads with [`Caller::read`] costs no further system calls. A thread that it starts is to
-    /// [`stay_oneself`]. Only in a process that has given its groups up; else, and where it is refused,
-    /// each reading costs what it did.
-    pub fn stay(&self) {
+    /// Has this thread act as this caller by default, that is between requests of others: a
+    /// [`Caller::read`] as this caller then needs no further system call. A thread that it starts calls
+    /// [`act_as_process`]. It works only in a process that has given its groups up; otherwise, or where it
+    /// is refused, reads cost as much as before.
+    pub fn act_by_default(&self) {
         if !self.is_other() || !*HAS_NO_GROUPS {
             return;
         }
         match credentials::become_other(self.uid, self.gid) {
-            Ok(()) => STAYING.set(Some(*self)),
+            Ok(()) => DEFAULT.set(Some(*self)),
             Err(_) => back(),
         }
     }
 
-    /// Has this process, all its threads, become this caller for good: it has no capabilities then, and
-    /// no way back. Nothing for a process that is not root's.
+    /// Has all threads of this process become this caller for good, without capabilities and without a
+    /// way back. Does nothing in a process that is not root's.
     ///
     /// # Errors
-    /// What the system refuses. The process must end then.
+    /// The system refuses it. The process must end then.
     pub fn become_for_good(&self) -> std::io::Result<()> {
         if !*MAY_ACT {
             return Ok(());
@@ -270,7 +272,7 @@ impl Caller {
         if !is_done {
             return Err(std::io::Error::last_os_error());
         }
-        // Looked at, since nothing is as it seems in a container.
+        // Checked, since these calls may behave differently in a container.
         // SAFETY: as above.
         let is_root_again = unsafe { libc::setresuid(u32::MAX, 0, u32::MAX) == 0 };
         let capabilities = rustix::thread::capabilities(None)?;
@@ -289,13 +291,13 @@ impl Caller {
         powers: &Powers,
         act: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        if payer::is_acting() {
-            // As this caller already: none acts for another within a request.
+        if charging::is_acting() {
+            // Already as this caller: within a request a thread acts for one caller only.
             return act();
         }
-        let acts = payer::act();
-        let own = match STAYING.get() {
-            None => payer::own_capabilities(),
+        let acts = charging::act();
+        let own = match DEFAULT.get() {
+            None => charging::own_capabilities(),
             Some(_) => rustix::thread::capabilities(None).ok(),
         };
         let _acting = Acting { own, acts };
@@ -304,46 +306,50 @@ impl Caller {
         if let Some(own) = own {
             let kept = own.effective - LOST;
             if kept | powers.capabilities != own.effective - LOST_WITH_THE_USER {
-                payer::set_effective(own, kept | powers.capabilities);
+                charging::set_effective(own, kept | powers.capabilities);
             }
         }
         act()
     }
 
-    /// Who pays for what is written for this caller: None for root, and where all is done as one user.
-    pub fn payer(&self) -> Option<Payer> {
-        self.is_other().then_some(Payer {
+    /// The user to whom writes for this caller are charged: None for root, and where the process acts as
+    /// one user only.
+    pub fn charged_user(&self) -> Option<ChargedUser> {
+        self.is_other().then_some(ChargedUser {
             uid: self.uid,
             gid: self.gid,
         })
     }
 
-    /// Writes to the disk for this caller, who pays for it and whom reserve and quotas bind; whether it
-    /// may do so has been decided already.
-    pub fn spend<T>(&self, mut write: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-        match payer::paid_by(self.payer(), &mut write) {
-            Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => self.spend_more(errno, write),
+    /// Writes to the disk for this caller, within the reserve and the quotas of its user. The permission
+    /// has been checked before.
+    pub fn charged<T>(&self, mut write: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+        match charging::charged_to(self.charged_user(), &mut write) {
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => self.with_own_reserve(errno, write),
             outcome => outcome,
         }
     }
 
-    /// The same for one of many writes by the same caller, which then cost no further system calls.
-    /// The thread pays on until [`payer::stop`].
-    pub fn spend_on<T>(&self, mut write: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-        match payer::paid_by_and_stay(self.payer(), &mut write) {
-            Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => self.spend_more(errno, write),
+    /// The same for one of many writes by the same caller, which then need no further system calls. The
+    /// thread keeps the user's numbers until [`charging::stop`].
+    pub fn charged_and_keep<T>(
+        &self,
+        mut write: impl FnMut() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        match charging::charged_to_and_keep(self.charged_user(), &mut write) {
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => self.with_own_reserve(errno, write),
             outcome => outcome,
         }
     }
 
-    /// Where no space is left for a user: a filesystem may keep some for a group of the caller's
-    /// (`resgid=`), and the caller may have the capability itself.
-    fn spend_more<T>(
+    /// Tries a write again that found no space for the user: the filesystem's reserve may be for a group
+    /// of the caller (`resgid=`, see ext4(5)), or the caller may have CAP_SYS_RESOURCE.
+    fn with_own_reserve<T>(
         &self,
         errno: Errno,
         write: impl FnOnce() -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        if !self.is_other() || payer::is_acting() {
+        if !self.is_other() || charging::is_acting() {
             return Err(errno);
         }
         let powers = self.powers();
@@ -358,13 +364,13 @@ impl Caller {
         self.act_with(&powers, write)
     }
 
-    /// Whether acting as this caller differs from acting as ourselves.
+    /// Whether acting as this caller differs from acting as the process.
     pub fn is_other(&self) -> bool {
         *MAY_ACT && !HAS_GIVEN_UP.load(Ordering::Relaxed) && (self.uid != 0 || self.gid != 0)
     }
 
-    /// The caller's supplementary groups and what it may do with others' files; none of either
-    /// where they cannot be read.
+    /// The caller's supplementary groups and its capabilities over files of others; none of either where
+    /// they cannot be read.
     fn powers(&self) -> Powers {
         let Ok(status) = std::fs::read_to_string(format!("/proc/{}/status", self.pid)) else {
             return Powers::NONE;
@@ -384,17 +390,17 @@ impl Caller {
         self.gid == group || self.powers().groups.contains(&group)
     }
 
-    /// Whether every file counts as the caller's own.
+    /// Whether the caller has the rights of an owner over every file (CAP_FOWNER).
     pub fn owns_all(&self) -> bool {
         !self.is_other() || self.powers().capabilities.contains(CapabilitySet::FOWNER)
     }
 
-    /// Whether set-id bits outlive what the caller writes.
+    /// Whether set-id bits survive a write by the caller (CAP_FSETID).
     pub fn keeps_set_id(&self) -> bool {
         !self.is_other() || self.powers().capabilities.contains(CapabilitySet::FSETID)
     }
 
-    /// Whether the caller may see the attributes that are for administrators.
+    /// Whether the caller may see `trusted.` attributes (CAP_SYS_ADMIN), see xattr(7).
     pub fn administers(&self) -> bool {
         if self.uid == 0 {
             return true;
@@ -405,8 +411,8 @@ impl Caller {
         })
     }
 
-    /// The capabilities in a process's status. In a user namespace of its own anybody has all of
-    /// them, which mean nothing here.
+    /// The effective capabilities in a process's status. Those of a process in another user namespace
+    /// mean nothing here.
     fn capabilities(&self, status: &str) -> CapabilitySet {
         let effective = u64::from_str_radix(line_of(status, "CapEff:").trim(), 16).unwrap_or(0);
         let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/user")).ok();
@@ -417,7 +423,7 @@ impl Caller {
         }
     }
 
-    /// Whether a signal that the caller does not block or ignore is waiting for it, or it is gone.
+    /// Whether a signal is pending that the caller neither blocks nor ignores, or the caller is gone.
     pub fn is_interrupted(&self) -> bool {
         if self.pid == 0 {
             return false;
@@ -438,19 +444,19 @@ impl Caller {
     }
 }
 
-/// The threads of one program: what one of them has made, another one may go on with.
+/// The threads of one process: what one of them has made, another one may continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadGroup {
     number: i32,
-    /// When it was started, in the kernel's ticks: a number is given to other programs later.
+    /// Its start time in clock ticks since boot: process numbers are reused.
     started: u64,
-    /// What no other has had since the system started, where the kernel has such numbers (Linux 6.9).
+    /// Its pidfd inode number, which is unique since boot (Linux 6.9); 0 on older kernels.
     unique: u64,
 }
 
 impl Caller {
-    /// The thread group of the calling thread, by what the system tells of any process; None where it is
-    /// not told, as of a process of another namespace.
+    /// The thread group of the calling thread, as `/proc` shows it; None where it does not, as for a
+    /// process of another PID namespace.
     pub fn thread_group(&self) -> Option<ThreadGroup> {
         if self.pid == 0 {
             return None;
@@ -458,7 +464,7 @@ impl Caller {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
         let number = line_of(&status, "Tgid:").trim().parse().ok()?;
         let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-        // The program's name may hold anything; it ends with the last bracket.
+        // The program's name may hold any byte; it ends at the last bracket.
         let (_, after_name) = stat.rsplit_once(')')?;
         let started = after_name.split_whitespace().nth(STARTED)?.parse().ok()?;
         let process = Pid::from_raw(number)?;
@@ -472,10 +478,10 @@ impl Caller {
     }
 }
 
-/// Where the start time stands in `/proc/PID/stat`, behind the program's name.
+/// The field of the start time in `/proc/PID/stat`, counted from after the program's name.
 const STARTED: usize = 19;
 
-/// What a process's status says of a matter.
+/// The value of a field in a process's status, see proc_pid_status(5).
 fn line_of<'a>(status: &'a str, matter: &str) -> &'a str {
     let line = status.lines().find_map(|line| line.strip_prefix(matter));
     line.unwrap_or_default()

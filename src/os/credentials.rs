@@ -1,20 +1,20 @@
-//! The user and the group by which the system judges what a thread does with files.
+//! The filesystem user and group of a thread, by which the kernel checks its access to files.
 //!
-//! The system calls that set them tell what they were before, and never that they have failed: so each
-//! change is looked at afterwards, and what could not be done as a user is not done as root instead.
+//! setfsuid(2) and setfsgid(2) return the former number and never an error. So each change is checked
+//! afterwards: what could not be done as a user is not done as root instead.
 
 use rustix::io::Errno;
 
-/// Whom a thread acts as that acts as no other.
+/// The numbers of a thread that acts as the process.
 pub const OURSELVES: (u32, u32) = (0, 0);
 
-/// Has this thread act as a user and a group. Both are numbers of this thread alone.
+/// Sets the filesystem user and group of this thread alone.
 ///
 /// # Errors
-/// EPERM where it does not act as them afterwards.
+/// EPERM where they are not set afterwards.
 pub fn become_other(uid: u32, gid: u32) -> Result<(), Errno> {
-    // SAFETY: plain system calls without pointers, on this thread's filesystem credentials only. What
-    // they give is whom the thread acted as before.
+    // SAFETY: plain system calls without pointers, on this thread's filesystem credentials only. They
+    // return the former numbers.
     unsafe {
         libc::syscall(libc::SYS_setfsgid, gid);
         libc::syscall(libc::SYS_setfsuid, uid);
@@ -26,31 +26,31 @@ pub fn become_other(uid: u32, gid: u32) -> Result<(), Errno> {
     }
 }
 
-/// Has this thread act as itself.
+/// Sets the filesystem user and group of this thread back to those of the process.
 pub fn become_ourselves() {
-    // The user first: what was raised for another user is lost with that.
+    // The user first: the capabilities that were raised for another user are lost with that.
     // SAFETY: as in `become_other`.
     unsafe {
         libc::syscall(libc::SYS_setfsuid, OURSELVES.0);
         libc::syscall(libc::SYS_setfsgid, OURSELVES.1);
     }
-    // What this thread does as itself fails then: that is safe, and worth knowing.
+    // What this thread does for the process then fails: that is safe, and worth a line in the log.
     let is = acted_as();
     if is != OURSELVES {
         log::error!("this thread acts as user {} and group {} still", is.0, is.1);
     }
 }
 
-/// The user and the group that this thread acts as.
+/// The filesystem user and group of this thread.
 #[must_use]
 pub fn acted_as() -> (u32, u32) {
-    // SAFETY: as above; there is no such user or group, so that nothing is changed.
+    // SAFETY: as above; the numbers are not valid, so that nothing is changed.
     let (uid, gid) = unsafe {
         (
             libc::syscall(libc::SYS_setfsuid, u32::MAX),
             libc::syscall(libc::SYS_setfsgid, u32::MAX),
         )
     };
-    let number = |told| u32::try_from(told).unwrap_or(u32::MAX);
+    let number = |returned| u32::try_from(returned).unwrap_or(u32::MAX);
     (number(uid), number(gid))
 }

@@ -1,10 +1,10 @@
-//! Opening files that others own, without waiting for them.
+//! Opening files that other users own, without waiting for these users.
 //!
 //! open(2) waits for the holder of a lease on a file (`fcntl` F_SETLEASE), up to
-//! `/proc/sys/fs/lease-break-time` seconds, and for the other end of a FIFO. Any user takes a lease on
-//! files of their own. So everything is opened with O_NONBLOCK: of a regular file EAGAIN then means a
-//! lease, which the attempt has begun to break. So does truncate(2) by path wait; chmod, rename, link
-//! and unlink do not.
+//! `/proc/sys/fs/lease-break-time` seconds, and for the other end of a FIFO. Any user may take a lease on
+//! their own files. So everything is opened with O_NONBLOCK: for a regular file EAGAIN then means a
+//! lease, which the attempt has begun to break. truncate(2) by path waits in the same way; chmod, rename,
+//! link and unlink do not.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -12,17 +12,17 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-/// What an open answers that would have to wait for the holder of a lease.
+/// The error of an open that would have to wait for the holder of a lease.
 pub const LEASED: Errno = Errno::AGAIN;
 
-/// How often a path is walked again because a rename raced the walk.
+/// How often a path is walked again when a rename raced the walk.
 const TURNS: usize = 128;
 
-/// What F_SETFL may change of a file that was opened with these flags.
+/// The flags of an open file that F_SETFL keeps.
 const KEPT: OFlags = OFlags::APPEND.union(OFlags::NOATIME);
 
-/// Takes O_NONBLOCK from a file that was opened with it, where it was not asked for: it means something
-/// to some filesystems that are not local.
+/// Clears O_NONBLOCK of a file that was opened with it, where the caller did not ask for it: on some
+/// network filesystems it has a meaning.
 pub fn settled(file: OwnedFd, asked: OFlags) -> Result<OwnedFd, Errno> {
     if !asked.intersects(OFlags::NONBLOCK | OFlags::PATH) {
         rustix::fs::fcntl_setfl(&file, asked & KEPT)?;
@@ -36,14 +36,16 @@ pub fn by_descriptor(file: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Opens again, without waiting, what has been found with O_PATH.
+/// Opens without waiting a file that was found with O_PATH.
 pub fn again(found: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = (flags - OFlags::NOFOLLOW) | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     rustix::fs::open(by_descriptor(found.as_fd()), flags, Mode::empty())
 }
 
-/// Opens something below a directory, without waiting for anybody; [`LEASED`] where a lease is in the
-/// way.
+/// Opens a path below a directory without waiting.
+///
+/// # Errors
+/// [`LEASED`] where a lease is in the way; else those of openat2(2).
 pub fn beneath(
     directory: impl AsFd,
     path: impl Arg + Copy,
@@ -57,7 +59,7 @@ pub fn beneath(
             other => break other,
         }
     };
-    // EAGAIN of a walk: a rename raced it, and the kernel cannot vouch for where it leads.
+    // EAGAIN of a walk: a rename raced it, and the kernel cannot be sure that it stayed below.
     let find = |flags: OFlags| {
         for _ in 0..TURNS {
             match walk(flags) {
@@ -88,7 +90,7 @@ mod tests {
 
     #[test]
     fn nothing_that_is_opened_waits() {
-        // SAFETY: no handler of ours is set; the signal that tells of a lease being broken is passed over.
+        // SAFETY: no handler of ours is set; the signal that reports a broken lease is ignored.
         unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
         let name = format!("ibifs-opening-{}", std::process::id());
         let root = std::env::temp_dir().join(name);

@@ -1,13 +1,13 @@
 //! Writing whole files: made under a temporary name, synced, and renamed into place.
 //!
-//! What is written is paid for by the user who is charged in this thread, see [`payer`].
+//! What is written is paid for by the user who is charged in this thread, see [`charging`].
 
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use super::payer;
+use super::charging;
 
 /// A user and a group, by number.
 pub type Ids = (u32, u32);
@@ -40,7 +40,7 @@ pub fn create(
 ) -> Result<OwnedFd, Errno> {
     let mode = Mode::from_raw_mode(mode);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    payer::paid(|| {
+    charging::charged(|| {
         let file = rustix::fs::openat(&directory, name, flags, mode)?;
         let filled = write_all(&file, bytes)
             // Whatever our umask is: it may be the last caller's.
@@ -81,8 +81,8 @@ pub fn rename_into_place(
     } else {
         Ok(())
     };
-    let renamed =
-        synced.and_then(|()| payer::paid(|| rustix::fs::renameat(&from, temporary, &to, name)));
+    let renamed = synced
+        .and_then(|()| charging::charged(|| rustix::fs::renameat(&from, temporary, &to, name)));
     if renamed.is_err() {
         let _ = rustix::fs::unlinkat(&from, temporary, AtFlags::empty());
     }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use crate::archive::store::{Harvest, Item, ItemId, Mark, Stamped, Window};
-use crate::archive::tree::Looks;
+use crate::archive::tree::Dependencies;
 use crate::archive::{Act, Archive, ArchiveError};
 use crate::formats::item::{Names, State};
 use crate::formats::oai::local_name;
@@ -58,7 +58,9 @@ impl Harvester<'_> {
     /// What there is to tell of an item at present.
     fn look(&self, item: &Item) -> Result<(Mark, Option<String>), ArchiveError> {
         if item.state == State::Deleted {
-            let is_public = self.archive.is_public(item, self.act, &Looks::default())?;
+            let is_public = self
+                .archive
+                .is_public(item, self.act, &Dependencies::default())?;
             let mark = if is_public {
                 Mark::Removed
             } else {

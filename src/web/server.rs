@@ -184,7 +184,7 @@ pub fn run(
         .enable_all()
         .max_blocking_threads(MOST_ASIDE)
         // A thread that answers may start one, and stay somebody that this one is not to be.
-        .on_thread_start(crate::os::caller::stay_oneself)
+        .on_thread_start(crate::os::caller::act_as_process)
         .build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(listen).await?;

@@ -9,7 +9,7 @@ mod known;
 mod spread;
 
 use crate::archive::store::Item;
-use crate::archive::tree::Looks;
+use crate::archive::tree::Dependencies;
 use crate::archive::{Act, Archive, ArchiveError};
 use crate::formats::item::{Names, State};
 use crate::formats::query::encoded;
@@ -62,7 +62,7 @@ pub struct Service<'a> {
     /// Whoever the content is for: only what they may read has a URL.
     pub act: Act<'a>,
     /// What is looked at for an answer, beside the index.
-    pub looks: &'a Looks,
+    pub dependencies: &'a Dependencies,
 }
 
 /// An answer, of which only the key is missing, which is new each time.
@@ -103,7 +103,7 @@ impl Service<'_> {
         let Some(item) = self.archive.find_named(&question.ibi)? else {
             return Ok(Answer::default());
         };
-        if !self.archive.is_public(&item, self.act, self.looks)? {
+        if !self.archive.is_public(&item, self.act, self.dependencies)? {
             return Ok(Answer::default());
         }
         let mut said = vec![
@@ -122,7 +122,7 @@ impl Service<'_> {
             }
             return Ok(answer(said, None));
         }
-        let known = Known::new(self.archive, self.act, self.looks);
+        let known = Known::new(self.archive, self.act, self.dependencies);
         if let Some(next) = known.next_edition(&item.names)? {
             said.push(("ibi.nextedition".to_owned(), next.to_value()));
         }

@@ -199,7 +199,7 @@ fn outside_crates_stay_at_home() {
                 "fuse::inside",
                 "fuse::fs",
                 "fuse::mount",
-                "os::payer",
+                "os::charging",
                 "os::credentials",
             ],
         ),

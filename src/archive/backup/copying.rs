@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::content::{self, ContentError};
-use super::dressing;
+use super::metadata;
 use super::{BackupError, Code, Finding, Tally, Tell};
 use crate::archive::tree::{Tree, TreeError, joined};
 
@@ -180,7 +180,7 @@ impl<'a> Copier<'a> {
             }
         }
         let stat = fstat(self.from, &pair.from, path)?;
-        dressing::directory(&pair.from, &stat, &pair.to)
+        metadata::directory(&pair.from, &stat, &pair.to)
             .map_err(|errno| failed(self.to, "copy the attributes of", path, errno))
     }
 
@@ -248,7 +248,7 @@ impl<'a> Copier<'a> {
         }
         // Last, since each name made in a directory changes its time; the deepest first.
         for (path, before) in met.iter().rev() {
-            steady &= self.dress(path, Some(before))?;
+            steady &= self.set_metadata(path, Some(before))?;
         }
         Ok(if steady { End::Steady } else { End::Changing })
     }
@@ -258,14 +258,14 @@ impl<'a> Copier<'a> {
         let mut above = path;
         while let Some(cut) = above.iter().rposition(|byte| *byte == b'/') {
             above = &above[..cut];
-            self.dress(above, None)?;
+            self.set_metadata(above, None)?;
         }
         Ok(())
     }
 
     /// Gives a directory's copy its owner, permission bits, attributes and times. False where
     /// the original is not as it was before.
-    pub(super) fn dress(
+    pub(super) fn set_metadata(
         &mut self,
         path: &[u8],
         before: Option<&Stat>,
@@ -274,9 +274,9 @@ impl<'a> Copier<'a> {
             return Ok(false);
         };
         let stat = fstat(self.from, &pair.from, path)?;
-        dressing::directory(&pair.from, &stat, &pair.to)
+        metadata::directory(&pair.from, &stat, &pair.to)
             .map_err(|errno| failed(self.to, "copy the attributes of", path, errno))?;
-        Ok(before.is_none_or(|before| dressing::is_same(before, &stat)))
+        Ok(before.is_none_or(|before| metadata::is_same(before, &stat)))
     }
 
     /// Copies one file of the top by its name. False where there is none, or no file.
@@ -376,7 +376,7 @@ impl<'a> Copier<'a> {
             return Ok(true);
         }
         let is_copied = old.as_ref().is_some_and(|old| {
-            dressing::is_copied(&stat, old)
+            metadata::is_copied(&stat, old)
                 && !links.taken.contains(&old.st_ino)
                 && (many || old.st_nlink == 1)
         });
@@ -481,10 +481,10 @@ impl<'a> Copier<'a> {
                     return Err(failed(self.to, "write", &path, errno));
                 }
             }
-            dressing::file(&from, &before, &to)
+            metadata::file(&from, &before, &to)
                 .map_err(|errno| failed(self.to, "copy the attributes of", &path, errno))?;
             let after = fstat(self.from, &from, &path)?;
-            let steady = dressing::is_same(&before, &after);
+            let steady = metadata::is_same(&before, &after);
             if !steady && attempt < TRIES {
                 let _ = rustix::fs::unlinkat(&self.staging, &temporary, AtFlags::empty());
                 continue;
@@ -515,7 +515,7 @@ impl<'a> Copier<'a> {
                 rustix::fs::mknodat(&self.staging, &temporary, kind, mode, stat.st_rdev)
             }
         };
-        match made.and_then(|()| dressing::special(stat, &self.staging, &temporary)) {
+        match made.and_then(|()| metadata::special(stat, &self.staging, &temporary)) {
             Ok(()) => {}
             // Only root makes devices.
             Err(errno @ (Errno::PERM | Errno::ACCESS)) => {

@@ -184,7 +184,7 @@ impl Round<'_, '_> {
                 .remove_unit(&format!("{}/{SIDECAR}", place.as_str()))?,
         }
         // The directory has been written to.
-        self.copier.dress(place.as_str().as_bytes(), None)?;
+        self.copier.set_metadata(place.as_str().as_bytes(), None)?;
         Ok(())
     }
 

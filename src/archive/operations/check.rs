@@ -475,7 +475,7 @@ impl Archive {
         self.reindex(progress)
     }
 
-    /// Looks a whole store over and names whatever is not as it should be, beside whoever has it
+    /// Dependencies a whole store over and names whatever is not as it should be, beside whoever has it
     /// mounted. Nothing is changed.
     pub fn check(
         path: &Path,
@@ -560,7 +560,7 @@ fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
     }
 }
 
-/// Looks a store over once.
+/// Dependencies a store over once.
 fn look(
     path: &Path,
     is_quiet: bool,

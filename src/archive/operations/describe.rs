@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use super::{Archive, ArchiveError};
 use crate::archive::store::Item;
 use crate::archive::tree::{
-    Directories, Looks, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError,
+    Dependencies, Directories, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError,
 };
 use crate::formats::item::Names;
 use crate::formats::metadata::{DublinCore, Element, RecordFormat};
@@ -61,7 +61,7 @@ impl Archive {
         if let Some(language) = &item.language {
             core.push(Element::Language, language.to_string());
         }
-        for (name, names) in self.relations_shown(item, act, &Looks::default())? {
+        for (name, names) in self.relations_shown(item, act, &Dependencies::default())? {
             let is_other = !names.matches(&item.names);
             let told = ["nextedition", "lastedition", "editionof", "translation"];
             if is_other && told.iter().any(|kind| name.starts_with(kind)) {

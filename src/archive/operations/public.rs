@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::{Act, Archive, ArchiveError, Related, Relations};
 use crate::archive::store::Item;
-use crate::archive::tree::{Looks, Place};
+use crate::archive::tree::{Dependencies, Place};
 use crate::formats::item::{Names, State};
 use ibi::relation::{Language, Modifier, Step};
 
@@ -19,19 +19,19 @@ impl Archive {
         &self,
         item: &Item,
         act: Act<'_>,
-        looks: &Looks,
+        dependencies: &Dependencies,
     ) -> Result<bool, ArchiveError> {
         if item.names.matches(&self.facts.service) {
             return Ok(true);
         }
         let place = Place::of(&item.names);
         if item.state == State::Deleted {
-            looks.spoil();
+            dependencies.give_up();
             return self.acting(act, || Ok(self.tree.may_read_tombstone(&place)?));
         }
         let seen = self.acting(act, || {
             let open = self.tree.open_for_reader(&place)?;
-            let seen = looks.at(&open, b"", || {
+            let seen = dependencies.at(&open, b"", || {
                 open.publish(b"").map_err(|error| error.errno())
             });
             seen.map_err(|errno| self.tree.error("open", place.as_str(), errno))
@@ -40,7 +40,7 @@ impl Archive {
             Ok(_) => Ok(true),
             Err(error) if is_refusal(error.errno()) => {
                 // When it is let in again is not seen.
-                looks.spoil();
+                dependencies.give_up();
                 Ok(false)
             }
             Err(error) => Err(error.into()),
@@ -52,10 +52,10 @@ impl Archive {
         &self,
         names: &Names,
         act: Act<'_>,
-        looks: &Looks,
+        dependencies: &Dependencies,
     ) -> Result<bool, ArchiveError> {
         match self.store.find_by_names(names)? {
-            Some(item) => self.is_public(&item, act, looks),
+            Some(item) => self.is_public(&item, act, dependencies),
             None => Ok(true),
         }
     }
@@ -65,13 +65,13 @@ impl Archive {
         &self,
         names: &Names,
         act: Act<'_>,
-        looks: &Looks,
+        dependencies: &Dependencies,
     ) -> Result<Names, ArchiveError> {
         let mut current = self.complete(names)?;
         let mut met = super::resolve::Met::default();
         met.note(&current);
         while let Some(next) = self.next_edition(&current)? {
-            if !self.is_shown(&next, act, looks)? {
+            if !self.is_shown(&next, act, dependencies)? {
                 break;
             }
             if !met.note(&next) {
@@ -87,14 +87,14 @@ impl Archive {
         &self,
         item: &Item,
         act: Act<'_>,
-        looks: &Looks,
+        dependencies: &Dependencies,
     ) -> Result<Relations, ArchiveError> {
         let mut shown = Relations::new();
         for (name, names) in self.relations(item)?.into_iter().take(MOST_LOOKED_AT) {
             if name == "lastedition" {
-                let last = self.last_edition_shown(&item.names, act, looks)?;
+                let last = self.last_edition_shown(&item.names, act, dependencies)?;
                 shown.push((name, last));
-            } else if self.is_shown(&names, act, looks)? {
+            } else if self.is_shown(&names, act, dependencies)? {
                 shown.push((name, names));
             }
         }
@@ -109,7 +109,7 @@ impl Archive {
         preferences: &[Language],
         act: Act<'_>,
     ) -> Result<Option<Related>, ArchiveError> {
-        let looks = Looks::default();
+        let dependencies = Dependencies::default();
         let mut current = names.clone();
         let steps = modifier.steps();
         for (index, step) in steps.iter().enumerate() {
@@ -123,7 +123,7 @@ impl Archive {
             };
             let related = match step {
                 Step::LastEdition => {
-                    let last = self.last_edition_shown(&current, act, &looks)?;
+                    let last = self.last_edition_shown(&current, act, &dependencies)?;
                     Some(Related::Item(last))
                 }
                 _ => match Modifier::from_steps(taken) {
@@ -135,12 +135,12 @@ impl Archive {
                 return Ok(None);
             };
             let is_shown = match &related {
-                Related::Item(names) => self.is_shown(names, act, &looks)?,
-                Related::Text(item) => self.is_public(item, act, &looks)?,
+                Related::Item(names) => self.is_shown(names, act, &dependencies)?,
+                Related::Text(item) => self.is_public(item, act, &dependencies)?,
                 Related::DublinCore { item, from } => {
-                    self.is_public(item, act, &looks)?
+                    self.is_public(item, act, &dependencies)?
                         && match from {
-                            Some(from) => self.is_shown(from, act, &looks)?,
+                            Some(from) => self.is_shown(from, act, &dependencies)?,
                             None => true,
                         }
                 }

@@ -6,7 +6,9 @@ use rustix::io::Errno;
 
 use super::{Act, Archive, ArchiveError};
 use crate::archive::store::Item;
-use crate::archive::tree::{Looks, METADATA_TEXT, OpenItem, Place, Published, SIDECAR, TreeError};
+use crate::archive::tree::{
+    Dependencies, METADATA_TEXT, OpenItem, Place, Published, SIDECAR, TreeError,
+};
 use crate::formats::item::State;
 use ibi::Timestamp;
 
@@ -21,7 +23,7 @@ impl Archive {
         item: &Item,
         path: Option<&[u8]>,
         act: Act<'_>,
-        looks: &Looks,
+        dependencies: &Dependencies,
     ) -> Result<Option<Vec<u8>>, ArchiveError> {
         self.acting(act, || -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
@@ -29,29 +31,34 @@ impl Archive {
                 Some(path) => {
                     let path = without_slashes(path);
                     for candidate in [[DOC.as_bytes(), b"/", path].concat(), path.to_vec()] {
-                        if look(&open, &candidate, looks).is_ok_and(|found| found.is_file()) {
+                        if look(&open, &candidate, dependencies).is_ok_and(|found| found.is_file())
+                        {
                             return Ok(Some(candidate));
                         }
                     }
                     Ok(None)
                 }
-                None => self.only_file(&open, looks),
+                None => self.only_file(&open, dependencies),
             }
         })
     }
 
     /// The one file in an item's `doc/`, if there is one alone; or its `index.html`.
-    fn only_file(&self, open: &OpenItem, looks: &Looks) -> Result<Option<Vec<u8>>, ArchiveError> {
+    fn only_file(
+        &self,
+        open: &OpenItem,
+        dependencies: &Dependencies,
+    ) -> Result<Option<Vec<u8>>, ArchiveError> {
         let index = format!("{DOC}/index.html").into_bytes();
-        if look(open, &index, looks).is_ok_and(|found| found.is_file()) {
+        if look(open, &index, dependencies).is_ok_and(|found| found.is_file()) {
             return Ok(Some(index));
         }
-        let only = looks.at(open, DOC.as_bytes(), || only_name(open));
+        let only = dependencies.at(open, DOC.as_bytes(), || only_name(open));
         let Ok(Some(only)) = only else {
             return Ok(None);
         };
         let path = [DOC.as_bytes(), b"/", &only].concat();
-        let is_file = look(open, &path, looks).is_ok_and(|found| found.is_file());
+        let is_file = look(open, &path, dependencies).is_ok_and(|found| found.is_file());
         Ok(is_file.then_some(path))
     }
 
@@ -71,7 +78,7 @@ impl Archive {
 
     /// The same for whoever cannot wait for a disk: EAGAIN where somebody would have to. Whoever acts must
     /// be let through to the item, too.
-    pub fn open_content_at_hand(
+    pub fn open_content_cached(
         &self,
         item: &Item,
         path: &[u8],
@@ -81,11 +88,11 @@ impl Archive {
         self.acting(act, || {
             let opened = check(path)
                 .map_err(|errno| self.tree.error("open", place.as_str(), errno))
-                .and_then(|()| self.tree.publish_at_hand(&place, path));
+                .and_then(|()| self.tree.publish_cached(&place, path));
             match opened {
                 // Either may lie on the way to the item, or lead to what is in it.
                 Err(error) if [Errno::LOOP, Errno::XDEV].contains(&error.errno()) => {
-                    self.published(&self.tree.open_at_hand(&place)?, path)
+                    self.published(&self.tree.open_cached(&place)?, path)
                 }
                 opened => Ok(opened?),
             }
@@ -118,7 +125,7 @@ impl Archive {
         &self,
         item: &Item,
         act: Act<'_>,
-        looks: &Looks,
+        dependencies: &Dependencies,
     ) -> Result<Option<Timestamp>, ArchiveError> {
         if item.state == State::Deleted {
             return Ok(item.removed_at.clone());
@@ -129,8 +136,8 @@ impl Archive {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             let found = paths.into_iter().flatten().filter_map(|path| {
                 let path = path.as_bytes();
-                let found = || open.sight(path).map_err(|error| error.errno());
-                looks.at(&open, path, found).ok()
+                let found = || open.inspect(path).map_err(|error| error.errno());
+                dependencies.at(&open, path, found).ok()
             });
             Ok(found.map(|found| found.changed()).max())
         })
@@ -141,13 +148,13 @@ impl Archive {
         &self,
         item: &Item,
         act: Act<'_>,
-        looks: &Looks,
+        dependencies: &Dependencies,
     ) -> Result<bool, ArchiveError> {
         let path = METADATA_TEXT.as_bytes();
         self.acting(act, || -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            let found = looks.at(&open, path, || {
-                open.sight(path).map_err(|error| error.errno())
+            let found = dependencies.at(&open, path, || {
+                open.inspect(path).map_err(|error| error.errno())
             });
             Ok(found.is_ok_and(|found| found.is_file()))
         })
@@ -170,9 +177,9 @@ fn only_name(open: &OpenItem) -> Result<Option<Vec<u8>>, Errno> {
 }
 
 /// The same, noted before it is looked at.
-fn look(open: &OpenItem, path: &[u8], looks: &Looks) -> Result<Published, Errno> {
+fn look(open: &OpenItem, path: &[u8], dependencies: &Dependencies) -> Result<Published, Errno> {
     check(path)?;
-    looks.at(open, path, || sight(open, path))
+    dependencies.at(open, path, || sight(open, path))
 }
 
 /// Opens what lies at a path, but for what is ours, however it is spelled and whatever links to it.
@@ -184,7 +191,7 @@ fn publish(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
 /// The same for who reads no content.
 fn sight(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
     check(path)?;
-    not_ours(open.sight(path))
+    not_ours(open.inspect(path))
 }
 
 fn not_ours(found: Result<Published, TreeError>) -> Result<Published, Errno> {

@@ -82,7 +82,7 @@ pub struct Removed {
 }
 
 impl Status {
-    /// Looks at a store, mounted or not. Whatever cannot be read is told, not an error.
+    /// Dependencies at a store, mounted or not. Whatever cannot be read is told, not an error.
     pub fn of(store: &Path, clock: &dyn Clock) -> Status {
         let looked = Archive::open_read_only(store).and_then(|archive| archive.status(clock));
         looked.unwrap_or_else(|error| {

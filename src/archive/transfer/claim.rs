@@ -7,7 +7,7 @@
 //! it back there, and gives it to no third one. Whichever side is stopped at whichever step: at most one
 //! claims the original, and the same command again goes on where it was.
 
-use super::{Destination, Local, Outcome, Skip, Told, TransferError};
+use super::{Destination, Local, Outcome, RemoteStatus, Skip, TransferError};
 use crate::archive::{Handover, Role};
 use crate::formats::item::{Names, State};
 
@@ -17,7 +17,7 @@ pub trait Remover {
     fn service(&self) -> &Names;
 
     /// What it says of an item.
-    fn tell(&mut self, names: &Names) -> Result<Told, TransferError>;
+    fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError>;
 
     /// What it has noted of where the original goes.
     fn given(&self, names: &Names) -> Result<Option<Handover>, TransferError>;
@@ -83,7 +83,7 @@ fn claimed(
     {
         return Err(Skip::WentOn(given.other.into()).into());
     }
-    has_removed(&other.tell(names)?, &from)?;
+    has_removed(&other.status(names)?, &from)?;
     let noted = local.archive().handover(names)?;
     let expected = noted.filter(|it| it.role == Role::Expects && it.other.matches(&from));
     let word = match expected {
@@ -102,7 +102,7 @@ fn finish(names: &Names, ours: &Names, other: &mut dyn Remover) -> Result<Outcom
 }
 
 /// Refuses what was not removed at the Archive that held the original.
-fn has_removed(told: &Told, from: &Names) -> Result<(), Skip> {
+fn has_removed(told: &RemoteStatus, from: &Names) -> Result<(), Skip> {
     match told.state {
         None => Err(Skip::UnknownThere(from.clone().into())),
         Some(State::Original) => Err(Skip::StillOriginal(from.clone().into())),
@@ -119,8 +119,8 @@ impl Remover for Local {
         Local::service(self)
     }
 
-    fn tell(&mut self, names: &Names) -> Result<Told, TransferError> {
-        Destination::tell(self, names)
+    fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError> {
+        Destination::status(self, names)
     }
 
     fn given(&self, names: &Names) -> Result<Option<Handover>, TransferError> {
@@ -144,7 +144,7 @@ impl Remover for Local {
         archive.note_handover(names, &handover)?;
         // An item that comes back from now on finds the note; one that came before is known by now.
         let from = Local::service(self).clone();
-        if let Err(skip) = has_removed(&Destination::tell(self, names)?, &from) {
+        if let Err(skip) = has_removed(&Destination::status(self, names)?, &from) {
             self.archive().forget_handover(names)?;
             return Err(skip.into());
         }

@@ -220,14 +220,14 @@ impl Building<'_> {
         // Last, since each name made in a directory changes its time; the deepest first.
         for entry in self.inventory.entries.iter().rev() {
             if entry.kind == Kind::Directory {
-                self.dress(entry)?;
+                self.set_metadata(entry)?;
             }
         }
         Ok(())
     }
 
-    fn dress(&self, entry: &Entry) -> Result<(), TransferError> {
-        dress(self.directory, entry)
+    fn set_metadata(&self, entry: &Entry) -> Result<(), TransferError> {
+        set_metadata(self.directory, entry)
             .map_err(|errno| self.incoming.failed("dress", &entry.path, errno))
     }
 
@@ -260,7 +260,7 @@ impl Building<'_> {
                 let mode = Mode::from_raw_mode(0o600);
                 let to = rustix::fs::openat(&parent, name, flags, mode).map_err(failed)?;
                 backup::copy_content(&from, &to).map_err(failed)?;
-                self.dress(entry)
+                self.set_metadata(entry)
             }
         }
     }
@@ -404,7 +404,7 @@ fn times(entry: &Entry) -> Timestamps {
 }
 
 /// Gives a file or directory its attributes, permission bits and time.
-fn dress(directory: &Tree, entry: &Entry) -> Result<(), Errno> {
+fn set_metadata(directory: &Tree, entry: &Entry) -> Result<(), Errno> {
     let file = directory.open_far(&entry.path, OFlags::RDONLY | OFlags::NONBLOCK)?;
     for (name, value) in &entry.attributes {
         rustix::fs::fsetxattr(&file, &name[..], value, XattrFlags::empty())?;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Destination, Moved, Progress, Skip, Told, TransferError, not_drawn};
-use crate::archive::backup::{self, Mirror, UNCOMPARED};
+use super::{Destination, Moved, Progress, RemoteStatus, Skip, TransferError, not_drawn};
+use crate::archive::backup::{self, ItemCopier, UNCOMPARED};
 use crate::archive::scrub;
 use crate::archive::store::Item;
 use crate::archive::tree::{Maker, Met, Place, SIDECAR, STRANGERS, Tree};
@@ -27,7 +27,7 @@ use crate::os::random;
 use crate::os::writing;
 
 /// What is drawn for a hand-over, in bytes.
-const WORD: usize = 16;
+const TOKEN_BYTES: usize = 16;
 
 /// A store of this machine.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub struct Local {
 }
 
 /// What tells whether anything of an item has changed.
-pub(super) type Looks = Vec<(Vec<u8>, [i64; 5])>;
+pub(super) type FileStates = Vec<(Vec<u8>, [i64; 5])>;
 
 /// An item that arrives.
 pub(super) struct Arrival<'a> {
@@ -162,7 +162,7 @@ impl Local {
     }
 
     /// What an item looks like, as far as one can see it without reading its files.
-    pub(super) fn looks(&self, names: &Names) -> Result<Looks, TransferError> {
+    pub(super) fn looks(&self, names: &Names) -> Result<FileStates, TransferError> {
         let directory = self.directory(&self.item(names)?)?;
         let mut paths = Vec::new();
         directory.each_met_below("", |met| match met {
@@ -346,7 +346,7 @@ impl Local {
         let there = self.archive.tree().read_sidecar(&Place::of(&item.names))?;
         let is_new = there != arrival.sidecar || there.is_none();
         let is_due =
-            is_new || is_compared || is_marked(&to) || Mirror::is_due(arrival.directory, &to)?;
+            is_new || is_compared || is_marked(&to) || ItemCopier::is_due(arrival.directory, &to)?;
         // What is damaged is not copied over what may be good.
         let wanted = if is_due {
             Some((arrival.manifest)(progress)?)
@@ -364,14 +364,14 @@ impl Local {
         };
         let mut units = |_| ();
         let staging = self.staging(&to)?;
-        let mut mirror = Mirror::new(arrival.directory, &to, staging, &mut tell, &mut units);
-        if !mirror.content()? {
+        let mut copier = ItemCopier::new(arrival.directory, &to, staging, &mut tell, &mut units);
+        if !copier.content()? {
             return Err(Skip::RemovedHere.into());
         }
         if let Some(told) = told.take() {
             return Err(Skip::NotCopied(told).into());
         }
-        let tally = mirror.tally();
+        let tally = copier.tally();
         let mut moved = Moved {
             files: tally.copied + tally.removed,
             bytes: tally.bytes,
@@ -384,13 +384,13 @@ impl Local {
         if is_new && arrival.sidecar.is_some() {
             moved.files += 1;
             // With its owner and times, where it is to say what it says there; a stranger's is marked.
-            let is_as_it_is = arrival.is_as_it_is && !self.is_for_strangers && mirror.sidecar()?;
+            let is_as_it_is = arrival.is_as_it_is && !self.is_for_strangers && copier.sidecar()?;
             if let (false, Some(bytes)) = (is_as_it_is, &arrival.sidecar) {
                 replace(&to, bytes, self.is_for_strangers)
                     .map_err(|errno| to.error("write", SIDECAR, errno))?;
             }
         }
-        mirror.finish()?;
+        copier.finish()?;
         if let Some(changing) = changing {
             // The names are brought by this process, which takes items in; what is said of others is not.
             if let Acceptance::Rejected(error) =
@@ -448,13 +448,15 @@ impl Destination for Local {
         Local::service(self)
     }
 
-    fn tell(&mut self, names: &Names) -> Result<Told, TransferError> {
+    fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError> {
         let item = self.archive.store().find_by_names(names)?;
-        Ok(item.map_or_else(Told::default, |item| Told {
-            state: Some(item.state),
-            service: item.service,
-            removed_at: item.removed_at,
-        }))
+        Ok(
+            item.map_or_else(RemoteStatus::default, |item| RemoteStatus {
+                state: Some(item.state),
+                service: item.service,
+                removed_at: item.removed_at,
+            }),
+        )
     }
 
     fn receive(
@@ -479,7 +481,7 @@ impl Destination for Local {
     }
 
     fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError> {
-        let drawn = random::draw::<WORD>().map_err(not_drawn)?;
+        let drawn = random::draw::<TOKEN_BYTES>().map_err(not_drawn)?;
         let word = Hex(&drawn).to_string();
         let handover = Handover {
             role: Role::Expects,
@@ -557,7 +559,7 @@ fn unmark(directory: &Tree) -> Result<(), Errno> {
 
 /// Puts a sidecar in the place of another, whole and synced, as tools do it.
 fn replace(directory: &Tree, bytes: &[u8], is_strangers: bool) -> Result<(), Errno> {
-    let name = format!("{}{}-sidecar", Mirror::TEMPORARY, std::process::id());
+    let name = format!("{}{}-sidecar", ItemCopier::TEMPORARY, std::process::id());
     let root = directory.root();
     let _ = rustix::fs::unlinkat(root, &name, AtFlags::empty());
     // It has its mark before it has its name, under which it may be accepted at once.

@@ -44,7 +44,7 @@ impl Published {
 
     /// What differs as soon as the content may: node, length, and when content or node changed; the
     /// time of the content alone can be set back.
-    pub fn mark(&self) -> String {
+    pub fn fingerprint(&self) -> String {
         let stat = &self.stat;
         format!(
             "{:x}-{:x}-{:x}-{:x}-{:x}-{:x}",
@@ -75,7 +75,7 @@ enum For {
     /// To be read.
     Content,
     /// To be told of, by whoever may read it.
-    Sight,
+    Validator,
 }
 
 /// Opens what has been found, if it is a regular file or a directory.
@@ -88,7 +88,7 @@ fn open_found(found: OwnedFd, led_to: Option<Vec<u8>>, what: For) -> Result<Publ
     }
     let file = match opening::again(&found, OFlags::RDONLY) {
         // The right to read it was looked at before the lease that is in the way.
-        Err(opening::LEASED) if what == For::Sight => found,
+        Err(opening::LEASED) if what == For::Validator => found,
         opened => opened?,
     };
     Ok(Published {
@@ -103,7 +103,7 @@ impl Tree {
     /// the way to the item, which must be open to whoever does so, too. EAGAIN where somebody would have
     /// to wait, ELOOP where there is a link, EXDEV where another filesystem is mounted on the way or the
     /// path climbs, which may lead out of the item.
-    pub fn publish_at_hand(&self, place: &Place, path: &[u8]) -> Result<Published, TreeError> {
+    pub fn publish_cached(&self, place: &Place, path: &[u8]) -> Result<Published, TreeError> {
         if path.split(|byte| *byte == b'/').any(|part| part == b"..") {
             return Err(failed("open", place.as_str())(Errno::XDEV));
         }
@@ -130,9 +130,9 @@ impl OpenItem {
     }
 
     /// The same for who reads no content: a file that another program has a lease on is told of, too.
-    pub fn sight(&self, path: &[u8]) -> Result<Published, TreeError> {
+    pub fn inspect(&self, path: &[u8]) -> Result<Published, TreeError> {
         let shown = self.shown(&String::from_utf8_lossy(path));
-        self.open_public(path, For::Sight)
+        self.open_public(path, For::Validator)
             .map_err(failed("open", &shown))
     }
 
@@ -143,11 +143,11 @@ impl OpenItem {
         };
         let mut resolve =
             ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
-        if self.is_at_hand {
+        if self.is_cached_only {
             resolve |= ResolveFlags::CACHED;
         }
         let find = |resolve| {
-            if self.is_at_hand {
+            if self.is_cached_only {
                 let flags = OFlags::PATH | OFlags::CLOEXEC;
                 rustix::fs::openat2(&self.directory, path, flags, Mode::empty(), resolve)
             } else {

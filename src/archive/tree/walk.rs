@@ -7,8 +7,8 @@ use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::files::{Met, open_far, walk_noting};
-use super::looks::Mark;
 use super::place::failed;
+use super::validator::Fingerprint;
 use super::{Area, OpenItem, Tree, TreeError};
 use ibi::rep::component_key;
 
@@ -26,7 +26,7 @@ pub struct Files {
 
 /// Directories of an item as they were at an instant.
 #[derive(Debug)]
-pub struct Directories(Vec<(Vec<u8>, Mark)>);
+pub struct Directories(Vec<(Vec<u8>, Fingerprint)>);
 
 impl Directories {
     /// Whether a change after this instant, in nanoseconds, shows in all of them.
@@ -36,7 +36,8 @@ impl Directories {
 
     /// How many bytes this takes, roughly.
     pub fn size(&self) -> usize {
-        let each = |(path, _): &(Vec<u8>, Mark)| path.len() + size_of::<(Vec<u8>, Mark)>();
+        let each =
+            |(path, _): &(Vec<u8>, Fingerprint)| path.len() + size_of::<(Vec<u8>, Fingerprint)>();
         self.0.iter().map(each).sum()
     }
 }
@@ -82,7 +83,7 @@ impl Tree {
             Met::Unreadable(path, errno) => unreadable = Some((path, errno)),
         };
         let note = |directory: &OwnedFd, path: &[u8]| {
-            let mark = rustix::fs::fstat(directory).map(|stat| Mark::of(&stat));
+            let mark = rustix::fs::fstat(directory).map(|stat| Fingerprint::of(&stat));
             match (&mut directories, mark) {
                 (Some(noted), Ok(mark)) if noted.len() < MOST_DIRECTORIES => {
                     noted.push((path.to_vec(), mark));
@@ -112,7 +113,7 @@ impl Tree {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             let opened = open_far(&item.directory, path, flags);
             let stat = opened.and_then(rustix::fs::fstat);
-            stat.is_ok_and(|stat| Mark::of(&stat) == *mark)
+            stat.is_ok_and(|stat| Fingerprint::of(&stat) == *mark)
         })
     }
 

@@ -91,7 +91,7 @@ fn ids(texts: &[String]) -> Result<Vec<Ibi>, Failure> {
 }
 
 fn answer(options: &Resolver) -> Result<Exit, Failure> {
-    crate::os::caller::gain_nothing_anew();
+    crate::os::caller::set_no_new_privileges();
     let db = options.db.as_deref().unwrap_or(Path::new(""));
     let mut registry = Some(Registry::open(db)?);
     let (mut failure, mut refused) = (None, None);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{self, StoreAccess};
 use super::say;
-use crate::archive::scrub::{Finding, Manner, Scrub, Tally};
+use crate::archive::scrub::{Finding, Scrub, ScrubOptions, Tally};
 use crate::archive::tree::{Place, Tree, joined};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
@@ -23,7 +23,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         .iter()
         .map(|text| place(&access, text))
         .collect::<Result<Vec<_>, _>>()?;
-    let manner = Manner {
+    let scrub_options = ScrubOptions {
         accept: options.accept,
         dry_run: options.dry_run,
         restart: options.restart,
@@ -42,7 +42,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         progress.aside(|| super::put_out(&text))
     };
     let mut count = |items, bytes| progress.at_bytes(items, bytes);
-    let scrub = Scrub::new(&tree, manner, &mut tell, &mut count)?;
+    let scrub = Scrub::new(&tree, scrub_options, &mut tell, &mut count)?;
     let tally = if places.is_empty() {
         if let Some(last) = scrub.goes_on_after() {
             eprintln!("ibifs: {}", told(format_args!("going on after {last}")));

@@ -19,7 +19,7 @@ use crate::web::server::{self, Started};
 
 pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     // Before there are other threads and anything is read for others.
-    crate::os::caller::gain_nothing_anew();
+    crate::os::caller::set_no_new_privileges();
     crate::os::caller::give_up_groups();
     let archive = StoreAccess::at(&options.store)?.read()?;
     let facts = archive.facts();

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::os::payer;
+use crate::os::charging;
 
 /// A request that takes longer has waited for something other than a processor.
 const SLOW: Duration = Duration::from_micros(400);
@@ -142,7 +142,7 @@ impl Crew {
 
     /// A request begins: this thread acts as itself.
     pub(super) fn turn(self: &Arc<Self>) -> Turn<'_> {
-        payer::stop();
+        charging::stop();
         self.turn_to_write()
     }
 

@@ -25,7 +25,7 @@ use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Kind, Node, NodeId};
 use crate::fuse::inside::{self, Change, New, Outcome, Where};
 use crate::fuse::namespace::{Entry, Made, Stale};
-use crate::os::payer;
+use crate::os::charging;
 
 /// One generation: a node's number is not given to another file while the kernel knows it.
 const GENERATION: Generation = Generation(0);
@@ -292,7 +292,7 @@ impl Filesystem for Ibifs {
     ) {
         let _turn = self.crew.turn();
         let caller = caller(request);
-        let _charged = payer::charge(caller.payer());
+        let _charged = charging::charge_to(caller.charged_user());
         let made = self.node(parent).and_then(|parent| {
             if parent.is_in_item() {
                 self.make_inside(&caller, &parent, name, New::Directory, mode, umask)
@@ -312,7 +312,7 @@ impl Filesystem for Ibifs {
                     std::thread::Builder::new()
                         .name("mint".to_owned())
                         .spawn(move || {
-                            let _charged = payer::charge(caller.payer());
+                            let _charged = charging::charge_to(caller.charged_user());
                             let minted = namespace.mint(&caller, &minting);
                             mirror.forget(namespace.stale_items());
                             answer_entry(reply, minted);
@@ -352,7 +352,7 @@ impl Filesystem for Ibifs {
     ) {
         let _turn = self.crew.turn();
         let caller = caller(request);
-        let _charged = payer::charge(caller.payer());
+        let _charged = charging::charge_to(caller.charged_user());
         let target = target.as_os_str().as_bytes();
         let made = self.node(parent).and_then(|parent| {
             if parent.is_in_item() {
@@ -376,7 +376,7 @@ impl Filesystem for Ibifs {
     ) {
         let _turn = self.crew.turn();
         let caller = caller(request);
-        let _charged = payer::charge(caller.payer());
+        let _charged = charging::charge_to(caller.charged_user());
         let renamed = self.node(parent).and_then(|parent| {
             let new_parent = self.node(new_parent)?;
             self.rename_name(&caller, &parent, name, &new_parent, new_name, flags.bits())
@@ -462,7 +462,7 @@ impl Filesystem for Ibifs {
     ) {
         let _turn = self.crew.turn();
         let caller = caller(request);
-        let _charged = payer::charge(caller.payer());
+        let _charged = charging::charge_to(caller.charged_user());
         let made = self.node(parent).and_then(|parent| {
             let (entry, file, held) =
                 self.create_file(&caller, &parent, name, flags, mode, umask)?;
@@ -549,7 +549,7 @@ impl Filesystem for Ibifs {
     ) {
         let _turn = self.crew.turn();
         let caller = caller(request);
-        let _charged = payer::charge(caller.payer());
+        let _charged = charging::charge_to(caller.charged_user());
         answer(reply, self.closed(&caller, handle));
     }
 
@@ -732,7 +732,7 @@ impl Filesystem for Ibifs {
     ) {
         let _turn = self.crew.turn();
         let caller = caller(request);
-        let _charged = payer::charge(caller.payer());
+        let _charged = charging::charge_to(caller.charged_user());
         let set = self
             .node(number)
             .and_then(|node| self.set_attribute(&caller, &node, name, value, flags));

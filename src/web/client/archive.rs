@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use super::{Client, with_causes};
 use crate::archive::Handover;
 use crate::archive::transfer::{
-    Destination, Inventory, Local, Moved, Progress, Remover, Skip, Told, TransferError,
+    Destination, Inventory, Local, Moved, Progress, RemoteStatus, Remover, Skip, TransferError,
 };
 use crate::archive::tree::Tree;
 use crate::formats::fixity::{Digest, shown};
@@ -193,13 +193,13 @@ impl Destination for Remote {
         &self.service
     }
 
-    fn tell(&mut self, names: &Names) -> Result<Told, TransferError> {
+    fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError> {
         let query = format!("step=tell&{}", named(names, ""));
         let pairs = self.link.ask(&query, Sent::default())?;
         let word = |name: &str| pairs.get(name).and_then(|value| value.words().first());
         let state = word("state").map(|word| word.parse::<State>()).transpose();
         let service = pairs.get("ibi.archiveservice");
-        Ok(Told {
+        Ok(RemoteStatus {
             state: state.map_err(|error| self.link.fault(&error.to_string()))?,
             service: service.and_then(|value| Names::from_value(value).ok()),
             removed_at: word("timestamp").and_then(|word| Timestamp::parse_rfc3339(word).ok()),
@@ -378,7 +378,7 @@ impl Asked {
     }
 
     /// The same with the rest. The answer must be of the service that was asked, and of this item.
-    fn told(&self, names: &Names) -> Result<Told, TransferError> {
+    fn told(&self, names: &Names) -> Result<RemoteStatus, TransferError> {
         let fault = |what: &dyn fmt::Display| {
             TransferError::Remote(format!("the Archive at {}: {what}", self.url))
         };
@@ -410,9 +410,9 @@ impl Asked {
                 return Err(fault(&format!("it answers for another item than {names}")));
             }
         }
-        Ok(Told {
+        Ok(RemoteStatus {
             state,
-            ..Told::default()
+            ..RemoteStatus::default()
         })
     }
 }
@@ -423,7 +423,7 @@ impl Remover for Asked {
         &self.service
     }
 
-    fn tell(&mut self, names: &Names) -> Result<Told, TransferError> {
+    fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError> {
         self.told(names)
     }
 

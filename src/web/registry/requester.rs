@@ -11,7 +11,7 @@ pub enum LookupError {
     Busy,
 }
 
-/// Looks up the addresses of a host. A host that has none gives an empty list.
+/// Dependencies up the addresses of a host. A host that has none gives an empty list.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Result<Vec<IpAddr>, LookupError>;
 
 /// Who sends a request, as far as the connection shows it.
@@ -22,6 +22,6 @@ pub struct Requester<'a> {
     pub address: IpAddr,
     /// The address or network that counts as one client.
     pub client: IpAddr,
-    /// Looks up the addresses of hosts for this client.
+    /// Dependencies up the addresses of hosts for this client.
     pub lookup: Lookup<'a>,
 }

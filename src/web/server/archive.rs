@@ -109,7 +109,7 @@ impl Site {
 
 /// What a thread that answers does first: it stays whoever the content is for.
 pub fn begin() {
-    NOBODY.stay();
+    NOBODY.act_by_default();
 }
 
 /// Runs what it is given as whoever the content is for.

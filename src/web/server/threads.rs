@@ -51,7 +51,7 @@ impl Threads {
             let runtime = Builder::new_current_thread()
                 .enable_all()
                 // What Tokio itself has done aside, such as looking names up.
-                .on_thread_start(crate::os::caller::stay_oneself)
+                .on_thread_start(crate::os::caller::act_as_process)
                 .build()?;
             Thread::start(runtime, begin, aside.clone())
         });

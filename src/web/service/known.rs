@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::archive::store::Item;
-use crate::archive::tree::Looks;
+use crate::archive::tree::Dependencies;
 use crate::archive::{Act, Archive, ArchiveError};
 use crate::formats::item::Names;
 use ibi::Timestamp;
@@ -14,7 +14,7 @@ use ibi::relation::Language;
 pub(super) struct Known<'a> {
     archive: &'a Archive,
     act: Act<'a>,
-    looks: &'a Looks,
+    dependencies: &'a Dependencies,
     held: Found<Option<Item>>,
     last: Found<Option<Names>>,
     translations: Found<Vec<(Language, Names)>>,
@@ -51,11 +51,15 @@ impl<T: Clone> Found<T> {
 }
 
 impl<'a> Known<'a> {
-    pub(super) fn new(archive: &'a Archive, act: Act<'a>, looks: &'a Looks) -> Known<'a> {
+    pub(super) fn new(
+        archive: &'a Archive,
+        act: Act<'a>,
+        dependencies: &'a Dependencies,
+    ) -> Known<'a> {
         Known {
             archive,
             act,
-            looks,
+            dependencies,
             held: Found::default(),
             last: Found::default(),
             translations: Found::default(),
@@ -74,7 +78,7 @@ impl<'a> Known<'a> {
 
     /// Whether something is there for who asks.
     pub(super) fn is_shown(&self, names: &Names) -> Result<bool, ArchiveError> {
-        let find = || self.archive.is_shown(names, self.act, self.looks);
+        let find = || self.archive.is_shown(names, self.act, self.dependencies);
         self.shown.once(names, find)
     }
 
@@ -82,7 +86,10 @@ impl<'a> Known<'a> {
     /// not know whether there is a later one.
     pub(super) fn last_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
         self.last.once(names, || {
-            match self.archive.last_edition_shown(names, self.act, self.looks) {
+            match self
+                .archive
+                .last_edition_shown(names, self.act, self.dependencies)
+            {
                 Ok(last) => Ok(self.held(&last)?.map(|item| item.names)),
                 Err(ArchiveError::Cycle { .. }) => Ok(None),
                 Err(error) => Err(error),
@@ -135,7 +142,10 @@ impl<'a> Known<'a> {
     }
 
     pub(super) fn has_metadata_text(&self, item: &Item) -> Result<bool, ArchiveError> {
-        let find = || self.archive.has_metadata_text(item, self.act, self.looks);
+        let find = || {
+            self.archive
+                .has_metadata_text(item, self.act, self.dependencies)
+        };
         self.has_text.once(&item.names, find)
     }
 
@@ -146,12 +156,15 @@ impl<'a> Known<'a> {
         path: Option<&str>,
     ) -> Result<Option<Vec<u8>>, ArchiveError> {
         let path = path.map(str::as_bytes);
-        let find = || self.archive.content_path(item, path, self.act, self.looks);
+        let find = || {
+            self.archive
+                .content_path(item, path, self.act, self.dependencies)
+        };
         self.paths.once(&item.names, find)
     }
 
     pub(super) fn updated(&self, item: &Item) -> Result<Option<Timestamp>, ArchiveError> {
-        let find = || self.archive.updated(item, self.act, self.looks);
+        let find = || self.archive.updated(item, self.act, self.dependencies);
         self.updated.once(&item.names, find)
     }
 }

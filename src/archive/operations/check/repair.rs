@@ -13,7 +13,7 @@ use crate::archive::{Archive, ArchiveError, Clock};
 use crate::formats::item::{Names, Sidecar, State};
 
 impl Archive {
-    /// Looks a whole store over, mends what can be mended, and looks again: what is not there any
+    /// Dependencies a whole store over, mends what can be mended, and looks again: what is not there any
     /// more counts as repaired. Refused while somebody else writes the store.
     pub fn repair(
         path: &Path,

@@ -6,7 +6,7 @@
 //!    thread by then),
 //! 2. looks for an entry of this version,
 //! 3. and, for an answer, compares the files and directories on which it depends with how they were when it
-//!    was made (its [`Sight`], a validator). The comparison never waits for a disk: what the kernel does not
+//!    was made (its [`Validator`], a validator). The comparison never waits for a disk: what the kernel does not
 //!    have in memory counts as changed.
 //!
 //! An answer that depends on a file that changed within the last seconds has no validator, since times on
@@ -22,7 +22,7 @@ mod versioned;
 use std::sync::Arc;
 
 use crate::archive::store::Item;
-use crate::archive::tree::{Sight, Tree};
+use crate::archive::tree::{Tree, Validator};
 use crate::web::service::{Answer, Question};
 pub(super) use single_flight::SingleFlight;
 use versioned::Versioned;
@@ -36,7 +36,7 @@ const MOST_BYTES: usize = 16 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct CachedAnswer {
     pub(super) answer: Answer,
-    validator: Sight,
+    validator: Validator,
 }
 
 /// The cache of a site; all threads share it.
@@ -64,7 +64,7 @@ impl Cache {
         tree: &Tree,
     ) -> Option<Arc<CachedAnswer>> {
         let cached = self.answers.get(version, question)?;
-        cached.validator.is_so_still(tree).then_some(cached)
+        cached.validator.is_current(tree).then_some(cached)
     }
 
     /// Adds an answer. `version` was read before the search began.
@@ -73,7 +73,7 @@ impl Cache {
         version: i64,
         question: Question,
         answer: Answer,
-        validator: Sight,
+        validator: Validator,
     ) {
         let size = question.size() + answer.size() + validator.size();
         let cached = CachedAnswer { answer, validator };

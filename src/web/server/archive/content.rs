@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 
 use super::{Site, SiteHandle, act, failure, file, pages};
 use crate::archive::store::Item;
-use crate::archive::tree::{Looks, Published};
+use crate::archive::tree::{Dependencies, Published};
 use crate::archive::{ArchiveError, Related, persistent_url};
 use crate::formats::item::{Names, State};
 use crate::formats::query::{encoded, percent_decoded_bytes};
@@ -45,7 +45,7 @@ struct Path {
 pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
     let parts = Arc::new(request.into_parts().0);
     let version = handle.index_version().await;
-    let found = match version.and_then(|version| at_hand(&handle.site, version, &parts)) {
+    let found = match version.and_then(|version| open_cached(&handle.site, version, &parts)) {
         Some(found) => Ok((found, false)),
         None => {
             let (site, parts) = (Arc::clone(&handle.site), Arc::clone(&parts));
@@ -80,7 +80,7 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
 }
 
 /// A file below `col/`, where neither the index nor a disk has to be waited for to open it.
-fn at_hand(site: &Site, version: i64, request: &Parts) -> Option<Outcome> {
+fn open_cached(site: &Site, version: i64, request: &Parts) -> Option<Outcome> {
     let path = read_path(request.uri.path()).ok()?;
     let (first, below) = path.components.split_first()?;
     if first != b"col" || path.is_directory {
@@ -89,7 +89,7 @@ fn at_hand(site: &Site, version: i64, request: &Parts) -> Option<Outcome> {
     let (rep, path) = below.split_at_checked(4)?;
     let item = site.cache.item(version, &text_of(rep)?)?;
     let path = path.join(&b'/');
-    let found = site.archive.open_content_at_hand(&item, &path, &act).ok()?;
+    let found = site.archive.open_content_cached(&item, &path, &act).ok()?;
     found.is_file().then_some(Outcome::File {
         found,
         name: path,
@@ -322,7 +322,7 @@ fn named<'a>(
 
 /// An item that is held here, and is there for readers.
 fn present(site: &Site, found: Option<Item>, name: &str, request: &Parts) -> Result<Item, Refusal> {
-    let is_public = |item: &Item| site.archive.is_public(item, &act, &Looks::default());
+    let is_public = |item: &Item| site.archive.is_public(item, &act, &Dependencies::default());
     match found {
         Some(item) if !is_public(&item).map_err(failed)? => {
             Err(Box::new(pages::unknown(site, name, request)))
@@ -350,7 +350,7 @@ fn of_item(site: &Site, item: Item, wanted: &Wanted, request: &Parts) -> Result<
     let path = (!wanted.below.is_empty()).then_some(wanted.below.as_slice());
     let found = site
         .archive
-        .content_path(&item, path, &act, &Looks::default());
+        .content_path(&item, path, &act, &Dependencies::default());
     match (found.map_err(failed)?, path) {
         (Some(_), Some(_)) if wanted.is_directory => Err(no_file()),
         (Some(found), Some(_)) => {

@@ -80,7 +80,7 @@ fn version_of(found: &Published) -> Version {
     // A date to come is none.
     let seconds = seconds.filter(|seconds| *seconds < LAST_DATE && *seconds <= now);
     Version {
-        tag: format!("\"{}\"", found.mark()),
+        tag: format!("\"{}\"", found.fingerprint()),
         changed: seconds.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)),
         is_settled: seconds.is_some_and(|seconds| seconds < now),
     }
@@ -189,7 +189,7 @@ fn is_utf8(bytes: &[u8]) -> bool {
 /// Reads a part of a file that must be there.
 async fn read(file: &Arc<File>, at: u64, length: u64) -> std::io::Result<Bytes> {
     let length = usize::try_from(length).map_err(std::io::Error::other)?;
-    if let Some(bytes) = read_at_hand(file, at, length) {
+    if let Some(bytes) = read_cached(file, at, length) {
         return Ok(bytes);
     }
     let file = Arc::clone(file);
@@ -198,7 +198,7 @@ async fn read(file: &Arc<File>, at: u64, length: u64) -> std::io::Result<Bytes> 
 }
 
 /// A short part of a file, where the kernel has all of it in memory.
-fn read_at_hand(file: &File, at: u64, length: usize) -> Option<Bytes> {
+fn read_cached(file: &File, at: u64, length: usize) -> Option<Bytes> {
     if length > PIECE {
         return None;
     }
@@ -238,7 +238,7 @@ impl HttpBody for Pieces {
         let length = usize::try_from(left).map_or(PIECE, |left| left.min(PIECE));
         let file = &this.file;
         if this.reading.is_none()
-            && let Some(piece) = read_at_hand(file, at, length)
+            && let Some(piece) = read_cached(file, at, length)
         {
             this.at += length as u64;
             return Poll::Ready(Some(Ok(Frame::data(piece))));

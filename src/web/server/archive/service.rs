@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};
 
 use super::{Site, SiteHandle, act, failure};
-use crate::archive::tree::Looks;
+use crate::archive::tree::Dependencies;
 use crate::archive::tree::TreeError;
 use crate::archive::{Clock, SystemClock};
 use crate::formats::item::Names;
@@ -99,20 +99,20 @@ async fn url_list(handle: &SiteHandle, question: Question) -> Response<Body> {
 }
 
 fn search(site: &Site, version: Option<i64>, question: Question) -> Response<Body> {
-    let looks = Looks::default();
+    let dependencies = Dependencies::default();
     let began = SystemClock.now().seconds();
     let service = Service {
         archive: &site.archive,
         address: &site.address,
         act: &act,
-        looks: &looks,
+        dependencies: &dependencies,
     };
     let answer = match service.answer(&question) {
         Ok(answer) => answer,
         Err(error) => return failure::fault(&error),
     };
     let response = with_key(site, &answer);
-    if let (Some(version), Some(validator)) = (version, looks.sight(began)) {
+    if let (Some(version), Some(validator)) = (version, dependencies.validator(began)) {
         site.cache.add_answer(version, question, answer, validator);
     }
     response

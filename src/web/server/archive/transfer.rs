@@ -235,7 +235,7 @@ fn inventory_in(bytes: &[u8]) -> Result<Inventory, Refusal> {
 }
 
 fn tell(receiver: &Receiver, names: &Names) -> Result<Response<Body>, TransferError> {
-    let told = receiver.with_store(|local| local.tell(names))?;
+    let told = receiver.with_store(|local| local.status(names))?;
     let mut pairs = Pairs::default();
     if let Some(state) = told.state {
         pairs.set("state", Value::Word(state.to_string()));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::words::{BOTH, Words};
 use super::{PAGE, fact, heads, section, time, view};
 use crate::archive::ArchiveError;
-use crate::archive::tree::Looks;
+use crate::archive::tree::Dependencies;
 use crate::formats::item::Names;
 use crate::web::server::archive::{Site, act, failure};
 use crate::web::server::page::Page;
@@ -123,8 +123,8 @@ fn overview(site: &Site) -> Result<Overview, ArchiveError> {
     {
         let mut overview = overview.clone();
         // Permissions may have changed since.
-        let looks = Looks::default();
-        let is_shown = |names: &Names| site.archive.is_shown(names, &act, &looks);
+        let dependencies = Dependencies::default();
+        let is_shown = |names: &Names| site.archive.is_shown(names, &act, &dependencies);
         overview
             .latest
             .retain(|(names, _)| is_shown(names).unwrap_or(false));
@@ -137,7 +137,10 @@ fn overview(site: &Site) -> Result<Overview, ArchiveError> {
         if latest.len() == LATEST_ITEMS {
             break;
         }
-        if site.archive.is_public(&item, &act, &Looks::default())? {
+        if site
+            .archive
+            .is_public(&item, &act, &Dependencies::default())?
+        {
             let title = view::title(site, &item);
             latest.push((item.names, title));
         }

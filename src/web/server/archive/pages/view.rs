@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::archive::store::Item;
-use crate::archive::tree::Looks;
+use crate::archive::tree::Dependencies;
 use crate::archive::{Archive, ArchiveError, Listing, PublicFile, Relations, persistent_url};
 use crate::formats::item::{Names, State};
 use crate::formats::metadata::{DublinCore, Element};
@@ -81,7 +81,7 @@ impl ItemView {
         most_files: usize,
     ) -> Result<ItemView, ArchiveError> {
         let archive = &site.archive;
-        let mut relations = archive.relations_shown(item, &act, &Looks::default())?;
+        let mut relations = archive.relations_shown(item, &act, &Dependencies::default())?;
         let mut one = |name: &str| -> Result<Option<OtherItem>, ArchiveError> {
             let found = taken(&mut relations, name);
             found.map(|names| OtherItem::of(archive, names)).transpose()
@@ -109,7 +109,7 @@ impl ItemView {
         }
         let claims = claims(archive, item)?;
         let main_file = archive
-            .content_path(item, None, &act, &Looks::default())
+            .content_path(item, None, &act, &Dependencies::default())
             .unwrap_or_default();
         Ok(ItemView {
             names: item.names.clone(),
@@ -118,7 +118,7 @@ impl ItemView {
             language: item.language.map(|language| language.to_string()),
             identified: date_of(&item.names),
             changed: archive
-                .updated(item, &act, &Looks::default())
+                .updated(item, &act, &Dependencies::default())
                 .unwrap_or_default(),
             accesses: site.accesses.of(archive, &item.names.preferred()),
             main_file: main_file.map(|path| file_url(&item.names, &path)),
@@ -131,7 +131,7 @@ impl ItemView {
             metadata,
             metadata_of,
             claims,
-            has_metadata_text: archive.has_metadata_text(item, &act, &Looks::default())?,
+            has_metadata_text: archive.has_metadata_text(item, &act, &Dependencies::default())?,
             listing: archive.listing(item, b"", most_files, &act)?,
         })
     }
@@ -183,9 +183,9 @@ impl ItemView {
 /// What public items claim to be to another.
 fn claims(archive: &Archive, item: &Item) -> Result<Vec<(String, OtherItem)>, ArchiveError> {
     let mut claims = Vec::new();
-    let looks = Looks::default();
+    let dependencies = Dependencies::default();
     for (kind, names) in archive.claims(item)? {
-        if !archive.is_shown(&names, &act, &looks)? {
+        if !archive.is_shown(&names, &act, &dependencies)? {
             continue;
         }
         let claimant = archive.held(&names)?;

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{OFlags, Stat};
 
 use super::copying::Copier;
-use super::{BackupError, Tally, Tell, dressing};
+use super::{BackupError, Tally, Tell, metadata};
 use crate::archive::tree::{Met, SIDECAR, Tree};
 
 /// A name in an item whose copy was begun and has not been compared since.
@@ -29,22 +29,24 @@ fn files_of(tree: &Tree) -> Result<BTreeMap<Vec<u8>, Stat>, BackupError> {
 
 /// An item's directory that is made the same as another.
 #[allow(missing_debug_implementations, reason = "it holds closures")]
-pub struct Mirror<'a>(Copier<'a>);
+pub struct ItemCopier<'a>(Copier<'a>);
 
-impl<'a> Mirror<'a> {
+impl<'a> ItemCopier<'a> {
     /// From one item's directory to another's. What is not complete yet lies in `staging`, which is on
     /// the filesystem of the copy; where that is the item itself, nothing else in it may begin with
-    /// [`Mirror::TEMPORARY`].
+    /// [`ItemCopier::TEMPORARY`].
     pub fn new(
         from: &'a Tree,
         to: &'a Tree,
         staging: OwnedFd,
         tell: &'a mut Tell<'a>,
         progress: &'a mut dyn FnMut(u64),
-    ) -> Mirror<'a> {
-        let temporaries = format!("{}{}-", Mirror::TEMPORARY, std::process::id());
+    ) -> ItemCopier<'a> {
+        let temporaries = format!("{}{}-", ItemCopier::TEMPORARY, std::process::id());
         let copier = Copier::over(from, to, staging, temporaries, tell, progress);
-        Mirror(copier.leaving(|path| path == SIDECAR.as_bytes() || path == UNCOMPARED.as_bytes()))
+        ItemCopier(
+            copier.leaving(|path| path == SIDECAR.as_bytes() || path == UNCOMPARED.as_bytes()),
+        )
     }
 
     /// How the names begin of what is not complete yet.
@@ -56,7 +58,7 @@ impl<'a> Mirror<'a> {
         Ok(here.len() != there.len()
             || here.iter().any(|(path, original)| {
                 let copy = there.get(path);
-                !copy.is_some_and(|copy| dressing::is_copied(original, copy))
+                !copy.is_some_and(|copy| metadata::is_copied(original, copy))
             }))
     }
 
@@ -73,7 +75,7 @@ impl<'a> Mirror<'a> {
 
     /// Gives the copy's directory the time of the original's again, after something was made in it.
     pub fn finish(&mut self) -> Result<(), BackupError> {
-        self.0.dress(b"", None).map(drop)
+        self.0.set_metadata(b"", None).map(drop)
     }
 
     /// What was done so far.

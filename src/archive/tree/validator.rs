@@ -1,0 +1,211 @@
+//! Validators of cached answers: fingerprints of all paths that an answer depends on, by which it is
+//! checked later, without reading a disk, that none of them has changed.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+use super::{OpenItem, Place, Tree};
+
+/// An answer that depends on more paths is not cached.
+const MOST_PATHS: usize = 256;
+/// The coarsest clock of a filesystem, in seconds: a file that changed later than so long ago may change
+/// once more and show the same time.
+const COARSE: i64 = 2;
+
+/// The numbers of stat(2) of which one differs after a change to the content, the names in it or the
+/// permissions of a file or directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fingerprint {
+    device: u64,
+    node: u64,
+    length: i64,
+    content: (i64, u64),
+    change: (i64, u64),
+}
+
+impl Fingerprint {
+    pub(super) fn of(stat: &Stat) -> Fingerprint {
+        Fingerprint {
+            device: stat.st_dev,
+            node: stat.st_ino,
+            length: stat.st_size,
+            content: (stat.st_mtime, stat.st_mtime_nsec),
+            change: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+}
+
+/// How long a change may go unnoticed, in nanoseconds, on a filesystem whose times have a fraction.
+const FINE: i128 = 100_000_000;
+
+impl Fingerprint {
+    /// Whether a change after this time, in nanoseconds since 1970, gives another fingerprint.
+    pub(super) fn is_settled(&self, now: i128) -> bool {
+        let (seconds, fraction) = self.change;
+        let coarse = match fraction {
+            0 => i128::from(COARSE) * 1_000_000_000,
+            _ => FINE,
+        };
+        i128::from(seconds) * 1_000_000_000 + i128::from(fraction) + coarse < now
+    }
+}
+
+/// The paths recorded in an item, each with its fingerprint; None where nothing is visible.
+type Fingerprints = BTreeMap<Vec<u8>, Option<Fingerprint>>;
+
+/// Records what an answer depends on. A path is recorded before it is read, so that a change in between
+/// is noticed later.
+#[derive(Debug, Default)]
+pub struct Dependencies {
+    fingerprints: RefCell<BTreeMap<Place, Fingerprints>>,
+    count: Cell<usize>,
+    is_given_up: Cell<bool>,
+}
+
+impl Dependencies {
+    /// Has no validator made: the answer depends on something that cannot be checked again.
+    pub fn give_up(&self) {
+        self.is_given_up.set(true);
+    }
+
+    /// Dependencies at a path in an item, having noted it with all above it in the item.
+    pub fn at<T>(
+        &self,
+        item: &OpenItem,
+        path: &[u8],
+        look: impl FnOnce() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        self.note(item, path);
+        let found = look();
+        // Any other error, such as too many open files, may not occur the next time.
+        if let Err(errno) = &found
+            && unseen(*errno).is_err()
+        {
+            self.give_up();
+        }
+        found
+    }
+
+    fn note(&self, item: &OpenItem, path: &[u8]) {
+        if self.is_given_up.get() {
+            return;
+        }
+        let mut all = self.fingerprints.borrow_mut();
+        let fingerprints = all.entry(item.place.clone()).or_default();
+        let ends = path.iter().enumerate();
+        let slashes = ends.filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        let root = std::iter::once(0);
+        for end in root.chain(slashes).chain(std::iter::once(path.len())) {
+            let part = path.get(..end).unwrap_or_default();
+            let fingerprint = match fingerprints.get(part) {
+                Some(known) => *known,
+                None => {
+                    let Ok(found) = look(item, part) else {
+                        return self.give_up();
+                    };
+                    fingerprints.insert(part.to_vec(), found);
+                    self.count.set(self.count.get() + 1);
+                    found
+                }
+            };
+            // Nothing can be below it.
+            if fingerprint.is_none() {
+                break;
+            }
+        }
+        if self.count.get() > MOST_PATHS {
+            self.give_up();
+        }
+    }
+
+    /// The validator of all that was recorded; None where one of the paths had changed shortly before
+    /// `began`, the time of the first record in seconds since 1970, and may have changed since without
+    /// showing it.
+    pub fn validator(self, began: i64) -> Option<Validator> {
+        let fingerprints = self.fingerprints.into_inner();
+        let mut known = fingerprints.values().flat_map(BTreeMap::values).flatten();
+        let is_settled =
+            known.all(|fingerprint| fingerprint.change.0 < began.saturating_sub(COARSE));
+        (is_settled && !self.is_given_up.get()).then(|| Validator {
+            items: fingerprints
+                .into_iter()
+                .map(|(place, fingerprints)| (place, fingerprints.into_iter().collect()))
+                .collect(),
+        })
+    }
+}
+
+/// The fingerprint of what is at a path; None where nothing is visible. ELOOP for a symbolic link.
+fn look(item: &OpenItem, path: &[u8]) -> Result<Option<Fingerprint>, Errno> {
+    let found = match path {
+        [] => rustix::fs::fstat(&item.directory),
+        path => rustix::fs::statat(&item.directory, path, AtFlags::SYMLINK_NOFOLLOW),
+    };
+    match found {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => Err(Errno::LOOP),
+        Ok(stat) => Ok(Some(Fingerprint::of(&stat))),
+        Err(errno) => unseen(errno).map(|()| None),
+    }
+}
+
+/// Passes errors on but those that mean that nothing is there, or nothing is visible.
+fn unseen(errno: Errno) -> Result<(), Errno> {
+    match errno {
+        Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::NAMETOOLONG => Ok(()),
+        errno => Err(errno),
+    }
+}
+
+/// The fingerprints of all paths that an answer depends on, by item.
+#[derive(Debug)]
+pub struct Validator {
+    items: Vec<(Place, Paths)>,
+}
+
+/// The same as [`Fingerprints`], as a list.
+type Paths = Vec<(Vec<u8>, Option<Fingerprint>)>;
+
+impl Validator {
+    /// Whether nothing has changed; false where the kernel cannot say so without waiting for a disk.
+    pub fn is_current(&self, tree: &Tree) -> bool {
+        self.items.iter().all(|(place, fingerprints)| {
+            let Ok(item) = tree.open_cached(place) else {
+                return false;
+            };
+            let mut fingerprints = fingerprints.iter();
+            fingerprints.all(|(path, fingerprint)| {
+                look_again(&item, path).is_ok_and(|found| found == *fingerprint)
+            })
+        })
+    }
+
+    /// Its size in memory, in bytes, roughly.
+    pub fn size(&self) -> usize {
+        let of_marks = |fingerprints: &Paths| -> usize {
+            let each = fingerprints
+                .iter()
+                .map(|(path, _)| path.len() + size_of::<(Vec<u8>, Option<Fingerprint>)>());
+            each.sum()
+        };
+        let items = self.items.iter();
+        items
+            .map(|(place, fingerprints)| place.as_str().len() + 64 + of_marks(fingerprints))
+            .sum()
+    }
+}
+
+/// Like [`look`], but without waiting for a disk.
+fn look_again(item: &OpenItem, path: &[u8]) -> Result<Option<Fingerprint>, Errno> {
+    if path.is_empty() {
+        return rustix::fs::fstat(&item.directory).map(|stat| Some(Fingerprint::of(&stat)));
+    }
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED;
+    match rustix::fs::openat2(&item.directory, path, flags, Mode::empty(), resolve) {
+        Ok(found) => rustix::fs::fstat(&found).map(|stat| Some(Fingerprint::of(&stat))),
+        Err(errno) => unseen(errno).map(|()| None),
+    }
+}

@@ -1,0 +1,194 @@
+//! Charging disk blocks to the user who asks for them.
+//!
+//! A filesystem keeps a reserve for root (`mkfs.ext4 -m`), which it grants by the filesystem user
+//! number of the writing thread, and CAP_SYS_RESOURCE overrides quotas, see capabilities(7). So a thread
+//! that writes for a user has that user's numbers meanwhile, and not that capability. All other
+//! capabilities stay: the permission was checked before, and what is made belongs to the user at once.
+//!
+//! The database is never written so: its files are the Archive's, and it may use the reserve when
+//! users are refused.
+
+use std::cell::Cell;
+
+use rustix::io::Errno;
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use crate::os::credentials;
+
+/// A user to whom blocks are charged, and that user's group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChargedUser {
+    /// User number.
+    pub uid: u32,
+    /// Group number.
+    pub gid: u32,
+}
+
+thread_local! {
+    /// The user to whom [`charged`] charges in this thread.
+    static CHARGED: Cell<Option<ChargedUser>> = const { Cell::new(None) };
+    /// The user whose numbers this thread has now.
+    static WRITING_AS: Cell<Option<ChargedUser>> = const { Cell::new(None) };
+    /// Whether this thread has all credentials of a user, who is then charged in any case.
+    static ACTING: Cell<bool> = const { Cell::new(false) };
+    /// This thread's capabilities while it acts as the process.
+    static OWN: Cell<Option<CapabilitySets>> = const { Cell::new(None) };
+}
+
+/// This thread's capabilities while it acts as the process. First called while it does.
+pub fn own_capabilities() -> Option<CapabilitySets> {
+    if let Some(own) = OWN.get() {
+        return Some(own);
+    }
+    let own = rustix::thread::capabilities(None).ok()?;
+    OWN.set(Some(own));
+    Some(own)
+}
+
+/// The user to whom [`charged`] charges in this thread; None: the process.
+pub fn charged_user() -> Option<ChargedUser> {
+    CHARGED.get()
+}
+
+/// As long as this lives, [`charged`] charges a user in this thread.
+#[derive(Debug)]
+#[must_use]
+pub struct ChargeGuard {
+    before: Option<ChargedUser>,
+}
+
+impl Drop for ChargeGuard {
+    fn drop(&mut self) {
+        CHARGED.set(self.before);
+    }
+}
+
+/// Sets the user to whom [`charged`] charges in this thread, until the guard is dropped; None: the process.
+pub fn charge_to(user: Option<ChargedUser>) -> ChargeGuard {
+    ChargeGuard {
+        before: CHARGED.replace(user),
+    }
+}
+
+/// Whether this thread has all credentials of a user, see [`act`].
+pub fn is_acting() -> bool {
+    ACTING.get()
+}
+
+/// Marks this thread as having all credentials of a user, as long as this lives.
+#[derive(Debug)]
+#[must_use]
+pub struct Acts;
+
+impl Drop for Acts {
+    fn drop(&mut self) {
+        ACTING.set(false);
+    }
+}
+
+/// Marks this thread as having all credentials of a user: no other user is charged meanwhile.
+pub fn act() -> Acts {
+    stop();
+    ACTING.set(true);
+    Acts
+}
+
+/// Writes something, charged to the user of [`charge_to`].
+///
+/// # Errors
+/// What `write` fails with; EPERM, and nothing is written, where this thread could not become the user.
+pub fn charged<T>(write: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+    charged_to(CHARGED.get(), write)
+}
+
+/// Gives the user's numbers up when the write ends, also by a panic.
+struct WritingAs;
+
+impl Drop for WritingAs {
+    fn drop(&mut self) {
+        stop();
+    }
+}
+
+/// Writes something, charged to this user; None: to the process.
+///
+/// # Errors
+/// As for [`charged`].
+pub fn charged_to<T>(
+    user: Option<ChargedUser>,
+    write: impl FnOnce() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    if ACTING.get() {
+        return write();
+    }
+    match user {
+        None => {
+            stop();
+            write()
+        }
+        Some(user) => {
+            let _writing = WritingAs;
+            begin(user)?;
+            write()
+        }
+    }
+}
+
+/// The same, but the thread keeps the user's numbers until [`stop`]: the next write of the same user
+/// needs no system call for this.
+///
+/// # Errors
+/// As for [`charged`].
+pub fn charged_to_and_keep<T>(
+    user: Option<ChargedUser>,
+    write: impl FnOnce() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    match user {
+        _ if ACTING.get() => {}
+        None => stop(),
+        Some(user) => begin(user)?,
+    }
+    write()
+}
+
+fn begin(user: ChargedUser) -> Result<(), Errno> {
+    if WRITING_AS.get() == Some(user) {
+        return Ok(());
+    }
+    stop();
+    let own = own_capabilities();
+    WRITING_AS.set(Some(user));
+    if let Err(errno) = credentials::become_other(user.uid, user.gid) {
+        stop();
+        return Err(errno);
+    }
+    // The change of the user number has dropped the capabilities over files as well:
+    // they come back here.
+    if let Some(own) = own {
+        set_effective(own, own.effective - CapabilitySet::SYS_RESOURCE);
+    }
+    Ok(())
+}
+
+/// Has this thread act as the process again.
+pub fn stop() {
+    if WRITING_AS.get().is_none() {
+        return;
+    }
+    WRITING_AS.set(None);
+    credentials::become_ourselves();
+    if let Some(own) = own_capabilities() {
+        set_effective(own, own.effective);
+    }
+}
+
+/// Sets the effective capabilities of this thread.
+pub fn set_effective(own: CapabilitySets, effective: CapabilitySet) {
+    let wanted = CapabilitySets {
+        effective: effective & own.permitted,
+        ..own
+    };
+    if let Err(error) = rustix::thread::set_capabilities(None, wanted) {
+        log::debug!("cannot act with {effective:?}: {error}");
+    }
+}
