@@ -386,3 +386,6 @@ impl Archive {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

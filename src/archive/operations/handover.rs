@@ -240,6 +240,8 @@ impl Archive {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Process;
+    use super::super::testing::{TestArchive, elsewhere};
     use super::*;
 
     #[test]
@@ -257,5 +259,40 @@ mod tests {
         }
         assert_eq!(Handover::parse(b"word x"), None);
         assert_eq!(Handover::parse(b""), None);
+    }
+
+    #[test]
+    fn an_item_that_was_given_is_not_an_original_again() {
+        for (role, is_original) in [(Role::Gives, false), (Role::Expects, true)] {
+            let archive = TestArchive::new();
+            let item = archive.new_item();
+            let accept = |service: &Names| {
+                archive.edit_raw(&item, |sidecar| sidecar.set_archive_service(service));
+                let accepted = archive.accept_sidecar(&Process, item.id);
+                accepted.expect("asked")
+            };
+            assert!(matches!(accept(&elsewhere()), Acceptance::Accepted(_)));
+            let handover = Handover {
+                role,
+                other: elsewhere(),
+                word: "0123abcd".to_owned(),
+                is_taken: false,
+            };
+            archive
+                .note_handover(&item.names, &handover)
+                .expect("noted");
+            let found = archive.handover(&item.names).expect("read");
+            assert_eq!(found, Some(handover));
+            let accepted = accept(&archive.facts().service);
+            assert_eq!(
+                matches!(accepted, Acceptance::Accepted(_)),
+                is_original,
+                "{accepted:?}"
+            );
+            let said = archive.sidecar(&item).archive_service().cloned();
+            assert_eq!(said == Some(elsewhere()), !is_original);
+            archive.forget_handover(&item.names).expect("forgotten");
+            assert_eq!(archive.handover(&item.names).expect("read"), None);
+        }
     }
 }

@@ -201,3 +201,6 @@ impl Archive {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -180,3 +180,6 @@ fn is_regular(file: &OwnedFd) -> bool {
 fn owner_of(file: &OwnedFd) -> Option<u32> {
     rustix::fs::fstat(file).ok().map(|stat| stat.st_uid)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+use std::os::unix::fs::PermissionsExt;
+
+use super::super::Process;
+use super::super::testing::{OTHER_USER, TestArchive};
+use super::*;
+
+fn set_mode(path: &std::path::Path, mode: u32) {
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("a mode");
+}
+
+#[test]
+fn who_may_write_the_sidecar_may_say_what_the_item_is() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let (directory, sidecar) = (archive.file(&item, ""), archive.file(&item, ".ibi"));
+    for (directory_mode, sidecar_mode, may) in [
+        (0o755, 0o644, false),
+        (0o755, 0o646, true),
+        // The sidecar cannot be reached.
+        (0o754, 0o646, false),
+        // Another one may be put in its place.
+        (0o757, 0o644, true),
+        // Not where others' names are kept.
+        (0o1757, 0o644, false),
+        (0o756, 0o644, false),
+    ] {
+        set_mode(&directory, directory_mode);
+        set_mode(&sidecar, sidecar_mode);
+        let found = archive.may_say(&OTHER_USER, &item.names, false);
+        assert_eq!(
+            found.expect("asked"),
+            may,
+            "{directory_mode:o} {sidecar_mode:o}"
+        );
+        assert_eq!(archive.refuse_others(&OTHER_USER, &item).is_ok(), may);
+        assert!(
+            archive
+                .may_say(&Process, &item.names, false)
+                .expect("asked")
+        );
+        assert!(
+            !archive
+                .may_say(&Stranger, &item.names, false)
+                .expect("asked")
+        );
+    }
+}
+
+#[test]
+fn the_way_to_an_item_counts_where_it_is_asked_for() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    set_mode(&archive.file(&item, ".ibi"), 0o666);
+    let year = archive.path().join(Place::of(&item.names).parent());
+    for (mode, may) in [(0o755, true), (0o750, false)] {
+        set_mode(&year, mode);
+        let by_way = archive
+            .may_say(&OTHER_USER, &item.names, true)
+            .expect("asked");
+        assert_eq!(by_way, may);
+        assert!(
+            archive
+                .may_say(&OTHER_USER, &item.names, false)
+                .expect("asked")
+        );
+    }
+    set_mode(&year, 0o755);
+}
+
+#[test]
+fn the_author_of_a_sidecar_is_its_owner() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let author = archive.author(&item.names).expect("asked");
+    let uid = rustix::process::geteuid().as_raw();
+    assert_eq!(author.map(|author| author.uid), Some(uid));
+    // What came over the network has no author here.
+    let sidecar = archive.file(&item, ".ibi");
+    set_mode(&sidecar, 0o1644);
+    assert_eq!(archive.author(&item.names).expect("asked"), None);
+    std::fs::remove_file(&sidecar).expect("removed");
+    assert_eq!(archive.author(&item.names).expect("asked"), None);
+}
+
+#[test]
+fn a_writer_says_nothing_with_more_rights_than_the_owner() {
+    let archive = TestArchive::new();
+    let (item, other) = (archive.new_item(), archive.new_item());
+    let may = |actor: &dyn Actor| {
+        archive.with_writer(actor, &item.names, |writer| {
+            archive.may_say(writer, &other.names, true)
+        })
+    };
+    assert!(may(&Process).expect("asked"));
+    assert!(!may(&OTHER_USER).expect("asked"));
+    set_mode(&archive.file(&item, ".ibi"), 0o1644);
+    assert!(!may(&Process).expect("asked"));
+    assert!(!archive.may_speak(&item.names, &other.names).expect("asked"));
+    assert!(archive.may_speak(&other.names, &item.names).expect("asked"));
+}
+
+#[test]
+fn a_sidecar_goes_to_the_user_who_replaces_it() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let after = |actor: &dyn Actor| archive.author_after(actor, &item.names).expect("asked");
+    assert_eq!(after(&Process), Author::Same);
+    let user = OwnerOnDisk {
+        uid: OTHER_USER.uid,
+        gid: Some(7),
+    };
+    let (uid, gid) = (OTHER_USER.uid, 7);
+    assert_eq!(after(&user), Author::User { uid, gid });
+    set_mode(&archive.file(&item, ".ibi"), 0o666);
+    assert_eq!(after(&user), Author::Same);
+}
