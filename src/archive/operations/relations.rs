@@ -75,7 +75,7 @@ impl Archive {
         match near {
             Some(near) if is_original(&near) => {
                 if !kind.is_inverse() {
-                    edits.extend(self.forgetting_far_end(actor, &near, kind)?);
+                    edits.extend(self.forgetting_far_end(actor, &near, kind, &target)?);
                 }
                 let (said, other) = (*kind, target.clone());
                 let edit: Edit = Box::new(move |sidecar| sidecar.set_relation(&said, &other));
@@ -169,17 +169,21 @@ impl Archive {
         })
     }
 
-    /// Takes the inverse pair out of the target that a relation had until now.
+    /// Takes the inverse pair out of the target that a relation had until now, where that is another.
     fn forgetting_far_end(
         &self,
         actor: &dyn Actor,
         near: &Item,
         kind: &RelationKind,
+        target: &Names,
     ) -> Result<Option<EditOf>, ArchiveError> {
         let declared = self.store.relations_of(near.id)?;
         let Some((_, before)) = declared.into_iter().find(|(known, _)| known == kind) else {
             return Ok(None);
         };
+        if before.matches(target) {
+            return Ok(None);
+        }
         let back = inverse(kind);
         Ok(match self.held(&before)? {
             Some(far)

@@ -80,6 +80,15 @@ fn compare(expected: &Lines, met: &Lines, found: &mut Vec<String>) {
     }
 }
 
+/// Content as a line has it: sidecars in full, a number for everything else.
+fn content(name: &str, bytes: &[u8]) -> String {
+    if name == ".ibi" {
+        format!(" {:?}", String::from_utf8_lossy(bytes))
+    } else {
+        format!(" {}", sum(bytes))
+    }
+}
+
 /// A number for content.
 fn sum(bytes: &[u8]) -> u64 {
     let add = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
@@ -130,7 +139,7 @@ fn expect(model: &Model, node: &Node, path: &str, lines: &mut Lines, numbers: &m
             }
             match &model.tree.files.get(*ino).body {
                 Body::File(bytes) => {
-                    line += &format!(" {}", sum(bytes));
+                    line += &content(&name, bytes);
                     numbers.expected.insert(path.clone(), *ino);
                 }
                 Body::Link(_) => {
@@ -200,7 +209,7 @@ fn meet_below(
             match seen.kind {
                 'f' => {
                     let bytes = std::fs::read(&whole).unwrap_or_default();
-                    line += &format!(" {}", sum(&bytes));
+                    line += &content(&name, &bytes);
                     numbers.met.insert(path.clone(), stat.st_ino);
                 }
                 'l' => {
@@ -339,7 +348,7 @@ fn expect_stored(model: &Model, directory: Ino, path: &str, lines: &mut Lines) {
             line += &format!(" {name}={}", sum(value));
         }
         match &inode.body {
-            Body::File(bytes) => line += &format!(" {}", sum(bytes)),
+            Body::File(bytes) => line += &content(name, bytes),
             Body::Link(target) => line += &format!(" {:?}", Some(target)),
             Body::Directory(_) => {}
         }

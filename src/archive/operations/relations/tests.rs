@@ -47,6 +47,23 @@ fn a_relation_is_written_at_both_ends() {
     }
 }
 
+/// `ln -sfn` of the same target, and a second `ibifs relate`.
+#[test]
+fn a_relation_declared_again_stays_at_both_ends() {
+    for kind in [
+        RelationKind::NextEdition,
+        RelationKind::Metadata,
+        RelationKind::Translation(language("pt")),
+    ] {
+        let archive = TestArchive::new();
+        let (one, other) = (archive.new_item(), archive.new_item());
+        archive.declare(&one, kind, &other);
+        let declared = (said(&archive, &one), said(&archive, &other));
+        archive.declare(&one, kind, &other);
+        assert_eq!((said(&archive, &one), said(&archive, &other)), declared);
+    }
+}
+
 #[test]
 fn an_inverse_relation_is_the_same_relation() {
     let archive = TestArchive::new();
