@@ -1,4 +1,4 @@
-//! What must hold of any input, whoever wrote it: one function a target.
+//! What must hold of any input: one function for each target.
 //!
 //! The fuzzer calls these bodies with inputs of its making; the tests replay the committed corpus
 //! through the same ones. A body panics where a promise is broken; that nothing else panics, hangs

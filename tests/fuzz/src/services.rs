@@ -11,7 +11,7 @@ use ibifs::web::registry::Inclusion;
 
 use super::{sentence, text, two_lines};
 
-/// Everything is understood or refused in a sentence; what is asked and told in turn can be read.
+/// Every text is parsed or refused with a sentence; the requests and answers made from it can be parsed.
 pub fn check(data: &[u8]) {
     let (line, answer) = two_lines(data);
     let Some(line) = text(line) else {
@@ -39,9 +39,9 @@ pub fn check(data: &[u8]) {
         Meaning::Reached(reached) => {
             assert!(reached.url.starts_with("http"), "{}", reached.url);
             assert!(reached.url.bytes().all(|byte| byte.is_ascii_graphic()));
-            let told = reached.acknowledgment("::1", "http://urlib.net:80/x");
-            let told = Query::parse(&told).expect("a query");
-            assert_eq!(told.get("url"), Some(reached.url.as_str()));
+            let query = reached.acknowledgment("::1", "http://urlib.net:80/x");
+            let query = Query::parse(&query).expect("a query");
+            assert_eq!(query.get("url"), Some(reached.url.as_str()));
         }
         Meaning::Onward(next) => asked(&next),
         Meaning::Nothing | Meaning::Deleted | Meaning::Unsatisfying => {}
