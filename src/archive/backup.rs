@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use crate::archive::finding::{findings, with_detail};
-use crate::archive::store::{self, Store, StoreError};
+use crate::archive::store::{self, Item, ItemId, Store, StoreError};
 use crate::archive::tree::{RESERVE, Tree, TreeError};
 use crate::archive::{Archive, ArchiveError, BACKUP_NOTE, Clock};
 use crate::formats::item::{Names, State};
@@ -317,21 +317,35 @@ fn whose(from: &Archive, path: &Path) -> Result<(), BackupError> {
     let Ok(index) = Store::open_read_only(tree.root()) else {
         return Ok(());
     };
-    let mut unknown = None;
-    index.each_item(|item| {
-        if unknown.is_none()
-            && item.state != State::Deleted
-            && from.store().find_by_names(&item.names)?.is_none()
-        {
-            unknown = Some(item.names.clone());
+    each_item_of(&index, |item| {
+        let is_known =
+            item.state == State::Deleted || from.store().find_by_names(&item.names)?.is_some();
+        if is_known {
+            Ok(())
+        } else {
+            Err(BackupError::Used {
+                names: Box::new(item.names.clone()),
+            })
         }
-        Ok(())
-    })?;
-    match unknown {
-        Some(names) => Err(BackupError::Used {
-            names: Box::new(names),
-        }),
-        None => Ok(()),
+    })
+}
+
+/// How many items are read from an index at once.
+const PAGE: usize = 1000;
+
+/// Visits every item of an index, whose lock is free meanwhile: `visit` may ask another index.
+fn each_item_of(
+    index: &Store,
+    mut visit: impl FnMut(&Item) -> Result<(), BackupError>,
+) -> Result<(), BackupError> {
+    let mut after = ItemId(0);
+    loop {
+        let items = index.items_after(after, PAGE)?;
+        let Some(last) = items.last() else {
+            return Ok(());
+        };
+        after = last.id;
+        items.iter().try_for_each(&mut visit)?;
     }
 }
 
@@ -373,3 +387,6 @@ impl Note<'_> {
             .write_small(".", BACKUP_NOTE, text.as_bytes(), None)?)
     }
 }
+
+#[cfg(test)]
+mod tests;

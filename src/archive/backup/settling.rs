@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::copying::Copier;
-use super::{BackupError, Code};
+use super::{BackupError, Code, each_item_of};
 use crate::archive::store::{self, Item, ItemId, Store};
 use crate::archive::tree::{Area, Author, Place, SIDECAR};
 use crate::archive::{Archive, ArchiveError, Clock, holder};
@@ -90,16 +90,7 @@ fn one_round(from: &Archive, copier: &mut Copier<'_>) -> Result<u64, BackupError
         missing: 0,
         patience: PATIENCE,
     };
-    let mut failed = None;
-    index.each_item(|item| {
-        if failed.is_none() {
-            failed = round.item(item).err();
-        }
-        Ok(())
-    })?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
+    each_item_of(&index, |item| round.item(item))?;
     round.what_is_too_much()?;
     let missing = round.missing;
     // Every directory will be on disk before the backup says that it is finished.
