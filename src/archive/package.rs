@@ -116,3 +116,6 @@ struct Digests {
     sha256: crate::formats::fixity::Digest,
     sha512: String,
 }
+
+#[cfg(test)]
+mod tests;

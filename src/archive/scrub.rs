@@ -568,3 +568,6 @@ fn written(stat: &rustix::fs::Stat) -> Written {
         nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

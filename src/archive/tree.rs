@@ -1048,3 +1048,6 @@ fn chown_for(directory: &OwnedFd, uid: u32, gid: Option<u32>) -> Result<(), Errn
         Err(errno) => Err(errno),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! What a scrub finds after a change to the files of an item.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::super::operations::testing::TemporaryDirectory;
+use super::*;
+
+const ITEM: &str = "col/a.example/b/2020/01.02.03.04.05";
+
+struct Fixture {
+    directory: TemporaryDirectory,
+    tree: Tree,
+}
+
+impl Fixture {
+    /// A store with one item, whose file `file` was written long ago.
+    fn new() -> Fixture {
+        let directory = TemporaryDirectory::new();
+        let tree = Tree::create(directory.path()).expect("a store");
+        let fixture = Fixture { directory, tree };
+        std::fs::create_dir_all(fixture.item().join("d")).expect("made");
+        write_long_ago(&fixture.item().join("file"), "text");
+        write_long_ago(&fixture.item().join("d/other"), "more");
+        std::fs::write(fixture.item().join(SIDECAR), "").expect("written");
+        fixture
+    }
+
+    fn item(&self) -> std::path::PathBuf {
+        self.directory.path().join(ITEM)
+    }
+
+    fn recorded(&self, name: &str) -> std::path::PathBuf {
+        self.directory.path().join(DIRECTORY).join(ITEM).join(name)
+    }
+
+    /// What a scrub of the whole store reports, a line each, and what it counts.
+    fn scrub(&self, options: &ScrubOptions) -> (Vec<String>, Tally) {
+        let mut found = Vec::new();
+        let mut report = |finding: &Finding| {
+            let path = String::from_utf8_lossy(&finding.path).into_owned();
+            let accepted = if finding.accepted { " accepted" } else { "" };
+            found.push(format!("{} {path}{accepted}", finding.code.word()));
+            Ok(())
+        };
+        let mut progress = |_, _| ();
+        let scrub = Scrub::new(&self.tree, options.clone(), &mut report, &mut progress);
+        let tally = scrub.expect("no other scrub").all().expect("a pass");
+        (found, tally)
+    }
+}
+
+fn write_long_ago(path: &Path, content: &str) {
+    std::fs::write(path, content).expect("written");
+    let long_ago = SystemTime::now() - Duration::from_secs(100_000);
+    let file = std::fs::File::options().write(true).open(path);
+    file.and_then(|file| file.set_modified(long_ago))
+        .expect("dated");
+}
+
+/// Writes other content of the same length, and sets the time of modification back.
+fn damage(path: &Path) {
+    let before = path.metadata().expect("there");
+    std::fs::write(path, "TEXT").expect("written");
+    let file = std::fs::File::options().write(true).open(path);
+    let modified = before.modified().expect("a time");
+    file.and_then(|file| file.set_modified(modified))
+        .expect("dated");
+}
+
+#[test]
+fn each_change_has_its_code() {
+    type Change = fn(&Fixture);
+    let changes: [(Change, &[&str], bool); 6] = [
+        (|_| (), &[], false),
+        (
+            |fixture| std::fs::write(fixture.item().join("file"), "edited").expect("written"),
+            &["changed file"],
+            false,
+        ),
+        (
+            |fixture| std::fs::write(fixture.item().join("d/new"), "").expect("written"),
+            &["new d/new"],
+            false,
+        ),
+        (
+            |fixture| std::fs::remove_file(fixture.item().join("file")).expect("removed"),
+            &["missing file"],
+            false,
+        ),
+        (
+            |fixture| damage(&fixture.item().join("file")),
+            &["damaged file"],
+            true,
+        ),
+        (
+            |fixture| {
+                let path = fixture.recorded(fixity::MANIFEST);
+                let text = std::fs::read_to_string(&path).expect("a manifest");
+                std::fs::write(&path, format!("{text}no line\n")).expect("written");
+            },
+            &["broken-manifest "],
+            true,
+        ),
+    ];
+    for (change, expected, is_wrong) in changes {
+        let fixture = Fixture::new();
+        let (found, tally) = fixture.scrub(&ScrubOptions::default());
+        assert!(found.is_empty(), "{found:?}");
+        assert_eq!((tally.items, tally.files, tally.recorded), (1, 2, 1));
+        change(&fixture);
+        let dry_run = ScrubOptions {
+            dry_run: true,
+            ..ScrubOptions::default()
+        };
+        for options in [dry_run, ScrubOptions::default()] {
+            let (found, tally) = fixture.scrub(&options);
+            assert_eq!(found, expected);
+            assert_eq!(tally.is_wrong, is_wrong, "{expected:?}");
+        }
+        // An edit is reported once; what is wrong until it is accepted.
+        let (again, _) = fixture.scrub(&ScrubOptions::default());
+        assert_eq!(again, if is_wrong { expected } else { &[] });
+        let accept = ScrubOptions {
+            accept: true,
+            ..ScrubOptions::default()
+        };
+        let (found, tally) = fixture.scrub(&accept);
+        assert_eq!(found.len(), again.len());
+        assert!(found.iter().all(|line| line.ends_with(" accepted")));
+        assert!(!tally.is_wrong);
+        let (found, _) = fixture.scrub(&ScrubOptions::default());
+        assert!(found.is_empty(), "{found:?}");
+    }
+}
+
+/// Gone, while the directory last changed before the item was last scrubbed.
+#[test]
+fn a_file_that_was_not_removed_is_lost() {
+    let fixture = Fixture::new();
+    fixture.scrub(&ScrubOptions::default());
+    std::fs::remove_file(fixture.item().join("d/other")).expect("removed");
+    let notes = std::fs::File::open(fixture.recorded(fixity::WRITTEN));
+    let soon = SystemTime::now() + Duration::from_secs(100);
+    notes.and_then(|it| it.set_modified(soon)).expect("dated");
+    let (found, tally) = fixture.scrub(&ScrubOptions::default());
+    assert_eq!(
+        (found, tally.is_wrong),
+        (vec!["lost d/other".to_owned()], true)
+    );
+}
+
+#[test]
+fn an_item_that_is_gone_is_lost_unless_it_was_removed() {
+    for is_removed in [false, true] {
+        let fixture = Fixture::new();
+        fixture.scrub(&ScrubOptions::default());
+        std::fs::remove_dir_all(fixture.item()).expect("removed");
+        if is_removed {
+            let tombstone = fixture.directory.path().join("deleted").join(ITEM);
+            std::fs::create_dir_all(tombstone.parent().expect("above")).expect("made");
+            std::fs::write(tombstone, "state deleted\n").expect("written");
+        }
+        let (found, tally) = fixture.scrub(&ScrubOptions::default());
+        let expected: &[&str] = if is_removed { &[] } else { &["lost "] };
+        assert_eq!(found, expected);
+        assert_eq!(tally.is_wrong, !is_removed);
+    }
+}
+
+#[test]
+fn a_dry_run_records_nothing() {
+    let fixture = Fixture::new();
+    let dry_run = ScrubOptions {
+        dry_run: true,
+        ..ScrubOptions::default()
+    };
+    fixture.scrub(&dry_run);
+    assert!(!fixture.directory.path().join(DIRECTORY).exists());
+}
+
+#[test]
+fn one_scrub_is_at_work_at_a_time() {
+    let fixture = Fixture::new();
+    let (mut report, mut progress) = (|_: &Finding| Ok(()), |_, _| ());
+    let (mut second, mut count) = (|_: &Finding| Ok(()), |_, _| ());
+    let options = ScrubOptions::default();
+    let scrub = Scrub::new(&fixture.tree, options.clone(), &mut report, &mut progress);
+    assert!(scrub.is_ok());
+    let other = Scrub::new(&fixture.tree, options, &mut second, &mut count);
+    assert!(matches!(other, Err(ScrubError::Busy)));
+}
+
+#[test]
+fn a_pass_goes_on_after_the_last_item() {
+    let fixture = Fixture::new();
+    fixture.scrub(&ScrubOptions::default());
+    damage(&fixture.item().join("file"));
+    let progress = fixture.directory.path().join(DIRECTORY).join("progress");
+    for (line, restart, expected) in [
+        (format!("last {ITEM}\n"), false, 0),
+        (format!("last {ITEM}\n"), true, 1),
+        (format!("last {ITEM}"), false, 1),
+        ("nonsense\n".to_owned(), false, 1),
+    ] {
+        std::fs::write(&progress, line).expect("written");
+        let options = ScrubOptions {
+            restart,
+            ..ScrubOptions::default()
+        };
+        assert_eq!(fixture.scrub(&options).0.len(), expected);
+    }
+}
