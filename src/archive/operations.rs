@@ -1,10 +1,9 @@
-//! The Archive: mint, find, relate, resolve, remove. What every door calls.
+//! The Archive: mint, find, relate, resolve, remove. Both front ends and the commands call it.
 //!
 //! The tree is the truth and the relation store its index: whatever changes is written to the tree
 //! first, then to the index, so that a crash in between leaves an index that lags and can be
-//! brought up from the tree. Only minting goes the other way: what is minted is a row that is synced,
-//! and a start after a crash makes the directory of it where it is missing. This room knows no inode,
-//! errno or HTTP status.
+//! brought up from the tree. Only minting goes the other way: a minted item is a row that is synced, and
+//! a start after a crash makes its directory where that is missing.
 //!
 //! The parts of an [`Archive`] have their own locks and keep their own invariants: `DateLedger` (dates
 //! handed out), `RecoveryLog` (where tree and index may differ), `SettleQueue` (minted items to be
@@ -76,10 +75,10 @@ use ibi::{AliasPair, Ibi, Rep, Timestamp};
 /// A request to mint that would have to wait longer is refused (SPEC 10, ruling 5).
 pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
-/// What a backup says of itself, in its directory: `finished` in it, or it cannot be opened.
+/// The file in which a backup describes itself. A backup whose file does not say `finished` is not opened.
 pub const BACKUP_NOTE: &str = "backup.ibi";
 
-/// A store that nobody else opens for writing.
+/// A store that no other process opens for writing.
 #[derive(Debug)]
 #[must_use]
 pub struct Held(#[allow(dead_code, reason = "held, not read")] lock::Lock);
@@ -131,8 +130,8 @@ impl std::fmt::Debug for Archive {
 }
 
 impl Archive {
-    /// Opens a store for writing; refused while somebody else does. An index that is missing is made
-    /// anew.
+    /// Opens a store for writing. Fails with [`ArchiveError::Busy`] while another process has it open. A
+    /// missing index is rebuilt from the tree.
     pub fn open(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
         let archive = Archive::open_as_it_is(path, clock)?;
         if archive.store.is_empty()? {
@@ -144,13 +143,13 @@ impl Archive {
 
     /// Opens a store for writing whatever its index holds.
     pub fn open_as_it_is(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
-        // What is no store is not locked either.
+        // Only a store is locked.
         Archive::refuse_other_directories(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
         Archive::open_held(path, clock, lock, false)
     }
 
-    /// Opens a store for making its index anew: what `archive.ibi` says now is believed.
+    /// Opens a store to rebuild its index, with `archive.ibi` as it is now.
     pub fn open_for_reindex(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
         Archive::refuse_other_directories(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
@@ -181,8 +180,8 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Who the Archive is decides what is minted, and nothing but a person changes it: a file that
-    /// says otherwise than it did is not believed without being asked to.
+    /// `archive.ibi` decides what is minted. A file that differs from what the index keeps of it is
+    /// accepted only where the caller asks for that.
     fn believe_facts(&self, believes: bool) -> Result<(), ArchiveError> {
         let text = self.tree.read_small(facts::FILE)?.unwrap_or_default();
         match self.store.facts()? {
@@ -200,7 +199,7 @@ impl Archive {
         }
     }
 
-    /// Opens a store for reading, beside whoever writes it.
+    /// Opens a store for reading, beside a process that writes it.
     pub fn open_read_only(path: &Path) -> Result<Archive, ArchiveError> {
         let (facts, tree) = Archive::open_tree(path)?;
         let store = Store::open_read_only(tree.root())?;
@@ -231,7 +230,7 @@ impl Archive {
         }
     }
 
-    /// Keeps everybody else from opening a store for writing, as long as the result lives.
+    /// Keeps other processes from opening a store for writing until the result is dropped.
     pub fn hold(tree: &Tree) -> Result<Held, ArchiveError> {
         Ok(Held(lock::Lock::take(tree)?))
     }
@@ -274,7 +273,7 @@ impl Archive {
         &self.store
     }
 
-    /// Writes down where the store is mounted, for those who are refused it.
+    /// Records where the store is mounted, for the error that other processes get.
     pub fn describe_mount(&self, mount_point: &Path) {
         let Some(lock) = &self.lock else {
             return;
@@ -283,7 +282,7 @@ impl Archive {
         self.close();
     }
 
-    /// The right to change what is known of items, with all known that was changed before.
+    /// The right to change what is known of items. What an earlier error left behind is read first.
     fn edits(&self) -> RankedGuard<'_, ()> {
         let edits = self.edits.lock();
         if self.lock.is_some() && self.recovery.is_queued() {
@@ -335,14 +334,14 @@ impl Archive {
 
     /// Registers an item whose directory is in the tree, by what its sidecar says.
     pub fn item_on_sight(&self, names: &Names) -> Result<Item, ArchiveError> {
-        // It may just have been removed by somebody else, who must not see it come back.
+        // Another thread may just have removed it; then it must not come back.
         let _edits = self.edits();
         if !self.tree.is_directory(Place::of(names).as_str()) {
             return Err(ArchiveError::Unknown {
                 name: names.preferred(),
             });
         }
-        // It has the name of its place, and is brought by whoever owns its sidecar.
+        // It has the name of its place. The owner of its sidecar brings it.
         let (record, _) = self.read_item(names)?;
         let bare = match record.sidecar {
             Some(_) => names.clone(),
@@ -449,7 +448,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Leaves a tombstone in the place of an item.
+    /// Writes a tombstone in the place of an item.
     fn write_tombstone(&self, item: &Item, place: &Place) -> Result<(), ArchiveError> {
         let tombstone = self.tombstone_of(item)?;
         let bytes = tombstone.to_bytes();

@@ -1,14 +1,14 @@
-//! What a later start must know of this one: the last date, and whether the store is the same.
+//! The ledger on disk: what the next start must know of this one. It has the last date and shows whether
+//! the store is the same one.
 //!
 //! No date is handed out up to the instant at which this process opened the store. So it does not
 //! matter what the disk has forgotten, or by what it was set back to an earlier state: whatever was
 //! handed out before carries an earlier date, if the clock was right. A clock that is set forward while
 //! the store is open counts as opening it: so does a machine that goes on from a picture of its memory.
 //!
-//! A date must be written down durably before anybody sees it. That need not be done for each: one
-//! write reserves all dates of the next second, and those that nobody asks for until then are handed
-//! out later or, at a regular end, given back. After any other end all that was reserved counts as
-//! handed out.
+//! A date is durable on disk before it is handed out. One write reserves all dates of the next second;
+//! those that are not asked for until then are handed out later or, at a regular end, given back. After
+//! any other end all reserved dates count as handed out.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub(super) fn last_in_ledger(ledger: &[u8]) -> Option<Timestamp> {
 impl Archive {
     /// Reserves a date. It is written down durably before this returns and is never handed out
     /// again, whatever becomes of it. The caller waits `reservation.wait` and then calls
-    /// [`Archive::mint_reserved`]; meanwhile nobody is held up.
+    /// [`Archive::mint_reserved`]; meanwhile no other caller waits.
     pub fn reserve(&self) -> Result<Reservation, ArchiveError> {
         self.reserve_within(WAIT_LIMIT)
     }

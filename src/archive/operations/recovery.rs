@@ -139,7 +139,7 @@ impl Archive {
         let place = Place::of(names);
         let bytes = match self.tree.read_sidecar(&place) {
             Ok(bytes) => bytes,
-            // Somebody has put something else there; it stays for fsck to name.
+            // Something else has been put there; it stays, and fsck reports it.
             Err(_) => return Ok(()),
         };
         let item = match known {
@@ -165,7 +165,7 @@ impl Archive {
             self.restore(&item)?;
         } else if bytes != believed || believed.is_none() {
             if says_nothing && bytes.is_some() {
-                // Nobody knows what it was to say.
+                // What it was to say is lost.
                 self.tree.remove_sidecar(&place)?;
             }
             let believed_now = self.with_author(&item.names, |author| {
@@ -176,7 +176,7 @@ impl Archive {
                 Acceptance::Unchanged | Acceptance::Rejected(_) if believed.is_none() => {
                     self.believe_place(names, &item, bytes.as_deref())?;
                 }
-                // What was believed last counts, as it did before.
+                // The sidecar that was accepted last counts, as it did before.
                 Acceptance::Rejected(error) => log::warn!("{error}"),
                 Acceptance::Unchanged => {}
             }
@@ -196,7 +196,7 @@ impl Archive {
         Ok(())
     }
 
-    /// An item of which no sidecar was ever believed is what its place says. A name that the index
+    /// An item of which no sidecar was ever accepted is what its place says. A name that the index
     /// alone has kept is written down.
     fn believe_place(
         &self,

@@ -1,4 +1,4 @@
-//! Sidecars: what is believed of them, how they are changed, how they come back.
+//! Sidecars: how they are validated and accepted, changed, and written again.
 
 use rustix::io::Errno;
 
@@ -72,7 +72,7 @@ impl Archive {
         }
     }
 
-    /// Reads an item's directory into a row, with the reason where its sidecar is not believed.
+    /// Reads an item's directory into a row, with the reason where its sidecar is not accepted.
     pub(super) fn read_item(
         &self,
         names: &Names,
@@ -112,7 +112,7 @@ impl Archive {
         }
     }
 
-    /// A row from the bytes of an item's sidecar, if they are to be believed.
+    /// A row from the bytes of an item's sidecar, if they are valid.
     pub(super) fn record_from(
         &self,
         names: &Names,
@@ -273,8 +273,8 @@ impl Archive {
         self.apply_accepted(actor, &item, &place, names, &sidecar, bytes)
     }
 
-    /// Has the index say what a sidecar says, moves the item to the place of its names, and tells the
-    /// items that it is related to.
+    /// Records what a sidecar says in the index, moves the item to the place of its names, and updates
+    /// the items that it is related to.
     fn apply_accepted(
         &self,
         actor: &dyn Actor,
@@ -321,7 +321,7 @@ impl Archive {
                 if let Some(moving) = moving {
                     moving.done();
                 }
-                // Whoever closes it next finds it believed, and must not take that for all.
+                // The next close finds the sidecar accepted, and must not take that for all.
                 let change = self.recovery.begin(&new_place, Durability::Synced)?;
                 let item = self.known(id)?;
                 self.remove_tombstones(&item.names)?;
@@ -355,7 +355,7 @@ impl Archive {
         Ok(false)
     }
 
-    /// Writes an item's sidecar again as it was last believed; nothing where there never was one.
+    /// Writes an item's sidecar again as it was last accepted; nothing where there never was one.
     pub fn restore_sidecar(&self, id: ItemId) -> Result<(), ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
@@ -386,13 +386,13 @@ impl Archive {
         Ok(())
     }
 
-    /// The items whose sidecars the Archive has written since it was last asked: whoever remembers
-    /// anything of their directories must look again.
+    /// The items whose sidecars the Archive has written since the last call: what a front end has cached
+    /// of their directories is stale.
     pub fn take_rewritten(&self) -> Vec<Names> {
         self.rewritten.take()
     }
 
-    /// The sidecar as last believed, or a new one that says no more than the names.
+    /// The sidecar as last accepted, or a new one that says no more than the names.
     pub(super) fn accepted_sidecar(&self, item: &Item) -> Result<Sidecar, ArchiveError> {
         match self.store.sidecar(item.id)? {
             Some(bytes) => Sidecar::parse(&bytes).map_err(|cause| ArchiveError::Sidecar {
@@ -492,7 +492,7 @@ impl Archive {
         let untouched = |error: ArchiveError| (error, None);
         let place = Place::of(&item.names);
         let on_disk = self.tree.read_sidecar(&place);
-        // What lies on disk counts, not what we remember: an unbelieved one is not overwritten.
+        // The file on disk counts, not what the index has: one that was not accepted is not overwritten.
         let read = on_disk.map_err(|error| untouched(error.into()))?;
         let mut sidecar = match &read {
             Some(bytes) => self.parse_for(&item.names, bytes),
@@ -502,7 +502,7 @@ impl Archive {
         let known = self.store.sidecar(item.id);
         let known = known.map_err(|error| untouched(error.into()))?;
         if read.is_some() && read != known {
-            // Nor is one that was changed beside us believed on the way.
+            // Nor is one that was changed outside the Archive accepted on the way.
             return Err(untouched(ArchiveError::Changed(item.names.clone().into())));
         }
         let before = read.unwrap_or_else(|| sidecar.to_bytes());
