@@ -5,7 +5,7 @@
 //! whatever is raced. What is written here is on disk when the call returns: files are written in
 //! `staging/`, synced, renamed into place, and the directory is synced. Only the directories of items
 //! are synced by whoever has them made: those that are copied in by whoever copies, minted ones some
-//! time after the index has them. This room knows names of items, not their relations; it has no
+//! time after the index has them. This module knows names of items, not their relations; it has no
 //! database.
 
 mod files;

@@ -1,6 +1,6 @@
 //! What is known of an item: its names, its state in an Archive, and the sidecar that travels with it.
 //!
-//! Plain checked data (SPEC 5, 8, DESIGN 2). The room knows neither disk nor database, and not
+//! Plain checked data (see ibi(7)). The module knows neither disk nor database, and not
 //! whether what a sidecar says is true.
 
 mod error;
@@ -14,7 +14,7 @@ use ibi::pairs::Value;
 use ibi::{Ibi, Ibip, Rep};
 pub use sidecar::Sidecar;
 
-/// The forms of an item's identifier that are recorded, one at least (SPEC 1).
+/// The forms of an item's identifier that are recorded, one at least.
 ///
 /// Names are equal when they have the same forms and these are equal; see [`Names::matches`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,7 +52,7 @@ impl Names {
         }
     }
 
-    /// Reads the value of an `ibi` pair: `{rep R}`, `{ibip P}` or `{rep R ibip P}` (SPEC 8).
+    /// Reads the value of an `ibi` pair: `{rep R}`, `{ibip P}` or `{rep R ibip P}`.
     ///
     /// # Errors
     /// Another shape, or an identifier that is not good.
@@ -69,7 +69,7 @@ impl Names {
         Ok(Names { rep, ibip })
     }
 
-    /// The value of an `ibi` pair, spelled as recorded (SPEC 8).
+    /// The value of an `ibi` pair, spelled as recorded.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let rep = self
@@ -142,7 +142,7 @@ impl fmt::Display for Names {
     }
 }
 
-/// What an Archive holds of an item (SPEC 5).
+/// What an Archive holds of an item (see ibi(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// The original, which exactly one Archive holds.

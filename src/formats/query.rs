@@ -1,4 +1,4 @@
-//! The query string of SPEC 7 and 8: pairs of name and value, read once, at the door. A form, of SPEC 9,
+//! The query string of a persistent URL and of the services, see ibi-resolution(7): pairs of name and value, read once, at the door. A form of the registration protocol
 //! is the same with names that may come again.
 
 use std::fmt;
@@ -85,7 +85,7 @@ impl Query {
 }
 
 /// The pairs of a form, in their order, every one of them: what repeats and where it stands has a
-/// meaning (SPEC 9, the metadata of a document). Written as a [`Query`] is.
+/// meaning (the metadata of a document in a registration). Written as a [`Query`] is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     pairs: Vec<(String, String)>,
@@ -145,7 +145,7 @@ pub fn percent_decoded_bytes(text: &str) -> Option<Vec<u8>> {
     is_good.then(|| percent_encoding::percent_decode_str(text).collect())
 }
 
-/// What stands for itself in a value of SPEC 7: unreserved characters, and those that identifiers,
+/// What stands for itself in a value of a persistent URL: unreserved characters, and those that identifiers,
 /// modifiers and paths are made of.
 const PLAIN: percent_encoding::AsciiSet = percent_encoding::NON_ALPHANUMERIC
     .remove(b'-')
@@ -164,7 +164,7 @@ const PLAIN: percent_encoding::AsciiSet = percent_encoding::NON_ALPHANUMERIC
     .remove(b'$')
     .remove(b'\'');
 
-/// A value, or a path, as it is written in a URL (SPEC 7): space `%20`, `%` `%25`, `&` `%26`, `+` `%2B`,
+/// A value, or a path, as it is written in a URL: space `%20`, `%` `%25`, `&` `%26`, `+` `%2B`,
 /// `=` `%3D`, `?` `%3F`.
 #[must_use]
 pub fn encoded(bytes: &[u8]) -> String {

@@ -1,4 +1,4 @@
-//! The registration protocol of 2009 (SPEC 9; text 002, chapter 4): what is asked, read from the
+//! The registration protocol of 2009 (see ibi-resolution(7)): what is asked, read from the
 //! parameters of a verb, and what is answered, as XML. Who may do what is decided in the registry.
 //!
 //! An actor is a provider of documents: a computer, its domain and a port. Names of parameters are

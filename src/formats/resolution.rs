@@ -1,4 +1,4 @@
-//! How a resolver comes from a persistent URL to the URL of what it names (SPEC 7 and 8): what is asked
+//! How a resolver comes from a persistent URL to the URL of what it names (see ibi-resolution(7)): what is asked
 //! of Archives, and what their answers mean. No socket, no clock.
 
 mod persistent;
@@ -29,7 +29,7 @@ pub struct Reached {
     pub url: String,
     /// Whether it is the original, where that is said.
     pub state: Option<State>,
-    /// The pairs with which the Archive is told (SPEC 8, `acknowledgment`): contenttype, ibi, state, urlkey.
+    /// The pairs with which the Archive is told (`acknowledgment`, see ibi-resolution(7)): contenttype, ibi, state, urlkey.
     told: Vec<(&'static str, String)>,
 }
 

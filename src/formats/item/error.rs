@@ -9,7 +9,7 @@ use ibi::pairs::PairsError;
 use ibi::relation::ModifierError;
 use ibi::{ParseError, Quoted};
 
-/// A value is not the names of an item (SPEC 8).
+/// A value is not the names of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamesError {
     /// The words are others than those of `{rep R}`, `{ibip P}` or `{rep R ibip P}`.
@@ -35,7 +35,7 @@ impl fmt::Display for NamesError {
 
 impl Error for NamesError {}
 
-/// A text is no state (SPEC 1).
+/// A text is no state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateError {
     text: String,
@@ -61,7 +61,7 @@ impl fmt::Display for StateError {
 
 impl Error for StateError {}
 
-/// A document is not the sidecar of an item (DESIGN 2); the cause is in `source`.
+/// A document is not the sidecar of an item; the cause is in `source`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SidecarError {
     /// It is no list of pairs.

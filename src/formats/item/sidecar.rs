@@ -1,4 +1,4 @@
-//! The sidecar `.ibi` of an item: who it is and how it is related (DESIGN 2), as a list of pairs.
+//! The sidecar `.ibi` of an item: who it is and how it is related, as a list of pairs.
 //!
 //! Pairs that we know are checked when the document is read and kept ready; those we do not know
 //! stay byte for byte. A sidecar does not say which state the item has in an Archive, except that
@@ -21,7 +21,7 @@ const TARGET: &str = "target";
 const STATE: &str = "state";
 const TIMESTAMP: &str = "timestamp";
 
-/// What travels with an item and is the same everywhere (DESIGN 2).
+/// What travels with an item and is the same everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sidecar {
     pairs: Pairs,
@@ -184,7 +184,7 @@ impl Sidecar {
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The item's default file as the bytes of its name, which need not be UTF-8 (SPEC 11). The
+    /// The item's default file as the bytes of its name, which need not be UTF-8 (see ibifs-tree(7)). The
     /// sidecar may come from anyone: that this is a path inside the item is not checked here.
     #[must_use]
     pub fn target_bytes(&self) -> Option<Vec<u8>> {
@@ -197,7 +197,7 @@ impl Sidecar {
         self.pairs.set(TARGET, Value::Word(percent_encode(target)));
     }
 
-    /// The older names of the item (`ibi.alias`, SPEC 10.6).
+    /// The older names of the item (`ibi.alias`).
     #[must_use]
     pub fn aliases(&self) -> &[AliasPair] {
         &self.known.aliases
@@ -279,7 +279,7 @@ mod tests {
 
     use super::*;
 
-    /// The example of DESIGN 2.
+    /// A sidecar with each kind of pair.
     const EXAMPLE: &str =
         "ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43 ibip 8JMKD3MGP8W/35MMLL8}
 ibi.archiveservice {rep sid.inpe.br/mtc-m18@80/2008/03.17.15.17}

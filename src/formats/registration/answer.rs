@@ -47,7 +47,7 @@ pub struct Holding {
 
 impl Record {
     /// Where what is asked for of the document is had, first where it is no copy; with `is_original`, the
-    /// original alone, where who made the identifier says that it is. `nextEditionURL` is the last edition (text 002, 4.4, observation 4).
+    /// original alone, where who made the identifier says that it is. `nextEditionURL` is the last edition.
     #[must_use]
     pub fn url(&self, steps: &[Step], is_original: bool, languages: &[Language]) -> Option<&str> {
         let mut holdings: Vec<&Holding> = self.holdings.iter().collect();

@@ -1,4 +1,4 @@
-//! The persistent URL of SPEC 7, read: `ibi [mdf] [path-absolute] ["?" query]`.
+//! Reads a persistent URL, see ibi-resolution(7): `ibi [mdf] [path-absolute] ["?" query]`.
 
 use std::fmt;
 

@@ -27,7 +27,7 @@ fn means(question: &Question, answer: &str, languages: &str, expected: &str) {
     assert_eq!(found.trim_end(), expected, "{answer}");
 }
 
-/// Example 8.1 of text 004: what is asked, what the answer means, how it is acknowledged.
+/// An example of ibi-resolution(7): what is asked, what the answer means, how it is acknowledged.
 #[test]
 fn the_documents_example_without_a_modifier() {
     let question = question("8JMKD3MGP8W/35MMLL8", "");
@@ -182,7 +182,7 @@ fn reads(path: &str, query: &str, ibi: &str, filepath: &str, request: &str) {
     assert_eq!(text, request, "{path}?{query}");
 }
 
-/// The examples of SPEC 7, and what else a reader may type.
+/// The examples of ibi-resolution(7), and what else a reader may type.
 #[test]
 #[rustfmt::skip] // one case, one line
 fn persistent_urls() {
