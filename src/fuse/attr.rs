@@ -1,4 +1,4 @@
-//! Attributes of a node, as plain values: what `stat` tells.
+//! Attributes of a node, as plain values: what `stat` reports.
 
 use std::os::fd::AsFd;
 
@@ -14,7 +14,7 @@ pub struct Time {
     pub nanoseconds: u32,
 }
 
-/// What `stat` tells of a node, its number aside.
+/// What `stat` reports of a node, except its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attr {
     /// Size in bytes.
@@ -49,7 +49,7 @@ impl Attr {
         Ok(Attr::from(rustix::fs::fstat(descriptor)?))
     }
 
-    /// The attributes of something virtual, as old and owned as `like`.
+    /// The attributes of a virtual node, with the times and the owner of `like`.
     pub fn virtual_like(like: &Attr, kind: FileType, permissions: u16, size: u64) -> Attr {
         Attr {
             size,

@@ -1,10 +1,10 @@
-//! Descriptors of the files that nodes stand for, and a bound on how many are open.
+//! The files of nodes, and a limit on how many are open.
 //!
-//! The kernel may know a million nodes; a process may not open a million files. So a file is found
-//! without being opened, and its handle kept (name_to_handle_at), by which it is opened when it is
-//! needed and, after its descriptor was closed for newer ones, again. Where handles are not to be
-//! had (an ordinary user's daemon, a filesystem without them) descriptors stay open. A handle also
-//! tells a file from a later one that was given the same inode number.
+//! The kernel may know a million nodes; a process may not open a million files. So a file is found without
+//! being opened, and its handle kept (name_to_handle_at(2)). The handle opens the file when it is needed, and
+//! again after its descriptor was closed to make room for newer ones. Without handles (an ordinary user's
+//! daemon, a filesystem that has none) descriptors stay open. A handle also distinguishes a file from a later
+//! one with the same inode number.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ pub fn limit() -> usize {
     limit.map_or(1 << 18, |limit| usize::try_from(limit).unwrap_or(1 << 18))
 }
 
-/// What tells a file on its filesystem, deleted ones included.
+/// Identifies a file on its filesystem, including deleted ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHandle {
     kind: i32,
@@ -102,14 +102,14 @@ impl FileHandle {
     }
 }
 
-/// How a file is opened that is to be named, not read.
+/// The flags for a file that is opened to be named, not read.
 const NAMED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
 
 fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// A file, open or to be opened again: one of both is always there.
+/// A file, open or to be opened again: at least one of the two is there.
 #[derive(Debug)]
 struct State {
     descriptor: Option<Arc<OwnedFd>>,
@@ -118,11 +118,11 @@ struct State {
 
 type Slot = Mutex<State>;
 
-/// How many descriptors are given up at a time when there are too many.
+/// How many descriptors are closed at a time when there are too many.
 const BATCH: usize = 64;
-/// How long what is to be closed is gathered.
+/// How long descriptors to close are gathered.
 const GATHERING: Duration = Duration::from_millis(5);
-/// When more is waiting to be closed, whoever brings something closes it.
+/// With more than so many waiting to be closed, a thread that adds one closes it itself.
 const BACKLOG: usize = 4096;
 
 /// What is to be closed.
@@ -130,12 +130,12 @@ const BACKLOG: usize = 4096;
 enum Closing {
     /// The descriptor of a file that can be opened again.
     Surplus(Weak<Slot>),
-    /// That of a file that nobody knows any more.
+    /// The descriptor of a file whose node is forgotten.
     Forgotten(Arc<OwnedFd>),
 }
 
 /// Closes descriptors in a thread of its own: with a file's last one it may have to free all its
-/// blocks, and nobody should wait for that.
+/// blocks, for which no request should wait.
 #[derive(Debug, Default)]
 struct Closer {
     waiting: Mutex<(Vec<Closing>, bool)>,
@@ -154,7 +154,7 @@ impl Closer {
     }
 
     fn serve(&self) {
-        // SAFETY: takes no pointer; 0 is the calling thread. It makes room for whoever is waited for.
+        // SAFETY: takes no pointer; 0 is the calling thread. Requests come first.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
         loop {
             let mut waiting = self.waiting.lock();
@@ -191,7 +191,7 @@ impl Closer {
     }
 }
 
-/// Keeps descriptors open up to a number of them, the latest ones.
+/// The latest descriptors, of which a limited number stays open.
 #[derive(Debug)]
 pub struct Descriptors {
     filesystem: OwnedFd,
@@ -226,9 +226,9 @@ impl Descriptors {
         })
     }
 
-    /// Finds a name in a directory without opening it. None where it has to be opened: a link that
-    /// `is_open_link` says is told by the way it was opened, a file of another filesystem, and any
-    /// file where there are no handles.
+    /// Finds a name in a directory without opening it. None if it has to be opened: a symbolic link if
+    /// `is_open_link`, because its descriptor shows its path; a file of another filesystem; and any file if
+    /// there are no handles.
     pub fn find(
         self: &Arc<Self>,
         directory: BorrowedFd<'_>,
@@ -249,8 +249,7 @@ impl Descriptors {
         Ok(handle.map(|handle| (stat, self.kept(&stat, None, Some(handle)))))
     }
 
-    /// What is kept of a file that is open now, without its descriptor; None where there are no
-    /// handles.
+    /// Pins a file that is open now by its handle; None if there are no handles.
     pub fn note_open(
         self: &Arc<Self>,
         file: BorrowedFd<'_>,
@@ -279,7 +278,7 @@ impl Descriptors {
         }
     }
 
-    /// Takes over the descriptor of a node's file.
+    /// Pins a node's file by its descriptor.
     pub fn keep(self: &Arc<Self>, descriptor: OwnedFd, stat: &Stat, may_close: bool) -> Pinned {
         let kept = self.kept(stat, Some(descriptor), None);
         if may_close && self.by_handle && stat.st_dev == self.device {
@@ -325,7 +324,7 @@ fn close(closing: Closing) {
     drop(closed);
 }
 
-/// The file of a node, open or to be opened.
+/// The file of a node, pinned: open, or to be opened by its handle.
 #[derive(Debug)]
 pub struct Pinned {
     slot: Arc<Slot>,
@@ -380,8 +379,8 @@ impl Pinned {
         }
     }
 
-    /// Whether two files with the same device and inode number are the same: while one is open
-    /// nobody else is given its number, otherwise its handle tells.
+    /// Whether two files with the same device and inode number are the same. While one is open no other file
+    /// gets its number; otherwise the handles are compared.
     pub fn is_same_file(&self, other: &Pinned) -> bool {
         let state = self.slot.lock();
         if state.descriptor.is_some() {

@@ -83,3 +83,37 @@ impl From<ArchiveError> for Errno {
         of(&error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::item::Names;
+    use ibi::{Ibi, Rep};
+
+    fn names() -> Names {
+        let rep = Rep::parse("iconet.com.br/banon/2001/02.10.22.55").expect("a rep");
+        Names::from(Ibi::Rep(rep))
+    }
+
+    #[test]
+    fn what_the_archive_refuses_has_its_errno() {
+        let path = || std::path::PathBuf::from("/store");
+        for (error, errno) in [
+            (ArchiveError::ReadOnly, Errno::ROFS),
+            (ArchiveError::ServiceItem, Errno::PERM),
+            (ArchiveError::FactsChanged, Errno::IO),
+            (ArchiveError::Exists(Box::new(names())), Errno::EXIST),
+            (ArchiveError::NotMintedHere(Box::new(names())), Errno::PERM),
+            (ArchiveError::NotAStore { path: path() }, Errno::NOENT),
+            (ArchiveError::IsAStore { path: path() }, Errno::EXIST),
+            (ArchiveError::Unfinished { path: path() }, Errno::BUSY),
+        ] {
+            assert_eq!(of(&error), errno, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_in_the_way_of_the_index_is_an_io_error() {
+        assert_eq!(Errno::from(StoreError::NotAFile), Errno::IO);
+    }
+}

@@ -24,7 +24,7 @@ use signals::{block_signals, wait_for_signal, wake};
 /// How long an unmount asked for by a signal waits for those who still use the tree.
 const LAST_ORDERS: Duration = Duration::from_secs(5);
 
-/// What whoever started a mount is told of it.
+/// Receives the events of a mount, for the program that started it.
 pub trait Watcher {
     /// The tree is usable.
     fn ready(&self);
@@ -223,9 +223,9 @@ fn dead_mount_above(path: &Path) -> Option<MountError> {
     })
 }
 
-/// A daemon that was killed while one of its threads waited in the kernel for a directory, and whoever
-/// holds that directory for the daemon, would wait for each other for ever: its mount is cut off.
-/// Says whether that has unmounted it.
+/// Aborts the mount of a daemon that was killed while one of its threads waited in the kernel for a
+/// directory: that thread and the process that has locked the directory, which waits for the daemon, would
+/// wait for each other for ever. Returns whether that has unmounted it.
 pub fn cut_off_killed(mount_point: &Path) -> bool {
     let mut gone = false;
     for mount in mounts() {
@@ -275,8 +275,8 @@ pub fn resolve(mount_point: &Path) -> PathBuf {
         .unwrap_or_else(|| mount_point.to_owned())
 }
 
-/// Unmounts; lazily where somebody is still in it. An ordinary user goes through fusermount3. Fails
-/// with what whoever refused it said last.
+/// Unmounts; lazily if a process still uses the mount. An ordinary user goes through fusermount3. The error
+/// is the last message of the kernel or of fusermount3.
 pub fn unmount(mount_point: &Path) -> Result<(), String> {
     use rustix::mount::UnmountFlags;
     let mut refused = String::new();

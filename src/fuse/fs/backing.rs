@@ -1,17 +1,17 @@
-//! The kernel's way to a file round us (FUSE passthrough), and why there is none.
+//! FUSE passthrough: files that the kernel reads and writes itself, and why it does not.
 //!
-//! The kernel reads, writes and maps a file that is registered with it without asking us. It does so
-//! with the credentials of whoever registered it, so we register it as the caller, and without
-//! CAP_SYS_RESOURCE: a full disk keeps a reserve for root, and quotas bind. All handles of one file
-//! share one registration. It lets set-id bits be, which the file may get while it is open: who may
-//! not keep them has them taken away by a request that the kernel sends before the write. Blocks count
-//! to the file's owner, whoever writes; only root's registration goes beyond the limits, and the kernel
-//! takes no second one while the first is in use. So root registers as root only what nobody else may
-//! write, and other files as their owner: what root writes to those is bound by the owner's limits.
+//! The kernel reads, writes and maps a registered file without a request to us, with the credentials of the
+//! thread that registered it. So we register it as the caller, and without CAP_SYS_RESOURCE: the space that a
+//! full disk reserves for root stays reserved, and quotas apply. All handles of a file share one registration.
 //!
-//! Passthrough and FUSE's write-back cache exclude each other on a file. Passthrough is the better
-//! half: it has the native filesystem's own cache, write-back included. Without passthrough writes
-//! go straight to us, so that nothing acknowledged is kept back in a second cache.
+//! - Passthrough leaves set-id bits alone, which a file may get while it is open. A caller that may not keep
+//!   them has them cleared by a request that the kernel sends before the write.
+//! - Blocks count towards the file's owner, not the writer. Only a registration by root exceeds limits,
+//!   and the kernel accepts no second one while the first is in use. So root registers as root only files
+//!   that no other user may write, and other files as their owner: the owner's limits apply to root there.
+//! - Passthrough and FUSE's write-back cache exclude each other on a file. Passthrough is the better choice:
+//!   it has the native filesystem's own cache, write-back included. Without passthrough writes go straight
+//!   to us, so that nothing acknowledged waits in a second cache.
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -45,8 +45,8 @@ impl Drop for Backing {
     }
 }
 
-/// How many files stay registered after their last handle went, for whoever opens them next. Of a file
-/// that is removed the node goes, and its registration with it.
+/// How many files stay registered after their last handle was closed, for the next open. When the kernel
+/// forgets the node of a removed file, its registration ends.
 const KEPT: usize = 16_384;
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ struct Registered {
     kept: HashMap<NodeId, Arc<Backing>>,
     /// In the order in which they were kept; some may be gone.
     oldest: VecDeque<NodeId>,
-    way: Way,
+    path: DataPath,
 }
 
 impl Registered {
@@ -75,7 +75,7 @@ impl Registered {
 
 /// How files are read and written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum DataPath {
     /// By the kernel, as far as is known.
     Kernel {
         /// Whether it has been seen to work.
@@ -96,32 +96,32 @@ pub(super) enum Route {
     Direct,
 }
 
-/// The files registered with the kernel. Its lock is a leaf.
+/// The files registered with the kernel. No other lock is taken under its lock.
 #[derive(Debug)]
 pub(super) struct Backings {
     registered: Arc<Mutex<Registered>>,
 }
 
 impl Backings {
-    pub(super) fn new(way: Way) -> Backings {
+    pub(super) fn new(path: DataPath) -> Backings {
         Backings {
             registered: Arc::new(Mutex::new(Registered {
                 by_node: HashMap::new(),
                 kept: HashMap::new(),
                 oldest: VecDeque::new(),
-                way,
+                path,
             })),
         }
     }
 
     /// How files are read and written, as a sentence.
     pub(super) fn describe(&self) -> String {
-        match &self.registered.lock().way {
-            Way::Kernel { tried: true } => {
+        match &self.registered.lock().path {
+            DataPath::Kernel { tried: true } => {
                 "the kernel reads and writes files itself (FUSE passthrough)".to_owned()
             }
-            Way::Kernel { tried: false } => "no file has been opened yet".to_owned(),
-            Way::Daemon(reason) => format!("the daemon reads and writes files: {reason}"),
+            DataPath::Kernel { tried: false } => "no file has been opened yet".to_owned(),
+            DataPath::Daemon(reason) => format!("the daemon reads and writes files: {reason}"),
         }
     }
 
@@ -133,9 +133,9 @@ impl Backings {
     /// From now on files go through us.
     pub(super) fn give_up(&self, reason: &str) {
         let mut registered = self.registered.lock();
-        if matches!(registered.way, Way::Kernel { .. }) {
+        if matches!(registered.path, DataPath::Kernel { .. }) {
             log::info!("files are read and written through the daemon: {reason}");
-            registered.way = Way::Daemon(reason.to_owned());
+            registered.path = DataPath::Daemon(reason.to_owned());
         }
     }
 
@@ -157,9 +157,9 @@ impl Backings {
         let is_read = access == OFlags::RDONLY;
         let registrar = registrar(file, caller);
         let owner = (registrar.uid, registrar.gid);
-        // Held until it is registered: two first openers must not register it twice.
+        // OpenDeposit until it is registered: two first openers must not register it twice.
         let mut registered = self.registered.lock();
-        if let Way::Daemon(_) = registered.way {
+        if let DataPath::Daemon(_) = registered.path {
             return Route::Cached;
         }
         if let Some(known) = registered.by_node.get(&node).and_then(Weak::upgrade) {
@@ -179,7 +179,7 @@ impl Backings {
         }
         match registrar.act_for_others(|| register(file)) {
             Ok(id) => {
-                registered.way = Way::Kernel { tried: true };
+                registered.path = DataPath::Kernel { tried: true };
                 let backing = Arc::new(Backing {
                     id,
                     owner,
@@ -197,7 +197,7 @@ impl Backings {
                 drop(gone);
                 Route::Kernel(backing)
             }
-            Err(error) if registered.way == (Way::Kernel { tried: false }) => {
+            Err(error) if registered.path == (DataPath::Kernel { tried: false }) => {
                 drop(registered);
                 self.give_up(&reason(&error));
                 Route::Cached
@@ -210,8 +210,8 @@ impl Backings {
     }
 }
 
-/// As whom a caller registers a file: as oneself, but root so that others who use the registration are
-/// bound by the limits of users.
+/// The user as whom a file is registered for a caller: the caller, but for root one to whom limits apply,
+/// because others use the registration too.
 fn registrar(file: BorrowedFd<'_>, caller: &Caller) -> Caller {
     if caller.is_other() {
         return *caller;
@@ -225,7 +225,7 @@ fn registrar(file: BorrowedFd<'_>, caller: &Caller) -> Caller {
     }
 }
 
-/// The number of a user and of a group to whom nothing belongs.
+/// The user and group `nobody`, who own no files.
 const NO_USER: u32 = 65_534;
 
 /// Why the kernel does not take a file.

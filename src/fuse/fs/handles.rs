@@ -15,7 +15,7 @@ use super::backing::Backing;
 use crate::archive::WriteIntent;
 use crate::fuse::inode::{Node, NodeId};
 use crate::fuse::inside::{self, Outcome, Part};
-use crate::fuse::namespace::{Held, Listed, Told};
+use crate::fuse::namespace::{GeneratedText, Listed, OpenDeposit};
 use crate::os::caller::Caller;
 
 /// An open file or directory.
@@ -25,23 +25,23 @@ pub(super) enum Handle {
     File {
         file: OwnedFd,
         writable: bool,
-        /// The user who opened it, who pays for pages that are written through a mapping, and answers
+        /// The user who opened it, who is charged for pages that are written through a mapping, and answers
         /// for what a sidecar then says.
         opener: Caller,
         node: Arc<Node>,
         /// A sidecar that may be written: what it says is taken in when it is closed.
         change: Mutex<Option<WriteIntent>>,
-        /// Where it was made in what is being filled: that goes on until it is closed.
+        /// Where a depositor has made it: the deposit goes on until it is closed.
         #[allow(dead_code, reason = "kept for as long as the handle")]
-        held: Option<Held>,
+        deposit: Option<OpenDeposit>,
         /// Lives as long as any handle of the file: the kernel reads and writes through it.
         #[allow(dead_code, reason = "kept for as long as the handle")]
         backing: Option<Arc<Backing>>,
     },
     /// A virtual file.
     Text(Arc<Node>),
-    /// One that was made when it was opened.
-    Told(Arc<Told>),
+    /// A virtual file whose text was generated when it was opened.
+    Generated(Arc<GeneratedText>),
     /// A real directory inside an item, listed as it stands.
     Directory(Directory),
     /// A listing above the items, as it stood when it was opened.
@@ -92,7 +92,7 @@ impl Directory {
     ) -> Outcome<()> {
         let directory = self.open()?;
         let directory = directory.as_fd();
-        // Held to the end: it says where the descriptor stands.
+        // OpenDeposit to the end: it says where the descriptor stands.
         let mut position = self.position.lock();
         if *position != Some(offset) {
             *position = None;

@@ -1,4 +1,4 @@
-//! Requests that wait until another program gives a lease back.
+//! Requests that wait until another program releases a lease (fcntl(2), F_SETLEASE).
 //!
 //! The holder of a lease keeps an open or a truncation waiting for up to
 //! `/proc/sys/fs/lease-break-time` seconds. The caller waits, as on the native filesystem, and no
@@ -23,38 +23,38 @@ const MOST_OF_ONE: usize = 64;
 const MOST: usize = 512;
 /// The pauses between two attempts: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
-/// How much longer than the kernel gives the holder is waited: a lease may be taken again.
+/// How much longer than the kernel's limit a request waits: the lease may be taken again.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Why a request is not answered at once.
+/// Why a file is not opened at once.
 #[derive(Debug)]
-pub(super) enum Hindrance {
+pub(super) enum Blocked {
     /// Another program has a lease on the file.
     Lease,
-    /// It fails.
+    /// The operation fails.
     Errno(Errno),
 }
 
-impl From<Errno> for Hindrance {
-    fn from(errno: Errno) -> Hindrance {
-        Hindrance::Errno(errno)
+impl From<Errno> for Blocked {
+    fn from(errno: Errno) -> Blocked {
+        Blocked::Errno(errno)
     }
 }
 
-impl Hindrance {
-    /// What an attempt to open a file has met.
-    pub(super) fn of(errno: Errno) -> Hindrance {
+impl Blocked {
+    /// What the errno of an attempt to open a file means.
+    pub(super) fn of(errno: Errno) -> Blocked {
         match errno {
-            opening::LEASED => Hindrance::Lease,
-            errno => Hindrance::Errno(errno),
+            opening::LEASED => Blocked::Lease,
+            errno => Blocked::Errno(errno),
         }
     }
 
-    /// What a caller is answered that does not wait.
+    /// The errno for a caller that does not wait.
     pub(super) fn errno(&self) -> Errno {
         match self {
-            Hindrance::Lease => opening::LEASED,
-            Hindrance::Errno(errno) => *errno,
+            Blocked::Lease => opening::LEASED,
+            Blocked::Errno(errno) => *errno,
         }
     }
 }
@@ -70,19 +70,19 @@ struct Waiting {
     until: Instant,
     pause: Duration,
     due: Instant,
-    _place: Place,
+    _counted: Counted,
 }
 
 /// How many requests wait, by user.
 type Counts = Arc<Mutex<HashMap<u32, usize>>>;
 
-/// One that is counted.
-struct Place {
+/// A request that is counted as waiting.
+struct Counted {
     user: u32,
     counts: Counts,
 }
 
-impl Drop for Place {
+impl Drop for Counted {
     fn drop(&mut self) {
         let mut counts = self.counts.lock();
         if let Some(count) = counts.get_mut(&self.user) {
@@ -99,7 +99,7 @@ impl Drop for Place {
 pub(super) struct Leases {
     waiting: Sender<Waiting>,
     counts: Counts,
-    patience: Duration,
+    time_limit: Duration,
 }
 
 impl std::fmt::Debug for Waiting {
@@ -117,13 +117,13 @@ impl Leases {
         Ok(Leases {
             waiting,
             counts: Counts::default(),
-            patience: break_time() + GRACE,
+            time_limit: break_time() + GRACE,
         })
     }
 
     /// Has a request wait until the file can be opened.
     pub(super) fn wait(&self, user: u32, attempt: Attempt, next: Next) {
-        let Some(place) = self.place(user) else {
+        let Some(counted) = self.count(user) else {
             log::debug!("user {user} waits for too many leases");
             return next(Err(opening::LEASED));
         };
@@ -131,17 +131,17 @@ impl Leases {
         let waiting = Waiting {
             attempt,
             next,
-            until: now + self.patience,
+            until: now + self.time_limit,
             pause: PAUSES.0,
             due: now + PAUSES.0,
-            _place: place,
+            _counted: counted,
         };
         if let Err(unsent) = self.waiting.send(waiting) {
             (unsent.0.next)(Err(opening::LEASED));
         }
     }
 
-    fn place(&self, user: u32) -> Option<Place> {
+    fn count(&self, user: u32) -> Option<Counted> {
         let mut counts = self.counts.lock();
         let all: usize = counts.values().sum();
         let count = counts.entry(user).or_default();
@@ -149,7 +149,7 @@ impl Leases {
             return None;
         }
         *count += 1;
-        Some(Place {
+        Some(Counted {
             user,
             counts: Arc::clone(&self.counts),
         })
@@ -193,11 +193,11 @@ fn try_one(mut waiting: Waiting, now: Instant) -> Option<Waiting> {
     }
     // What comes next may have to wait for a disk, and others wait here. Without a thread the reply is
     // dropped, which answers EIO.
-    let Waiting { next, _place, .. } = waiting;
+    let Waiting { next, _counted, .. } = waiting;
     let thread = std::thread::Builder::new().name("leased".to_owned());
     let spawned = thread.spawn(move || {
         next(outcome);
-        drop(_place);
+        drop(_counted);
     });
     if let Err(error) = spawned {
         log::error!("cannot go on with a request: {error}");

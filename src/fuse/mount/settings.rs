@@ -1,4 +1,4 @@
-//! Mount options: what `-o` says, and what the kernel is told of it.
+//! Mount options: what `-o` says, and which flags the kernel gets.
 
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,7 +11,7 @@ use super::{MountError, unmount_or_log};
 use crate::fuse::fs::Ibifs;
 use ibi::relation::Language;
 
-/// What `-o` takes; a word ended by `=` has a value.
+/// The options of `-o`; a word that ends with `=` has a value.
 pub(super) const OPTION_NAMES: [&str; 18] = [
     "lang=",
     "list=",
@@ -33,7 +33,7 @@ pub(super) const OPTION_NAMES: [&str; 18] = [
     "dirsync",
 ];
 
-/// What fstab(5) has for mount(8) and systemd, and what is so in any case: taken and passed over.
+/// Options of fstab(5) that are for mount(8) and systemd, or always hold: accepted and ignored.
 const PASSED_OVER: [&str; 15] = [
     "defaults",
     "default_permissions",
@@ -52,13 +52,13 @@ const PASSED_OVER: [&str; 15] = [
     "comment",
 ];
 
-/// Whether a word of `-o` is for others than us.
+/// Whether a word of `-o` is for other programs.
 fn is_passed_over(word: &str) -> bool {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     PASSED_OVER.contains(&name) || name.starts_with("x-") || name.starts_with("X-")
 }
 
-/// What a mount is told.
+/// The options of a mount.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Languages that `+` prefers.
@@ -68,17 +68,17 @@ pub struct Settings {
     /// Whether the kernel may read and write files without us.
     pub passthrough: bool,
     /// Whether other users may enter: what root mounts is for all, as with any filesystem; each
-    /// access is checked as whoever asks.
+    /// access is checked with the caller's credentials.
     pub allow_other: bool,
     /// The least that is logged of what is worth it, where that is said.
     pub log: Option<log::LevelFilter>,
-    /// What the kernel is told.
+    /// The flags for the kernel.
     flags: Vec<MountOption>,
 }
 
 impl Settings {
     /// Reads the texts given with `-o`; languages that are not given are the user's own, from
-    /// LANGUAGE, LC_ALL, LC_MESSAGES and LANG as `variable` tells them.
+    /// LANGUAGE, LC_ALL, LC_MESSAGES and LANG as `variable` returns them.
     pub fn parse(
         texts: &[String],
         variable: impl Fn(&str) -> Option<String>,
@@ -201,7 +201,7 @@ impl Settings {
             Session::new(filesystem, mount_point, &self.config(store))
         };
         session.map_err(|error| match error.kind() {
-            // This is how fuser tells what fusermount3 has said of it.
+            // fuser reports the message of fusermount3 this way.
             ErrorKind::PermissionDenied if !is_root && self.allow_other => MountError::AllowOther,
             _ => MountError::Failed {
                 cause: error.to_string().trim_end().to_owned(),
@@ -243,7 +243,7 @@ impl Settings {
         session
     }
 
-    /// Changes what the kernel was told of a mount: read-only or not, and so on.
+    /// Changes the kernel's flags of a mount: read-only or not, and so on.
     pub fn remount(&self, mount_point: &Path) -> std::io::Result<()> {
         rustix::mount::mount_remount(mount_point, self.kernel_flags(), "")?;
         Ok(())
@@ -280,7 +280,7 @@ fn languages_of_user(variable: impl Fn(&str) -> Option<String>) -> Vec<Language>
     let list = variable("LANGUAGE").unwrap_or_default();
     let mut languages = Vec::new();
     for locale in list.split(':').chain(first.as_deref()) {
-        // Like gettext: whoever reads fr_FR and finds none reads any other French.
+        // Like gettext: a reader of fr_FR who finds no text in it reads any other French.
         let exact = Language::from_locale(locale);
         let any_country = exact.map(|language| language.without_country());
         for language in [exact, any_country].into_iter().flatten() {

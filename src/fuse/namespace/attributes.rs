@@ -1,128 +1,124 @@
-//! The virtual attributes `user.ibi.*` of an item's directory: asked by name, never listed.
+//! The attributes of nodes: as they are shown, and setting them.
 
-use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd};
 
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::Namespace;
-use crate::archive::store::{Item, ItemId};
-use crate::archive::{ArchiveError, Fact};
-use crate::formats::item::Names;
-use crate::fuse::inside::Outcome;
-use crate::os::caller::Caller;
-use ibi::relation::{Language, RelationKind};
-
-const SPACE: &str = "user.ibi.";
-
-/// Whether an attribute's name is one of ours on an item's directory.
-pub fn is_virtual(name: &OsStr) -> bool {
-    name.to_str().is_some_and(|name| name.starts_with(SPACE))
-}
+use super::invalidation::Context;
+use super::modes::shown_to_declare;
+use super::names::is_year;
+use crate::fuse::attr::Attr;
+use crate::fuse::inode::{Kind, Node};
+use crate::fuse::inside::{self, Change, Outcome};
 
 impl Namespace {
-    fn item_of(&self, id: ItemId) -> Outcome<Item> {
-        let item = self.archive.store().item(id)?;
-        item.ok_or(Errno::NOENT)
+    /// A node's attributes.
+    pub fn attributes(&self, node: &Node) -> Outcome<Attr> {
+        match &node.real {
+            Some(real) => Ok(self.as_met(node, inside::attributes(real.file.open()?)?)),
+            None => self.virtual_attr(&node.kind),
+        }
     }
 
-    /// The value of a virtual attribute; ENODATA where the item has none such.
-    pub fn get_attribute(&self, id: ItemId, name: &OsStr) -> Outcome<Vec<u8>> {
-        let item = self.item_of(id)?;
-        let name = word(name)?;
-        let value = match name {
-            "rep" => item.names.rep().map(ToString::to_string),
-            "ibip" => item.names.ibip().map(ToString::to_string),
-            "state" => Some(item.state.to_string()),
-            "archiveservice" => item.service.as_ref().map(Names::preferred),
-            "language" => item.language.as_ref().map(ToString::to_string),
-            "target" => item.target.clone(),
-            "alias" => {
-                let aliases = self.archive.store().aliases_of(id)?;
-                (!aliases.is_empty()).then(|| aliases.join(" "))
-            }
-            "lastedition" => Some(self.archive.last_edition(&item.names)?.preferred()),
-            _ => {
-                let wanted = relation_name(name);
-                let relations = self.archive.relations(&item)?;
-                relations
-                    .into_iter()
-                    .find(|(known, _)| *known == wanted)
-                    .map(|(_, names)| names.preferred())
-            }
-        };
-        value.map(String::into_bytes).ok_or(Errno::NODATA)
+    /// Attributes as the tree shows them in which a node is seen: a link is as long as its target, and the
+    /// directories in which items lie are open to the owners of items.
+    pub(super) fn as_met(&self, node: &Node, mut attr: Attr) -> Attr {
+        if attr.kind == FileType::Symlink
+            && !node.view.has_disk_depth()
+            && let Ok(target) = self.read_link(node)
+        {
+            attr.size = target.len() as u64;
+        }
+        if let Kind::Level(path) = &node.kind
+            && is_year(path)
+        {
+            attr.permissions = shown_to_declare(attr.permissions);
+        }
+        attr
     }
 
-    /// Setting one declares what it says.
-    pub fn set_attribute(
+    /// The attributes of a virtual node: the times and the owner of the collection itself.
+    pub(super) fn virtual_attr(&self, kind: &Kind) -> Outcome<Attr> {
+        let like = inside::attributes(&self.collection)?;
+        Ok(match kind {
+            Kind::Link(target) => {
+                Attr::virtual_like(&like, FileType::Symlink, 0o777, target.len() as u64)
+            }
+            Kind::OwnLink(target, uid) => Attr {
+                uid: *uid,
+                ..Attr::virtual_like(&like, FileType::Symlink, 0o777, target.len() as u64)
+            },
+            Kind::Text(text) => {
+                Attr::virtual_like(&like, FileType::RegularFile, 0o444, text.len() as u64)
+            }
+            // The size is not known before it is made, and asked for again.
+            Kind::Generated(asked) => self.attributes_of_text(self.last_length(*asked))?,
+            Kind::Prefix(_) => {
+                let shown = shown_to_declare(like.permissions);
+                Attr::virtual_like(&like, FileType::Directory, shown, like.size)
+            }
+            _ => Attr::virtual_like(&like, FileType::Directory, like.permissions, like.size),
+        })
+    }
+
+    /// Sets attributes, through the file that the caller has open for writing, if any. EAGAIN if another
+    /// program has a lease on a file whose size is to change.
+    pub fn set_attributes(
         &self,
-        caller: &Caller,
-        id: ItemId,
-        name: &OsStr,
-        value: &[u8],
-    ) -> Outcome<()> {
-        let item = self.item_of(id)?;
-        let value = std::str::from_utf8(value).map_err(|_| Errno::INVAL)?.trim();
-        match word(name)? {
-            "language" => {
-                let language = Language::parse(value).map_err(|_| Errno::INVAL)?;
-                Ok(self
-                    .archive
-                    .set_fact(caller, &item.names, Fact::Language(Some(language)))?)
-            }
-            "target" if !value.is_empty() => {
-                let target = Fact::Target(Some(value.to_owned()));
-                Ok(self.archive.set_fact(caller, &item.names, target)?)
-            }
-            "alias" => {
-                let alias = ibi::AliasPair::parse(value).map_err(|_| Errno::INVAL)?;
-                Ok(self
-                    .archive
-                    .set_fact(caller, &item.names, Fact::Alias(alias))?)
-            }
-            name => {
-                let kind = kind_of(name).ok_or(Errno::PERM)?;
-                let target = self.archive.names_at_end_of(value).ok_or(Errno::INVAL)?;
-                Ok(self.archive.relate(caller, &item.names, &kind, &target)?)
-            }
-        }
-    }
-
-    /// Removing one takes it back.
-    pub fn remove_attribute(&self, caller: &Caller, id: ItemId, name: &OsStr) -> Outcome<()> {
-        let item = self.item_of(id)?;
-        match word(name)? {
-            "language" => Ok(self
-                .archive
-                .set_fact(caller, &item.names, Fact::Language(None))?),
-            "target" => Ok(self
-                .archive
-                .set_fact(caller, &item.names, Fact::Target(None))?),
-            name => {
-                let kind = kind_of(name).ok_or(Errno::PERM)?;
-                match self.archive.unrelate(caller, &item.names, &kind) {
-                    Err(ArchiveError::NoRelation { .. }) => Err(Errno::NODATA),
-                    other => Ok(other?),
+        by: &Context<'_>,
+        node: &Node,
+        open: Option<BorrowedFd<'_>>,
+        change: &Change,
+        is_written: impl Fn() -> bool,
+    ) -> Outcome<Attr> {
+        if node.real.is_none() {
+            return match node.kind {
+                // A tool that copies a prefix directory or a modifier's link sets its times and its owner
+                // at the end.
+                Kind::Prefix(_) | Kind::Mint | Kind::Link(_) | Kind::OwnLink(..) => {
+                    self.attributes(node)
                 }
-            }
+                _ => Err(Errno::PERM),
+            };
+        }
+        let change = Change {
+            mode: change.mode.and_then(|mode| self.mode_to_keep(node, mode)),
+            ..*change
+        };
+        let file = node.file()?;
+        self.check_again(by, node, || {
+            inside::change(file.as_fd(), open, &change, by.caller, is_written)
+        })?;
+        by.cache.invalidate(self.stale_attributes(node));
+        if change.mode.is_some() || change.uid.is_some() || change.gid.is_some() {
+            by.cache.invalidate(self.stale_search(node));
+        }
+        self.attributes(node)
+    }
+
+    /// Changes a node. The kernel has checked permissions by what it has cached in this tree; another tree
+    /// may have changed the owner, and the mode of a level is not the one shown. The native filesystem
+    /// checks again where that can be.
+    pub(super) fn check_again<T>(
+        &self,
+        by: &Context<'_>,
+        node: &Node,
+        change: impl FnOnce() -> Outcome<T>,
+    ) -> Outcome<T> {
+        if self.is_known_elsewhere(node) || matches!(node.kind, Kind::Level(_)) {
+            by.caller.act(change)
+        } else {
+            change()
         }
     }
-}
 
-fn word(name: &OsStr) -> Outcome<&str> {
-    let name = name.to_str().and_then(|name| name.strip_prefix(SPACE));
-    name.ok_or(Errno::NODATA)
-}
-
-/// `translation.pt` is the relation `translation(pt)`.
-fn relation_name(name: &str) -> String {
-    match name.split_once('.') {
-        Some((relation, parameter)) => format!("{relation}({parameter})"),
-        None => name.to_owned(),
+    /// How full the filesystem is on which a node lies.
+    pub fn statistics(&self, node: &Node) -> Outcome<rustix::fs::StatVfs> {
+        match &node.real {
+            Some(real) => inside::statistics(real.file.open()?.as_fd()),
+            None => inside::statistics(self.archive.tree().root()),
+        }
     }
-}
-
-fn kind_of(name: &str) -> Option<RelationKind> {
-    let pair = format!("ibi.{}", relation_name(name));
-    RelationKind::from_pair_name(&pair)?.ok()
 }

@@ -21,7 +21,7 @@ use ibi::relation::{RelationKind, Request, Step};
 
 impl Namespace {
     /// `ln -s TARGET NAME` beside an item: declares a relation, or makes a staged link.
-    pub fn link_beside(
+    pub(super) fn link_beside(
         &self,
         caller: &Caller,
         parent: &Node,
@@ -68,7 +68,7 @@ impl Namespace {
     }
 
     /// Makes and opens a regular file beside an item: its metadata text, or a staged file.
-    pub fn create_beside(
+    pub(super) fn create_beside(
         &self,
         caller: &Caller,
         parent: &Node,
@@ -137,7 +137,12 @@ impl Namespace {
     }
 
     /// `rm` beside an item: removes a relation, the metadata text, or a staged name.
-    pub fn remove_beside(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<()> {
+    pub(super) fn remove_beside(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        name: &OsStr,
+    ) -> Outcome<()> {
         let name_text = text(name)?;
         self.check_staged(caller, parent, name)?;
         if let Some(kept) = self.staging.take(parent.id, name) {
@@ -178,7 +183,7 @@ impl Namespace {
     }
 
     /// `mv` beside items: a staged name replaces the name that it was made for.
-    pub fn rename_beside(
+    pub(super) fn rename_beside(
         &self,
         caller: &Caller,
         parent: &Node,

@@ -29,7 +29,7 @@ impl Namespace {
         }
     }
 
-    /// Something virtual that goes on meaning the same.
+    /// The entry of a virtual directory whose name the kernel may cache.
     fn lasting_entry(&self, view: View, kind: Kind) -> Outcome<Entry> {
         let entry = self.virtual_entry(view, kind)?;
         Ok(Entry {
@@ -51,7 +51,7 @@ impl Namespace {
         self.find_level(path, parent.file()?.as_fd(), text(name)?)
     }
 
-    /// A level as recorded is the real directory; in another spelling, a link to it.
+    /// A level in its recorded spelling is the real directory; in another spelling it is a link to it.
     fn find_level(&self, path: &str, parent: BorrowedFd<'_>, name: &str) -> Outcome<Entry> {
         if rep::check_component(level_below(path), name).is_err() {
             return Err(Errno::NOENT);
@@ -95,7 +95,7 @@ impl Namespace {
         self.spellings.find(parent, name)
     }
 
-    /// An IBIp prefix is a directory as soon as an item, an alias or an empty folder has it.
+    /// An IBIp prefix is a directory if an item, an alias or an empty directory has it.
     fn lookup_prefix(&self, name: &str) -> Outcome<Entry> {
         let store = self.archive.store();
         if ibip::check_prefix(name).is_ok() {
@@ -207,7 +207,7 @@ impl Namespace {
                     Errno::INVAL
                 })?;
                 let mode = if is_year(&below(path, name)) {
-                    super::as_on_disk(mode)
+                    super::modes::as_on_disk(mode)
                 } else {
                     mode
                 };
@@ -239,7 +239,7 @@ impl Namespace {
     }
 
     /// Removes an empty level, an empty prefix, or an item that holds nothing but its sidecar.
-    pub fn remove_directory(
+    pub(super) fn remove_directory(
         &self,
         caller: &Caller,
         parent: &Node,
@@ -275,10 +275,10 @@ impl Namespace {
         }
     }
 
-    /// Removes an item by its name in a directory. The kernel forgets that name by itself, and holds
-    /// that directory until it is answered; the others it must be told.
+    /// Removes an item by its name in a directory. The kernel drops that name from its cache, and locks that
+    /// directory until the answer; returns what else becomes stale.
     fn remove_item(&self, caller: &Caller, parent: &Node, item: &Item) -> Outcome<Vec<Stale>> {
-        // The kernel has checked the directory in which the name was met, which may be a prefix.
+        // The kernel has checked the directory in which the name was found, which may be a prefix.
         let place = crate::archive::tree::Place::of(&item.names);
         let tree = self.archive.tree();
         let above = tree.open_directory(place.parent())?;
@@ -295,12 +295,12 @@ impl Namespace {
         if let Ok(directory) = self.archive.tree().open_item(&place) {
             let known = self.known_directory(directory.as_fd());
             stale.extend(known.iter().copied().map(Stale::Attributes));
-            self.hold_known(known);
+            self.keep_nodes_open(known);
         }
         self.archive.remove(item.id)?;
         log::info!("{} removed", place.as_str());
         self.forget_labels_of(item.id);
-        self.forget_filling(item.id);
+        self.forget_just_minted(item.id);
         if let Some(ibip) = item.names.ibip() {
             let prefix = Kind::Prefix(ibip.prefix().to_owned());
             let node = self.nodes.id_of_virtual(&prefix);
@@ -319,8 +319,8 @@ impl Namespace {
     }
 }
 
-/// Why nothing can be made under a name that is no identifier: the item of a modifier is not here, or
-/// it means nothing.
+/// The errno for making a name that is not an identifier: ENOENT if the item of a modifier is not here, else
+/// EINVAL.
 fn no_identifier(name: &str) -> Errno {
     match split_name(name) {
         Some((_, tail)) if Request::parse_tail(tail).is_ok() => Errno::NOENT,

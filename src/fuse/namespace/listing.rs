@@ -1,5 +1,5 @@
-//! Listings above the items. What a recursive tool meets is shown: rep trees, each item once; what
-//! answers lookups only (IBIp prefixes, modifiers, `.mint`) is shown with `-o list=all`.
+//! Listings above the items. They show rep trees, so that a recursive tool sees each item once. Names that
+//! only lookups find (IBIp prefixes, modifiers, `.mint`) are listed with `-o list=all`.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use crate::fuse::inside::{self, Outcome};
 use crate::os::caller::Caller;
 use ibi::{Rep, rep};
 
-/// From so many items on it is cheaper to read a directory of 10,000 than to open each.
+/// From so many items on, reading a directory of 10,000 is cheaper than opening each item.
 const CROWD: usize = 500;
 
 /// One line of a listing.
@@ -79,7 +79,7 @@ impl Namespace {
         }
     }
 
-    /// The folders whose names are good components; anything else in `col/` is not ours to show.
+    /// The directories whose names are valid components; nothing else in `col/` is shown.
     fn list_level(&self, node: &Node, path: &str) -> Outcome<Vec<Listed>> {
         let real = node.real.as_ref().ok_or(Errno::IO)?;
         let descriptor = inside::open_directory(real.file.open()?.as_fd())?;
@@ -150,7 +150,7 @@ impl Namespace {
         for (_, place) in &items {
             *crowds.entry(place.parent()).or_default() += 1;
         }
-        // Where many lie together, their directory tells the numbers of all at once.
+        // If many lie in one directory, listing it gives the numbers of all at once.
         let mut told = HashMap::new();
         for (parent, _) in crowds.into_iter().filter(|(_, count)| *count >= CROWD) {
             if let Ok((device, numbers)) = self.numbers_in(parent) {
@@ -189,7 +189,7 @@ impl Namespace {
         Ok((device, numbers))
     }
 
-    /// The labels of the user who asks.
+    /// The labels of the caller's user.
     fn list_labels(&self, caller: &Caller) -> Outcome<Vec<Listed>> {
         let mut listed = Vec::new();
         for (label, id) in self.labels.of(caller.uid) {

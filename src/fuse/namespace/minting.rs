@@ -6,18 +6,22 @@
 //! the program that made it, while it fills it, and a link for all others.
 
 use std::ffi::{OsStr, OsString};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::io::Errno;
 
+use super::invalidation::Invalidate;
 use super::names::is_year;
 use super::requests::{Sibling, relative_of};
+use super::timer::Timer;
 use super::{Entry, Namespace};
 use crate::archive::tree::{Owner, Place};
 use crate::archive::{ArchiveError, Relative};
 use crate::fuse::inode::{Kind, Node, NodeId, View};
 use crate::fuse::inside::Outcome;
 use crate::os::caller::Caller;
+use crate::os::charging;
 
 /// What came of a mkdir.
 #[derive(Debug)]
@@ -49,8 +53,8 @@ pub(super) fn owner(caller: &Caller, mode: u32, umask: u32) -> Owner {
 }
 
 impl Namespace {
-    /// mkdir at the levels of identifiers.
-    pub fn make_directory(
+    /// mkdir(2) at the levels of identifiers.
+    pub(super) fn make_level_or_mint(
         &self,
         caller: &Caller,
         parent: &Node,
@@ -107,26 +111,46 @@ impl Namespace {
         ))
     }
 
-    /// Mints, waiting for the date where it must (SPEC 4). Called in a thread of its own; EINTR as
-    /// soon as the caller is interrupted.
-    pub fn mint(&self, caller: &Caller, minting: &Minting) -> Outcome<Entry> {
+    /// Mints in a thread of its own, because it may have to wait for the date, and passes the entry on. If no
+    /// thread can be started `done` is dropped, and with it the reply: the caller gets EIO.
+    pub fn mint_in_background(
+        self: &Arc<Self>,
+        caller: Caller,
+        minting: Minting,
+        cache: Box<dyn Invalidate>,
+        done: impl FnOnce(Outcome<Entry>) + Send + 'static,
+    ) {
+        let namespace = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("mint".to_owned());
+        let spawned = thread.spawn(move || {
+            let _charged = charging::charge_to(caller.charged_user());
+            let minted = namespace.mint(&caller, &minting);
+            cache.invalidate(namespace.stale_items());
+            done(minted);
+        });
+        if let Err(error) = spawned {
+            log::error!("cannot mint: {error}");
+        }
+    }
+
+    /// Mints, and waits for the date if it must: no two items get the same one (ibi(7)). EINTR as soon as
+    /// the caller is interrupted.
+    pub(super) fn mint(&self, caller: &Caller, minting: &Minting) -> Outcome<Entry> {
         let item = loop {
             let reservation = self.archive.reserve()?;
-            wait(caller, reservation.wait)?;
-            let owner = Some(minting.owner);
-            let relative = minting.relative.as_ref();
-            match self
-                .archive
-                .mint_empty(caller, &reservation.date, relative, owner)
-            {
-                // The name came from elsewhere before we minted it: the next date is ours.
+            let is_interrupted = || caller.is_interrupted();
+            wait(reservation.wait, &*self.timer, is_interrupted)?;
+            let (relative, owner) = (minting.relative.as_ref(), Some(minting.owner));
+            let date = &reservation.date;
+            match self.archive.mint_empty(caller, date, relative, owner) {
+                // An item with this name was copied in before we minted it: take the next date.
                 Err(ArchiveError::Exists(_)) => continue,
                 other => break other?,
             }
         };
         self.note_placed(&item.names);
         if let Some(label) = &minting.label
-            // Two of the same label at once: the later one keeps its item but not the label.
+            // Of two mints with the same label at once, the later one keeps its item but not the label.
             && !self.labels.add(caller.uid, label, item.id)
         {
             return Err(Errno::EXIST);
@@ -141,17 +165,50 @@ impl Namespace {
     }
 }
 
-/// Waits for a date to come, looking up now and then whether the caller still does.
-fn wait(caller: &Caller, wait: Duration) -> Outcome<()> {
-    let until = Instant::now() + wait;
+/// How long a thread that waits for a date sleeps before it checks whether the caller was interrupted.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Waits for a date to come; EINTR if the caller is interrupted meanwhile.
+fn wait(time: Duration, timer: &dyn Timer, is_interrupted: impl Fn() -> bool) -> Outcome<()> {
+    let until = timer.now() + time;
     loop {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = until.saturating_duration_since(timer.now());
         if left.is_zero() {
             return Ok(());
         }
-        std::thread::sleep(left.min(Duration::from_millis(50)));
-        if caller.is_interrupted() {
+        timer.sleep(left.min(CHECK_INTERVAL));
+        if is_interrupted() {
             return Err(Errno::INTR);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::fuse::namespace::timer::ManualTimer;
+
+    #[test]
+    fn a_wait_ends_with_the_time_or_the_caller() {
+        let milliseconds = Duration::from_millis;
+        for (time, interrupted_after, outcome, slept) in [
+            (0, 0, Ok(()), 0),
+            (1, 9, Ok(()), 1),
+            (120, 9, Ok(()), 120),
+            (120, 1, Err(Errno::INTR), 50),
+            (120, 2, Err(Errno::INTR), 100),
+        ] {
+            let timer = ManualTimer::default();
+            let before = timer.now();
+            let checks = Cell::new(0);
+            let is_interrupted = || {
+                checks.set(checks.get() + 1);
+                checks.get() >= interrupted_after
+            };
+            assert_eq!(wait(milliseconds(time), &timer, is_interrupted), outcome);
+            assert_eq!(timer.now() - before, milliseconds(slept), "{time}");
         }
     }
 }

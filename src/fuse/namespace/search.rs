@@ -66,7 +66,7 @@ impl Namespace {
 
     /// After the permissions of a level have changed: the names of the items below it in the IBIp tree, which
     /// the kernel may have cached.
-    pub fn stale_search(&self, level: &Node) -> Vec<Stale> {
+    pub(super) fn stale_search(&self, level: &Node) -> Vec<Stale> {
         let Kind::Level(path) = &level.kind else {
             return Vec::new();
         };

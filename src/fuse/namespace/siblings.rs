@@ -23,7 +23,7 @@ impl Namespace {
         parent: &Node,
         name: &str,
     ) -> Outcome<Entry> {
-        if let Some(id) = self.declared_by(caller, parent.id, name) {
+        if let Some(id) = self.minted_as(caller, parent.id, name) {
             let item = self.archive.store().item(id)?;
             return self.item_entry(&item.ok_or(Errno::NOENT)?, View::declared_in(parent.view));
         }

@@ -1,8 +1,8 @@
 //! Staged names: what tools make beside the name they mean to replace (rsync, ln, vim, sed).
 //!
-//! Small files and links with no meaning of their own, kept in the store's `staging/`, unlisted,
-//! gone with the mount, for the one purpose of being renamed onto a modifier. Only names that such
-//! tools make are taken; anything else would be somebody's file, lost at the unmount.
+//! Small files and links without a meaning of their own, in the store's `staging/`, not listed, removed at the
+//! unmount, for the one purpose of being renamed to a modifier. Only names that such
+//! tools make are accepted; any other name would be a user's file, lost at the unmount.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use crate::fuse::inode::{Kind, Node, NodeId, View};
 use crate::fuse::inside::{self, Outcome};
 use crate::os::caller::Caller;
 
-/// So many names a user may have staged at a time.
+/// How many staged names a user may have at a time.
 const MOST_OF_A_USER: usize = 1000;
 
 /// The staged names of a mount.
@@ -32,14 +32,14 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// An empty one; what a mount that ended badly has left is removed.
+    /// Starts with an empty directory: what a mount that was killed has left is removed.
     pub(super) fn new(tree: &Tree) -> Result<Staging, ArchiveError> {
         let staging = Staging {
             directory: tree.open_directory("staging")?,
             names: Mutex::default(),
             next: AtomicU64::new(0),
         };
-        // Only the one writer of a store comes here, so nothing found is in use.
+        // Only one daemon writes a store, so that nothing in it is in use.
         tree.clear_staging();
         Ok(staging)
     }
@@ -60,7 +60,7 @@ impl Staging {
         Some(inside::find(self.directory(), &kept))
     }
 
-    /// A fresh name in the staging directory, of a user's; EDQUOT where the user has very many already.
+    /// An unused name in the staging directory for a user; EDQUOT if the user has too many.
     pub(super) fn fresh_name(&self, uid: u32) -> Outcome<OsString> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let of_user = format!("staged-{uid}-");
@@ -77,7 +77,7 @@ impl Staging {
         }
     }
 
-    /// Notes a staged name, and removes what had it before.
+    /// Notes a staged name, and removes the file that had it before.
     pub(super) fn note(&self, parent: NodeId, name: &OsStr, kept: OsString) {
         let before = self.names.lock().insert((parent, name.to_owned()), kept);
         if let Some(before) = before {
@@ -85,7 +85,7 @@ impl Staging {
         }
     }
 
-    /// Forgets a staged name and says what it was called in the staging directory.
+    /// Removes a staged name and returns its name in the staging directory.
     pub(super) fn take(&self, parent: NodeId, name: &OsStr) -> Option<OsString> {
         self.names.lock().remove(&(parent, name.to_owned()))
     }

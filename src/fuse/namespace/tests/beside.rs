@@ -80,7 +80,7 @@ fn entries_are_computed_without_a_caller() {
         let namespace = &fixture.namespace;
         let sibling = namespace.sibling(&year, &format!("{name}{tail}"))?;
         let sibling = sibling.ok_or(Errno::INVAL)?;
-        compute(namespace.archive(), &[], View::Rep, &sibling)
+        compute(&namespace.archive, &[], View::Rep, &sibling)
     };
     let link = format!("../../../{}", rep(&edition)).into_bytes();
     let item = fixture.item(item.id);
@@ -169,7 +169,7 @@ fn a_staged_link_replaces_a_modifier() {
     };
     assert_eq!(rename(staged, "notes", 0), Err(Errno::PERM));
     assert_eq!(
-        rename(staged, &modifier, libc::RENAME_EXCHANGE),
+        rename(staged, &modifier, rustix::fs::RenameFlags::EXCHANGE.bits()),
         Err(Errno::INVAL)
     );
     assert_eq!(rename(staged, &modifier, 0), Ok(()));
@@ -193,7 +193,7 @@ fn the_metadata_text_is_a_file_beside_the_item() {
     let (namespace, caller) = (&fixture.namespace, &fixture.caller);
     let text = format!("{name}:");
     let create = |name: &str| {
-        let flags = libc::O_WRONLY | libc::O_CREAT;
+        let flags = (rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CREATE).bits() as i32;
         namespace.create_beside(caller, &parent, OsStr::new(name), flags, 0o644, 0)
     };
     let (_, file) = create(&text).expect("made");

@@ -1,6 +1,7 @@
 //! `.mint`: labels, minting, what a depositor sees of a new item, and what `rm` under a label removes.
 
 use std::ffi::OsStr;
+use std::time::Duration;
 
 use rustix::io::Errno;
 
@@ -67,7 +68,7 @@ fn the_sidecar_is_not_in_the_way_of_its_depositor() {
     );
     let way = fixture
         .namespace
-        .make_way(&fixture.caller, &entry.node, OsStr::new(".ibi"));
+        .make_room(&fixture.caller, &entry.node, OsStr::new(".ibi"));
     assert_eq!(
         way,
         Ok(Some(OsStr::new(".ibi"))),
@@ -83,6 +84,32 @@ fn another_program_sees_the_sidecar_under_the_label() {
     assert!(fixture.find(".mint/report/.ibi").is_ok());
     let own = fixture.find_as(&fixture.caller, ".mint/report/.ibi");
     assert!(own.is_ok(), "and from then on the depositor, too");
+}
+
+#[test]
+fn a_depositor_that_pauses_sees_the_sidecar() {
+    let fixture = Fixture::new();
+    let entry = fixture.mkdir(".mint", "report").expect("minted");
+    let own = |path: &str| fixture.find_as(&fixture.caller, path).map(|_| ());
+    let almost = Duration::from_millis(999);
+    fixture.pass(almost);
+    fixture.namespace.note_deposit(&fixture.caller, &entry.node);
+    fixture.pass(almost);
+    assert_eq!(own(".mint/report/.ibi"), Err(Errno::NOENT));
+    let open = fixture
+        .namespace
+        .note_open_deposit(&fixture.caller, &entry.node);
+    fixture.pass(10 * almost);
+    assert_eq!(
+        own(".mint/report/.ibi"),
+        Err(Errno::NOENT),
+        "a file is open"
+    );
+    drop(open);
+    fixture.pass(almost);
+    assert_eq!(own(".mint/report/.ibi"), Err(Errno::NOENT));
+    fixture.pass(Duration::from_millis(1));
+    assert_eq!(own(".mint/report/.ibi"), Ok(()));
 }
 
 #[test]
@@ -133,14 +160,14 @@ fn what_another_program_removes_under_a_label_stays_in_the_item() {
     }
     fixture.write(&item, "doc/a.txt", "text");
     let doc = fixture.node(".mint/report/doc");
-    assert!(namespace.withdraws(&other, parent));
+    assert!(namespace.whites_out(&other, parent));
     assert!(
-        !namespace.withdraws(&fixture.caller, parent),
+        !namespace.whites_out(&fixture.caller, parent),
         "its depositor removes"
     );
-    assert!(!namespace.withdraws(&other, &fixture.node(&rep(&item))));
+    assert!(!namespace.whites_out(&other, &fixture.node(&rep(&item))));
     let remove = |parent, name: &str, is_directory| {
-        let removed = namespace.withdraw(&other, parent, OsStr::new(name), is_directory);
+        let removed = namespace.white_out(&other, parent, OsStr::new(name), is_directory);
         removed.map(|_| ())
     };
     assert_eq!(remove(parent, "doc", true), Err(Errno::NOTEMPTY));
@@ -160,7 +187,7 @@ fn what_another_program_removes_under_a_label_stays_in_the_item() {
         fixture.describe(".mint/report/other"),
         Ok("directory".into())
     );
-    let way = namespace.make_way(&other, parent, OsStr::new("doc"));
+    let way = namespace.make_room(&other, parent, OsStr::new("doc"));
     assert_eq!(way, Err(Errno::EXIST), "a directory comes back");
     assert_eq!(fixture.describe(".mint/report/doc"), Ok("directory".into()));
 }

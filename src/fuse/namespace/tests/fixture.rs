@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -12,7 +14,8 @@ use crate::archive::store::{Item, ItemId};
 use crate::archive::{Archive, Clock, Progress, Relative, Setup};
 use crate::fuse::inode::{Kind, Node};
 use crate::fuse::inside::Outcome;
-use crate::fuse::namespace::{Entry, Made, Namespace, Options};
+use crate::fuse::namespace::timer::{ManualTimer, Timer};
+use crate::fuse::namespace::{Context, Entry, Invalidate, Made, Namespace, Options, Stale};
 use crate::os::caller::Caller;
 use ibi::Timestamp;
 
@@ -22,6 +25,23 @@ struct Ticking(AtomicI64);
 impl Clock for Ticking {
     fn now(&self) -> Timestamp {
         Timestamp::from_unix(self.0.fetch_add(1, Ordering::Relaxed), 0)
+    }
+}
+
+/// A kernel's cache that records what is invalidated.
+#[derive(Default)]
+pub(super) struct Cache {
+    pub(super) before_reply: Mutex<Vec<Stale>>,
+    pub(super) after_reply: Mutex<Vec<Stale>>,
+}
+
+impl Invalidate for Cache {
+    fn invalidate(&self, stale: Vec<Stale>) {
+        self.before_reply.lock().extend(stale);
+    }
+
+    fn invalidate_after_reply(&self, stale: Vec<Stale>) {
+        self.after_reply.lock().extend(stale);
     }
 }
 
@@ -35,6 +55,8 @@ pub(super) struct Fixture {
     path: PathBuf,
     pub(super) namespace: Namespace,
     pub(super) caller: Caller,
+    pub(super) cache: Cache,
+    timer: Arc<ManualTimer>,
 }
 
 impl Drop for Fixture {
@@ -60,7 +82,10 @@ impl Fixture {
         let clock = Box::new(Ticking(AtomicI64::new(START)));
         let progress: &mut Progress<'_> = &mut |_| ();
         let (archive, _) = Archive::init(&path, &setup, clock, progress).expect("a new store");
-        let namespace = Namespace::new(Arc::new(archive), options).expect("a namespace");
+        let timer = Arc::new(ManualTimer::default());
+        let handed_in = Arc::clone(&timer) as Arc<dyn Timer>;
+        let namespace = Namespace::with_timer(Arc::new(archive), options, handed_in);
+        let namespace = namespace.expect("a namespace");
         namespace.root().expect("the root");
         let caller = Caller {
             uid: rustix::process::geteuid().as_raw(),
@@ -71,7 +96,22 @@ impl Fixture {
             path,
             namespace,
             caller,
+            cache: Cache::default(),
+            timer,
         }
+    }
+
+    /// A change by the caller.
+    pub(super) fn context(&self) -> Context<'_> {
+        Context {
+            caller: &self.caller,
+            cache: &self.cache,
+        }
+    }
+
+    /// Lets time pass.
+    pub(super) fn pass(&self, time: Duration) {
+        self.timer.sleep(time);
     }
 
     /// The same user in another program.
@@ -122,7 +162,7 @@ impl Fixture {
 
     /// Mints an item with `doc/`, as `ibifs mint` does.
     pub(super) fn mint(&self, relative: Option<&Relative>) -> Item {
-        let minted = self.namespace.archive().mint(&self.caller, relative, None);
+        let minted = self.namespace.archive.mint(&self.caller, relative, None);
         minted.expect("an item")
     }
 
@@ -131,7 +171,7 @@ impl Fixture {
         let parent = self.node(parent);
         let name = OsStr::new(name);
         let namespace = &self.namespace;
-        match namespace.make_directory(&self.caller, &parent, name, 0o755, 0)? {
+        match namespace.make_directory(&self.context(), &parent, name, (0o755, 0))? {
             Made::Done(entry) => Ok(entry),
             Made::Minting(minting) => namespace.mint(&self.caller, &minting),
         }
@@ -154,7 +194,7 @@ impl Fixture {
     }
 
     pub(super) fn item(&self, id: ItemId) -> Item {
-        let found = self.namespace.archive().store().item(id);
+        let found = self.namespace.archive.store().item(id);
         found.expect("the index").expect("an item")
     }
 }

@@ -131,7 +131,7 @@ fn links_that_climb_are_read_as_their_tree_needs() {
 fn listings_show_each_item_once_or_everything() {
     let fixture = Fixture::new();
     let item = fixture.mint(None);
-    let service = fixture.namespace.archive().facts().service.clone();
+    let service = fixture.namespace.archive.facts().service.clone();
     let (rep, ibip) = (rep(&item), ibip(&item));
     let (year, name) = split(&rep);
     let (prefix, suffix) = split(&ibip);

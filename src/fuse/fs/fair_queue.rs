@@ -1,7 +1,7 @@
-//! Requests that take long to answer, in threads of their own.
+//! A fair queue for requests that take long to answer, in threads of their own.
 //!
-//! So many at a time for each user and in all, turn by turn: a user who asks for much waits for it, and
-//! another user does not.
+//! It limits how many run at a time for each user and in all, and serves users in turn: a user who asks for
+//! much waits for it, and other users do not.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
@@ -11,21 +11,21 @@ use rustix::io::Errno;
 
 use crate::fuse::inside::Outcome;
 
-/// How many requests of one user wait; the next one is refused.
+/// How many requests of one user may wait; the next one is refused with EAGAIN.
 const MOST_WAITING: usize = 1024;
 
 /// Answers a request, or refuses it.
 pub(super) type Job = Box<dyn FnOnce(Outcome<()>) + Send>;
 
 #[derive(Default)]
-struct Queue {
+struct Waiting {
     waiting: BTreeMap<u32, VecDeque<Job>>,
-    /// How many threads are at work for a user.
+    /// How many threads work for a user.
     served: BTreeMap<u32, usize>,
 }
 
-impl Queue {
-    /// The next request, of the next user in turn for whom not too many threads are at work.
+impl Waiting {
+    /// The next request: of the next user in turn for whom not too many threads work.
     fn next(&mut self, after: u32, of_one: usize) -> Option<(u32, Job)> {
         let (before, behind): (Vec<u32>, Vec<u32>) =
             self.waiting.keys().partition(|user| **user <= after);
@@ -51,44 +51,44 @@ impl Queue {
     }
 }
 
-/// The requests that wait for a thread, and how many threads there may be.
-pub(super) struct Aside {
-    queue: Arc<Mutex<Queue>>,
+/// The requests that wait for a thread, and the limits.
+pub(super) struct FairQueue {
+    waiting: Arc<Mutex<Waiting>>,
     most: usize,
     of_one: usize,
     is_last: bool,
 }
 
-impl std::fmt::Debug for Aside {
+impl std::fmt::Debug for FairQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Aside").finish_non_exhaustive()
+        f.debug_struct("FairQueue").finish_non_exhaustive()
     }
 }
 
-impl Aside {
-    /// For what takes a processor: one at a time for a user, so many in all, and after everything else.
-    pub(super) fn of_work(most: usize) -> Aside {
-        Aside {
-            queue: Arc::default(),
+impl FairQueue {
+    /// For requests that take a processor: one at a time for a user, `most` in all, at low priority.
+    pub(super) fn for_processors(most: usize) -> FairQueue {
+        FairQueue {
+            waiting: Arc::default(),
             most,
             of_one: 1,
             is_last: true,
         }
     }
 
-    /// For what waits for a disk.
-    pub(super) fn of_disk() -> Aside {
-        Aside {
-            queue: Arc::default(),
+    /// For requests that wait for a disk.
+    pub(super) fn for_disk() -> FairQueue {
+        FairQueue {
+            waiting: Arc::default(),
             most: 64,
             of_one: 16,
             is_last: false,
         }
     }
 
-    /// Has a request answered when it is its user's turn.
+    /// Runs a job when it is its user's turn.
     pub(super) fn run(&self, user: u32, job: Job) {
-        let mut queue = self.queue.lock();
+        let mut queue = self.waiting.lock();
         let jobs = queue.waiting.entry(user).or_default();
         if jobs.len() >= MOST_WAITING {
             drop(queue);
@@ -103,9 +103,9 @@ impl Aside {
             return;
         };
         drop(queue);
-        let (kept, held) = (Arc::clone(&self.queue), Arc::new(Mutex::new(Some(job))));
+        let (kept, held) = (Arc::clone(&self.waiting), Arc::new(Mutex::new(Some(job))));
         let (given, is_last) = (Arc::clone(&held), self.is_last);
-        let thread = std::thread::Builder::new().name("aside".to_owned());
+        let thread = std::thread::Builder::new().name("queued".to_owned());
         let spawned = thread.spawn(move || {
             if is_last {
                 // SAFETY: takes no pointer; 0 is the calling thread.
@@ -120,7 +120,7 @@ impl Aside {
             }
         });
         if spawned.is_err() {
-            self.queue.lock().done(user);
+            self.waiting.lock().done(user);
             if let Some(job) = held.lock().take() {
                 job(Err(Errno::AGAIN));
             }
@@ -136,19 +136,19 @@ mod tests {
 
     #[test]
     fn users_take_turns_and_one_has_one_thread() {
-        let aside = Aside::of_work(2);
-        let (told, answers) = channel();
+        let queue = FairQueue::for_processors(2);
+        let (answered, answers) = channel();
         let (open, gate) = channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
         let ask = |user: u32, waits: bool| {
-            let (told, gate) = (told.clone(), Arc::clone(&gate));
-            aside.run(
+            let (answered, gate) = (answered.clone(), Arc::clone(&gate));
+            queue.run(
                 user,
                 Box::new(move |turn| {
                     if waits && turn.is_ok() {
                         let _ = gate.lock().recv();
                     }
-                    let _ = told.send((user, turn.is_ok()));
+                    let _ = answered.send((user, turn.is_ok()));
                 }),
             );
         };

@@ -1,0 +1,138 @@
+//! Invalidating names and attributes that the kernel has cached.
+//!
+//! The kernel caches them for a minute, in each tree by itself. A request that changes a directory that the
+//! kernel knows in another tree, too, has it invalidated there before the change is answered.
+//!
+//! - Attributes and listings take no lock that a request holds: they are invalidated at once.
+//! - A name takes the lock of its directory, which another request may hold that waits for us. Names are
+//!   sent by threads of their own: several, because one that waits must not delay the others. A request
+//!   waits for its names no longer than [`LONGEST_WAIT`], so that two changes that wait for each other in
+//!   both trees both go on.
+
+use parking_lot::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use fuser::{INodeNo, Notifier};
+
+use super::worker_pool::WorkerPool;
+use crate::fuse::namespace::{Invalidate, Stale};
+
+/// How long a request waits until its names are invalidated.
+const LONGEST_WAIT: Duration = Duration::from_millis(200);
+/// How many threads invalidate names.
+const THREADS: usize = 4;
+
+struct Invalidation {
+    stale: Vec<Stale>,
+    done: Sender<()>,
+}
+
+/// The sender of invalidations.
+#[derive(Clone, Debug)]
+pub(super) struct Invalidator {
+    queue: Sender<Invalidation>,
+    /// What is invalidated after the next reply.
+    after_reply: Arc<Mutex<Vec<Stale>>>,
+    notifier: Arc<OnceLock<Notifier>>,
+    pool: Arc<WorkerPool>,
+}
+
+impl Invalidate for Invalidator {
+    fn invalidate(&self, stale: Vec<Stale>) {
+        let stale = self.invalidate_attributes(stale);
+        if stale.is_empty() {
+            return;
+        }
+        let (done, waiting) = channel();
+        if self.queue.send(Invalidation { stale, done }).is_ok() {
+            self.pool.about_to_wait();
+            // After the time limit the names are invalidated a little later.
+            let _ = waiting.recv_timeout(LONGEST_WAIT);
+        }
+    }
+
+    /// A thread that waited for the directory before the answer could not be killed, nor could the daemon.
+    fn invalidate_after_reply(&self, stale: Vec<Stale>) {
+        self.after_reply.lock().extend(stale);
+    }
+}
+
+impl Invalidator {
+    /// Starts the threads; they end with this value. The notifier is set once the mount is there.
+    pub(super) fn start(
+        notifier: Arc<OnceLock<Notifier>>,
+        pool: Arc<WorkerPool>,
+    ) -> std::io::Result<Invalidator> {
+        let (queue, received) = channel();
+        let received = Arc::new(Mutex::new(received));
+        for _ in 0..THREADS {
+            let (received, notifier) = (Arc::clone(&received), Arc::clone(&notifier));
+            std::thread::Builder::new()
+                .name("invalidator".to_owned())
+                .spawn(move || serve(&received, &notifier))?;
+        }
+        Ok(Invalidator {
+            queue,
+            after_reply: Arc::default(),
+            notifier,
+            pool,
+        })
+    }
+
+    /// Invalidates attributes and listings, and returns the names that remain.
+    fn invalidate_attributes(&self, mut stale: Vec<Stale>) -> Vec<Stale> {
+        if let Some(notifier) = self.notifier.get() {
+            stale.retain(|stale| match stale {
+                Stale::Name(..) => true,
+                Stale::Attributes(_) | Stale::Listing(_) => {
+                    notify(notifier, stale);
+                    false
+                }
+            });
+        }
+        stale
+    }
+
+    /// After a reply: invalidates what had to wait for it.
+    pub(super) fn replied(&self) {
+        let stale = std::mem::take(&mut *self.after_reply.lock());
+        if stale.is_empty() {
+            return;
+        }
+        let (done, _) = channel();
+        // The threads end with the mount only.
+        let _ = self.queue.send(Invalidation { stale, done });
+    }
+}
+
+fn serve(queue: &Mutex<Receiver<Invalidation>>, notifier: &OnceLock<Notifier>) {
+    loop {
+        let next = {
+            let queue = queue.lock();
+            queue.recv()
+        };
+        let Ok(next) = next else {
+            return;
+        };
+        if let Some(notifier) = notifier.get() {
+            for stale in &next.stale {
+                notify(notifier, stale);
+            }
+        }
+        let _ = next.done.send(());
+    }
+}
+
+fn notify(notifier: &Notifier, stale: &Stale) {
+    let sent = match stale {
+        Stale::Name(parent, name) => notifier.inval_entry(INodeNo(parent.0), name),
+        // A negative offset: the attributes alone, no cached content.
+        Stale::Attributes(id) => notifier.inval_inode(INodeNo(id.0), -1, 0),
+        Stale::Listing(id) => notifier.inval_inode(INodeNo(id.0), 0, 0),
+    };
+    if let Err(error) = sent {
+        log::debug!("the kernel did not take {stale:?}: {error}");
+    }
+}

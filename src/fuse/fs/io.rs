@@ -1,0 +1,140 @@
+//! Operations on open files.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use fuser::{FileHandle, INodeNo};
+use rustix::io::Errno;
+
+use super::handles::Handle;
+use super::{Ibifs, Inner};
+use crate::fuse::inode::{Kind, Node, NodeId};
+use crate::fuse::inside::{self, Outcome, Where};
+use crate::fuse::namespace::{Invalidate, Stale};
+use crate::os::caller::Caller;
+
+impl Ibifs {
+    /// Runs an operation that may wait for a disk, when it is the user's turn, and passes its outcome on.
+    pub(super) fn in_background<T>(
+        &self,
+        user: u32,
+        operation: impl FnOnce(&Inner) -> Outcome<T> + Send + 'static,
+        done: impl FnOnce(Outcome<T>) + Send + 'static,
+    ) {
+        let inner = Arc::clone(&self.inner);
+        let job = move |turn: Outcome<()>| done(turn.and_then(|()| operation(&inner)));
+        self.syncing.run(user, Box::new(job));
+    }
+}
+
+impl Inner {
+    /// ioctl(2). The kernel does not see what file flags change; virtual files have none (ENOTTY).
+    pub(super) fn control(
+        &self,
+        caller: &Caller,
+        (number, handle): (INodeNo, FileHandle),
+        command: u32,
+        input: &[u8],
+    ) -> Outcome<Vec<u8>> {
+        let done = self.with_file(handle, |file| inside::control(file, command, input, caller));
+        if done.is_ok() {
+            let stale = Stale::Attributes(NodeId(number.0));
+            self.invalidator.invalidate(vec![stale]);
+        }
+        match done {
+            Err(Errno::BADF) => Err(Errno::NOTTY),
+            done => done,
+        }
+    }
+
+    /// Runs an operation on an open file or directory; EBADF for a virtual one.
+    pub(super) fn with_file<T>(
+        &self,
+        handle: FileHandle,
+        use_file: impl FnOnce(BorrowedFd<'_>) -> Outcome<T>,
+    ) -> Outcome<T> {
+        match self.handles.get(handle).as_deref() {
+            Some(Handle::File { file, .. }) => use_file(file.as_fd()),
+            Some(Handle::Directory(directory)) => use_file(directory.open()?.as_fd()),
+            _ => Err(Errno::BADF),
+        }
+    }
+
+    pub(super) fn read_file(
+        &self,
+        handle: FileHandle,
+        offset: u64,
+        size: usize,
+    ) -> Outcome<Vec<u8>> {
+        match self.handles.get(handle).as_deref() {
+            Some(Handle::File { file, .. }) => inside::read(file.as_fd(), offset, size),
+            Some(Handle::Text(node)) => match &node.kind {
+                Kind::Text(text) => Ok(part_of(text, offset, size)),
+                _ => Err(Errno::BADF),
+            },
+            Some(Handle::Generated(text)) => Ok(part_of(text.bytes(), offset, size)),
+            _ => Err(Errno::BADF),
+        }
+    }
+
+    /// Writes bytes. The kernel writes pages of a mapping without a caller: the user who opened the file is
+    /// charged for them.
+    pub(super) fn write_file(
+        &self,
+        caller: &Caller,
+        handle: FileHandle,
+        (place, is_page): (Where, bool),
+        bytes: &[u8],
+        keeps_set_id: bool,
+    ) -> Outcome<usize> {
+        match self.handles.get(handle).as_deref() {
+            Some(Handle::File { file, opener, .. }) => {
+                let writer = if is_page { opener } else { caller };
+                inside::write_as(file.as_fd(), place, bytes, keeps_set_id, writer)
+            }
+            _ => Err(Errno::BADF),
+        }
+    }
+
+    /// Syncs a directory.
+    pub(super) fn sync_directory(
+        &self,
+        node: &Node,
+        handle: FileHandle,
+        content_only: bool,
+    ) -> Outcome<()> {
+        if node.is_in_item() {
+            self.with_file(handle, |file| inside::sync(file, content_only))
+        } else {
+            self.namespace.sync_directory(node, content_only)
+        }
+    }
+}
+
+/// Up to `size` bytes of a text from an offset on.
+fn part_of(text: &[u8], offset: u64, size: usize) -> Vec<u8> {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let start = start.min(text.len());
+    let end = start.saturating_add(size).min(text.len());
+    text[start..end].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part_of;
+
+    #[test]
+    fn a_part_ends_with_the_text() {
+        for (offset, size, part) in [
+            (0, 4, "text"),
+            (0, 2, "te"),
+            (2, 9, "xt"),
+            (4, 1, ""),
+            (9, 1, ""),
+            (u64::MAX, usize::MAX, ""),
+            (1, usize::MAX, "ext"),
+        ] {
+            assert_eq!(part_of(b"text", offset, size), part.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! How long the kernel may cache names and attributes.
+
+use std::time::Duration;
+
+use rustix::fs::FileType;
+
+use crate::fuse::attr::Attr;
+use crate::fuse::inode::{Kind, Node};
+use crate::fuse::namespace::Entry;
+
+/// The lifetime of what only we change; what becomes stale before its end is invalidated (`invalidator`).
+const CACHED: Duration = Duration::from_secs(60);
+
+/// The lifetime of a name.
+pub(super) fn of_name(entry: &Entry) -> Duration {
+    if entry.lasting {
+        CACHED
+    } else {
+        Duration::ZERO
+    }
+}
+
+/// The lifetime of a node's attributes. The kernel must not cache what changes without its knowledge: a write
+/// clears set-id bits, one through a mapping changes times and blocks, and the size of a generated text is
+/// known only when it has been generated.
+pub(super) fn of_attributes(node: &Node, attr: &Attr) -> Duration {
+    let has_set_id = attr.kind == FileType::RegularFile && attr.permissions & 0o6000 != 0;
+    let is_generated = matches!(node.kind, Kind::Generated(_));
+    if has_set_id || is_generated || node.learnt.may_be_mapped() {
+        Duration::ZERO
+    } else {
+        CACHED
+    }
+}
+
+/// The lifetime of the attributes that are returned with a name. They carry the node's number; if `stat`
+/// reports another one, the kernel must ask for them, once, and gets that number in the answer.
+pub(super) fn of_attributes_with_name(entry: &Entry) -> Duration {
+    if entry.node.id.0 == entry.node.st_ino {
+        of_attributes(&entry.node, &entry.attr)
+    } else {
+        Duration::ZERO
+    }
+}
+
+/// The lifetime where the protocol has one for both.
+pub(super) fn of_both(entry: &Entry) -> Duration {
+    of_name(entry).min(of_attributes_with_name(entry))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::store::ItemId;
+    use crate::fuse::inode::{Generated, Table, View};
+
+    fn entry(kind: Kind, file_type: FileType, permissions: u16) -> Entry {
+        let node = Table::default().remember_virtual(View::Rep, kind);
+        let root = Attr::of(std::fs::File::open("/").expect("the root")).expect("attributes");
+        Entry {
+            node,
+            attr: Attr::virtual_like(&root, file_type, permissions, 0),
+            lasting: true,
+        }
+    }
+
+    #[test]
+    fn what_changes_without_the_kernel_is_not_cached() {
+        let generated = Kind::Generated(Generated::FileList(ItemId(1)));
+        let text = || Kind::Text(b"text".to_vec());
+        for (entry, lifetime) in [
+            (entry(text(), FileType::RegularFile, 0o444), CACHED),
+            (entry(text(), FileType::RegularFile, 0o4755), Duration::ZERO),
+            (entry(text(), FileType::RegularFile, 0o2755), Duration::ZERO),
+            (entry(Kind::Mint, FileType::Directory, 0o2755), CACHED),
+            (
+                entry(generated, FileType::RegularFile, 0o444),
+                Duration::ZERO,
+            ),
+        ] {
+            assert_eq!(
+                of_attributes(&entry.node, &entry.attr),
+                lifetime,
+                "{entry:?}"
+            );
+            assert_eq!(of_both(&entry), lifetime);
+        }
+        let mapped = entry(text(), FileType::RegularFile, 0o444);
+        mapped.node.learnt.note_mapped();
+        assert_eq!(of_both(&mapped), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_name_that_may_change_its_meaning_is_not_cached() {
+        let mut link = entry(Kind::Link(b"../a".to_vec()), FileType::Symlink, 0o777);
+        assert_eq!(of_name(&link), CACHED);
+        link.lasting = false;
+        assert_eq!(of_name(&link), Duration::ZERO);
+        assert_eq!(of_both(&link), Duration::ZERO);
+    }
+}

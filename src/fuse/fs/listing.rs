@@ -1,0 +1,185 @@
+//! Listing open directories, with or without attributes.
+
+use std::ffi::{CStr, OsStr};
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use fuser::FileHandle;
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
+
+use super::Inner;
+use super::handles::{Directory, Handle};
+use crate::fuse::attr::Attr;
+use crate::fuse::inode::{Node, NodeId};
+use crate::fuse::inside::Outcome;
+use crate::fuse::namespace::Entry;
+use crate::os::caller::Caller;
+
+/// Where a listing inside an item continues after `.`. It begins with `.` and `..`, for which no directory
+/// needs to be read; ext4 lists them anywhere. No filesystem uses these offsets: those of ext4 are hashes of
+/// 63 bits, other filesystems count.
+const AFTER_DOT: u64 = i64::MAX as u64 - 2;
+/// The same after `..`.
+const AFTER_DOTS: u64 = i64::MAX as u64 - 1;
+
+/// A line of a listing.
+pub(super) struct Line<'a> {
+    pub(super) name: &'a OsStr,
+    pub(super) st_ino: u64,
+    pub(super) kind: FileType,
+    /// Where the listing continues after it.
+    pub(super) next: u64,
+}
+
+impl Line<'_> {
+    fn is_dots(&self) -> bool {
+        self.name == "." || self.name == ".."
+    }
+}
+
+impl Inner {
+    /// Lists names from an offset on; `add` returns true when the answer is full.
+    pub(super) fn list(
+        &self,
+        handle: FileHandle,
+        offset: u64,
+        mut add: impl FnMut(&Node, Line<'_>) -> bool,
+    ) -> Outcome<()> {
+        match self.handles.get(handle).as_deref() {
+            Some(Handle::Listing { listed, node }) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                for (index, listed) in listed.iter().enumerate().skip(start) {
+                    let line = Line {
+                        name: &listed.name,
+                        st_ino: listed.st_ino,
+                        kind: listed.kind,
+                        next: index as u64 + 1,
+                    };
+                    if add(node, line) {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+            Some(Handle::Directory(opened)) => self.list_inside(opened, offset, add),
+            _ => Err(Errno::BADF),
+        }
+    }
+
+    fn list_inside(
+        &self,
+        opened: &Directory,
+        offset: u64,
+        mut add: impl FnMut(&Node, Line<'_>) -> bool,
+    ) -> Outcome<()> {
+        let node = &opened.node;
+        let device = node.real.as_ref().map_or(0, |real| real.device);
+        if matches!(offset, 0 | AFTER_DOT) {
+            let names = [(".", AFTER_DOT), ("..", AFTER_DOTS)];
+            let dots = names.into_iter().zip(self.dots(node)?);
+            for ((name, next), st_ino) in dots.skip(usize::from(offset == AFTER_DOT)) {
+                let line = Line {
+                    name: OsStr::new(name),
+                    st_ino,
+                    kind: FileType::Directory,
+                    next,
+                };
+                if add(node, line) {
+                    return Ok(());
+                }
+            }
+        }
+        let offset = match offset {
+            AFTER_DOT | AFTER_DOTS => 0,
+            offset => offset,
+        };
+        let is_wanted = |name: &CStr, inode: u64| {
+            let name = name.to_bytes();
+            let is_dots = matches!(name, b"." | b"..");
+            let name = OsStr::from_bytes(name);
+            !is_dots && !self.namespace.is_whited_out(node, name, Some(inode))
+        };
+        opened.list(offset, is_wanted, |directory, name, inode, kind, next| {
+            let name = OsStr::from_bytes(name.to_bytes());
+            let line = Line {
+                name,
+                st_ino: self.namespace.nodes.st_ino(device, inode),
+                kind: known_type(directory, name, kind),
+                next,
+            };
+            !add(node, line)
+        })
+    }
+
+    /// The inode numbers of `.` and `..` of a directory inside an item.
+    fn dots(&self, node: &Node) -> Outcome<[u64; 2]> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let above = rustix::fs::statat(&*node.file()?, "..", flags)?;
+        let above = self.namespace.nodes.st_ino(above.st_dev, above.st_ino);
+        Ok([node.st_ino, above])
+    }
+
+    /// Lists names with their nodes, if the caller is known to look at names (see `readdirplus`). Otherwise
+    /// the first answer holds `.` and `..` alone, after which the kernel asks for names only.
+    pub(super) fn list_with_nodes(
+        &self,
+        caller: &Caller,
+        directory: NodeId,
+        handle: FileHandle,
+        offset: u64,
+        mut add: impl FnMut(&Line<'_>, &Attr, Option<&Entry>) -> bool,
+    ) -> Outcome<()> {
+        let with_nodes = offset > 0 || self.readdirplus.note_listing(caller.pid, directory);
+        let mut added = 0;
+        let mut failed = None;
+        self.list(handle, offset, |node, line| {
+            let added_before = added;
+            added += 1;
+            let mut add_name = |line: &Line<'_>| match self.namespace.attributes(node) {
+                Ok(attr) => add(line, &attr, None),
+                Err(_) => false,
+            };
+            if line.is_dots() {
+                return add_name(&line);
+            }
+            if !with_nodes && added_before > 0 {
+                return true;
+            }
+            match self.namespace.listed(caller, node, line.name) {
+                Ok(entry) => {
+                    let is_full = add(&line, &entry.attr, Some(&entry));
+                    if is_full {
+                        self.forget_node(entry.node.id, 1);
+                    }
+                    is_full
+                }
+                // It was removed since.
+                Err(Errno::NOENT) => {
+                    added = added_before;
+                    false
+                }
+                // This caller may see the name only.
+                Err(Errno::ACCESS) => add_name(&line),
+                Err(error) => {
+                    added = added_before;
+                    failed = Some(error);
+                    true
+                }
+            }
+        })?;
+        match failed {
+            Some(error) if added == 0 => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The type of a name; asked for if the native filesystem does not list it.
+fn known_type(directory: BorrowedFd<'_>, name: &OsStr, kind: FileType) -> FileType {
+    if kind != FileType::Unknown {
+        return kind;
+    }
+    let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    stat.map_or(kind, |stat| FileType::from_raw_mode(stat.st_mode))
+}

@@ -1,0 +1,123 @@
+//! Requests that make, link, rename and remove names, and the extended attributes of nodes: by the node
+//! numbers of the protocol.
+
+use std::ffi::OsStr;
+
+use fuser::{INodeNo, ReplyEntry};
+use rustix::io::Errno;
+
+use super::{Inner, reply};
+use crate::fuse::inside::Outcome;
+use crate::fuse::namespace::{Entry, Made};
+use crate::os::caller::Caller;
+use crate::os::charging;
+
+/// A name in a directory.
+pub(super) type NameIn<'a> = (INodeNo, &'a OsStr);
+
+impl Inner {
+    pub(super) fn make_node(
+        &self,
+        caller: &Caller,
+        (parent, name): NameIn<'_>,
+        device: u32,
+        mode: (u32, u32),
+    ) -> Outcome<Entry> {
+        let (parent, by) = (self.node(parent)?, self.context(caller));
+        self.namespace.make_node(&by, &parent, name, device, mode)
+    }
+
+    /// Makes a directory and replies: later if it is an item to be minted.
+    pub(super) fn make_directory_and_reply(
+        &self,
+        caller: Caller,
+        (parent, name): NameIn<'_>,
+        mode: (u32, u32),
+        reply: ReplyEntry,
+    ) {
+        let _charged = charging::charge_to(caller.charged_user());
+        let made = self.node(parent).and_then(|parent| {
+            let by = self.context(&caller);
+            self.namespace.make_directory(&by, &parent, name, mode)
+        });
+        match made {
+            Ok(Made::Done(entry)) => reply::entry(reply, Ok(entry)),
+            Err(error) => reply::entry(reply, Err(error)),
+            Ok(Made::Minting(minting)) => {
+                let cache = Box::new(self.invalidator.clone());
+                let done = |minted| reply::entry(reply, minted);
+                self.namespace
+                    .mint_in_background(caller, minting, cache, done);
+            }
+        }
+    }
+
+    pub(super) fn make_link(
+        &self,
+        caller: &Caller,
+        (parent, name): NameIn<'_>,
+        target: &[u8],
+    ) -> Outcome<Entry> {
+        let _charged = charging::charge_to(caller.charged_user());
+        let (parent, by) = (self.node(parent)?, self.context(caller));
+        self.namespace.make_link(&by, &parent, name, target)
+    }
+
+    pub(super) fn make_hard_link(
+        &self,
+        caller: &Caller,
+        number: INodeNo,
+        (parent, name): NameIn<'_>,
+    ) -> Outcome<Entry> {
+        let (node, parent) = (self.node(number)?, self.node(parent)?);
+        let by = self.context(caller);
+        self.namespace.make_hard_link(&by, &node, &parent, name)
+    }
+
+    pub(super) fn remove(
+        &self,
+        caller: &Caller,
+        (parent, name): NameIn<'_>,
+        is_directory: bool,
+    ) -> Outcome<()> {
+        let (parent, by) = (self.node(parent)?, self.context(caller));
+        self.namespace.remove(&by, &parent, name, is_directory)
+    }
+
+    pub(super) fn rename_name(
+        &self,
+        caller: &Caller,
+        (parent, name): NameIn<'_>,
+        (new_parent, new_name): NameIn<'_>,
+        flags: u32,
+    ) -> Outcome<()> {
+        let _charged = charging::charge_to(caller.charged_user());
+        let (parent, new_parent) = (self.node(parent)?, self.node(new_parent)?);
+        let by = self.context(caller);
+        self.namespace
+            .rename(&by, (&parent, name), (&new_parent, new_name), flags)
+    }
+
+    /// The kernel turns EAGAIN of setxattr(2) into EOPNOTSUPP, after which a tool does without the attribute:
+    /// EBUSY instead.
+    pub(super) fn set_xattr(
+        &self,
+        caller: &Caller,
+        (number, name): NameIn<'_>,
+        value: &[u8],
+        flags: i32,
+    ) -> Outcome<()> {
+        let _charged = charging::charge_to(caller.charged_user());
+        let (node, by) = (self.node(number)?, self.context(caller));
+        match self.namespace.set_xattr(&by, &node, name, value, flags) {
+            Err(Errno::AGAIN) => Err(Errno::BUSY),
+            set => set,
+        }
+    }
+
+    pub(super) fn remove_xattr(&self, caller: &Caller, (number, name): NameIn<'_>) -> Outcome<()> {
+        let (node, by) = (self.node(number)?, self.context(caller));
+        let is_written = || self.handles.is_written(node.id);
+        self.namespace.remove_xattr(&by, &node, name, is_written)
+    }
+}

@@ -1,0 +1,343 @@
+//! Opening, creating and closing files.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use fuser::{BackingId, FileHandle, FopenFlags, ReplyAttr, ReplyOpen};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::backing::Route;
+use super::handles::{Directory, Handle};
+use super::leases::Blocked;
+use super::reply::{self, OpenFile};
+use super::{Ibifs, Inner};
+use crate::fuse::attr::Attr;
+use crate::fuse::inode::{Kind, Node};
+use crate::fuse::inside::{self, Change, Outcome};
+use crate::fuse::namespace::{Created, Entry, Invalidate, OpenDeposit, Stale};
+use crate::os::caller::Caller;
+
+/// A file that is open already, because it has just been made.
+type Made = (OwnedFd, Option<OpenDeposit>);
+
+impl Ibifs {
+    /// Opens a file and replies: in the background if its text must be generated, later if another program
+    /// has a lease on it.
+    pub(super) fn open_and_reply(
+        &self,
+        caller: Caller,
+        node: Arc<Node>,
+        flags: i32,
+        reply: ReplyOpen,
+    ) {
+        let inner = Arc::clone(&self.inner);
+        if let Kind::Generated(_) = node.kind {
+            let job = move |turn: Outcome<()>| {
+                let opened = turn.and_then(|()| {
+                    let register = |file: BorrowedFd<'_>| reply.open_backing(file);
+                    let opened = inner.open_file(&caller, &node, None, flags, register);
+                    opened.map_err(|blocked| blocked.errno())
+                });
+                reply::open(reply, opened);
+            };
+            return self.generating.run(caller.uid, Box::new(job));
+        }
+        let register = |file: BorrowedFd<'_>| reply.open_backing(file);
+        let opened = self.open_file(&caller, &node, None, flags, register);
+        if !matches!(opened, Err(Blocked::Lease)) || flags & libc::O_NONBLOCK != 0 {
+            return reply::open(reply, opened.map_err(|blocked| blocked.errno()));
+        }
+        let (retrying, met) = (Arc::clone(&inner), Arc::clone(&node));
+        let attempt = move || {
+            let opened = retrying.open_unleased(&caller, &met, flags);
+            opened.map_err(|blocked| blocked.errno())
+        };
+        let next = move |unleased: Outcome<OwnedFd>| {
+            let opened = unleased.and_then(|_unleased| {
+                let register = |file: BorrowedFd<'_>| reply.open_backing(file);
+                let opened = inner.open_file(&caller, &node, None, flags, register);
+                opened.map_err(|blocked| blocked.errno())
+            });
+            reply::open(reply, opened);
+        };
+        self.leases
+            .wait(caller.uid, Box::new(attempt), Box::new(next));
+    }
+
+    /// Replies with a node's attributes: in the background if a text must be generated to know its size.
+    pub(super) fn attributes_and_reply(&self, caller: Caller, node: Arc<Node>, reply: ReplyAttr) {
+        let Kind::Generated(generated) = node.kind else {
+            let attr = self.namespace.attributes(&node);
+            return reply::attributes(reply, attr.map(|attr| (node, attr)));
+        };
+        let inner = Arc::clone(&self.inner);
+        let job = move |turn: Outcome<()>| {
+            let attr = turn.and_then(|()| inner.namespace.generated_attributes(&caller, generated));
+            reply::attributes(reply, attr.map(|attr| (node, attr)));
+        };
+        self.generating.run(caller.uid, Box::new(job));
+    }
+
+    /// Opens a directory and replies: in the background above the items, where all names are read at once,
+    /// and there may be many.
+    pub(super) fn open_directory_and_reply(
+        &self,
+        caller: Caller,
+        node: Arc<Node>,
+        reply: ReplyOpen,
+    ) {
+        if node.is_in_item() {
+            return reply::open(reply, self.open_directory(&caller, node));
+        }
+        let inner = Arc::clone(&self.inner);
+        let job = move |turn: Outcome<()>| {
+            let opened = turn.and_then(|()| inner.open_directory(&caller, node));
+            reply::open(reply, opened);
+        };
+        self.generating.run(caller.uid, Box::new(job));
+    }
+
+    /// Sets attributes and replies: later if another program has a lease on a file whose size changes.
+    pub(super) fn set_attributes_and_reply(
+        &self,
+        caller: Caller,
+        node: Arc<Node>,
+        handle: Option<FileHandle>,
+        change: Change,
+        reply: ReplyAttr,
+    ) {
+        let changed = self.set_attributes(&caller, &node, handle, &change);
+        if !matches!(changed, Err(Blocked::Lease)) {
+            let changed = changed.map_err(|blocked| blocked.errno());
+            return reply::attributes(reply, changed.map(|attr| (node, attr)));
+        }
+        let (inner, met) = (Arc::clone(&self.inner), Arc::clone(&node));
+        let attempt = move || inner.open_content(&caller, &met, libc::O_WRONLY);
+        let inner = Arc::clone(&self.inner);
+        let next = move |unleased: Outcome<OwnedFd>| {
+            let changed = unleased.and_then(|_unleased| {
+                let changed = inner.set_attributes(&caller, &node, handle, &change);
+                changed.map_err(|blocked| blocked.errno())
+            });
+            reply::attributes(reply, changed.map(|attr| (node, attr)));
+        };
+        self.leases
+            .wait(caller.uid, Box::new(attempt), Box::new(next));
+    }
+}
+
+impl Inner {
+    fn set_attributes(
+        &self,
+        caller: &Caller,
+        node: &Node,
+        handle: Option<FileHandle>,
+        change: &Change,
+    ) -> Result<Attr, Blocked> {
+        let open = handle.and_then(|handle| self.handles.get(handle));
+        let open = match open.as_deref() {
+            Some(Handle::File { file, writable, .. }) if *writable => Some(file.as_fd()),
+            _ => None,
+        };
+        let is_written = || self.handles.is_written(node.id);
+        let by = &self.context(caller);
+        let changed = self
+            .namespace
+            .set_attributes(by, node, open, change, is_written);
+        // Of all changes only that of the size waits for the holder of a lease.
+        changed.map_err(|errno| match change.size {
+            Some(_) => Blocked::of(errno),
+            None => Blocked::Errno(errno),
+        })
+    }
+
+    /// Makes and opens a file; `register` registers it for passthrough.
+    pub(super) fn create_file(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        name: &OsStr,
+        flags: i32,
+        (mode, umask): (u32, u32),
+        register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
+    ) -> Outcome<(Entry, OpenFile)> {
+        self.handles.check(caller.uid)?;
+        let by = &self.context(caller);
+        let created = self
+            .namespace
+            .create(by, parent, name, flags, (mode, umask))?;
+        let Created {
+            entry,
+            file,
+            deposit,
+        } = created;
+        let made = Some((file, deposit));
+        let opened = self.open_file(caller, &entry.node, made, flags, register);
+        Ok((entry, opened.map_err(|blocked| blocked.errno())?))
+    }
+
+    /// Opens a file, or takes one that has just been made. If a lease blocks it, nothing has changed.
+    fn open_file(
+        &self,
+        caller: &Caller,
+        node: &Arc<Node>,
+        made: Option<Made>,
+        flags: i32,
+        register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
+    ) -> Result<OpenFile, Blocked> {
+        let access = OFlags::from_bits_retain(flags as u32) & OFlags::RWMODE;
+        if made.is_none() {
+            self.handles.check(caller.uid)?;
+        }
+        if node.real.is_none() {
+            // Permissions do not keep root from opening a virtual file for writing.
+            if access != OFlags::RDONLY {
+                return Err(Errno::PERM.into());
+            }
+            return Ok(self.open_virtual(caller, node)?);
+        }
+        let is_sidecar = node.learnt.sidecar_of().is_some();
+        let _unleased;
+        let mut change = None;
+        if is_sidecar && access != OFlags::RDONLY {
+            if made.is_none() {
+                _unleased = self.open_unleased(caller, node, flags)?;
+            }
+            change = self.namespace.changing_file(node)?;
+        }
+        let (file, deposit) = match made {
+            Some(made) => made,
+            None => {
+                let opened = self.open_content(caller, node, flags);
+                (opened.map_err(Blocked::of)?, None)
+            }
+        };
+        let route = self
+            .backings
+            .route(node.id, file.as_fd(), access, caller, register);
+        let (mut flags, backing) = match route {
+            Route::Kernel(backing) => {
+                if access == OFlags::RDWR && node.learnt.note_mapped() {
+                    self.invalidator
+                        .invalidate(vec![Stale::Attributes(node.id)]);
+                }
+                (FopenFlags::empty(), Some(backing))
+            }
+            Route::Cached => (FopenFlags::FOPEN_KEEP_CACHE, None),
+            Route::Direct => (FopenFlags::FOPEN_DIRECT_IO, None),
+        };
+        if !is_sidecar {
+            // A close writes nothing back: the kernel need not send a flush.
+            flags |= FopenFlags::FOPEN_NOFLUSH;
+        }
+        let handle = Handle::File {
+            file,
+            writable: access != OFlags::RDONLY,
+            // The thread may have ended by then, and its number may be another's.
+            opener: Caller { pid: 0, ..*caller },
+            node: Arc::clone(node),
+            deposit,
+            change: parking_lot::Mutex::new(change),
+            backing: backing.clone(),
+        };
+        Ok(OpenFile {
+            handle: self.handles.add(caller.uid, handle),
+            flags,
+            backing,
+        })
+    }
+
+    fn open_virtual(&self, caller: &Caller, node: &Arc<Node>) -> Outcome<OpenFile> {
+        let (handle, flags) = match node.kind {
+            Kind::Text(_) => (Handle::Text(Arc::clone(node)), FopenFlags::FOPEN_KEEP_CACHE),
+            Kind::Generated(generated) => (
+                Handle::Generated(self.namespace.generate(caller, generated)?),
+                // The text of another open file may differ.
+                FopenFlags::FOPEN_DIRECT_IO,
+            ),
+            _ => return Err(Errno::PERM),
+        };
+        Ok(OpenFile {
+            handle: self.handles.add(caller.uid, handle),
+            flags: flags | FopenFlags::FOPEN_NOFLUSH,
+            backing: None,
+        })
+    }
+
+    /// Opens a file without further flags. While it is open, no program can take a lease on it for which
+    /// opening it with all flags would have to wait.
+    fn open_unleased(&self, caller: &Caller, node: &Node, flags: i32) -> Result<OwnedFd, Blocked> {
+        let flags = flags & (libc::O_ACCMODE | libc::O_APPEND);
+        let opened = self.open_content(caller, node, flags);
+        opened.map_err(Blocked::of)
+    }
+
+    fn open_content(&self, caller: &Caller, node: &Node, flags: i32) -> Outcome<OwnedFd> {
+        // Truncating a file may clear its set-id bits, which depends on the caller.
+        if flags & libc::O_TRUNC == 0
+            && let Some(real) = &node.real
+            && let Some(opened) =
+                inside::open_or_append(flags, inside::content_flags(flags), |flags| {
+                    real.file.open_content(flags)
+                })?
+        {
+            return Ok(opened);
+        }
+        inside::open(node.file()?.as_fd(), flags, caller)
+    }
+
+    /// After a process has closed a file, or the last one has.
+    pub(super) fn closed(&self, caller: &Caller, handle: FileHandle) -> Outcome<()> {
+        match self.handles.get(handle).as_deref() {
+            Some(Handle::File {
+                writable: true,
+                opener,
+                node,
+                ..
+            }) => self
+                .namespace
+                .file_closed(&self.context(caller), node, opener),
+            _ => Ok(()),
+        }
+    }
+
+    /// After the last process has closed a file: removes its handle, which the caller drops after the reply.
+    /// A sidecar may have been written through a mapping after it was closed.
+    pub(super) fn release_file(
+        &self,
+        caller: &Caller,
+        handle: FileHandle,
+    ) -> (Outcome<()>, Option<Arc<Handle>>) {
+        let closed = self.closed(caller, handle);
+        let handle = self.handles.remove(handle);
+        if closed.is_ok()
+            && let Some(Handle::File { change, .. }) = handle.as_deref()
+            && let Some(change) = change.lock().take()
+        {
+            change.done();
+        }
+        (closed, handle)
+    }
+
+    /// Opens a directory. The kernel may cache the listing of one inside an item: it drops the listing when
+    /// it changes the directory itself, and when `invalidator` says so.
+    fn open_directory(&self, caller: &Caller, node: Arc<Node>) -> Outcome<OpenFile> {
+        self.handles.check(caller.uid)?;
+        let (handle, flags) = if node.is_in_item() {
+            (
+                Handle::Directory(Directory::new(node)),
+                FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE,
+            )
+        } else {
+            let listed = self.namespace.list(caller, &node)?;
+            (Handle::Listing { listed, node }, FopenFlags::empty())
+        };
+        Ok(OpenFile {
+            handle: self.handles.add(caller.uid, handle),
+            flags,
+            backing: None,
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! One reply for each kind of request.
+
+use std::sync::Arc;
+
+use fuser::{
+    FileHandle, FopenFlags, Generation, ReplyAttr, ReplyCreate, ReplyData, ReplyEmpty, ReplyEntry,
+    ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
+};
+use rustix::fs::StatVfs;
+use rustix::io::Errno;
+
+use super::backing::Backing;
+use super::convert::{errno, file_attr};
+use super::lifetimes;
+use crate::fuse::attr::Attr;
+use crate::fuse::inode::Node;
+use crate::fuse::inside::Outcome;
+use crate::fuse::namespace::Entry;
+
+/// One generation: a node's number is not given to another file while the kernel knows it.
+pub(super) const GENERATION: Generation = Generation(0);
+
+/// A file that has been opened.
+pub(super) struct OpenFile {
+    pub(super) handle: FileHandle,
+    pub(super) flags: FopenFlags,
+    pub(super) backing: Option<Arc<Backing>>,
+}
+
+pub(super) fn empty(reply: ReplyEmpty, outcome: Outcome<()>) {
+    match outcome {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+pub(super) fn entry(reply: ReplyEntry, outcome: Outcome<Entry>) {
+    match outcome {
+        Ok(entry) => {
+            let attr = file_attr(entry.node.id.0, &entry.attr);
+            let of_name = lifetimes::of_name(&entry);
+            let of_attributes = lifetimes::of_attributes_with_name(&entry);
+            reply.entry_with_ttls(&of_attributes, &of_name, &attr, GENERATION);
+        }
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+pub(super) fn attributes(reply: ReplyAttr, outcome: Outcome<(Arc<Node>, Attr)>) {
+    match outcome {
+        Ok((node, attr)) => {
+            let lifetime = lifetimes::of_attributes(&node, &attr);
+            reply.attr(&lifetime, &file_attr(node.st_ino, &attr));
+        }
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+pub(super) fn open(reply: ReplyOpen, outcome: Outcome<OpenFile>) {
+    match outcome {
+        Ok(opened) => match &opened.backing {
+            Some(backing) => reply.opened_passthrough(opened.handle, opened.flags, &backing.id),
+            None => reply.opened(opened.handle, opened.flags),
+        },
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+pub(super) fn create(reply: ReplyCreate, outcome: Outcome<(Entry, OpenFile)>) {
+    match outcome {
+        Ok((entry, opened)) => {
+            let attr = file_attr(entry.node.id.0, &entry.attr);
+            let lifetime = lifetimes::of_both(&entry);
+            let (handle, flags) = (opened.handle, opened.flags);
+            match &opened.backing {
+                Some(backing) => {
+                    let id = &backing.id;
+                    reply.created_passthrough(&lifetime, &attr, GENERATION, handle, flags, id);
+                }
+                None => reply.created(&lifetime, &attr, GENERATION, handle, flags),
+            }
+        }
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+pub(super) fn data(reply: ReplyData, outcome: Outcome<Vec<u8>>) {
+    match outcome {
+        Ok(bytes) => reply.data(&bytes),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+pub(super) fn written(reply: ReplyWrite, outcome: Outcome<usize>) {
+    match outcome {
+        Ok(count) => reply.written(u32::try_from(count).unwrap_or(u32::MAX)),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+/// The value or names of extended attributes: their size if `size` is 0, ERANGE if they are longer.
+pub(super) fn xattr(reply: ReplyXattr, size: u32, outcome: Outcome<Vec<u8>>) {
+    match outcome {
+        Ok(bytes) if size == 0 => reply.size(u32::try_from(bytes.len()).unwrap_or(u32::MAX)),
+        Ok(bytes) if bytes.len() > size as usize => reply.error(errno(Errno::RANGE)),
+        Ok(bytes) => reply.data(&bytes),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+pub(super) fn offset(reply: ReplyLseek, outcome: Outcome<i64>) {
+    match outcome {
+        Ok(position) => reply.offset(position),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+pub(super) fn ioctl(reply: ReplyIoctl, outcome: Outcome<Vec<u8>>) {
+    match outcome {
+        Ok(output) => reply.ioctl(0, &output),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+pub(super) fn statistics(reply: ReplyStatfs, outcome: Outcome<StatVfs>) {
+    match outcome {
+        Ok(stat) => reply.statfs(
+            stat.f_blocks,
+            stat.f_bfree,
+            stat.f_bavail,
+            stat.f_files,
+            stat.f_ffree,
+            u32::try_from(stat.f_bsize).unwrap_or(4096),
+            u32::try_from(stat.f_namemax).unwrap_or(255),
+            u32::try_from(stat.f_frsize).unwrap_or(4096),
+        ),
+        Err(error) => reply.error(errno(error)),
+    }
+}

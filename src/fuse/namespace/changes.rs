@@ -1,0 +1,229 @@
+//! Making, linking and removing names: inside items on the native filesystem, above them by the rules of
+//! identifiers.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::invalidation::{Context, Stale};
+use super::{Entry, Made, Namespace, OpenDeposit};
+use crate::archive::WriteIntent;
+use crate::fuse::inode::Node;
+use crate::fuse::inside::{self, New, Outcome};
+
+/// A regular file that has just been made.
+#[derive(Debug)]
+pub struct Created {
+    /// Its entry.
+    pub entry: Entry,
+    /// The file, open as it was asked for.
+    pub file: OwnedFd,
+    /// Where it was made by a depositor: to be dropped when the file is closed.
+    pub deposit: Option<OpenDeposit>,
+}
+
+impl Namespace {
+    fn names_changed(&self, by: &Context<'_>, parent: &Node, name: Option<&OsStr>) {
+        by.cache.invalidate(self.stale_names(parent, name));
+    }
+
+    /// mknod(2); EPERM above the items.
+    pub fn make_node(
+        &self,
+        by: &Context<'_>,
+        parent: &Node,
+        name: &OsStr,
+        device: u32,
+        (mode, umask): (u32, u32),
+    ) -> Outcome<Entry> {
+        if parent.is_in_item() {
+            self.make_inside(by, parent, name, New::Node(device), (mode, umask))
+        } else {
+            Err(Errno::PERM)
+        }
+    }
+
+    /// mkdir(2). Above the items it makes a level, a prefix or an item, or mints.
+    pub fn make_directory(
+        &self,
+        by: &Context<'_>,
+        parent: &Node,
+        name: &OsStr,
+        (mode, umask): (u32, u32),
+    ) -> Outcome<Made> {
+        let made = if parent.is_in_item() {
+            Made::Done(self.make_inside(by, parent, name, New::Directory, (mode, umask))?)
+        } else {
+            self.make_level_or_mint(by.caller, parent, name, mode, umask)?
+        };
+        match made {
+            Made::Done(_) => self.settle(by, Ok(made)),
+            Made::Minting(_) => Ok(made),
+        }
+    }
+
+    /// symlink(2). Beside items it declares a relation.
+    pub fn make_link(
+        &self,
+        by: &Context<'_>,
+        parent: &Node,
+        name: &OsStr,
+        target: &[u8],
+    ) -> Outcome<Entry> {
+        if parent.is_in_item() {
+            let kept = self.link_to_keep(parent, target)?;
+            self.make_inside(by, parent, name, New::Link(&kept), (0o777, 0))
+        } else {
+            self.settle(by, self.link_beside(by.caller, parent, name, target))
+        }
+    }
+
+    fn make_inside(
+        &self,
+        by: &Context<'_>,
+        parent: &Node,
+        name: &OsStr,
+        new: New<'_>,
+        (mode, umask): (u32, u32),
+    ) -> Outcome<Entry> {
+        let replaced = self.make_room(by.caller, parent, name)?;
+        let above = parent.file()?;
+        let made = inside::make(above.as_fd(), name, new, mode, umask, by.caller)?;
+        self.note_deposit(by.caller, parent);
+        self.names_changed(by, parent, replaced);
+        self.made_inside(parent, name, made)
+    }
+
+    /// Makes and opens a regular file. Beside items it is a metadata text or a staged file.
+    pub fn create(
+        &self,
+        by: &Context<'_>,
+        parent: &Node,
+        name: &OsStr,
+        flags: i32,
+        (mode, umask): (u32, u32),
+    ) -> Outcome<Created> {
+        if !parent.is_in_item() {
+            let made = self.create_beside(by.caller, parent, name, flags, mode, umask);
+            let (entry, file) = self.settle(by, made)?;
+            return Ok(Created {
+                entry,
+                file,
+                deposit: None,
+            });
+        }
+        let change = self.changing(parent, name)?;
+        let replaced = self.make_room(by.caller, parent, name)?;
+        let above = parent.file()?;
+        let file = inside::create(above.as_fd(), name, flags, mode, umask, by.caller)?;
+        self.names_changed(by, parent, replaced);
+        let entry = self.made_open(parent, name, file.as_fd())?;
+        entry
+            .node
+            .learnt
+            .set_lacks_capability(OFlags::from_bits_retain(flags as u32).contains(OFlags::EXCL));
+        // It is marked again as one that is open for writing.
+        change.into_iter().for_each(WriteIntent::done);
+        let deposit = self.note_open_deposit(by.caller, parent);
+        Ok(Created {
+            entry,
+            file,
+            deposit,
+        })
+    }
+
+    /// link(2); EPERM above the items.
+    pub fn make_hard_link(
+        &self,
+        by: &Context<'_>,
+        node: &Node,
+        parent: &Node,
+        name: &OsStr,
+    ) -> Outcome<Entry> {
+        if !parent.is_in_item() {
+            return Err(Errno::PERM);
+        }
+        let change = self.changing(parent, name)?;
+        let replaced = self.make_room(by.caller, parent, name)?;
+        let (file, above) = (node.file()?, parent.file()?);
+        let made = inside::link(file.as_fd(), above.as_fd(), name, by.caller)?;
+        self.note_deposit(by.caller, parent);
+        by.cache.invalidate(self.stale_attributes(node));
+        self.names_changed(by, parent, replaced);
+        let entry = self.made_inside(parent, name, made)?;
+        if entry.node.id != node.id {
+            // A symbolic link of one tree with a new name in another one, where it is another node: the
+            // kernel counts the name there.
+            by.cache.invalidate(vec![Stale::Attributes(node.id)]);
+        }
+        self.name_made(by, parent, name)?;
+        change.into_iter().for_each(WriteIntent::done);
+        Ok(entry)
+    }
+
+    /// unlink(2) and rmdir(2). Above the items they remove relations, levels and items.
+    pub fn remove(
+        &self,
+        by: &Context<'_>,
+        parent: &Node,
+        name: &OsStr,
+        is_directory: bool,
+    ) -> Outcome<()> {
+        if parent.is_in_item() {
+            return self.remove_inside(by, parent, name, is_directory);
+        }
+        if !is_directory {
+            return self.settle(by, self.remove_beside(by.caller, parent, name));
+        }
+        match self.remove_directory(by.caller, parent, name) {
+            Ok(stale) => {
+                by.cache.invalidate(stale);
+                Ok(())
+            }
+            Err(errno) => {
+                // A sync may have failed after the directory was removed.
+                let stale = Stale::Name(parent.id, name.to_owned());
+                by.cache.invalidate_after_reply(vec![stale]);
+                Err(errno)
+            }
+        }
+    }
+
+    fn remove_inside(
+        &self,
+        by: &Context<'_>,
+        parent: &Node,
+        name: &OsStr,
+        is_directory: bool,
+    ) -> Outcome<()> {
+        if self.whites_out(by.caller, parent) {
+            let stale = self.white_out(by.caller, parent, name, is_directory)?;
+            // The kernel changes its link count after the answer.
+            by.cache.invalidate_after_reply(stale);
+            return Ok(());
+        }
+        let change = self.changing(parent, name)?;
+        let above = parent.file()?;
+        let victim = self.stale_victim(parent, name);
+        if is_directory {
+            self.keep_open(parent, name);
+        }
+        inside::remove(above.as_fd(), name, is_directory)?;
+        by.cache.invalidate(victim);
+        self.settle(by, self.name_gone(by.caller, parent, name))?;
+        self.names_changed(by, parent, Some(name));
+        change.into_iter().for_each(WriteIntent::done);
+        Ok(())
+    }
+
+    /// Syncs a directory above the items.
+    pub fn sync_directory(&self, node: &Node, content_only: bool) -> Outcome<()> {
+        if node.real.is_none() {
+            return Ok(());
+        }
+        let opened = inside::open_directory(node.file()?.as_fd())?;
+        inside::sync(opened.as_fd(), content_only)
+    }
+}

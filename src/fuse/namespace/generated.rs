@@ -1,0 +1,192 @@
+//! Texts that are generated when they are opened or wanted for their size: the list of an item's files, and
+//! the record of a metadata item. Not when their name is looked up, because a lookup locks its directory.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::Namespace;
+use crate::archive::store::{Item, ItemId};
+use crate::archive::{Act, FileList};
+use crate::fuse::attr::Attr;
+use crate::fuse::inode::Generated;
+use crate::fuse::inside::{self, Outcome};
+use crate::os::caller::Caller;
+
+/// How many bytes of texts a user may hold: the longest one open, and once more while its size is wanted for.
+const MOST_OF_ONE: usize = 640 << 20;
+/// How many bytes all users may hold.
+const MOST: usize = 2 << 30;
+/// Lists of up to so many bytes are cached after they were closed.
+const LONGEST_CACHED: usize = 16 << 20;
+/// How many bytes are cached in all.
+const MOST_CACHED: usize = 64 << 20;
+
+/// A text that was generated, as long as it is open or cached.
+#[derive(Debug)]
+pub struct GeneratedText {
+    list: FileList,
+    user: u32,
+    usage: Arc<Mutex<Usage>>,
+}
+
+impl GeneratedText {
+    /// Its content.
+    pub fn bytes(&self) -> &[u8] {
+        &self.list.text
+    }
+}
+
+impl Drop for GeneratedText {
+    fn drop(&mut self) {
+        let size = self.list.size();
+        let mut usage = self.usage.lock();
+        if let Some(count) = usage.of_users.get_mut(&self.user) {
+            *count = count.saturating_sub(size);
+            if *count == 0 {
+                usage.of_users.remove(&self.user);
+            }
+        }
+    }
+}
+
+/// How many bytes are in memory, by the user for whom they were generated.
+#[derive(Debug, Default)]
+struct Usage {
+    of_users: HashMap<u32, usize>,
+}
+
+#[derive(Debug, Default)]
+struct Cache {
+    known: HashMap<Generated, Weak<GeneratedText>>,
+    /// The latest texts, the newest last.
+    latest: Vec<(Generated, Arc<GeneratedText>)>,
+}
+
+/// The texts that are open or cached.
+#[derive(Debug, Default)]
+pub(super) struct GeneratedTexts {
+    usage: Arc<Mutex<Usage>>,
+    cache: Mutex<Cache>,
+}
+
+impl GeneratedTexts {
+    fn known(&self, wanted: Generated) -> Option<Arc<GeneratedText>> {
+        let cache = self.cache.lock();
+        cache.known.get(&wanted).and_then(Weak::upgrade)
+    }
+
+    /// Counts a text as a user's; ENOMEM if the user, or all, would hold too much.
+    fn hold(&self, list: FileList, user: u32) -> Outcome<Arc<GeneratedText>> {
+        let size = list.size();
+        let is_too_much = |usage: &Usage| {
+            let own = usage.of_users.get(&user).copied().unwrap_or(0);
+            let all: usize = usage.of_users.values().sum();
+            own + size > MOST_OF_ONE || all + size > MOST
+        };
+        if is_too_much(&self.usage.lock()) {
+            // What is not open is dropped first.
+            let gone = std::mem::take(&mut self.cache.lock().latest);
+            drop(gone);
+        }
+        let mut usage = self.usage.lock();
+        if is_too_much(&usage) {
+            log::warn!("user {user} holds too much in open lists");
+            return Err(Errno::NOMEM);
+        }
+        *usage.of_users.entry(user).or_default() += size;
+        drop(usage);
+        Ok(Arc::new(GeneratedText {
+            list,
+            user,
+            usage: Arc::clone(&self.usage),
+        }))
+    }
+
+    fn keep(&self, wanted: Generated, text: &Arc<GeneratedText>) {
+        let mut gone = Vec::new();
+        let mut cache = self.cache.lock();
+        cache.known.retain(|_, known| known.strong_count() > 0);
+        cache.known.insert(wanted, Arc::downgrade(text));
+        if let Some(at) = cache.latest.iter().position(|(known, _)| *known == wanted) {
+            gone.push(cache.latest.remove(at));
+        }
+        if text.list.lasts() && text.list.size() <= LONGEST_CACHED {
+            cache.latest.push((wanted, Arc::clone(text)));
+        }
+        let all = |cache: &Cache| {
+            cache
+                .latest
+                .iter()
+                .map(|(_, text)| text.list.size())
+                .sum::<usize>()
+        };
+        while all(&cache) > MOST_CACHED {
+            gone.push(cache.latest.remove(0));
+        }
+        drop(cache);
+        drop(gone);
+    }
+}
+
+impl Namespace {
+    /// Generates a text, or returns the one generated before if it is still valid.
+    pub fn generate(&self, caller: &Caller, wanted: Generated) -> Outcome<Arc<GeneratedText>> {
+        let act: Act<'_> = &super::siblings::reading_as(caller);
+        match wanted {
+            Generated::FileList(id) => {
+                let item = self.wanted_item(id)?;
+                if let Some(known) = self.texts.known(wanted)
+                    && self.archive.is_list_still(&item, &known.list, act)
+                {
+                    return Ok(known);
+                }
+                let list = self.archive.file_list(&item, act)?;
+                let text = self.texts.hold(list, caller.uid)?;
+                self.texts.keep(wanted, &text);
+                Ok(text)
+            }
+            Generated::Record { item, from } => {
+                let item = self.wanted_item(item)?;
+                let from = from.map(|from| self.wanted_item(from)).transpose()?;
+                let from = from.map(|from| from.names);
+                let document = self.archive.dublin_core(&item, from.as_ref(), act)?;
+                let text = self.texts.hold(document.into_bytes().into(), caller.uid)?;
+                self.texts.keep(wanted, &text);
+                Ok(text)
+            }
+        }
+    }
+
+    fn wanted_item(&self, id: ItemId) -> Outcome<Item> {
+        let item = self.archive.store().item(id)?;
+        item.filter(|item| item.state != crate::formats::item::State::Deleted)
+            .ok_or(Errno::NOENT)
+    }
+
+    /// The attributes of a text, which is generated to know its size.
+    pub fn generated_attributes(&self, caller: &Caller, generated: Generated) -> Outcome<Attr> {
+        let text = self.generate(caller, generated)?;
+        self.attributes_of_text(text.bytes().len() as u64)
+    }
+
+    /// The attributes of a virtual text of this size.
+    pub(super) fn attributes_of_text(&self, size: u64) -> Outcome<Attr> {
+        let like = inside::attributes(&self.collection)?;
+        Ok(Attr::virtual_like(
+            &like,
+            FileType::RegularFile,
+            0o444,
+            size,
+        ))
+    }
+
+    /// How long a text was when it was generated last; 0 if it is neither open nor cached.
+    pub(super) fn last_length(&self, wanted: Generated) -> u64 {
+        let known = self.texts.known(wanted);
+        known.map_or(0, |known| known.bytes().len() as u64)
+    }
+}

@@ -1,0 +1,211 @@
+//! What a change makes stale in the kernel's cache.
+//!
+//! The kernel caches names and attributes for up to a minute, in each tree by itself, and learns only of
+//! changes that go through it in that tree. What a change makes stale in other trees, or above the items,
+//! is invalidated by us.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{AtFlags, FileType, Stat};
+
+use super::Namespace;
+use crate::archive::tree::Place;
+use crate::formats::item::Names;
+use crate::fuse::inode::{Kind, Node, NodeId, ROOT};
+use crate::fuse::inside::Outcome;
+use crate::os::caller::Caller;
+
+/// What the kernel must look up again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stale {
+    /// A name in a directory.
+    Name(NodeId, OsString),
+    /// A node's attributes.
+    Attributes(NodeId),
+    /// A directory's listing and attributes.
+    Listing(NodeId),
+}
+
+/// The kernel's cache of names and attributes.
+pub trait Invalidate: Send + Sync {
+    /// Invalidates before the request is answered. Returns when that is done, or after a short time.
+    fn invalidate(&self, stale: Vec<Stale>);
+    /// Invalidates after the answer: names in a directory that the kernel locks until then.
+    fn invalidate_after_reply(&self, stale: Vec<Stale>);
+}
+
+/// On whose behalf a change is made, and the cache that it may make stale.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The process that asks.
+    pub caller: &'a Caller,
+    /// The kernel's cache.
+    pub cache: &'a dyn Invalidate,
+}
+
+/// The attributes of a name in a directory, links not followed.
+fn stat_of(parent: &Node, name: &OsStr) -> Outcome<Stat> {
+    rustix::fs::statat(&*parent.file()?, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+impl Namespace {
+    /// Invalidates what the Archive itself has changed of items, and passes an outcome on.
+    pub(super) fn settle<T>(&self, by: &Context<'_>, outcome: Outcome<T>) -> Outcome<T> {
+        by.cache.invalidate(self.stale_items());
+        outcome
+    }
+
+    /// What our own changes since the last call have made stale: the directories of items whose sidecars or
+    /// metadata texts were written, and the times of the levels above items that were added.
+    pub(super) fn stale_items(&self) -> Vec<Stale> {
+        let mut stale = Vec::new();
+        let changed = std::mem::take(&mut *self.changed.lock());
+        for names in self.archive.take_rewritten().into_iter().chain(changed) {
+            // A removed item has nothing to invalidate.
+            if let Ok(directory) = self.archive.tree().open_item(&Place::of(&names)) {
+                let known = self.known_directory(directory.as_fd());
+                stale.extend(known.into_iter().map(Stale::Listing));
+            }
+        }
+        let placed = std::mem::take(&mut *self.placed.lock());
+        for names in placed {
+            stale.extend(self.stale_levels(&names));
+        }
+        stale
+    }
+
+    /// The numbers by which the kernel knows a directory.
+    pub(super) fn known_directory(&self, directory: BorrowedFd<'_>) -> Vec<NodeId> {
+        let Ok(stat) = rustix::fs::fstat(directory) else {
+            return Vec::new();
+        };
+        self.nodes.in_all_views(stat.st_dev, stat.st_ino)
+    }
+
+    /// Notes that an item's own directory has got or lost a name.
+    pub(super) fn note_changed(&self, names: &Names) {
+        self.changed.lock().push(names.clone());
+    }
+
+    /// Notes that an item was added.
+    pub(super) fn note_placed(&self, names: &Names) {
+        self.placed.lock().push(names.clone());
+    }
+
+    /// The levels above an item, whose times change when it is added or removed.
+    pub(super) fn stale_levels(&self, names: &Names) -> Vec<Stale> {
+        let mut stale = vec![Stale::Attributes(ROOT)];
+        let mut path = "col".to_owned();
+        for component in names
+            .rep()
+            .iter()
+            .flat_map(|rep| rep.components().into_iter().take(3))
+        {
+            path.push('/');
+            path.push_str(component);
+            if let Ok(level) = self.archive.tree().open_directory(&path) {
+                let known = self.known_directory(level.as_fd());
+                stale.extend(known.into_iter().map(Stale::Attributes));
+            }
+        }
+        stale
+    }
+
+    /// What becomes stale in other trees when a directory changes; `name` is the name that was replaced or
+    /// removed. A new name is in no cache.
+    pub(super) fn stale_names(&self, parent: &Node, name: Option<&OsStr>) -> Vec<Stale> {
+        let mut stale = Vec::new();
+        for number in self.nodes.in_other_views(parent) {
+            if let Some(name) = name {
+                stale.push(Stale::Name(number, name.to_owned()));
+            }
+            stale.push(Stale::Listing(number));
+        }
+        stale
+    }
+
+    /// What becomes stale in other trees when the attributes of a directory or link change.
+    pub(super) fn stale_attributes(&self, node: &Node) -> Vec<Stale> {
+        let mut numbers = self.nodes.in_other_views(node);
+        if node.kind == Kind::Root {
+            // Virtual directories have the attributes of the root.
+            numbers.extend(self.nodes.virtual_directories());
+        }
+        numbers.into_iter().map(Stale::Attributes).collect()
+    }
+
+    /// What becomes stale when a name's file loses that name: its link count. To be called before.
+    pub(super) fn stale_victim(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
+        let Ok(stat) = stat_of(parent, name) else {
+            return Vec::new();
+        };
+        // The kernel may know a symbolic link with several names by another of them, in another tree.
+        let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        let has_others = is_link && stat.st_nlink > 1;
+        if !has_others && !self.is_known_elsewhere(parent) {
+            return Vec::new();
+        }
+        let numbers = self.nodes.in_all_views(stat.st_dev, stat.st_ino);
+        numbers.into_iter().map(Stale::Attributes).collect()
+    }
+
+    /// What becomes stale when a file is moved to another directory: the targets of symbolic links that leave
+    /// their item, in the trees that translate them.
+    pub(super) fn stale_links(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
+        let Ok(stat) = stat_of(parent, name) else {
+            return Vec::new();
+        };
+        let links = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => self.nodes.in_all_views(stat.st_dev, stat.st_ino),
+            // Only their paths would show which of them lie in the directory.
+            FileType::Directory => self.nodes.translated_links(),
+            _ => Vec::new(),
+        };
+        links.into_iter().map(Stale::Listing).collect()
+    }
+
+    /// Whether the kernel knows this directory or link in another tree, too.
+    pub(super) fn is_known_elsewhere(&self, node: &Node) -> bool {
+        !self.nodes.in_other_views(node).is_empty()
+    }
+
+    /// Whether two names lead to one file.
+    pub(super) fn is_same(&self, one: (&Node, &OsStr), other: (&Node, &OsStr)) -> bool {
+        let identity = |(parent, name): (&Node, &OsStr)| {
+            let stat = stat_of(parent, name).ok()?;
+            Some((stat.st_dev, stat.st_ino))
+        };
+        identity(one).is_some_and(|one| identity(other) == Some(one))
+    }
+
+    /// After a rename that replaced a file by itself under another name: the kernel considers the node of
+    /// the replaced name removed, and the other one moved.
+    pub(super) fn renamed_to_itself(&self, parent: &Node, name: &OsStr) {
+        if let Ok(stat) = stat_of(parent, name) {
+            let number = self.nodes.id_of(stat.st_dev, stat.st_ino, parent.view);
+            self.nodes.retire(number);
+        }
+    }
+
+    /// Opens a directory that is about to be removed, if the kernel knows it: a process whose working
+    /// directory it is must find an empty directory, not a stale one.
+    pub(super) fn keep_open(&self, parent: &Node, name: &OsStr) {
+        if let Ok(stat) = stat_of(parent, name)
+            && FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+        {
+            self.keep_nodes_open(self.nodes.in_all_views(stat.st_dev, stat.st_ino));
+        }
+    }
+
+    /// The same for nodes.
+    pub(super) fn keep_nodes_open(&self, numbers: Vec<NodeId>) {
+        for node in numbers
+            .into_iter()
+            .filter_map(|number| self.nodes.get(number))
+        {
+            // An error means that it was removed already.
+            let _ = node.file();
+        }
+    }
+}

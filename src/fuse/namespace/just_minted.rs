@@ -1,0 +1,374 @@
+//! The just-minted overlay: what a program sees of an item that it has just minted and is depositing into.
+//!
+//! A program that has just made a directory expects it to be empty. If the directory is a minted item, the
+//! sidecar is in it nevertheless. So under the name that the program gave, its own thread group does not
+//! find the sidecar until it makes one, until it has paused for [`PAUSE`], or until another program looks for
+//! the sidecar there. By the item's own names every program finds it. A masked sidecar is identified by its
+//! inode number: no other file is ever masked, whatever is renamed into its place.
+
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsStr;
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::fs::AtFlags;
+use rustix::io::Errno;
+
+use super::Namespace;
+use super::timer::Timer;
+use crate::archive::store::ItemId;
+use crate::archive::tree::{Place, SIDECAR};
+use crate::fuse::inode::{Kind, Node, NodeId};
+use crate::fuse::inside::{self, Outcome};
+use crate::os::caller::{Caller, ThreadGroup};
+
+/// A program that has made nothing for so long, and has no file open that it has made, has paused.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long a sidecar that was removed stays masked for the program that removed it.
+const REMOVED: Duration = Duration::from_secs(1);
+/// How many programs, and items that they have minted, are remembered for each user.
+const LIMIT: usize = 256;
+
+/// A program that deposits: it makes files under a label or a modifier's name.
+#[derive(Debug)]
+struct Depositor {
+    group: ThreadGroup,
+    uid: u32,
+    /// When it last made or closed something.
+    last: Instant,
+    /// How many files it has open that it has made.
+    open: usize,
+}
+
+/// A sidecar or a modifier's name that is something else to the program that has minted the item.
+#[derive(Debug)]
+struct Masked {
+    group: ThreadGroup,
+    uid: u32,
+    item: ItemId,
+    /// The directory and name under which the item was made, for a modifier.
+    declared: Option<(NodeId, OsString)>,
+    /// Device and inode number of the sidecar.
+    sidecar: Option<(u64, u64)>,
+    /// Until when it is masked in any tree; None: under the name that the depositor gave, while it deposits.
+    until: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// The thread groups that were looked up within [`PAUSE`], by thread.
+    threads: HashMap<u32, (ThreadGroup, u32, Instant)>,
+    depositors: VecDeque<Depositor>,
+    masked: VecDeque<Masked>,
+}
+
+impl Inner {
+    fn depositor(&mut self, group: ThreadGroup) -> Option<&mut Depositor> {
+        self.depositors
+            .iter_mut()
+            .find(|known| known.group == group)
+    }
+
+    fn is_depositing(&self, group: ThreadGroup, now: Instant) -> bool {
+        let known = self.depositors.iter().find(|known| known.group == group);
+        known.is_some_and(|known| known.open > 0 || now < known.last + PAUSE)
+    }
+}
+
+/// Removes a user's oldest entry if there are [`LIMIT`] of them.
+fn evict_oldest<T>(all: &mut VecDeque<T>, is_of_user: impl Fn(&T) -> bool) {
+    if all.iter().filter(|one| is_of_user(one)).count() >= LIMIT
+        && let Some(oldest) = all.iter().position(is_of_user)
+    {
+        all.remove(oldest);
+    }
+}
+
+/// The depositing programs, and what is masked for them. No other lock is taken under its lock.
+#[derive(Debug)]
+pub(super) struct JustMinted {
+    timer: Arc<dyn Timer>,
+    inner: Mutex<Inner>,
+    any_masked: AtomicBool,
+}
+
+/// A file that a depositor has made and has open: the deposit goes on until it is dropped.
+#[derive(Debug)]
+pub struct OpenDeposit {
+    just_minted: Arc<JustMinted>,
+    group: ThreadGroup,
+}
+
+impl Drop for OpenDeposit {
+    fn drop(&mut self) {
+        let mut inner = self.just_minted.inner.lock();
+        if let Some(depositor) = inner.depositor(self.group) {
+            depositor.open = depositor.open.saturating_sub(1);
+            depositor.last = self.just_minted.timer.now();
+        }
+    }
+}
+
+impl JustMinted {
+    pub(super) fn new(timer: Arc<dyn Timer>) -> JustMinted {
+        JustMinted {
+            timer,
+            inner: Mutex::default(),
+            any_masked: AtomicBool::new(false),
+        }
+    }
+
+    /// The thread group of a caller who goes on depositing, cached for [`PAUSE`].
+    fn group_of(&self, caller: &Caller) -> Option<ThreadGroup> {
+        let now = self.timer.now();
+        {
+            let inner = self.inner.lock();
+            if let Some((group, uid, since)) = inner.threads.get(&caller.pid)
+                && *uid == caller.uid
+                && now < *since + PAUSE
+            {
+                return Some(*group);
+            }
+        }
+        let group = caller.thread_group()?;
+        let mut inner = self.inner.lock();
+        let threads = &mut inner.threads;
+        if threads.len() >= LIMIT {
+            threads.retain(|_, (.., since)| now < *since + PAUSE);
+        }
+        if threads.len() < LIMIT {
+            threads.insert(caller.pid, (group, caller.uid, now));
+        }
+        Some(group)
+    }
+
+    /// Notes that a caller has made something in a deposit.
+    fn note_caller(&self, caller: &Caller) -> Option<ThreadGroup> {
+        let group = self.group_of(caller)?;
+        self.note(caller, group);
+        Some(group)
+    }
+
+    fn note(&self, caller: &Caller, group: ThreadGroup) {
+        let now = self.timer.now();
+        let mut inner = self.inner.lock();
+        match inner.depositor(group) {
+            Some(known) => known.last = now,
+            None => {
+                evict_oldest(&mut inner.depositors, |known| known.uid == caller.uid);
+                inner.depositors.push_back(Depositor {
+                    group,
+                    uid: caller.uid,
+                    last: now,
+                    open: 0,
+                });
+            }
+        }
+    }
+
+    fn mask(&self, masked: Masked) {
+        let now = self.timer.now();
+        let mut inner = self.inner.lock();
+        let all = &mut inner.masked;
+        all.retain(|known| known.until.is_none_or(|until| until > now));
+        evict_oldest(all, |known| known.uid == masked.uid);
+        all.push_back(masked);
+        self.any_masked.store(true, Ordering::Relaxed);
+    }
+
+    /// Unmasks the sidecars for which `is_over` returns true.
+    fn unmask(&self, is_over: impl Fn(&Masked) -> bool) {
+        let mut inner = self.inner.lock();
+        inner.masked.retain_mut(|masked| {
+            if is_over(masked) {
+                masked.sidecar = None;
+            }
+            masked.sidecar.is_some() || masked.declared.is_some()
+        });
+        let any = !inner.masked.is_empty();
+        self.any_masked.store(any, Ordering::Relaxed);
+    }
+}
+
+impl Namespace {
+    /// Notes that a caller has made something in a directory, if that is in a deposit.
+    pub(super) fn note_deposit(&self, caller: &Caller, parent: &Node) {
+        if parent.view.is_deposit() {
+            self.just_minted.note_caller(caller);
+        }
+    }
+
+    /// The same for a file that stays open: until it is closed, the caller goes on depositing.
+    pub(super) fn note_open_deposit(&self, caller: &Caller, parent: &Node) -> Option<OpenDeposit> {
+        if !parent.view.is_deposit() {
+            return None;
+        }
+        let group = self.just_minted.note_caller(caller)?;
+        self.just_minted.inner.lock().depositor(group)?.open += 1;
+        Some(OpenDeposit {
+            just_minted: Arc::clone(&self.just_minted),
+            group,
+        })
+    }
+
+    /// Whether a caller's program has made something in a deposit. Such a program removes its own files
+    /// there, as rsync and git do their temporary ones.
+    pub(super) fn is_depositor(&self, caller: &Caller) -> bool {
+        let Some(group) = caller.thread_group() else {
+            return false;
+        };
+        self.just_minted.inner.lock().depositor(group).is_some()
+    }
+
+    /// After a caller has minted an item: its sidecar is masked for the caller.
+    pub(super) fn note_minted(
+        &self,
+        caller: &Caller,
+        item: ItemId,
+        place: &Place,
+        declared: Option<(NodeId, OsString)>,
+    ) {
+        if let Some(group) = caller.thread_group() {
+            self.just_minted.note(caller, group);
+            self.just_minted.mask(Masked {
+                group,
+                uid: caller.uid,
+                item,
+                declared,
+                sidecar: self.sidecar_at(place),
+                until: None,
+            });
+        }
+    }
+
+    /// After a caller has removed an item's sidecar, which is restored: a program that replaces it, as tar
+    /// does, must be able to make its own.
+    pub(super) fn mask_sidecar(&self, caller: &Caller, item: ItemId, place: &Place) {
+        if let Some(group) = caller.thread_group()
+            && let Some(sidecar) = self.sidecar_at(place)
+        {
+            self.just_minted.mask(Masked {
+                group,
+                uid: caller.uid,
+                item,
+                declared: None,
+                sidecar: Some(sidecar),
+                until: Some(self.timer.now() + REMOVED),
+            });
+        }
+    }
+
+    pub(super) fn sidecar_at(&self, place: &Place) -> Option<(u64, u64)> {
+        let directory = self.archive.tree().open_item(place).ok()?;
+        let stat = rustix::fs::statat(&directory, SIDECAR, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some((stat.st_dev, stat.st_ino))
+    }
+
+    /// After an item was removed: nothing of it is masked if it is added again.
+    pub(super) fn forget_just_minted(&self, item: ItemId) {
+        self.just_minted
+            .inner
+            .lock()
+            .masked
+            .retain(|masked| masked.item != item);
+    }
+
+    /// The item that this caller has minted under a modifier's name, which is a directory for it while it
+    /// deposits.
+    pub(super) fn minted_as(&self, caller: &Caller, parent: NodeId, name: &str) -> Option<ItemId> {
+        if !self.just_minted.any_masked.load(Ordering::Relaxed) {
+            return None;
+        }
+        let is_this = |masked: &Masked| {
+            let declared = masked.declared.as_ref();
+            declared.is_some_and(|(directory, known)| *directory == parent && known == name)
+        };
+        if !self.just_minted.inner.lock().masked.iter().any(is_this) {
+            return None;
+        }
+        let group = caller.thread_group()?;
+        let inner = self.just_minted.inner.lock();
+        let mut all = inner.masked.iter().rev();
+        let made = all.find(|masked| masked.group == group && is_this(masked))?;
+        inner
+            .is_depositing(group, self.timer.now())
+            .then_some(made.item)
+    }
+
+    /// Whether a name in a directory is a sidecar that is masked for a caller. A lookup by another program
+    /// under the same name, or by the depositor after a pause, unmasks it.
+    pub(super) fn is_masked_for(&self, caller: &Caller, parent: &Node, name: &OsStr) -> bool {
+        let Kind::Item(item) = parent.kind else {
+            return false;
+        };
+        if name != SIDECAR || !self.just_minted.any_masked.load(Ordering::Relaxed) {
+            return false;
+        }
+        let now = self.timer.now();
+        // Under which names it counts: those given by the depositor, or any for a while.
+        let counts = |masked: &Masked| {
+            masked.item == item
+                && masked.sidecar.is_some()
+                && match masked.until {
+                    None => parent.view.is_deposit(),
+                    Some(until) => until > now,
+                }
+        };
+        if !self.just_minted.inner.lock().masked.iter().any(counts) {
+            return false;
+        }
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let found = parent
+            .file()
+            .and_then(|above| rustix::fs::statat(&*above, name, flags));
+        let Ok(stat) = found else {
+            return false;
+        };
+        let group = caller.thread_group();
+        let is_masked = {
+            let inner = self.just_minted.inner.lock();
+            inner
+                .masked
+                .iter()
+                .filter(|masked| counts(masked))
+                .any(|masked| {
+                    masked.sidecar == Some((stat.st_dev, stat.st_ino))
+                        && Some(masked.group) == group
+                        && (masked.until.is_some() || inner.is_depositing(masked.group, now))
+                })
+        };
+        if !is_masked {
+            self.just_minted.unmask(|masked| {
+                counts(masked) && (masked.until.is_none() || Some(masked.group) == group)
+            });
+        }
+        is_masked
+    }
+
+    /// Before a caller makes a name in an item: removes the file of that name that the caller cannot see, with
+    /// the caller's rights. Returns the name if a file was removed, because other trees may know it.
+    pub(super) fn make_room<'a>(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        name: &'a OsStr,
+    ) -> Outcome<Option<&'a OsStr>> {
+        let has_gone = self.replace_whited_out(caller, parent, name)?;
+        if !self.is_masked_for(caller, parent, name) {
+            return Ok(has_gone.then_some(name));
+        }
+        if let Kind::Item(item) = parent.kind {
+            let above = parent.file()?;
+            match caller.act(|| inside::remove(above.as_fd(), name, false)) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno),
+            }
+            self.just_minted.unmask(|masked| masked.item == item);
+        }
+        Ok(Some(name))
+    }
+}

@@ -1,0 +1,117 @@
+//! Symbolic links that leave their item: the same link has another text in each tree.
+//!
+//! On the disk an item lies four levels below the root, in the IBIp tree two. A relative target that climbs
+//! out of the item is stored as the rep tree needs it, and translated when it is read or made elsewhere.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use rustix::io::Errno;
+
+use super::Namespace;
+use crate::archive::store::ItemId;
+use crate::formats::item::Names;
+use crate::formats::links::{climbs_out, read_in_ibip_tree, written_in_ibip_tree};
+use crate::fuse::inode::{Kind, Node, View};
+use crate::fuse::inside::{self, Outcome};
+
+/// The longest target of a symbolic link that the kernel accepts, in bytes.
+const LONGEST_LINK: usize = 4095;
+
+/// A place in an item.
+pub(super) struct ItemPosition {
+    pub(super) item: ItemId,
+    names: Names,
+    /// How many directories lie between the item and the file.
+    depth: usize,
+}
+
+impl Namespace {
+    /// The tree to which a symbolic link belongs. A link with the same text in all trees is one node in all
+    /// of them, so that a program sees that it is one file. A link with `..` may have another text once it
+    /// is moved: its name is not cached.
+    pub(super) fn link_as_met(
+        &self,
+        link: BorrowedFd<'_>,
+        view: View,
+        lasting: bool,
+    ) -> (View, bool) {
+        if view.has_disk_depth() {
+            return (View::Rep, lasting);
+        }
+        let Ok(target) = inside::read_link(link) else {
+            return (view, false);
+        };
+        if !target.starts_with(b".") {
+            return (View::Rep, lasting);
+        }
+        match self.position_of(link, 1) {
+            Some(position) if climbs_out(&target, position.depth) => (view, lasting),
+            _ => (View::Rep, false),
+        }
+    }
+
+    /// The target of a link, as the tree in which it is seen needs it.
+    pub fn read_link(&self, node: &Node) -> Outcome<Vec<u8>> {
+        match (&node.kind, &node.real) {
+            (Kind::Link(target) | Kind::OwnLink(target, _), _) => Ok(target.clone()),
+            (_, Some(real)) => {
+                let file = real.file.open()?;
+                let target = inside::read_link(file.as_fd())?;
+                if node.view.has_disk_depth() || !target.starts_with(b".") {
+                    return Ok(target);
+                }
+                let Some(position) = self.position_of(file.as_fd(), 1) else {
+                    return Ok(target);
+                };
+                let rep = position.names.rep().map(|rep| rep.components());
+                let read = read_in_ibip_tree(&target, position.depth, rep);
+                // The path by way of the root may be longer than a link can be.
+                if read.len() > LONGEST_LINK {
+                    return Err(Errno::NAMETOOLONG);
+                }
+                Ok(read)
+            }
+            _ => Err(Errno::INVAL),
+        }
+    }
+
+    /// The target to store for a link that is made in a directory.
+    pub(super) fn link_to_keep(&self, parent: &Node, target: &[u8]) -> Outcome<Vec<u8>> {
+        if parent.view.has_disk_depth() || !target.starts_with(b".") {
+            return Ok(target.to_vec());
+        }
+        let Some(position) = self.position_of(parent.file()?.as_fd(), 0) else {
+            return Ok(target.to_vec());
+        };
+        let prefix = position.names.ibip().map(|ibip| ibip.prefix().to_owned());
+        Ok(written_in_ibip_tree(
+            target,
+            position.depth,
+            prefix.as_deref(),
+        ))
+    }
+
+    /// Where in which item a file lies, by its path on the disk; the last `own` components are its own.
+    pub(super) fn position_of(&self, file: BorrowedFd<'_>, own: usize) -> Option<ItemPosition> {
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+        let below = path.strip_prefix(self.archive.tree().path()).ok()?;
+        let parts: Vec<&OsStr> = below.iter().collect();
+        let levels = match parts.first()?.to_str()? {
+            "col" => 4,
+            "ibip" => 2,
+            _ => return None,
+        };
+        let depth = parts.len().checked_sub(1 + levels + own)?;
+        let named: Vec<&str> = parts[1..=levels]
+            .iter()
+            .map(|part| part.to_str())
+            .collect::<Option<_>>()?;
+        let item = self.archive.find_named(&named.join("/")).ok()??;
+        Some(ItemPosition {
+            item: item.id,
+            names: item.names,
+            depth,
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! rename(2) and renameat2(2): which renames there are, and what each makes stale.
+
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+
+use rustix::fs::RenameFlags;
+use rustix::io::Errno;
+
+use super::Namespace;
+use super::invalidation::{Context, Stale};
+use crate::archive::WriteIntent;
+use crate::fuse::inode::{Node, View};
+use crate::fuse::inside::{self, Outcome};
+
+/// A side of a rename: whether its directory is in an item, and in which tree.
+#[derive(Clone, Copy, Debug)]
+struct Side {
+    is_in_item: bool,
+    view: View,
+}
+
+impl Side {
+    fn of(parent: &Node) -> Side {
+        Side {
+            is_in_item: parent.is_in_item(),
+            view: parent.view,
+        }
+    }
+}
+
+/// What a rename is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plan {
+    /// A rename on the native filesystem.
+    Native,
+    /// A staged name or a metadata text beside items.
+    Beside,
+    /// Both names lead to one file, seen in two trees: nothing to do. The kernel, to which they are two
+    /// nodes, moves one into the place of the other, unless they are exchanged.
+    Same {
+        /// Whether the kernel considers the node of the new name removed.
+        is_replaced: bool,
+    },
+    /// Refused.
+    Refused(Errno),
+}
+
+/// Decides what a rename is; `is_same` says whether both names lead to one file.
+fn plan(from: Side, to: Side, flags: u32, is_same: impl FnOnce() -> bool) -> Plan {
+    match (from.is_in_item, to.is_in_item) {
+        (false, false) => Plan::Beside,
+        // An item or a level keeps its name. A file of an item may be copied out.
+        (false, true) => Plan::Refused(Errno::PERM),
+        (true, false) => Plan::Refused(Errno::XDEV),
+        (true, true) if from.view == to.view => Plan::Native,
+        (true, true) if is_same() => Plan::Same {
+            is_replaced: flags & RenameFlags::EXCHANGE.bits() == 0,
+        },
+        // A directory or link is another node in each tree. The kernel locks both directories during a
+        // rename, so that neither name can be invalidated before the answer. Tools then copy.
+        (true, true) => Plan::Refused(Errno::XDEV),
+    }
+}
+
+impl Namespace {
+    /// Renames, with the flags of renameat2(2).
+    pub fn rename(
+        &self,
+        by: &Context<'_>,
+        (parent, name): (&Node, &OsStr),
+        (new_parent, new_name): (&Node, &OsStr),
+        flags: u32,
+    ) -> Outcome<()> {
+        let is_same = || self.is_same((parent, name), (new_parent, new_name));
+        match plan(Side::of(parent), Side::of(new_parent), flags, is_same) {
+            Plan::Native => self.rename_inside(by, (parent, name), (new_parent, new_name), flags),
+            Plan::Beside => {
+                let caller = by.caller;
+                let renamed = self.rename_beside(caller, parent, name, new_parent, new_name, flags);
+                self.settle(by, renamed)
+            }
+            Plan::Same { is_replaced } => {
+                if is_replaced {
+                    self.renamed_to_itself(new_parent, new_name);
+                }
+                by.cache.invalidate_after_reply(vec![
+                    Stale::Name(new_parent.id, new_name.to_owned()),
+                    Stale::Name(parent.id, name.to_owned()),
+                ]);
+                Ok(())
+            }
+            Plan::Refused(errno) => Err(errno),
+        }
+    }
+
+    fn rename_inside(
+        &self,
+        by: &Context<'_>,
+        (parent, name): (&Node, &OsStr),
+        (new_parent, new_name): (&Node, &OsStr),
+        flags: u32,
+    ) -> Outcome<()> {
+        let (from, to) = (parent.file()?, new_parent.file()?);
+        let changes = [
+            self.changing(parent, name)?,
+            self.changing(new_parent, new_name)?,
+        ];
+        if flags & RenameFlags::NOREPLACE.bits() != 0 {
+            self.make_room(by.caller, new_parent, new_name)?;
+        }
+        let mut stale = self.stale_victim(new_parent, new_name);
+        self.keep_open(new_parent, new_name);
+        inside::rename_for(from.as_fd(), name, to.as_fd(), new_name, flags, by.caller)?;
+        self.note_deposit(by.caller, new_parent);
+        stale.extend(self.stale_names(parent, Some(name)));
+        stale.extend(self.stale_names(new_parent, Some(new_name)));
+        if parent.id != new_parent.id {
+            stale.extend(self.stale_links(new_parent, new_name));
+            if flags & RenameFlags::EXCHANGE.bits() != 0 {
+                stale.extend(self.stale_links(parent, name));
+            }
+        }
+        by.cache.invalidate(stale);
+        for (directory, name) in [(parent, name), (new_parent, new_name)] {
+            self.name_made(by, directory, name)?;
+        }
+        self.settle(by, self.name_gone(by.caller, parent, name))?;
+        changes.into_iter().flatten().for_each(WriteIntent::done);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_of_sides_has_its_plan() {
+        let side = |is_in_item, view| Side { is_in_item, view };
+        let (item, level) = (side(true, View::Rep), side(false, View::Rep));
+        let (ibip, mint) = (side(true, View::Ibip), side(true, View::Mint));
+        let exchange = RenameFlags::EXCHANGE.bits();
+        for (from, to, flags, is_same, planned) in [
+            (item, item, 0, false, Plan::Native),
+            (item, item, 0, true, Plan::Native),
+            (mint, mint, exchange, false, Plan::Native),
+            (level, level, 0, false, Plan::Beside),
+            (level, item, 0, false, Plan::Refused(Errno::PERM)),
+            (item, level, 0, false, Plan::Refused(Errno::XDEV)),
+            (item, ibip, 0, false, Plan::Refused(Errno::XDEV)),
+            (mint, item, exchange, false, Plan::Refused(Errno::XDEV)),
+            (item, ibip, 0, true, Plan::Same { is_replaced: true }),
+            (
+                ibip,
+                mint,
+                exchange,
+                true,
+                Plan::Same { is_replaced: false },
+            ),
+        ] {
+            let found = plan(from, to, flags, || is_same);
+            assert_eq!(found, planned, "{from:?} {to:?} {flags}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Extended attributes: which are the native filesystem's, which are virtual, and which are refused.
+
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+
+use rustix::fs::XattrFlags;
+use rustix::io::Errno;
+
+use super::Namespace;
+use super::invalidation::Context;
+use super::item_xattrs::is_virtual;
+use super::modes::ACL;
+use crate::fuse::inode::{Kind, Node};
+use crate::fuse::inside::{self, CAPABILITY, Outcome};
+use crate::os::caller::Caller;
+
+/// The SELinux label of a file. Where SELinux runs, the kernel answers by itself. Elsewhere `ls -l` asks for
+/// every file until the answer is EOPNOTSUPP, no labels here.
+const LABEL: &str = "security.selinux";
+
+impl Namespace {
+    /// The value of an attribute; ERANGE if it is longer than `limit` (0: no limit).
+    pub fn xattr(&self, node: &Node, name: &OsStr, limit: usize) -> Outcome<Vec<u8>> {
+        match (&node.kind, &node.real) {
+            (Kind::Item(item), _) if is_virtual(name) => self.item_xattr(*item, name),
+            // The kernel asks before the first write to a file whether there is one to remove.
+            (..) if limit == 0 && name == CAPABILITY && node.learnt.lacks_capability() => {
+                Err(Errno::NODATA)
+            }
+            (_, Some(real)) => {
+                let value = inside::get_attribute(real.file.open()?.as_fd(), name, limit);
+                match value {
+                    Err(Errno::NODATA) if name == LABEL => Err(Errno::OPNOTSUPP),
+                    Err(Errno::NODATA) if name == CAPABILITY => {
+                        node.learnt.set_lacks_capability(true);
+                        value
+                    }
+                    value => value,
+                }
+            }
+            // As the owner and the mode, the list of a virtual directory is the root's.
+            (Kind::Mint | Kind::Prefix(_), None) if name == ACL => {
+                inside::get_attribute(self.collection.as_fd(), name, limit)
+            }
+            _ => Err(Errno::NODATA),
+        }
+    }
+
+    /// The names of the attributes, each ended by a NUL; virtual ones are not listed, so that no tool copies
+    /// them.
+    pub fn xattr_names(&self, caller: &Caller, node: &Node, limit: usize) -> Outcome<Vec<u8>> {
+        match &node.real {
+            Some(real) => inside::list_attributes(real.file.open()?.as_fd(), limit, caller),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Sets an attribute, with the flags of setxattr(2).
+    pub fn set_xattr(
+        &self,
+        by: &Context<'_>,
+        node: &Node,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+    ) -> Outcome<()> {
+        if let Kind::Item(item) = node.kind
+            && is_virtual(name)
+        {
+            let exists = self.item_xattr(item, name).is_ok();
+            return match (exists, XattrFlags::from_bits_retain(flags as u32)) {
+                (true, XattrFlags::CREATE) => Err(Errno::EXIST),
+                (false, XattrFlags::REPLACE) => Err(Errno::NODATA),
+                _ => self.settle(by, self.set_item_xattr(by.caller, item, name, value)),
+            };
+        }
+        if node.real.is_none() {
+            // A tool that copies a prefix directory can do without.
+            return Err(Errno::OPNOTSUPP);
+        }
+        let file = node.file()?;
+        let value = self.list_to_keep(node, name, value);
+        self.check_again(by, node, || {
+            inside::set_attribute(file.as_fd(), name, &value, flags, by.caller)
+        })?;
+        if name == CAPABILITY {
+            node.learnt.set_lacks_capability(false);
+        }
+        self.xattr_changed(by, node, name);
+        Ok(())
+    }
+
+    /// Removes an attribute; `is_written` says whether a process has the file open for writing.
+    pub fn remove_xattr(
+        &self,
+        by: &Context<'_>,
+        node: &Node,
+        name: &OsStr,
+        is_written: impl Fn() -> bool,
+    ) -> Outcome<()> {
+        if let Kind::Item(item) = node.kind
+            && is_virtual(name)
+        {
+            return self.settle(by, self.remove_item_xattr(by.caller, item, name));
+        }
+        if node.real.is_none() {
+            return Err(Errno::OPNOTSUPP);
+        }
+        let file = node.file()?;
+        if name == CAPABILITY {
+            inside::check_loss(file.as_fd(), by.caller, is_written)?;
+        }
+        self.check_again(by, node, || inside::remove_attribute(file.as_fd(), name))?;
+        self.xattr_changed(by, node, name);
+        Ok(())
+    }
+
+    fn xattr_changed(&self, by: &Context<'_>, node: &Node, name: &OsStr) {
+        by.cache.invalidate(self.stale_attributes(node));
+        if name == ACL {
+            by.cache.invalidate(self.stale_search(node));
+        }
+    }
+}
