@@ -184,6 +184,37 @@ fn the_architecture_has_every_folder() {
     }
 }
 
+/// The functions and files that ARCHITECTURE.md names are in the source.
+#[test]
+fn the_architecture_names_what_there_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = read("ARCHITECTURE.md");
+    // `file.rs`, or `file.rs::name`, below src/ where it does not say otherwise.
+    let mut count = 0;
+    for name in page.split('`').skip(1).step_by(2) {
+        let (file, item) = name.split_once(".rs::").unwrap_or((name, ""));
+        let file = if item.is_empty() {
+            file.to_owned()
+        } else {
+            format!("{file}.rs")
+        };
+        if !file.ends_with(".rs") || file.contains(' ') {
+            continue;
+        }
+        count += 1;
+        let path = [root.join("src").join(&file), root.join(&file)]
+            .into_iter()
+            .find(|path| path.is_file());
+        let text = path.and_then(|path| std::fs::read_to_string(path).ok());
+        let text = text.unwrap_or_else(|| panic!("no {file}"));
+        let is_there = ["fn ", "struct ", "enum ", "const ", "trait ", "mod "]
+            .iter()
+            .any(|kind| text.contains(&format!("{kind}{item}")));
+        assert!(item.is_empty() || is_there, "no {item} in {file}");
+    }
+    assert!(count > 20, "{count} names of the source");
+}
+
 /// The picture of the session is what the script draws, but for identifiers and dates.
 #[test]
 fn the_recorded_session_is_current() {
