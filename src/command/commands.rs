@@ -1,5 +1,5 @@
-//! What each command does, on the same library as the mount. On a mounted store whatever changes
-//! goes through the mount, by the same names a shell would use.
+//! The commands, on the same library as the mount. A command that changes a mounted store works
+//! through the mount, with the paths that a shell would use.
 
 mod access;
 mod backup;
@@ -65,7 +65,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
     }
 }
 
-/// Writes to standard output; a reader that has gone away is no failure of ours.
+/// Writes to standard output. A closed pipe is not an error: the reader has what it wants.
 fn put_out(text: &str) -> std::io::Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error),
@@ -79,7 +79,7 @@ fn say(text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Failed, format!("standard output: {error}")))
 }
 
-/// Counts items; the index says how many there will be, where it can be read.
+/// The progress of a command over all items; their number comes from the index, if it can be read.
 fn counting(store: &Path) -> Progress {
     Progress::of_items(|| {
         let archive = Archive::open_read_only(store).ok()?;

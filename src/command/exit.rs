@@ -13,22 +13,22 @@ use crate::command::language::told;
 use crate::command::terminal::OneLine;
 use crate::fuse::mount::MountError;
 
-/// What a command's exit status says.
+/// The exit status of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Done.
     Done = 0,
     /// Failed, or found something wrong.
     Failed = 1,
-    /// The command was not understood.
+    /// A usage error.
     Usage = 2,
-    /// No such item, relation or store.
+    /// The item, relation or store does not exist.
     NotFound = 3,
     /// Refused: not an original, a circle, a date not minted.
     Refused = 4,
-    /// Somebody else uses the store.
+    /// The store is in use.
     Busy = 5,
-    /// FUSE is not usable here.
+    /// FUSE cannot be used here.
     NoFuse = 6,
 }
 

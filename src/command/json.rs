@@ -1,4 +1,4 @@
-//! What is printed for programs: the shapes that ibifs-json(7) describes and `json/ibifs.schema.json`
+//! JSON for programs: the shapes that ibifs-json(7) describes and `json/ibifs.schema.json`
 //! defines. One thing has one shape in every command.
 //!
 //! Sentences are English in every locale. Control characters are escaped, also those from 0x7f on,
@@ -62,7 +62,7 @@ pub(super) fn item_with(
     object
 }
 
-/// The identifiers that a text has, which may be none.
+/// The identifiers of an item that a text names; nulls if it is not an identifier.
 pub(super) fn names_in(text: &str) -> Map<String, Value> {
     match Ibi::parse(text) {
         Ok(ibi) => names(&Names::from(ibi)),
@@ -70,7 +70,7 @@ pub(super) fn names_in(text: &str) -> Map<String, Value> {
     }
 }
 
-/// What stands for an item that is not known.
+/// The identifiers of an item that is not known.
 pub(super) fn no_names() -> Map<String, Value> {
     ["rep", "ibip"]
         .into_iter()

@@ -1,8 +1,8 @@
-//! How far a long command is: one line on the terminal, and nothing where there is none.
+//! The progress of a long command: one line on the terminal.
 //!
-//! It says how much is done, of how much, at what rate and how long the rest will take. Only standard
-//! error is written to, only if it is a terminal, and not in the first half second: what is done by
-//! then needs no such line. It is gone when the command has ended.
+//! The line has what is done, the total, the rate and the time that is left. It is written to standard
+//! error, only if that is a terminal, and not in the first half second. It is removed when the command
+//! ends.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -12,8 +12,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::command::language::told;
 
-/// How long nothing is shown.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// The time before the line is shown.
+const DELAY: Duration = Duration::from_millis(500);
 
 /// How often the line is drawn in a second, at most.
 const RATE: u8 = 5;
@@ -21,10 +21,10 @@ const RATE: u8 = 5;
 /// The time that is left, as the style of the line has it.
 const LEFT: &str = "{eta} left";
 
-/// The line of a command at work. It is taken away when this is dropped.
+/// The line of a running command, which is removed on drop.
 #[derive(Debug)]
 pub struct Progress {
-    /// None where nobody looks.
+    /// None without a terminal.
     bar: Option<ProgressBar>,
     started: Instant,
     is_shown: Cell<bool>,
@@ -78,7 +78,7 @@ impl Progress {
         if begins {
             bar.reset_eta();
         }
-        if !self.is_shown.get() && self.started.elapsed() > PATIENCE {
+        if !self.is_shown.get() && self.started.elapsed() > DELAY {
             self.is_shown.set(true);
             bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
         }

@@ -1,9 +1,8 @@
-//! What a person is shown: texts that others have written, with nothing in them that a terminal
-//! would obey.
+//! Text for a terminal, with no control character in it.
 //!
-//! Names of files, targets and arguments may hold control characters, and a terminal takes those as
-//! orders: to draw elsewhere, to change its title, on some to type. They are shown as `\u{1b}`. For
-//! programs there is JSON, which tells every text exactly.
+//! Names of files, targets and arguments may hold control characters, and a terminal obeys them: it
+//! draws elsewhere, changes its title, on some systems types. They are shown as `\u{1b}`. JSON has
+//! every text exactly.
 
 use std::fmt::{self, Display, Write};
 
@@ -27,7 +26,7 @@ impl<T: Display> Display for Lines<T> {
     }
 }
 
-/// Passes a text on piece by piece; `ends` tells whether line ends are let through.
+/// Writes a text piece by piece; `ends` keeps line ends as they are.
 struct Escaping<'a, 'b> {
     f: &'a mut fmt::Formatter<'b>,
     ends: bool,

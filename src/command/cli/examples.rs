@@ -1,4 +1,4 @@
-//! What `--help` shows of each command in use; `-h` leaves it out.
+//! The examples of each command, which `--help` shows and `-h` does not.
 
 pub(super) const IBIFS: &str = "\
 Examples:

@@ -1,4 +1,4 @@
-//! What mount(8) says to the helper of our type: `mount.fuse.ibifs STORE MNT [-sfnv] [-o OPTIONS]`.
+//! The arguments that mount(8) passes to its helper: `mount.fuse.ibifs STORE MNT [-sfnv] [-o OPTIONS]`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -39,7 +39,7 @@ pub struct MountHelper {
     /// Type of the filesystem
     #[arg(short = 't', value_name = "TYPE")]
     pub kind: Option<String>,
-    /// Whether mount.fuse3(8) has called, which asks for suid and dev where nobody else did.
+    /// Whether mount.fuse3(8) has called, which adds suid and dev of its own.
     #[arg(skip)]
     pub through_mount_fuse: bool,
 }
@@ -64,7 +64,7 @@ impl MountHelper {
         })
     }
 
-    /// The options, one by one, that are for a mount and not for whoever calls.
+    /// The options, one by one, that are for the mount and not for its caller.
     #[must_use]
     pub fn words(&self) -> Vec<&str> {
         let words = self.options.iter().flat_map(|text| text.split(','));

@@ -1,4 +1,4 @@
-//! What may be said next, for the shells that complete it. Touches nothing.
+//! The words that may come next on a command line, for completion. Reads and writes nothing.
 
 use clap::builder::ValueHint;
 use clap::{Arg, ArgAction, Command, CommandFactory};
@@ -8,14 +8,14 @@ use super::Cli;
 /// A word of the command, and what it does.
 pub type Word = (String, String);
 
-/// What may stand in the place of the word that is being typed.
+/// The candidates for the word that is being typed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Next {
     /// Commands and options, whole.
     pub words: Vec<Word>,
-    /// What is typed already before a value, as `--store=`.
+    /// The part before a value, such as `--store=`.
     pub before: String,
-    /// What kind of value.
+    /// The kind of value.
     pub value: Option<Wanted>,
     /// The store or mount point that was named before.
     pub store: Option<String>,
@@ -34,7 +34,7 @@ pub enum Wanted {
     Directory,
 }
 
-/// What may follow these words, the name of the program left out, in the place of the last one.
+/// The candidates for the last word after these words, without the name of the program.
 pub fn next(words: &[String], typed: &str) -> Next {
     let mut root = Cli::command();
     root.build();
@@ -84,12 +84,12 @@ impl Next {
     }
 }
 
-/// Where the words before have led.
+/// The command and the arguments that the words before have reached.
 struct Reached<'a> {
     command: &'a Command,
-    /// How many positional arguments were given.
+    /// The number of positional arguments so far.
     position: usize,
-    /// An option that waits for its value.
+    /// An option whose value comes next.
     open: Option<&'a Arg>,
     is_past_options: bool,
     store: Option<String>,
@@ -185,7 +185,7 @@ fn value_name(argument: &Arg) -> &str {
     names.first().map_or("", |name| name.as_str())
 }
 
-/// What a value is, by the name that the help has for it.
+/// The kind of a value, by its name in the help.
 fn wanted(argument: &Arg) -> Option<Wanted> {
     match (value_name(argument), argument.get_id().as_str()) {
         ("ITEM" | "PATH-OR-IBI", _) => Some(Wanted::Item),

@@ -18,7 +18,7 @@ impl ErrorFormatter for Refusal {
         let mut text = String::new();
         // There is a catalogue wherever this is asked for.
         if let Some(catalogue) = chosen() {
-            let refusal = Said {
+            let refusal = RefusalText {
                 error,
                 catalogue,
                 styles: Styles::styled(),
@@ -29,13 +29,13 @@ impl ErrorFormatter for Refusal {
     }
 }
 
-struct Said<'a> {
+struct RefusalText<'a> {
     error: &'a Error<Refusal>,
     catalogue: &'static Catalogue,
     styles: Styles,
 }
 
-impl Said<'_> {
+impl RefusalText<'_> {
     fn write(&self, text: &mut String) {
         text.push_str(&painted(self.styles.get_error(), &self.says("error:", &[])));
         text.push(' ');
@@ -189,7 +189,7 @@ impl Said<'_> {
         }
     }
 
-    /// What would have been right, on a line of its own.
+    /// The valid values, on a line of their own.
     fn listed(&self, english: &'static str, kind: ContextKind) -> String {
         match &self.several(kind)[..] {
             [] => String::new(),

@@ -6,7 +6,7 @@ use clap::{Arg, Command};
 use super::grouped;
 use crate::command::language::Catalogue;
 
-/// The same commands with their help in the language of a catalogue; what is not in it stays
+/// The same commands with their help in the language of a catalogue. Texts that it does not have stay
 /// English.
 #[must_use]
 pub fn translated(mut command: Command, catalogue: &'static Catalogue) -> Command {
@@ -53,7 +53,7 @@ fn of_text(text: &StyledStr, notes: &[String], catalogue: &Catalogue) -> StyledS
     StyledStr::from(words.collect::<Vec<_>>().join(" "))
 }
 
-/// A longer text, such as that of examples: what stands between wider gaps is looked up by itself.
+/// A longer text, such as the examples: each column between wider gaps is looked up by itself.
 fn by_columns(text: &str, catalogue: &Catalogue) -> String {
     let mut said = String::new();
     for line in text.split_inclusive('\n') {
@@ -92,7 +92,7 @@ fn of_argument(argument: Arg, catalogue: &'static Catalogue) -> Arg {
     }))
 }
 
-/// What clap writes behind the help of an argument in square brackets, in words of its own.
+/// The notes in square brackets that clap adds to the help of an argument.
 fn notes(argument: &Arg, catalogue: &Catalogue) -> Vec<String> {
     let mut notes = Vec::new();
     if !argument.get_action().takes_values() {

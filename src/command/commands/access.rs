@@ -1,4 +1,4 @@
-//! From what a user names to a store and an item: a store, a mount point, a path in either, or an
+//! Finds the store and the item that a user names: by a store, a mount point, a path in either, or an
 //! identifier alone.
 
 use std::fs::Metadata;
@@ -46,7 +46,7 @@ impl StoreAccess {
 
     /// A store, by its path.
     pub(super) fn of_store(store: &Path) -> StoreAccess {
-        // Where somebody has removed the lock file, the system knows the mount all the same.
+        // Without the lock file the table of mounts still has the mount.
         let mount_point = |holder: Holder| match (holder.mount_point, holder.pid) {
             (Some(told), _) => is_mounted_at(store, &told).then_some(told),
             (None, Some(pid)) if is_held_by(store, pid) => {
@@ -115,7 +115,7 @@ fn is_of(store: &Path, mount: &Mounted) -> bool {
     let [this, that] = [store, source].map(|path| std::fs::metadata(path).ok());
     let is_same =
         |(this, that): (Metadata, Metadata)| (this.dev(), this.ino()) == (that.dev(), that.ino());
-    // The table of mounts has texts; a store may be called anything.
+    // The table of mounts has text, while the path of a store may be any bytes.
     this.zip(that).is_some_and(is_same) || source.as_os_str() == store.to_string_lossy().as_ref()
 }
 
@@ -213,8 +213,8 @@ fn at_path(path: &Path) -> Result<Option<Named>, Failure> {
     Ok(Some(Named { access, names }))
 }
 
-/// A path in a mount or store where nothing is now: a removed item, or a modifier that leads to an
-/// item not held here, still have names.
+/// The item of a path in a mount or store that does not exist: a removed item still has its names, and
+/// so has the item that a modifier leads to but that is not held here.
 fn at_missing_path(path: &Path) -> Result<Option<Named>, Failure> {
     let Ok(absolute) = std::path::absolute(path) else {
         return Ok(None);
@@ -310,7 +310,7 @@ fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
     }
 }
 
-/// What the system's answer means at the levels of identifiers of a mount.
+/// The failure for an errno at the levels of identifiers of a mount.
 pub(super) fn refused(what: &str, error: Errno) -> Failure {
     let (exit, why) = match error {
         Errno::PERM => (

@@ -1,4 +1,4 @@
-//! `ibifs backup`: what it is told and what it prints.
+//! `ibifs backup`: its arguments and its output.
 
 use serde_json::json;
 

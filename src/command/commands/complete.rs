@@ -13,10 +13,10 @@ use crate::command::language::help;
 use ibi::Ibi;
 use ibi::relation::{Modifier, split_name};
 
-/// How many identifiers of a form are told at most.
+/// The most identifiers of a form that are offered.
 const MOST: usize = 1000;
 
-/// How many levels lie above an item in a store, which itself is one.
+/// The levels from a store to an item, both included.
 const LEVELS: usize = 6;
 
 pub(super) fn print(options: &Completions) -> Result<Exit, Failure> {
@@ -28,7 +28,11 @@ pub(super) fn print(options: &Completions) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Tells a script what may be said. What cannot be found out is not told: a person is typing.
+/// Prints the words that may come next. Errors are not printed: a person is typing.
+///
+/// clap_complete has a dynamic engine, behind its feature `unstable-dynamic`. It does not quote what
+/// bash would expand, such as the `!` and `(` of modifiers, and does not go through levels of
+/// identifiers that have one entry.
 pub(super) fn run(options: &Complete) -> Result<Exit, Failure> {
     let (words, typed, cut) = match (options.shell, &options.words[..]) {
         (Shell::Bash, [line, tail]) => of_bash(line, tail),
@@ -161,7 +165,7 @@ fn end_of_word(text: &str) -> usize {
     text.len()
 }
 
-/// What a word means, which may not be at its end yet.
+/// A word without its quotes, which need not be complete.
 fn unquoted(word: &str) -> String {
     let mut meant = String::new();
     let mut quote = None;
@@ -198,7 +202,7 @@ fn values(next: &Next, typed: &str) -> Vec<String> {
 }
 
 /// Items by path and by identifier, and the modifiers behind the one that is named. One alone comes
-/// with its modifiers: a shell goes on from there, where it would end a word that is unique.
+/// with its modifiers: a shell would end the word if there were only one.
 fn items(typed: &str, store: Option<&Path>) -> Vec<String> {
     let mut found = further(typed, |typed| {
         let mut found = entries(typed, false);
@@ -213,7 +217,7 @@ fn items(typed: &str, store: Option<&Path>) -> Vec<String> {
     found
 }
 
-/// Goes on through levels in which there is only one thing, as far as identifiers go.
+/// Follows levels of identifiers that have one entry.
 fn further(typed: &str, find: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let mut found = find(typed);
     for _ in 0..LEVELS {
@@ -231,7 +235,7 @@ fn further(typed: &str, find: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     found
 }
 
-/// Whether a directory is a level of identifiers; what is none is an identifier that was begun.
+/// Whether a directory is a level of identifiers. Without a directory, it is the start of an identifier.
 fn is_level(typed: &str) -> bool {
     match std::fs::canonicalize(expanded(typed)) {
         Ok(path) => access::level_of(&path).is_some(),
@@ -247,7 +251,7 @@ fn expanded(path: &str) -> PathBuf {
     }
 }
 
-/// The entries of a directory that go on as typed; directories with a slash, unless they are items.
+/// The entries of a directory that begin as typed; directories with a slash, unless they are items.
 fn entries(typed: &str, directories_only: bool) -> Vec<String> {
     let (directory, begun) = typed
         .rsplit_once('/')

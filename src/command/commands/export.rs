@@ -1,4 +1,4 @@
-//! `ibifs export`: what it is told and what it prints.
+//! `ibifs export`: its arguments and its output.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
     let mut count = |files, bytes| progress.at_bytes(files, bytes);
     let mut exporter = Exporter::new(format, destination, &SystemClock, &mut count)
         .map_err(|error| Failure::from(error).before(&shown))?;
-    let mut tally = Tally::default();
+    let mut tally = ExportCounts::default();
     let mut exit = Exit::Done;
     for named in &named {
         let told = one(&mut exporter, named);
@@ -43,7 +43,7 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
         if let Err(failure) = &told
             && exit != Exit::Failed
         {
-            // What is wrong counts more than what is refused.
+            // A failure counts more than a refusal.
             exit = failure.exit;
         }
         progress.aside(|| say(&line(named, &told, options.output.json)))?;
@@ -54,7 +54,7 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// A package that lay in the store, or in the tree of it, would be taken for something else there.
+/// Refuses a destination in the store or in a mounted one, where a package would be taken for an item.
 fn refuse_inside(access: &StoreAccess, destination: &Path) -> Result<(), Failure> {
     let absolute = std::path::absolute(destination).unwrap_or_else(|_| destination.to_owned());
     let resolved = absolute.ancestors().find_map(|above| {
@@ -115,13 +115,13 @@ fn line(named: &Named, told: &Result<Outcome, Failure>, is_json: bool) -> String
 }
 
 #[derive(Default)]
-struct Tally {
+struct ExportCounts {
     items: usize,
     written: usize,
     unchanged: usize,
 }
 
-impl Tally {
+impl ExportCounts {
     fn count(&mut self, told: &Result<Outcome, Failure>) {
         self.items += 1;
         match told {
@@ -132,7 +132,7 @@ impl Tally {
     }
 
     fn text(&self, is_json: bool) -> String {
-        let Tally {
+        let ExportCounts {
             items,
             written,
             unchanged,

@@ -1,4 +1,4 @@
-//! `ibifs show`, `ibifs ls` and `ibifs id`: what is known of items and identifiers.
+//! `ibifs show`, `ibifs ls` and `ibifs id`: items and identifiers.
 
 use super::access::{self, StoreAccess};
 use super::{print, say};

@@ -1,4 +1,4 @@
-//! What both services refuse to start for.
+//! Why a service does not start.
 
 use std::net::SocketAddr;
 

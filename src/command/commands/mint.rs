@@ -82,7 +82,7 @@ fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Nam
         }
     }
     let names = minted_names(&path)?;
-    // What is minted so is filled by hand, in `doc/`.
+    // A person fills the new item, in `doc/`.
     if let Err(error) = rustix::fs::mkdir(access::bytes(&path.join("doc")), mode)
         && error != rustix::io::Errno::EXIST
     {
@@ -94,7 +94,7 @@ fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Nam
     Ok(names)
 }
 
-/// Where mkdir cannot say it: mints first and relates then.
+/// Mints first and then relates, for a relation that mkdir cannot express.
 fn mint_and_relate(access: &StoreAccess, relative: &Relative) -> Result<Names, Failure> {
     let names = mint_through(access, None)?;
     let named = Named {

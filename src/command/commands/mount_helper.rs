@@ -1,4 +1,4 @@
-//! What mount(8) calls for the types `ibifs` and `fuse.ibifs`: the same mount, in its words.
+//! The helper of mount(8) for the types `ibifs` and `fuse.ibifs`.
 
 use super::start;
 use crate::command::cli::{Mount, MountHelper, Output};
@@ -12,7 +12,7 @@ const USAGE: u8 = 1;
 /// mount(8): the mount failed.
 const FAILED: u8 = 32;
 
-/// Words of the kernel's own that mount(8) gives back at a remount.
+/// Options of the kernel that mount(8) passes on at a remount.
 const OF_THE_KERNEL: [&str; 6] = [
     "user_id=",
     "group_id=",
@@ -85,11 +85,11 @@ fn mount(helper: &MountHelper) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// The words that there are options for.
+/// The words that are known options.
 fn known<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let mut known = Vec::new();
     for word in words {
-        // A language is one behind `lang=` only.
+        // A word after `lang=` may be a language.
         known.push(*word);
         if settings(&known).is_err() {
             known.pop();
@@ -98,7 +98,7 @@ fn known<'a>(words: &[&'a str]) -> Vec<&'a str> {
     known
 }
 
-/// Changes what the kernel decides, such as `ro`. The daemon's own options stay as they are.
+/// Changes the options of the kernel, such as `ro`. The options of the daemon stay as they are.
 fn remount(helper: &MountHelper) -> Result<Exit, Failure> {
     let mut words = helper.words();
     words.retain(|word| {

@@ -10,10 +10,10 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::logging;
 use crate::fuse::mount::Mounted;
 
-/// How long `umount` waits until the daemon has let go of the store.
-const UMOUNT_PATIENCE: Duration = Duration::from_secs(60);
+/// How long `umount` waits for the daemon to close the store.
+const UMOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long those who still use an unmounted tree may keep its daemon at work.
+/// How long the users of an unmounted tree may keep its daemon running.
 const UMOUNT_GRACE: Duration = Duration::from_secs(1);
 
 pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
@@ -46,7 +46,7 @@ pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Says that a store is mounted, to whoever wants to read it.
+/// Prints that a store is mounted, if JSON is wanted.
 pub(super) fn mounted(options: &Mount) -> Result<(), Failure> {
     if options.output.json {
         say(&print::mount_json(&options.store, &options.mount_point))
@@ -80,12 +80,12 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
             Failure::new(Exit::Busy, message)
         })?;
     }
-    // Not a daemon that somebody has started since.
+    // Not a daemon that was started since.
     let ours = || holder(&mounted.source).filter(|holder| Some(holder) == before.as_ref());
     let started = Instant::now();
-    let mut told = false;
+    let mut is_asked = false;
     while let Some(holder) = ours() {
-        if started.elapsed() > UMOUNT_PATIENCE {
+        if started.elapsed() > UMOUNT_TIMEOUT {
             return Err(Failure::new(
                 Exit::Busy,
                 format!(
@@ -94,9 +94,9 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
                 ),
             ));
         }
-        // Somebody sits in the tree and keeps the daemon at work: it is asked to end all the same.
-        if !told && started.elapsed() > UMOUNT_GRACE {
-            told = true;
+        // The tree is in use and keeps the daemon running: it is asked to end anyway.
+        if !is_asked && started.elapsed() > UMOUNT_GRACE {
+            is_asked = true;
             if !end_daemon(&mounted.source, &holder) && ours().is_some() {
                 return Err(Failure::new(
                     Exit::Busy,
@@ -124,11 +124,11 @@ fn other_user(mounted: &Mounted) -> Option<String> {
     mounted.user.filter(is_other).map(super::status::name_of)
 }
 
-/// Asks the daemon of a store to end, and nobody else; says whether it was asked.
+/// Asks the daemon of a store, and no other process, to end; returns whether it was asked.
 fn end_daemon(store: &Path, holder: &Holder) -> bool {
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
     let number = holder.pid.and_then(|pid| i32::try_from(pid).ok());
-    // Opened first: what is then found out is about the same process, whoever has its number later.
+    // Opened first, so that the check is about this process even if its number is reused.
     let daemon = number
         .and_then(Pid::from_raw)
         .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());

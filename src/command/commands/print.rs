@@ -1,4 +1,4 @@
-//! What the commands print, for people and as JSON.
+//! The output of the commands, for people and as JSON.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -274,7 +274,7 @@ pub(super) fn report_json(store: &Path, report: &Report) -> String {
     }))
 }
 
-/// Code, subject, what is wrong and the remedy, the severity and what becomes of it.
+/// Code, subject, problem and remedy; severity, and whether it is repaired.
 pub(super) fn finding_line(finding: &Finding, is_dry: bool) -> String {
     let outcome = match (finding.repaired, finding.repairable && is_dry) {
         (true, _) => told(", repaired"),

@@ -29,7 +29,7 @@ pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
     };
     let target = match access::find(target, Some(&named.access.store)) {
         Ok(target) => target.names,
-        // What is not held here can be pointed to all the same.
+        // The related item need not be held here.
         Err(failure) if failure.exit == Exit::NotFound => {
             Names::from(Ibi::parse(target).map_err(usage)?)
         }

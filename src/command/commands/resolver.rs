@@ -116,7 +116,7 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             }
             None => return server::Started::nothing(),
         };
-        // The database is open, and nothing else of anybody's is needed.
+        // The database is open, and no other file is needed.
         if let Err(error) = Caller::NOBODY.become_for_good() {
             refused = Some(listen::cannot_give_up(&error));
             return server::Started::nothing();

@@ -1,4 +1,4 @@
-//! `ibifs scrub`: what it is told and what it prints.
+//! `ibifs scrub`: its arguments and its output.
 
 use serde_json::{Map, Value, json};
 
@@ -64,7 +64,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
     })
 }
 
-/// The place of an item that a user named. What the index does not know may lie in the tree.
+/// The place of an item that a user named. An item that is not in the index may be in the tree.
 fn place(access: &StoreAccess, text: &str) -> Result<Place, Failure> {
     match (access::find(text, Some(&access.store)), Ibi::parse(text)) {
         (Ok(named), _) if named.access.store != access.store => Err(Failure::new(

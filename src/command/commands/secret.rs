@@ -8,17 +8,17 @@ use std::path::Path;
 use crate::command::exit::{Exit, Failure};
 use crate::web::registry::Key;
 
-/// What a file may be to others: nothing.
+/// The mode bits of users other than the owner, all of which must be off.
 const OTHERS: u32 = 0o077;
 
-/// The text of a file that holds a secret; refused where others than its owner may read or write it.
+/// The text of a file that holds a secret; refused if others than its owner may read or write it.
 pub(super) fn read(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
     let failed =
         |what: std::io::Error| Failure::new(Exit::Failed, format!("{}: {what}", path.display()));
     let mut file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
-    // A pipe from another program has no others.
+    // A pipe from another program is not open to others.
     if metadata.is_file() && metadata.mode() & OTHERS != 0 {
         let mode = metadata.mode() & 0o7777;
         let sentence = format!(
@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The registration key in a file, which nobody sees in a list of processes.
+/// The registration key in a file; on the command line it would show in the list of processes.
 pub(super) fn key(file: &Path) -> Result<Key, Failure> {
     let failed = |exit, what: String| Failure::new(exit, format!("{}: {what}", file.display()));
     let text = read(file)?;

@@ -18,7 +18,7 @@ use crate::web::server::archive::{Receiver, Site};
 use crate::web::server::{self, Started};
 
 pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
-    // Before there are other threads and anything is read for others.
+    // Before other threads start and before anything is read for others.
     crate::os::caller::set_no_new_privileges();
     crate::os::caller::give_up_groups();
     let archive = StoreAccess::at(&options.store)?.read()?;
@@ -28,7 +28,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         None if facts.port == 80 => facts.host.clone(),
         None => format!("{}:{}", facts.host, facts.port),
     };
-    // A bad option is told before anything is opened.
+    // An invalid option is reported before anything is opened.
     announcement(options, facts, address.trim_end_matches(":0"))?;
     let facts = facts.clone();
     let mut receiver = receiver(options)?;
@@ -43,7 +43,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     };
     let proxies = server::Proxies::new(&options.proxy);
     let listened = server::run(options.listen, &proxies, |local| {
-        // With port 0 nobody can know before where it is reached.
+        // With port 0 the port is known only now.
         let address = match address.strip_suffix(":0") {
             Some(host) => format!("{host}:{}", local.port()),
             None => address,
@@ -56,7 +56,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
             }
         };
         let site = Site::new(archive, address, email(options, &facts));
-        // Whoever takes items in gives them to their owners.
+        // To receive items takes root, since their files keep their owners.
         if receiver.is_none()
             && let Err(error) = site.give_up_root()
         {
@@ -82,7 +82,7 @@ fn put(text: &str) {
     say(text).unwrap_or_else(|failure| log::warn!("{failure}"));
 }
 
-/// What takes in items that others send, if anybody may.
+/// The receiver of items that others send, if a token file allows any.
 fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
     let Some(file) = &options.transfer_token_file else {
         return Ok(None);
@@ -92,20 +92,20 @@ fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
     let tokens = Tokens::parse(&text).map_err(|error| failed(Exit::Usage, error.to_string()))?;
     let store = StoreAccess::at(&options.store)?.store;
     let open = move || {
-        // It may be mounted by now, or not any more.
+        // It may have been mounted or unmounted since.
         let mount_point = StoreAccess::of_store(&store).mount_point;
         Local::changing(&store, mount_point.as_deref()).map(Local::for_strangers)
     };
     Ok(Some(Receiver::new(tokens, Box::new(open))))
 }
 
-/// Whom others write to.
+/// The address for mail about the Archive.
 fn email(options: &Serve, facts: &Facts) -> String {
     let given = options.email.clone();
     given.unwrap_or_else(|| format!("postmaster@{}", facts.host))
 }
 
-/// What a resolver is told of the Archive, if one is.
+/// The announcement to a resolver, if one is named.
 fn announcement(
     options: &Serve,
     facts: &Facts,

@@ -18,7 +18,7 @@ use crate::command::terminal::OneLine;
 use crate::fuse::mount::Watcher;
 
 /// Starts this program again, in the foreground of a session of its own, and waits until it says
-/// that the tree is usable. What it complains about until then is our complaint.
+/// that the tree is usable. Its errors until then go to our standard error.
 pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
     let failed =
         |what: &str, error: std::io::Error| Failure::new(Exit::Failed, format!("{what}: {error}"));
@@ -27,7 +27,7 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
     let mut command = Command::new(program);
     command.arg("mount").arg("--foreground");
     command.arg("--ready-fd").arg(write.as_raw_fd().to_string());
-    // What it complains about is read by whoever reads our complaints.
+    // Its errors take the form that was asked of us.
     if options.output.json {
         command.arg("--json");
     }
@@ -39,7 +39,7 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
         .arg(&options.store)
         .arg(&options.mount_point);
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    // Who waits for a notification waits for one of the program that has called us.
+    // The service manager waits for a notification of the program that called us.
     command.env_remove("NOTIFY_SOCKET");
     // The reading end must not outlive us in the child, or it would keep the pipe from closing.
     rustix::io::fcntl_setfd(&read, rustix::io::FdFlags::CLOEXEC)
@@ -62,7 +62,7 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
     if !told.is_empty() {
         return Ok(Exit::Done);
     }
-    // It has said on our standard error why.
+    // The reason is on our standard error.
     let status = child.wait().map_err(|error| failed("the daemon", error))?;
     Ok(match status.code() {
         Some(2) => Exit::Usage,
@@ -74,7 +74,7 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
     })
 }
 
-/// Whoever started a mount that stays in the foreground: the command that waits for it, systemd,
+/// The starter of a mount that stays in the foreground: the command that waits for it, systemd,
 /// or a person.
 pub(super) struct Starter<'a> {
     options: &'a Mount,
@@ -86,7 +86,7 @@ impl<'a> Starter<'a> {
         Starter { options }
     }
 
-    /// Tells systemd, where it has started us and waits to be told; see sd_notify(3).
+    /// Notifies systemd, if it has started us; see sd_notify(3).
     fn notify(&self, state: &[NotifyState<'_>]) {
         if let Err(error) = sd_notify::notify(state) {
             log::warn!("cannot tell the service manager ($NOTIFY_SOCKET): {error}");
@@ -116,12 +116,12 @@ impl Watcher for Starter<'_> {
     }
 }
 
-/// Says that the tree is usable, and lets go of the terminal.
+/// Reports that the tree is usable, and closes the terminal.
 fn tell_ready(descriptor: Option<i32>) {
     let Some(descriptor) = descriptor else {
         return;
     };
-    // SAFETY: whoever gave this number opened it for us alone.
+    // SAFETY: the process that passed this number opened it for us alone.
     let pipe = unsafe { OwnedFd::from_raw_fd(descriptor) };
     if logging::leave_terminal()
         && let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null")
@@ -132,7 +132,7 @@ fn tell_ready(descriptor: Option<i32>) {
     let _ = rustix::io::write(&pipe, b"ready\n");
 }
 
-/// Opens a store whose index may be damaged: a database that is none is set aside first.
+/// Opens a store whose index may be damaged: a file that is not a database is set aside first.
 pub(super) fn open_for_reindex(path: &Path) -> Result<Archive, Failure> {
     match Archive::open_for_reindex(path, Box::new(SystemClock)) {
         Err(ArchiveError::Store(error)) if error.is_damage() => open_anew(path, &error),

@@ -1,4 +1,4 @@
-//! `ibifs status`: who serves a store, what is in it, and how its index is.
+//! `ibifs status`: the user of a store, its items and its index.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -17,57 +17,57 @@ use crate::formats::item::State;
 use crate::fuse::mount::{Mounted, mounts};
 use ibi::Timestamp;
 
-/// The clock of `/proc`, in ticks a second: what every Linux tells programs.
+/// The clock of `/proc`, in ticks a second: USER_HZ, which is 100 on all platforms of Linux.
 const TICKS: i64 = 100;
 
-/// So many removed originals are named.
+/// The most removed originals that are named.
 const NAMED: usize = 5;
 
 pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
     let ours = || mounts().into_iter().filter(Mounted::is_ours);
-    let stores: Vec<Serving> = match &options.store {
-        None => ours().map(Serving::from).collect(),
+    let stores: Vec<StoreReport> = match &options.store {
+        None => ours().map(StoreReport::from).collect(),
         Some(path) => {
             let access = StoreAccess::at(path)?;
             let mounted =
                 ours().find(|mount| Some(&mount.mount_point) == access.mount_point.as_ref());
-            vec![mounted.map_or_else(|| Serving::nobody(access.store), Serving::from)]
+            vec![mounted.map_or_else(|| StoreReport::unmounted(access.store), StoreReport::from)]
         }
     };
     say(&match (options.output.json, stores.is_empty()) {
-        (true, _) => json::pretty(&stores.iter().map(Serving::value).collect()),
+        (true, _) => json::pretty(&stores.iter().map(StoreReport::value).collect()),
         (false, true) => told("no store is mounted\n"),
         (false, false) => {
-            let paragraphs: Vec<String> = stores.iter().map(Serving::text).collect();
+            let paragraphs: Vec<String> = stores.iter().map(StoreReport::text).collect();
             paragraphs.join("\n")
         }
     })?;
     Ok(Exit::Done)
 }
 
-/// A store, and what serves it.
-struct Serving {
+/// A store, its mount and its daemon.
+struct StoreReport {
     store: PathBuf,
     mount_point: Option<PathBuf>,
     data: Option<String>,
-    server: Option<Server>,
+    server: Option<Writer>,
     status: Status,
 }
 
-impl From<Mounted> for Serving {
-    fn from(mounted: Mounted) -> Serving {
-        Serving {
+impl From<Mounted> for StoreReport {
+    fn from(mounted: Mounted) -> StoreReport {
+        StoreReport {
             data: mounted.data(),
             mount_point: Some(mounted.mount_point),
-            ..Serving::nobody(mounted.source)
+            ..StoreReport::unmounted(mounted.source)
         }
     }
 }
 
-impl Serving {
-    fn nobody(store: PathBuf) -> Serving {
-        Serving {
-            server: Server::of(&store),
+impl StoreReport {
+    fn unmounted(store: PathBuf) -> StoreReport {
+        StoreReport {
+            server: Writer::of(&store),
             status: Status::of(&store, &SystemClock),
             store,
             mount_point: None,
@@ -120,7 +120,7 @@ impl Serving {
             )),
         }
         let server = self.server.as_ref();
-        let server = server.map_or_else(|| told("nobody"), Server::text);
+        let server = server.map_or_else(|| told("nobody"), Writer::text);
         text.push_str(&format!("used by  {server}\n"));
         if let Some(items) = &self.status.items {
             let items = told(format_args!(
@@ -170,19 +170,19 @@ fn data_path(sentence: &str) -> (&'static str, Option<&str>) {
     }
 }
 
-/// Who holds a store for writing. What its lock says is a hint: who the process is and since when it
-/// runs is told only where the system says that it has the lock.
-struct Server {
+/// The process that has a store open for writing. The text of the lock is a hint: user and start time
+/// are shown only if the system confirms that the process has the lock.
+struct Writer {
     pid: Option<u32>,
     user: Option<String>,
     since: Option<Timestamp>,
 }
 
-impl Server {
-    fn of(store: &Path) -> Option<Server> {
+impl Writer {
+    fn of(store: &Path) -> Option<Writer> {
         let pid = holder(store)?.pid;
         let known = pid.filter(|pid| is_held_by(store, *pid));
-        Some(Server {
+        Some(Writer {
             pid,
             user: known.and_then(user_of),
             since: known.and_then(start_of),

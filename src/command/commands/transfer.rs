@@ -1,5 +1,5 @@
-//! `ibifs copy`, `ibifs transfer` and `ibifs fsck --with`: which items are meant, and what is printed
-//! of each.
+//! `ibifs copy`, `ibifs transfer`, `ibifs claim` and `ibifs fsck --with`: the choice of items, and the
+//! output for each.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::formats::item::{Names, State};
 use crate::web::client::archive::{Asked, Remote, is_url};
 use ibi::relation::RelationKind;
 
-/// What is done with one item.
+/// The action on one item.
 type Act = fn(
     &Local,
     &Names,
@@ -31,7 +31,7 @@ type Act = fn(
 
 pub(super) fn copy(options: &Copy) -> Result<Exit, Failure> {
     let (texts, destination) = split(&options.paths)?;
-    let wanted = Wanted {
+    let wanted = ItemChoice {
         texts,
         selection: &options.selection,
         state: options.state.map(State::from),
@@ -48,7 +48,7 @@ pub(super) fn copy(options: &Copy) -> Result<Exit, Failure> {
 
 pub(super) fn hand_over(options: &Transfer) -> Result<Exit, Failure> {
     let (texts, destination) = split(&options.paths)?;
-    let wanted = Wanted {
+    let wanted = ItemChoice {
         texts,
         selection: &options.selection,
         state: Some(State::Original),
@@ -143,7 +143,7 @@ fn split(paths: &[String]) -> Result<(&[String], &str), Failure> {
     }
 }
 
-/// Where the items go to.
+/// The destination of the items.
 enum To<'a> {
     Store(StoreAccess),
     Url(&'a str, String),
@@ -168,7 +168,7 @@ impl To<'_> {
         }
     }
 
-    /// Refuses the store that the items are in, whose lock would be waited for.
+    /// Refuses the store that the items are in, since its lock would block.
     fn refuse(&self, access: &StoreAccess) -> Result<(), Failure> {
         match self {
             To::Store(to) if is_same(&access.store, &to.store) => {
@@ -194,8 +194,8 @@ impl To<'_> {
     }
 }
 
-/// Which items a user means.
-struct Wanted<'a> {
+/// The items that a user chooses.
+struct ItemChoice<'a> {
     texts: &'a [String],
     selection: &'a Selection,
     state: Option<State>,
@@ -204,7 +204,7 @@ struct Wanted<'a> {
     pending: bool,
 }
 
-impl Wanted<'_> {
+impl ItemChoice<'_> {
     /// Whether items are chosen by what they are, not by name.
     fn is_choice(&self) -> bool {
         self.selection.prefix.is_some()
@@ -266,7 +266,7 @@ impl Wanted<'_> {
         let service = source.service();
         let mut names = Vec::new();
         source.archive().store().each_item(|item| {
-            // What has a name and no more is chosen by nobody, nor is what nobody else may have.
+            // A removed item cannot be chosen, nor can the item of the service, which stays here.
             let is_held = item.state != State::Deleted && !item.names.matches(service);
             if is_held && self.is_meant(item) {
                 names.push(item.names.clone());
@@ -325,9 +325,9 @@ fn with_metadata(source: &Local, names: Vec<Names>) -> Result<Vec<Names>, Failur
     Ok(all)
 }
 
-/// Counts of what came of the items.
+/// Counts of the outcomes.
 #[derive(Default)]
-struct Tally {
+struct OutcomeCounts {
     done: u64,
     unchanged: u64,
     skipped: u64,
@@ -336,7 +336,7 @@ struct Tally {
     is_wrong: bool,
 }
 
-/// Does it with each item, tells what came of it, and goes on with the next.
+/// Acts on each item and prints the outcome.
 fn each(
     source: &Local,
     names: &[Names],
@@ -354,7 +354,7 @@ fn each_item(
     is_json: bool,
     mut act: impl FnMut(&Names) -> Result<Outcome, TransferError>,
 ) -> Result<Exit, Failure> {
-    let mut tally = Tally::default();
+    let mut tally = OutcomeCounts::default();
     let progress = Progress::of_items(|| Some(names.len() as u64));
     for (count, names) in names.iter().enumerate() {
         let outcome = act(names);
@@ -375,14 +375,14 @@ fn each_item(
     Ok(
         match (tally.is_wrong, tally.skipped, tally.done + tally.unchanged) {
             (true, ..) => Exit::Failed,
-            // What the command was for was not done.
+            // No item was copied, transferred or claimed.
             (false, 1.., 0) => Exit::Refused,
             _ => Exit::Done,
         },
     )
 }
 
-impl Tally {
+impl OutcomeCounts {
     fn add(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Copied(moved) | Outcome::HandedOver(moved) => {
@@ -453,7 +453,7 @@ fn outcome_json(names: &Names, outcome: &Outcome) -> Value {
     object.into()
 }
 
-/// What a check with another Archive finds: the originals that both claim.
+/// The findings of a check with another Archive: the originals that both claim.
 pub(super) fn claimed_by_both(store: &Path, other: &str) -> Result<Vec<Finding>, Failure> {
     Archive::looked_at(store, |archive| claimed_by(archive, other))
 }

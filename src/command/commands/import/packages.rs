@@ -1,5 +1,5 @@
-//! `ibifs import` of packages: each is found whole before it is taken in, and one that cannot be does
-//! not keep the others out.
+//! `ibifs import` of packages: each is verified before it is imported, and one that fails does not
+//! stop the others.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -59,7 +59,7 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    /// Takes in one package, and tells what came of it.
+    /// Imports one package, and prints the result.
     fn one(&mut self, path: &Path) -> Result<(), Failure> {
         let taken = self.take(path);
         let (word, names, sentence) = match &taken {
@@ -68,7 +68,7 @@ impl Import<'_> {
                 ("taken", Some(names), None)
             }
             Err(failure) => {
-                // What is wrong counts more than what is refused.
+                // A failure counts more than a refusal.
                 if self.exit != Exit::Failed {
                     self.exit = failure.exit;
                 }

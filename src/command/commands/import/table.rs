@@ -1,4 +1,4 @@
-//! `ibifs import` of a table: all of it is looked at before anything is written.
+//! `ibifs import` of a table: the whole table is checked before anything is written.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::command::json;
 use crate::command::language::told;
 use crate::formats::table::{self, Fault};
 
-/// A larger file is no table: one of all items that there are has less.
+/// A larger file is not a table: a table of all known items is smaller.
 const LARGEST: u64 = 1 << 30;
 
 pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, Failure> {
@@ -49,7 +49,7 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
     if is_done {
         write(access, &archive, &changes)?;
     }
-    let tally = Tally {
+    let tally = TableCounts {
         rows,
         faults: faults.len(),
         changed: changes.len(),
@@ -139,8 +139,8 @@ fn plan_line(plan: &Planned, is_json: bool) -> String {
     }
 }
 
-/// What came of a table.
-struct Tally {
+/// The result of a table.
+struct TableCounts {
     rows: usize,
     faults: usize,
     changed: usize,
@@ -148,9 +148,9 @@ struct Tally {
     is_done: bool,
 }
 
-impl Tally {
+impl TableCounts {
     fn text(&self, is_json: bool) -> String {
-        let Tally {
+        let TableCounts {
             rows,
             faults,
             changed,
