@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::archive::store::{Harvest, Item, ItemId, Mark, Stamped, Window};
 use crate::archive::tree::Dependencies;
-use crate::archive::{Act, Archive, ArchiveError};
+use crate::archive::{Act, Archive, ArchiveError, Clock};
 use crate::formats::item::{Names, State};
 use crate::formats::oai::local_name;
 
@@ -30,8 +30,8 @@ pub struct Harvester<'a> {
     pub harvest: &'a Harvest,
     /// Whoever records are for: what they may not read has none.
     pub act: Act<'a>,
-    /// The present second.
-    pub now: &'a dyn Fn() -> i64,
+    /// What the datestamps are read from.
+    pub clock: &'a dyn Clock,
 }
 
 /// A record that is or was told, with what it says at present.
@@ -94,7 +94,9 @@ impl Harvester<'_> {
             Some(item) => self.look(&item)?,
             None => (Mark::Withdrawn, None),
         };
-        let noted = self.harvest.note(&[(name.to_owned(), mark)], self.now)?;
+        let noted = self
+            .harvest
+            .note(&[(name.to_owned(), mark)], &|| self.clock.now().seconds())?;
         let stamped = noted.into_iter().next().flatten();
         Ok(stamped.map(|stamped| Found { stamped, metadata }))
     }
@@ -112,7 +114,9 @@ impl Harvester<'_> {
         most: usize,
         most_bytes: usize,
     ) -> Result<Part, ArchiveError> {
-        let page = self.harvest.page(window, most, self.now)?;
+        let page = self
+            .harvest
+            .page(window, most, &|| self.clock.now().seconds())?;
         let mut part = Part {
             found: Vec::new(),
             next: None,
@@ -151,7 +155,9 @@ impl Harvester<'_> {
 
     /// The headers of some records of a window.
     pub fn headers(&self, window: &Window, most: usize) -> Result<Part, ArchiveError> {
-        let page = self.harvest.page(window, most, self.now)?;
+        let page = self
+            .harvest
+            .page(window, most, &|| self.clock.now().seconds())?;
         let last = page.records.last().filter(|_| page.has_more);
         let next = last.map(|stamped| (stamped.datestamp, stamped.name.clone()));
         let headers = page.records.into_iter();
@@ -183,7 +189,7 @@ impl Harvester<'_> {
                 Err(error) => log::warn!("the record of {} is not known: {error}", item.names),
             }
         }
-        self.harvest.note(&marks, self.now)?;
+        self.harvest.note(&marks, &|| self.clock.now().seconds())?;
         Ok(items.last().map(|item| item.id))
     }
 
@@ -200,7 +206,7 @@ impl Harvester<'_> {
                 marks.push((name.clone(), Mark::Withdrawn));
             }
         }
-        self.harvest.note(&marks, self.now)?;
+        self.harvest.note(&marks, &|| self.clock.now().seconds())?;
         Ok(names.into_iter().next_back())
     }
 }

@@ -5,6 +5,7 @@
 
 mod answer;
 pub mod archive;
+mod clock;
 mod form;
 mod languages;
 mod page;
@@ -28,6 +29,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+pub use clock::SiteClock;
 use patient::Patient;
 pub use share::Proxies;
 use share::{Shares, client_of};

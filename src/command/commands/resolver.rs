@@ -98,9 +98,9 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
     let proxies = server::Proxies::new(&options.proxy);
     let listened = server::run(options.listen, &proxies, |local| {
         let address = options.address.clone().unwrap_or_else(|| local.to_string());
-        let made = registry
-            .take()
-            .map(|registry| resolver::Resolver::new(registry, address));
+        let made = registry.take().map(|registry| {
+            resolver::Resolver::new(registry, address, server::SiteClock::new(SystemClock))
+        });
         let made = match made {
             Some(Ok(made)) => {
                 let made = made.behind(proxies.clone());

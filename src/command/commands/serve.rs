@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::access::StoreAccess;
 use super::{listen, print, say, secret};
-use crate::archive::Facts;
+use crate::archive::{Facts, SystemClock};
 use crate::archive::transfer::{Local, Tokens};
 use crate::command::cli::Serve;
 use crate::command::exit::{Exit, Failure};
@@ -15,7 +15,7 @@ use crate::command::language::told;
 use crate::web::client::announcement::Announcement;
 use crate::web::registry::{Address, Inclusion};
 use crate::web::server::archive::{Receiver, Site};
-use crate::web::server::{self, Started};
+use crate::web::server::{self, SiteClock, Started};
 
 pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     // Before other threads start and before anything is read for others.
@@ -55,7 +55,12 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
                 return Started::nothing();
             }
         };
-        let site = Site::new(archive, address, email(options, &facts));
+        let site = Site::new(
+            archive,
+            address,
+            email(options, &facts),
+            SiteClock::new(SystemClock),
+        );
         // To receive items takes root, since their files keep their owners.
         if receiver.is_none()
             && let Err(error) = site.give_up_root()

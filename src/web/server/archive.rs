@@ -23,7 +23,7 @@ use crate::archive::Archive;
 use crate::archive::store::ACCESSES_FILE;
 use crate::os::caller::Caller;
 use crate::web::client::announcement::Announcement;
-use crate::web::server::{Started, answer};
+use crate::web::server::{SiteClock, Started, answer};
 use crate::web::service::{Accesses, Keys};
 use cache::{Cache, SingleFlight};
 
@@ -36,6 +36,7 @@ const NOBODY: Caller = Caller::NOBODY;
 #[derive(Debug)]
 pub struct Site {
     archive: Archive,
+    clock: SiteClock,
     address: String,
     keys: Keys,
     accesses: Accesses,
@@ -47,10 +48,10 @@ pub struct Site {
 }
 
 impl Site {
-    /// The site of an Archive that others reach at this `host` or `host:port`, and whose keeper they
-    /// reach by electronic mail.
+    /// The site of an Archive that others reach at this `host` or `host:port`, and whose administrator has
+    /// this e-mail address.
     #[must_use]
-    pub fn new(archive: Archive, address: String, email: String) -> Site {
+    pub fn new(archive: Archive, address: String, email: String, clock: SiteClock) -> Site {
         archive.tree().keep_open();
         if let Err(error) = archive.store().watch() {
             log::warn!(
@@ -59,6 +60,7 @@ impl Site {
         }
         Site {
             archive,
+            clock,
             oai: oai::Oai::new(&address, email),
             address,
             keys: Keys::default(),

@@ -21,7 +21,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, 
 use tokio::sync::Semaphore;
 
 use super::share::Proxies;
-use super::{Peer, answer, languages, threads};
+use super::{Peer, SiteClock, answer, languages, threads};
 use crate::formats::resolution::{Persistent, Question};
 use crate::web::client::Client;
 use crate::web::registry::{RESOLVER_SERVICE, Registry, RegistryError};
@@ -45,6 +45,7 @@ const MOST_ADDRESSES: usize = 16;
 #[derive(Debug)]
 pub struct Resolver {
     registry: Arc<Registry>,
+    clock: SiteClock,
     address: String,
     client: Client,
     archives: Archives,
@@ -60,9 +61,14 @@ impl Resolver {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn new(registry: Registry, address: String) -> Result<Resolver, RegistryError> {
+    pub fn new(
+        registry: Registry,
+        address: String,
+        clock: SiteClock,
+    ) -> Result<Resolver, RegistryError> {
         let resolver = Resolver {
             registry: Arc::new(registry),
+            clock,
             address,
             client: Client::default(),
             archives: Archives::default(),

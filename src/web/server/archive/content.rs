@@ -64,7 +64,8 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
             name,
             location,
         } => {
-            let mut response = file::answer(&parts.method, &parts.headers, found, &name).await;
+            let now = handle.site.clock.seconds();
+            let mut response = file::answer(&parts.method, &parts.headers, found, &name, now).await;
             if let Some(location) = location.and_then(|text| HeaderValue::from_str(&text).ok()) {
                 let lines = response.headers_mut();
                 lines.insert(header::CONTENT_LOCATION, location);

@@ -18,7 +18,6 @@ use tokio::task::JoinHandle;
 
 use super::conditions::{Part, Verdict, Version, judge, part};
 use crate::archive::tree::Published;
-use crate::archive::{Clock, SystemClock};
 use crate::web::server::answer::{FOR_ALL, RESOURCE_POLICY, refusal};
 use crate::web::server::threads;
 
@@ -32,14 +31,15 @@ const LAST_DATE: u64 = 253_402_300_800;
 /// What the content of an item may do in a browser: nothing in the name of the Archive.
 const SANDBOX: &str = "sandbox allow-scripts";
 
-/// Answers with an open file; its type goes by the name.
+/// Answers with an open file; its type goes by the name. `now` is in Unix seconds.
 pub(super) async fn answer(
     method: &Method,
     headers: &HeaderMap,
     found: Published,
     name: &[u8],
+    now: i64,
 ) -> Response<Body> {
-    let version = version_of(&found);
+    let version = version_of(&found, now);
     let length = found.length();
     let verdict = judge(headers, &version);
     let mut response = match verdict {
@@ -74,9 +74,9 @@ pub(super) async fn answer(
     response
 }
 
-fn version_of(found: &Published) -> Version {
+fn version_of(found: &Published, now: i64) -> Version {
     let seconds = u64::try_from(found.changed().seconds()).ok();
-    let now = u64::try_from(SystemClock.now().seconds()).unwrap_or(0);
+    let now = u64::try_from(now).unwrap_or(0);
     // A date to come is none.
     let seconds = seconds.filter(|seconds| *seconds < LAST_DATE && *seconds <= now);
     Version {

@@ -14,8 +14,8 @@ use axum::http::{Method, Request as HttpRequest, Response, StatusCode};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::{Site, act};
+use crate::archive::ArchiveError;
 use crate::archive::store::{HARVEST_FILE, Harvest, ItemId, StoreError, Window};
-use crate::archive::{ArchiveError, Clock, SystemClock};
 use crate::formats::oai::{
     Answer, Asked, Code, Fault, Header, Identity, Listed, Position, Record, Reply, Request,
     identifier, named_by,
@@ -89,10 +89,6 @@ pub(super) fn is_of(path: &str) -> bool {
     path == PATH
 }
 
-fn now() -> i64 {
-    SystemClock.now().seconds()
-}
-
 /// What was told, in the store where it can be written there.
 fn harvest(site: &Site) -> Result<&Harvest, StoreError> {
     if let Some(harvest) = site.oai.harvest.get() {
@@ -122,7 +118,7 @@ fn harvester(site: &Site) -> Result<Harvester<'_>, StoreError> {
         archive: &site.archive,
         harvest: harvest(site)?,
         act: &act,
-        now: &now,
+        clock: &site.clock,
     })
 }
 
@@ -187,7 +183,7 @@ fn is_beginning(asked: &Asked) -> bool {
 fn reply(site: &Site, asked: &Asked) -> Result<Option<Vec<u8>>, ArchiveError> {
     let said = match &asked.request {
         Ok(request) => said(site, request)?,
-        Err(faults) => Some((now(), Reply::Faults(faults.clone()))),
+        Err(faults) => Some((site.clock.seconds(), Reply::Faults(faults.clone()))),
     };
     Ok(said.map(|(at, reply)| {
         let answer = Answer {
@@ -203,7 +199,7 @@ fn reply(site: &Site, asked: &Asked) -> Result<Option<Vec<u8>>, ArchiveError> {
 /// What is said to a good request, and of which second that is.
 fn said(site: &Site, request: &Request) -> Result<Option<(i64, Reply)>, ArchiveError> {
     let host = &site.archive.facts().host;
-    let at = now();
+    let at = site.clock.seconds();
     let reply = match request {
         // It is refused as it is read.
         Request::ListSets => fault(Code::NoSetHierarchy, "this Archive has no sets".into()),

@@ -8,7 +8,6 @@ use axum::http::{Method, Response, StatusCode};
 use super::{Site, SiteHandle, act, failure};
 use crate::archive::tree::Dependencies;
 use crate::archive::tree::TreeError;
-use crate::archive::{Clock, SystemClock};
 use crate::formats::item::Names;
 use crate::formats::query::Query;
 use crate::os::random;
@@ -100,7 +99,7 @@ async fn url_list(handle: &SiteHandle, question: Question) -> Response<Body> {
 
 fn search(site: &Site, version: Option<i64>, question: Question) -> Response<Body> {
     let dependencies = Dependencies::default();
-    let began = SystemClock.now().seconds();
+    let began = site.clock.seconds();
     let service = Service {
         archive: &site.archive,
         address: &site.address,
@@ -126,7 +125,7 @@ fn with_key(site: &Site, answer: &Answer) -> Response<Body> {
         }
     };
     answer::written_pairs(answer.with_key(|item| {
-        let second = SystemClock.now().seconds();
+        let second = site.clock.seconds();
         site.keys.hand_out(item, second, random)
     }))
 }

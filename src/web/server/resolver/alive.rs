@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use super::Resolver;
 use super::lookups::{Lookups, PATIENCE};
-use crate::archive::{Clock, SystemClock};
+use crate::archive::Clock;
 use crate::formats::registration::WebUrl;
 use crate::web::registry::{RegistryError, ToTry};
 use crate::web::server::threads;
@@ -44,15 +44,15 @@ pub(super) async fn go_on(resolver: Arc<Resolver>, lookups: Lookups) {
 
 /// Tries the URLs of the next actor; whether there was one.
 async fn try_next(resolver: &Arc<Resolver>, lookups: &Lookups) -> Result<bool, RegistryError> {
-    let registry = Arc::clone(&resolver.registry);
-    let next = done(move || registry.to_try(&SystemClock.now())).await?;
+    let (registry, clock) = (Arc::clone(&resolver.registry), resolver.clock.clone());
+    let next = done(move || registry.to_try(&clock.now())).await?;
     let Some(next) = next else {
         return Ok(false);
     };
     let works = any_works(&next, lookups).await;
-    let registry = Arc::clone(&resolver.registry);
+    let (registry, clock) = (Arc::clone(&resolver.registry), resolver.clock.clone());
     let actor = next.actor.clone();
-    if done(move || registry.tried(&next, works, &SystemClock.now())).await? {
+    if done(move || registry.tried(&next, works, &clock.now())).await? {
         log::info!("{actor} has lapsed: none of its URLs has worked for two years");
     }
     Ok(true)

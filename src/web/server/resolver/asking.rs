@@ -8,7 +8,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::Resolver;
-use crate::archive::{Clock, SystemClock};
+use crate::archive::Clock;
 use crate::formats::item::State;
 use crate::formats::resolution::{Meaning, Persistent, Question, Reached};
 use crate::web::client::archive_service::ArchiveService;
@@ -342,9 +342,10 @@ impl Round<'_> {
             return;
         }
         let (registry, id) = (Arc::clone(&self.resolver.registry), archive.id);
+        let clock = self.resolver.clock.clone();
         // The reader does not wait for that.
         threads::aside(move || {
-            if let Err(error) = registry.note_maker(id, &maker, &SystemClock.now()) {
+            if let Err(error) = registry.note_maker(id, &maker, &clock.now()) {
                 log::warn!("{error}");
             }
         });

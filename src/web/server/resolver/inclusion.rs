@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};
 
 use super::{Resolver, failure};
-use crate::archive::{Clock, SystemClock};
+use crate::archive::Clock;
 use crate::formats::query::Query;
 use crate::web::client::archive_service::confirms;
 use crate::web::registry::{Inclusion, RegistryError};
@@ -76,7 +76,7 @@ async fn change(
     let asked = Arc::clone(resolver);
     let changed = threads::aside(move || {
         if is_on {
-            asked.registry.include(&inclusion, &SystemClock.now())?;
+            asked.registry.include(&inclusion, &asked.clock.now())?;
         } else {
             asked.registry.exclude(&inclusion)?;
         }

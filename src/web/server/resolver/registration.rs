@@ -13,10 +13,10 @@ use tokio::sync::Semaphore;
 
 use super::lookups::{self, Lookups};
 use super::{ASK_AGAIN, Resolver, TURN_PATIENCE};
-use crate::archive::{Clock, SystemClock};
+use crate::archive::Clock;
 use crate::formats::query::Fields;
 use crate::formats::registration::{Answer, LONGEST_REQUEST};
-use crate::web::registry::{Registry, ReplyStatus, Requester};
+use crate::web::registry::{ReplyStatus, Requester};
 use crate::web::server::share::{Share, Shares, client_of};
 use crate::web::server::{Peer, answer, form};
 
@@ -136,9 +136,9 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
         let sentence = "too many ask for registrations; ask again in a while";
         return answer::busy(sentence, ASK_AGAIN);
     };
-    let registry = Arc::clone(&resolver.registry);
+    let asked = Arc::clone(resolver);
     let lookups = registrations.lookups.clone();
-    let done = answer::aside(move || do_it(&registry, &lookups, &fields, address));
+    let done = answer::aside(move || do_it(&asked, &lookups, &fields, address));
     let done = done.await;
     drop(turn);
     let reply = match done {
@@ -158,7 +158,7 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
 }
 
 fn do_it(
-    registry: &Registry,
+    resolver: &Resolver,
     lookups: &Lookups,
     fields: &Fields,
     address: IpAddr,
@@ -171,7 +171,9 @@ fn do_it(
         client,
         lookup: &lookup,
     };
-    registry.answer(fields, requester, &SystemClock.now())
+    resolver
+        .registry
+        .answer(fields, requester, &resolver.clock.now())
 }
 
 fn xml(status: StatusCode, document: String) -> Response<Body> {
