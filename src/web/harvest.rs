@@ -230,3 +230,6 @@ fn may_pass(errno: Errno) -> bool {
 pub fn name_of(ibi: ibi::Ibi) -> String {
     local_name(&Names::from(ibi))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,12 @@
-//! The Archive service of SPEC 8: what an Archive answers of an identifier, as a list of pairs.
+//! The Archive service (ibi-resolution(7), "urlRequest"): the answer of an Archive about an identifier, as a
+//! list of pairs.
 //!
-//! It knows what there is to say and under which URL it can be had; not who asks, nor how the answer
-//! travels.
+//! It decides which pairs there are and which URLs they hold. It does not know the client or the protocol.
 
 mod accesses;
 mod keys;
-mod known;
-mod spread;
+mod memo;
+mod related;
 
 use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
@@ -19,36 +19,36 @@ use ibi::relation::Request;
 
 pub use accesses::Accesses;
 pub use keys::Keys;
-use known::Known;
-use spread::{Found, Target};
+use memo::Memo;
+use related::{Subject, Target};
 
-/// What is asked of an Archive (SPEC 8, `urlRequest`).
+/// A urlRequest (ibi-resolution(7)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question {
     /// The identifier, in either form, or a recorded alias.
     pub ibi: String,
-    /// The file whose URL is wanted, relative to the item's `doc/` (SPEC 5).
+    /// The file whose URL is wanted, relative to the item's `doc/`.
     pub filepath: Option<String>,
     /// Which of the items related to it.
     pub wanted: Wanted,
 }
 
 impl Question {
-    /// How many bytes it takes, roughly.
+    /// Its approximate size in bytes.
     pub fn size(&self) -> usize {
         let path = self.filepath.as_ref().map_or(0, String::len);
         size_of::<Question>() + self.ibi.len() + path
     }
 }
 
-/// Which of the related items an answer is to tell.
+/// Which related items an answer describes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Wanted {
-    /// All that is known.
+    /// All that are known.
     All,
-    /// The item itself: no verbs were given.
+    /// The item itself: the request has no verbs.
     Itself,
-    /// What these verbs lead to.
+    /// Those to which these verbs lead.
     By(Request),
 }
 
@@ -57,21 +57,21 @@ pub enum Wanted {
 pub struct Service<'a> {
     /// The Archive.
     pub archive: &'a Archive,
-    /// Where it is reached: `host` or `host:port` (SPEC 8, `archiveaddress`).
+    /// Where it is reached: `host` or `host:port` (the pair `archiveaddress`).
     pub address: &'a str,
-    /// Whoever the content is for: only what they may read has a URL.
+    /// Reads as the public: only what it may read has a URL.
     pub act: Act<'a>,
-    /// What is looked at for an answer, beside the index.
+    /// Records the files and directories on which the answer depends.
     pub dependencies: &'a Dependencies,
 }
 
-/// An answer, of which only the key is missing, which is new each time.
+/// An answer without its key, which is new in each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The pairs before the key's and after it, one a line.
     before: Vec<u8>,
     after: Vec<u8>,
-    /// The item that a key is handed out for, by its name; None where none is.
+    /// The name of the item for which a key is issued; None for an answer without a key.
     item: Option<String>,
 }
 
@@ -88,7 +88,7 @@ impl Answer {
         bytes
     }
 
-    /// How many bytes it takes, roughly.
+    /// Its approximate size in bytes.
     pub fn size(&self) -> usize {
         self.before.len() + self.after.len() + self.item.as_ref().map_or(0, String::len)
     }
@@ -98,7 +98,8 @@ impl Answer {
 const KEY: &str = "urlkey";
 
 impl Service<'_> {
-    /// The answer, its pairs by name; empty for what is not known here.
+    /// The answer, with its pairs in the order of their names. Empty for an item that is unknown or not
+    /// public.
     pub fn answer(&self, question: &Question) -> Result<Answer, ArchiveError> {
         let Some(item) = self.archive.find_named(&question.ibi)? else {
             return Ok(Answer::default());
@@ -106,7 +107,7 @@ impl Service<'_> {
         if !self.archive.is_public(&item, self.act, self.dependencies)? {
             return Ok(Answer::default());
         }
-        let mut said = vec![
+        let mut pairs = vec![
             ("archiveaddress".to_owned(), word(self.address)),
             ("ibi".to_owned(), item.names.to_value()),
             (
@@ -116,67 +117,67 @@ impl Service<'_> {
             ("ibi.platformsoftware".to_owned(), Value::List(Vec::new())),
         ];
         if item.state == State::Deleted {
-            said.push(("state".to_owned(), word(item.state.to_string())));
+            pairs.push(("state".to_owned(), word(item.state.to_string())));
             if let Some(removed) = &item.removed_at {
-                said.push(("timestamp".to_owned(), word(removed.to_rfc3339())));
+                pairs.push(("timestamp".to_owned(), word(removed.to_rfc3339())));
             }
-            return Ok(answer(said, None));
+            return Ok(answer(pairs, None));
         }
-        let known = Known::new(self.archive, self.act, self.dependencies);
-        if let Some(next) = known.next_edition(&item.names)? {
-            said.push(("ibi.nextedition".to_owned(), next.to_value()));
+        let memo = Memo::new(self.archive, self.act, self.dependencies);
+        if let Some(next) = memo.next_edition(&item.names)? {
+            pairs.push(("ibi.nextedition".to_owned(), next.to_value()));
         }
-        for found in found(&known, &item, &question.wanted)? {
-            self.say(&known, &found, question, &mut said)?;
+        for subject in subjects(&memo, &item, &question.wanted)? {
+            self.describe(&memo, &subject, question, &mut pairs)?;
         }
-        Ok(answer(said, Some(item.names.preferred())))
+        Ok(answer(pairs, Some(item.names.preferred())))
     }
 
-    fn say(
+    fn describe(
         &self,
-        known: &Known<'_>,
-        found: &Found,
+        memo: &Memo<'_>,
+        subject: &Subject,
         question: &Question,
-        said: &mut Vec<(String, Value)>,
+        pairs: &mut Vec<(String, Value)>,
     ) -> Result<(), ArchiveError> {
-        let name = |what: &str| format!("{what}{}", found.relation);
-        let names = match &found.target {
+        let name = |what: &str| format!("{what}{}", subject.relation);
+        let names = match &subject.target {
             Target::Item(names) => Some(names.clone()),
             Target::Text(_) => None,
             Target::DublinCore { metadata, .. } => metadata.clone(),
         };
-        if let Some(names) = names.filter(|_| !found.relation.is_empty()) {
-            said.push((name("ibi"), names.to_value()));
+        if let Some(names) = names.filter(|_| !subject.relation.is_empty()) {
+            pairs.push((name("ibi"), names.to_value()));
         }
-        let Some((item, url)) = self.url(known, found, question)? else {
+        let Some((item, url)) = self.url(memo, subject, question)? else {
             return Ok(());
         };
-        let content = if found.is_metadata() || known.is_metadata(&item)? {
+        let content = if subject.is_metadata() || memo.is_metadata(&item)? {
             "Metadata"
         } else {
             "Data"
         };
-        said.push((name("contenttype"), word(content)));
-        said.push((name("state"), word(item.state.to_string())));
-        if let Some(updated) = known.updated(&item)? {
-            said.push((name("timestamp"), word(seconds(&updated))));
+        pairs.push((name("contenttype"), word(content)));
+        pairs.push((name("state"), word(item.state.to_string())));
+        if let Some(updated) = memo.updated(&item)? {
+            pairs.push((name("timestamp"), word(seconds(&updated))));
         }
-        said.push((name("url"), word(url)));
+        pairs.push((name("url"), word(url)));
         Ok(())
     }
 
-    /// The URL of what was found, with the item that is had there; None where it is not here, or not
-    /// for whoever asks.
+    /// The URL of a subject, with the item that it serves; None for one that is not held here or not
+    /// public.
     fn url(
         &self,
-        known: &Known<'_>,
-        found: &Found,
+        memo: &Memo<'_>,
+        subject: &Subject,
         question: &Question,
     ) -> Result<Option<(Item, String)>, ArchiveError> {
         let is_list = matches!(question.wanted, Wanted::By(Request::FileList(_)));
-        match &found.target {
+        match &subject.target {
             Target::Item(names) => {
-                let Some(item) = known.held(names)? else {
+                let Some(item) = memo.held(names)? else {
                     return Ok(None);
                 };
                 let path = match (is_list, &question.filepath) {
@@ -184,10 +185,10 @@ impl Service<'_> {
                         "{}?ibiurl.verblist=GetFileList",
                         encoded(item.names.preferred().as_bytes())
                     )),
-                    (false, Some(path)) => known
+                    (false, Some(path)) => memo
                         .content_path(&item, Some(path))?
                         .map(|path| content_url(&item.names, &path)),
-                    (false, None) => Some(match known.content_path(&item, None)? {
+                    (false, None) => Some(match memo.content_path(&item, None)? {
                         Some(path) => content_url(&item.names, &path),
                         None => encoded(item.names.preferred().as_bytes()),
                     }),
@@ -210,19 +211,19 @@ impl Service<'_> {
     }
 }
 
-/// What an answer tells of.
-fn found(known: &Known<'_>, item: &Item, wanted: &Wanted) -> Result<Vec<Found>, ArchiveError> {
+/// The subjects of an answer.
+fn subjects(memo: &Memo<'_>, item: &Item, wanted: &Wanted) -> Result<Vec<Subject>, ArchiveError> {
     match wanted {
-        Wanted::All => spread::all(known, item),
-        Wanted::Itself | Wanted::By(Request::FileList(None)) => Ok(vec![Found::itself(item)]),
+        Wanted::All => related::all(memo, item),
+        Wanted::Itself | Wanted::By(Request::FileList(None)) => Ok(vec![Subject::itself(item)]),
         Wanted::By(Request::FileList(Some(modifier)) | Request::Modifier(modifier)) => {
-            let way = spread::follow(known, item, modifier.steps())?;
-            Ok([way.reached, way.elsewhere].concat())
+            let followed = related::follow(memo, item, modifier.steps())?;
+            Ok([followed.reached, followed.elsewhere].concat())
         }
     }
 }
 
-/// Where the content of an item is had: `col/<rep>/path`, or below its IBIp where it has no rep.
+/// The path of the content of an item: `col/<rep>/path`, or below its IBIp where it has no rep.
 #[must_use]
 pub fn content_url(names: &Names, path: &[u8]) -> String {
     let place = match names.rep() {
@@ -236,15 +237,15 @@ fn word(text: impl Into<String>) -> Value {
     Value::Word(text.into())
 }
 
-/// An instant to the second, as the documents write it.
+/// An instant to the second, in RFC 3339.
 fn seconds(instant: &Timestamp) -> String {
     Timestamp::from_unix(instant.seconds(), 0).to_rfc3339()
 }
 
-fn answer(mut said: Vec<(String, Value)>, item: Option<String>) -> Answer {
-    said.sort_by(|left, right| left.0.cmp(&right.0));
+fn answer(mut pairs: Vec<(String, Value)>, item: Option<String>) -> Answer {
+    pairs.sort_by(|left, right| left.0.cmp(&right.0));
     let (mut before, mut after) = (Pairs::default(), Pairs::default());
-    for (name, value) in said {
+    for (name, value) in pairs {
         if name.as_str() < KEY {
             before.set(&name, value);
         } else {
@@ -257,3 +258,6 @@ fn answer(mut said: Vec<(String, Value)>, item: Option<String>) -> Answer {
         item,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::access::StoreAccess;
 use super::{listen, print, say, secret};
-use crate::archive::{Facts, SystemClock};
 use crate::archive::transfer::{Local, Tokens};
+use crate::archive::{Facts, SystemClock};
 use crate::command::cli::Serve;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;

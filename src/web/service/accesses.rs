@@ -1,4 +1,5 @@
-//! How often items were reached (SPEC 8): counted at once, written down when that is asked for.
+//! Counts how often items were reached (ibi-resolution(7), "acknowledgment"): in memory at once, on disk when
+//! [`Accesses::write`] is called.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -6,12 +7,12 @@ use std::collections::HashMap;
 use crate::archive::Archive;
 use crate::archive::store::{self, StoreError};
 
-/// The accesses to an Archive's items. Where they cannot be written down, those since the start.
+/// The accesses to an Archive's items. Where they cannot be written, those since the start.
 #[derive(Debug, Default)]
 pub struct Accesses {
-    /// Those that are not written down yet, by the item's name.
+    /// Those that are not on disk yet, by the item's name.
     new: Mutex<HashMap<String, u64>>,
-    /// Held while some go from the one to the other, so that nobody sees them in neither or in both.
+    /// Those on disk. Locked before `new`, and while counts move from there, so that a reader sees each once.
     written: Mutex<Option<store::Accesses>>,
 }
 
@@ -21,8 +22,8 @@ impl Accesses {
         *self.new.lock().entry(item).or_default() += 1;
     }
 
-    /// Opens what was written down, to be written to from now on, by whoever may. Where it cannot be, that is
-    /// told when there is something to write.
+    /// Opens the file for writing while the process still may. A failure is reported by the first
+    /// [`Accesses::write`] that has something to write.
     pub fn open(&self, archive: &Archive) {
         match store::Accesses::open(archive.tree().root()) {
             Ok(open) => *self.written.lock() = Some(open),
@@ -30,7 +31,7 @@ impl Accesses {
         }
     }
 
-    /// How often an item was reached; what was written down earlier counts if it can be read.
+    /// How often an item was reached. What is on disk counts if it can be read.
     pub fn of(&self, archive: &Archive, item: &str) -> u64 {
         let mut written = self.written.lock();
         let earlier = (|| {
@@ -49,7 +50,10 @@ impl Accesses {
         earlier + self.new.lock().get(item).copied().unwrap_or(0)
     }
 
-    /// Writes down those that are not yet; what cannot be written is kept for the next time.
+    /// Writes what is not on disk yet. What cannot be written stays for the next time.
+    ///
+    /// # Errors
+    /// The file cannot be opened or written.
     pub fn write(&self, archive: &Archive) -> Result<(), StoreError> {
         let mut written = self.written.lock();
         let new = std::mem::take(&mut *self.new.lock());

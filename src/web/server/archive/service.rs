@@ -126,6 +126,6 @@ fn with_key(site: &Site, answer: &Answer) -> Response<Body> {
     };
     answer::written_pairs(answer.with_key(|item| {
         let second = site.clock.seconds();
-        site.keys.hand_out(item, second, random)
+        site.keys.issue(item, second, random)
     }))
 }

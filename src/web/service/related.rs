@@ -1,17 +1,18 @@
-//! All that is related to an item, by the relations of SPEC 6, as far as it is known here.
+//! The closure of the relations of an item (ibi(7), "Relations"), as far as this Archive knows them.
 
-use super::known::Known;
+use super::memo::Memo;
 use crate::archive::store::Item;
 use crate::archive::{ArchiveError, meeting};
 use crate::formats::item::Names;
 use ibi::relation::{Format, Language, Modifier, Step};
 
-/// No item is said to have more relations: one named by very many others would take for ever.
-const MOST_FOUND: usize = 1000;
+/// The most subjects of one answer: very many items may name one.
+const MOST_SUBJECTS: usize = 1000;
 
-/// Something related, and by which relation: `.translation(pt).metadata`, or nothing for the item.
+/// What pairs of an answer describe, and the relation that leads to it: `.translation(pt).metadata`, or
+/// nothing for the item itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Subject {
     pub(super) relation: String,
     pub(super) target: Target,
 }
@@ -21,9 +22,9 @@ pub(super) struct Found {
 pub(super) enum Target {
     /// An item, held here or not.
     Item(Names),
-    /// The metadata text of an item whose metadata are no item.
+    /// The metadata text of an item whose metadata are not an item.
     Text(Item),
-    /// The Dublin Core of an item, asked for by these signs after its identifier.
+    /// The Dublin Core of an item, which these signs after its identifier name.
     DublinCore {
         item: Item,
         metadata: Option<Names>,
@@ -31,9 +32,9 @@ pub(super) enum Target {
     },
 }
 
-impl Found {
-    pub(super) fn itself(item: &Item) -> Found {
-        Found {
+impl Subject {
+    pub(super) fn itself(item: &Item) -> Subject {
+        Subject {
             relation: String::new(),
             target: Target::Item(item.names.clone()),
         }
@@ -45,18 +46,18 @@ impl Found {
 }
 
 /// The item, and all that the fourteen compositions lead to, with every parameter.
-pub(super) fn all(known: &Known<'_>, item: &Item) -> Result<Vec<Found>, ArchiveError> {
-    let mut found = vec![Found::itself(item)];
+pub(super) fn all(memo: &Memo<'_>, item: &Item) -> Result<Vec<Subject>, ArchiveError> {
+    let mut found = vec![Subject::itself(item)];
     for modifier in Modifier::compositions() {
         for steps in with_formats(modifier.steps()) {
-            found.extend(follow(known, item, &steps)?.reached);
-            found.truncate(MOST_FOUND);
+            found.extend(follow(memo, item, &steps)?.reached);
+            found.truncate(MOST_SUBJECTS);
         }
     }
     Ok(found)
 }
 
-/// A composition as it is, and with the format in which metadata are had.
+/// A composition as it is, and with the format in which metadata are available.
 fn with_formats(steps: &[Step]) -> Vec<Vec<Step>> {
     let formatted: Vec<Step> = steps
         .iter()
@@ -72,52 +73,56 @@ fn with_formats(steps: &[Step]) -> Vec<Vec<Step>> {
     }
 }
 
-/// Where a composition leads.
-pub(super) struct Way {
-    /// What is at its end.
-    pub(super) reached: Vec<Found>,
-    /// Items on it from which others know the way on: they are held elsewhere.
-    pub(super) elsewhere: Vec<Found>,
+/// Where following a composition ends.
+pub(super) struct Followed {
+    /// The subjects at its end.
+    pub(super) reached: Vec<Subject>,
+    /// Items on the way that are held elsewhere, so that another Archive knows the rest of it.
+    pub(super) elsewhere: Vec<Subject>,
 }
 
-/// Follows a composition; a step without its parameter, to each.
-pub(super) fn follow(known: &Known<'_>, item: &Item, steps: &[Step]) -> Result<Way, ArchiveError> {
-    let mut current = vec![Found::itself(item)];
+/// Follows a composition. A step without its parameter leads to every one.
+pub(super) fn follow(
+    memo: &Memo<'_>,
+    item: &Item,
+    steps: &[Step],
+) -> Result<Followed, ArchiveError> {
+    let mut current = vec![Subject::itself(item)];
     let mut elsewhere = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         let is_last = index + 1 == steps.len();
         let mut next = Vec::new();
         for found in current {
             let before = next.len();
-            take(known, &found, step, is_last, &mut next)?;
+            step_from(memo, &found, step, is_last, &mut next)?;
             if next.len() == before
                 && index > 0
                 && let Target::Item(names) = &found.target
-                && known.held(names)?.is_none()
+                && memo.held(names)?.is_none()
             {
                 elsewhere.push(found);
             }
-            next.truncate(MOST_FOUND);
+            next.truncate(MOST_SUBJECTS);
         }
         current = next;
     }
-    elsewhere.truncate(MOST_FOUND);
-    Ok(Way {
+    elsewhere.truncate(MOST_SUBJECTS);
+    Ok(Followed {
         reached: current,
         elsewhere,
     })
 }
 
-fn take(
-    known: &Known<'_>,
-    found: &Found,
+fn step_from(
+    memo: &Memo<'_>,
+    found: &Subject,
     step: &Step,
     is_last: bool,
-    next: &mut Vec<Found>,
+    next: &mut Vec<Subject>,
 ) -> Result<(), ArchiveError> {
     let mut add = |more: &str, target: Target| {
         let relation = format!("{}{more}", found.relation);
-        next.push(Found { relation, target });
+        next.push(Subject { relation, target });
     };
     let names = match &found.target {
         Target::Item(names) => names,
@@ -130,12 +135,12 @@ fn take(
     };
     match step {
         Step::LastEdition => {
-            if let Some(last) = known.last_edition(names)? {
+            if let Some(last) = memo.last_edition(names)? {
                 add(".lastedition", Target::Item(last));
             }
         }
         Step::Translation(wanted) => {
-            // In a format, the translation of the metadata is had in the format.
+            // In a format, the translation of the metadata is in that format too.
             let leading = |to: Names, sign: &str| match &found.target {
                 Target::DublinCore { item, signs, .. } => Target::DublinCore {
                     item: item.clone(),
@@ -144,9 +149,9 @@ fn take(
                 },
                 _ => Target::Item(to),
             };
-            let translations = known.translations(names)?;
-            if translations.is_empty() && wanted.is_none() && known.held(names)?.is_some() {
-                // What has no language is had under no name but this.
+            let translations = memo.translations(names)?;
+            if translations.is_empty() && wanted.is_none() && memo.held(names)?.is_some() {
+                // What has no language has no other name than this.
                 add(".translation", leading(names.clone(), "+"));
             }
             for (language, to) in chosen(translations, wanted.as_ref()) {
@@ -157,11 +162,11 @@ fn take(
                 );
             }
         }
-        Step::Metadata(None) => match known.metadata(names)? {
+        Step::Metadata(None) => match memo.metadata(names)? {
             Some(metadata) => add(".metadata", Target::Item(metadata)),
             None if is_last => {
-                if let Some(item) = known.held(names)?
-                    && known.has_metadata_text(&item)?
+                if let Some(item) = memo.held(names)?
+                    && memo.has_metadata_text(&item)?
                 {
                     add(".metadata", Target::Text(item));
                 }
@@ -169,8 +174,8 @@ fn take(
             None => {}
         },
         Step::Metadata(Some(format)) if format.is_oai_dc() => {
-            if let Some(item) = known.held(names)? {
-                let metadata = known.metadata(names)?;
+            if let Some(item) = memo.held(names)? {
+                let metadata = memo.metadata(names)?;
                 let signs = format!(":({format})");
                 let target = Target::DublinCore {
                     item,
@@ -185,7 +190,7 @@ fn take(
     Ok(())
 }
 
-/// All translations, each by its language; or the one that meets a wanted language, by that one.
+/// All translations, each by its language; or the one that satisfies a wanted language, by that language.
 fn chosen(
     translations: Vec<(Language, Names)>,
     wanted: Option<&Language>,

@@ -1,4 +1,5 @@
-//! What is found out for one answer: once, however many relations lead to an item.
+//! What one answer looks up in the Archive: once for each item, whatever the number of relations that lead
+//! to it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,32 +11,32 @@ use crate::formats::item::Names;
 use ibi::Timestamp;
 use ibi::relation::Language;
 
-/// An Archive, and what has been found out in it for an answer.
-pub(super) struct Known<'a> {
+/// An Archive, and what was looked up in it for an answer.
+pub(super) struct Memo<'a> {
     archive: &'a Archive,
     act: Act<'a>,
     dependencies: &'a Dependencies,
-    held: Found<Option<Item>>,
-    last: Found<Option<Names>>,
-    translations: Found<Vec<(Language, Names)>>,
-    metadata: Found<Option<Names>>,
-    is_metadata: Found<bool>,
-    has_text: Found<bool>,
-    shown: Found<bool>,
-    paths: Found<Option<Vec<u8>>>,
-    updated: Found<Option<Timestamp>>,
+    held: Memoized<Option<Item>>,
+    last: Memoized<Option<Names>>,
+    translations: Memoized<Vec<(Language, Names)>>,
+    metadata: Memoized<Option<Names>>,
+    is_metadata: Memoized<bool>,
+    has_text: Memoized<bool>,
+    shown: Memoized<bool>,
+    paths: Memoized<Option<Vec<u8>>>,
+    updated: Memoized<Option<Timestamp>>,
 }
 
-/// What was found out of items, by their names.
-struct Found<T>(RefCell<HashMap<Names, T>>);
+/// What was looked up of items, by their names.
+struct Memoized<T>(RefCell<HashMap<Names, T>>);
 
-impl<T> Default for Found<T> {
-    fn default() -> Found<T> {
-        Found(RefCell::default())
+impl<T> Default for Memoized<T> {
+    fn default() -> Memoized<T> {
+        Memoized(RefCell::default())
     }
 }
 
-impl<T: Clone> Found<T> {
+impl<T: Clone> Memoized<T> {
     fn once(
         &self,
         names: &Names,
@@ -50,25 +51,25 @@ impl<T: Clone> Found<T> {
     }
 }
 
-impl<'a> Known<'a> {
+impl<'a> Memo<'a> {
     pub(super) fn new(
         archive: &'a Archive,
         act: Act<'a>,
         dependencies: &'a Dependencies,
-    ) -> Known<'a> {
-        Known {
+    ) -> Memo<'a> {
+        Memo {
             archive,
             act,
             dependencies,
-            held: Found::default(),
-            last: Found::default(),
-            translations: Found::default(),
-            metadata: Found::default(),
-            is_metadata: Found::default(),
-            has_text: Found::default(),
-            shown: Found::default(),
-            paths: Found::default(),
-            updated: Found::default(),
+            held: Memoized::default(),
+            last: Memoized::default(),
+            translations: Memoized::default(),
+            metadata: Memoized::default(),
+            is_metadata: Memoized::default(),
+            has_text: Memoized::default(),
+            shown: Memoized::default(),
+            paths: Memoized::default(),
+            updated: Memoized::default(),
         }
     }
 
@@ -76,14 +77,14 @@ impl<'a> Known<'a> {
         self.held.once(names, || self.archive.held(names))
     }
 
-    /// Whether something is there for who asks.
+    /// Whether an item is public.
     pub(super) fn is_shown(&self, names: &Names) -> Result<bool, ArchiveError> {
         let find = || self.archive.is_shown(names, self.act, self.dependencies);
         self.shown.once(names, find)
     }
 
-    /// The last edition as far as this Archive can tell: of an edition that is held elsewhere it does
-    /// not know whether there is a later one.
+    /// The last edition, as far as this Archive knows: of an edition that is held elsewhere it does not know
+    /// the next one.
     pub(super) fn last_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
         self.last.once(names, || {
             match self
@@ -113,7 +114,7 @@ impl<'a> Known<'a> {
         self.translations.once(names, find)
     }
 
-    /// The next edition, if it is there for who asks.
+    /// The next edition, if it is public.
     pub(super) fn next_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
         let next = self.archive.next_edition(names)?;
         self.if_shown(next)
@@ -149,7 +150,7 @@ impl<'a> Known<'a> {
         self.has_text.once(&item.names, find)
     }
 
-    /// Where the file is that is asked for; one answer asks for one path.
+    /// The path of the requested file. One answer asks for one path.
     pub(super) fn content_path(
         &self,
         item: &Item,
