@@ -18,7 +18,6 @@ mod item;
 mod metadata;
 mod settling;
 
-use std::fmt;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -27,11 +26,14 @@ use rustix::io::Errno;
 
 use crate::archive::finding::{findings, with_detail};
 use crate::archive::store::{self, Item, ItemId, Store, StoreError};
+use crate::archive::tree::Action;
 use crate::archive::tree::{RESERVE, Tree, TreeError};
 use crate::archive::{Archive, ArchiveError, BACKUP_NOTE, Clock};
 use crate::formats::item::{Names, State};
 use copying::Copier;
+use ibi::message::{Localize, Message};
 use ibi::pairs::Pairs;
+use ibi::{display_message, message};
 pub use item::{ItemCopier, UNCOMPARED};
 pub use metadata::{Attributes, attributes_of};
 
@@ -62,13 +64,13 @@ pub struct Finding {
     /// Where, below the store.
     pub path: Vec<u8>,
     /// More, where there is more to say.
-    pub detail: Option<String>,
+    pub detail: Option<Message>,
 }
 
 impl Finding {
     /// What is wrong, and what can be done.
-    pub fn sentence(&self) -> String {
-        with_detail(self.code, self.detail.as_deref())
+    pub fn sentence(&self) -> Message {
+        with_detail(self.code, self.detail.as_ref())
     }
 }
 
@@ -120,31 +122,32 @@ pub enum BackupError {
     Report(std::io::Error),
 }
 
-impl fmt::Display for BackupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for BackupError {
+    fn message(&self) -> Message {
         match self {
-            BackupError::Archive(error) => error.fmt(f),
-            BackupError::Nested => f.write_str(
-                "the backup would lie in the store or the store in it; name a directory elsewhere",
+            BackupError::Archive(error) => error.message(),
+            BackupError::Nested => message!(
+                "the backup would lie in the store or the store in it; name a directory elsewhere"
             ),
-            BackupError::NotABackup { path } => write!(
-                f,
-                "'{}' is not empty and no backup; name a new directory",
-                path.display()
+            BackupError::NotABackup { path } => message!(
+                "'{path}' is not empty and no backup; name a new directory",
+                path = path.display()
             ),
-            BackupError::OtherArchive { service } => write!(
-                f,
-                "it is the backup of another Archive, whose service is {service}; name a new directory"
+            BackupError::OtherArchive { service } => message!(
+                "it is the backup of another Archive, whose service is {service}; name a new directory",
+                service
             ),
-            BackupError::Used { names } => write!(
-                f,
+            BackupError::Used { names } => message!(
                 "it has been used as a store and holds {names}, which the store does not know; \
-                 name a new directory"
+                 name a new directory",
+                names
             ),
-            BackupError::Report(error) => write!(f, "standard output: {error}"),
+            BackupError::Report(error) => message!("standard output: {error}", error),
         }
     }
 }
+
+display_message!(BackupError);
 
 impl std::error::Error for BackupError {}
 
@@ -267,7 +270,7 @@ fn prepare(from: &Archive, destination: &Path) -> Result<Tree, BackupError> {
     let failed = |error: std::io::Error| {
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
         let shown = destination.display().to_string();
-        BackupError::Archive(from.tree().error("make", &shown, errno).into())
+        BackupError::Archive(from.tree().error(Action::Make, &shown, errno).into())
     };
     let path = std::fs::canonicalize(destination).or_else(|_| {
         let absolute = std::path::absolute(destination)?;

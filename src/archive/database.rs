@@ -6,7 +6,6 @@
 //! no second name.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
-use std::fmt;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -14,6 +13,8 @@ use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use crate::os::mounts::mounts;
+use ibi::message::{Localize, Message};
+use ibi::{display_message, message};
 use rusqlite::{Connection, Transaction, TransactionBehavior, ffi};
 
 /// Why what has a database's name is not opened as one.
@@ -27,15 +28,19 @@ pub enum Unfit {
     Shared,
 }
 
-impl fmt::Display for Unfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Unfit::Missing => "is not there",
-            Unfit::NotAFile => "is no file",
-            Unfit::Shared => "it is a link, or has a second name, and may be somebody else's file",
-        })
+impl Localize for Unfit {
+    fn message(&self) -> Message {
+        match self {
+            Unfit::Missing => message!("is not there"),
+            Unfit::NotAFile => message!("is not a file"),
+            Unfit::Shared => {
+                message!("it is a link, or has a second name, and may be somebody else's file")
+            }
+        }
     }
 }
+
+display_message!(Unfit);
 
 /// The path of the database of this name in an open directory; good as long as that is open.
 pub fn path_in(directory: BorrowedFd<'_>, name: &OsStr) -> PathBuf {

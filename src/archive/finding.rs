@@ -3,7 +3,8 @@
 //! A row of a table is a variant of an enum, with a stable word for scripts, how bad it is, and a
 //! sentence for people: what is wrong and, after a semicolon, what can be done.
 
-use std::fmt;
+use ibi::message::{Localize, Message};
+use ibi::{display_message, message};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,26 +17,28 @@ pub enum Severity {
     Notice,
 }
 
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Notice => "notice",
-        })
+impl Localize for Severity {
+    fn message(&self) -> Message {
+        match self {
+            Severity::Error => message!("error"),
+            Severity::Warning => message!("warning"),
+            Severity::Notice => message!("notice"),
+        }
     }
 }
 
+display_message!(Severity);
+
 /// A sentence with what was found in this case, if there is more to say.
-pub fn with_detail(sentence: impl fmt::Display, detail: Option<&str>) -> String {
+pub fn with_detail(what: impl Localize, detail: Option<&Message>) -> Message {
     match detail {
-        Some(detail) => format!("{}: {detail}", sentence),
-        None => sentence.to_string(),
+        Some(detail) => message!("{what}: {detail}", what, detail),
+        None => what.message(),
     }
 }
 
 /// Makes an enum of a table. A row is `Variant "word" Severity "sentence"`. A variant with a value is
-/// `Variant(name: Type)`, and its sentence may name the value, or have arguments in parentheses.
+/// `Variant(name: Type)`, and its sentence names the value, or the arguments in parentheses.
 ///
 /// With `const ALL:` before the attributes a row has also whether a repair mends it (`repaired` or
 /// `reported`) and, after the sentence, the remedy apart; the enum then has the list of its variants.
@@ -62,24 +65,24 @@ macro_rules! findings {
 
             /// What is wrong, as a sentence without a full stop.
             #[must_use]
-            pub fn what(&self) -> &'static str {
+            pub fn what(&self) -> ::ibi::message::Message {
                 match self {
-                    $($name::$code => $what,)*
+                    $($name::$code => ::ibi::message!($what),)*
                 }
             }
 
             /// What can be done.
             #[must_use]
-            pub fn remedy(&self) -> &'static str {
+            pub fn remedy(&self) -> ::ibi::message::Message {
                 match self {
-                    $($name::$code => $remedy,)*
+                    $($name::$code => ::ibi::message!($remedy),)*
                 }
             }
         }
     };
     ($(#[$attribute:meta])* pub enum $name:ident {
         $($code:ident $(($value:ident: $type:ty))? $word:literal $severity:ident
-            $what:literal $(($($argument:expr),+))?)*
+            $what:literal $(($argument:ident = $given:expr))?)*
     }) => {
         $(#[$attribute])*
         pub enum $name {
@@ -105,13 +108,23 @@ macro_rules! findings {
             }
         }
 
-        impl ::std::fmt::Display for $name {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        impl ::ibi::message::Localize for $name {
+            fn message(&self) -> ::ibi::message::Message {
                 match self {
-                    $($name::$code $(($value))? => write!(f, $what $($(, $argument)+)?),)*
+                    $($name::$code $(($value))? => $crate::archive::finding::findings!(
+                        @ $what $(, $value)? $(; $argument = $given)?
+                    ),)*
                 }
             }
         }
+
+        ::ibi::display_message!($name);
+    };
+    (@ $what:literal $(, $value:ident)?; $argument:ident = $given:expr) => {
+        ::ibi::message!($what, $argument = $given)
+    };
+    (@ $what:literal $(, $value:ident)?) => {
+        ::ibi::message!($what $(, $value)?)
     };
     (repaired) => { true };
     (reported) => { false };
@@ -138,7 +151,7 @@ mod tests {
         pub enum Rich {
             Empty "empty" Notice "it is empty"
             Held(by: String) "held" Warning "it is held by {by}; ask there"
-            Late(days: u32) "late" Error "it is {} hours late" (days * 24)
+            Late(days: u32) "late" Error "it is {hours} hours late" (hours = days * 24)
         }
     }
 
@@ -149,15 +162,27 @@ mod tests {
                 it.word(),
                 it.severity(),
                 it.is_repairable(),
-                it.what(),
-                it.remedy(),
+                it.what().to_string(),
+                it.remedy().to_string(),
             )
         };
         assert_eq!(
             Plain::ALL.iter().map(row).collect::<Vec<_>>(),
             [
-                ("first", Severity::Error, true, "it is gone", "put it back"),
-                ("second", Severity::Notice, false, "it is old", "wait"),
+                (
+                    "first",
+                    Severity::Error,
+                    true,
+                    "it is gone".to_owned(),
+                    "put it back".to_owned()
+                ),
+                (
+                    "second",
+                    Severity::Notice,
+                    false,
+                    "it is old".to_owned(),
+                    "wait".to_owned()
+                ),
             ]
         );
         for (rich, word, severity, sentence) in [
@@ -175,9 +200,9 @@ mod tests {
             assert_eq!(rich.to_string(), sentence);
         }
         assert_eq!(
-            with_detail(Rich::Empty, Some("all of it")),
+            with_detail(Rich::Empty, Some(&message!("all of it"))).to_string(),
             "it is empty: all of it"
         );
-        assert_eq!(with_detail(Rich::Empty, None), "it is empty");
+        assert_eq!(with_detail(Rich::Empty, None).to_string(), "it is empty");
     }
 }

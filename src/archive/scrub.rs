@@ -23,9 +23,12 @@ use rustix::io::Errno;
 
 pub use finding::{Code, Finding, ScrubError, Tally};
 
+use crate::archive::tree::Action;
 use crate::archive::tree::{Area, Met, Place, SIDECAR, Tree, TreeError, joined};
 use crate::formats::fixity::{self, Manifest, Note, Notes, Verdict, Written};
 use crate::formats::item::Sidecar;
+use ibi::message;
+use ibi::message::{Localize, Message};
 use position::Position;
 use reading::{Reader, Seen};
 
@@ -184,7 +187,7 @@ impl<'a> Scrub<'a> {
         code: Code,
         item: &str,
         path: &[u8],
-        detail: Option<String>,
+        detail: Option<Message>,
     ) -> Result<(), ScrubError> {
         let finding = Finding {
             code,
@@ -209,7 +212,10 @@ impl<'a> Scrub<'a> {
         };
         if !old.bad_lines.is_empty() {
             let numbers: Vec<String> = old.bad_lines.iter().map(usize::to_string).collect();
-            let detail = format!("line {} is no line of a manifest", numbers.join(", "));
+            let detail = message!(
+                "line {numbers} is no line of a manifest",
+                numbers = numbers.join(", ")
+            );
             self.found(Code::BrokenManifest, item, b"", Some(detail))?;
         }
         let (mut paths, mut unreadable) = (Vec::new(), Vec::new());
@@ -227,7 +233,7 @@ impl<'a> Scrub<'a> {
         self.tally.items += 1;
         paths.sort();
         for (path, errno) in &unreadable {
-            let detail = std::io::Error::from(*errno).to_string();
+            let detail = std::io::Error::from(*errno).message();
             self.found(Code::Unreadable, item, path, Some(detail))?;
         }
         let mut gone: Vec<Vec<u8>> = Vec::new();
@@ -282,7 +288,7 @@ impl<'a> Scrub<'a> {
             }
             Seen::Unreadable(errno) => {
                 self.keep(path, old, new);
-                let why = std::io::Error::from(errno).to_string();
+                let why = std::io::Error::from(errno).message();
                 self.found(Code::Unreadable, item, path, Some(why))?;
                 return Ok(true);
             }
@@ -301,7 +307,7 @@ impl<'a> Scrub<'a> {
             Verdict::WrongManifest => Some(Code::BrokenManifest),
         };
         let detail = match verdict {
-            Verdict::WrongManifest => Some("its digest has been altered, not the file".to_owned()),
+            Verdict::WrongManifest => Some(message!("its digest has been altered, not the file")),
             _ => None,
         };
         if let Some(code) = code {
@@ -428,7 +434,7 @@ impl<'a> Scrub<'a> {
             last_modification: time,
         };
         rustix::fs::utimensat(&opened, fixity::WRITTEN, &times, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|errno| self.tree.error("date", &directory, errno).into())
+            .map_err(|errno| self.tree.error(Action::SetTime, &directory, errno).into())
     }
 
     fn forget(&self, item: &str) -> Result<(), ScrubError> {
@@ -437,7 +443,9 @@ impl<'a> Scrub<'a> {
         for name in [fixity::MANIFEST, fixity::WRITTEN] {
             match rustix::fs::unlinkat(&opened, name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
-                Err(errno) => return Err(self.tree.error("remove", &directory, errno).into()),
+                Err(errno) => {
+                    return Err(self.tree.error(Action::Remove, &directory, errno).into());
+                }
             }
         }
         Ok(())
@@ -469,7 +477,7 @@ impl<'a> Scrub<'a> {
         let parent = Path::new(&to).parent().and_then(Path::to_str);
         self.tree.make_directories(parent.unwrap_or(DIRECTORY))?;
         rustix::fs::renameat(self.tree.root(), &from, self.tree.root(), &to)
-            .map_err(|errno| self.tree.error("move", &from, errno).into())
+            .map_err(|errno| self.tree.error(Action::Move, &from, errno).into())
     }
 }
 
@@ -503,7 +511,7 @@ pub struct Content {
     /// Those that are damaged, by what a scrub has recorded of them.
     pub damaged: Vec<Vec<u8>>,
     /// What cannot be read, or was written each time that it was read, with the reason.
-    pub unread: Vec<(Vec<u8>, String)>,
+    pub unread: Vec<(Vec<u8>, Message)>,
 }
 
 /// Reads all files of an item, by its place, but for its sidecar; nothing is recorded.
@@ -524,7 +532,7 @@ pub fn content(
         Met::Entry(path) if path == SIDECAR.as_bytes() => {}
         Met::Entry(path) => paths.push(path),
         Met::Unreadable(path, errno) => {
-            let why = std::io::Error::from(errno).to_string();
+            let why = std::io::Error::from(errno).message();
             content.unread.push((path, why));
         }
     })?;
@@ -539,8 +547,8 @@ pub fn content(
                 continue;
             }
             Seen::NoFile => continue,
-            Seen::Unsteady => "it was written each time that it was read".to_owned(),
-            Seen::Unreadable(errno) => std::io::Error::from(errno).to_string(),
+            Seen::Unsteady => message!("it was written each time that it was read"),
+            Seen::Unreadable(errno) => std::io::Error::from(errno).message(),
         };
         content.unread.push((path, why));
     }

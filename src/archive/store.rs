@@ -41,6 +41,8 @@ use crate::archive::database::{self, Unfit};
 use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
+use ibi::message;
+use ibi::message::Localize;
 use ibi::relation::{Language, RelationKind};
 use ibi::{AliasPair, Ibip, Rep, Timestamp};
 
@@ -299,7 +301,7 @@ impl Store {
         date.flatten()
             .map(|text| {
                 Timestamp::parse_rfc3339(&text).map_err(|_| StoreError::Broken {
-                    what: format!("ledger.{column} is '{text}'"),
+                    what: message!("ledger.{column} is '{text}'", column, text),
                 })
             })
             .transpose()
@@ -451,7 +453,7 @@ fn kept(directory: BorrowedFd<'_>) -> Result<OwnedFd, StoreError> {
     directory
         .try_clone_to_owned()
         .map_err(|error| StoreError::Broken {
-            what: format!("its directory cannot be kept open: {error}"),
+            what: message!("its directory cannot be kept open: {error}", error),
         })
 }
 
@@ -464,7 +466,7 @@ fn check_file(directory: BorrowedFd<'_>, is_written: bool) -> Result<(), StoreEr
     database::check(directory, OsStr::new(FILE), is_written).map_err(|unfit| match unfit {
         Unfit::NotAFile => StoreError::NotAFile,
         Unfit::Missing | Unfit::Shared => StoreError::Broken {
-            what: unfit.to_string(),
+            what: unfit.message(),
         },
     })
 }

@@ -17,8 +17,6 @@ mod local;
 mod skip;
 mod token;
 
-use std::fmt;
-
 pub use claim::{Remover, claim};
 pub use incoming::Incoming;
 pub use inventory::Inventory;
@@ -33,6 +31,8 @@ use crate::archive::tree::TreeError;
 use crate::archive::{ArchiveError, Handover, Role};
 use crate::formats::item::{Names, State};
 use ibi::Timestamp;
+use ibi::message::{Localize, Message};
+use ibi::{display_message, message};
 
 /// RemoteStatus now and then how many bytes were moved or read again, of the item under way.
 pub type Progress<'a> = dyn FnMut(u64) + 'a;
@@ -70,41 +70,41 @@ pub enum TransferError {
     /// One of the stores failed.
     Archive(ArchiveError),
     /// The system failed on the way.
-    System(String),
+    System(Message),
     /// Both sides are the same Archive.
     SameArchive,
     /// Somebody else hands items over from or to the store.
     Busy(String),
     /// The destination cannot be asked, or refuses.
-    Remote(String),
+    Remote(Message),
     /// The item is not for this destination; the others may be.
     Skip(Skip),
 }
 
-impl fmt::Display for TransferError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for TransferError {
+    fn message(&self) -> Message {
         match self {
-            TransferError::Archive(error) => error.fmt(f),
-            TransferError::System(sentence) | TransferError::Remote(sentence) => {
-                f.write_str(sentence)
-            }
-            TransferError::SameArchive => f.write_str(
-                "source and destination are the same Archive; name the store of another one",
+            TransferError::Archive(error) => error.message(),
+            TransferError::System(sentence) | TransferError::Remote(sentence) => sentence.clone(),
+            TransferError::SameArchive => message!(
+                "source and destination are the same Archive; name the store of another one"
             ),
-            TransferError::Busy(store) => write!(
-                f,
-                "somebody hands over items of '{store}' already; wait until that has ended"
+            TransferError::Busy(store) => message!(
+                "somebody hands over items of '{store}' already; wait until that has ended",
+                store
             ),
-            TransferError::Skip(skip) => skip.fmt(f),
+            TransferError::Skip(skip) => skip.message(),
         }
     }
 }
+
+display_message!(TransferError);
 
 impl std::error::Error for TransferError {}
 
 /// The error of a system that gives no random numbers: no token can be made.
 fn not_drawn(_: rustix::io::Errno) -> TransferError {
-    TransferError::System("the system draws no random numbers".to_owned())
+    TransferError::System(message!("the system draws no random numbers"))
 }
 
 impl From<ArchiveError> for TransferError {
@@ -117,7 +117,7 @@ impl From<BackupError> for TransferError {
     fn from(error: BackupError) -> TransferError {
         match error {
             BackupError::Archive(error) => TransferError::Archive(error),
-            other => TransferError::System(other.to_string()),
+            other => TransferError::System(other.message()),
         }
     }
 }
@@ -126,7 +126,7 @@ impl From<ScrubError> for TransferError {
     fn from(error: ScrubError) -> TransferError {
         match error {
             ScrubError::Tree(error) => TransferError::Archive(error.into()),
-            other => TransferError::System(other.to_string()),
+            other => TransferError::System(other.message()),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! time after the index has them. This module knows names of items, not their relations; it has no
 //! database.
 
+mod action;
 mod files;
 mod handover;
 mod place;
@@ -26,6 +27,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 pub use crate::archive::owner::Owner;
+pub use action::Action;
 pub use files::{Met, joined, open_far};
 pub use handover::HANDOVER;
 pub use place::{Area, Author, Filled, Maker, Place, STRANGERS, TreeError};
@@ -107,7 +109,7 @@ impl Tree {
         let shown = path.display().to_string();
         std::fs::create_dir_all(path).map_err(|error| {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            failed("make the store", &shown)(errno)
+            failed(Action::MakeStore, &shown)(errno)
         })?;
         let tree = Tree::open_root(path)?;
         if let Err(errno) = rustix::fs::fchmod(&tree.root, Mode::RWXU) {
@@ -116,10 +118,10 @@ impl Tree {
         for name in DIRECTORIES {
             match make_level(&tree.root, name) {
                 Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(failed("make", name)(errno)),
+                Err(errno) => return Err(failed(Action::Make, name)(errno)),
             }
         }
-        rustix::fs::fsync(&tree.root).map_err(failed("sync", &shown))?;
+        rustix::fs::fsync(&tree.root).map_err(failed(Action::Sync, &shown))?;
         Ok(tree)
     }
 
@@ -130,7 +132,7 @@ impl Tree {
             // Without its empty directories a store is still whole: a copying tool may drop them.
             match make_level(&tree.root, name) {
                 Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS | Errno::PERM) => {}
-                Err(errno) => return Err(failed("make", name)(errno)),
+                Err(errno) => return Err(failed(Action::Make, name)(errno)),
             }
             if name == "staging" && tree.open_directory(name).is_err() {
                 // It holds nothing that lasts: whatever else has its name gives way.
@@ -182,11 +184,11 @@ impl Tree {
         let shown = path.display().to_string();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())
-            .map_err(failed("open the store", &shown))?;
+            .map_err(failed(Action::OpenStore, &shown))?;
         let path = match std::fs::canonicalize(path) {
             // By a short path from within it could be opened, but neither mounted nor found again.
             Err(error) if Errno::from_io_error(&error) == Some(Errno::NAMETOOLONG) => {
-                let action = "take the store, whose whole path must be shorter than 4,096 bytes,";
+                let action = Action::UseLongPath;
                 return Err(failed(action, &shown)(Errno::NAMETOOLONG));
             }
             resolved => resolved.unwrap_or_else(|_| path.to_owned()),
@@ -201,12 +203,12 @@ impl Tree {
     }
 
     /// An error of this room for what was done with a descriptor of it elsewhere.
-    pub fn error(&self, action: &'static str, path: &str, errno: Errno) -> TreeError {
+    pub fn error(&self, action: Action, path: &str, errno: Errno) -> TreeError {
         failed(action, path)(errno)
     }
 
     /// The same for an error of the standard library.
-    pub fn io_error(&self, action: &'static str, path: &str, error: &std::io::Error) -> TreeError {
+    pub fn io_error(&self, action: Action, path: &str, error: &std::io::Error) -> TreeError {
         failed(action, path)(Errno::from_io_error(error).unwrap_or(Errno::IO))
     }
 
@@ -223,7 +225,7 @@ impl Tree {
     /// Opens a directory below the store for looking things up in it (O_PATH).
     pub fn open_directory(&self, path: &str) -> Result<OwnedFd, TreeError> {
         self.open_beneath(path, OFlags::PATH | OFlags::DIRECTORY)
-            .map_err(failed("open", path))
+            .map_err(failed(Action::Open, path))
     }
 
     /// Opens an item's directory (O_PATH).
@@ -238,7 +240,7 @@ impl Tree {
             .way_to(place)
             .and_then(|(area, path)| open_beneath(area, path, flags));
         Ok(OpenItem {
-            directory: opened.map_err(failed("open", place.as_str()))?,
+            directory: opened.map_err(failed(Action::Open, place.as_str()))?,
             place: place.clone(),
             is_cached_only: false,
         })
@@ -253,7 +255,7 @@ impl Tree {
             rustix::fs::openat2(area, path, flags, Mode::empty(), resolve)
         });
         Ok(OpenItem {
-            directory: opened.map_err(failed("open", place.as_str()))?,
+            directory: opened.map_err(failed(Action::Open, place.as_str()))?,
             place: place.clone(),
             is_cached_only: true,
         })
@@ -286,7 +288,7 @@ impl Tree {
             };
             return opened
                 .map(std::fs::File::from)
-                .map_err(failed("open", name));
+                .map_err(failed(Action::Open, name));
         }
     }
 
@@ -294,16 +296,16 @@ impl Tree {
     pub fn read_own(&self, name: &str) -> Result<Option<std::fs::File>, TreeError> {
         let found = match self.open_beneath(name, OFlags::PATH | OFlags::NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(None),
-            found => found.map_err(failed("open", name))?,
+            found => found.map_err(failed(Action::Open, name))?,
         };
-        let stat = rustix::fs::fstat(&found).map_err(failed("open", name))?;
+        let stat = rustix::fs::fstat(&found).map_err(failed(Action::Open, name))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(failed("open", name)(Errno::LOOP));
+            return Err(failed(Action::Open, name)(Errno::LOOP));
         }
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         opening::again(&found, flags)
             .map(|file| Some(file.into()))
-            .map_err(failed("open", name))
+            .map_err(failed(Action::Open, name))
     }
 
     /// Clears `staging/` away, which only the one writer of a store may do.
@@ -349,7 +351,7 @@ impl Tree {
     pub fn make_item(&self, place: &Place, maker: Maker) -> Result<(), TreeError> {
         self.make_levels(place.parent())?;
         let parent = self.open_directory(place.parent())?;
-        let failed = |errno| failed("make", place.as_str())(errno);
+        let failed = |errno| failed(Action::Make, place.as_str())(errno);
         let inherits = has_default_acl(&parent);
         // Where there is one, the kernel passes over the umask, which is the last caller's here.
         let mode = Mode::from_raw_mode(if inherits {
@@ -385,7 +387,7 @@ impl Tree {
         owner: Option<Owner>,
         filled: Filled,
     ) -> Result<Staged, TreeError> {
-        let failed = |errno| failed("make", place.as_str())(errno);
+        let failed = |errno| failed(Action::Make, place.as_str())(errno);
         self.make_levels(place.parent())?;
         let mode = Mode::from_raw_mode(owner.map_or(0o755, |owner| owner.mode) & 0o7777);
         let staging = self.open_directory("staging")?;
@@ -421,7 +423,7 @@ impl Tree {
     /// Makes an empty directory out of sight, to be filled and placed like [`Tree::stage_item`]'s, and
     /// opens it.
     pub fn stage_directory(&self, place: &Place) -> Result<(Staged, OwnedFd), TreeError> {
-        let failed = |errno| failed("make", place.as_str())(errno);
+        let failed = |errno| failed(Action::Make, place.as_str())(errno);
         self.make_levels(place.parent())?;
         let staging = self.open_directory("staging")?;
         let made = self.with_new_name("import", |name| {
@@ -449,7 +451,7 @@ impl Tree {
         let flags = RenameFlags::NOREPLACE;
         let (from, name) = (&staged.staging, &staged.name);
         charging::charged(|| rustix::fs::renameat_with(from, name, &parent, place.name(), flags))
-            .map_err(failed("make", place.as_str()))
+            .map_err(failed(Action::Make, place.as_str()))
     }
 
     /// Takes away a staged item that will not appear, as far as it was made.
@@ -470,7 +472,7 @@ impl Tree {
         };
         let parent = self.open_directory(place.parent())?;
         rustix::fs::renameat(&parent, place.name(), &staged.staging, &staged.name)
-            .map_err(failed("take back", place.as_str()))?;
+            .map_err(failed(Action::TakeBack, place.as_str()))?;
         self.discard(&staged);
         Ok(())
     }
@@ -481,11 +483,11 @@ impl Tree {
         match self.open_beneath(&sidecar, OFlags::RDONLY) {
             // What is no small file is no sidecar, and may be long on its way to the disk.
             Ok(file) if is_small(&file) => {
-                rustix::fs::fsync(file).map_err(failed("sync", &sidecar))?;
+                rustix::fs::fsync(file).map_err(failed(Action::Sync, &sidecar))?;
             }
             Ok(_) => {}
             Err(Errno::NOENT) => {}
-            Err(errno) => return Err(failed("open", &sidecar)(errno)),
+            Err(errno) => return Err(failed(Action::Open, &sidecar)(errno)),
         }
         self.sync_directory(place.as_str())?;
         self.sync_directory(place.parent())
@@ -493,7 +495,7 @@ impl Tree {
 
     /// Waits until all that has been written on the store's filesystem is on disk.
     pub fn sync_all(&self) -> Result<(), TreeError> {
-        rustix::fs::syncfs(&self.root).map_err(failed("sync", "."))
+        rustix::fs::syncfs(&self.root).map_err(failed(Action::Sync, "."))
     }
 
     /// What lies in `staging/`: where nobody writes the store, it is left over from a crash.
@@ -519,13 +521,13 @@ impl Tree {
     pub fn tighten(&self, name: &str) -> Result<(), TreeError> {
         let file = self
             .open_beneath(name, OFlags::RDONLY)
-            .map_err(failed("open", name))?;
-        let stat = rustix::fs::fstat(&file).map_err(failed("read", name))?;
+            .map_err(failed(Action::Open, name))?;
+        let stat = rustix::fs::fstat(&file).map_err(failed(Action::Read, name))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-            only_name(&file).map_err(failed("change the mode of", name))?;
+            only_name(&file).map_err(failed(Action::ChangeMode, name))?;
         }
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7775);
-        rustix::fs::fchmod(&file, mode).map_err(failed("change the mode of", name))
+        rustix::fs::fchmod(&file, mode).map_err(failed(Action::ChangeMode, name))
     }
 
     /// Makes something in `staging/` under a new name, which is returned with it. A name may be taken by
@@ -574,7 +576,7 @@ impl Tree {
             match level {
                 Ok(()) => self.sync_directory(if parent.is_empty() { "." } else { &parent })?,
                 Err(Errno::EXIST) => {}
-                Err(errno) => return Err(failed("make", &made)(errno)),
+                Err(errno) => return Err(failed(Action::Make, &made)(errno)),
             }
         }
         Ok(())
@@ -583,7 +585,7 @@ impl Tree {
     /// Makes an empty IBIp prefix. The mount shows it with the root's owner and mode, and whoever may
     /// write there may make one: who owns its folder here is nothing to anybody.
     pub fn make_prefix(&self, name: &str) -> Result<(), TreeError> {
-        let failed = failed("make", name);
+        let failed = failed(Action::Make, name);
         make_level(&self.open_directory("ibip")?, name).map_err(failed)?;
         self.sync_directory("ibip")
     }
@@ -591,8 +593,8 @@ impl Tree {
     fn sync_directory(&self, path: &str) -> Result<(), TreeError> {
         let directory = self
             .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
-            .map_err(failed("open", path))?;
-        rustix::fs::fsync(&directory).map_err(failed("sync", path))
+            .map_err(failed(Action::Open, path))?;
+        rustix::fs::fsync(&directory).map_err(failed(Action::Sync, path))
     }
 
     /// Moves an item that lay under its IBIp to the place its rep gives it; descriptors stay good.
@@ -602,7 +604,7 @@ impl Tree {
         let target = self.open_directory(to.parent())?;
         let no_replace = RenameFlags::NOREPLACE;
         rustix::fs::renameat_with(&source, from.name(), &target, to.name(), no_replace)
-            .map_err(failed("move", from.as_str()))?;
+            .map_err(failed(Action::Move, from.as_str()))?;
         let synced = self
             .sync_directory(to.parent())
             .and_then(|()| self.sync_directory(from.parent()));
@@ -615,7 +617,7 @@ impl Tree {
 
     /// Removes an item's directory, which may hold nothing but its sidecar (else ENOTEMPTY).
     pub fn remove_item(&self, place: &Place) -> Result<(), TreeError> {
-        let failed = |errno| failed("remove", place.as_str())(errno);
+        let failed = |errno| failed(Action::Remove, place.as_str())(errno);
         if !self.holds_only_sidecar(place)? {
             return Err(failed(Errno::NOTEMPTY));
         }
@@ -647,9 +649,10 @@ impl Tree {
         match rustix::fs::openat(self.open_item(place)?, SIDECAR, flags, Mode::empty()) {
             Ok(file) => Ok(Some(file)),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(failed("open", &format!("{}/{SIDECAR}", place.as_str()))(
-                errno,
-            )),
+            Err(errno) => Err(failed(
+                Action::Open,
+                &format!("{}/{SIDECAR}", place.as_str()),
+            )(errno)),
         }
     }
 
@@ -663,7 +666,7 @@ impl Tree {
         let item = self.open_item(place)?;
         match rustix::fs::unlinkat(&item, SIDECAR, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(failed("remove the sidecar of", place.as_str())(errno)),
+            Err(errno) => Err(failed(Action::RemoveSidecar, place.as_str())(errno)),
         }
     }
 
@@ -682,16 +685,17 @@ impl Tree {
         author: Author,
     ) -> Result<(), TreeError> {
         if bytes.len() as u64 > SMALL_FILE_LIMIT {
-            return Err(failed("write", &format!("{}/{SIDECAR}", place.as_str()))(
-                Errno::FBIG,
-            ));
+            return Err(failed(
+                Action::Write,
+                &format!("{}/{SIDECAR}", place.as_str()),
+            )(Errno::FBIG));
         }
         let owner = self.owner_of_sidecar(place, author)?;
         self.write_small(place.as_str(), SIDECAR, bytes, Some(owner))
     }
 
     fn owner_of_sidecar(&self, place: &Place, author: Author) -> Result<Owner, TreeError> {
-        let failed = failed("read", place.as_str());
+        let failed = failed(Action::Read, place.as_str());
         let stat = rustix::fs::fstat(self.open_item(place)?).map_err(failed)?;
         let owned = |uid, gid, marked: bool| Owner {
             uid,
@@ -717,7 +721,7 @@ impl Tree {
 
     fn write_in_item(&self, place: &Place, name: &str, bytes: &[u8]) -> Result<(), TreeError> {
         let item = self.open_item(place)?;
-        let stat = rustix::fs::fstat(&item).map_err(failed("read", place.as_str()))?;
+        let stat = rustix::fs::fstat(&item).map_err(failed(Action::Read, place.as_str()))?;
         let owner = Owner {
             uid: stat.st_uid,
             gid: stat.st_gid,
@@ -745,7 +749,7 @@ impl Tree {
                 }
                 Err(Errno::EXIST) => {}
                 Err(Errno::NOENT) => return Ok(None),
-                Err(errno) => return Err(failed("rename", name)(errno)),
+                Err(errno) => return Err(failed(Action::Rename, name)(errno)),
             }
         }
         Ok(None)
@@ -768,7 +772,7 @@ impl Tree {
     /// Renames a small file below the store over another; the directory is synced.
     pub fn rename_small(&self, directory: &str, from: &str, to: &str) -> Result<(), TreeError> {
         let parent = self.open_directory(directory)?;
-        rustix::fs::renameat(&parent, from, &parent, to).map_err(failed("rename", from))?;
+        rustix::fs::renameat(&parent, from, &parent, to).map_err(failed(Action::Rename, from))?;
         self.sync_directory(directory)
     }
 
@@ -794,7 +798,7 @@ impl Tree {
         mode: u32,
     ) -> Result<(), TreeError> {
         let shown = format!("{directory}/{name}");
-        let failed = |errno| failed("write", &shown)(errno);
+        let failed = |errno| failed(Action::Write, &shown)(errno);
         let staging = self.open_directory("staging")?;
         let _own = owner.is_none().then(|| charging::charge_to(None));
         let ids = owner.map(Owner::ids);
@@ -841,14 +845,14 @@ impl Tree {
         }
         let root = self
             .open_directory("col")
-            .and_then(|root| rustix::fs::fstat(&root).map_err(failed("open", "col")));
+            .and_then(|root| rustix::fs::fstat(&root).map_err(failed(Action::Open, "col")));
         root.is_ok_and(|stat| stat.st_mode & 0o001 != 0)
     }
 
     /// Whether who asks may read the tombstone of a removed item, and is let through by the levels that are
     /// left above its place.
     pub fn may_read_tombstone(&self, place: &Place) -> Result<bool, TreeError> {
-        let failed = |errno| failed("open", place.as_str())(errno);
+        let failed = |errno| failed(Action::Open, place.as_str())(errno);
         let (area, path) = match self.way_to(place) {
             Err(Errno::ACCESS) => return Ok(false),
             way => way.map_err(failed)?,
@@ -886,7 +890,7 @@ impl Tree {
         match rustix::fs::unlinkat(&directory, place.name(), AtFlags::empty()) {
             Ok(()) => self.sync_directory(&parent),
             Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(failed("remove", &shown)(errno)),
+            Err(errno) => Err(failed(Action::Remove, &shown)(errno)),
         }
     }
 }
@@ -953,14 +957,14 @@ fn read_small_in(
     let file = match open_beneath(directory, path, OFlags::RDONLY) {
         Ok(file) => std::fs::File::from(file),
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-        Err(errno) => return Err(failed("open", shown)(errno)),
+        Err(errno) => return Err(failed(Action::Open, shown)(errno)),
     };
     let io = |error: std::io::Error| {
-        failed("read", shown)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        failed(Action::Read, shown)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
     };
     let metadata = file.metadata().map_err(io)?;
     if !metadata.is_file() {
-        return Err(failed("read", shown)(Errno::INVAL));
+        return Err(failed(Action::Read, shown)(Errno::INVAL));
     }
     // With room for all of it, it is read at once.
     let room = metadata.len().min(limit) + 1;
@@ -970,7 +974,7 @@ fn read_small_in(
         .read_to_end(&mut bytes)
         .map_err(io)?;
     if read as u64 > limit {
-        return Err(failed("read", shown)(Errno::FBIG));
+        return Err(failed(Action::Read, shown)(Errno::FBIG));
     }
     Ok(Some(bytes))
 }

@@ -46,6 +46,8 @@ impl fmt::Display for Digest {
     }
 }
 
+ibi::text_arguments!(Digest);
+
 /// Size and time of modification of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {

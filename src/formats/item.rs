@@ -163,6 +163,8 @@ impl State {
     }
 }
 
+ibi::text_arguments!(Names, State);
+
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

@@ -6,9 +6,9 @@
 //! the item's own, whatever bytes it has. bsdtar(1) reads it, but for the extended attributes, which
 //! mtree(5) has no word for. Pure.
 
-use std::fmt;
-
 use crate::formats::fixity::abridged;
+use ibi::message::{Localize, Message};
+use ibi::{display_message, message};
 
 /// The first line, by which the format is known.
 const SIGNATURE: &str = "#mtree";
@@ -61,14 +61,16 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MtreeError {
     line: usize,
-    what: String,
+    what: Message,
 }
 
-impl fmt::Display for MtreeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
+impl Localize for MtreeError {
+    fn message(&self) -> Message {
+        message!("line {line}: {what}", line = self.line, what = self.what)
     }
 }
+
+display_message!(MtreeError);
 
 impl std::error::Error for MtreeError {}
 
@@ -124,25 +126,25 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Entry>, MtreeError> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut known = std::collections::BTreeSet::new();
     for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
-        let fault = |what: String| MtreeError {
+        let fault = |what: Message| MtreeError {
             line: number + 1,
             what,
         };
-        let text = std::str::from_utf8(line).map_err(|_| fault("it is not ASCII".to_owned()))?;
+        let text = std::str::from_utf8(line).map_err(|_| fault(message!("it is not ASCII")))?;
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
         let entry = read(text).map_err(fault)?;
         if !known.insert(entry.path.clone()) {
             let shown = abridged(&entry.path);
-            return Err(fault(format!("'{shown}' is there twice")));
+            return Err(fault(message!("'{shown}' is there twice", shown)));
         }
         entries.push(entry);
     }
     Ok(entries)
 }
 
-fn read(text: &str) -> Result<Entry, String> {
+fn read(text: &str) -> Result<Entry, Message> {
     let mut words = text.split(' ').filter(|word| !word.is_empty());
     let path = below_item(&decode(words.next().unwrap_or_default())?)?;
     let mut given = std::collections::BTreeMap::new();
@@ -158,12 +160,18 @@ fn read(text: &str) -> Result<Entry, String> {
     }
     let value = |name: &str| {
         let value = given.get(name).copied();
-        value.ok_or_else(|| format!("it has no {name}="))
+        value.ok_or_else(|| message!("it has no {name}=", name))
     };
     let number = |name: &str| {
         let text = value(name)?;
         let number = text.parse::<u64>();
-        number.map_err(|_| format!("{name}={} is no number", abridged(text.as_bytes())))
+        number.map_err(|_| {
+            message!(
+                "{name}={text} is no number",
+                name,
+                text = abridged(text.as_bytes())
+            )
+        })
     };
     let kind = match value("type")? {
         "dir" => Kind::Directory,
@@ -174,15 +182,15 @@ fn read(text: &str) -> Result<Entry, String> {
         "link" => Kind::Link(decode(value("link")?)?),
         "fifo" => Kind::Fifo,
         other => {
-            return Err(format!(
-                "type={} is none of dir, file, link and fifo",
-                abridged(other.as_bytes())
+            return Err(message!(
+                "type={other} is none of dir, file, link and fifo",
+                other = abridged(other.as_bytes())
             ));
         }
     };
     let owner = |name: &str| {
         if given.contains_key(name) {
-            u32::try_from(number(name)?).map_err(|_| format!("{name} is too large"))
+            u32::try_from(number(name)?).map_err(|_| message!("{name} is too large", name))
         } else {
             Ok(0)
         }
@@ -205,7 +213,7 @@ fn read(text: &str) -> Result<Entry, String> {
 }
 
 /// A path in the item without the `.` before it. It may come from anyone.
-fn below_item(path: &[u8]) -> Result<Vec<u8>, String> {
+fn below_item(path: &[u8]) -> Result<Vec<u8>, Message> {
     let path = match path {
         b"." => return Ok(Vec::new()),
         path => path.strip_prefix(b"./").unwrap_or_default(),
@@ -214,29 +222,29 @@ fn below_item(path: &[u8]) -> Result<Vec<u8>, String> {
     if path.split(|byte| *byte == b'/').all(is_name) {
         Ok(path.to_owned())
     } else {
-        Err("it begins with no path of the shape ./a/b".to_owned())
+        Err(message!("it begins with no path of the shape ./a/b"))
     }
 }
 
-fn mode(text: &str) -> Result<u32, String> {
+fn mode(text: &str) -> Result<u32, Message> {
     let mode = u32::from_str_radix(text, 8).ok();
     let mode = mode.filter(|mode| *mode <= 0o7777);
     mode.ok_or_else(|| {
-        format!(
-            "mode={} are no permission bits in octal digits",
-            abridged(text.as_bytes())
+        message!(
+            "mode={text} are no permission bits in octal digits",
+            text = abridged(text.as_bytes())
         )
     })
 }
 
-fn time(text: &str) -> Result<(i64, u32), String> {
+fn time(text: &str) -> Result<(i64, u32), Message> {
     let parts = text.split_once('.').unwrap_or((text, "0"));
     let parsed = parts.0.parse::<i64>().ok().zip(parts.1.parse::<u32>().ok());
     let parsed = parsed.filter(|(_, nanoseconds)| *nanoseconds < 1_000_000_000);
     parsed.ok_or_else(|| {
-        format!(
-            "time={} is not of the shape seconds.nanoseconds",
-            abridged(text.as_bytes())
+        message!(
+            "time={text} is not of the shape seconds.nanoseconds",
+            text = abridged(text.as_bytes())
         )
     })
 }
@@ -256,7 +264,7 @@ fn encode(bytes: &[u8]) -> String {
     text
 }
 
-fn decode(text: &str) -> Result<Vec<u8>, String> {
+fn decode(text: &str) -> Result<Vec<u8>, Message> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -269,7 +277,7 @@ fn decode(text: &str) -> Result<Vec<u8>, String> {
             .get(..3)
             .and_then(|digits| std::str::from_utf8(digits).ok());
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        decoded.push(byte.ok_or_else(|| "a \\ is not followed by three octal digits".to_owned())?);
+        decoded.push(byte.ok_or_else(|| message!("a \\ is not followed by three octal digits"))?);
         rest = &after[3..];
     }
     Ok(decoded)

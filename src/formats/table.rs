@@ -7,14 +7,15 @@
 //! taken as well. Pure: whether there are such items is asked elsewhere.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use csv::{ByteRecord, ReaderBuilder};
 
 use crate::formats::fixity::abridged;
 use crate::formats::item::{Names, State};
+use ibi::message::{Localize, Message};
 use ibi::relation::{Language, RelationKind};
 use ibi::{AliasPair, Ibi, Ibip, Rep};
+use ibi::{display_message, message};
 
 const COLUMNS: [&str; 7] = [
     "rep",
@@ -51,24 +52,23 @@ pub struct Fault {
     /// The line.
     pub line: u64,
     /// What is wrong, and the remedy.
-    pub what: String,
+    pub what: Message,
 }
 
 impl Fault {
     /// A fault of a line.
-    pub fn new(line: u64, what: impl Into<String>) -> Fault {
-        Fault {
-            line,
-            what: what.into(),
-        }
+    pub fn new(line: u64, what: Message) -> Fault {
+        Fault { line, what }
     }
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
+impl Localize for Fault {
+    fn message(&self) -> Message {
+        message!("line {line}: {what}", line = self.line, what = self.what)
     }
 }
+
+display_message!(Fault);
 
 /// What reading a table gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,9 +118,9 @@ pub fn parse(bytes: &[u8]) -> Table {
         }
     }
     if columns.is_none() {
-        let what = format!(
-            "the table is empty; its first line names columns: {}",
-            all()
+        let what = message!(
+            "the table is empty; its first line names columns: {value}",
+            value = all()
         );
         table.faults.push(Fault::new(1, what));
     }
@@ -166,52 +166,58 @@ fn delimiter(bytes: &[u8]) -> u8 {
     }
 }
 
-fn header(record: &ByteRecord) -> Result<Vec<&'static str>, String> {
+fn header(record: &ByteRecord) -> Result<Vec<&'static str>, Message> {
     let mut columns: Vec<&'static str> = Vec::new();
     for cell in record {
         let name = String::from_utf8_lossy(cell).trim().to_ascii_lowercase();
         let Some(known) = COLUMNS.into_iter().find(|known| *known == name) else {
-            return Err(format!(
-                "there is no column '{}'; the first line names columns out of {}",
-                abridged(name.as_bytes()),
-                all()
+            return Err(message!(
+                "there is no column '{name}'; the first line names columns out of {value}",
+                name = abridged(name.as_bytes()),
+                value = all()
             ));
         };
         if columns.contains(&known) {
-            return Err(format!("column '{known}' is there twice; leave one out"));
+            return Err(message!(
+                "column '{known}' is there twice; leave one out",
+                known
+            ));
         }
         columns.push(known);
     }
     if columns.contains(&"rep") || columns.contains(&"ibip") {
         Ok(columns)
     } else {
-        Err("there is neither a column 'rep' nor 'ibip'; add one".to_owned())
+        Err(message!(
+            "there is neither a column 'rep' nor 'ibip'; add one"
+        ))
     }
 }
 
-fn row(line: u64, columns: &[&str], record: &ByteRecord) -> Result<Row, String> {
+fn row(line: u64, columns: &[&str], record: &ByteRecord) -> Result<Row, Message> {
     if record.len() != columns.len() {
-        return Err(format!(
-            "it has {} cells, and the first line {}; put a cell that has a comma in quotes",
-            record.len(),
-            columns.len()
+        return Err(message!(
+            "it has {record} cells, and the first line {columns}; put a cell that has a comma in quotes",
+            record = record.len(),
+            columns = columns.len()
         ));
     }
-    let cell = |name: &str| -> Result<Option<&str>, String> {
+    let cell = |name: &str| -> Result<Option<&str>, Message> {
         let at = columns.iter().position(|column| *column == name);
         let Some(bytes) = at.and_then(|at| record.get(at)) else {
             return Ok(None);
         };
         let text = std::str::from_utf8(bytes).map_err(|_| {
-            format!(
-                "'{}' in column '{name}' is not UTF-8; convert the table, as with \
+            message!(
+                "'{bytes}' in column '{name}' is not UTF-8; convert the table, as with \
                  'iconv -f ISO-8859-1 -t UTF-8'",
-                abridged(bytes)
+                bytes = abridged(bytes),
+                name
             )
         })?;
         Ok(Some(text.trim()).filter(|text| !text.is_empty()))
     };
-    let say = |error: &dyn fmt::Display| error.to_string();
+    let say = |error: &dyn Localize| error.message();
     let rep = cell("rep")?.map(Rep::parse).transpose();
     let ibip = cell("ibip")?.map(Ibip::parse).transpose();
     let names = Names::new(
@@ -223,7 +229,7 @@ fn row(line: u64, columns: &[&str], record: &ByteRecord) -> Result<Row, String> 
     let aliases = aliases.map(AliasPair::parse).collect::<Result<_, _>>();
     Ok(Row {
         line,
-        names: names.ok_or("it names no item; give its rep or its IBIp")?,
+        names: names.ok_or_else(|| message!("it names no item; give its rep or its IBIp"))?,
         relations: relations(cell("relations")?.unwrap_or_default())?,
         language: language.map_err(|error| say(&error))?,
         target: cell("target")?.map(target).transpose()?,
@@ -233,47 +239,50 @@ fn row(line: u64, columns: &[&str], record: &ByteRecord) -> Result<Row, String> 
 }
 
 /// Reads `metadata=<ibi> translation(pt)=<ibi>`: the names that the pairs of a sidecar have behind `ibi.`.
-fn relations(text: &str) -> Result<Vec<(RelationKind, Names)>, String> {
+fn relations(text: &str) -> Result<Vec<(RelationKind, Names)>, Message> {
     let mut relations: Vec<(RelationKind, Names)> = Vec::new();
     let mut seen = BTreeSet::new();
     for word in text.split_whitespace() {
         let unknown = || {
-            format!(
-                "relation '{}' is none of nextedition=, metadata=, translation(LANGUAGE)=, \
+            message!(
+                "relation '{word}' is none of nextedition=, metadata=, translation(LANGUAGE)=, \
                  editionof=, metadataof= and translationof= with an identifier behind it",
-                abridged(word.as_bytes())
+                word = abridged(word.as_bytes())
             )
         };
         let (name, item) = word.split_once('=').ok_or_else(unknown)?;
         let kind = RelationKind::from_pair_name(&format!("ibi.{name}")).ok_or_else(unknown)?;
-        let kind = kind.map_err(|error| error.to_string())?;
-        let item = Ibi::parse(item).map_err(|error| error.to_string())?;
+        let kind = kind.map_err(|error| error.message())?;
+        let item = Ibi::parse(item).map_err(|error| error.message())?;
         if !seen.insert(kind) {
-            return Err(format!("relation '{name}' is there twice; leave one out"));
+            return Err(message!(
+                "relation '{name}' is there twice; leave one out",
+                name
+            ));
         }
         relations.push((kind, Names::from(item)));
     }
     Ok(relations)
 }
 
-fn target(text: &str) -> Result<String, String> {
+fn target(text: &str) -> Result<String, Message> {
     let is_name = |name: &str| !matches!(name, "" | "." | "..");
     if text.split('/').all(is_name) {
         Ok(text.to_owned())
     } else {
-        Err(format!(
-            "target '{}' is no path of a file below doc/, such as report.pdf",
-            abridged(text.as_bytes())
+        Err(message!(
+            "target '{text}' is no path of a file below doc/, such as report.pdf",
+            text = abridged(text.as_bytes())
         ))
     }
 }
 
-fn state(text: &str) -> Result<State, String> {
+fn state(text: &str) -> Result<State, Message> {
     match text.parse() {
         Ok(state @ (State::Original | State::Copy)) => Ok(state),
-        _ => Err(format!(
-            "state '{}' is none of Original and Copy",
-            abridged(text.as_bytes())
+        _ => Err(message!(
+            "state '{text}' is none of Original and Copy",
+            text = abridged(text.as_bytes())
         )),
     }
 }

@@ -14,6 +14,8 @@ use crate::archive::tree::SIDECAR;
 use crate::archive::{Archive, ArchiveError, SystemClock};
 use crate::fuse::fs::Ibifs;
 use crate::fuse::namespace::{Namespace, Options};
+use ibi::message;
+use ibi::message::{Localize, Message};
 
 pub use error::MountError;
 pub use settings::Settings;
@@ -57,7 +59,7 @@ pub fn serve(
     let namespace = Namespace::new(Arc::clone(&archive), options)?;
     let notifier = Arc::new(OnceLock::new());
     let failed = |error: std::io::Error| MountError::Failed {
-        cause: error.to_string(),
+        cause: error.message(),
     };
     let filesystem =
         Ibifs::new(namespace, settings.passthrough, Arc::clone(&notifier), wake).map_err(failed)?;
@@ -115,15 +117,15 @@ fn open(store: &Path, settings: &Settings) -> Result<Archive, MountError> {
 }
 
 fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountError> {
-    let bad = |cause: String| MountError::MountPoint {
+    let bad = |cause: Message| MountError::MountPoint {
         path: mount_point.to_owned(),
         cause,
     };
     detach_dead_mount(mount_point);
     let resolved = std::fs::canonicalize(mount_point)
-        .map_err(|error| dead_mount_above(mount_point).unwrap_or_else(|| bad(error.to_string())))?;
+        .map_err(|error| dead_mount_above(mount_point).unwrap_or_else(|| bad(error.message())))?;
     if !resolved.is_dir() {
-        return Err(bad("not a directory".to_owned()));
+        return Err(bad(message!("not a directory")));
     }
     let store = match std::fs::canonicalize(store) {
         Ok(store) => store,

@@ -131,8 +131,11 @@ impl Namespace {
         let staging = Staging::new(archive.tree())?;
         // A quarter for nodes; the others are for open files.
         let limit = descriptors::limit() / 4;
-        let descriptors = Descriptors::new(archive.tree().root(), limit)
-            .map_err(|errno| archive.tree().error("open", "col", errno))?;
+        let descriptors = Descriptors::new(archive.tree().root(), limit).map_err(|errno| {
+            archive
+                .tree()
+                .error(crate::archive::tree::Action::Open, "col", errno)
+        })?;
         Ok(Namespace {
             archive,
             nodes: Table::new(rustix::fs::fstat(&collection).map_or(0, |stat| stat.st_dev)),

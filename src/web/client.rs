@@ -4,7 +4,6 @@ pub mod announcement;
 pub mod archive;
 pub(crate) mod archive_service;
 
-use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +11,8 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper::{Request, Uri};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use ibi::message::{Localize, Message};
+use ibi::{display_message, message};
 
 /// How long a connection may take to be made.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
@@ -37,17 +38,24 @@ pub(crate) enum ClientError {
     TooLong(usize),
 }
 
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for ClientError {
+    fn message(&self) -> Message {
         match self {
-            ClientError::Url => f.write_str("what was to be asked is no URL"),
-            ClientError::Patience(patience) => write!(f, "no answer in {patience:?}"),
-            ClientError::Failed(error) => f.write_str(error),
-            ClientError::Status(status, text) => write!(f, "status {status}: {}", text.trim_end()),
-            ClientError::TooLong(most) => write!(f, "the answer has more than {most} bytes"),
+            ClientError::Url => message!("what was to be asked is no URL"),
+            ClientError::Patience(patience) => message!(
+                "no answer in {patience}",
+                patience = format!("{patience:?}")
+            ),
+            ClientError::Failed(error) => Message::foreign(error.as_str()),
+            ClientError::Status(status, text) => {
+                message!("status {status}: {text}", status, text = text.trim_end())
+            }
+            ClientError::TooLong(most) => message!("the answer has more than {most} bytes", most),
         }
     }
 }
+
+display_message!(ClientError);
 
 /// A client that keeps its connections.
 #[derive(Clone, Debug)]

@@ -28,6 +28,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::archive::database;
 use crate::formats::item::Names;
+use ibi::message::Message;
 use ibi::{Ibi, Timestamp};
 
 use bounds::Bounds;
@@ -374,7 +375,7 @@ fn by_service(
 }
 
 fn registered(row: &Row<'_>) -> Result<(Registered, String), RegistryError> {
-    let broken = |what: &str| RegistryError::Broken(what.to_owned());
+    let broken = |what: &str| RegistryError::Broken(Message::verbatim(what));
     let forms = [row.get::<_, Option<String>>("rep")?, row.get("ibip")?];
     let forms = forms.iter().flatten().map(|text| Ibi::parse(text));
     let forms: Vec<Ibi> = forms

@@ -403,8 +403,8 @@ fn the_manual_has_every_finding_of_fsck() {
                 ".It Sy {} Pq {}{repaired}\n{}\n{}\n",
                 code.word(),
                 code.severity(),
-                sentence(code.what()),
-                sentence(code.remedy())
+                sentence(&code.what().to_string()),
+                sentence(&code.remedy().to_string())
             )
         })
         .collect();

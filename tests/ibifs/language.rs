@@ -45,9 +45,6 @@ const NOT_TOLD: [&str; 63] = [
     "ip",
     "mountpoint",
     "pid",
-    "lock",
-    // Names on both sides, and too little between them to know it by.
-    "{alias} is {}",
     // Labels of what is known, and lines whose parts are told each.
     "rep suffix",
     "items    {items}",
@@ -78,6 +75,8 @@ const NOT_TOLD: [&str; 63] = [
     "{}: {}: {}; {} ({}{outcome})",
     // SQL.
     "AND rep IS NULL",
+    "{below} AND state <> 'Deleted' {more}",
+    "{column} > ?1 || '/' AND {column} < ?1 || '0'",
     "item.id, item.rep, item.ibip, item.state, item.service_rep, item.service_ibip, item.language, item.target, item.removed_at",
     "relation.kind AS kind, relation.target_rep AS target_rep, relation.target_ibip AS target_ibip",
     "\n    -- Any date up to this one may have been handed out since `last` was written; NULL when none\n    -- was. What is not known to be free is taken.\n    ALTER TABLE ledger ADD COLUMN reserved TEXT;\n    ",
@@ -619,7 +618,10 @@ fn the_manual_has_the_findings_in_the_same_words() {
         .map(|code| {
             let repaired = if code.is_repairable() { &*repaired } else { "" };
             let bad = catalogue.told(&code.severity().to_string());
-            let (what, remedy) = (sentence(code.what()), sentence(code.remedy()));
+            let (what, remedy) = (
+                sentence(&code.what().to_string()),
+                sentence(&code.remedy().to_string()),
+            );
             format!(
                 ".It Sy {} Pq {bad}{repaired}\n{what}\n{remedy}\n",
                 code.word()

@@ -16,7 +16,10 @@ use rustix::io::Errno;
 use super::content::{self, ContentError};
 use super::metadata;
 use super::{BackupError, Code, Finding, Tally, Tell};
+use crate::archive::tree::Action;
 use crate::archive::tree::{Tree, TreeError, joined};
+use ibi::message;
+use ibi::message::{Localize, Message};
 
 /// How often is copied what changes meanwhile.
 const TRIES: usize = 3;
@@ -122,7 +125,7 @@ impl<'a> Copier<'a> {
         &mut self,
         code: Code,
         path: &[u8],
-        detail: Option<String>,
+        detail: Option<Message>,
     ) -> Result<(), BackupError> {
         let finding = Finding {
             code,
@@ -181,7 +184,7 @@ impl<'a> Copier<'a> {
         }
         let stat = fstat(self.from, &pair.from, path)?;
         metadata::directory(&pair.from, &stat, &pair.to)
-            .map_err(|errno| failed(self.to, "copy the attributes of", path, errno))
+            .map_err(|errno| failed(self.to, Action::CopyAttributes, path, errno))
     }
 
     /// Copies a directory with all that is below it. False where there is none.
@@ -195,7 +198,7 @@ impl<'a> Copier<'a> {
                 End::Changing => {}
             }
         }
-        self.found(Code::Unsteady, path, Some("names came and went".to_owned()))?;
+        self.found(Code::Unsteady, path, Some(message!("names came and went")))?;
         Ok(true)
     }
 
@@ -275,7 +278,7 @@ impl<'a> Copier<'a> {
         };
         let stat = fstat(self.from, &pair.from, path)?;
         metadata::directory(&pair.from, &stat, &pair.to)
-            .map_err(|errno| failed(self.to, "copy the attributes of", path, errno))?;
+            .map_err(|errno| failed(self.to, Action::CopyAttributes, path, errno))?;
         Ok(before.is_none_or(|before| metadata::is_same(before, &stat)))
     }
 
@@ -305,7 +308,7 @@ impl<'a> Copier<'a> {
             }
             other => other,
         }
-        .map_err(|errno| failed(self.to, "open", path, errno))?;
+        .map_err(|errno| failed(self.to, Action::Open, path, errno))?;
         Ok(Some(Pair {
             path: path.to_vec(),
             from,
@@ -315,7 +318,7 @@ impl<'a> Copier<'a> {
 
     fn make_directory(&mut self, path: &[u8]) -> Result<(), BackupError> {
         let (parent, name) = split(path);
-        let failed = |errno| failed(self.to, "make", path, errno);
+        let failed = |errno| failed(self.to, Action::Make, path, errno);
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let opened = match self.to.open_far(parent, flags) {
             Err(Errno::NOENT) => {
@@ -346,7 +349,7 @@ impl<'a> Copier<'a> {
     }
 
     fn not_copied(&mut self, path: &[u8], errno: Errno) -> Result<(), BackupError> {
-        let why = std::io::Error::from(errno).to_string();
+        let why = std::io::Error::from(errno).message();
         self.found(Code::NotCopied, path, Some(why))
     }
 
@@ -396,7 +399,7 @@ impl<'a> Copier<'a> {
                     Copied::Gone => return Ok(false),
                 }
                 let new = rustix::fs::statat(&pair.to, name, AtFlags::SYMLINK_NOFOLLOW)
-                    .map_err(|errno| failed(self.to, "read", &path, errno))?;
+                    .map_err(|errno| failed(self.to, Action::Read, &path, errno))?;
                 new.st_ino
             }
         };
@@ -422,7 +425,7 @@ impl<'a> Copier<'a> {
         };
         // Two names of one file: then rename does nothing and leaves both.
         let _ = rustix::fs::unlinkat(&self.staging, temporary, AtFlags::empty());
-        placed.map_err(|errno| failed(self.to, "write", &joined(&pair.path, name), errno))
+        placed.map_err(|errno| failed(self.to, Action::Write, &joined(&pair.path, name), errno))
     }
 
     fn link(&mut self, pair: &Pair, name: &[u8], first: &[u8]) -> Result<(), BackupError> {
@@ -435,7 +438,7 @@ impl<'a> Copier<'a> {
                 let flags = AtFlags::empty();
                 rustix::fs::linkat(&parent, last, &self.staging, &temporary, flags)
             });
-        linked.map_err(|errno| failed(self.to, "link", &joined(&pair.path, name), errno))?;
+        linked.map_err(|errno| failed(self.to, Action::Link, &joined(&pair.path, name), errno))?;
         self.place(&temporary, pair, name)
     }
 
@@ -468,7 +471,7 @@ impl<'a> Copier<'a> {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(0o600);
             let to = rustix::fs::openat(&self.staging, &temporary, flags, mode)
-                .map_err(|errno| failed(self.to, "write", &path, errno))?;
+                .map_err(|errno| failed(self.to, Action::Write, &path, errno))?;
             match content::copy(&from, &to, &before) {
                 Ok(bytes) => self.tally.bytes += bytes,
                 Err(ContentError::From(errno)) => {
@@ -478,11 +481,11 @@ impl<'a> Copier<'a> {
                 }
                 Err(ContentError::To(errno)) => {
                     let _ = rustix::fs::unlinkat(&self.staging, &temporary, AtFlags::empty());
-                    return Err(failed(self.to, "write", &path, errno));
+                    return Err(failed(self.to, Action::Write, &path, errno));
                 }
             }
             metadata::file(&from, &before, &to)
-                .map_err(|errno| failed(self.to, "copy the attributes of", &path, errno))?;
+                .map_err(|errno| failed(self.to, Action::CopyAttributes, &path, errno))?;
             let after = fstat(self.from, &from, &path)?;
             let steady = metadata::is_same(&before, &after);
             if !steady && attempt < TRIES {
@@ -492,7 +495,7 @@ impl<'a> Copier<'a> {
             self.place(&temporary, pair, name)?;
             self.tally.copied += 1;
             if !steady {
-                let why = "it was written all the while".to_owned();
+                let why = message!("it was written all the while");
                 self.found(Code::Unsteady, &path, Some(why))?;
             }
             break;
@@ -522,7 +525,7 @@ impl<'a> Copier<'a> {
                 self.not_copied(&path, errno)?;
                 return Ok(Copied::Left);
             }
-            Err(errno) => return Err(failed(self.to, "make", &path, errno)),
+            Err(errno) => return Err(failed(self.to, Action::Make, &path, errno)),
         }
         self.place(&temporary, pair, name)?;
         self.tally.copied += 1;
@@ -530,13 +533,13 @@ impl<'a> Copier<'a> {
     }
 }
 
-fn failed(tree: &Tree, action: &'static str, path: &[u8], errno: Errno) -> BackupError {
+fn failed(tree: &Tree, action: Action, path: &[u8], errno: Errno) -> BackupError {
     let shown = crate::formats::fixity::shown(path);
     BackupError::Archive(tree.error(action, &shown, errno).into())
 }
 
 fn fstat(tree: &Tree, file: &OwnedFd, path: &[u8]) -> Result<Stat, BackupError> {
-    rustix::fs::fstat(file).map_err(|errno| failed(tree, "read", path, errno))
+    rustix::fs::fstat(file).map_err(|errno| failed(tree, Action::Read, path, errno))
 }
 
 fn is_directory(parent: &OwnedFd, name: &[u8]) -> bool {
@@ -564,7 +567,7 @@ fn names_of(tree: &Tree, path: &[u8]) -> Result<Vec<(Vec<u8>, bool)>, BackupErro
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     tree.open_far(path, flags)
         .and_then(|directory| list(&directory))
-        .map_err(|errno| failed(tree, "list", path, errno))
+        .map_err(|errno| failed(tree, Action::List, path, errno))
 }
 
 /// Removes a name, and all below it where it is a directory.
@@ -585,7 +588,7 @@ fn remove(tree: &Tree, path: &[u8], name: &[u8]) -> Result<(), BackupError> {
     match unlink(&root, AtFlags::empty()) {
         Ok(()) => return Ok(()),
         Err(Errno::ISDIR | Errno::PERM) => {}
-        Err(errno) => return Err(failed(tree, "remove", &root, errno)),
+        Err(errno) => return Err(failed(tree, Action::Remove, &root, errno)),
     }
     while let Some(directory) = directories.get(at).cloned() {
         at += 1;
@@ -595,13 +598,13 @@ fn remove(tree: &Tree, path: &[u8], name: &[u8]) -> Result<(), BackupError> {
                 directories.push(below);
             } else {
                 unlink(&below, AtFlags::empty())
-                    .map_err(|errno| failed(tree, "remove", &below, errno))?;
+                    .map_err(|errno| failed(tree, Action::Remove, &below, errno))?;
             }
         }
     }
     for directory in directories.iter().rev() {
         unlink(directory, AtFlags::REMOVEDIR)
-            .map_err(|errno| failed(tree, "remove", directory, errno))?;
+            .map_err(|errno| failed(tree, Action::Remove, directory, errno))?;
     }
     Ok(())
 }

@@ -13,9 +13,11 @@ use std::time::Duration;
 use super::copying::Copier;
 use super::{BackupError, Code, each_item_of};
 use crate::archive::store::{self, Item, ItemId, Store};
+use crate::archive::tree::Action;
 use crate::archive::tree::{Area, Author, Place, SIDECAR};
 use crate::archive::{Archive, ArchiveError, Clock, holder};
 use crate::formats::item::State;
+use ibi::message;
 use ibi::pairs::{Pairs, Value};
 use ibi::{Ibi, Rep};
 
@@ -50,7 +52,11 @@ pub(super) fn settle(
         if report.findings.is_empty() || last.as_ref() == Some(&report.findings) || round == ROUNDS
         {
             for finding in report.findings.iter().filter(|finding| finding.is_left()) {
-                let why = format!("{}: {}", finding.code.word(), finding.sentence());
+                let why = message!(
+                    "{code}: {finding}",
+                    code = finding.code.word(),
+                    finding = finding.sentence()
+                );
                 copier.found(Code::Unsound, finding.subject.as_bytes(), Some(why))?;
             }
             break;
@@ -113,7 +119,7 @@ fn one_round(from: &Archive, copier: &mut Copier<'_>) -> Result<u64, BackupError
     // Its log belongs to the old one.
     remove_index(root);
     rustix::fs::renameat(&staging, store::FILE, root, store::FILE)
-        .map_err(|errno| copier.to.error("rename", store::FILE, errno).into())
+        .map_err(|errno| copier.to.error(Action::Rename, store::FILE, errno).into())
         .map_err(BackupError::Archive)?;
     Ok(missing)
 }

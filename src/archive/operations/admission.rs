@@ -15,6 +15,7 @@ use rustix::fs::Access;
 use super::actor::may_replace;
 use super::{Actor, Archive, ArchiveError, Role};
 use crate::archive::store::{Item, Record};
+use crate::archive::tree::Action;
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::{AliasPair, Ibi, Ibip, Timestamp};
@@ -96,7 +97,7 @@ impl Archive {
     /// Whether a user administers the store: root, or the user to whom it belongs.
     fn is_administrator(&self, user: &dyn Actor) -> Result<bool, ArchiveError> {
         let root = rustix::fs::fstat(self.tree.root());
-        let root = root.map_err(|errno| self.tree.error("read", ".", errno))?;
+        let root = root.map_err(|errno| self.tree.error(Action::Read, ".", errno))?;
         Ok(user.owns(root.st_uid))
     }
 

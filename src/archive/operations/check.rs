@@ -23,6 +23,7 @@ use super::{Archive, ArchiveError, Clock, lock};
 use crate::archive::store::{Item, Record, Refill, Store, StoreError};
 use crate::archive::tree::{Area, Author, Place, Tree};
 use crate::formats::item::{Names, Sidecar, State};
+use ibi::message;
 use ibi::{AliasPair, Ibi, Ibip, Rep, Timestamp};
 
 pub use crate::archive::finding::Severity;
@@ -231,7 +232,7 @@ impl Archive {
                 Err(error) => {
                     failed = Some(error);
                     Err(StoreError::Broken {
-                        what: "the tree could not be read".to_owned(),
+                        what: message!("the tree could not be read"),
                     })
                 }
             }
@@ -341,7 +342,11 @@ impl Archive {
             {
                 let taken = |names: &Names, holder: &Names| {
                     let taken = Finding::of(Code::AliasTaken, names);
-                    taken.saying(format!("{alias} is {}", holder.preferred()))
+                    taken.saying(message!(
+                        "{alias} is {holder}",
+                        alias,
+                        holder = holder.preferred()
+                    ))
                 };
                 // Who was first is not known but by the index that there was.
                 if reading.before.has_alias(reading.place, alias)? {
@@ -537,13 +542,13 @@ impl Archive {
         for names in originals {
             if says(&names)? == Some(State::Original) {
                 let found = Finding::of(Code::TwoOriginals, &names);
-                findings.push(found.saying(format!("the Archive {other}")));
+                findings.push(found.saying(message!("the Archive {other}", other)));
             }
         }
         for names in copies {
             if says(&names)? == Some(State::Deleted) {
                 let found = Finding::of(Code::OriginalRemoved, &names);
-                findings.push(found.saying(format!("the Archive {other}")));
+                findings.push(found.saying(message!("the Archive {other}", other)));
             }
         }
         Ok(findings)
@@ -679,11 +684,11 @@ impl Archive {
                 continue;
             }
             let differ = Finding::of(Code::RelationsDiffer, &claim.names);
-            report.add(differ.saying(format!(
-                "its {} is {}, and {} says it is that too",
-                claim.kind.pair_name(),
-                claim.target.preferred(),
-                claim.other.preferred()
+            report.add(differ.saying(message!(
+                "its {kind} is {target}, and {other} says it is that too",
+                kind = claim.kind.pair_name(),
+                target = claim.target.preferred(),
+                other = claim.other.preferred()
             )));
         }
         let circling = report.subjects(Code::EditionCycle);
@@ -697,10 +702,10 @@ impl Archive {
                 continue;
             }
             let one_sided = Finding::of(Code::OneSided, &claim.near);
-            report.add(one_sided.saying(format!(
-                "{} {}",
-                claim.kind.pair_name(),
-                claim.far.preferred()
+            report.add(one_sided.saying(message!(
+                "{kind} {far}",
+                kind = claim.kind.pair_name(),
+                far = claim.far.preferred()
             )));
         }
         Ok(())

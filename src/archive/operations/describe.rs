@@ -4,6 +4,7 @@ use rustix::io::Errno;
 
 use super::{Archive, ArchiveError};
 use crate::archive::store::Item;
+use crate::archive::tree::Action;
 use crate::archive::tree::{
     Dependencies, Directories, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError,
 };
@@ -119,7 +120,7 @@ impl Archive {
         let mut outcome = None;
         act(&mut || outcome = Some(read()));
         // Whoever does not act may not read.
-        outcome.unwrap_or_else(|| Err(self.tree.error("read", ".", Errno::ACCESS).into()))
+        outcome.unwrap_or_else(|| Err(self.tree.error(Action::Read, ".", Errno::ACCESS).into()))
     }
 
     fn record_of_files(

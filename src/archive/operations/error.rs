@@ -1,6 +1,5 @@
 //! What the Archive refuses and why, as sentences for people; the doors choose errno and status.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -10,7 +9,9 @@ use crate::archive::tree::{Tree, TreeError};
 use crate::formats::item::{Names, SidecarError};
 use ibi::ParseError;
 use ibi::distributor::WaitTooLong;
+use ibi::message::{Localize, Message};
 use ibi::pairs::PairsError;
+use ibi::{display_message, message};
 
 /// Who holds a store: the process that writes it, and where it has mounted it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,12 +54,12 @@ pub enum ArchiveError {
     /// `archive.ibi` cannot be read.
     Facts {
         /// What is wrong with it.
-        what: String,
+        what: Message,
     },
     /// The store cannot be locked.
     Lock {
         /// What is wrong with the lock file.
-        what: String,
+        what: Message,
     },
     /// Somebody else writes this store.
     Busy(Holder),
@@ -72,7 +73,7 @@ pub enum ArchiveError {
     /// There is no such relation.
     NoRelation {
         /// The item, and what was asked of it.
-        what: String,
+        what: Message,
     },
     /// The item is here already.
     Exists(Box<Names>),
@@ -118,7 +119,7 @@ pub enum ArchiveError {
     /// Neither end of the relation is an original of this Archive.
     NotOriginal {
         /// The two ends.
-        what: String,
+        what: Message,
     },
     /// The editions would go in a circle.
     Cycle {
@@ -177,143 +178,150 @@ impl ArchiveError {
     }
 }
 
-impl fmt::Display for ArchiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for ArchiveError {
+    fn message(&self) -> Message {
         match self {
-            ArchiveError::Store(error) => error.fmt(f),
-            ArchiveError::Tree(error) => error.fmt(f),
-            ArchiveError::Ibi(error) => error.fmt(f),
-            ArchiveError::ClosedStore { path } => write!(
-                f,
-                "the store '{}' is open to its owner only; work on its mount with mkdir, ln, setfattr and getfattr instead",
-                path.display()
+            ArchiveError::Store(error) => error.message(),
+            ArchiveError::Tree(error) => error.message(),
+            ArchiveError::Ibi(error) => error.message(),
+            ArchiveError::ClosedStore { path } => message!(
+                "the store '{path}' is open to its owner only; work on its mount with mkdir, ln, setfattr and getfattr instead",
+                path = path.display()
             ),
-            ArchiveError::NotAStore { path } => write!(
-                f,
-                "'{}' is not an ibifs store (no archive.ibi in it); make one with 'ibifs init {}'",
-                path.display(),
-                path.display()
+            ArchiveError::NotAStore { path } => message!(
+                "'{path}' is not an ibifs store (no archive.ibi in it); make one with 'ibifs init {path}'",
+                path = path.display()
             ),
-            ArchiveError::IsAStore { path } => write!(
-                f,
-                "'{}' is a store already; use it as it is, or name another directory",
-                path.display()
+            ArchiveError::IsAStore { path } => message!(
+                "'{path}' is a store already; use it as it is, or name another directory",
+                path = path.display()
             ),
-            ArchiveError::Unfinished { path } => write!(
-                f,
-                "'{}' is a backup that is not finished; make it again with 'ibifs backup', or, if the \
-                 store is lost, remove '{}' and run 'ibifs reindex'",
-                path.display(),
-                path.join(super::BACKUP_NOTE).display()
+            ArchiveError::Unfinished { path } => message!(
+                "'{path}' is a backup that is not finished; make it again with 'ibifs backup', or, if the \
+                 store is lost, remove '{note}' and run 'ibifs reindex'",
+                path = path.display(),
+                note = path.join(super::BACKUP_NOTE).display()
             ),
             ArchiveError::Facts { what } => {
-                write!(f, "archive.ibi: {what}; mend it by hand or from a backup")
+                message!(
+                    "archive.ibi: {what}; mend it by hand or from a backup",
+                    what
+                )
             }
-            ArchiveError::Lock { what } => f.write_str(what),
+            ArchiveError::Lock { what } => what.clone(),
             ArchiveError::Busy(holder) => {
                 let at = holder.mount_point.as_ref().map(|at| at.display());
                 match (holder.pid, at) {
-                    (Some(pid), Some(at)) => write!(
-                        f,
+                    (Some(pid), Some(at)) => message!(
                         "the store is in use by process {pid}, mounted at '{at}'; unmount it first with \
-                         'ibifs umount {at}'"
+                         'ibifs umount {at}'",
+                        pid,
+                        at
                     ),
-                    (None, Some(at)) => write!(
-                        f,
-                        "the store is in use, mounted at '{at}'; unmount it first with 'ibifs umount {at}'"
+                    (None, Some(at)) => message!(
+                        "the store is in use, mounted at '{at}'; unmount it first with 'ibifs umount {at}'",
+                        at
                     ),
-                    (Some(pid), None) => write!(
-                        f,
-                        "the store is in use by process {pid}; wait until that command has ended"
+                    (Some(pid), None) => message!(
+                        "the store is in use by process {pid}; wait until that command has ended",
+                        pid
                     ),
                     (None, None) => {
-                        f.write_str("the store is in use; wait until that command has ended")
+                        message!("the store is in use; wait until that command has ended")
                     }
                 }
             }
-            ArchiveError::ReadOnly => f.write_str("the store is open for reading only"),
-            ArchiveError::Unknown { name } => write!(f, "no item '{name}' is held here"),
-            ArchiveError::NoRelation { what } => write!(f, "no such relation: {what}"),
-            ArchiveError::Exists(names) => write!(f, "item {names} is here already"),
+            ArchiveError::ReadOnly => message!("the store is open for reading only"),
+            ArchiveError::Unknown { name } => message!("no item '{name}' is held here", name),
+            ArchiveError::NoRelation { what } => message!("no such relation: {what}", what),
+            ArchiveError::Exists(names) => message!("item {names} is here already", names),
             ArchiveError::HasOne {
                 names,
                 kind,
                 target,
-            } => write!(
-                f,
+            } => message!(
                 "{names} has its {kind} already, {target}; name that one, or take the relation back \
-                 with 'ibifs unrelate'"
+                 with 'ibifs unrelate'",
+                names,
+                kind,
+                target
             ),
-            ArchiveError::NotMintedYet { name } => write!(
-                f,
+            ArchiveError::NotMintedYet { name } => message!(
                 "'{name}' is of this Archive's own name space and later than its last date; \
-                 only minting makes it: mkdir .mint/NAME or 'ibifs mint'"
+                 only minting makes it: mkdir .mint/NAME or 'ibifs mint'",
+                name
             ),
-            ArchiveError::MayNotName { names, name } => write!(
-                f,
+            ArchiveError::MayNotName { names, name } => message!(
                 "{names} does not get the name '{name}': the user who claims it may not make that \
-                 directory"
+                 directory",
+                names,
+                name
             ),
-            ArchiveError::NotMintedHere(names) => write!(
-                f,
+            ArchiveError::NotMintedHere(names) => message!(
                 "{names} does not become an original: its name is of this Archive's own name space, \
-                 and was not minted here as far as is known"
+                 and was not minted here as far as is known",
+                names
             ),
             ArchiveError::AliasTaken { alias, holder } => {
-                write!(f, "alias {alias} is that of {holder}")
+                message!("alias {alias} is that of {holder}", alias, holder)
             }
-            ArchiveError::NoAlias { alias } => write!(
-                f,
-                "'{alias}' is an IBIp and no alias; write it in the pair 'ibi' of the item that has it"
+            ArchiveError::NoAlias { alias } => message!(
+                "'{alias}' is an IBIp and no alias; write it in the pair 'ibi' of the item that has it",
+                alias
             ),
             ArchiveError::ServiceItem => {
-                f.write_str("the Archive service's own item can be neither removed nor handed over")
+                message!("the Archive service's own item can be neither removed nor handed over")
             }
-            ArchiveError::NotAllowed(names) => write!(
-                f,
-                "you may not write the sidecar .ibi of {names}; ask its owner to declare it"
+            ArchiveError::NotAllowed(names) => message!(
+                "you may not write the sidecar .ibi of {names}; ask its owner to declare it",
+                names
             ),
-            ArchiveError::NotOriginal { what } => write!(
-                f,
-                "neither end of {what} is an original of this Archive; declare it where one is"
+            ArchiveError::NotOriginal { what } => message!(
+                "neither end of {what} is an original of this Archive; declare it where one is",
+                what
             ),
-            ArchiveError::Cycle { names } => write!(
-                f,
-                "the editions would go in a circle through {names}; an edition cannot follow itself"
+            ArchiveError::Cycle { names } => message!(
+                "the editions would go in a circle through {names}; an edition cannot follow itself",
+                names
             ),
-            ArchiveError::Sidecar { names, cause } => write!(
-                f,
-                "the sidecar .ibi of {names} cannot be believed: {}; mend it or run 'ibifs fsck --repair'",
-                with_sources(cause.as_ref())
+            ArchiveError::Sidecar { names, cause } => message!(
+                "the sidecar .ibi of {names} cannot be believed: {cause}; mend it or run 'ibifs fsck --repair'",
+                names,
+                cause = cause.with_cause()
             ),
             ArchiveError::OtherItem { names, found } => {
-                write!(f, "the sidecar .ibi of {names} names another item, {found}")
+                message!(
+                    "the sidecar .ibi of {names} names another item, {found}",
+                    names,
+                    found
+                )
             }
-            ArchiveError::Changed(names) => write!(
-                f,
+            ArchiveError::Changed(names) => message!(
                 "the sidecar .ibi of {names} is not the one that was last believed; see with \
-                 'ibifs fsck' what was changed beside ibifs"
+                 'ibifs fsck' what was changed beside ibifs",
+                names
             ),
-            ArchiveError::FactsChanged => f.write_str(
+            ArchiveError::FactsChanged => message!(
                 "archive.ibi is not what it was when the store was last used; write it as it was, \
-                 or run 'ibifs reindex' if the change is meant",
+                 or run 'ibifs reindex' if the change is meant"
             ),
-            ArchiveError::Wait(error) => error.fmt(f),
-            ArchiveError::NotEmpty(names) => write!(f, "item {names} still holds files"),
-            ArchiveError::Given(names) => write!(
-                f,
+            ArchiveError::Wait(error) => error.message(),
+            ArchiveError::NotEmpty(names) => message!("item {names} still holds files", names),
+            ArchiveError::Given(names) => message!(
                 "item {names} is being handed over to another Archive; finish that with \
-                 'ibifs transfer --pending'"
+                 'ibifs transfer --pending'",
+                names
             ),
-            ArchiveError::Handover { path } => write!(
-                f,
-                "'{}' cannot be read; it is noted there to which Archive an item is being handed \
+            ArchiveError::Handover { path } => message!(
+                "'{path}' cannot be read; it is noted there to which Archive an item is being handed \
                  over: see what that Archive says of the item, and remove it",
-                path.display()
+                path = path.display()
             ),
         }
     }
 }
+
+display_message!(ArchiveError);
 
 impl std::error::Error for ArchiveError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
@@ -325,17 +333,6 @@ impl std::error::Error for ArchiveError {
             _ => None,
         }
     }
-}
-
-/// An error and what caused it, as one sentence.
-pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut sentence = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        sentence.push_str(&format!(": {error}"));
-        source = error.source();
-    }
-    sentence
 }
 
 impl From<StoreError> for ArchiveError {
@@ -365,7 +362,7 @@ impl From<WaitTooLong> for ArchiveError {
 impl From<PairsError> for ArchiveError {
     fn from(error: PairsError) -> Self {
         ArchiveError::Facts {
-            what: error.to_string(),
+            what: error.message(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use super::ArchiveError;
 use crate::formats::item::Names;
 use ibi::distributor::Granularity;
+use ibi::message;
 use ibi::pairs::{Pairs, Value};
 use ibi::{IbipPrefix, RepPrefix};
 
@@ -45,11 +46,11 @@ impl Facts {
         let word = |name: &str| match pairs.get(name) {
             Some(Value::Word(word)) => Ok(word.clone()),
             _ => Err(ArchiveError::Facts {
-                what: format!("no word after '{name}'"),
+                what: message!("no word after '{name}'", name),
             }),
         };
         let refuse = |name: &str, value: &str| ArchiveError::Facts {
-            what: format!("'{value}' is no good value of '{name}'"),
+            what: message!("'{value}' is no good value of '{name}'", value, name),
         };
         let number = |name: &str| {
             let text = word(name)?;
@@ -69,7 +70,7 @@ impl Facts {
             granularity: Granularity::parse(&granularity)
                 .map_err(|_| refuse("granularity", &granularity))?,
             service: service.ok_or_else(|| ArchiveError::Facts {
-                what: "no identifier after 'ibi.archiveservice'".to_owned(),
+                what: message!("no identifier after 'ibi.archiveservice'"),
             })?,
         };
         // A host that no rep can be built on is no good one.

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::recovery_log::Durability;
 use super::{Acceptance, Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, ItemId};
+use crate::archive::tree::Action;
 use crate::archive::tree::{Author, HANDOVER, Maker, Place, Tree};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::pairs::{Pairs, Value};
@@ -103,7 +104,7 @@ impl Archive {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(HandoverLock(file))),
             Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(tree.error("lock", HANDOVER, errno).into()),
+            Err(errno) => Err(tree.error(Action::Lock, HANDOVER, errno).into()),
         }
     }
 

@@ -13,6 +13,8 @@ use crate::archive::tree::{Author, Place, Staged};
 use crate::formats::item::{Names, Sidecar, State};
 use crate::formats::table::{Fault, Row};
 use ibi::Ibi;
+use ibi::message;
+use ibi::message::{Localize, Message};
 use ibi::relation::RelationKind;
 
 /// A sidecar as a row of a table makes it.
@@ -86,13 +88,17 @@ impl Archive {
             let before = items.insert(item.id.0, line);
             let before = before.or(ibip.and_then(|ibip| taken.insert(ibip, line)));
             if let Some(before) = before {
-                let what = format!("line {before} names the same item; make one row of the two");
+                let what = message!(
+                    "line {before} names the same item; make one row of the two",
+                    before
+                );
                 faults.push(Fault::new(line, what));
                 continue;
             }
             if let Some(circle) = self.circle(row, &item, &editions)? {
-                let what = format!(
-                    "the editions would go in a circle through {circle}; an edition cannot follow itself"
+                let what = message!(
+                    "the editions would go in a circle through {circle}; an edition cannot follow itself",
+                    circle
                 );
                 faults.push(Fault::new(line, what));
                 continue;
@@ -152,7 +158,7 @@ impl Archive {
     }
 
     /// The item that a row is about.
-    fn item_of(&self, row: &Row) -> Result<Result<Item, String>, ArchiveError> {
+    fn item_of(&self, row: &Row) -> Result<Result<Item, Message>, ArchiveError> {
         let find = |ibi: Option<Ibi>| match ibi {
             Some(ibi) => self.held(&Names::from(ibi)),
             None => Ok(None),
@@ -164,23 +170,24 @@ impl Archive {
             (ibip, _) => find(ibip.cloned().map(Ibi::Ibip))?,
         };
         Ok(match (by_rep, by_ibip) {
-            (Some(first), Some(second)) if first.id != second.id => Err(format!(
-                "its rep and its IBIp are those of two items here, {} and {}; correct one of the two",
-                first.names, second.names
+            (Some(first), Some(second)) if first.id != second.id => Err(message!(
+                "its rep and its IBIp are those of two items here, {names} and {names2}; correct one of the two",
+                names = first.names,
+                names2 = second.names
             )),
             (Some(item), _) | (None, Some(item)) => {
                 if item.names.contradicts(&row.names) {
-                    Err(format!(
-                        "the item is {} here, and a name that is recorded does not change; correct the row",
-                        item.names
+                    Err(message!(
+                        "the item is {names} here, and a name that is recorded does not change; correct the row",
+                        names = item.names
                     ))
                 } else {
                     Ok(item)
                 }
             }
-            (None, None) => Err(format!(
-                "no item '{}' is held here; copy it in first, or take the row out",
-                row.names.preferred()
+            (None, None) => Err(message!(
+                "no item '{names}' is held here; copy it in first, or take the row out",
+                names = row.names.preferred()
             )),
         })
     }
@@ -191,15 +198,14 @@ impl Archive {
         row: &Row,
         item: &Item,
         replace: bool,
-    ) -> Result<Result<Draft, String>, ArchiveError> {
+    ) -> Result<Result<Draft, Message>, ArchiveError> {
         let on_disk = self.tree.read_sidecar(&Place::of(&item.names))?;
         let known = self.store.sidecar(item.id)?;
         if on_disk.is_some() && on_disk != known {
-            return Ok(Err(
+            return Ok(Err(message!(
                 "the item's sidecar is not the one that was last believed; see with 'ibifs fsck' \
                  what was changed beside ibifs"
-                    .to_owned(),
-            ));
+            )));
         }
         let before = self.accepted_sidecar(item)?;
         let said = self.said(row, item, before.clone(), replace)?;
@@ -218,10 +224,12 @@ impl Archive {
         item: &Item,
         mut sidecar: Sidecar,
         replace: bool,
-    ) -> Result<Result<Sidecar, String>, ArchiveError> {
+    ) -> Result<Result<Sidecar, Message>, ArchiveError> {
         let contrary = |pair: &str, known: &dyn std::fmt::Display| {
-            Err(format!(
-                "its {pair} is {known} already; leave it out, or give --replace if the table is right"
+            Err(message!(
+                "its {pair} is {known} already; leave it out, or give --replace if the table is right",
+                pair,
+                known = known.to_string()
             ))
         };
         let names = super::sidecars::merged(&item.names, &row.names);
@@ -248,9 +256,9 @@ impl Archive {
             let known = sidecar.relations();
             let known = known.into_iter().find(|(known, _)| known == kind);
             if names.matches(&item.names) || names.matches(&row.names) {
-                return Ok(Err(format!(
-                    "its {} would be the item itself; correct the row",
-                    kind.pair_name()
+                return Ok(Err(message!(
+                    "its {kind} would be the item itself; correct the row",
+                    kind = kind.pair_name()
                 )));
             }
             match known {
@@ -262,11 +270,13 @@ impl Archive {
         for alias in &row.aliases {
             match self.check_alias(item, alias) {
                 Err(ArchiveError::AliasTaken { alias, holder }) => {
-                    return Ok(Err(format!(
-                        "alias {alias} is that of {holder}; correct one of the two"
+                    return Ok(Err(message!(
+                        "alias {alias} is that of {holder}; correct one of the two",
+                        alias,
+                        holder
                     )));
                 }
-                Err(error @ ArchiveError::NoAlias { .. }) => return Ok(Err(error.to_string())),
+                Err(error @ ArchiveError::NoAlias { .. }) => return Ok(Err(error.message())),
                 other => other?,
             }
             sidecar.add_alias(alias);
@@ -278,7 +288,7 @@ impl Archive {
         // The command may be anybody's; what it may do is looked at again where it is done.
         let refusal = self.refusal(&Process, item, &names, &sidecar)?;
         Ok(match refusal {
-            Some(error) => Err(error.to_string()),
+            Some(error) => Err(error.message()),
             None => Ok(sidecar),
         })
     }
@@ -289,13 +299,14 @@ impl Archive {
         item: &Item,
         mut sidecar: Sidecar,
         replace: bool,
-    ) -> Result<Sidecar, String> {
+    ) -> Result<Sidecar, Message> {
         let service = sidecar.archive_service().cloned();
         let elsewhere = service.filter(|service| !service.matches(&self.facts.service));
         match (state, elsewhere) {
-            (Some(State::Original), Some(service)) if !replace => Err(format!(
+            (Some(State::Original), Some(service)) if !replace => Err(message!(
                 "its sidecar says that the Archive of {service} holds the original; hand it over there, \
-                 or give --replace if the table is right"
+                 or give --replace if the table is right",
+                service
             )),
             (Some(State::Original), _) => {
                 if item.state != State::Original {
@@ -303,10 +314,9 @@ impl Archive {
                 }
                 Ok(sidecar)
             }
-            (Some(State::Copy), None) if item.names.matches(&self.facts.service) => Err(
+            (Some(State::Copy), None) if item.names.matches(&self.facts.service) => Err(message!(
                 "the Archive service's own item is the original; take the state out of the row"
-                    .to_owned(),
-            ),
+            )),
             (Some(State::Copy), None) => {
                 sidecar.remove_archive_service();
                 Ok(sidecar)

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{Archive, ArchiveError, Clock, Facts, Progress, Report, WAIT_LIMIT, facts, lock};
 use crate::archive::store::Store;
+use crate::archive::tree::Action;
 use crate::archive::tree::TreeError;
 use crate::archive::tree::{Filled, Place, Tree};
 use crate::formats::hex::Hex;
@@ -66,7 +67,7 @@ impl Archive {
             setup.ip_port.get_or_insert(before.ip_port);
             setup.granularity.get_or_insert(before.granularity);
         }
-        let not_drawn = |errno| TreeError::new("read", random::SOURCE, errno);
+        let not_drawn = |errno| TreeError::new(Action::Read, random::SOURCE, errno);
         let host = match &setup.host {
             Some(host) => host.clone(),
             None => default_host().map_err(not_drawn)?,

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use super::dates::Ahead;
 use super::{Archive, ArchiveError, WAIT_LIMIT, lock};
+use crate::archive::tree::Action;
 use ibi::Timestamp;
 use ibi::distributor::{Reservation, TemporalDistributor};
 use ibi::pairs::{Pairs, Value};
@@ -143,7 +144,7 @@ impl Archive {
         let Some(lock) = &self.lock else {
             return Ok(());
         };
-        let failed = |error: std::io::Error| self.tree.io_error("write", lock::FILE, &error);
+        let failed = |error: std::io::Error| self.tree.io_error(Action::Write, lock::FILE, &error);
         let word = lock::new_word().map_err(failed)?;
         if is_same {
             let before = lock.word().unwrap_or_else(|| NONE.to_owned());

@@ -20,6 +20,7 @@ use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::archive::tree::Tree;
 use crate::formats::hex::Hex;
 use crate::os::random;
+use ibi::message;
 use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
 
 /// How long another command is waited for.
@@ -65,10 +66,11 @@ impl Lock {
     pub(super) fn take(tree: &Tree) -> Result<Lock, ArchiveError> {
         let path = tree.path().join(FILE);
         let failed = |error: std::io::Error| ArchiveError::Lock {
-            what: format!(
-                "cannot lock '{}': {error}; it must be a file that may be written (or none, \
+            what: message!(
+                "cannot lock '{path}': {error}; it must be a file that may be written (or none, \
                  and it is made)",
-                path.display()
+                path = path.display(),
+                error
             ),
         };
         let open = || {
@@ -76,9 +78,9 @@ impl Lock {
                 // It is written to: it must be no link to somebody else's file.
                 match error.errno() {
                     Errno::LOOP | Errno::MLINK => ArchiveError::Lock {
-                        what: format!(
-                            "'{}' is not a file of this store alone; remove it",
-                            path.display()
+                        what: message!(
+                            "'{path}' is not a file of this store alone; remove it",
+                            path = path.display()
                         ),
                     },
                     errno => failed(errno.into()),

@@ -6,6 +6,7 @@ use rustix::io::Errno;
 
 use super::{Act, Archive, ArchiveError, Related, Relations};
 use crate::archive::store::Item;
+use crate::archive::tree::Action;
 use crate::archive::tree::{Dependencies, Place};
 use crate::formats::item::{Names, State};
 use ibi::relation::{Language, Modifier, Step};
@@ -34,7 +35,7 @@ impl Archive {
             let seen = dependencies.at(&open, b"", || {
                 open.publish(b"").map_err(|error| error.errno())
             });
-            seen.map_err(|errno| self.tree.error("open", place.as_str(), errno))
+            seen.map_err(|errno| self.tree.error(Action::Open, place.as_str(), errno))
         });
         match seen {
             Ok(_) => Ok(true),

@@ -6,6 +6,7 @@ use rustix::io::Errno;
 
 use super::{Act, Archive, ArchiveError};
 use crate::archive::store::Item;
+use crate::archive::tree::Action;
 use crate::archive::tree::{
     Dependencies, METADATA_TEXT, OpenItem, Place, Published, SIDECAR, TreeError,
 };
@@ -87,7 +88,7 @@ impl Archive {
         let place = Place::of(&item.names);
         self.acting(act, || {
             let opened = check(path)
-                .map_err(|errno| self.tree.error("open", place.as_str(), errno))
+                .map_err(|errno| self.tree.error(Action::Open, place.as_str(), errno))
                 .and_then(|()| self.tree.publish_cached(&place, path));
             match opened {
                 // Either may lie on the way to the item, or lead to what is in it.
@@ -102,7 +103,7 @@ impl Archive {
     fn published(&self, open: &OpenItem, path: &[u8]) -> Result<Published, ArchiveError> {
         publish(open, path).map_err(|errno| {
             let shown = String::from_utf8_lossy(path);
-            self.tree.error("open", &shown, errno).into()
+            self.tree.error(Action::Open, &shown, errno).into()
         })
     }
 
@@ -114,7 +115,10 @@ impl Archive {
             if found.is_file() && found.led_to().is_none() {
                 Ok(found)
             } else {
-                Err(self.tree.error("open", METADATA_TEXT, Errno::NOENT).into())
+                Err(self
+                    .tree
+                    .error(Action::Open, METADATA_TEXT, Errno::NOENT)
+                    .into())
             }
         })
     }

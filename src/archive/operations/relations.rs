@@ -10,6 +10,7 @@ use crate::archive::store::Item;
 use crate::archive::tree::{Author, Place};
 use crate::formats::item::{Names, State};
 use ibi::Ibi;
+use ibi::message;
 use ibi::relation::RelationKind;
 
 /// So many others are looked through for one to which an item is what it was to another.
@@ -94,7 +95,7 @@ impl Archive {
             }
             near => {
                 let far = far.ok_or_else(|| ArchiveError::NotOriginal {
-                    what: format!("{source} and {target}"),
+                    what: message!("{source} and {target}", source, target),
                 })?;
                 if !is_far_open {
                     return Err(ArchiveError::NotAllowed(far.names.into()));
@@ -161,7 +162,7 @@ impl Archive {
             RelationKind::TranslationOf => {
                 let language = self.held(source)?.and_then(|item| item.language);
                 let language = language.ok_or_else(|| ArchiveError::NoRelation {
-                    what: format!("{source} says no language; set its language first"),
+                    what: message!("{source} says no language; set its language first", source),
                 })?;
                 Some(RelationKind::Translation(language))
             }
@@ -393,7 +394,7 @@ impl Archive {
             name: source.preferred(),
         })?;
         let no_relation = || ArchiveError::NoRelation {
-            what: format!("{} of {source}", kind.pair_name()),
+            what: message!("{kind} of {source}", kind = kind.pair_name(), source),
         };
         if kind.is_inverse() {
             let (direct, names) = self
@@ -474,7 +475,7 @@ impl Archive {
             (false, _) => self.edit_sidecars(edits),
             (true, Some(names)) => Err(ArchiveError::NotAllowed(names.into())),
             (true, None) => Err(ArchiveError::NotOriginal {
-                what: format!("{source} and {target}"),
+                what: message!("{source} and {target}", source, target),
             }),
         }
     }

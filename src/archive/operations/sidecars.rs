@@ -9,6 +9,7 @@ use super::{Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, ItemId, Record, StoreError};
 use crate::archive::tree::{Author, Place};
 use crate::formats::item::{Names, Sidecar, State};
+use ibi::message;
 use ibi::relation::RelationKind;
 use ibi::{AliasPair, Timestamp};
 
@@ -536,7 +537,7 @@ impl Archive {
         self.refuse_others(actor, &item)?;
         if item.state != State::Original {
             return Err(ArchiveError::NotOriginal {
-                what: format!("{}, of which a copy is held here,", item.names),
+                what: message!("{names}, of which a copy is held here,", names = item.names),
             });
         }
         if let Fact::Alias(alias) = &fact {

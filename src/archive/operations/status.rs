@@ -6,6 +6,8 @@ use super::{Archive, ArchiveError, Clock, holder};
 use crate::archive::store::{Counts, StoreError};
 use crate::formats::item::Names;
 use ibi::Timestamp;
+use ibi::message;
+use ibi::message::{Localize, Message};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
@@ -63,7 +65,7 @@ pub struct Status {
     /// The state of its index.
     pub index: IndexState,
     /// What is wrong with that, in a sentence.
-    pub trouble: Option<String>,
+    pub trouble: Option<Message>,
     /// How many items there are, where the index can be read.
     pub items: Option<Counts>,
     /// How many were minted lately, where the index can be read.
@@ -95,7 +97,7 @@ impl Status {
             };
             Status {
                 index,
-                trouble: Some(error.to_string()),
+                trouble: Some(error.message()),
                 items: None,
                 minted: None,
                 removed: Vec::new(),
@@ -162,7 +164,7 @@ impl Archive {
                 IndexState::Current
             },
             trouble: is_behind.then(|| {
-                "it was not closed after a crash; the next mount brings it up to date".to_owned()
+                message!("it was not closed after a crash; the next mount brings it up to date")
             }),
             items: Some(self.store.counts()?),
             minted: Some(minted),

@@ -9,6 +9,7 @@ use super::reading::{Staged, digests};
 use super::work::{Work, write_file};
 use super::{MTREE, Outcome, PackageError};
 use crate::archive::store::Item;
+use crate::archive::tree::Action;
 use crate::archive::{Archive, Clock};
 use crate::formats::fixity::{self, Digest, Manifest};
 
@@ -60,7 +61,7 @@ pub(super) fn finish(
     match work.appear(bag, &path) {
         Ok(()) => Ok(Outcome::New(path)),
         Err(Errno::EXIST | Errno::NOTEMPTY) => Err(PackageError::Exists { path }),
-        Err(errno) => Err(PackageError::io("make", &path)(errno)),
+        Err(errno) => Err(PackageError::io(Action::Make, &path)(errno)),
     }
 }
 

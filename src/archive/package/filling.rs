@@ -12,6 +12,7 @@ use super::opened::{Package, open_file, read_through};
 use super::reading::is_portable;
 use super::work::make_directories;
 use super::{PackageError, Problem};
+use crate::archive::tree::Action;
 use crate::archive::tree::{SIDECAR, open_far};
 use crate::formats::mtree::{Entry, Kind};
 
@@ -68,7 +69,7 @@ struct Filler<'a> {
 
 impl Filler<'_> {
     fn make(&mut self, entry: &Entry) -> Result<(), PackageError> {
-        let failed = |errno| PackageError::io("make", &entry.path)(errno);
+        let failed = |errno| PackageError::io(Action::Make, &entry.path)(errno);
         if entry.path.is_empty() {
             return Ok(());
         }
@@ -106,7 +107,7 @@ impl Filler<'_> {
         parent: &OwnedFd,
         name: &[u8],
     ) -> Result<(), PackageError> {
-        let failed = |errno| PackageError::io("make", &entry.path)(errno);
+        let failed = |errno| PackageError::io(Action::Make, &entry.path)(errno);
         if let Some(first) = entry.inode.and_then(|inode| self.linked.get(&inode)) {
             let (above, first) = split(first);
             let above = open_far(self.item, above, OFlags::PATH | OFlags::DIRECTORY);
@@ -117,7 +118,7 @@ impl Filler<'_> {
         let content = self.package.contents.get(contents);
         let content = content.ok_or_else(|| PackageError::file(contents, Problem::Differs))?;
         let mut from = open_file(&self.package.root, &content.path)
-            .map_err(PackageError::io("open", &content.path))?;
+            .map_err(PackageError::io(Action::Open, &content.path))?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(0o600));
@@ -141,7 +142,7 @@ impl Filler<'_> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let dressed = open_far(self.item, &entry.path, flags)
             .and_then(|directory| self.dress(entry, &directory));
-        dressed.map_err(PackageError::io("make", &entry.path))
+        dressed.map_err(PackageError::io(Action::Make, &entry.path))
     }
 
     /// Permission bits; those that act with another's rights only together with the owner.

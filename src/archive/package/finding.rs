@@ -1,6 +1,5 @@
 //! What came of an item or a package, and why nothing did.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use rustix::io::Errno;
@@ -8,9 +7,12 @@ use rustix::io::Errno;
 use crate::archive::ArchiveError;
 use crate::archive::finding::findings;
 use crate::archive::store::StoreError;
+use crate::archive::tree::Action;
 use crate::archive::tree::TreeError;
 use crate::formats::item::SidecarError;
 use crate::formats::mtree::MtreeError;
+use ibi::message::{Localize, Message};
+use ibi::{display_message, message};
 
 /// What became of an item's package.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +33,7 @@ findings! {
         Damaged "damaged" Error
             "is damaged: nobody has written it since it was scrubbed, and it holds something else; put it back from a copy, or run 'ibifs scrub --accept' if it is right"
         Unreadable(errno: Errno) "unreadable" Error
-            "cannot be read: {}" (std::io::Error::from(*errno))
+            "cannot be read: {error}" (error = std::io::Error::from(*errno))
         Unsteady "unsteady" Warning
             "changed each time that it was read; export the item when it rests"
         NoFile "no-file" Error
@@ -52,7 +54,7 @@ pub enum PackageError {
     /// The destination or the package failed.
     Io {
         /// What was tried.
-        action: &'static str,
+        action: Action,
         /// Where.
         path: String,
         /// The system's answer.
@@ -73,7 +75,7 @@ pub enum PackageError {
     /// The destination is not one for such packages.
     Unfit {
         /// What it is, and the remedy.
-        what: String,
+        what: Message,
     },
     /// Another export is at work there.
     Busy,
@@ -87,17 +89,17 @@ pub enum PackageError {
         /// Which.
         path: String,
         /// What is wrong with it.
-        what: String,
+        what: Message,
     },
     /// The package does not say which item it is of.
     Nameless,
 }
 
 impl PackageError {
-    pub(super) fn broken(path: &str, what: impl fmt::Display) -> PackageError {
+    pub(super) fn broken(path: &str, what: impl Localize) -> PackageError {
         PackageError::Broken {
             path: path.to_owned(),
-            what: what.to_string(),
+            what: what.message(),
         }
     }
 
@@ -109,10 +111,7 @@ impl PackageError {
     }
 
     /// For `map_err`.
-    pub(super) fn io(
-        action: &'static str,
-        path: impl AsRef<[u8]>,
-    ) -> impl FnOnce(Errno) -> PackageError {
+    pub(super) fn io(action: Action, path: impl AsRef<[u8]>) -> impl FnOnce(Errno) -> PackageError {
         let path = crate::formats::fixity::shown(path.as_ref());
         move |errno| PackageError::Io {
             action,
@@ -122,46 +121,53 @@ impl PackageError {
     }
 }
 
-impl fmt::Display for PackageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for PackageError {
+    fn message(&self) -> Message {
         match self {
-            PackageError::Archive(error) => error.fmt(f),
+            PackageError::Archive(error) => error.message(),
             PackageError::Io {
                 action,
                 path,
                 errno,
-            } => write!(
-                f,
-                "cannot {action} '{path}': {}",
-                std::io::Error::from(*errno)
+            } => message!(
+                "cannot {action} '{path}': {error}",
+                action,
+                path,
+                error = std::io::Error::from(*errno)
             ),
             PackageError::File { path, problem } => {
-                write!(f, "'{}' {problem}", crate::formats::fixity::shown(path))
+                message!(
+                    "'{path}' {problem}",
+                    path = crate::formats::fixity::shown(path),
+                    problem
+                )
             }
-            PackageError::Exists { path } => write!(
-                f,
-                "'{path}' is there already; move it away, or name another directory"
+            PackageError::Exists { path } => message!(
+                "'{path}' is there already; move it away, or name another directory",
+                path
             ),
-            PackageError::Unfit { what } => f.write_str(what),
+            PackageError::Unfit { what } => what.clone(),
             PackageError::Busy => {
-                f.write_str("another export is at work in this directory; wait until it has ended")
+                message!("another export is at work in this directory; wait until it has ended")
             }
-            PackageError::Nothing { path } => write!(
-                f,
-                "'{}' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one",
-                path.display()
+            PackageError::Nothing { path } => message!(
+                "'{path}' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one",
+                path = path.display()
             ),
-            PackageError::Broken { path, what } => write!(
-                f,
-                "'{path}' of the package is not good: {what}; get the package again"
+            PackageError::Broken { path, what } => message!(
+                "'{path}' of the package is not good: {what}; get the package again",
+                path,
+                what
             ),
-            PackageError::Nameless => f.write_str(
+            PackageError::Nameless => message!(
                 "the package does not say which item it is of; deposit its files with \
-                 'cp -a PACKAGE/data MNT/.mint/NAME'",
+                 'cp -a PACKAGE/data MNT/.mint/NAME'"
             ),
         }
     }
 }
+
+display_message!(PackageError);
 
 impl std::error::Error for PackageError {}
 
@@ -191,11 +197,6 @@ impl From<MtreeError> for PackageError {
 
 impl From<SidecarError> for PackageError {
     fn from(error: SidecarError) -> PackageError {
-        let cause = std::error::Error::source(&error).map(ToString::to_string);
-        let what = match cause {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        };
-        PackageError::broken("data/.ibi", what)
+        PackageError::broken("data/.ibi", error.with_cause())
     }
 }

@@ -1,5 +1,7 @@
 //! The inventory of an OCFL object, as far as ibifs reads and writes it. Pure.
 
+use ibi::message;
+use ibi::message::Message;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
@@ -43,24 +45,26 @@ impl Inventory {
     }
 
     /// Reads an inventory.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Inventory, String> {
-        let value: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    pub(super) fn parse(bytes: &[u8]) -> Result<Inventory, Message> {
+        let value: Value =
+            serde_json::from_slice(bytes).map_err(|error| Message::foreign(error.to_string()))?;
         let Value::Object(mut object) = value else {
-            return Err("it is no JSON object".to_owned());
+            return Err(message!("it is no JSON object"));
         };
         let mut take = |name: &str| {
             object
                 .remove(name)
-                .ok_or_else(|| format!("it has no {name}"))
+                .ok_or_else(|| message!("it has no {name}", name))
         };
         let text = |name: &str, value: Value| match value {
             Value::String(text) => Ok(text),
-            _ => Err(format!("its {name} is no text")),
+            _ => Err(message!("its {name} is no text", name)),
         };
         let algorithm = text("digestAlgorithm", take("digestAlgorithm")?)?;
         if algorithm != "sha512" {
-            return Err(format!(
-                "its digests are {algorithm}, and ibifs reads sha512"
+            return Err(message!(
+                "its digests are {algorithm}, and ibifs reads sha512",
+                algorithm
             ));
         }
         let id = text("id", take("id")?)?;
@@ -68,13 +72,13 @@ impl Inventory {
         let number = head.strip_prefix('v').and_then(|head| head.parse().ok());
         let manifest = by_digest("manifest", &take("manifest")?)?;
         let Value::Object(versions) = take("versions")? else {
-            return Err("its versions are no JSON object".to_owned());
+            return Err(message!("its versions are no JSON object"));
         };
         let last = versions.get(&head).and_then(|version| version.get("state"));
-        let last = last.ok_or_else(|| format!("it has no state of its head {head}"))?;
+        let last = last.ok_or_else(|| message!("it has no state of its head {head}", head))?;
         Ok(Inventory {
             id,
-            head: number.ok_or_else(|| format!("its head {head} is no version"))?,
+            head: number.ok_or_else(|| message!("its head {head} is no version", head))?,
             state: by_digest("state", last)?,
             manifest,
             versions,
@@ -111,8 +115,8 @@ impl Inventory {
     }
 }
 
-fn by_digest(name: &str, value: &Value) -> Result<ByDigest, String> {
-    let fault = || format!("its {name} is no list of paths by digest");
+fn by_digest(name: &str, value: &Value) -> Result<ByDigest, Message> {
+    let fault = || message!("its {name} is no list of paths by digest", name);
     let mut found = ByDigest::new();
     for (digest, paths) in value.as_object().ok_or_else(fault)? {
         let paths: Option<Vec<String>> = paths
@@ -155,7 +159,8 @@ mod tests {
     #[test]
     fn what_is_no_inventory() {
         let bad = |text: &str, sentence: &str| {
-            assert_eq!(Inventory::parse(text.as_bytes()).expect_err(text), sentence);
+            let refused = Inventory::parse(text.as_bytes()).expect_err(text);
+            assert_eq!(refused.to_string(), sentence);
         };
         bad("[]", "it is no JSON object");
         bad("{}", "it has no digestAlgorithm");

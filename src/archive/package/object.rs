@@ -10,8 +10,11 @@ use super::reading::{Staged, digests};
 use super::work::{Work, make_directories, write_file};
 use super::{Outcome, PackageError};
 use crate::archive::store::Item;
+use crate::archive::tree::Action;
 use crate::archive::{Archive, Clock, persistent_url};
 use crate::formats::item::Names;
+use ibi::message;
+use ibi::message::Localize;
 
 /// What makes a directory an object.
 pub(super) const DECLARATION: &str = "0=ocfl_object_1.1";
@@ -41,7 +44,7 @@ pub(super) fn finish(
     let known = match work.open(&path, OFlags::RDONLY | OFlags::DIRECTORY) {
         Ok(object) => Some(inventory_of(&object).map_err(|error| unfit(&path, &error))?),
         Err(errno) if is_missing(errno) => None,
-        Err(errno) => return Err(PackageError::io("open", &path)(errno)),
+        Err(errno) => return Err(PackageError::io(Action::Open, &path)(errno)),
     };
     let mut state = ByDigest::new();
     for (path, digests) in &staged.files {
@@ -51,7 +54,7 @@ pub(super) fn finish(
     let is_new = known.is_none();
     let mut inventory = known.unwrap_or_else(|| Inventory::new(&id));
     if inventory.id != id {
-        let what = format!("it is of {}", inventory.id);
+        let what = message!("it is of {id}", id = inventory.id);
         return Err(unfit(&path, &what));
     }
     let sorted = |state: &ByDigest| -> ByDigest {
@@ -95,12 +98,14 @@ pub(super) fn finish(
     write(&format!("{made}/"))?;
     let failed = |errno| match errno {
         Errno::EXIST | Errno::NOTEMPTY => PackageError::Unfit {
-            what: format!(
+            what: message!(
                 "'{path}' holds '{version}', which its inventory does not name: an export was cut short; \
-                 remove '{path}/{version}'"
+                 remove '{path}/{version}'",
+                path,
+                version
             ),
         },
-        errno => PackageError::io("make", &path)(errno),
+        errno => PackageError::io(Action::Make, &path)(errno),
     };
     if is_new {
         write("object/")?;
@@ -122,16 +127,18 @@ pub(super) fn finish(
     Ok(Outcome::Version(path, inventory.head))
 }
 
-fn unfit(path: &str, what: &dyn std::fmt::Display) -> PackageError {
+fn unfit(path: &str, what: &dyn Localize) -> PackageError {
     PackageError::Unfit {
-        what: format!(
-            "the object '{path}' that is there is not good: {what}; mend it, or name another directory"
+        what: message!(
+            "the object '{path}' that is there is not good: {what}; mend it, or name another directory",
+            path,
+            what
         ),
     }
 }
 
 fn move_content(work: &Work, from: &str, to: &str) -> Result<(), PackageError> {
-    let failed = |errno| PackageError::io("move", from)(errno);
+    let failed = |errno| PackageError::io(Action::Move, from)(errno);
     let parent = to.rsplit_once('/').map_or(".", |(parent, _)| parent);
     make_directories(&work.directory, parent.as_bytes()).map_err(failed)?;
     let place = |path: &str| {

@@ -14,7 +14,9 @@ use sha2::Digest as _;
 use super::PackageError;
 use super::opened::read_small;
 use super::work::write_file;
+use crate::archive::tree::Action;
 use crate::archive::tree::{each_entry_of, open_far};
+use ibi::message;
 
 /// Where objects are made: a root may hold extensions of anybody's.
 pub(super) const STAGING: &str = "extensions/ibifs-export";
@@ -50,8 +52,9 @@ pub(super) fn prepare_root(root: &OwnedFd) -> Result<(), PackageError> {
             Ok(())
         } else {
             Err(PackageError::Unfit {
-                what: format!(
-                    "it is a storage root with another layout than {LAYOUT}; name another directory"
+                what: message!(
+                    "it is a storage root with another layout than {layout}; name another directory",
+                    layout = LAYOUT
                 ),
             })
         };
@@ -63,10 +66,10 @@ pub(super) fn prepare_root(root: &OwnedFd) -> Result<(), PackageError> {
             is_empty &= name == b"extensions" || name == LAYOUT_FILE.as_bytes();
         })
     });
-    listed.map_err(PackageError::io("list", "."))?;
+    listed.map_err(PackageError::io(Action::List, "."))?;
     if !is_empty {
         return Err(PackageError::Unfit {
-            what: "it is not empty and no OCFL 1.1 storage root; name another directory".to_owned(),
+            what: message!("it is not empty and no OCFL 1.1 storage root; name another directory"),
         });
     }
     // Last what makes it one: whoever was cut short before begins again.
@@ -89,7 +92,11 @@ fn read_json(root: &OwnedFd, path: &str) -> Result<Option<Value>, PackageError> 
     };
     let value = serde_json::from_slice(&bytes);
     value.map(Some).map_err(|error| PackageError::Unfit {
-        what: format!("'{path}' of the storage root is no JSON: {error}"),
+        what: message!(
+            "'{path}' of the storage root is no JSON: {error}",
+            path,
+            error = error.to_string()
+        ),
     })
 }
 

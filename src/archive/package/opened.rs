@@ -14,12 +14,14 @@ use super::inventory::{self, INVENTORY, Inventory};
 use super::naming::PAYLOAD;
 use super::reading::digests;
 use super::{MTREE, PackageError, Problem, bagit, object, ocfl};
+use crate::archive::tree::Action;
 use crate::archive::tree::{SIDECAR, each_entry_of, open_far};
 use crate::formats::fixity;
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
 use crate::formats::mtree::{self, Entry, Kind};
 use ibi::Ibi;
+use ibi::message;
 use ibi::pairs::Pairs;
 
 /// A text that describes a package and is larger than this many bytes is refused.
@@ -64,10 +66,10 @@ pub fn find(path: &Path) -> Result<Vec<PathBuf>, PackageError> {
     while let Some(path) = waiting.pop() {
         let shown = path.as_os_str().as_encoded_bytes();
         let failed = |error: std::io::Error| {
-            PackageError::io("open", shown)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            PackageError::io(Action::Open, shown)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
         };
         let directory = rustix::fs::open(&path, DIRECTORY, Mode::empty())
-            .map_err(PackageError::io("open", shown))?;
+            .map_err(PackageError::io(Action::Open, shown))?;
         if read_small(&directory, bagit::DECLARATION.as_bytes())?.is_some()
             || object::is_object(&directory)?
         {
@@ -100,7 +102,7 @@ pub fn find(path: &Path) -> Result<Vec<PathBuf>, PackageError> {
 pub fn open(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Package, PackageError> {
     let shown = path.as_os_str().as_encoded_bytes();
     let root = rustix::fs::open(path, DIRECTORY, Mode::empty())
-        .map_err(PackageError::io("open", shown))?;
+        .map_err(PackageError::io(Action::Open, shown))?;
     let is_bag = read_small(&root, bagit::DECLARATION.as_bytes())?.is_some();
     let (contents, said) = if is_bag {
         open_bag(&root)?
@@ -132,11 +134,11 @@ fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
     if !is_utf8 {
         return Err(PackageError::broken(
             bagit::DECLARATION,
-            "its texts are not in UTF-8",
+            message!("its texts are not in UTF-8"),
         ));
     }
     if read_small(root, b"fetch.txt")?.is_some() {
-        let what = "files of the bag are elsewhere, and have to be fetched first";
+        let what = message!("files of the bag are elsewhere, and have to be fetched first");
         return Err(PackageError::broken("fetch.txt", what));
     }
     let mut contents = Contents::new();
@@ -144,14 +146,16 @@ fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
         let text = match read_small(root, name.as_bytes())? {
             Some(text) => text,
             None if is_payload => {
-                let what = "it is not there, and ibifs reads no other digests of bags than SHA-256";
+                let what = message!(
+                    "it is not there, and ibifs reads no other digests of bags than SHA-256"
+                );
                 return Err(PackageError::broken(name, what));
             }
             None => continue,
         };
         let (manifest, bad) = fixity::parse_manifest(&text);
         if let Some(line) = bad.first() {
-            let what = format!("line {line} is no digest and path");
+            let what = message!("line {line} is no digest and path", line);
             return Err(PackageError::broken(name, what));
         }
         for (path, digest) in manifest {
@@ -191,7 +195,10 @@ fn open_object(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> 
             .get(digest)
             .and_then(|paths| paths.first());
         let content = content.ok_or_else(|| {
-            PackageError::broken(INVENTORY, format!("it does not say where {digest} lies"))
+            PackageError::broken(
+                INVENTORY,
+                message!("it does not say where {digest} lies", digest),
+            )
         })?;
         for path in paths {
             let content = Content {
@@ -208,7 +215,7 @@ fn open_object(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> 
 pub(super) fn inventory_of(object: &OwnedFd) -> Result<Inventory, PackageError> {
     let read = |name: &str| {
         let bytes = read_small(object, name.as_bytes())?;
-        bytes.ok_or_else(|| PackageError::broken(name, "it is not there"))
+        bytes.ok_or_else(|| PackageError::broken(name, message!("it is not there")))
     };
     let text = read(INVENTORY)?;
     let inventory =
@@ -236,7 +243,7 @@ pub(super) fn read_through(
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                return Err(PackageError::io("read", path)(errno));
+                return Err(PackageError::io(Action::Read, path)(errno));
             }
         }
     }
@@ -252,7 +259,7 @@ fn verify(
     let mut file = match open_file(root, &content.path) {
         Ok(file) => file,
         Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::INVAL) => return Err(differs()),
-        Err(errno) => return Err(PackageError::io("open", &content.path)(errno)),
+        Err(errno) => return Err(PackageError::io(Action::Open, &content.path)(errno)),
     };
     count(0);
     let (mut sha256, mut sha512) = (sha2::Sha256::new(), sha2::Sha512::new());
@@ -315,7 +322,7 @@ fn entries(root: &OwnedFd, contents: &Contents) -> Result<Vec<Entry>, PackageErr
             continue;
         };
         let file = open_file(root, &content.path).and_then(rustix::fs::fstat);
-        let stat = file.map_err(PackageError::io("read", &content.path))?;
+        let stat = file.map_err(PackageError::io(Action::Read, &content.path))?;
         let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
         if !below.split(|byte| *byte == b'/').all(is_name) {
             return Err(PackageError::file(path, Problem::Stray));
@@ -388,7 +395,7 @@ fn files_below(root: &OwnedFd, name: &str) -> Result<Vec<Vec<u8>>, PackageError>
                 }
             })
         });
-        listed.map_err(PackageError::io("list", name))?;
+        listed.map_err(PackageError::io(Action::List, name))?;
     }
     Ok(files)
 }
@@ -405,7 +412,7 @@ pub(super) fn open_file(root: &OwnedFd, path: &[u8]) -> Result<std::fs::File, Er
 
 /// A whole text of a package; None where there is none.
 pub(super) fn read_small(root: &OwnedFd, path: &[u8]) -> Result<Option<Vec<u8>>, PackageError> {
-    let failed = |errno| PackageError::io("read", path)(errno);
+    let failed = |errno| PackageError::io(Action::Read, path)(errno);
     let file = match open_file(root, path) {
         Ok(file) => file,
         Err(errno) if ocfl::is_missing(errno) => return Ok(None),

@@ -15,6 +15,7 @@ use super::{Digests, MTREE, PackageError, Problem};
 use crate::archive::Archive;
 use crate::archive::scrub;
 use crate::archive::store::Item;
+use crate::archive::tree::Action;
 use crate::archive::tree::{Place, SIDECAR, Tree, each_entry_of, joined};
 use crate::formats::fixity::{self, Digest, Manifest, Notes, Verdict, Written};
 use crate::formats::hex::Hex;
@@ -60,7 +61,7 @@ pub(super) fn stage(
         buffer: vec![0; BLOCK],
     };
     make_directories(&work.directory, super::naming::PAYLOAD.as_bytes())
-        .map_err(PackageError::io("make", super::naming::PAYLOAD))?;
+        .map_err(PackageError::io(Action::Make, super::naming::PAYLOAD))?;
     stager.walk()?;
     stager.remembered_sidecar(archive, item)?;
     stager
@@ -182,7 +183,7 @@ impl Stager<'_> {
         if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
             return Ok(None);
         }
-        let failed = |errno| PackageError::io("write", payload)(errno);
+        let failed = |errno| PackageError::io(Action::Write, payload)(errno);
         let mut to = make_file(self.work, payload).map_err(failed)?;
         let (mut sha256, mut sha512) = (sha2::Sha256::new(), sha2::Sha512::new());
         loop {

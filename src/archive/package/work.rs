@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::PackageError;
+use crate::archive::tree::Action;
 use crate::archive::tree::{each_entry_of, open_far};
 
 const DIRECTORY: OFlags = OFlags::RDONLY
@@ -33,20 +34,20 @@ impl Work {
     ) -> Result<Work, PackageError> {
         let shown = path.as_os_str().as_encoded_bytes();
         std::fs::create_dir_all(path).map_err(|error| {
-            PackageError::io("make", shown)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            PackageError::io(Action::Make, shown)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
         })?;
         let destination = rustix::fs::open(path, DIRECTORY, Mode::empty())
-            .map_err(PackageError::io("open", shown))?;
+            .map_err(PackageError::io(Action::Open, shown))?;
         match rustix::fs::flock(&destination, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(PackageError::Busy),
-            Err(errno) => return Err(PackageError::io("lock", shown)(errno)),
+            Err(errno) => return Err(PackageError::io(Action::Lock, shown)(errno)),
         }
         prepare(&destination)?;
         make_directories(&destination, staging.as_bytes())
-            .map_err(PackageError::io("make", staging))?;
+            .map_err(PackageError::io(Action::Make, staging))?;
         let directory = open_far(&destination, staging.as_bytes(), DIRECTORY)
-            .map_err(PackageError::io("open", staging))?;
+            .map_err(PackageError::io(Action::Open, staging))?;
         let work = Work {
             destination,
             staging,
@@ -60,7 +61,7 @@ impl Work {
     /// Empties the place where packages are made.
     pub(super) fn clear(&self) -> Result<(), PackageError> {
         let staging = self.staging;
-        clear(&self.directory).map_err(PackageError::io("empty", staging))
+        clear(&self.directory).map_err(PackageError::io(Action::Empty, staging))
     }
 
     /// Opens something below the destination.
@@ -80,7 +81,7 @@ impl Work {
                 rustix::fs::renameat(&self.directory, &name[..], &to, &name[..])
             })
         })();
-        gathered.map_err(PackageError::io("make", name))
+        gathered.map_err(PackageError::io(Action::Make, name))
     }
 
     /// Lets something that was made appear at its path. EEXIST where something is there.
@@ -102,7 +103,7 @@ impl Work {
 
     /// Waits for the disk, and takes the place away where packages are made.
     pub(super) fn end(self) -> Result<(), PackageError> {
-        let failed = PackageError::io("sync", self.staging);
+        let failed = PackageError::io(Action::Sync, self.staging);
         rustix::fs::syncfs(&self.destination).map_err(failed)?;
         self.clear()?;
         let (parent, name) = self.staging.rsplit_once('/').unwrap_or((".", self.staging));
@@ -149,7 +150,7 @@ pub(super) fn write_file(below: &OwnedFd, path: &str, bytes: &[u8]) -> Result<()
         file.write_all(bytes)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     });
-    written.map_err(PackageError::io("write", path))
+    written.map_err(PackageError::io(Action::Write, path))
 }
 
 /// Removes all that is in a directory, following no link.

@@ -1,10 +1,11 @@
 //! What a scrub finds, as words and sentences.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use crate::archive::finding::{Severity, findings, with_detail};
 use crate::archive::tree::TreeError;
+use ibi::message::{Localize, Message};
+use ibi::{display_message, message};
 
 findings! {
     /// What is found of a file or an item.
@@ -46,15 +47,15 @@ pub struct Finding {
     /// Which file of it, by its path below the item; empty for the item itself.
     pub path: Vec<u8>,
     /// More, where there is more to say.
-    pub detail: Option<String>,
+    pub detail: Option<Message>,
     /// Whether what is there now is recorded as right.
     pub accepted: bool,
 }
 
 impl Finding {
     /// What is wrong, and what can be done.
-    pub fn sentence(&self) -> String {
-        with_detail(self.code, self.detail.as_deref())
+    pub fn sentence(&self) -> Message {
+        with_detail(self.code, self.detail.as_ref())
     }
 }
 
@@ -93,16 +94,18 @@ pub enum ScrubError {
     Report(std::io::Error),
 }
 
-impl fmt::Display for ScrubError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for ScrubError {
+    fn message(&self) -> Message {
         match self {
-            ScrubError::Tree(error) => error.fmt(f),
-            ScrubError::Busy => f.write_str(
-                "another scrub is at work on this store; wait until it has ended, or use --dry-run",
+            ScrubError::Tree(error) => error.message(),
+            ScrubError::Busy => message!(
+                "another scrub is at work on this store; wait until it has ended, or use --dry-run"
             ),
-            ScrubError::Report(error) => write!(f, "standard output: {error}"),
+            ScrubError::Report(error) => message!("standard output: {error}", error),
         }
     }
 }
+
+display_message!(ScrubError);
 
 impl std::error::Error for ScrubError {}

@@ -12,6 +12,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{DIRECTORY, ScrubError};
+use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
 use ibi::pairs::{percent_decode, percent_encode};
 
@@ -34,7 +35,7 @@ impl Position {
         // Names and digests of files are nobody's business who may not look into the items.
         match rustix::fs::mkdirat(tree.root(), DIRECTORY, Mode::from_raw_mode(0o700)) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(tree.error("make", DIRECTORY, errno).into()),
+            Err(errno) => return Err(tree.error(Action::Make, DIRECTORY, errno).into()),
         }
         let directory = tree.open_directory(DIRECTORY)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -109,6 +110,6 @@ fn read(file: &File) -> std::io::Result<Option<String>> {
 
 fn failed(tree: &Tree, error: std::io::Error) -> ScrubError {
     let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-    tree.error("use", &format!("{DIRECTORY}/{NAME}"), errno)
+    tree.error(Action::Use, &format!("{DIRECTORY}/{NAME}"), errno)
         .into()
 }

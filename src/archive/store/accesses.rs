@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::{StoreError, beside, copy};
 use crate::archive::database;
+use ibi::message;
 
 /// File name of the database.
 pub const ACCESSES_FILE: &str = "accesses.sqlite3";
@@ -36,7 +37,7 @@ impl Accesses {
     pub fn open(directory: BorrowedFd<'_>) -> Result<Accesses, StoreError> {
         let opened = Accesses::opened(directory, true)?;
         opened.ok_or_else(|| StoreError::Broken {
-            what: format!("{ACCESSES_FILE} is gone again"),
+            what: message!("{file} is gone again", file = ACCESSES_FILE),
         })
     }
 
@@ -85,7 +86,7 @@ impl Accesses {
     pub fn copy_to(&self, directory: BorrowedFd<'_>) -> Result<(), StoreError> {
         let name = OsStr::new(ACCESSES_FILE);
         database::check(directory, name, true).map_err(|unfit| StoreError::Broken {
-            what: format!("{ACCESSES_FILE}: {unfit}"),
+            what: message!("{file}: {unfit}", file = ACCESSES_FILE, unfit),
         })?;
         copy::at_once(&self.connection, &database::path_in(directory, name))
     }

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 
 use super::{StoreError, kept};
 use crate::archive::database::{self, Unfit};
+use ibi::message;
 
 /// Opens a database in a store's directory, which comes with it: SQLite goes by it until it is closed.
 /// None where there is none and none is to be made.
@@ -22,7 +23,7 @@ pub(super) fn open(
         Err(Unfit::Missing) => return Ok(None),
         Err(unfit) => {
             return Err(StoreError::Broken {
-                what: format!("{file}: {unfit}"),
+                what: message!("{file}: {unfit}", file, unfit),
             });
         }
         Ok(()) => {}

@@ -10,6 +10,8 @@ use super::{Store, StoreError, check_file, file_in, kept, schema};
 use crate::archive::database;
 use crate::formats::item::Names;
 use ibi::Ibi;
+use ibi::message;
+use ibi::message::Message;
 
 /// So many complaints of SQLite tell enough of a damaged database.
 const COMPLAINTS: usize = 5;
@@ -78,8 +80,8 @@ pub enum DifferenceKind {
     },
     /// Both have it.
     Differs {
-        /// What differs, in words; nothing but the sidecar where this is empty.
-        what: String,
+        /// What differs; `None` where nothing but the sidecar does.
+        what: Option<Message>,
         /// Whether the sidecars differ.
         sidecar: bool,
         /// Whether it is removed in the first, and in the second.
@@ -127,7 +129,7 @@ impl Store {
     }
 
     /// What SQLite finds wrong with the database itself, and whether it is built as ours are.
-    pub fn complaints(&self) -> Result<Vec<String>, StoreError> {
+    pub fn complaints(&self) -> Result<Vec<Message>, StoreError> {
         let connection = self.lock();
         let mut complaints = Vec::new();
         let mut statement = connection.prepare(&format!("PRAGMA integrity_check({COMPLAINTS})"))?;
@@ -135,7 +137,7 @@ impl Store {
         while let Some(row) = found.next()? {
             let complaint = text(row, 0)?;
             if complaint != "ok" {
-                complaints.push(complaint.replace('\n', " "));
+                complaints.push(Message::verbatim(complaint.replace('\n', " ")));
             }
         }
         let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
@@ -143,10 +145,13 @@ impl Store {
         while complaints.len() < COMPLAINTS
             && let Some(row) = found.next()?
         {
-            complaints.push(format!("a row of {} belongs to no item", text(row, 0)?));
+            complaints.push(message!(
+                "a row of {table} belongs to no item",
+                table = text(row, 0)?
+            ));
         }
         if schema::is_altered(&connection)? {
-            complaints.push("its tables are not those that ibifs makes".to_owned());
+            complaints.push(message!("its tables are not those that ibifs makes"));
         }
         Ok(complaints)
     }
@@ -256,17 +261,18 @@ impl Said {
         let mut what = Vec::new();
         for (column, name) in COLUMNS.iter().enumerate() {
             if self.columns[column] != second.columns[column] && column != SIDECAR {
-                what.push(format!(
-                    "{name} '{}' in the tree, '{}' in the index",
-                    self.shown(column),
-                    second.shown(column)
+                what.push(message!(
+                    "{name} '{value}' in the tree, '{indexed}' in the index",
+                    name,
+                    value = self.shown(column),
+                    indexed = second.shown(column)
                 ));
             }
         }
         let sidecar = self.columns[SIDECAR] != second.columns[SIDECAR];
         (sidecar || !what.is_empty()).then(|| {
             self.differs(DifferenceKind::Differs {
-                what: what.join("; "),
+                what: Message::joined(what),
                 sidecar,
                 is_removed: (self.is_removed(), second.is_removed()),
             })

@@ -1,6 +1,5 @@
 //! What can go wrong in the relation store, as sentences with the remedy.
 
-use std::fmt;
 use std::io::ErrorKind;
 
 use rusqlite::{Connection, ErrorCode};
@@ -8,6 +7,8 @@ use rusqlite::{Connection, ErrorCode};
 use super::FILE;
 use crate::archive::database::SchemaError;
 use crate::formats::item::Names;
+use ibi::message::{Localize, Message};
+use ibi::{display_message, message};
 
 /// What went wrong in the relation store.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub enum StoreError {
     /// A value that cannot have been written by us.
     Broken {
         /// Which table, column and value.
-        what: String,
+        what: Message,
     },
     /// A name is already recorded for another item.
     Taken {
@@ -55,7 +56,7 @@ impl From<SchemaError> for StoreError {
             SchemaError::Sqlite(error) => StoreError::Sqlite(error),
             SchemaError::Newer { found, known } => StoreError::Newer { found, known },
             SchemaError::Version(found) => StoreError::Broken {
-                what: format!("schema version {found}"),
+                what: message!("schema version {found}", found),
             },
         }
     }
@@ -120,48 +121,59 @@ impl StoreError {
 
 impl StoreError {
     /// What went wrong, without the remedy.
-    pub fn cause(&self) -> String {
+    pub fn cause(&self) -> Message {
         match self {
-            StoreError::Sqlite(error) => error.to_string(),
+            StoreError::Sqlite(error) => Message::foreign(error.to_string()),
             StoreError::Broken { what } => what.clone(),
-            other => other.to_string(),
+            other => other.message(),
         }
     }
 }
 
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for StoreError {
+    fn message(&self) -> Message {
         match self {
-            StoreError::Sqlite(error) if self.is_damage() => write!(
-                f,
-                "{FILE} is damaged ({error}); 'ibifs reindex' makes it anew from the tree"
+            StoreError::Sqlite(error) if self.is_damage() => message!(
+                "{file} is damaged ({error}); 'ibifs reindex' makes it anew from the tree",
+                file = FILE,
+                error = Message::foreign(error.to_string())
             ),
-            StoreError::NotAFile => write!(
-                f,
-                "{FILE} is no regular file; remove it and run 'ibifs reindex'"
+            StoreError::NotAFile => message!(
+                "{file} is no regular file; remove it and run 'ibifs reindex'",
+                file = FILE
             ),
-            StoreError::Sqlite(error) => write!(f, "{FILE}: {error}"),
-            StoreError::System { cause, .. } => write!(f, "{FILE}: {cause}"),
-            StoreError::Newer { found, known } => write!(
-                f,
-                "{FILE} has schema {found}, this ibifs knows {known}; use a newer ibifs"
+            StoreError::Sqlite(error) => message!(
+                "{file}: {error}",
+                file = FILE,
+                error = Message::foreign(error.to_string())
             ),
-            StoreError::Older { found } => write!(
-                f,
-                "{FILE} has the older schema {found}; mount the store or run 'ibifs reindex' once"
+            StoreError::System { cause, .. } => message!("{file}: {cause}", file = FILE, cause),
+            StoreError::Newer { found, known } => message!(
+                "{file} has schema {found}, this ibifs knows {known}; use a newer ibifs",
+                file = FILE,
+                found,
+                known
+            ),
+            StoreError::Older { found } => message!(
+                "{file} has the older schema {found}; mount the store or run 'ibifs reindex' once",
+                file = FILE,
+                found
             ),
             StoreError::Broken { what } => {
-                write!(
-                    f,
-                    "{FILE}: {what}; 'ibifs reindex' makes it anew from the tree"
+                message!(
+                    "{file}: {what}; 'ibifs reindex' makes it anew from the tree",
+                    file = FILE,
+                    what
                 )
             }
             StoreError::Taken { name, holder } => {
-                write!(f, "'{name}' is already recorded for {holder}")
+                message!("'{name}' is already recorded for {holder}", name, holder)
             }
         }
     }
 }
+
+display_message!(StoreError);
 
 impl std::error::Error for StoreError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

@@ -12,6 +12,7 @@ use super::record::{Change, apply};
 use super::transaction::{Sync, transact};
 use super::{ItemId, Store, StoreError};
 use crate::archive::lock_order::{Rank, RankedMutex};
+use ibi::message;
 
 /// A queued write and its result.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ impl Store {
         // Ours was queued and not done, so it was in the group.
         result.unwrap_or_else(|| {
             Err(StoreError::Broken {
-                what: "a queue lost a write".to_owned(),
+                what: message!("a queue lost a write"),
             })
         })
     }

@@ -15,6 +15,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::{StoreError, beside};
 use crate::archive::database;
+use ibi::message;
 
 /// File name of the database.
 pub const HARVEST_FILE: &str = "harvest.sqlite3";
@@ -94,7 +95,7 @@ impl Harvest {
     pub fn open(directory: BorrowedFd<'_>) -> Result<Harvest, StoreError> {
         let opened = beside::open(directory, HARVEST_FILE, true, MIGRATIONS)?;
         let (connection, directory) = opened.ok_or_else(|| StoreError::Broken {
-            what: format!("{HARVEST_FILE} is gone again"),
+            what: message!("{file} is gone again", file = HARVEST_FILE),
         })?;
         Ok(Harvest::over(connection, Some(directory)))
     }

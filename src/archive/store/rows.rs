@@ -4,6 +4,7 @@ use rusqlite::Row;
 
 use super::{Item, ItemId, StoreError};
 use crate::formats::item::{Names, State};
+use ibi::message;
 use ibi::relation::{Language, RelationKind};
 use ibi::{Ibip, Rep, Timestamp};
 
@@ -17,7 +18,7 @@ pub(super) const RELATION: &str =
 
 fn broken(table: &str, column: &str, value: &str) -> StoreError {
     StoreError::Broken {
-        what: format!("{table}.{column} is '{value}'"),
+        what: message!("{table}.{column} is '{value}'", table, column, value),
     }
 }
 

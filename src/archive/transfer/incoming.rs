@@ -15,11 +15,14 @@ use super::local::{Arrival, Local, of_the_item};
 use super::{Moved, Progress, Skip, TransferError, not_drawn};
 use crate::archive::backup;
 use crate::archive::store::Item;
+use crate::archive::tree::Action;
 use crate::archive::tree::{HANDOVER, Place, Tree, each_entry_of, joined};
 use crate::formats::fixity::{Digest, shown};
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
 use crate::os::random;
+use ibi::message;
+use ibi::message::{Localize, Message};
 
 /// Room that is left on a disk, in bytes.
 const SPARE: u64 = 64 << 20;
@@ -62,7 +65,7 @@ impl<'a> Incoming<'a> {
         format!("{}/{digest}", self.path)
     }
 
-    fn failed(&self, action: &'static str, path: &[u8], errno: Errno) -> TransferError {
+    fn failed(&self, action: Action, path: &[u8], errno: Errno) -> TransferError {
         self.tree.error(action, &shown(path), errno).into()
     }
 
@@ -88,13 +91,15 @@ impl<'a> Incoming<'a> {
 
     fn has_room_for(&self, bytes: u64) -> Result<(), TransferError> {
         let room = rustix::fs::fstatvfs(self.tree.root())
-            .map_err(|errno| self.failed("ask for room in", b".", errno))?;
+            .map_err(|errno| self.failed(Action::AskForRoomIn, b".", errno))?;
         let free = room.f_bavail.saturating_mul(room.f_frsize);
         if bytes.saturating_add(SPARE) <= free {
             Ok(())
         } else {
-            Err(Skip::NotTaken(format!(
-                "there is no room for it: {bytes} bytes are needed, {free} are free"
+            Err(Skip::NotTaken(message!(
+                "there is no room for it: {bytes} bytes are needed, {free} are free",
+                bytes,
+                free
             ))
             .into())
         }
@@ -108,7 +113,7 @@ impl<'a> Incoming<'a> {
         let temporary = format!("{digest}.{}", Hex(&drawn));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&directory, &temporary, flags, Mode::from_raw_mode(0o600))
-            .map_err(|errno| self.failed("write", temporary.as_bytes(), errno))?;
+            .map_err(|errno| self.failed(Action::Write, temporary.as_bytes(), errno))?;
         Ok(Receiving {
             incoming: self,
             file: file.into(),
@@ -170,7 +175,7 @@ impl<'a> Incoming<'a> {
         let mut waiting = vec![path.as_bytes().to_vec()];
         let mut directories = Vec::new();
         while let Some(path) = waiting.pop() {
-            let failed = |errno| self.failed("clear", &path, errno);
+            let failed = |errno| self.failed(Action::Clear, &path, errno);
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             let opened = match self.tree.open_far(&path, flags) {
                 Ok(opened) => opened,
@@ -197,7 +202,7 @@ impl<'a> Incoming<'a> {
             self.tree
                 .open_far(parent, flags)
                 .and_then(|parent| rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR))
-                .map_err(|errno| self.failed("clear", path, errno))?;
+                .map_err(|errno| self.failed(Action::Clear, path, errno))?;
         }
         Ok(())
     }
@@ -227,13 +232,15 @@ impl Building<'_> {
     }
 
     fn set_metadata(&self, entry: &Entry) -> Result<(), TransferError> {
-        set_metadata(self.directory, entry)
-            .map_err(|errno| self.incoming.failed("dress", &entry.path, errno))
+        set_metadata(self.directory, entry).map_err(|errno| {
+            self.incoming
+                .failed(Action::SetAttributes, &entry.path, errno)
+        })
     }
 
     /// Makes one name of the item.
     fn put(&self, entry: &Entry) -> Result<(), TransferError> {
-        let failed = |errno| self.incoming.failed("make", &entry.path, errno);
+        let failed = |errno| self.incoming.failed(Action::Make, &entry.path, errno);
         let (parent, name) = split(&entry.path);
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let parent = self.directory.open_far(parent, flags).map_err(failed)?;
@@ -284,7 +291,7 @@ impl Building<'_> {
                 }
             }
         }
-        let why = format!("the file with the digest {digest} has not arrived");
+        let why = message!("the file with the digest {digest} has not arrived", digest);
         Err(Skip::NotTaken(why).into())
     }
 }
@@ -294,7 +301,7 @@ impl Receiving<'_> {
     pub fn take(&mut self, piece: &[u8]) -> Result<(), TransferError> {
         self.left = match self.left.checked_sub(piece.len() as u64) {
             Some(left) => left,
-            None => return Err(self.not_it("it is longer than was said")),
+            None => return Err(self.not_it(message!("it is longer than was said"))),
         };
         self.hasher.update(piece);
         let written = piece.chunks(HOLE).try_for_each(|part| {
@@ -313,10 +320,10 @@ impl Receiving<'_> {
     /// Ends it: the file is on disk under its digest, or it is not there.
     pub fn finish(self) -> Result<(), TransferError> {
         if self.left > 0 {
-            return Err(self.not_it("it is shorter than was said"));
+            return Err(self.not_it(message!("it is shorter than was said")));
         }
         if Digest(self.hasher.clone().finalize().into()) != self.digest {
-            return Err(self.not_it("it has another digest"));
+            return Err(self.not_it(message!("it has another digest")));
         }
         let directory = self.incoming.tree.open_directory(&self.incoming.path)?;
         let name = self.digest.to_string();
@@ -329,13 +336,15 @@ impl Receiving<'_> {
 
     fn failed(&self, errno: Errno) -> TransferError {
         let path = self.temporary.as_bytes();
-        self.incoming.failed("write", path, errno)
+        self.incoming.failed(Action::Write, path, errno)
     }
 
-    fn not_it(&self, why: &str) -> TransferError {
+    fn not_it(&self, why: Message) -> TransferError {
         let length = self.length;
-        Skip::NotTaken(format!(
-            "a file of {length} bytes did not arrive whole: {why}; try again when it rests"
+        Skip::NotTaken(message!(
+            "a file of {length} bytes did not arrive whole: {why}; try again when it rests",
+            length,
+            why
         ))
         .into()
     }
@@ -352,16 +361,17 @@ impl Drop for Receiving<'_> {
 
 /// Refuses a sidecar that is not the item's, or that would make an original of it.
 fn check_sidecar(local: &Local, names: &Names, sidecar: &[u8]) -> Result<Sidecar, TransferError> {
-    let not_good = |why: String| TransferError::from(Skip::NotTaken(why));
-    let parsed = Sidecar::parse(sidecar).map_err(|error| not_good(error.to_string()))?;
+    let not_good = |why: Message| TransferError::from(Skip::NotTaken(why));
+    let parsed = Sidecar::parse(sidecar).map_err(|error| not_good(error.message()))?;
     if !parsed.names().matches(names) || parsed.names().contradicts(names) {
-        return Err(not_good(format!("its sidecar names {}", parsed.names())));
+        return Err(not_good(message!(
+            "its sidecar names {parsed}",
+            parsed = parsed.names()
+        )));
     }
     let claims = |service: &Names| service.matches(local.service());
     if parsed.archive_service().is_some_and(claims) {
-        Err(not_good(
-            "its sidecar names this Archive already".to_owned(),
-        ))
+        Err(not_good(message!("its sidecar names this Archive already")))
     } else {
         Ok(parsed)
     }

@@ -15,7 +15,9 @@ use rustix::io::Errno;
 use crate::archive::backup::{Attributes, attributes_of};
 use crate::archive::tree::{SIDECAR, Tree, each_entry_of, joined};
 use crate::formats::fixity::{Digest, Manifest, shown};
+use ibi::message::{Localize, Message};
 use ibi::pairs::{percent_decode, percent_encode};
+use ibi::{display_message, message};
 
 /// The longest value of an attribute that Linux keeps, in bytes.
 const LONGEST_VALUE: usize = 65_536;
@@ -63,14 +65,20 @@ pub struct Inventory {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InventoryError {
     line: usize,
-    what: &'static str,
+    what: Message,
 }
 
-impl fmt::Display for InventoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {} of the inventory: {}", self.line, self.what)
+impl Localize for InventoryError {
+    fn message(&self) -> Message {
+        message!(
+            "line {line} of the inventory: {what}",
+            line = self.line,
+            what = self.what
+        )
     }
 }
+
+display_message!(InventoryError);
 
 impl std::error::Error for InventoryError {}
 
@@ -80,7 +88,7 @@ impl Inventory {
     /// # Errors
     /// The path of what cannot be told: a FIFO, a socket, a device, or what is not as it was when the
     /// digests were taken.
-    pub fn of(directory: &Tree, manifest: &Manifest) -> Result<Inventory, String> {
+    pub fn of(directory: &Tree, manifest: &Manifest) -> Result<Inventory, Message> {
         let mut lister = Lister {
             directory,
             manifest,
@@ -109,13 +117,13 @@ impl Inventory {
             let words: Vec<&str> = line.split(' ').collect();
             if let ["attribute", name, value] = words[..] {
                 let last = inventory.entries.last_mut();
-                let last = last.ok_or(fault("an attribute of nothing"))?;
+                let last = last.ok_or(fault(message!("an attribute of nothing")))?;
                 let attribute = (percent_decode(name), percent_decode(value));
                 check_attribute(&attribute).map_err(fault)?;
                 last.attributes.push(attribute);
                 continue;
             }
-            let entry = parse_entry(&words).ok_or(fault("it is no entry"))?;
+            let entry = parse_entry(&words).ok_or(fault(message!("it is no entry")))?;
             known.take(&entry).map_err(fault)?;
             inventory.entries.push(entry);
         }
@@ -187,8 +195,14 @@ struct Lister<'a> {
 }
 
 impl Lister<'_> {
-    fn list(&mut self, path: Vec<u8>) -> Result<(), String> {
-        let failed = |errno: Errno| format!("'{}': {errno}", shown(&path));
+    fn list(&mut self, path: Vec<u8>) -> Result<(), Message> {
+        let failed = |errno: Errno| {
+            message!(
+                "'{path}': {error}",
+                path = shown(&path),
+                error = std::io::Error::from(errno)
+            )
+        };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let opened = self.directory.open_far(&path, flags).map_err(failed)?;
         let stat = rustix::fs::fstat(&opened).map_err(failed)?;
@@ -213,8 +227,14 @@ impl Lister<'_> {
     }
 
     /// What is no directory.
-    fn file(&mut self, parent: &OwnedFd, name: &[u8], path: Vec<u8>) -> Result<(), String> {
-        let failed = |errno: Errno| format!("'{}': {errno}", shown(&path));
+    fn file(&mut self, parent: &OwnedFd, name: &[u8], path: Vec<u8>) -> Result<(), Message> {
+        let failed = |errno: Errno| {
+            message!(
+                "'{path}': {error}",
+                path = shown(&path),
+                error = std::io::Error::from(errno)
+            )
+        };
         let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         let key = (stat.st_dev, stat.st_ino);
         let mut attributes = Attributes::new();
@@ -223,7 +243,8 @@ impl Lister<'_> {
             (FileType::RegularFile, Some(first)) => Kind::Same(first.clone()),
             (FileType::RegularFile, None) => {
                 let digest = self.manifest.get(&path);
-                let digest = *digest.ok_or_else(|| format!("'{}' is new", shown(&path)))?;
+                let digest =
+                    *digest.ok_or_else(|| message!("'{path}' is new", path = shown(&path)))?;
                 if stat.st_nlink > 1 {
                     self.first_names.insert(key, path.clone());
                 }
@@ -238,8 +259,9 @@ impl Lister<'_> {
             }
             _ => {
                 let path = shown(&path);
-                return Err(format!(
-                    "'{path}' is a FIFO, a socket or a device, which is not sent over HTTP"
+                return Err(message!(
+                    "'{path}' is a FIFO, a socket or a device, which is not sent over HTTP",
+                    path
                 ));
             }
         };
@@ -257,32 +279,32 @@ struct Known {
 }
 
 impl Known {
-    fn take(&mut self, entry: &Entry) -> Result<(), &'static str> {
+    fn take(&mut self, entry: &Entry) -> Result<(), Message> {
         let path = &entry.path;
         let is_root = path.is_empty() && entry.kind == Kind::Directory;
         if self.paths.is_empty() != is_root {
-            return Err("the item's own directory comes first, once");
+            return Err(message!("the item's own directory comes first, once"));
         }
         if !is_root {
             check_path(path)?;
             let parent = path.iter().rposition(|byte| *byte == b'/');
             let parent = parent.map_or(&b""[..], |cut| &path[..cut]);
             if !self.directories.contains(parent) {
-                return Err("its directory is not before it");
+                return Err(message!("its directory is not before it"));
             }
         }
         if !self.paths.insert(path.clone()) {
-            return Err("its path is there twice");
+            return Err(message!("its path is there twice"));
         }
         match &entry.kind {
             Kind::Directory => drop(self.directories.insert(path.clone())),
             Kind::File(..) => drop(self.files.insert(path.clone())),
             Kind::Link(target) if target.is_empty() || target.contains(&0) => {
-                return Err("the link leads nowhere");
+                return Err(message!("the link leads nowhere"));
             }
             Kind::Link(_) => {}
             Kind::Same(first) if !self.files.contains(first) => {
-                return Err("the file of this name is not before it");
+                return Err(message!("the file of this name is not before it"));
             }
             Kind::Same(_) => {}
         }
@@ -291,27 +313,27 @@ impl Known {
 }
 
 /// Refuses a path that is not one of a name in the item.
-fn check_path(path: &[u8]) -> Result<(), &'static str> {
+fn check_path(path: &[u8]) -> Result<(), Message> {
     if path.len() > LONGEST_PATH || path.contains(&0) {
-        return Err("it is no path");
+        return Err(message!("it is no path"));
     }
     if path == SIDECAR.as_bytes() {
-        return Err("the sidecar is sent apart");
+        return Err(message!("the sidecar is sent apart"));
     }
     let leaves = |name: &[u8]| matches!(name, b"" | b"." | b"..") || name.len() > LONGEST_NAME;
     if path.split(|byte| *byte == b'/').any(leaves) {
-        Err("the path leaves the item")
+        Err(message!("the path leaves the item"))
     } else {
         Ok(())
     }
 }
 
-fn check_attribute((name, value): &(Vec<u8>, Vec<u8>)) -> Result<(), &'static str> {
+fn check_attribute((name, value): &(Vec<u8>, Vec<u8>)) -> Result<(), Message> {
     if !name.starts_with(b"user.") || name.contains(&0) || name.len() > LONGEST_NAME {
-        return Err("the attribute is no user's");
+        return Err(message!("the attribute is no user's"));
     }
     if value.len() > LONGEST_VALUE {
-        Err("the attribute is too long")
+        Err(message!("the attribute is too long"))
     } else {
         Ok(())
     }

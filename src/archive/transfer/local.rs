@@ -15,6 +15,7 @@ use super::{Destination, Moved, Progress, RemoteStatus, Skip, TransferError, not
 use crate::archive::backup::{self, ItemCopier, UNCOMPARED};
 use crate::archive::scrub;
 use crate::archive::store::Item;
+use crate::archive::tree::Action;
 use crate::archive::tree::{Maker, Met, Place, SIDECAR, STRANGERS, Tree};
 use crate::archive::{
     Acceptance, Actor, Archive, ArchiveError, Handover, HandoverLock, Process, Role, Stranger,
@@ -25,6 +26,8 @@ use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar, State};
 use crate::os::random;
 use crate::os::writing;
+use ibi::message;
+use ibi::message::{Localize, Message};
 
 /// What is drawn for a hand-over, in bytes.
 const TOKEN_BYTES: usize = 16;
@@ -196,16 +199,17 @@ impl Local {
             let directory = self.directory_to_change(&item)?;
             let is_strangers = is_strangers(&directory);
             replace(&directory, &sidecar.to_bytes(), is_strangers)
-                .map_err(|errno| directory.error("write", SIDECAR, errno))?;
+                .map_err(|errno| directory.error(Action::Write, SIDECAR, errno))?;
         }
         // The daemon may not have believed it.
         let item = self.item(names)?;
         if item.service.as_ref().is_some_and(|it| it.matches(holder)) {
             Ok(())
         } else {
-            Err(TransferError::System(format!(
-                "the sidecar of {} is not believed to name {holder}; run 'ibifs fsck'",
-                item.names
+            Err(TransferError::System(message!(
+                "the sidecar of {names} is not believed to name {holder}; run 'ibifs fsck'",
+                names = item.names,
+                holder
             )))
         }
     }
@@ -265,7 +269,9 @@ impl Local {
             return Err(Skip::Damaged(shown(path)).into());
         }
         match content.unread.first() {
-            Some((path, why)) => Err(Skip::Unread(format!("'{}': {why}", shown(path))).into()),
+            Some((path, why)) => {
+                Err(Skip::Unread(message!("'{path}': {why}", path = shown(path), why)).into())
+            }
             None => Ok(content.manifest),
         }
     }
@@ -293,7 +299,7 @@ impl Local {
             && !given.other.matches(from)
         {
             let other = given.other;
-            let why = format!("it is handing it over to the Archive {other} itself");
+            let why = message!("it is handing it over to the Archive {other} itself", other);
             return Err(Skip::NotTaken(why).into());
         }
         let held = self.archive.held(names)?;
@@ -323,9 +329,10 @@ impl Local {
         std::fs::create_dir_all(&path).map_err(|error| not_made(&path, &error))?;
         match self.archive.held(names)? {
             Some(item) => Ok(item),
-            None => Err(TransferError::System(format!(
-                "the mount at '{}' does not say what it has made of {names}",
-                mount_point.display()
+            None => Err(TransferError::System(message!(
+                "the mount at '{mount_point}' does not say what it has made of {names}",
+                mount_point = mount_point.display(),
+                names
             ))),
         }
     }
@@ -354,11 +361,17 @@ impl Local {
             None
         };
         if wanted.is_some() && there.is_some() {
-            mark(&to).map_err(|errno| to.error("mark", UNCOMPARED, errno))?;
+            mark(&to).map_err(|errno| to.error(Action::Mark, UNCOMPARED, errno))?;
         }
         let told = RefCell::new(None);
         let mut tell = |finding: &backup::Finding| {
-            let sentence = || format!("'{}' {}", shown(&finding.path), finding.sentence());
+            let sentence = || {
+                message!(
+                    "'{path}' {finding}",
+                    path = shown(&finding.path),
+                    finding = finding.sentence()
+                )
+            };
             told.borrow_mut().get_or_insert_with(sentence);
             Ok(())
         };
@@ -379,7 +392,7 @@ impl Local {
         if let Some(wanted) = &wanted {
             self.sync(&to)?;
             self.compare(&item, wanted, progress)?;
-            unmark(&to).map_err(|errno| to.error("unmark", UNCOMPARED, errno))?;
+            unmark(&to).map_err(|errno| to.error(Action::Unmark, UNCOMPARED, errno))?;
         }
         if is_new && arrival.sidecar.is_some() {
             moved.files += 1;
@@ -387,7 +400,7 @@ impl Local {
             let is_as_it_is = arrival.is_as_it_is && !self.is_for_strangers && copier.sidecar()?;
             if let (false, Some(bytes)) = (is_as_it_is, &arrival.sidecar) {
                 replace(&to, bytes, self.is_for_strangers)
-                    .map_err(|errno| to.error("write", SIDECAR, errno))?;
+                    .map_err(|errno| to.error(Action::Write, SIDECAR, errno))?;
             }
         }
         copier.finish()?;
@@ -416,8 +429,9 @@ impl Local {
         let lacks_rep = known.rep().is_none() && names.rep().is_some();
         let lacks_ibip = known.ibip().is_none() && names.ibip().is_some();
         if lacks_rep || lacks_ibip {
-            Err(Skip::NotTaken(format!(
-                "the destination does not accept the names {names} for it"
+            Err(Skip::NotTaken(message!(
+                "the destination does not accept the names {names} for it",
+                names
             ))
             .into())
         } else {
@@ -430,7 +444,7 @@ impl Local {
         match self.mount_point {
             Some(_) => {
                 let opened = item.open_far(b"", OFlags::PATH | OFlags::DIRECTORY);
-                Ok(opened.map_err(|errno| item.error("open", ".", errno))?)
+                Ok(opened.map_err(|errno| item.error(Action::Open, ".", errno))?)
             }
             None => Ok(self.archive.tree().open_directory("staging")?),
         }
@@ -495,9 +509,9 @@ impl Destination for Local {
     }
 
     fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError> {
-        let not_taken = |why: &str| TransferError::from(Skip::NotTaken(why.to_owned()));
+        let not_taken = |why: Message| TransferError::from(Skip::NotTaken(why));
         let Some(item) = self.archive.held(names)? else {
-            return Err(not_taken("it holds no copy of it"));
+            return Err(not_taken(message!("it holds no copy of it")));
         };
         let noted = self.archive.handover(names)?;
         let expected = noted.filter(|noted| noted.role == Role::Expects);
@@ -508,12 +522,14 @@ impl Destination for Local {
             return Ok(());
         }
         if !expected.is_some_and(|it| it.word == word && it.other.matches(from)) {
-            return Err(not_taken("it does not expect it, or by another word"));
+            return Err(not_taken(message!(
+                "it does not expect it, or by another word"
+            )));
         }
         if !item.service.as_ref().is_some_and(|it| it.matches(from)) {
-            return Err(not_taken(
-                "its copy names another Archive as the original's",
-            ));
+            return Err(not_taken(message!(
+                "its copy names another Archive as the original's"
+            )));
         }
         let service = self.service().clone();
         self.name_holder(names, &service)?;
@@ -529,7 +545,7 @@ pub(super) fn of_the_item(error: TransferError) -> TransferError {
             | ArchiveError::NotMintedHere(_)
             | ArchiveError::MayNotName { .. }
             | ArchiveError::Exists(_)),
-        ) => Skip::NotTaken(error.to_string()).into(),
+        ) => Skip::NotTaken(error.message()).into(),
         other => other,
     }
 }
@@ -577,11 +593,14 @@ fn is_strangers(directory: &Tree) -> bool {
 /// What a mount's answer to the making of an item means.
 fn not_made(path: &Path, error: &std::io::Error) -> TransferError {
     match Errno::from_io_error(error) {
-        Some(Errno::PERM) => Skip::NotTaken(
+        Some(Errno::PERM) => Skip::NotTaken(message!(
             "its name is of the destination's own name space and later than its last date"
-                .to_owned(),
-        )
+        ))
         .into(),
-        _ => TransferError::System(format!("cannot make '{}': {error}", path.display())),
+        _ => TransferError::System(message!(
+            "cannot make '{path}': {error}",
+            path = path.display(),
+            error
+        )),
     }
 }

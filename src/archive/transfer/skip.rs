@@ -4,6 +4,7 @@
 use crate::archive::finding::{Severity, findings};
 use crate::formats::item::Names;
 use ibi::Timestamp;
+use ibi::message::{Localize, Message};
 
 findings! {
     /// Why an item was not copied or transferred. A notice is as it should be: nothing is wrong with
@@ -18,8 +19,8 @@ findings! {
             "it was removed at the destination; --bring-back copies it all the same"
         // The same, where the time is known.
         RemovedThereAt(when: Box<Timestamp>) "removed-there" Notice
-            "it was removed at the destination at {}; --bring-back copies it all the same"
-            (when.to_rfc3339())
+            "it was removed at the destination at {when}; --bring-back copies it all the same"
+            (when = when.to_rfc3339())
         Service "service" Notice
             "it is the item of the Archive's own service, which is nobody else's"
         NotOriginal "not-original" Notice
@@ -33,15 +34,15 @@ findings! {
         Damaged(path: String) "damaged" Error
             "'{path}' is damaged here; see 'ibifs scrub', and put it back from a copy"
         // It cannot be read, or changed each time that it was read.
-        Unread(what: String) "unread" Error
+        Unread(what: Message) "unread" Error
             "it cannot be read whole: {what}"
         Changed "changed" Warning
             "it was changed here while it was handed over; try again when it rests"
         Differs(path: String) "differs" Error
             "'{path}' is not there what it is here; try again"
-        NotTaken(why: String) "not-taken" Error
+        NotTaken(why: Message) "not-taken" Error
             "the destination does not take it: {why}"
-        NotCopied(what: String) "not-copied" Error
+        NotCopied(what: Message) "not-copied" Error
             "not all of it can be copied: {what}"
         OriginalHere "original-here" Notice
             "the original is held here already"
@@ -63,10 +64,10 @@ findings! {
 impl Skip {
     /// The reason that is sent to the other Archive: the reason alone, where that has one of its own.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn sentence(&self) -> Message {
         match self {
             Skip::NotTaken(why) => why.clone(),
-            other => other.to_string(),
+            other => other.message(),
         }
     }
 

@@ -1,11 +1,11 @@
 //! The tokens by which an Archive knows who may hand items over to it over HTTP.
 
-use std::fmt;
-
 use sha2::Digest as _;
 
 use crate::formats::item::Names;
 use ibi::Ibi;
+use ibi::message::{Localize, Message};
+use ibi::{display_message, message};
 
 /// The shortest token that is taken: 128 bits in hexadecimal digits.
 const SHORTEST: usize = 32;
@@ -48,13 +48,15 @@ impl Giver {
 
 /// Why a file of tokens is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokensError(String);
+pub struct TokensError(Message);
 
-impl fmt::Display for TokensError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+impl Localize for TokensError {
+    fn message(&self) -> Message {
+        self.0.clone()
     }
 }
+
+display_message!(TokensError);
 
 impl std::error::Error for TokensError {}
 
@@ -67,7 +69,8 @@ impl Tokens {
     pub fn parse(text: &str) -> Result<Tokens, TokensError> {
         let mut known = Vec::new();
         for (at, line) in text.lines().enumerate() {
-            let fault = |what: &str| TokensError(format!("line {}: {what}", at + 1));
+            let fault =
+                |what: Message| TokensError(message!("line {line}: {what}", line = at + 1, what));
             let words: Vec<&str> = line.split_whitespace().collect();
             let (token, giver) = match words[..] {
                 [] => continue,
@@ -79,18 +82,18 @@ impl Tokens {
                 [token, ref services @ ..] => match names(services) {
                     Some(service) => (token, Giver::Trusted(service)),
                     None => {
-                        return Err(fault(
+                        return Err(fault(message!(
                             "write a token, or a token and a URL http://host[:port], or a token and the \
-                             identifier of an Archive's service",
-                        ));
+                             identifier of an Archive's service"
+                        )));
                     }
                 },
             };
             if token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-                return Err(fault(
+                return Err(fault(message!(
                     "a token has 32 or more printable characters of ASCII, such as \
-                     'openssl rand -hex 32' makes",
-                ));
+                     'openssl rand -hex 32' makes"
+                )));
             }
             known.push(Known {
                 digest: sha2::Sha256::digest(token.as_bytes()).into(),
@@ -98,7 +101,7 @@ impl Tokens {
             });
         }
         if known.is_empty() {
-            Err(TokensError("there is no token in it".to_owned()))
+            Err(TokensError(message!("there is no token in it")))
         } else {
             Ok(Tokens(known))
         }

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use super::Action;
 use super::place::failed;
 use super::walk::each_entry_of;
 use super::{Tree, TreeError};
@@ -83,7 +84,7 @@ impl Tree {
     /// with the directories that cannot be read. ENOENT where there is no such directory.
     pub fn each_met_below(&self, path: &str, meet: impl FnMut(Met)) -> Result<(), TreeError> {
         let (directory, below) = self.kept_above_bytes(path.as_bytes());
-        walk(directory, below, meet).map_err(failed("list", path))
+        walk(directory, below, meet).map_err(failed(Action::List, path))
     }
 
     /// A whole file of the store's own, of any size; None where there is none.
@@ -97,7 +98,7 @@ impl Tree {
         match self.open_to_read(path.as_bytes()).and_then(read) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(errno) => Err(failed("read", path)(errno)),
+            Err(errno) => Err(failed(Action::Read, path)(errno)),
         }
     }
 
@@ -112,7 +113,7 @@ impl Tree {
         now: bool,
     ) -> Result<(), TreeError> {
         let shown = format!("{directory}/{name}");
-        let failed = |errno| failed("write", &shown)(errno);
+        let failed = |errno| failed(Action::Write, &shown)(errno);
         let opened = self.open_directory(directory)?;
         let temporary = format!("{name}.new");
         // Left behind by a crash: the caller alone writes here.
@@ -139,7 +140,7 @@ impl Tree {
         let parent = self.open_directory(parent)?;
         match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(errno) => Err(failed("make", path)(errno)),
+            Err(errno) => Err(failed(Action::Make, path)(errno)),
         }
     }
 

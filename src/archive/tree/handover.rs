@@ -7,6 +7,7 @@ use std::fs::File;
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
+use super::Action;
 use super::place::failed;
 use super::{Area, Place, Tree, TreeError};
 
@@ -23,7 +24,7 @@ impl Tree {
         match rustix::fs::mkdirat(&self.root, HANDOVER, Mode::from_raw_mode(0o700)) {
             Ok(()) => self.sync_directory(".")?,
             Err(Errno::EXIST) => {}
-            Err(errno) => return Err(failed("make", HANDOVER)(errno)),
+            Err(errno) => return Err(failed(Action::Make, HANDOVER)(errno)),
         }
         self.open_own(&format!("{HANDOVER}/{LOCK}"))
     }
@@ -50,7 +51,7 @@ impl Tree {
         match rustix::fs::unlinkat(&directory, place.name(), AtFlags::empty()) {
             Ok(()) => self.sync_directory(&parent),
             Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(failed("remove the note of", place.as_str())(errno)),
+            Err(errno) => Err(failed(Action::RemoveNote, place.as_str())(errno)),
         }
     }
 

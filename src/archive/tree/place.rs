@@ -1,24 +1,25 @@
 //! Where things lie in a store, and what went wrong there.
 
-use std::fmt;
-
 use rustix::io::Errno;
 
 use crate::archive::owner::Owner;
 use crate::formats::item::Names;
-use ibi::{Ibip, Rep};
+use ibi::message::{Localize, Message};
+use ibi::{Ibip, Rep, display_message, message};
+
+use super::Action;
 
 /// A failed operation on the store's directories: what was tried, on what, and the system's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeError {
-    action: &'static str,
+    action: Action,
     path: String,
     errno: Errno,
 }
 
 impl TreeError {
     /// The error of trying `action`, a verb, on a path.
-    pub fn new(action: &'static str, path: &str, errno: Errno) -> TreeError {
+    pub fn new(action: Action, path: &str, errno: Errno) -> TreeError {
         TreeError {
             action,
             path: path.to_owned(),
@@ -32,20 +33,19 @@ impl TreeError {
     }
 }
 
-impl fmt::Display for TreeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for TreeError {
+    fn message(&self) -> Message {
         let (action, path) = (self.action, &self.path);
         let error = std::io::Error::from(self.errno);
-        write!(f, "cannot {action} '{path}': {error}")
+        message!("cannot {action} '{path}': {error}", action, path, error)
     }
 }
 
+display_message!(TreeError);
+
 impl std::error::Error for TreeError {}
 
-pub(super) fn failed<'a>(
-    action: &'static str,
-    path: &'a str,
-) -> impl FnOnce(Errno) -> TreeError + 'a {
+pub(super) fn failed<'a>(action: Action, path: &'a str) -> impl FnOnce(Errno) -> TreeError + 'a {
     move |errno| TreeError::new(action, path, errno)
 }
 

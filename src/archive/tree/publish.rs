@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
+use super::Action;
 use super::place::failed;
 use super::walk::each_entry_of;
 use super::{OpenItem, Place, Tree, TreeError};
@@ -105,9 +106,11 @@ impl Tree {
     /// path climbs, which may lead out of the item.
     pub fn publish_cached(&self, place: &Place, path: &[u8]) -> Result<Published, TreeError> {
         if path.split(|byte| *byte == b'/').any(|part| part == b"..") {
-            return Err(failed("open", place.as_str())(Errno::XDEV));
+            return Err(failed(Action::Open, place.as_str())(Errno::XDEV));
         }
-        let (area, below) = self.way_to(place).map_err(failed("open", place.as_str()))?;
+        let (area, below) = self
+            .way_to(place)
+            .map_err(failed(Action::Open, place.as_str()))?;
         let path = [below.as_bytes(), b"/", path].concat();
         let resolve = ResolveFlags::BENEATH
             | ResolveFlags::NO_SYMLINKS
@@ -116,7 +119,7 @@ impl Tree {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let found = rustix::fs::openat2(area, path.as_slice(), flags, Mode::empty(), resolve);
         let opened = found.and_then(|found| open_found(found, None, For::Content));
-        opened.map_err(|errno| failed("open", &String::from_utf8_lossy(&path))(errno))
+        opened.map_err(|errno| failed(Action::Open, &String::from_utf8_lossy(&path))(errno))
     }
 }
 
@@ -126,14 +129,14 @@ impl OpenItem {
     pub fn publish(&self, path: &[u8]) -> Result<Published, TreeError> {
         let shown = self.shown(&String::from_utf8_lossy(path));
         self.open_public(path, For::Content)
-            .map_err(failed("open", &shown))
+            .map_err(failed(Action::Open, &shown))
     }
 
     /// The same for who reads no content: a file that another program has a lease on is told of, too.
     pub fn inspect(&self, path: &[u8]) -> Result<Published, TreeError> {
         let shown = self.shown(&String::from_utf8_lossy(path));
         self.open_public(path, For::Validator)
-            .map_err(failed("open", &shown))
+            .map_err(failed(Action::Open, &shown))
     }
 
     fn open_public(&self, path: &[u8], what: For) -> Result<Published, Errno> {

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
 use rustix::io::Errno;
 
+use super::Action;
 use super::files::{Met, open_far, walk_noting};
 use super::place::failed;
 use super::validator::Fingerprint;
@@ -50,7 +51,7 @@ impl Tree {
     pub fn each_name(&self, path: &str, visit: impl FnMut(&[u8], bool)) -> Result<(), TreeError> {
         let directory = self
             .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
-            .map_err(failed("open", path))?;
+            .map_err(failed(Action::Open, path))?;
         each_name_of(&directory, path, visit)
     }
 
@@ -92,13 +93,13 @@ impl Tree {
             }
         };
         walk_noting(&item.directory, b".", meet, note)
-            .map_err(failed("open", item.place.as_str()))?;
+            .map_err(failed(Action::Open, item.place.as_str()))?;
         if let Some((path, errno)) = unreadable {
             let shown = item.shown(&String::from_utf8_lossy(&path));
-            return Err(failed("open", &shown)(errno));
+            return Err(failed(Action::Open, &shown)(errno));
         }
         if bytes > LONGEST_LIST {
-            return Err(failed("list", item.place.as_str())(Errno::FBIG));
+            return Err(failed(Action::List, item.place.as_str())(Errno::FBIG));
         }
         files.sort();
         Ok(Files {
@@ -213,7 +214,7 @@ impl Tree {
     fn level(&self, path: &str, wants_files: bool) -> Result<Level, TreeError> {
         let directory = self
             .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
-            .map_err(failed("open", path))?;
+            .map_err(failed(Action::Open, path))?;
         let mut level = Level::default();
         each_typed_of(&directory, |name, file_type| {
             if let Ok(name) = std::str::from_utf8(name) {
@@ -227,7 +228,7 @@ impl Tree {
                 }
             }
         })
-        .map_err(failed("list", path))?;
+        .map_err(failed(Action::List, path))?;
         level.names.sort();
         level.others.sort();
         Ok(level)
@@ -285,7 +286,7 @@ pub(super) fn each_name_of(
     path: &str,
     visit: impl FnMut(&[u8], bool),
 ) -> Result<(), TreeError> {
-    each_entry_of(directory, visit).map_err(failed("list", path))
+    each_entry_of(directory, visit).map_err(failed(Action::List, path))
 }
 
 /// Calls `visit` with every name in an open directory and whether it is itself a directory.

@@ -3,11 +3,12 @@
 //! Sentences are asserted where the values are read, in the rooms beside this one.
 
 use std::error::Error;
-use std::fmt;
 
+use ibi::message::{Localize, Message};
 use ibi::pairs::PairsError;
 use ibi::relation::ModifierError;
 use ibi::{ParseError, Quoted};
+use ibi::{display_message, message};
 
 /// A value is not the names of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,20 +19,22 @@ pub enum NamesError {
     Ibi(ParseError),
 }
 
-impl fmt::Display for NamesError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for NamesError {
+    fn message(&self) -> Message {
         match self {
             NamesError::Shape(found) => {
                 let found = Quoted(found);
-                write!(
-                    f,
-                    "{found} is not of the shape {{rep R}}, {{ibip P}} or {{rep R ibip P}}"
+                message!(
+                    "{found} is not of the shape {{rep R}}, {{ibip P}} or {{rep R ibip P}}",
+                    found
                 )
             }
-            NamesError::Ibi(error) => error.fmt(f),
+            NamesError::Ibi(error) => error.message(),
         }
     }
 }
+
+display_message!(NamesError);
 
 impl Error for NamesError {}
 
@@ -49,15 +52,16 @@ impl StateError {
     }
 }
 
-impl fmt::Display for StateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "state {} is none of Original, Copy and Deleted",
-            Quoted(&self.text)
+impl Localize for StateError {
+    fn message(&self) -> Message {
+        message!(
+            "state {text} is none of Original, Copy and Deleted",
+            text = Quoted(&self.text)
         )
     }
 }
+
+display_message!(StateError);
 
 impl Error for StateError {}
 
@@ -97,17 +101,38 @@ pub enum PairCause {
     NotOneWord(String),
 }
 
-impl fmt::Display for SidecarError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for SidecarError {
+    fn message(&self) -> Message {
         match self {
-            SidecarError::Pairs(_) => f.write_str("sidecar is no list of pairs"),
-            SidecarError::Nameless => f.write_str("sidecar has no pair 'ibi', so it names no item"),
+            SidecarError::Pairs(_) => message!("sidecar is no list of pairs"),
+            SidecarError::Nameless => message!("sidecar has no pair 'ibi', so it names no item"),
             SidecarError::Twice { name } => {
-                write!(f, "pair {} of the sidecar is there twice", Quoted(name))
+                message!(
+                    "pair {name} of the sidecar is there twice",
+                    name = Quoted(name)
+                )
             }
             SidecarError::Pair { name, .. } => {
-                write!(f, "pair {} of the sidecar is not good", Quoted(name))
+                message!(
+                    "pair {name} of the sidecar is not good",
+                    name = Quoted(name)
+                )
             }
+        }
+    }
+}
+
+display_message!(SidecarError);
+
+impl SidecarError {
+    /// The sentence with that of its cause.
+    #[must_use]
+    pub fn with_cause(&self) -> Message {
+        let error = self.message();
+        match self {
+            SidecarError::Pairs(cause) => message!("{error}: {cause}", error, cause),
+            SidecarError::Pair { cause, .. } => message!("{error}: {cause}", error, cause),
+            SidecarError::Nameless | SidecarError::Twice { .. } => error,
         }
     }
 }
@@ -122,17 +147,21 @@ impl Error for SidecarError {
     }
 }
 
-impl fmt::Display for PairCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for PairCause {
+    fn message(&self) -> Message {
         match self {
-            PairCause::Names(error) => error.fmt(f),
-            PairCause::Modifier(error) => error.fmt(f),
-            PairCause::Parse(error) => error.fmt(f),
-            PairCause::State(error) => error.fmt(f),
-            PairCause::NotOneWord(value) => write!(f, "value {} is not one word", Quoted(value)),
+            PairCause::Names(error) => error.message(),
+            PairCause::Modifier(error) => error.message(),
+            PairCause::Parse(error) => error.message(),
+            PairCause::State(error) => error.message(),
+            PairCause::NotOneWord(value) => {
+                message!("value {value} is not one word", value = Quoted(value))
+            }
         }
     }
 }
+
+display_message!(PairCause);
 
 impl Error for PairCause {}
 

@@ -1,11 +1,12 @@
 //! Why a store was not mounted, as sentences with the remedy.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use super::settings::OPTION_NAMES;
 use crate::archive::ArchiveError;
 use ibi::Quoted;
+use ibi::message::{Localize, Message};
+use ibi::{display_message, message};
 
 /// Why a store was not mounted.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub enum MountError {
         /// The path given.
         path: PathBuf,
         /// What is wrong with it.
-        cause: String,
+        cause: Message,
     },
     /// One of store and mount point lies in the other.
     Nested {
@@ -62,77 +63,76 @@ pub enum MountError {
     /// The system refused the mount.
     Failed {
         /// What it said.
-        cause: String,
+        cause: Message,
     },
 }
 
-impl fmt::Display for MountError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for MountError {
+    fn message(&self) -> Message {
         match self {
-            MountError::Archive(error) => error.fmt(f),
-            MountError::MountPoint { path, cause } => write!(
-                f,
-                "mount point '{}': {cause}; make it with 'mkdir -p {}'",
-                path.display(),
-                path.display()
+            MountError::Archive(error) => error.message(),
+            MountError::MountPoint { path, cause } => message!(
+                "mount point '{path}': {cause}; make it with 'mkdir -p {path}'",
+                path = path.display(),
+                cause
             ),
-            MountError::Nested { store, mount_point } => write!(
-                f,
-                "mount point '{}' and store '{}' lie one in the other; mount it elsewhere",
-                mount_point.display(),
-                store.display()
+            MountError::Nested { store, mount_point } => message!(
+                "mount point '{mount_point}' and store '{store}' lie one in the other; mount it elsewhere",
+                mount_point = mount_point.display(),
+                store = store.display()
             ),
-            MountError::Dead { store, mount_point } => write!(
-                f,
+            MountError::Dead { store, mount_point } => message!(
                 "the daemon that had mounted '{mount}' is gone; end that with 'ibifs umount \
-                 {mount}', or mount it again with 'ibifs mount {} {mount}'",
-                store.display(),
-                mount = mount_point.display()
+                 {mount}', or mount it again with 'ibifs mount {store} {mount}'",
+                mount = mount_point.display(),
+                store = store.display()
             ),
-            MountError::ReadOnlyDisk { store } => write!(
-                f,
-                "store '{}' is on a read-only filesystem; mount it with '-o ro'",
-                store.display()
+            MountError::ReadOnlyDisk { store } => message!(
+                "store '{store}' is on a read-only filesystem; mount it with '-o ro'",
+                store = store.display()
             ),
-            MountError::Mounted { path } => write!(
-                f,
-                "something is mounted at '{}' already; end it with 'ibifs umount {}'",
-                path.display(),
-                path.display()
+            MountError::Mounted { path } => message!(
+                "something is mounted at '{path}' already; end it with 'ibifs umount {path}'",
+                path = path.display()
             ),
             MountError::NoFuse { cause } => {
                 let remedy = match cause.kind() {
                     std::io::ErrorKind::PermissionDenied => {
-                        "let everybody open it, as Debian does: 'chmod 666 /dev/fuse' as root"
+                        message!(
+                            "let all users open it, as Debian does: 'chmod 666 /dev/fuse' as root"
+                        )
                     }
                     _ => {
-                        "load the module with 'modprobe fuse', in a container pass the device in \
+                        message!(
+                            "load the module with 'modprobe fuse', in a container pass the device in \
                          (--device /dev/fuse)"
+                        )
                     }
                 };
-                write!(f, "cannot open /dev/fuse: {cause}; {remedy}")
+                message!("cannot open /dev/fuse: {cause}; {remedy}", cause, remedy)
             }
-            MountError::NoHelper => f.write_str(
-                "an ordinary user needs fusermount3 to mount; install it with 'apt install fuse3'",
+            MountError::NoHelper => message!(
+                "an ordinary user needs fusermount3 to mount; install it with 'apt install fuse3'"
             ),
-            MountError::AllowOther => f.write_str(
+            MountError::AllowOther => message!(
                 "allow_other is refused to ordinary users; root can allow it with a line \
-                 'user_allow_other' in /etc/fuse.conf, or mount without it",
+                 'user_allow_other' in /etc/fuse.conf, or mount without it"
             ),
-            MountError::CannotAct => f.write_str(
+            MountError::CannotAct => message!(
                 "root cannot act here as the users of the mount: CAP_SETUID or CAP_SETGID is missing; add \
-                 both to the container or service, or mount for root alone with '-o allow_other=no'",
+                 both to the container or service, or mount for root alone with '-o allow_other=no'"
             ),
-            MountError::Option { text } => write!(
-                f,
-                "no mount option {}; there are {}",
-                Quoted(text),
-                OPTION_NAMES.join(", ")
+            MountError::Option { text } => message!(
+                "no mount option {text}; there are {option_names}",
+                text = Quoted(text),
+                option_names = OPTION_NAMES.join(", ")
             ),
-            MountError::Failed { cause } => write!(f, "the mount was refused: {cause}"),
+            MountError::Failed { cause } => message!("the mount was refused: {cause}", cause),
         }
     }
 }
+
+display_message!(MountError);
 
 impl std::error::Error for MountError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

@@ -9,6 +9,7 @@ use rustix::mount::MountFlags;
 
 use super::{MountError, unmount_or_log};
 use crate::fuse::fs::Ibifs;
+use ibi::message::Message;
 use ibi::relation::Language;
 
 /// The options of `-o`; a word that ends with `=` has a value.
@@ -204,7 +205,7 @@ impl Settings {
             // fuser reports the message of fusermount3 this way.
             ErrorKind::PermissionDenied if !is_root && self.allow_other => MountError::AllowOther,
             _ => MountError::Failed {
-                cause: error.to_string().trim_end().to_owned(),
+                cause: Message::foreign(error.to_string().trim_end()),
             },
         })
     }

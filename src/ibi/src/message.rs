@@ -30,6 +30,8 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
+use crate::message;
+
 /// A sentence: its template and what is filled in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Message {
@@ -100,6 +102,16 @@ impl Message {
     #[must_use]
     pub fn verbatim(text: impl Into<String>) -> Message {
         Message::new(&WHOLE, vec![Argument::Text(text.into())])
+    }
+
+    /// Several messages as one, with semicolons between them; `None` where there are none.
+    #[must_use]
+    pub fn joined(messages: Vec<Message>) -> Option<Message> {
+        let mut messages = messages.into_iter();
+        let first = messages.next()?;
+        Some(messages.fold(first, |before, next| {
+            message!("{before}; {next}", before, next)
+        }))
     }
 
     /// The constant part.
@@ -182,9 +194,23 @@ impl fmt::Debug for Message {
     }
 }
 
+/// As its English sentence.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Message {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl Localize for Message {
     fn message(&self) -> Message {
         self.clone()
+    }
+}
+
+impl<T: Localize + ?Sized> Localize for &T {
+    fn message(&self) -> Message {
+        (**self).message()
     }
 }
 
@@ -194,9 +220,9 @@ impl<T: Localize + ?Sized> ToArgument for T {
     }
 }
 
-impl ToArgument for std::io::Error {
-    fn to_argument(&self) -> Argument {
-        Argument::Foreign(self.to_string())
+impl Localize for std::io::Error {
+    fn message(&self) -> Message {
+        Message::foreign(self.to_string())
     }
 }
 
@@ -349,15 +375,6 @@ macro_rules! display_message {
             }
         }
     )*};
-}
-
-/// An error and the errors that caused it, as one sentence: `a: b: c`.
-#[must_use]
-pub fn with_cause(error: &dyn Localize, cause: Option<&dyn Localize>) -> Message {
-    match cause {
-        Some(cause) => message!("{error}: {cause}", error, cause),
-        None => error.message(),
-    }
 }
 
 enum Piece<'a> {

@@ -21,10 +21,13 @@ use crate::archive::Handover;
 use crate::archive::transfer::{
     Destination, Inventory, Local, Moved, Progress, RemoteStatus, Remover, Skip, TransferError,
 };
+use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
 use crate::formats::fixity::{Digest, shown};
 use crate::formats::item::{Names, State};
 use crate::formats::query::encoded;
+use ibi::message;
+use ibi::message::{Localize, Message};
 use ibi::pairs::{Pairs, Value};
 use ibi::{Ibi, Timestamp};
 
@@ -74,16 +77,23 @@ impl fmt::Debug for Link {
 impl Remote {
     /// The Archive at a URL, which is asked who it is.
     pub fn at(url: &str, token: &str) -> Result<Remote, TransferError> {
-        let bad = |what: &str| TransferError::Remote(format!("'{url}' {what}"));
-        let uri: Uri = url.parse().map_err(|_| bad("is no URL"))?;
+        let uri: Uri = url
+            .parse()
+            .map_err(|_| TransferError::Remote(message!("'{url}' is not a URL", url)))?;
         if uri.scheme_str() == Some("https") {
-            return Err(bad(
-                "is a URL with https, which ibifs does not speak; go through a tunnel, or a proxy that does",
-            ));
+            return Err(TransferError::Remote(message!(
+                "'{url}' is a URL with https, which ibifs does not speak; go through a tunnel, or a proxy that does",
+                url
+            )));
         }
         let is_plain = uri.query().is_none() && matches!(uri.path(), "" | "/");
         let authority = uri.authority().filter(|_| is_plain);
-        let authority = authority.ok_or_else(|| bad("is not of the shape http://host[:port]"))?;
+        let authority = authority.ok_or_else(|| {
+            TransferError::Remote(message!(
+                "'{url}' is not of the shape http://host[:port]",
+                url
+            ))
+        })?;
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_PATIENCE));
         connector.set_nodelay(true);
@@ -99,7 +109,7 @@ impl Remote {
         let pairs = link.ask("step=hello", Sent::default())?;
         let service = pairs.get("ibi.archiveservice");
         let service = service.and_then(|value| Names::from_value(value).ok());
-        let service = service.ok_or_else(|| link.fault("it does not say who it is"))?;
+        let service = service.ok_or_else(|| link.fault(&message!("it does not say who it is")))?;
         Ok(Remote { link, service })
     }
 }
@@ -108,48 +118,61 @@ fn runtime() -> Result<Runtime, TransferError> {
     let built = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    built.map_err(|error| TransferError::System(error.to_string()))
+    built.map_err(|error| TransferError::System(error.message()))
 }
 
 impl Link {
-    fn fault(&self, what: &str) -> TransferError {
-        TransferError::Remote(format!("the Archive at {}: {what}", self.url))
+    fn fault(&self, what: &dyn Localize) -> TransferError {
+        let url = &self.url;
+        TransferError::Remote(message!("the Archive at {url}: {what}", url, what))
     }
 
     /// Asks for a step, and reads the pairs of the answer.
     fn ask(&self, query: &str, sent: Sent) -> Result<Pairs, TransferError> {
         let answer = self.runtime.block_on(async {
             let answer = tokio::time::timeout(PATIENCE, self.send(query, sent)).await;
-            answer.unwrap_or_else(|_| Err(format!("no answer in {PATIENCE:?}")))
+            answer.unwrap_or_else(|_| {
+                Err(message!(
+                    "no answer in {patience}",
+                    patience = format!("{PATIENCE:?}")
+                ))
+            })
         });
         let (status, body) = answer.map_err(|error| self.fault(&error))?;
         let text = String::from_utf8_lossy(&body);
         let text = text.trim_end();
         match status {
-            200 => Pairs::parse(&body).map_err(|error| self.fault(&error.to_string())),
+            200 => Pairs::parse(&body).map_err(|error| self.fault(&error)),
             409 => {
                 let (word, sentence) = text.split_once(' ').unwrap_or((text, ""));
                 let skip = match word {
                     "original-there" => Skip::OriginalThere,
-                    _ => Skip::NotTaken(sentence.to_owned()),
+                    _ => Skip::NotTaken(Message::foreign(sentence)),
                 };
                 Err(skip.into())
             }
-            status => Err(self.fault(&format!("status {status}: {text}"))),
+            status => Err(self.fault(&message!(
+                "status {status}: {text}",
+                status,
+                text = text.to_owned()
+            ))),
         }
     }
 
-    async fn send(&self, query: &str, sent: Sent) -> Result<(u16, Bytes), String> {
+    async fn send(&self, query: &str, sent: Sent) -> Result<(u16, Bytes), Message> {
         let request = Request::post(format!("{}/transfer?{query}", self.url))
             .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
             .header(header::CONTENT_TYPE, "application/octet-stream")
             .body(sent)
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| Message::foreign(error.to_string()))?;
         let response = self.client.request(request).await;
-        let response = response.map_err(|error| with_causes(&error))?;
+        let response = response.map_err(|error| Message::foreign(with_causes(&error)))?;
         let status = response.status().as_u16();
         let body = Limited::new(response.into_body(), LONGEST_ANSWER);
-        let body = body.collect().await.map_err(|error| error.to_string())?;
+        let body = body
+            .collect()
+            .await
+            .map_err(|error| Message::foreign(error.to_string()))?;
         Ok((status, body.to_bytes()))
     }
 
@@ -165,10 +188,12 @@ impl Link {
         let mut moved = Moved::default();
         for digest in missing {
             let file = inventory.files().find(|(_, known, _)| known == digest);
-            let no_file = || self.fault("it asks for a file that the item does not hold");
+            let no_file =
+                || self.fault(&message!("it asks for a file that the item does not hold"));
             let (path, _, size) = file.ok_or_else(no_file)?;
             let opened = directory.open_far(path, OFlags::RDONLY | OFlags::NONBLOCK);
-            let opened = opened.map_err(|errno| directory.error("open", &shown(path), errno))?;
+            let opened =
+                opened.map_err(|errno| directory.error(Action::Open, &shown(path), errno))?;
             let step = format!("step=file&digest={digest}&length={size}&{item}");
             self.ask(&step, Sent::file(opened.into(), size))?;
             moved.files += 1;
@@ -200,7 +225,7 @@ impl Destination for Remote {
         let state = word("state").map(|word| word.parse::<State>()).transpose();
         let service = pairs.get("ibi.archiveservice");
         Ok(RemoteStatus {
-            state: state.map_err(|error| self.link.fault(&error.to_string()))?,
+            state: state.map_err(|error| self.link.fault(&error))?,
             service: service.and_then(|value| Names::from_value(value).ok()),
             removed_at: word("timestamp").and_then(|word| Timestamp::parse_rfc3339(word).ok()),
         })
@@ -227,7 +252,8 @@ impl Destination for Remote {
         let missing = pairs.get("missing").map_or(&[][..], Value::words);
         let missing = missing.iter().map(|word| Digest::parse(word.as_bytes()));
         let missing: Option<Vec<Digest>> = missing.collect();
-        let missing = missing.ok_or_else(|| link.fault("it asks for what is no file"))?;
+        let missing =
+            missing.ok_or_else(|| link.fault(&message!("it asks for what is no file")))?;
         let mut moved = link.send_files(&directory, &inventory, &item_named, &missing, progress)?;
         let sidecar = source
             .sidecar_to_send(&item, original_at)?
@@ -249,7 +275,7 @@ impl Destination for Remote {
         let pairs = self.link.ask(&query, Sent::default())?;
         let word = pairs.get("word").and_then(|value| value.words().first());
         word.cloned()
-            .ok_or_else(|| self.link.fault("it gives no word"))
+            .ok_or_else(|| self.link.fault(&message!("it gives no word")))
     }
 
     fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError> {
@@ -350,9 +376,10 @@ impl Asked {
     /// The Archive whose service has this URL: `http://host[:port]/` and the identifier of the service.
     pub fn at(url: &str) -> Result<Asked, TransferError> {
         let bad = || {
-            let shape = "as http://host[:port]/ and its identifier";
-            let what = format!("'{url}' is not the URL of an Archive's service, {shape}");
-            TransferError::Remote(what)
+            TransferError::Remote(message!(
+                "'{url}' is not the URL of an Archive's service, as http://host[:port]/ and its identifier",
+                url
+            ))
         };
         let uri: Uri = url.parse().map_err(|_| bad())?;
         let is_http = uri.scheme_str() == Some("http") && uri.query().is_none();
@@ -379,8 +406,9 @@ impl Asked {
 
     /// The same with the rest. The answer must be of the service that was asked, and of this item.
     fn told(&self, names: &Names) -> Result<RemoteStatus, TransferError> {
-        let fault = |what: &dyn fmt::Display| {
-            TransferError::Remote(format!("the Archive at {}: {what}", self.url))
+        let fault = |what: &dyn Localize| {
+            let url = &self.url;
+            TransferError::Remote(message!("the Archive at {url}: {what}", url, what))
         };
         let question = format!(
             "{}?servicesubject=urlRequest&parsedibiurl.ibi={}&parsedibiurl.verblist=",
@@ -401,13 +429,20 @@ impl Asked {
             match named("ibi.archiveservice") {
                 Some(service) if service.matches(&self.service) => {}
                 Some(service) => {
-                    let what = format!("it is the Archive {service}, not {}", self.service);
+                    let what = message!(
+                        "it is the Archive {service}, not {expected}",
+                        service,
+                        expected = self.service
+                    );
                     return Err(fault(&what));
                 }
-                None => return Err(fault(&"it does not say who it is")),
+                None => return Err(fault(&message!("it does not say who it is"))),
             }
             if !named("ibi").is_some_and(|told| told.matches(names)) {
-                return Err(fault(&format!("it answers for another item than {names}")));
+                return Err(fault(&message!(
+                    "it answers for another item than {names}",
+                    names
+                )));
             }
         }
         Ok(RemoteStatus {

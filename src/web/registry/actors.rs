@@ -13,6 +13,7 @@ use super::{Registry, RegistryError, secret};
 use crate::archive::database;
 use crate::formats::registration::{Answer, Credentials, Email, Password, Provider};
 use ibi::distributor::{Granularity, TemporalDistributor};
+use ibi::message;
 use ibi::{Ibi, Rep, RepPrefix, Timestamp};
 
 /// Nobody waits longer for an identifier (SPEC 10.5).
@@ -200,7 +201,7 @@ fn other_password(provider: &Provider) -> Refusal {
 
 impl Actor {
     fn of_row(row: &Row<'_>) -> Result<Actor, RegistryError> {
-        let broken = |what: &str| RegistryError::Broken(format!("{what} of an actor"));
+        let broken = |what: &str| RegistryError::Broken(message!("{what} of an actor", what));
         let time = |column: &str| -> Result<Option<Timestamp>, RegistryError> {
             let text: Option<String> = row.get(column)?;
             let time = text.map(|text| Timestamp::parse_rfc3339(&text)).transpose();
@@ -399,6 +400,6 @@ impl Verbs<'_> {
         let found = statement
             .query_row([row], |row| row.get("rep"))
             .optional()?;
-        Ok(found.ok_or_else(|| RegistryError::Broken("an actor".to_owned()))?)
+        Ok(found.ok_or_else(|| RegistryError::Broken(message!("an actor")))?)
     }
 }

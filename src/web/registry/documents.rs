@@ -13,6 +13,7 @@ use super::{Registry, RegistryError};
 use crate::formats::registration::{
     Answer, Content, Document, Fingerprint, Holding, LastUpdate, Metadata, Record, WebUrl,
 };
+use ibi::message;
 use ibi::relation::{Format, Language};
 use ibi::{Ibi, Timestamp};
 
@@ -309,7 +310,8 @@ impl Verbs<'_> {
 
     fn holder_id(&self, known: &Known) -> Result<String, VerbError> {
         let holder = self.holder(known)?;
-        let broken = || RegistryError::Broken(format!("nobody holds {}", known.id));
+        let broken =
+            || RegistryError::Broken(message!("no copies of {document}", document = known.id));
         self.actor_id(holder.ok_or_else(broken)?.actor)
     }
 
@@ -467,7 +469,7 @@ fn read<T, E>(
     text: String,
     parse: impl Fn(&str) -> Result<T, E>,
 ) -> Result<T, RegistryError> {
-    let broken = |_| RegistryError::Broken(format!("{what} of a document"));
+    let broken = |_| RegistryError::Broken(message!("{what} of a document", what));
     parse(&text).map_err(broken)
 }
 

@@ -1,10 +1,11 @@
 //! What can go wrong in a resolver's database, as sentences with the remedy.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use crate::archive::database::{SchemaError, Unfit};
 use crate::formats::item::Names;
+use ibi::message::{Localize, Message};
+use ibi::{display_message, message};
 
 /// What went wrong.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub enum RegistryError {
     /// A newer program has written it.
     Newer(usize),
     /// A value that cannot have been written by us.
-    Broken(String),
+    Broken(Message),
     /// A secret cannot be hashed: the system gives no random numbers.
     Hash(argon2::password_hash::Error),
     /// No Archive is registered by this identifier of its service.
@@ -42,58 +43,67 @@ pub enum RegistryError {
     WrongKey(Box<Names>),
 }
 
-impl fmt::Display for RegistryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for RegistryError {
+    fn message(&self) -> Message {
         match self {
-            RegistryError::NoName => f.write_str("--db wants the path of a file"),
+            RegistryError::NoName => message!("--db wants the path of a file"),
             RegistryError::Directory(error) => {
-                write!(f, "the directory of the resolver's database: {error}")
+                message!("the directory of the resolver's database: {error}", error)
             }
             RegistryError::Open { path, mode } => {
                 let path = path.display();
-                write!(
-                    f,
-                    "the resolver's database '{path}' is open to other users (mode {mode:04o}); close \
-                     it with 'chmod 600 {path}'"
+                message!(
+                    "the resolver's database '{path}' is open to other users (mode {mode}); close \
+                     it with 'chmod 600 {path}'",
+                    path,
+                    mode = format!("{mode:04o}")
                 )
             }
-            RegistryError::Unfit(unfit) => write!(f, "the resolver's database: {unfit}"),
-            RegistryError::Sqlite(error) => write!(f, "the resolver's database: {error}"),
-            RegistryError::Newer(found) => write!(
-                f,
-                "the resolver's database has schema {found}; use a newer ibifs"
+            RegistryError::Unfit(unfit) => message!("the resolver's database: {unfit}", unfit),
+            RegistryError::Sqlite(error) => message!(
+                "the resolver's database: {error}",
+                error = Message::foreign(error.to_string())
             ),
-            RegistryError::Broken(what) => write!(
-                f,
-                "the resolver's database is damaged ({what}); bring back a copy of it"
+            RegistryError::Newer(found) => message!(
+                "the resolver's database has schema {found}; use a newer ibifs",
+                found
             ),
-            RegistryError::Hash(error) => write!(f, "a secret cannot be hashed: {error}"),
-            RegistryError::NotRegistered(service) => write!(
-                f,
+            RegistryError::Broken(what) => message!(
+                "the resolver's database is damaged ({what}); bring back a copy of it",
+                what
+            ),
+            RegistryError::Hash(error) => message!(
+                "a secret cannot be hashed: {error}",
+                error = Message::foreign(error.to_string())
+            ),
+            RegistryError::NotRegistered(service) => message!(
                 "no Archive is registered by the service {service}; its administrator is given a key \
-                 by that of the resolver (ibifs resolver register)"
+                 by that of the resolver (ibifs resolver register)",
+                service
             ),
-            RegistryError::TwoArchives(service) => write!(
-                f,
+            RegistryError::TwoArchives(service) => message!(
                 "{service} are names of two Archives that are registered, or others than those that \
-                 are; unregister the wrong one"
+                 are; unregister the wrong one",
+                service
             ),
-            RegistryError::NoActor(id) => write!(
-                f,
-                "no actor {id} is registered; see 'ibifs resolver actors'"
+            RegistryError::NoActor(id) => message!(
+                "no actor {id} is registered; see 'ibifs resolver actors'",
+                id
             ),
-            RegistryError::NoDocument(id) => write!(
-                f,
-                "no document {id} is registered; see 'ibifs resolver documents'"
+            RegistryError::NoDocument(id) => message!(
+                "no document {id} is registered; see 'ibifs resolver documents'",
+                id
             ),
-            RegistryError::WrongKey(service) => write!(
-                f,
+            RegistryError::WrongKey(service) => message!(
                 "the registration key is not that of {service}; to have a new one it is registered \
-                 again (ibifs resolver register)"
+                 again (ibifs resolver register)",
+                service
             ),
         }
     }
 }
+
+display_message!(RegistryError);
 
 impl std::error::Error for RegistryError {}
 
@@ -108,7 +118,9 @@ impl From<SchemaError> for RegistryError {
         match error {
             SchemaError::Sqlite(error) => RegistryError::Sqlite(error),
             SchemaError::Newer { found, .. } => RegistryError::Newer(found),
-            SchemaError::Version(found) => RegistryError::Broken(format!("schema version {found}")),
+            SchemaError::Version(found) => {
+                RegistryError::Broken(message!("schema version {found}", found))
+            }
         }
     }
 }

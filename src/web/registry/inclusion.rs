@@ -6,7 +6,9 @@ use std::net::IpAddr;
 use super::{Key, KeyError};
 use crate::formats::item::Names;
 use crate::formats::query::{Query, encoded};
+use ibi::message::{Localize, Message};
 use ibi::{Ibi, Quoted};
+use ibi::{display_message, message};
 
 /// The longest texts that an Archive may give of itself.
 const LONGEST_TEXT: usize = 255;
@@ -113,34 +115,40 @@ pub enum InclusionError {
     Key,
 }
 
-impl fmt::Display for InclusionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Localize for InclusionError {
+    fn message(&self) -> Message {
         match self {
-            InclusionError::Missing(name) => write!(f, "the query has no {name}"),
-            InclusionError::Address(text) => write!(
-                f,
-                "{} is no archiveaddress; write host or host:port, without http://",
-                Quoted(text)
+            InclusionError::Missing(name) => message!("the query has no {name}", name),
+            InclusionError::Address(text) => message!(
+                "{text} is no archiveaddress; write host or host:port, without http://",
+                text = Quoted(text)
             ),
             InclusionError::Service(text) => {
-                write!(f, "archiveserviceibi {} is no identifier", Quoted(text))
-            }
-            InclusionError::Ip(text) => write!(f, "archiveip {} is no IP address", Quoted(text)),
-            InclusionError::Protocol(text) => {
-                write!(
-                    f,
-                    "archiveprotocol {} is not known here; use HTTP",
-                    Quoted(text)
+                message!(
+                    "archiveserviceibi {text} is no identifier",
+                    text = Quoted(text)
                 )
             }
-            InclusionError::Text(name) => write!(
-                f,
-                "{name} is 1 to {LONGEST_TEXT} printable ASCII characters"
+            InclusionError::Ip(text) => {
+                message!("archiveip {text} is no IP address", text = Quoted(text))
+            }
+            InclusionError::Protocol(text) => {
+                message!(
+                    "archiveprotocol {text} is not known here; use HTTP",
+                    text = Quoted(text)
+                )
+            }
+            InclusionError::Text(name) => message!(
+                "{name} is 1 to {longest_text} printable ASCII characters",
+                name,
+                longest_text = LONGEST_TEXT
             ),
-            InclusionError::Key => KeyError.fmt(f),
+            InclusionError::Key => KeyError.message(),
         }
     }
 }
+
+display_message!(InclusionError);
 
 impl std::error::Error for InclusionError {}
 

@@ -1,6 +1,8 @@
 //! Registration keys (SPEC 8): `10*DIGIT ["-" 10*DIGIT]`.
 
 use crate::os::random;
+use ibi::message::{Localize, Message};
+use ibi::{display_message, message};
 use std::fmt;
 
 /// No key is longer.
@@ -16,15 +18,18 @@ pub struct Key(String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyError;
 
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "a registration key is {SHORTEST_PART} digits or more, and may go on with '-' and as \
-             many again; at most {LONGEST} characters"
+impl Localize for KeyError {
+    fn message(&self) -> Message {
+        message!(
+            "a registration key is {shortest_part} digits or more, and may go on with '-' and as \
+             many again; at most {longest} characters",
+            shortest_part = SHORTEST_PART,
+            longest = LONGEST
         )
     }
 }
+
+display_message!(KeyError);
 
 impl std::error::Error for KeyError {}
 

@@ -7,6 +7,7 @@ use super::verbs::Verbs;
 use super::{Registry, RegistryError};
 use crate::archive::database;
 use ibi::Ibi;
+use ibi::message;
 
 /// An actor that is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,8 +94,7 @@ impl Registry {
             }
             current = Some(document);
             let id: String = row.get("spelling")?;
-            let ibi =
-                Ibi::parse(&id).map_err(|_| RegistryError::Broken("a document".to_owned()))?;
+            let ibi = Ibi::parse(&id).map_err(|_| RegistryError::Broken(message!("a document")))?;
             found.push(ListedDocument {
                 is_of_archive: is_of_an_archive(&connection, &Maker::of(&ibi))?,
                 id,

@@ -155,7 +155,7 @@ fn what_is_no_database_of_ours_is_refused() {
     private(&at("text"));
     assert!(refused("text").contains("not a database"));
     assert!(refused("link").contains("a link"));
-    assert!(refused("directory").contains("is no file"));
+    assert!(refused("directory").contains("is not a file"));
     assert!(refused("none/there").contains("No such file"));
     let registry = Registry::open(&at("new")).expect("a registry");
     registry

@@ -6,6 +6,8 @@ use crate::archive::store::{Difference, DifferenceKind, Store};
 use crate::archive::tree::{Area, Place};
 use crate::archive::{Archive, ArchiveError, Clock};
 use ibi::Timestamp;
+use ibi::message;
+use ibi::message::{Localize, Message};
 use ibi::pairs::{Pairs, Value};
 
 /// How far ahead of the clock the last date handed out may lie.
@@ -26,7 +28,7 @@ impl Archive {
         };
         let missing = self.missing_areas(&differences)?;
         for (area, count) in &missing {
-            let known = format!("the index knows {count}");
+            let known = message!("the index knows {count}", count);
             report.add(Finding::new(Code::AreaMissing, area.name()).saying(known));
         }
         let unreadable = report.subjects(Code::Unreadable);
@@ -89,11 +91,11 @@ impl Archive {
             } => match &difference.names {
                 None => (
                     Code::IndexDiffers,
-                    Some("a row of the index has no good names".to_owned()),
+                    Some(message!("a row of the index has no good names")),
                 ),
                 // It goes by another of its names in the tree.
                 Some(names) if self.store.find_by_names(names)?.is_some() => {
-                    let what = "the index has it as an item of its own".to_owned();
+                    let what = message!("the index has it as an item of its own");
                     (Code::IndexDiffers, Some(what))
                 }
                 Some(_) if is_removed => (Code::MissingTombstone, None),
@@ -148,7 +150,9 @@ impl Archive {
             let ahead = Finding::new(Code::DateAhead, mark.to_rfc3339());
             // It may be there for that alone, from before such items were refused.
             report.add(match &walk.latest {
-                Some((date, rep)) if date == mark => ahead.saying(format!("it is that of {rep}")),
+                Some((date, rep)) if date == mark => {
+                    ahead.saying(message!("it is that of {rep}", rep))
+                }
                 _ => ahead,
             });
         }
@@ -165,12 +169,10 @@ impl Archive {
         reserved: Option<Timestamp>,
         report: &mut Report,
     ) {
-        let broken = |what: &dyn std::fmt::Display| {
-            Finding::new(Code::LedgerBroken, LEDGER).saying(what.to_string())
-        };
+        let broken = |what: &dyn Localize| Finding::new(Code::LedgerBroken, LEDGER).saying(what);
         let text = match self.tree.read_small(LEDGER) {
             Ok(Some(text)) => text,
-            Ok(None) => return report.add(broken(&"it is not there")),
+            Ok(None) => return report.add(broken(&message!("it is not there"))),
             Err(error) => return report.add(broken(&error)),
         };
         let pairs = match Pairs::parse(&text) {
@@ -178,7 +180,7 @@ impl Archive {
             Err(error) => return report.add(broken(&error)),
         };
         if !matches!(pairs.get("store"), Some(Value::Word(_))) {
-            return report.add(broken(&"it does not say which store it is of"));
+            return report.add(broken(&message!("it does not say which store it is of")));
         }
         let noted = match pairs.get("last") {
             None => None,
@@ -193,24 +195,23 @@ impl Archive {
         };
         if !agrees {
             let shown = |date: Option<Timestamp>| {
-                date.map_or_else(|| "nothing".to_owned(), |date| date.to_rfc3339())
+                date.map_or_else(
+                    || message!("nothing"),
+                    |date| Message::verbatim(date.to_rfc3339()),
+                )
             };
             let differs = Finding::new(Code::LedgerDiffers, LEDGER);
-            report.add(differs.saying(format!(
-                "{} in the ledger, {} in the index",
-                shown(noted),
-                shown(last)
+            report.add(differs.saying(message!(
+                "{noted} in the ledger, {last} in the index",
+                noted = shown(noted),
+                last = shown(last)
             )));
         }
     }
 }
 
-fn said(what: String) -> Option<String> {
-    if what.is_empty() {
-        Some("only in pairs that ibifs does not read".to_owned())
-    } else {
-        Some(what)
-    }
+fn said(what: Option<Message>) -> Option<Message> {
+    what.or_else(|| Some(message!("only in pairs that ibifs does not read")))
 }
 
 /// Where an item lies that only the index has, if it is to be here.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::archive::finding::{Severity, findings, with_detail};
 use crate::formats::item::Names;
+use ibi::message::{Localize, Message};
 
 findings! {
     const ALL:
@@ -150,7 +151,7 @@ pub struct Finding {
     /// The item, by its name, or the path below the store.
     pub subject: String,
     /// What was found here in particular, if there is more to say.
-    pub detail: Option<String>,
+    pub detail: Option<Message>,
     /// Whether a repair would mend it.
     pub repairable: bool,
     /// Whether it was repaired.
@@ -178,17 +179,17 @@ impl Finding {
         }
     }
 
-    pub(super) fn saying(self, detail: impl ToString) -> Finding {
+    pub(super) fn saying(self, detail: impl Localize) -> Finding {
         Finding {
-            detail: Some(detail.to_string()),
+            detail: Some(detail.message()),
             ..self
         }
     }
 
     /// What is wrong here.
     #[must_use]
-    pub fn sentence(&self) -> String {
-        with_detail(self.code, self.detail.as_deref())
+    pub fn sentence(&self) -> Message {
+        with_detail(self.code, self.detail.as_ref())
     }
 
     /// Whether something is wrong that has not been repaired.

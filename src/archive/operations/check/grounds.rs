@@ -6,6 +6,8 @@ use super::{Code, Finding, Report, names_at};
 use crate::archive::store::{self, Store, StoreError};
 use crate::archive::tree::{HANDOVER, RESERVE, Tree};
 use crate::archive::{Archive, ArchiveError, Facts};
+use ibi::message;
+use ibi::message::{Localize, Message};
 
 /// What only the Archive should write, in the store's directory.
 const OWN: [&str; 13] = [
@@ -40,8 +42,8 @@ pub(super) fn open_index(
         .and_then(|index| index.complaints().map(|complaints| (index, complaints)));
     match opened {
         Ok((index, complaints)) => {
-            if !complaints.is_empty() {
-                report.add(found(Code::IndexDamaged).saying(complaints.join("; ")));
+            if let Some(complaints) = Message::joined(complaints) {
+                report.add(found(Code::IndexDamaged).saying(complaints));
             }
             Ok(Some(index))
         }
@@ -50,7 +52,7 @@ pub(super) fn open_index(
             Ok(None)
         }
         Err(StoreError::Older { found: version }) => {
-            report.add(found(Code::IndexOlder).saying(format!("schema {version}")));
+            report.add(found(Code::IndexOlder).saying(message!("schema {version}", version)));
             Ok(None)
         }
         Err(error) if error.is_damage() => {
@@ -69,16 +71,16 @@ pub(super) fn read_facts(tree: &Tree, index: Option<&Store>, report: &mut Report
     let (code, detail, facts) = match tree.read_small(facts::FILE) {
         Ok(None) => (Some(Code::FactsMissing), None, kept_facts.clone()),
         Err(error) => {
-            let detail = Some(error.to_string());
+            let detail = Some(error.message());
             (Some(Code::FactsBroken), detail, kept_facts.clone())
         }
         Ok(Some(text)) => match Facts::parse(&text) {
             Err(error) => {
-                let detail = Some(error.to_string());
+                let detail = Some(error.message());
                 (Some(Code::FactsBroken), detail, kept_facts.clone())
             }
             Ok(facts) if !is_kept_well => {
-                let detail = "the index keeps no good copy of it".to_owned();
+                let detail = message!("the index keeps no good copy of it");
                 (Some(Code::IndexDiffers), Some(detail), Some(facts))
             }
             Ok(_) if kept.as_ref().is_some_and(|kept| *kept != text) => {
@@ -100,7 +102,7 @@ pub(super) fn read_facts(tree: &Tree, index: Option<&Store>, report: &mut Report
 }
 
 /// The first line that differs.
-fn what_changed(before: &[u8], now: &[u8]) -> String {
+fn what_changed(before: &[u8], now: &[u8]) -> Message {
     let lines = |text: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(text).into_owned();
         text.lines().map(str::to_owned).collect()
@@ -109,10 +111,14 @@ fn what_changed(before: &[u8], now: &[u8]) -> String {
     for at in 0..before.len().max(now.len()) {
         let line = |lines: &[String]| lines.get(at).cloned().unwrap_or_default();
         if line(&before) != line(&now) {
-            return format!("it says '{}' and said '{}'", line(&now), line(&before));
+            return message!(
+                "it says '{now}' and said '{before}'",
+                now = line(&now),
+                before = line(&before)
+            );
         }
     }
-    "only in the space between its words".to_owned()
+    message!("only in the space between its words")
 }
 
 /// Whether users who do not own the store reach what lies in it: their own files, which they can have the
@@ -121,7 +127,10 @@ pub(super) fn look_at_the_way_in(tree: &Tree, report: &mut Report) {
     if let Some(mode) = tree.mode_of(".")
         && mode & 0o001 != 0
     {
-        report.add(Finding::new(Code::StoreOpen, ".").saying(format!("mode {mode:04o}")));
+        report.add(
+            Finding::new(Code::StoreOpen, ".")
+                .saying(message!("mode {mode}", mode = format!("{mode:04o}"))),
+        );
     }
 }
 
@@ -135,7 +144,7 @@ pub(super) fn look_around(tree: &Tree, report: &mut Report) {
             && mode & 0o002 != 0
         {
             let loose = Finding::new(Code::LoosePermissions, name);
-            report.add(loose.saying(format!("mode {mode:04o}")));
+            report.add(loose.saying(message!("mode {mode}", mode = format!("{mode:04o}"))));
         }
     }
 }
@@ -149,7 +158,9 @@ pub(super) fn look_at_handovers(archive: &Archive, report: &mut Report) {
         match archive.handover(&names) {
             Ok(Some(handover)) if handover.is_pending() => {
                 let pending = Finding::of(Code::HandoverPending, &names);
-                report.add(pending.saying(format!("to the Archive {}", handover.other)));
+                report.add(
+                    pending.saying(message!("to the Archive {other}", other = handover.other)),
+                );
             }
             Ok(_) => {}
             Err(error) => report.add(Finding::of(Code::HandoverBroken, &names).saying(error)),

@@ -6,13 +6,15 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use rustix::io::Errno;
 
-use super::super::error::with_sources;
 use super::{Code, Finding, names_at};
 use crate::archive::store::Record;
+use crate::archive::tree::Action;
 use crate::archive::tree::{Area, Place, Seen, TreeError};
 use crate::archive::{Archive, ArchiveError};
 use crate::formats::item::{Names, State};
 use ibi::Timestamp;
+use ibi::message;
+use ibi::message::{Localize, Message};
 
 /// How many read at once.
 const READERS: usize = 4;
@@ -87,7 +89,7 @@ impl Foreman {
             },
             Seen::Twice(first, second) => {
                 let twice = Finding::new(Code::SpelledTwice, below(second));
-                Spot::Wrong(twice.saying(below(first)), None)
+                Spot::Wrong(twice.saying(Message::verbatim(below(first))), None)
             }
             // Only what would be an item, and links to levels: any other file is nobody's business.
             Seen::Other(path) if is_item_level(area, path) && names_at(area, path).is_none() => {
@@ -122,7 +124,7 @@ impl Archive {
         &self,
         see: &mut dyn FnMut(Sight) -> Result<(), ArchiveError>,
     ) -> Result<(), ArchiveError> {
-        let no_thread = |_| self.tree.error("start a reader of", "col", Errno::AGAIN);
+        let no_thread = |_| self.tree.error(Action::StartReader, "col", Errno::AGAIN);
         let (work, jobs) = sync_channel::<Work>(AHEAD);
         let (ordered, sights) = sync_channel(AHEAD);
         let jobs = Mutex::new(jobs);
@@ -292,11 +294,13 @@ fn is_unreadable(error: &TreeError) -> bool {
 }
 
 /// What is wrong with a sidecar, without what the finding says anyway.
-fn in_short(error: &ArchiveError) -> String {
+fn in_short(error: &ArchiveError) -> Message {
     match error {
-        ArchiveError::Sidecar { cause, .. } => with_sources(cause.as_ref()),
-        ArchiveError::OtherItem { found, .. } => format!("it names {}", found.preferred()),
-        other => other.to_string(),
+        ArchiveError::Sidecar { cause, .. } => cause.with_cause(),
+        ArchiveError::OtherItem { found, .. } => {
+            message!("it names {found}", found = found.preferred())
+        }
+        other => other.message(),
     }
 }
 

@@ -134,7 +134,7 @@ mod tests {
         );
         check(
             ArchiveError::NoRelation {
-                what: "a translation".to_owned(),
+                what: ibi::message!("a translation"),
             },
             404,
         );
@@ -144,7 +144,7 @@ mod tests {
         );
         check(ArchiveError::FactsChanged, 500);
         check(ArchiveError::ReadOnly, 500);
-        let what = "item.rep".to_owned();
+        let what = ibi::message!("item.rep");
         check(StoreError::Broken { what }.into(), 500);
     }
 

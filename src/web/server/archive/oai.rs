@@ -23,6 +23,8 @@ use crate::formats::oai::{
 use crate::formats::query::Fields;
 use crate::web::harvest::{Found, Harvester, Part, name_of};
 use crate::web::server::{answer, form, threads};
+use ibi::message;
+use ibi::message::Message;
 
 /// The path of the service.
 const PATH: &str = "oai";
@@ -387,7 +389,10 @@ async fn apart<T: Send + 'static>(
         // The service ends, and this with it.
         Err(error) if error.is_cancelled() => std::future::pending().await,
         Err(error) => Err(ArchiveError::Store(StoreError::Broken {
-            what: format!("going through the records: {error}"),
+            what: message!(
+                "going through the records: {error}",
+                error = Message::foreign(error.to_string())
+            ),
         })),
     }
 }

@@ -121,7 +121,9 @@ fn with_key(site: &Site, answer: &Answer) -> Response<Body> {
     let random = match random::draw() {
         Ok(bytes) => u64::from_ne_bytes(bytes),
         Err(errno) => {
-            return failure::fault(&TreeError::new("read", random::SOURCE, errno).into());
+            return failure::fault(
+                &TreeError::new(crate::archive::tree::Action::Read, random::SOURCE, errno).into(),
+            );
         }
     };
     answer::written_pairs(answer.with_key(|item| {

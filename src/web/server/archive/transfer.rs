@@ -24,6 +24,8 @@ use crate::formats::query::{Query, encoded};
 use crate::web::client::Client;
 use crate::web::server::answer;
 use ibi::Ibi;
+use ibi::message;
+use ibi::message::{Localize, Message};
 use ibi::pairs::{Pairs, Value};
 
 /// Where it is answered.
@@ -317,11 +319,12 @@ fn complete(
     from: &Names,
     body: &[u8],
 ) -> Result<Response<Body>, TransferError> {
-    let not_good = |what: &str| TransferError::from(Skip::NotTaken(what.to_owned()));
+    let not_good = |what: Message| TransferError::from(Skip::NotTaken(what));
     let (sidecar, text) =
-        sidecar_and_rest(body).ok_or_else(|| not_good("the request has no sidecar"))?;
-    let text = std::str::from_utf8(text).map_err(|_| not_good("the inventory is not UTF-8"))?;
-    let inventory = Inventory::parse(text).map_err(|error| not_good(&error.to_string()))?;
+        sidecar_and_rest(body).ok_or_else(|| not_good(message!("the request has no sidecar")))?;
+    let text =
+        std::str::from_utf8(text).map_err(|_| not_good(message!("the inventory is not UTF-8")))?;
+    let inventory = Inventory::parse(text).map_err(|error| not_good(error.message()))?;
     let moved = receiver.with_store(|local| {
         let incoming = Incoming::of(local.archive().tree(), names)?;
         incoming.complete(local, names, from, &inventory, sidecar, &mut |_| ())

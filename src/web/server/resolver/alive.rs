@@ -17,6 +17,7 @@ use crate::archive::Clock;
 use crate::formats::registration::WebUrl;
 use crate::web::registry::{RegistryError, ToTry};
 use crate::web::server::threads;
+use ibi::message::Message;
 
 /// Between one actor and the next.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -62,7 +63,7 @@ async fn done<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RegistryError> + Send + 'static,
 ) -> Result<T, RegistryError> {
     let done = threads::aside(work).await;
-    done.unwrap_or_else(|error| Err(RegistryError::Broken(error.to_string())))
+    done.unwrap_or_else(|error| Err(RegistryError::Broken(Message::foreign(error.to_string()))))
 }
 
 async fn any_works(tried: &ToTry, lookups: &Lookups) -> bool {

@@ -50,6 +50,7 @@ pub(super) fn of_link(error: &PersistentError) -> Response<Body> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ibi::message;
 
     #[test]
     fn statuses() {
@@ -60,7 +61,7 @@ mod tests {
             (RegistryError::WrongKey(names.clone()), 403),
             (RegistryError::TwoArchives(names), 403),
             (RegistryError::Newer(9), 500),
-            (RegistryError::Broken("a row".to_owned()), 500),
+            (RegistryError::Broken(message!("a row")), 500),
             (RegistryError::NoActor("hermes".to_owned()), 500),
         ];
         for (error, status) in cases {

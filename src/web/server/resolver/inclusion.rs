@@ -12,6 +12,7 @@ use crate::formats::query::Query;
 use crate::web::client::archive_service::confirms;
 use crate::web::registry::{Inclusion, RegistryError};
 use crate::web::server::{answer, threads};
+use ibi::message::Message;
 use ibi::pairs::Pairs;
 
 /// Keys that are compared at once: each takes some milliseconds of a core and 19 MiB, on purpose.
@@ -83,5 +84,5 @@ async fn change(
         asked.refresh()
     });
     let changed = changed.await;
-    changed.unwrap_or_else(|error| Err(RegistryError::Broken(error.to_string())))
+    changed.unwrap_or_else(|error| Err(RegistryError::Broken(Message::foreign(error.to_string()))))
 }
