@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clap::CommandFactory;
 use ibifs::command::cli::Cli;
 
-use crate::support::World;
+use crate::support::TestEnv;
 use schema::Schema;
 
 mod schema;
@@ -223,11 +223,11 @@ fn commands(command: &clap::Command, prefix: &str, found: &mut BTreeSet<String>)
     }
 }
 
-fn world() -> World {
-    let world = World::new().with_a();
-    world.sh("mint A one > one; mint A two > two; mkdir D
+fn environment() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    env.sh("mint A one > one; mint A two > two; mkdir D
          ibifs init B.store --host archive-b.example.net");
-    world
+    env
 }
 
 /// Every command says what it did in JSON if it is asked to. Nothing else is on standard output, and
@@ -243,26 +243,26 @@ fn every_command_answers_in_json() {
     // What it prints is a program for a shell.
     known.remove("completions");
     assert_eq!(told, known, "ANSWERS has each command with its --json");
-    let world = world();
+    let env = environment();
     let schema = Schema::read();
     for (name, command, expected) in ANSWERS {
         // Of several lines the last has the sums.
-        world.prints(
+        env.prints(
             &format!(
                 "{{ {command}; }} 2> complaint > answer; jq -se '.[-1] | {expected}' answer; cat complaint"
             ),
             "true",
         );
-        schema.holds(&name.replace(' ', "-"), &world.sh("cat answer"));
+        schema.holds(&name.replace(' ', "-"), &env.sh("cat answer"));
     }
-    world.sh("ibifs umount demo");
+    env.sh("ibifs umount demo");
 }
 
 /// What is not there, refused, not understood or in use ends with the status for that, with or without
 /// `--json`: nothing is printed, and one complaint made, in JSON where that was asked for.
 #[test]
 fn refusals_have_their_status() {
-    let world = world();
+    let env = environment();
     let script: String = REFUSALS
         .iter()
         .flat_map(|(command, _)| [(*command).to_owned(), format!("{command} --json")])
@@ -278,7 +278,7 @@ fn refusals_have_their_status() {
             )
         })
         .collect();
-    let printed = world.sh(&script);
+    let printed = env.sh(&script);
     let mut told = printed.lines();
     for (command, expected) in REFUSALS {
         for json in ["", " --json"] {
@@ -286,23 +286,23 @@ fn refusals_have_their_status() {
             assert_eq!(told.next(), Some(expected.as_str()), "{command}{json}");
         }
     }
-    Schema::read().holds("error", &world.sh("cat complaints"));
+    Schema::read().holds("error", &env.sh("cat complaints"));
     // A scrub at work, a port that is taken, a demonstration that is mounted.
-    world.sh("ibifs scrub A; ibifs quickstart demo");
-    world.exits("flock A.store/fixity/progress ibifs scrub --json A", 5);
-    world.exits("ibifs quickstart --json demo", 5);
-    world.sh("ibifs umount demo");
+    env.sh("ibifs scrub A; ibifs quickstart demo");
+    env.exits("flock A.store/fixity/progress ibifs scrub --json A", 5);
+    env.exits("ibifs quickstart --json demo", 5);
+    env.sh("ibifs umount demo");
 }
 
 /// `ibifs status` tells who holds a store, how many items there are, how many were minted lately, and
 /// how the index is: of a mounted store, one that is not, and one that is damaged.
 #[test]
 fn status_tells_how_a_store_is() {
-    let world = World::new().with_a();
-    world.sh("mint A one > one; mint A two > two; mint A three; rmdir A/$(cat two)/doc; rmdir A/$(cat two)
+    let env = TestEnv::new().with_a();
+    env.sh("mint A one > one; mint A two > two; mint A three; rmdir A/$(cat two)/doc; rmdir A/$(cat two)
               mkdir -p A/b.example.org/b/1999/01.01.01.01");
     let is = |place: &str, expected: &str| {
-        world.prints(
+        env.prints(
             &format!("ibifs status {place} --json | jq -e '.[0] | {expected}'"),
             "true",
         );
@@ -317,52 +317,52 @@ fn status_tells_how_a_store_is() {
     );
     is(
         "A.store",
-        &format!(".used_by.pid == {}", world.sh("daemon A.store")),
+        &format!(".used_by.pid == {}", env.sh("daemon A.store")),
     );
     is(
         "A",
         r#".used_by.user == "root" and .index == "current" and .trouble == null"#,
     );
     // It was started in the last minute.
-    world.sh(
+    env.sh(
         "since=$(date +%s -d $(ibifs status A --json | jq -r '.[0].used_by.since'))
               test $(($(date +%s) - since)) -lt 60 -a $((since - $(date +%s))) -lt 3",
     );
-    world.prints(
+    env.prints(
         "ibifs status A | sed -n '4,9s/[0-9]\\{4\\}-[^ ]*Z/DATE/p;4,9s/^index.*/&/p;4,9s/^items.*/&/p' | sed 's/process [0-9]*/process N/'",
         "used by  process N of root since DATE\nitems    3 originals, 1 copies, 1 removed\nlast     DATE\nindex    current",
     );
     // Somebody writes something into the lock: that is told as a hint alone.
-    world.sh("cp A.store/lock lock; sed s/^pid.*/pid\\ 1/ lock > other; cat other > A.store/lock");
+    env.sh("cp A.store/lock lock; sed s/^pid.*/pid\\ 1/ lock > other; cat other > A.store/lock");
     is(
         "A.store",
         ".used_by.user == null and .used_by.since == null",
     );
     // Of a process that is no more the lock says nothing, and the system is asked.
-    world.sh("sed s/^pid.*/pid\\ $$/ lock > other; cat other > A.store/lock");
+    env.sh("sed s/^pid.*/pid\\ $$/ lock > other; cat other > A.store/lock");
     is(
         "A.store",
         &format!(
             r#".used_by.pid == {} and .used_by.user == "root""#,
-            world.sh("sed -n 's/^pid //p' lock")
+            env.sh("sed -n 's/^pid //p' lock")
         ),
     );
     // Old names count as old; 40 days later nothing was minted lately.
-    world.sh("cat lock > A.store/lock; ibifs umount A");
+    env.sh("cat lock > A.store/lock; ibifs umount A");
     is(
         "A.store",
         r#".used_by == null and .mount_point == null and .index == "current""#,
     );
-    world.prints("ibifs status A.store | sed -n 's/^used by  //p'", "nobody");
-    world.prints(
+    env.prints("ibifs status A.store | sed -n 's/^used by  //p'", "nobody");
+    env.prints(
         "faketime -f +40d ibifs status A.store | sed -n 's/^minted   //p'",
         "0 in the last hour, 0 in the last day, 0 in the last 30 days",
     );
     // After a crash the index may be behind, until the next start.
-    world.sh("ibifs mount A.store A; mint A four; p=$(daemon A.store)
+    env.sh("ibifs mount A.store A; mint A four; p=$(daemon A.store)
               kill -9 $p; while kill -0 $p; do sleep 0.01; done 2> /dev/null; umount -l A");
     is("A.store", r#".index == "behind" and .items.originals == 4"#);
-    world.sh("ibifs mount A.store A; ibifs umount A");
+    env.sh("ibifs mount A.store A; ibifs umount A");
     is("A.store", r#".index == "current""#);
     for (damage, index) in [
         (
@@ -379,12 +379,12 @@ fn status_tells_how_a_store_is() {
         ),
         ("rm A.store/relations.sqlite3*", "missing"),
     ] {
-        world.sh(damage);
+        env.sh(damage);
         is(
             "A.store",
             &format!(r#".index == "{index}" and .items == null and .trouble != null"#),
         );
-        world.prints(
+        env.prints(
             &format!("ibifs status A.store | grep -c '^index    {index}: '"),
             "1",
         );

@@ -2,17 +2,17 @@
 
 use std::io::{BufRead, BufReader};
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Two stores, mounted at `M` and `N`: `A` holds the original `one`.
-fn pair() -> World {
-    let world = World::new();
-    world.sh("mkdir M N
+fn pair() -> TestEnv {
+    let env = TestEnv::new();
+    env.sh("mkdir M N
          ibifs init A --host archive-a.example.org > /dev/null
          ibifs init B --host archive-b.example.net > /dev/null
          ibifs mint A | head -n 1 > one; echo text > A/col/$(< one)/doc/file
          ibifs mount A M; ibifs mount B N; mkdir -p N/$(dirname $(< one))");
-    world
+    env
 }
 
 const STATES: &str =
@@ -26,18 +26,18 @@ const CLEAN: &str = "1 items, 0 findings\n2 items, 0 findings";
 /// An item that was moved between two mounts is an original again by one command.
 #[test]
 fn an_item_that_was_moved_is_put_right() {
-    let world = pair();
-    world.sh("mv M/$(< one) N/$(dirname $(< one))/; grep -q text N/$(< one)/doc/file");
-    world.prints(STATES, "Deleted\nCopy");
-    world.exits("ibifs fsck B --with A > told", 1);
-    world.sh("grep -q 'original-removed.*archive-a' told; grep -q 'ibifs claim' told");
-    world.sh("ibifs claim N/$(< one) --from M | grep -q ^claimed:");
-    world.prints(STATES, "Deleted\nOriginal");
-    world.prints("ibifs fsck B --with A | tail -n 1", "2 items, 0 findings");
-    world.exits("ibifs claim N/$(< one) --from M", 4);
-    world.prints(CHECK, CLEAN);
+    let env = pair();
+    env.sh("mv M/$(< one) N/$(dirname $(< one))/; grep -q text N/$(< one)/doc/file");
+    env.prints(STATES, "Deleted\nCopy");
+    env.exits("ibifs fsck B --with A > told", 1);
+    env.sh("grep -q 'original-removed.*archive-a' told; grep -q 'ibifs claim' told");
+    env.sh("ibifs claim N/$(< one) --from M | grep -q ^claimed:");
+    env.prints(STATES, "Deleted\nOriginal");
+    env.prints("ibifs fsck B --with A | tail -n 1", "2 items, 0 findings");
+    env.exits("ibifs claim N/$(< one) --from M", 4);
+    env.prints(CHECK, CLEAN);
     // The record of the removal names who has it now, in the index as well.
-    world.sh(
+    env.sh(
         "service=$(sed -n 's/^ibi.archiveservice //p' B/archive.ibi); ibifs reindex A
          grep -qF \"ibi.archiveservice $service\" A/deleted/col/$(< one)
          ibifs fsck A",
@@ -48,40 +48,40 @@ fn an_item_that_was_moved_is_put_right() {
 #[test]
 fn nothing_makes_it_an_original_where_it_was_removed() {
     for is_mounted in [true, false] {
-        let world = pair();
-        world.sh("cp -a M/$(< one) old; mv M/$(< one) N/$(dirname $(< one))/");
+        let env = pair();
+        env.sh("cp -a M/$(< one) old; mv M/$(< one) N/$(dirname $(< one))/");
         let (to, from) = if is_mounted {
             ("N/$(< one)", "M")
         } else {
             ("--store B $(< one)", "A")
         };
         if !is_mounted {
-            world.sh("ibifs umount M; ibifs umount N");
+            env.sh("ibifs umount M; ibifs umount N");
         }
-        world.sh(&format!("ibifs claim {to} --from {from}"));
+        env.sh(&format!("ibifs claim {to} --from {from}"));
         if !is_mounted {
-            world.sh("ibifs mount A M; ibifs mount B N");
+            env.sh("ibifs mount A M; ibifs mount B N");
         }
-        world.sh("cp -a old M/$(< one)");
-        world.prints(STATES, "Copy\nOriginal");
-        world.sh("rm -r M/$(< one); cp -a N/$(< one) M/$(< one); cp old/.ibi M/$(< one)/.ibi");
-        world.prints(STATES, "Copy\nOriginal");
+        env.sh("cp -a old M/$(< one)");
+        env.prints(STATES, "Copy\nOriginal");
+        env.sh("rm -r M/$(< one); cp -a N/$(< one) M/$(< one); cp old/.ibi M/$(< one)/.ibi");
+        env.prints(STATES, "Copy\nOriginal");
         // It comes back by a transfer, and is the original there.
-        world.sh("rm M/$(< one)/.ibi; ibifs transfer N/$(< one) M");
-        world.prints(STATES, "Original\nCopy");
+        env.sh("rm M/$(< one)/.ibi; ibifs transfer N/$(< one) M");
+        env.prints(STATES, "Original\nCopy");
     }
 }
 
 #[test]
 fn what_is_no_copy_without_an_original_is_refused() {
-    let world = pair();
-    world.sh(
+    let env = pair();
+    env.sh(
         "ibifs init C --host archive-c.example.com > /dev/null; ibifs mint A | head -n 1 > two
          ibifs copy --store A $(< one) B > /dev/null",
     );
     let refused = |command: &str, why: &str| {
-        world.exits(command, 4);
-        world.sh(&format!("{command} > told || true; grep -qF '{why}' told"));
+        env.exits(command, 4);
+        env.sh(&format!("{command} > told || true; grep -qF '{why}' told"));
     };
     refused(
         "ibifs claim --store B $(< one) --from A",
@@ -95,19 +95,19 @@ fn what_is_no_copy_without_an_original_is_refused() {
         "ibifs claim --store B $(< one) --from C",
         "claim it from that one",
     );
-    world.complains("ibifs claim --store B $(< two) --from A", "is held here");
-    world.complains(
+    env.complains("ibifs claim --store B $(< two) --from A", "is held here");
+    env.complains(
         "ibifs claim --store B $(< one) --from B",
         "are the same Archive",
     );
-    world.sh("ibifs umount M; ibifs copy --store A $(< one) C > /dev/null
+    env.sh("ibifs umount M; ibifs copy --store A $(< one) C > /dev/null
          service=$(sed -n 's/^ibi.archiveservice //p' C/archive.ibi)
          ibifs transfer --store A $(< one) C > /dev/null");
     refused(
         "ibifs claim --store B $(< one) --from A",
         "holds a copy of it",
     );
-    world.sh(
+    env.sh(
         "ibifs mint C | head -n 1 > three; ibifs copy --store C $(< three) B > /dev/null
          cp -a C C.before; ibifs mount C M; rm -r M/$(< three); ibifs umount M",
     );
@@ -115,9 +115,9 @@ fn what_is_no_copy_without_an_original_is_refused() {
         "ibifs claim --store B $(< three) --from A",
         "claim it from that one",
     );
-    world.sh("ibifs claim --store B $(< three) --from C; ibifs fsck B --with C");
+    env.sh("ibifs claim --store B $(< three) --from C; ibifs fsck B --with C");
     // A record of nothing.
-    world.sh(
+    env.sh(
         "ibifs mint A | head -n 1 > four; ibifs copy --store A $(< four) B > /dev/null
          ibifs mount A M; rm -r M/$(< four); ibifs umount M
          rm -r A/deleted/col/$(< four) A/relations.sqlite3*; ibifs reindex A",
@@ -131,27 +131,27 @@ fn what_is_no_copy_without_an_original_is_refused() {
 /// Of two Archives that claim it at once one gets it.
 #[test]
 fn it_is_claimed_once() {
-    let world = pair();
-    world.sh("ibifs init C --host archive-c.example.com > /dev/null
+    let env = pair();
+    env.sh("ibifs init C --host archive-c.example.com > /dev/null
          ibifs copy --store A $(< one) B > /dev/null; ibifs copy --store A $(< one) C > /dev/null
          rm -r M/$(< one)");
     let states =
         "for s in B C; do ibifs show --store $s $(< one) | sed -n 's/^state *//p'; done | sort";
-    world.sh("for again in 1 2 3 4 5; do for s in B C; do
+    env.sh("for again in 1 2 3 4 5; do for s in B C; do
                  ibifs claim --store $s $(< one) --from A > told.$s 2>&1 &
              done; wait; done");
-    world.prints(states, "Copy\nOriginal");
-    world.sh("ibifs claim --store B $(< one) --from A > told || true
+    env.prints(states, "Copy\nOriginal");
+    env.sh("ibifs claim --store B $(< one) --from A > told || true
          ibifs claim --store C $(< one) --from A >> told || true
          grep -q 'went on to the Archive' told; grep -q 'held here already' told");
-    world.prints(states, "Copy\nOriginal");
+    env.prints(states, "Copy\nOriginal");
 }
 
 /// Over HTTP the service says that it was removed.
 #[test]
 fn a_service_proves_the_removal() {
-    let world = pair();
-    let mut server = world
+    let env = pair();
+    let mut server = env
         .command("exec ibifs serve A --listen 127.0.0.1:0")
         .stdout(std::process::Stdio::piped())
         .spawn()
@@ -163,19 +163,19 @@ fn a_service_proves_the_removal() {
         .expect("a line");
     let url = line.trim_end().rsplit(' ').next().unwrap_or_default();
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        world.sh(&format!(
+        env.sh(&format!(
             "ibifs copy --store A $(< one) B > /dev/null
              echo {url}$(sed -n 's/^ibi.archiveservice.* ibip \\([^}}]*\\)}}/\\1/p' A/archive.ibi) > url"
         ));
-        world.exits("ibifs claim --store B $(< one) --from $(< url)", 4);
-        world.sh(
+        env.exits("ibifs claim --store B $(< one) --from $(< url)", 4);
+        env.sh(
             "rm -r M/$(< one); ibifs status A > told; grep -q '^removed.*original' told; cat told",
         );
-        world.exits("ibifs fsck B --with $(< url) > told", 1);
-        world.sh("grep -q original-removed told
+        env.exits("ibifs fsck B --with $(< url) > told", 1);
+        env.sh("grep -q original-removed told
              ibifs claim --json --store B $(< one) --from $(< url) 2> note > told
              grep -q '\"noted_there\":false' told; grep -q 'has noted nothing' note");
-        world.prints(STATES, "Deleted\nOriginal");
+        env.prints(STATES, "Deleted\nOriginal");
     }));
     let _ = server.kill();
     let _ = server.wait();

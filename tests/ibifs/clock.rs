@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use ibi::Timestamp;
 use ibifs::archive::{Archive, ArchiveError, Clock, Code, Setup};
 
-use crate::support::{Dice, World, seed, switch};
+use crate::support::{Rng, TestEnv, seed, switch};
 
 /// A clock that is set by hand, in nanoseconds since 1970.
 #[derive(Clone)]
@@ -31,9 +31,9 @@ const TODAY: i64 = 1_795_219_200 * SECOND;
 /// alike, and a refusal hands out nothing.
 #[test]
 fn whatever_the_clock_does_no_name_is_handed_out_twice() {
-    let mut dice = Dice::from_seed(seed());
-    let world = World::new();
-    let store = world.root().join("store");
+    let mut rng = Rng::from_seed(seed());
+    let env = TestEnv::new();
+    let store = env.root().join("store");
     let clock = Hand(Arc::new(AtomicI64::new(TODAY)));
     let setup = Setup {
         host: Some("archive-a.example.org".to_owned()),
@@ -45,17 +45,17 @@ fn whatever_the_clock_does_no_name_is_handed_out_twice() {
     let (mut refused, mut opened) = (0, 0);
     for step in 0..switch("IBIFS_TEST_OPERATIONS").unwrap_or(3000) {
         let now = clock.0.load(Ordering::Relaxed);
-        let next = match dice.below(1000) {
+        let next = match rng.below(1000) {
             0..3 => now - HOUR,
             3..12 => now + HOUR,
-            12..60 => now - dice.below(5_000_000_000) as i64,
+            12..60 => now - rng.below(5_000_000_000) as i64,
             60..400 => now,
-            _ => now + dice.below(50_000_000) as i64,
+            _ => now + rng.below(50_000_000) as i64,
         };
         clock.0.store(next, Ordering::Relaxed);
-        if dice.percent(1) {
+        if rng.percent(1) {
             opened += 1;
-            if dice.percent(50) {
+            if rng.percent(50) {
                 archive.close();
             }
             drop(archive);
@@ -94,13 +94,13 @@ faked() {
 minted() { mkdir -p A/.mint/$1/doc && echo "$(rep A/.mint/$1)" >> names; }
 "#;
 
-fn run(world: &World, script: &str) -> String {
-    world.sh(&format!("{FAKED}{script}"))
+fn run(env: &TestEnv, script: &str) -> String {
+    env.sh(&format!("{FAKED}{script}"))
 }
 
 #[track_caller]
-fn complains(world: &World, script: &str, expected: &str) {
-    world.complains(&format!("{FAKED}{script}"), expected);
+fn complains(env: &TestEnv, script: &str, expected: &str) {
+    env.complains(&format!("{FAKED}{script}"), expected);
 }
 
 /// The clock of a mounted store is set back and forth by an hour: minting is refused at once with
@@ -108,57 +108,57 @@ fn complains(world: &World, script: &str, expected: &str) {
 /// afterwards.
 #[test]
 fn a_clock_set_back_and_forth_refuses_and_goes_on() {
-    let world = World::new();
+    let env = TestEnv::new();
     run(
-        &world,
+        &env,
         "at +0; faked ibifs init A.store --host archive-a.example.org; mkdir A
          faked ibifs mount A.store A; minted before
          at -1h",
     );
     complains(
-        &world,
+        &env,
         "timeout 2 mkdir A/.mint/back",
         "Resource temporarily unavailable",
     );
     run(
-        &world,
+        &env,
         "no ls A/.mint/back; no ls A/.mint/.back; ls A/$(< names)/doc",
     );
     complains(
-        &world,
+        &env,
         "faked timeout 2 ibifs mint A",
         "s away and the limit is 10 s: the clock was set back or the queue is long",
     );
     run(
-        &world,
+        &env,
         "at +0; sleep 1.1; minted again
          at +1h; minted forth; minted forth-2
          at +0",
     );
     complains(
-        &world,
+        &env,
         "timeout 2 mkdir A/.mint/late",
         "Resource temporarily unavailable",
     );
     complains(
-        &world,
+        &env,
         "ibifs umount A; faked timeout 2 ibifs mint A.store",
         "the next free date, 20",
     );
     run(
-        &world,
+        &env,
         "at +1h; faked ibifs mint A.store | head -n 1 >> names",
     );
-    world.prints("sort -u names | wc -l; wc -l < names", "5\n5");
+    env.prints("sort -u names | wc -l; wc -l < names", "5\n5");
     complains(
-        &world,
+        &env,
         "at +0; faked ibifs fsck A.store | tee /dev/stderr; false",
         "date-ahead",
     );
-    run(&world, "at +2h; faked ibifs fsck A.store");
+    run(&env, "at +2h; faked ibifs fsck A.store");
     // Whoever knows that the clock had run ahead need not wait.
     run(
-        &world,
+        &env,
         "at +0; faked ibifs fsck --repair --clock-is-right A.store; faked ibifs fsck A.store
          faked ibifs mint A.store | head -n 1 >> names; sort names | uniq -d | no grep .",
     );
@@ -167,17 +167,17 @@ fn a_clock_set_back_and_forth_refuses_and_goes_on() {
 /// A clock that stands still hands out dates ahead of it, each to be waited for a little longer.
 #[test]
 fn a_frozen_clock_hands_out_no_name_twice() {
-    let world = World::new();
+    let env = TestEnv::new();
     run(
-        &world,
+        &env,
         "at '2026-11-21 12:00:00'
          faked ibifs init A.store --host archive-a.example.org; mkdir A
          faked ibifs mount A.store A
          for i in $(seq 40); do minted frozen-$i & done; wait; sort -u names > once",
     );
-    world.prints("wc -l < names; wc -l < once", "40\n40");
+    env.prints("wc -l < names; wc -l < once", "40\n40");
     run(
-        &world,
+        &env,
         "ibifs umount A; at '2026-11-21 13:00:00'; faked ibifs fsck A.store",
     );
 }
@@ -186,31 +186,31 @@ fn a_frozen_clock_hands_out_no_name_twice() {
 /// nothing is left behind.
 #[test]
 fn a_clock_before_1995_is_refused() {
-    let world = World::new();
+    let env = TestEnv::new();
     let why = "the next free date, 1995-08-01T00:00:00Z, is ";
     complains(
-        &world,
+        &env,
         "at '1990-01-01 00:00:00'; faked ibifs init A.store --host archive-a.example.org",
         why,
     );
-    run(&world, "no ls A.store");
+    run(&env, "no ls A.store");
     run(
-        &world,
+        &env,
         "ibifs init A.store --host archive-a.example.org; mkdir A
          faked ibifs mount A.store A; ls A",
     );
     complains(
-        &world,
+        &env,
         "timeout 2 mkdir A/.mint/early",
         "Resource temporarily unavailable",
     );
     complains(
-        &world,
+        &env,
         "faked timeout 2 ibifs mint A",
         "s away and the limit is 10 s",
     );
     run(
-        &world,
+        &env,
         "at +5s; minted later; ibifs umount A; faked ibifs fsck A.store",
     );
 }
@@ -220,9 +220,9 @@ fn a_clock_before_1995_is_refused() {
 /// when the dates ahead come.
 #[test]
 fn a_clock_far_ahead_is_found_and_overcome() {
-    let world = World::new();
+    let env = TestEnv::new();
     let clock = Hand(Arc::new(AtomicI64::new(TODAY)));
-    let store = world.root().join("A.store");
+    let store = env.root().join("A.store");
     let setup = Setup {
         host: Some("archive-a.example.org".to_owned()),
         ..Setup::default()

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// A tree as a URLib Archive has it: mixed case, ports behind `@` and `.`, hyphens, seconds, metadata
 /// made a little later, and files with every kind of name.
@@ -42,16 +42,16 @@ const LOOK: &str = "
 /// their names, links between repositories hold, and nothing is touched.
 #[test]
 fn an_odd_tree_is_taken_over_as_it_is() {
-    let world = World::new();
-    world.sh(ODD);
-    world.sh(&format!(
+    let env = TestEnv::new();
+    env.sh(ODD);
+    env.sh(&format!(
         "{LOOK}\nfor i in $(items); do look old/col/$i; done > before"
     ));
-    world.prints(
+    env.prints(
         "ibifs init --adopt old --host mtc-m18.sid.inpe.br 2>&1 > /dev/null",
         "",
     );
-    world.prints(
+    env.prints(
         "ibifs ls old --state Copy | sed 's/ *-$//'",
         "Copy     dpi.inpe.br/banon-pc3@80/2009/11.10.13.03\n\
          Copy     iconet.com.br/banon/2003/11.21.21.08\n\
@@ -63,22 +63,22 @@ fn an_odd_tree_is_taken_over_as_it_is() {
          Copy     sid.inpe.br/mtc-m18@80/2009/07.21.14.43\n\
          Copy     sid.inpe.br/mtc-m18@80/2009/07.21.14.43.05",
     );
-    world.prints("ibifs fsck old", "10 items, 0 findings");
+    env.prints("ibifs fsck old", "10 items, 0 findings");
     // Mounted at a directory called col, both written rules for links hold (SPEC 11).
-    world.sh("mkdir m m/col; ibifs mount old m/col");
+    env.sh("mkdir m m/col; ibifs mount old m/col");
     let item = "m/col/sid.inpe.br/MTC-m13@80/2005/08.10.14.18";
-    world.prints(&format!("cat {item}/doc/short {item}/doc/long"), "x\nx");
-    world.prints(&format!("cat {item}/doc/$'liga\\xe7\\xe3o' {item}/doc/$'relat\\xf3rio.pdf' {item}/doc/$'se\\xe7\\xe3o/100%25.txt'"), "5\n5\n6");
-    world.prints(
+    env.prints(&format!("cat {item}/doc/short {item}/doc/long"), "x\nx");
+    env.prints(&format!("cat {item}/doc/$'liga\\xe7\\xe3o' {item}/doc/$'relat\\xf3rio.pdf' {item}/doc/$'se\\xe7\\xe3o/100%25.txt'"), "5\n5\n6");
+    env.prints(
         "readlink m/col/sid.inpe.br/mtc-M13@80 m/col/SID.inpe.br",
         "MTC-m13@80\nsid.inpe.br",
     );
-    world.prints(
+    env.prints(
         "for i in $(ibifs ls old --state Copy | cut -c10- | cut -d' ' -f1); do state m/col/$i; echo; done | uniq -c | xargs",
         "9 Copy",
     );
     for tree in ["old/col", "m/col"] {
-        world.sh(&format!(
+        env.sh(&format!(
             "{LOOK}\nfor i in $(items); do look {tree}/$i; done | diff before -"
         ));
     }
@@ -87,15 +87,15 @@ fn an_odd_tree_is_taken_over_as_it_is() {
 /// What is not as it should be in the tree is told when it is taken over, and stays.
 #[test]
 fn what_is_odd_about_a_tree_is_told_when_it_is_taken_over() {
-    let world = World::new();
-    world.sh(ODD);
-    world.sh("mkdir -p old/col/sid.inpe.br/mtc-M13@80/2005/08.10.14.19/doc old/col/sid.inpe.br/backup_2/2005/x");
-    world.prints(
+    let env = TestEnv::new();
+    env.sh(ODD);
+    env.sh("mkdir -p old/col/sid.inpe.br/mtc-M13@80/2005/08.10.14.19/doc old/col/sid.inpe.br/backup_2/2005/x");
+    env.prints(
         "ibifs init --adopt old --host mtc-m18.sid.inpe.br 2>&1 > /dev/null | cut -d: -f1-3",
         "ibifs: spelled-twice: col/sid.inpe.br/mtc-M13@80\n\
          ibifs: stray-name: col/sid.inpe.br/backup_2/2005/x",
     );
-    world.prints("ibifs ls old | wc -l", "11");
+    env.prints("ibifs ls old | wc -l", "11");
 }
 
 /// A table for the odd tree.
@@ -112,9 +112,9 @@ END";
 /// says holds in the mount. A second time there is nothing to do.
 #[test]
 fn a_table_says_what_the_tree_does_not() {
-    let world = World::new();
-    world.sh(ODD);
-    world.sh(&format!(
+    let env = TestEnv::new();
+    env.sh(ODD);
+    env.sh(&format!(
         "ibifs init --adopt old --host mtc-m18.sid.inpe.br\n{TABLE}"
     ));
     let planned = "line 2: sid.inpe.br/mtc-m18@80/2009/07.21.14.43: ibi, ibi.archiveservice, ibi.metadata, ibi.nextedition, language, target\n\
@@ -122,31 +122,31 @@ fn a_table_says_what_the_tree_does_not() {
                    line 4: sid.inpe.br/MTC-m13@80/2005/08.10.14.18.25: language\n\
                    line 5: sid.inpe.br/mtc-m18.8080/2011/07.21.14.43: ibi.archiveservice, ibi.editionof\n\
                    4 rows: 4 items would be changed, 0 not";
-    world.prints("ibifs import --dry-run old table.csv", planned);
-    world.prints("find old/col -name .ibi | wc -l", "1");
-    world.prints(
+    env.prints("ibifs import --dry-run old table.csv", planned);
+    env.prints("find old/col -name .ibi | wc -l", "1");
+    env.prints(
         "ibifs import old table.csv",
         "4 rows: 4 items changed, 0 unchanged",
     );
-    world.prints(
+    env.prints(
         "ibifs import --json old table.csv",
         r#"{"rows":4,"faults":0,"changed":0,"unchanged":4,"written":true}"#,
     );
-    world.prints("ibifs fsck old", "10 items, 0 findings");
-    world.sh("mkdir A; ibifs mount old A");
-    let holds = |world: &World| {
+    env.prints("ibifs fsck old", "10 items, 0 findings");
+    env.sh("mkdir A; ibifs mount old A");
+    let holds = |env: &TestEnv| {
         let item = "A/sid.inpe.br/mtc-m18@80/2009/07.21.14.43";
-        world.prints(
+        env.prints(
                 &format!("readlink '{item}:' '{item}!'"),
                 "../../../sid.inpe.br/mtc-m18@80/2009/07.21.14.43.05\n../../../sid.inpe.br/mtc-m18.8080/2011/07.21.14.43",
             );
-        world.prints(
+        env.prints(
             &format!("ibip {item}; echo; state {item}"),
             "8JMKD3MGP8W/35MMLL8\nOriginal",
         );
-        world.prints("ls -d A/8JMKD3MGP8W/35MMLL8", "A/8JMKD3MGP8W/35MMLL8");
+        env.prints("ls -d A/8JMKD3MGP8W/35MMLL8", "A/8JMKD3MGP8W/35MMLL8");
         let translated = "A/sid.inpe.br/MTC-m13@80/2005/08.10.14.18";
-        world.prints(
+        env.prints(
                 &format!(
                     "readlink '{translated}+(en)'; state {translated}; echo; cat {translated}/.ibi"
                 ),
@@ -154,33 +154,33 @@ fn a_table_says_what_the_tree_does_not() {
              language pt-BR\ntarget @relatorio.pdf\n\
              ibi.translation(en) {rep sid.inpe.br/MTC-m13@80/2005/08.10.14.18.25}",
             );
-        world.prints(
+        env.prints(
             "grep editionof A/sid.inpe.br/mtc-m18.8080/2011/07.21.14.43/.ibi",
             "ibi.editionof {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43 ibip 8JMKD3MGP8W/35MMLL8}",
         );
     };
-    holds(&world);
+    holds(&env);
     // The same through a mount, by a table of a spreadsheet that writes decimal commas.
-    world.sh("ibifs umount A; rm -r old A; rm table.csv");
-    world.sh(ODD);
-    world.sh(&format!("ibifs init --adopt old --host mtc-m18.sid.inpe.br; mkdir A; ibifs mount old A\n{TABLE}\nsed -i '1s/.*/rep;ibip;relations;language;target;state/; 2,$s/,/;/g; s/650;0/650,0/; s/$/\\r/' table.csv"));
-    world.prints(
+    env.sh("ibifs umount A; rm -r old A; rm table.csv");
+    env.sh(ODD);
+    env.sh(&format!("ibifs init --adopt old --host mtc-m18.sid.inpe.br; mkdir A; ibifs mount old A\n{TABLE}\nsed -i '1s/.*/rep;ibip;relations;language;target;state/; 2,$s/,/;/g; s/650;0/650,0/; s/$/\\r/' table.csv"));
+    env.prints(
         "ibifs import A table.csv",
         "4 rows: 4 items changed, 0 unchanged",
     );
-    holds(&world);
-    world.sh("ibifs umount A");
-    world.prints("ibifs fsck old", "10 items, 0 findings");
+    holds(&env);
+    env.sh("ibifs umount A");
+    env.prints("ibifs fsck old", "10 items, 0 findings");
 }
 
 /// Each row that cannot be taken is named with its line and a remedy, and nothing is changed by the
 /// others either. What is recorded gives way to a table only where that is said.
 #[test]
 fn a_table_with_bad_rows_changes_nothing() {
-    let world = World::new();
-    world.sh(ODD);
-    world.sh("ibifs init --adopt old --host mtc-m18.sid.inpe.br");
-    world.sh("cat > bad.csv <<'END'
+    let env = TestEnv::new();
+    env.sh(ODD);
+    env.sh("ibifs init --adopt old --host mtc-m18.sid.inpe.br");
+    env.sh("cat > bad.csv <<'END'
 rep,ibip,relations,language
 sid.inpe.br/mtc-m18@80/2009/07.21.14.43,8JMKD3MGP8W/35MMLL8,,en
 sid.inpe.br/mtc-m18@80/2009/07.21.14.44,,,en
@@ -202,37 +202,37 @@ END
         line 9: character 'O' in the suffix at byte 13 of IBIp '8JMKD3MGP8W/O' does not belong there: only 2 to 9 and letters except I, O, V, Y and Z do\n\
         line 10: language 'english' is not two lower-case letters, or these with a hyphen and two upper-case ones, as pt or pt-BR\n\
         9 rows, 8 of them not good: nothing was changed\n";
-    let output = world.run("ibifs import old bad.csv");
+    let output = env.run("ibifs import old bad.csv");
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(printed.starts_with(faults), "{printed}");
     assert_eq!(output.status.code(), Some(1));
-    world.prints(
+    env.prints(
         "ibifs import --json old bad.csv | jq -c 'select(.line == 4 or .rows)' || true",
         "{\"line\":4,\"sentence\":\"line 2 names the same item; make one row of the two\"}\n\
          {\"rows\":9,\"faults\":8,\"changed\":1,\"unchanged\":0,\"written\":false}",
     );
-    world.sh(
+    env.sh(
         "find old -name '*sqlite3*' -prune -o -type f -printf '%p %T@\\n' | sort | diff before -",
     );
     // What is recorded counts, unless the table is said to be right.
-    world.sh(TABLE);
-    world.sh("ibifs import old table.csv; sed 's/pt-BR/pt/' table.csv > other.csv");
-    world.prints(
+    env.sh(TABLE);
+    env.sh("ibifs import old table.csv; sed 's/pt-BR/pt/' table.csv > other.csv");
+    env.prints(
         "ibifs import old other.csv || true",
         "line 3: its language is pt-BR already; leave it out, or give --replace if the table is right\n\
          4 rows, 1 of them not good: nothing was changed",
     );
-    world.prints(
+    env.prints(
         "ibifs import --replace old other.csv",
         "4 rows: 1 items changed, 3 unchanged",
     );
-    world.prints(
+    env.prints(
         "grep language old/col/sid.inpe.br/MTC-m13@80/2005/08.10.14.18/.ibi",
         "language pt",
     );
-    world.exits("ibifs import old nothing.csv", 3);
-    world.exits("ibifs import nowhere table.csv", 3);
-    world.complains(
+    env.exits("ibifs import old nothing.csv", 3);
+    env.exits("ibifs import nowhere table.csv", 3);
+    env.complains(
         "ibifs import old /dev/null",
         "neither a directory nor a table",
     );
@@ -244,8 +244,8 @@ fn validators() -> &'static Path {
     PLACE.get_or_init(|| {
         let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("validators");
         let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/validators.txt");
-        let world = World::new();
-        world.sh(&format!(
+        let env = TestEnv::new();
+        env.sh(&format!(
             "place='{}'; list='{}'
              mkdir -p $place; exec 9> $place/lock; flock 9
              cmp -s $list $place/list && exit
@@ -270,9 +270,9 @@ fn tools() -> String {
 }
 
 /// The odd tree with what else a filesystem has, and a table about it: store `old`.
-fn odd_store(world: &World) {
-    world.sh(ODD);
-    world.sh(&format!(
+fn odd_store(env: &TestEnv) {
+    env.sh(ODD);
+    env.sh(&format!(
         "cd old/col/sid.inpe.br/MTC-m13@80/2005/08.10.14.18/doc
          ln @relatorio.pdf second; mkfifo fifo; setfattr -n user.comment -v 'a b=\u{e9}' @reference.bib
          setfacl -m u:1:r @reference.bib; setfacl -d -m u:1:rx empty
@@ -288,121 +288,121 @@ fn odd_store(world: &World) {
 /// into a store, through a mount, and into the Archive that it is an original of.
 #[test]
 fn bags_are_valid_and_come_back_whole() {
-    let world = World::new();
+    let env = TestEnv::new();
     let tools = tools();
-    odd_store(&world);
-    world.prints(
+    odd_store(&env);
+    env.prints(
         "ibifs export --store old --bagit $(ibifs ls old | cut -c10- | cut -d' ' -f1) bags | tail -1; ls -A bags",
         "10 items: 10 written, 0 unchanged\ndpi.inpe.br\niconet.com.br\nsid.inpe.br",
     );
-    world.sh(&format!(
+    env.sh(&format!(
         "{tools}\nfor bag in bags/*/*/*/*; do bagit --validate --completeness-only $bag; bagit --validate $bag; done"
     ));
-    world.prints(
+    env.prints(
         "cd bags/sid.inpe.br/mtc-m18@80/2009/07.21.14.43; grep External bag-info.txt
          diff data/.ibi ../../../../../old/col/sid.inpe.br/mtc-m18@80/2009/07.21.14.43/.ibi",
         "External-Identifier: sid.inpe.br/mtc-m18@80/2009/07.21.14.43\n\
          External-Identifier: 8JMKD3MGP8W/35MMLL8",
     );
     // Into a store.
-    world.sh("ibifs init B.store --host archive-b.example.net");
-    world.prints(
+    env.sh("ibifs init B.store --host archive-b.example.net");
+    env.prints(
         "ibifs import --dry-run B.store bags | tail -1; ibifs ls B.store | wc -l",
         "10 packages, 10 would be taken in\n1",
     );
-    world.prints(
+    env.prints(
         "ibifs import --json B.store bags | tail -1",
         r#"{"packages":10,"taken":10,"dry_run":false}"#,
     );
-    world.prints(
+    env.prints(
         "ibifs fsck B.store; ls -A B.store/staging",
         "11 items, 0 findings",
     );
-    world.sh(&format!(
+    env.sh(&format!(
         "{tools}\nfor i in $(items); do diff <(look old/col/$i) <(look B.store/col/$i); done"
     ));
-    world.prints(
+    env.prints(
         "ibifs ls B.store --state Copy | wc -l; ibifs ls B.store --state Original | wc -l",
         "10\n1",
     );
     // Through a mount, but for the rights of others, which are not given away.
-    world.sh("ibifs init C.store --host archive-c.example.net; mkdir C; ibifs mount C.store C");
-    world.prints("ibifs import C bags | tail -1", "10 packages, 10 taken in");
-    world.sh("ibifs umount C");
-    world.prints("ibifs fsck C.store", "11 items, 0 findings");
-    world.sh(&format!(
+    env.sh("ibifs init C.store --host archive-c.example.net; mkdir C; ibifs mount C.store C");
+    env.prints("ibifs import C bags | tail -1", "10 packages, 10 taken in");
+    env.sh("ibifs umount C");
+    env.prints("ibifs fsck C.store", "11 items, 0 findings");
+    env.sh(&format!(
         "{tools}\nfor i in $(items); do diff <(look old/col/$i) <(look C.store/col/$i); done"
     ));
     // What is here already stays; what was removed comes back as the original that it was.
-    world.exits("ibifs import old bags > told", 4);
-    world.prints(
+    env.exits("ibifs import old bags > told", 4);
+    env.prints(
         "tail -1 told; grep -c 'is here already$' told",
         "10 packages, 0 taken in\n10",
     );
-    world.sh("mkdir A; ibifs mount old A; rm -r A/sid.inpe.br/mtc-m18@80/2009/07.21.14.43; ibifs umount A");
-    world.prints("ibifs ls old --state Deleted | wc -l", "1");
-    world.exits("ibifs import old bags > told", 4);
-    world.prints(
+    env.sh("mkdir A; ibifs mount old A; rm -r A/sid.inpe.br/mtc-m18@80/2009/07.21.14.43; ibifs umount A");
+    env.prints("ibifs ls old --state Deleted | wc -l", "1");
+    env.exits("ibifs import old bags > told", 4);
+    env.prints(
         "tail -1 told; ibifs show old/col/sid.inpe.br/mtc-m18@80/2009/07.21.14.43 | grep state",
         "10 packages, 1 taken in\nstate            Original",
     );
-    world.prints("ibifs fsck old", "10 items, 0 findings");
+    env.prints("ibifs fsck old", "10 items, 0 findings");
 }
 
 /// Every item leaves as an OCFL object that the format's own validator finds good, a later export adds a
 /// version with what is new, and the last version comes back the same.
 #[test]
 fn ocfl_objects_are_valid_and_come_back_whole() {
-    let world = World::new();
+    let env = TestEnv::new();
     let tools = tools();
-    odd_store(&world);
+    odd_store(&env);
     let all = "$(ibifs ls old | cut -c10- | cut -d' ' -f1)";
     let valid = "Objects checked: 10 / 10 are VALID\nStorage root root is VALID";
-    world.prints(
+    env.prints(
         &format!("ibifs export --store old --ocfl {all} root | tail -1"),
         "10 items: 10 written, 0 unchanged",
     );
-    world.prints(
+    env.prints(
         &format!("{tools}\nocfl root | grep -v layout | sed '/^$/d'"),
         valid,
     );
-    world.sh("find root -type f | sort > first");
-    world.prints(
+    env.sh("find root -type f | sort > first");
+    env.prints(
         &format!("ibifs export --store old --ocfl {all} root | tail -1; find root -type f | sort | diff first -; ls root/extensions"),
         "10 items: 0 written, 10 unchanged\n0003-hash-and-id-n-tuple-storage-layout",
     );
     // A changed item gets a version, and what is in it already is not there twice.
     let item = "sid.inpe.br/MTC-m13@80/2005/08.10.14.18";
-    world.sh(&format!(
+    env.sh(&format!(
         "cd old/col/{item}/doc; echo more > new; rm @reference.bib; mv '=3D' moved"
     ));
-    world.prints(
+    env.prints(
         &format!("ibifs export --json --store old --ocfl {item} root | jq -c '[.outcome, .version, .written]'"),
         "[\"version\",2,null]\n[null,null,1]",
     );
-    world.prints(
+    env.prints(
         "find root -path '*/v2/content/*' -type f | sed 's|.*/v2/||' | sort",
         "content/data/doc/new\ncontent/ibifs.mtree",
     );
-    world.prints(
+    env.prints(
         &format!("{tools}\nocfl root | grep -v layout | sed '/^$/d'"),
         valid,
     );
-    world.sh("ibifs init B.store --host archive-b.example.net");
-    world.prints(
+    env.sh("ibifs init B.store --host archive-b.example.net");
+    env.prints(
         "ibifs import B.store root | tail -1",
         "10 packages, 10 taken in",
     );
-    world.prints("ibifs fsck B.store", "11 items, 0 findings");
-    world.sh(&format!(
+    env.prints("ibifs fsck B.store", "11 items, 0 findings");
+    env.sh(&format!(
         "{tools}\nfor i in $(items); do diff <(look old/col/$i) <(look B.store/col/$i); done"
     ));
     // One object alone, through a mount.
-    world.sh(
+    env.sh(
         "ibifs init C.store --host archive-c.example.net; mkdir C; ibifs mount C.store C
         ibifs import C \"$(dirname \"$(find root -path '*/v2')\")\"; ibifs umount C",
     );
-    world.sh(&format!(
+    env.sh(&format!(
         "{tools}\ndiff <(look old/col/{item}) <(look C.store/col/{item})"
     ));
 }
@@ -410,17 +410,17 @@ fn ocfl_objects_are_valid_and_come_back_whole() {
 /// What is no whole package, or lies, is refused with its reason, and nothing of it is taken in.
 #[test]
 fn a_package_that_is_not_whole_is_not_taken_in() {
-    let world = World::new().with_a();
-    world.sh("ibifs init B.store --host archive-b.example.net; mkdir spoilt; echo secret > secret
+    let env = TestEnv::new().with_a();
+    env.sh("ibifs init B.store --host archive-b.example.net; mkdir spoilt; echo secret > secret
         item=$(mint A one); echo text > A/$item/doc/text; ln -s text A/$item/doc/link; echo $item > item
         ibifs export --bagit A/$item bags > /dev/null; mv bags/$item bag; ibifs export --ocfl A/$item root > /dev/null");
     let spoil = |script: &str, sentence: &str| {
-        world.sh(&format!("rm -rf spoilt; cp -a bag spoilt; cd spoilt; reseal() {{ \
+        env.sh(&format!("rm -rf spoilt; cp -a bag spoilt; cd spoilt; reseal() {{ \
             sha256sum ibifs.mtree bagit.txt bag-info.txt manifest-sha256.txt > tagmanifest-sha256.txt; }}\n{script}"));
-        world.exits("ibifs import B.store spoilt > told", 1);
-        let told = world.sh("head -1 told");
+        env.exits("ibifs import B.store spoilt > told", 1);
+        let told = env.sh("head -1 told");
         assert!(told.contains(sentence), "{told}");
-        world.prints("ibifs ls B.store | wc -l; ls -A B.store/staging", "1");
+        env.prints("ibifs ls B.store | wc -l; ls -A B.store/staging", "1");
     };
     spoil(
         "echo other > data/doc/text",
@@ -476,87 +476,87 @@ fn a_package_that_is_not_whole_is_not_taken_in() {
         "'../secret' is not what the package says",
     );
     // An object.
-    world.sh("rm -rf spoilt; cp -a root spoilt; echo x >> \"$(find spoilt -name text)\"");
-    world.exits("ibifs import B.store spoilt > told", 1);
-    world.prints("grep -c \"/text' is not what the package says\" told", "1");
-    world.sh("rm -rf spoilt; cp -a root spoilt; sed -i 's/ibifs export/other/' \"$(find spoilt -name inventory.json | head -1)\" \"$(find spoilt -name inventory.json | tail -1)\"");
-    world.exits("ibifs import B.store spoilt > told", 1);
-    world.prints(
+    env.sh("rm -rf spoilt; cp -a root spoilt; echo x >> \"$(find spoilt -name text)\"");
+    env.exits("ibifs import B.store spoilt > told", 1);
+    env.prints("grep -c \"/text' is not what the package says\" told", "1");
+    env.sh("rm -rf spoilt; cp -a root spoilt; sed -i 's/ibifs export/other/' \"$(find spoilt -name inventory.json | head -1)\" \"$(find spoilt -name inventory.json | tail -1)\"");
+    env.exits("ibifs import B.store spoilt > told", 1);
+    env.prints(
         "grep -c \"'inventory.json' is not what the package says\" told",
         "1",
     );
     // What stands in the way of a good one.
-    world.exits("mkdir nothing; ibifs import B.store nothing", 3);
-    world.complains(
+    env.exits("mkdir nothing; ibifs import B.store nothing", 3);
+    env.complains(
         "ibifs import B.store nothing",
         "holds neither a bag (bagit.txt) nor an OCFL object",
     );
-    world.sh("ibifs import B.store bag");
-    world.exits("ibifs import B.store bag", 4);
+    env.sh("ibifs import B.store bag");
+    env.exits("ibifs import B.store bag", 4);
     // A name that this Archive has not handed out yet is nobody's to bring.
-    world.sh("i=$(cat item); ibifs umount A; ibifs init D.store --host archive-a.example.org --service ${i%/*/*}/2020/01.01.00.00
+    env.sh("i=$(cat item); ibifs umount A; ibifs init D.store --host archive-a.example.org --service ${i%/*/*}/2020/01.01.00.00
         rm -rf spoilt; cp -a bag spoilt; cd spoilt; sed -i 's|/20[0-9][0-9]/|/2999/|' data/.ibi
         sha256sum data/.ibi data/doc/text > manifest-sha256.txt
         sha256sum ibifs.mtree bagit.txt bag-info.txt manifest-sha256.txt > tagmanifest-sha256.txt");
-    world.exits("ibifs import D.store spoilt > told", 4);
-    world.prints(
+    env.exits("ibifs import D.store spoilt > told", 4);
+    env.prints(
         "grep -c 'only minting makes it' told; ls D.store/staging",
         "1",
     );
-    world.sh("mkdir D; ibifs mount D.store D");
-    world.exits("ibifs import D spoilt > told", 4);
-    world.prints("grep -c 'only minting makes it' told; ibifs umount D", "1");
+    env.sh("mkdir D; ibifs mount D.store D");
+    env.exits("ibifs import D spoilt > told", 4);
+    env.prints("grep -c 'only minting makes it' told; ibifs umount D", "1");
 }
 
 /// An item that is damaged, or holds what no package can, is not sealed as if it were sound; nothing that
 /// is there is overwritten; and a package does not come to lie in a store.
 #[test]
 fn what_cannot_be_exported_is_named() {
-    let world = World::new().with_a();
-    world.sh("item=$(mint A one); echo $item > item; echo good > A/$item/doc/text; touch -d '2020-01-01' A/$item/doc/text
+    let env = TestEnv::new().with_a();
+    env.sh("item=$(mint A one); echo $item > item; echo good > A/$item/doc/text; touch -d '2020-01-01' A/$item/doc/text
         ibifs scrub A > /dev/null; printf 'evil\\n' > A.store/col/$item/doc/text; touch -d '2020-01-01' A.store/col/$item/doc/text");
     for format in ["--bagit", "--ocfl"] {
-        world.exits(
+        env.exits(
             &format!("ibifs export {format} A/$(cat item) out{format} > told"),
             1,
         );
-        world.prints(
+        env.prints(
             "head -1 told | cut -d: -f3- | cut -c1-72",
             " 'doc/text' is damaged: nobody has written it since it was scrubbed, and",
         );
     }
-    world.prints("ls -A out--bagit", "");
-    world.sh(
+    env.prints("ls -A out--bagit", "");
+    env.sh(
         "ibifs scrub A --accept $(cat item) > /dev/null; ibifs export --bagit A/$(cat item) out",
     );
-    world.exits("ibifs export --bagit A/$(cat item) out > told", 4);
-    world.prints(
+    env.exits("ibifs export --bagit A/$(cat item) out > told", 4);
+    env.prints(
         "grep -c 'is there already; move it away, or name another directory' told",
         "1",
     );
-    world.sh("python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' A.store/s && mv A.store/s A.store/col/$(cat item)/doc/s");
-    world.exits("ibifs export --ocfl A/$(cat item) root > told", 1);
-    world.prints("grep -c \"'doc/s' is a socket or a device\" told", "1");
-    world.sh("rm A.store/col/$(cat item)/doc/s");
+    env.sh("python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' A.store/s && mv A.store/s A.store/col/$(cat item)/doc/s");
+    env.exits("ibifs export --ocfl A/$(cat item) root > told", 1);
+    env.prints("grep -c \"'doc/s' is a socket or a device\" told", "1");
+    env.sh("rm A.store/col/$(cat item)/doc/s");
     for inside in [
         "A.store/out",
         "A.store/col/out",
         "A/out",
         "A/$(cat item)/out",
     ] {
-        world.exits(&format!("ibifs export --bagit A/$(cat item) {inside}"), 4);
+        env.exits(&format!("ibifs export --bagit A/$(cat item) {inside}"), 4);
     }
-    world.exits("ibifs export --ocfl A/$(cat item) out", 4);
-    world.complains(
+    env.exits("ibifs export --ocfl A/$(cat item) out", 4);
+    env.complains(
         "ibifs export --ocfl A/$(cat item) out",
         "it is not empty and no OCFL 1.1 storage root",
     );
-    world.exits(
+    env.exits(
         "ibifs export --bagit A/nothing.org/x/2020/01.01.00.00 out",
         3,
     );
-    world.exits("ibifs export A/$(cat item) out", 2);
-    world.exits("flock out ibifs export --bagit A/$(cat item) out", 5);
+    env.exits("ibifs export A/$(cat item) out", 2);
+    env.exits("flock out ibifs export --bagit A/$(cat item) out", 5);
 }
 
 /// A bag that others have made is taken in where it says which item it is of; what it does not say is as
@@ -564,26 +564,26 @@ fn what_cannot_be_exported_is_named() {
 /// where that is asked for.
 #[test]
 fn bags_of_others_and_owners() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     let tools = tools();
-    world.sh(&format!("{tools}
+    env.sh(&format!("{tools}
         mkdir -p foreign/doc; echo text > foreign/doc/a=3D; touch -d '2020-01-01T00:00:00Z' foreign/doc/a=3D
         bagit --sha256 --external-identifier sid.inpe.br/mtc-m12@80/2006/08.28.17.53.20 foreign
         ibifs import A foreign"));
-    world.prints(
+    env.prints(
         "cd A/sid.inpe.br/mtc-m12@80/2006/08.28.17.53.20; find . -type f -printf '%p %T@\\n'; cat doc/*; state .",
         "./doc/a=3D 1577836800.0000000000\ntext\nCopy",
     );
-    world.sh(&format!(
+    env.sh(&format!(
         "{tools}
         mkdir -p nameless/doc; echo text > nameless/doc/text; bagit --sha256 nameless"
     ));
-    world.exits("ibifs import A nameless > told", 1);
-    world.prints("grep -c 'does not say which item it is of' told", "1");
-    world.sh("item=$(mint A one); echo $item > item; echo x > A/$item/doc/x; chown 1:2 A/$item/doc/x; chmod 6755 A/$item/doc/x
+    env.exits("ibifs import A nameless > told", 1);
+    env.prints("grep -c 'does not say which item it is of' told", "1");
+    env.sh("item=$(mint A one); echo $item > item; echo x > A/$item/doc/x; chown 1:2 A/$item/doc/x; chmod 6755 A/$item/doc/x
         ibifs export --bagit A/$item bags; ibifs init B.store --host archive-b.example.net; ibifs init C.store --host archive-c.example.net
         ibifs import B.store bags; ibifs import --same-owner C.store bags");
-    world.prints(
+    env.prints(
         "stat -c '%u:%g %a' [BC].store/col/$(cat item)/doc/x",
         "0:0 755\n1:2 6755",
     );

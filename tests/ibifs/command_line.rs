@@ -1,11 +1,11 @@
 //! The command line: what each command prints, its exit status, and starting and ending a mount.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// A command that must end with this status, with one line of complaint that begins `ibifs: `.
 #[track_caller]
-fn refuses(world: &World, command: &str, status: i32) {
-    let output = world.run(command);
+fn refuses(env: &TestEnv, command: &str, status: i32) {
+    let output = env.run(command);
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{command}\n{complaint}");
     assert!(
@@ -16,8 +16,8 @@ fn refuses(world: &World, command: &str, status: i32) {
 
 /// What `ibifs id explain --json` says of an identifier, on one line.
 #[track_caller]
-fn explains(world: &World, ibi: &str, expected: &str) {
-    world.prints(
+fn explains(env: &TestEnv, ibi: &str, expected: &str) {
+    env.prints(
         &format!("ibifs id explain '{ibi}' --json | jq -c ."),
         expected,
     );
@@ -28,37 +28,37 @@ fn explains(world: &World, ibi: &str, expected: &str) {
 #[test]
 #[rustfmt::skip] // one case, one pair of lines
 fn id_explain_takes_identifiers_apart() {
-    let world = World::new();
-    explains(&world, "sid.INPE.br/MTC-m18@80/2009/02.16.17.46",
+    let env = TestEnv::new();
+    explains(&env, "sid.INPE.br/MTC-m18@80/2009/02.16.17.46",
         r#"{"form":"rep","canonical":"sid.inpe.br/mtc-m18@80/2009/02.16.17.46","host":"mtc-m18.sid.inpe.br","port":80,"date":"2009-02-16T17:46:00Z","rep_suffix":"2009/02.16.17.46","ibip_suffix":"34PGRBS"}"#);
-    explains(&world, "8JMKD3MGP8W/34PGRBS",
+    explains(&env, "8JMKD3MGP8W/34PGRBS",
         r#"{"form":"ibip","canonical":"8JMKD3MGP8W/34PGRBS","address":"150.163.34.243","port":800,"date":"2009-02-16T17:46:00Z","rep_suffix":"2009/02.16.17.46","ibip_suffix":"34PGRBS"}"#);
-    explains(&world, "iconet.com.br/banon/2009/09.09.22.01",
+    explains(&env, "iconet.com.br/banon/2009/09.09.22.01",
         r#"{"form":"rep","canonical":"iconet.com.br/banon/2009/09.09.22.01","host":"banon.iconet.com.br","port":80,"date":"2009-09-09T22:01:00Z","rep_suffix":"2009/09.09.22.01","ibip_suffix":"362SFKH"}"#);
-    explains(&world, "dpi.inpe.br/banon-pc3@80/2009/11.10.13.03",
+    explains(&env, "dpi.inpe.br/banon-pc3@80/2009/11.10.13.03",
         r#"{"form":"rep","canonical":"dpi.inpe.br/banon-pc3@80/2009/11.10.13.03","host":"banon-pc3.dpi.inpe.br","port":80,"date":"2009-11-10T13:03:00Z","rep_suffix":"2009/11.10.13.03","ibip_suffix":"36CT2G2"}"#);
-    explains(&world, "sid.inpe.br/mtc-m12@1905/2006/08.28.17.53.20",
+    explains(&env, "sid.inpe.br/mtc-m12@1905/2006/08.28.17.53.20",
         r#"{"form":"rep","canonical":"sid.inpe.br/mtc-m12@1905/2006/08.28.17.53.20","host":"mtc-m12.sid.inpe.br","port":1905,"date":"2006-08-28T17:53:20Z","rep_suffix":"2006/08.28.17.53.20","ibip_suffix":"SBN4N7"}"#);
-    explains(&world, "sid.inpe.br/mtc-m19.8080/2009/02.16.17.46.00.05",
+    explains(&env, "sid.inpe.br/mtc-m19.8080/2009/02.16.17.46.00.05",
         r#"{"form":"rep","canonical":"sid.inpe.br/mtc-m19.8080/2009/02.16.17.46.00.05","host":"mtc-m19.sid.inpe.br","port":8080,"date":"2009-02-16T17:46:00.05Z","rep_suffix":"2009/02.16.17.46.00.05","ibip_suffix":"34PGRBSW27"}"#);
-    explains(&world, "sid.inpe.br/mtc-m19/1990/01.01.00.00",
+    explains(&env, "sid.inpe.br/mtc-m19/1990/01.01.00.00",
         r#"{"form":"rep","canonical":"sid.inpe.br/mtc-m19/1990/01.01.00.00","host":"mtc-m19.sid.inpe.br","port":80,"date":"1990-01-01T00:00:00Z","rep_suffix":"1990/01.01.00.00","ibip_suffix":null}"#);
-    explains(&world, "lk47b6w/362sfkh",
+    explains(&env, "lk47b6w/362sfkh",
         r#"{"form":"ibip","canonical":"LK47B6W/362SFKH","address":"127.0.0.1","port":800,"date":"2009-09-09T22:01:00Z","rep_suffix":"2009/09.09.22.01","ibip_suffix":"362SFKH"}"#);
-    explains(&world, "8JMKD3MGP7W/3EPGUE5",
+    explains(&env, "8JMKD3MGP7W/3EPGUE5",
         r#"{"form":"ibip","canonical":"8JMKD3MGP7W/3EPGUE5","address":"150.163.34.242","port":800,"date":"2013-09-04T12:27:57Z","rep_suffix":"2013/09.04.12.27.57","ibip_suffix":"3EPGUE5"}"#);
-    explains(&world, "8JMKD3MGP8W/34PGRBSW7",
+    explains(&env, "8JMKD3MGP8W/34PGRBSW7",
         r#"{"form":"ibip","canonical":"8JMKD3MGP8W/34PGRBSW7","address":"150.163.34.243","port":800,"date":"2009-02-16T17:46:00.5Z","rep_suffix":"2009/02.16.17.46.00.5","ibip_suffix":"34PGRBSW7"}"#);
-    explains(&world, "7URMDHLL9SSN2D89MX/34PGRBSW227",
+    explains(&env, "7URMDHLL9SSN2D89MX/34PGRBSW227",
         r#"{"form":"ibip","canonical":"7URMDHLL9SSN2D89MX/34PGRBSW227","address":"2001:252:0:1::2008:6","port":800,"date":"2009-02-16T17:46:00.005Z","rep_suffix":"2009/02.16.17.46.00.005","ibip_suffix":"34PGRBSW227"}"#);
-    world.prints("ibifs id explain 8JMKD3MGP8W/34PGRBS | head -3 | tr -s ' '", "form ibip\ncanonical 8JMKD3MGP8W/34PGRBS\naddress 150.163.34.243");
+    env.prints("ibifs id explain 8JMKD3MGP8W/34PGRBS | head -3 | tr -s ' '", "form ibip\ncanonical 8JMKD3MGP8W/34PGRBS\naddress 150.163.34.243");
 }
 
 /// `ibifs id check` succeeds for good identifiers in any spelling and fails, with one line that
 /// says why, for others.
 #[test]
 fn id_check_tells_good_from_bad() {
-    let world = World::new();
+    let env = TestEnv::new();
     for good in [
         "sid.inpe.br/mtc-m18@80/2009/02.16.17.46",
         "SID.INPE.BR/MTC-M18.80/2009/02.16.17.46.05.5",
@@ -70,7 +70,7 @@ fn id_check_tells_good_from_bad() {
         "8JMKD3MGP8W3/34PGRBS",
         "7URMDHLL9SSN2D89MX/3",
     ] {
-        world.prints(&format!("ibifs id check '{good}' 2>&1"), "");
+        env.prints(&format!("ibifs id check '{good}' 2>&1"), "");
     }
     for bad in [
         "",
@@ -96,45 +96,45 @@ fn id_check_tells_good_from_bad() {
         "é/é",
     ] {
         let command = format!("ibifs id check -- '{bad}'");
-        refuses(&world, &command, 1);
-        refuses(&world, &format!("ibifs id explain -- '{bad}'"), 1);
+        refuses(&env, &command, 1);
+        refuses(&env, &format!("ibifs id explain -- '{bad}'"), 1);
     }
 }
 
 /// A mount point may be called anything, somebody else's and one's own.
 #[test]
 fn a_mount_point_need_not_be_text() {
-    let world = World::new();
-    world.sh(
+    let env = TestEnv::new();
+    env.sh(
         "ibifs init A.store --host archive-a.example.org; mkdir A $'other\\xff' $'own\\xff'
          mount -t tmpfs tmpfs $'other\\xff'; trap \"umount $'other\\xff'\" EXIT
          ibifs mount A.store A; ibifs status A | grep -q '^mounted .*/A$'; ibifs mint A; ibifs umount A
          ibifs mount A.store $'own\\xff'; ibifs mint A.store; ibifs mint $'own\\xff'; ibifs umount $'own\\xff'",
     );
-    world.prints("ibifs ls A.store | wc -l", "4");
+    env.prints("ibifs ls A.store | wc -l", "4");
 }
 
 /// `ibifs status` says what is mounted where, and who reads and writes files.
 #[test]
 fn status_says_who_reads_and_writes() {
-    let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org; mkdir A; ibifs mount A.store A");
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org; mkdir A; ibifs mount A.store A");
     let expected = format!(
         "store    {0}/A.store\nmounted  {0}/A\ndata     the kernel reads and writes files itself (FUSE passthrough)",
-        world.root().display()
+        env.root().display()
     );
-    world.prints("ibifs status A | head -n 3", &expected);
-    world.prints("ibifs status A.store | head -n 3", &expected);
-    world.sh("ibifs status | grep -qx \"store    $PWD/A.store\"; ibifs umount A");
-    world.prints("ibifs status A.store | sed -n 2p", "mounted  no");
-    world.sh("ibifs mount -o passthrough=no A.store A");
-    world.prints(
+    env.prints("ibifs status A | head -n 3", &expected);
+    env.prints("ibifs status A.store | head -n 3", &expected);
+    env.sh("ibifs status | grep -qx \"store    $PWD/A.store\"; ibifs umount A");
+    env.prints("ibifs status A.store | sed -n 2p", "mounted  no");
+    env.sh("ibifs mount -o passthrough=no A.store A");
+    env.prints(
         "ibifs status A --json | jq -c '.[0] | [.data, .data_reason]'",
         r#"["daemon","asked for with -o passthrough=no"]"#,
     );
-    world.exits("ibifs status nowhere", 3);
+    env.exits("ibifs status nowhere", 3);
     // What root mounts is for all, unless it says otherwise.
-    world.sh(
+    env.sh(
         "chmod 755 .; setpriv --reuid 1234 --clear-groups ls A; ibifs umount A
         ibifs mount -o allow_other=no A.store A; no setpriv --reuid 1234 --clear-groups ls A",
     );
@@ -143,7 +143,7 @@ fn status_says_who_reads_and_writes() {
 /// A usage error is status 2, and so are missing and contradictory arguments.
 #[test]
 fn usage_errors_are_status_2() {
-    let world = World::new();
+    let env = TestEnv::new();
     for command in [
         "ibifs",
         "ibifs what",
@@ -162,21 +162,21 @@ fn usage_errors_are_status_2() {
         "ibifs init A.store --host 'a b.example.org'",
         "ibifs show sid.inpe.br/x/2009/01.01.00.00 --store",
     ] {
-        world.exits(command, 2);
+        env.exits(command, 2);
     }
-    world.prints("ibifs --version | grep -c '^ibifs [0-9]'", "1");
-    world.prints("test -e A.store && echo there || echo none", "none");
+    env.prints("ibifs --version | grep -c '^ibifs [0-9]'", "1");
+    env.prints("test -e A.store && echo there || echo none", "none");
 }
 
 /// `--granularity` takes 60, 1 and decimal parts of a second, and nothing else; the labels show it.
 #[test]
 fn granularities_are_those_of_the_documents() {
-    let world = World::new();
+    let env = TestEnv::new();
     for (number, good) in ["60", "1", "1/10", "0.1", "1/1000", "1/1000000000"]
         .iter()
         .enumerate()
     {
-        world.sh(&format!(
+        env.sh(&format!(
             "ibifs init S{number} --host archive-a.example.org --granularity {good}"
         ));
     }
@@ -195,16 +195,16 @@ fn granularities_are_those_of_the_documents() {
         "1/10000000000",
     ] {
         let command = format!("ibifs init S --host archive-a.example.org --granularity='{bad}'");
-        world.exits(&command, 2);
-        world.complains(&command, "60, 1, 1/10");
-        world.sh("test ! -e S");
+        env.exits(&command, 2);
+        env.complains(&command, "60, 1, 1/10");
+        env.sh("test ! -e S");
     }
-    world.prints(
+    env.prints(
         "ibifs init T --host archive-a.example.org --granularity 0.01 --json | jq -r .granularity",
         "1/100",
     );
-    world.sh("ibifs mint S1 > one; ibifs mint S1 > two; ibifs mint S1 > three");
-    world.prints(
+    env.sh("ibifs mint S1 > one; ibifs mint S1 > two; ibifs mint S1 > three");
+    env.prints(
         "head -1 three | grep -cE '^example.org/archive-a/[0-9]{4}(/|[.])([0-9]{2}[.]){4}[0-9]{2}$'",
         "1",
     );
@@ -213,56 +213,55 @@ fn granularities_are_those_of_the_documents() {
 /// `ibifs init` prints where minted names begin; `--json` the Archive's facts.
 #[test]
 fn init_says_what_it_made() {
-    let world = World::new();
-    world.prints(
+    let env = TestEnv::new();
+    env.prints(
         "ibifs init A.store --host Archive-A.Example.ORG --port 8080 --ip 150.163.34.243 --json |
          jq -c '[keys_unsorted, .host, .port, .ip, .ip_port, .granularity, (.archiveservice|keys_unsorted)]'",
         r#"[["store","host","port","ip","ip_port","granularity","archiveservice"],"archive-a.example.org",8080,"150.163.34.243",800,"1/1000",["rep","ibip"]]"#,
     );
-    world.prints(
+    env.prints(
         "ibifs mint A.store | sed 's,/20.*,,; s,W/.*,W,'",
         "example.org/archive-a.8080\n8JMKD3MGP8W",
     );
-    world.prints(
+    env.prints(
         "ibifs init B.store --host b.example.net | head -1 | cut -d: -f2 | cut -d, -f1",
         " reps begin example.net/b",
     );
     let again = "ibifs init A.store --host other.example.org";
-    world.complains(again, "is a store already");
-    refuses(&world, again, 4);
-    world.prints(
+    env.complains(again, "is a store already");
+    refuses(&env, again, 4);
+    env.prints(
         "grep ^host A.store/archive.ibi",
         "host archive-a.example.org",
     );
-    world.sh("mkdir full; echo x > full/file; ibifs init full --host c.example.org; cat full/file");
+    env.sh("mkdir full; echo x > full/file; ibifs init full --host c.example.org; cat full/file");
 }
 
 /// `ibifs mint --json` is an object of both names and the state.
 #[test]
 fn mint_prints_both_names() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     for place in ["A", "A.store", "A/example.org"] {
-        world.prints(
+        env.prints(
             &format!("ibifs mint {place} --json | jq -c keys_unsorted"),
             r#"["rep","ibip","state"]"#,
         );
-        world.prints(&format!("ibifs mint {place} | wc -l"), "2");
+        env.prints(&format!("ibifs mint {place} | wc -l"), "2");
     }
-    world
-        .sh("ibifs mint A > names; test -d A/$(head -1 names)/doc; test -d A/$(tail -1 names)/doc");
-    world.sh("ls A/.mint > labels; test ! -s labels");
-    world.sh("ibifs umount A");
-    world.prints(
+    env.sh("ibifs mint A > names; test -d A/$(head -1 names)/doc; test -d A/$(tail -1 names)/doc");
+    env.sh("ls A/.mint > labels; test ! -s labels");
+    env.sh("ibifs umount A");
+    env.prints(
         "ibifs mint A.store --json | jq -c keys_unsorted",
         r#"["rep","ibip","state"]"#,
     );
-    world.prints("ibifs ls A.store | wc -l", "9");
+    env.prints("ibifs ls A.store | wc -l", "9");
 }
 
 /// Mints each kind of relative, in whichever way the place is reached, and looks at both ends.
 #[track_caller]
-fn mints_relatives(world: &World, place: &str) {
-    world.sh(&format!(
+fn mints_relatives(env: &TestEnv, place: &str) {
+    env.sh(&format!(
         "m() {{ ibifs mint {place} \"$@\" | head -1; }}
         s() {{ ibifs show $1 --store {place} --json | jq -r \"$2\"; }}
         m > base; m --edition-of $(<base) > second
@@ -284,31 +283,31 @@ fn mints_relatives(world: &World, place: &str) {
         "--metadata-of",
     ] {
         let command = format!("ibifs mint {place} {again} $(<base)");
-        refuses(world, &command, 4);
+        refuses(env, &command, 4);
     }
-    world.exits(
+    env.exits(
         &format!("ibifs mint {place} --lang portuguese --translation-of $(<base)"),
         2,
     );
-    world.exits(
+    env.exits(
         &format!("ibifs mint {place} --edition-of sid.inpe.br/x/2009/01.01.00.00"),
         3,
     );
     let spent = format!("ibifs ls {place} | wc -l");
-    world.prints(&spent, &world.sh(&spent));
+    env.prints(&spent, &env.sh(&spent));
 }
 
 /// `--edition-of`, `--translation-of --lang` and `--metadata-of` relate what they mint, on a store
 /// and on a mount alike; what has such a relation already is refused.
 #[test]
 fn mint_relates_what_it_makes() {
-    let world = World::new().with_a().with_b();
-    world.sh("ibifs umount A");
-    mints_relatives(&world, "A.store");
-    mints_relatives(&world, "B");
-    mints_relatives(&world, "B.store");
-    world.sh("ibifs umount B");
-    world.prints(
+    let env = TestEnv::new().with_a().with_b();
+    env.sh("ibifs umount A");
+    mints_relatives(&env, "A.store");
+    mints_relatives(&env, "B");
+    mints_relatives(&env, "B.store");
+    env.sh("ibifs umount B");
+    env.prints(
         "ibifs fsck A.store; ibifs fsck B.store",
         "6 items, 0 findings\n11 items, 0 findings",
     );
@@ -317,12 +316,12 @@ fn mint_relates_what_it_makes() {
 /// `ibifs relate` and `unrelate` declare and take back, on a mount and on a store.
 #[test]
 fn relate_and_unrelate() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     for round in ["A", "A.store"] {
         if round == "A.store" {
-            world.sh("ibifs umount A");
+            env.sh("ibifs umount A");
         }
-        world.sh(&format!("export IBIFS_STORE={round}
+        env.sh(&format!("export IBIFS_STORE={round}
             ibifs mint {round} > a; ibifs mint {round} > b
             A=$(head -1 a) B=$(tail -1 b); b=$(head -1 b)
             s() {{ ibifs show $A --json | jq -r \"$1\"; }}
@@ -335,61 +334,61 @@ fn relate_and_unrelate() {
             ibifs relate $A --next-edition sid.inpe.br/elsewhere/2009/01.01.00.00
             test $(s .relations.lastedition.rep) = sid.inpe.br/elsewhere/2009/01.01.00.00"));
         let nothing = format!("ibifs unrelate $(head -1 b) --metadata --store {round}");
-        refuses(&world, &nothing, 3);
+        refuses(&env, &nothing, 3);
         let unknown = format!(
             "ibifs relate sid.inpe.br/x/2009/01.01.00.00 --next-edition $(head -1 b) --store {round}"
         );
-        refuses(&world, &unknown, 3);
+        refuses(&env, &unknown, 3);
     }
-    world.sh("ibifs mount A.store A; mkdir -p A/sid.inpe.br/x/2009/01.01.0{0,1}.00");
+    env.sh("ibifs mount A.store A; mkdir -p A/sid.inpe.br/x/2009/01.01.0{0,1}.00");
     let foreign = "ibifs relate A/sid.inpe.br/x/2009/01.01.00.00 --next-edition A/sid.inpe.br/x/2009/01.01.01.00";
-    world.exits(foreign, 4);
-    world.complains(foreign, "original");
+    env.exits(foreign, 4);
+    env.complains(foreign, "original");
 }
 
 /// `ibifs ls` prints state, rep and IBIp, of all items or of those that begin so or are in a state.
 #[test]
 fn ls_lists_by_prefix_and_state() {
-    let world = World::new().with_a();
-    world.sh("mkdir -p A/sid.inpe.br/MTC-m13@80/2005/01.01.00.00 A/sid.inpe.br/mtc-m18/2009/01.01.00.00 A/8JMKD3MGP8W/34PGRBS
+    let env = TestEnv::new().with_a();
+    env.sh("mkdir -p A/sid.inpe.br/MTC-m13@80/2005/01.01.00.00 A/sid.inpe.br/mtc-m18/2009/01.01.00.00 A/8JMKD3MGP8W/34PGRBS
         mint A x > rep; mint A y > gone; rm -r A/$(<gone)");
-    world.prints(
+    env.prints(
         "ibifs ls A | cut -d' ' -f1 | sort | uniq -c | xargs",
         "3 Copy 1 Deleted 2 Original",
     );
-    world.prints(
+    env.prints(
         "ibifs ls A sid.inpe.br | tr -s ' '",
         "Copy sid.inpe.br/MTC-m13@80/2005/01.01.00.00 -\nCopy sid.inpe.br/mtc-m18/2009/01.01.00.00 -",
     );
-    world.prints("ibifs ls A.store SID.inpe.br/mtc-M13 | wc -l", "1");
-    world.prints("ibifs ls A 8jmkd | tr -s ' '", "Copy - 8JMKD3MGP8W/34PGRBS");
-    world.prints("ibifs ls A nothing", "");
-    world.prints("ibifs ls A --state Copy | wc -l", "3");
-    world.prints("ibifs ls A --state Deleted | grep -c $(<gone)", "1");
-    world.prints(
+    env.prints("ibifs ls A.store SID.inpe.br/mtc-M13 | wc -l", "1");
+    env.prints("ibifs ls A 8jmkd | tr -s ' '", "Copy - 8JMKD3MGP8W/34PGRBS");
+    env.prints("ibifs ls A nothing", "");
+    env.prints("ibifs ls A --state Copy | wc -l", "3");
+    env.prints("ibifs ls A --state Deleted | grep -c $(<gone)", "1");
+    env.prints(
         "ibifs ls A --json | jq -c '[length, (.[] | select(.state == \"Deleted\") | keys_unsorted)]'",
         r#"[6,["rep","ibip","state","timestamp"]]"#,
     );
-    world.prints(
+    env.prints(
         "ibifs ls A 8J --json | jq -c .",
         r#"[{"rep":null,"ibip":"8JMKD3MGP8W/34PGRBS","state":"Copy"}]"#,
     );
-    world.exits("ibifs ls A --state Lost", 2);
-    world.prints("ibifs ls A | head -c0; echo $?", "0");
+    env.exits("ibifs ls A --state Lost", 2);
+    env.prints("ibifs ls A | head -c0; echo $?", "0");
 }
 
 /// `ibifs show` finds an item by a path to it or into it, in mount or store, by either form in any
 /// case, and through modifiers.
 #[test]
 fn show_finds_items_by_every_name() {
-    let world = World::new().with_a();
-    world.sh(
+    let env = TestEnv::new().with_a();
+    env.sh(
         "ibifs mint A > names; head -1 names > rep; tail -1 names > ibip
         mkdir -p A/$(<rep)/doc/deep; echo > \"A/$(<rep)/doc/deep/a file\"
         ibifs mint A --edition-of $(<rep) | head -1 > second
         setfattr -n user.ibi.alias -v 6RPa7umaZ/UaJFT A/$(<rep)",
     );
-    let rep = world.sh("cat rep");
+    let rep = env.sh("cat rep");
     for name in [
         "A/$(<rep)",
         "A/$(<ibip)",
@@ -404,7 +403,7 @@ fn show_finds_items_by_every_name() {
         "6RPa7umaZ/UaJFT",
         "$PWD/A/$(<rep)/../$(basename $(<rep))/doc",
     ] {
-        world.prints(
+        env.prints(
             &format!("ibifs show \"{name}\" --store A --json | jq -r .rep"),
             &rep,
         );
@@ -417,66 +416,66 @@ fn show_finds_items_by_every_name() {
         "$(<rep)?GetLastEdition",
         "A/$(<rep)!/doc",
     ] {
-        world.prints(
+        env.prints(
             &format!("ibifs show \"{name}\" --store A.store --json | jq -r .rep"),
-            &world.sh("cat second"),
+            &env.sh("cat second"),
         );
     }
-    world.prints(
+    env.prints(
         "cd A/$(<rep)/doc; ibifs show . --json | jq -c '[keys_unsorted, .state, .aliases, (.relations|keys), (.relations.lastedition|keys_unsorted)]'",
         r#"[["rep","ibip","state","archiveservice","language","target","aliases","relations","claims"],"Original",["6RPa7umaZ/UaJFT"],["lastedition","nextedition"],["rep","ibip"]]"#,
     );
-    world.prints(
+    env.prints(
         "ibifs show A/$(<rep) | head -2 | tr -s ' ' | cut -d' ' -f2",
-        &world.sh("cat names"),
+        &env.sh("cat names"),
     );
-    world.prints(
+    env.prints(
         "IBIFS_STORE=A.store ibifs show $(<ibip) | grep -c ^state",
         "1",
     );
     refuses(
-        &world,
+        &env,
         "ibifs show sid.inpe.br/x/2009/01.01.00.00 --store A",
         3,
     );
-    refuses(&world, "ibifs show hello --store A", 2);
-    refuses(&world, "ibifs show $(<rep) --store nowhere", 3);
-    refuses(&world, "ibifs show \"$(<rep)+(pt)\" --store A", 3);
-    refuses(&world, "IBIFS_STORE=nowhere ibifs show $(<rep)", 3);
+    refuses(&env, "ibifs show hello --store A", 2);
+    refuses(&env, "ibifs show $(<rep) --store nowhere", 3);
+    refuses(&env, "ibifs show \"$(<rep)+(pt)\" --store A", 3);
+    refuses(&env, "IBIFS_STORE=nowhere ibifs show $(<rep)", 3);
 }
 
 /// `ibifs fsck --json` is an object of the count and the findings.
 #[test]
 fn fsck_prints_an_object() {
-    let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org; mkdir -p A.store/col/sid.inpe.br/x/2009/01.01.00.00");
-    world.prints(
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org; mkdir -p A.store/col/sid.inpe.br/x/2009/01.01.00.00");
+    env.prints(
         "(ibifs fsck A.store --json || true) | jq -c '[keys_unsorted, .items, .errors, (.findings[] | [keys_unsorted, .code, .subject, .repairable, .repaired])]'",
         r#"[["store","in_use","items","errors","warnings","notices","findings"],2,1,[["code","severity","subject","sentence","remedy","repairable","repaired"],"not-indexed","sid.inpe.br/x/2009/01.01.00.00",true,false]]"#,
     );
-    world.exits("ibifs fsck A.store --json > report", 1);
-    world.exits("ibifs fsck A.store --repair > report", 0);
-    world.prints("ibifs reindex A.store", "2 items indexed");
+    env.exits("ibifs fsck A.store --json > report", 1);
+    env.exits("ibifs fsck A.store --repair > report", 0);
+    env.prints("ibifs reindex A.store", "2 items indexed");
 }
 
 /// When `ibifs mount` returns the tree is usable, and when `ibifs umount` returns the store is
 /// free: the next command of a script needs no pause, 20 times over.
 #[test]
 fn mount_and_umount_return_when_done() {
-    let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org; mkdir A
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org; mkdir A
         for i in $(seq 20); do
             ibifs mount A.store A; test \"$(ls A)\" = example.org; mkdir -p A/.mint/x/doc
             ibifs umount A; test -z \"$(ls A)\"; ibifs mint A.store > names
         done");
-    world.prints("ibifs ls A.store | wc -l", "41");
+    env.prints("ibifs ls A.store | wc -l", "41");
 }
 
 /// Each way of ending a mount ends the daemon and frees the store, at once and also with a process
 /// that sits in the tree; it can be mounted again right away.
 #[test]
 fn every_way_of_ending_a_mount_ends_it() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     for end in [
         "ibifs umount A",
         "fusermount3 -u A || fusermount3 -uz A",
@@ -496,7 +495,7 @@ fn every_way_of_ending_a_mount_ends_it() {
             } else {
                 ":"
             };
-            world.sh(&format!(
+            env.sh(&format!(
                 "pid=$(daemon A.store); {sit}
                  {end}; {leave}
                  for i in $(seq 100); do test -d /proc/$pid || break; sleep 0.1; done
@@ -513,42 +512,42 @@ fn every_way_of_ending_a_mount_ends_it() {
 /// again with all that was there.
 #[test]
 fn a_killed_daemon_is_no_loss() {
-    let world = World::new().with_a();
-    world.sh("mint A x > rep; echo text > A/$(<rep)/doc/text
+    let env = TestEnv::new().with_a();
+    env.sh("mint A x > rep; echo text > A/$(<rep)/doc/text
         pid=$(daemon A.store); kill -9 $pid
         while test -d /proc/$pid; do sleep 0.05; done
         ls A 2> complaint && exit 1
         ibifs umount A; ibifs mount A.store A; cat A/$(<rep)/doc/text
         mint A y > other; ibifs umount A");
-    world.prints("ibifs fsck A.store", "3 items, 0 findings");
-    world.prints("test $(<rep) != $(<other)", "");
+    env.prints("ibifs fsck A.store", "3 items, 0 findings");
+    env.prints("test $(<rep) != $(<other)", "");
 }
 
 /// On a machine with no full host name two stores made with no option mint valid names, and never
 /// the same.
 #[test]
 fn stores_on_a_laptop_never_mint_alike() {
-    let world = World::new();
-    world.sh(
+    let env = TestEnv::new();
+    env.sh(
         "unshare --uts bash -c 'hostname laptop; ibifs init A.store; ibifs init B.store' > told",
     );
     for name in ["A", "B"] {
-        world.sh(&format!(
+        env.sh(&format!(
             "ibifs mint {name}.store > {name}; ibifs id check $(head -1 {name}); ibifs id check $(tail -1 {name})"
         ));
     }
-    world.prints("sed 's,/20.*,,; s,X/.*,X,' A B | sort -u | wc -l", "4");
-    world.prints("grep -c laptop told", "2");
-    world.sh("unshare --uts bash -c 'hostname not_a_name; ibifs init C.store'; ibifs id check $(ibifs mint C.store | head -1)");
-    world.prints("unshare --uts bash -c 'hostname Archive.Example.org; ibifs init D.store --json' | jq -r .host", "archive.example.org");
+    env.prints("sed 's,/20.*,,; s,X/.*,X,' A B | sort -u | wc -l", "4");
+    env.prints("grep -c laptop told", "2");
+    env.sh("unshare --uts bash -c 'hostname not_a_name; ibifs init C.store'; ibifs id check $(ibifs mint C.store | head -1)");
+    env.prints("unshare --uts bash -c 'hostname Archive.Example.org; ibifs init D.store --json' | jq -r .host", "archive.example.org");
 }
 
 /// `ibifs init --service` gives an Archive that is built anew its identity back: same service, same
 /// name space, originals that come back are originals, and nothing minted before is minted again.
 #[test]
 fn init_service_rebuilds_an_archive() {
-    let world = World::new().with_a();
-    world.sh("ibifs mint A > names; jq -r . > /dev/null <<< '{}'
+    let env = TestEnv::new().with_a();
+    env.sh("ibifs mint A > names; jq -r . > /dev/null <<< '{}'
         ibifs ls A | tail -1; sed -n 's/^ibi.archiveservice {rep \\(.*\\) ibip \\(.*\\)}/\\1 \\2/p' A.store/archive.ibi > service
         read r p < service; ibifs init N.store --service $r --service $p
         grep -v ^granularity A.store/archive.ibi > one; grep -v ^granularity N.store/archive.ibi | diff one -
@@ -556,47 +555,47 @@ fn init_service_rebuilds_an_archive() {
         test $(state N/$(head -1 names)) = Original; test $(state N/$r) = Original
         test $(ibip N/$(head -1 names)) = $(tail -1 names)
         mint N new > new; ! grep -q $(<new) names; ibifs umount N");
-    world.prints("ibifs fsck N.store", "3 items, 0 findings");
-    world.exits("ibifs init M.store --service sid.inpe.br/x", 2);
+    env.prints("ibifs fsck N.store", "3 items, 0 findings");
+    env.exits("ibifs init M.store --service sid.inpe.br/x", 2);
 }
 
 /// `ibifs quickstart` mounts a demonstration and prints what to try; every line of it works as
 /// printed, and it can be run again.
 #[test]
 fn every_line_of_the_quick_start_works() {
-    let world = World::new();
-    world.sh("ibifs quickstart demo > told");
-    world.prints("grep -c '^  ' told", "8");
-    world.sh("grep '^  ' told | while IFS= read -r line; do
+    let env = TestEnv::new();
+    env.sh("ibifs quickstart demo > told");
+    env.prints("grep -c '^  ' told", "8");
+    env.sh("grep '^  ' told | while IFS= read -r line; do
             eval \"$line\" > out || { echo \"failed: $line\" >&2; exit 1; }
             case \"$line\" in *umount*) ;; *) test -s out || { echo \"silent: $line\" >&2; exit 1; } ;; esac
         done");
-    world.prints("ls demo", "");
-    world.sh("ibifs quickstart demo > again");
-    world.exits("ibifs quickstart demo", 5);
-    world.sh("ibifs umount demo; ibifs fsck demo.store");
+    env.prints("ls demo", "");
+    env.sh("ibifs quickstart demo > again");
+    env.exits("ibifs quickstart demo", 5);
+    env.sh("ibifs umount demo; ibifs fsck demo.store");
 }
 
 /// A removed item is shown by the path it had, in the mount and in the store.
 #[test]
 fn a_removed_item_is_shown_by_its_path() {
-    let world = World::new().with_a();
-    world.sh("mint A gone > rep; ibip A/.mint/gone > ibip; rm -r A/$(cat rep)");
+    let env = TestEnv::new().with_a();
+    env.sh("mint A gone > rep; ibip A/.mint/gone > ibip; rm -r A/$(cat rep)");
     for path in [
         "A/$(cat rep)",
         "$PWD/A/$(cat ibip)",
         "A.store/col/$(cat rep)",
     ] {
-        world.prints(
+        env.prints(
             &format!("ibifs show \"{path}\" | grep -o Deleted"),
             "Deleted",
         );
     }
-    world.prints(
+    env.prints(
         "cd A; ibifs show ./$(cat ../ibip) | grep -o Deleted",
         "Deleted",
     );
-    world.complains(
+    env.complains(
         "ibifs show A/example.org/none/2020/01.01.00.00",
         "no item 'example.org/none/",
     );
@@ -606,8 +605,8 @@ fn a_removed_item_is_shown_by_its_path() {
 /// meanwhile: the next command is never refused.
 #[test]
 fn umount_returns_when_the_store_is_free() {
-    let world = World::new();
-    world.sh("ibifs init S --host s.example.org > /dev/null; mkdir m
+    let env = TestEnv::new();
+    env.sh("ibifs init S --host s.example.org > /dev/null; mkdir m
         python3 -c '
 import fcntl, threading, time
 def busy(thread, end=time.time() + 5):
@@ -626,17 +625,17 @@ for thread in range(4): threading.Thread(target=busy, args=(thread,)).start()' &
 /// Without `--host` a terminal is asked for the name; elsewhere a warning says that it is for ever.
 #[test]
 fn init_asks_for_the_host_or_warns() {
-    let world = World::new();
+    let env = TestEnv::new();
     let complaint = "2>&1 > /dev/null";
-    world.prints(
+    env.prints(
         &format!("ibifs init one {complaint} | grep -c 'the reps begin with .* for ever'"),
         "1",
     );
-    world.prints(
+    env.prints(
         &format!("ibifs init two --host archive.example.org {complaint}"),
         "",
     );
-    world.sh(
+    env.sh(
         "{ echo archive.example.net; sleep 2; } | script -qec 'ibifs init three' /dev/null > said
          grep -q 'never change' said; ibifs ls three | grep -q ' example.net/archive/'",
     );
@@ -646,10 +645,10 @@ fn init_asks_for_the_host_or_warns() {
 /// named wrongly.
 #[test]
 fn refusals_say_what_to_do() {
-    let world = World::new().with_a();
-    world.sh("chmod 755 .");
+    let env = TestEnv::new().with_a();
+    env.sh("chmod 755 .");
     let complains = |command: &str, sentence: &str| {
-        world.prints(
+        env.prints(
             &format!("{{ {command} 2>&1 || true; }} | grep -cF \"{sentence}\""),
             "1",
         );

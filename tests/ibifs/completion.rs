@@ -1,6 +1,6 @@
 //! Completion in bash, zsh and fish: what is typed on a real terminal, and what the command is given.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Types at an interactive shell, on a terminal, and says what `ibifs` was given for each line: its
 /// arguments, in angle brackets. The shell's own `ibifs` notes them; completion asks the real one.
@@ -51,10 +51,10 @@ os.write(terminal, b"exit\r")
 
 /// An Archive with an item, its next edition and the translation of that; and a copy of an item whose
 /// name has an `@`.
-fn world() -> World {
-    let world = World::new().with_a();
-    std::fs::write(world.root().join("typist.py"), TYPIST).expect("a script");
-    world.sh(
+fn environment() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    std::fs::write(env.root().join("typist.py"), TYPIST).expect("a script");
+    env.sh(
         "ibifs init B.store --host archive-b.example.net --granularity 1
          mkdir -p A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46/doc 'A.store/it is'
          echo text > 'A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46/doc/a (b) !+.txt'
@@ -63,7 +63,7 @@ fn world() -> World {
          ibifs mint A --translation-of A/$next --lang pt > names; head -n 1 names > translation
          ibifs mint A --metadata-of A/$next > names",
     );
-    world
+    env
 }
 
 const COPY: &str = "A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46";
@@ -117,12 +117,12 @@ const LINES: [(&str, &[&str]); 12] = [
 
 #[track_caller]
 fn completes(shell: &str) {
-    let world = world();
+    let env = environment();
     let typed: Vec<String> = LINES
         .iter()
         .map(|(line, _)| format!("$'{}'", line.replace('\'', "\\'").replace('^', "\\t")))
         .collect();
-    let printed = world.sh(&format!("python3 typist.py {shell} {}", typed.join(" ")));
+    let printed = env.sh(&format!("python3 typist.py {shell} {}", typed.join(" ")));
     let mut given = printed.lines();
     for (line, expected) in LINES {
         let expected: String = expected.iter().map(|word| format!("<{word}>")).collect();

@@ -2,7 +2,7 @@
 
 pub mod crowd;
 
-use crate::support::{World, switch};
+use crate::support::{TestEnv, switch};
 use crowd::{Crowd, PATIENCE};
 
 /// Eight processes at once for a few seconds (`IBIFS_TEST_SECONDS` for longer), `mkdir`, `cp`, `rm`,
@@ -11,13 +11,13 @@ use crowd::{Crowd, PATIENCE};
 #[test]
 fn eight_processes_at_once_leave_a_sound_store() {
     let seconds = switch("IBIFS_TEST_SECONDS").unwrap_or(15);
-    let world = World::new().with_a();
-    let told = Crowd::start(&world, 8, seconds, "grow").watch(|| {});
+    let env = TestEnv::new().with_a();
+    let told = Crowd::start(&env, 8, seconds, "grow").watch(|| {});
     for told in &told {
         println!("{told}");
         assert!(told.operations > 10 && told.longest < PATIENCE, "{told}");
     }
-    sound(&world);
+    sound(&env);
 }
 
 /// Unmounted, nothing is wrong with the store A, nothing half made is left, and an index made anew
@@ -26,11 +26,11 @@ fn eight_processes_at_once_leave_a_sound_store() {
 /// Passed over is what the crowd does itself: whoever brings an item or a sidecar back as it was some
 /// time ago has it claim what others say differently since (`an_old_sidecar_claims_what_it_said`).
 #[track_caller]
-pub fn sound(world: &World) {
+pub fn sound(env: &TestEnv) {
     let check = "{ ibifs fsck A.store || true; } \
         | no grep -v -E '^(relations-differ|one-sided):| items, '";
-    world.sh(&format!("ibifs umount A; {check}"));
-    world.prints("ls A.store/staging", "");
-    world.sh("ibifs ls A.store > before; rm A.store/relations.sqlite3*; ibifs reindex A.store");
-    world.sh(&format!("ibifs ls A.store | cmp - before; {check}"));
+    env.sh(&format!("ibifs umount A; {check}"));
+    env.prints("ls A.store/staging", "");
+    env.sh("ibifs ls A.store > before; rm A.store/relations.sqlite3*; ibifs reindex A.store");
+    env.sh(&format!("ibifs ls A.store | cmp - before; {check}"));
 }

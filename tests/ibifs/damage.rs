@@ -14,7 +14,7 @@ use ibifs::formats::item::State;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::support::{Dice, World, seed, switch};
+use crate::support::{Rng, TestEnv, seed, switch};
 
 /// How many bytes are damaged in a short run.
 const FEW: u64 = 300;
@@ -155,18 +155,18 @@ struct Sample {
 }
 
 impl Sample {
-    fn new(world: &World) -> Sample {
+    fn new(env: &TestEnv) -> Sample {
         let sound = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/sound");
         // In memory where that can be: thousands of times the store is opened and synced.
         let memory = format!("/dev/shm/ibifs-damage-{}", std::process::id());
-        world.sh(&format!(
+        env.sh(&format!(
             "mkdir {memory} 2> /dev/null && ln -s {memory} memory || mkdir memory
              cp -r {} memory/store; ln -s memory/store store",
             sound.display()
         ));
-        let store = world.root().join("memory/store");
+        let store = env.root().join("memory/store");
         reindexed_at(&store, Box::new(Then)).expect("a sound store");
-        let list = world.sh("cd store/ && find . -type f ! -name lock");
+        let list = env.sh("cd store/ && find . -type f ! -name lock");
         let read = |path: &str| std::fs::read(store.join(path)).expect(path);
         let files = list.lines().map(|path| (path.into(), read(path))).collect();
         Sample { store, files }
@@ -185,21 +185,21 @@ impl Sample {
     }
 
     /// Changes one byte of a file whose path contains this, and says which.
-    fn damage_file(&self, dice: &mut Dice, part: &str) -> String {
+    fn damage_file(&self, rng: &mut Rng, part: &str) -> String {
         let those: Vec<&PathBuf> = self
             .files
             .keys()
             .filter(|path| path.to_string_lossy().contains(part))
             .collect();
-        let path = *dice.of(&those).expect(part);
+        let path = *rng.of(&those).expect(part);
         let mut bytes = self.files[path].clone();
-        let said = change(dice, &mut bytes);
+        let said = change(rng, &mut bytes);
         std::fs::write(self.store.join(path), bytes).expect("written");
         format!("{}: {said}", path.display())
     }
 
     /// Changes one byte of a value of the index; None where SQLite does not take it.
-    fn damage_row(&self, dice: &mut Dice) -> Option<String> {
+    fn damage_row(&self, rng: &mut Rng) -> Option<String> {
         // This process opens no database but by the descriptor of its directory.
         let store = std::fs::File::open(&self.store).expect("the store");
         let path = format!("/proc/self/fd/{}/relations.sqlite3", store.as_raw_fd());
@@ -208,20 +208,20 @@ impl Sample {
         index
             .execute_batch("PRAGMA foreign_keys = off; PRAGMA ignore_check_constraints = on")
             .ok()?;
-        let (table, keys) = *dice.of(&TABLES)?;
+        let (table, keys) = *rng.of(&TABLES)?;
         let columns: Vec<String> = {
             let sql = format!("SELECT name FROM pragma_table_info('{table}')");
             let mut statement = index.prepare(&sql).ok()?;
             let found = statement.query_map([], |row| row.get(0)).ok()?;
             found.collect::<Result<_, _>>().ok()?
         };
-        let column = dice.of(&columns)?;
+        let column = rng.of(&columns)?;
         let rows: i64 = index
             .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
                 row.get(0)
             })
             .ok()?;
-        let at = dice.below(usize::try_from(rows).ok()?);
+        let at = rng.below(usize::try_from(rows).ok()?);
         let row = format!("SELECT {keys} FROM {table} ORDER BY {keys} LIMIT 1 OFFSET {at}");
         let value: Value = index
             .query_row(
@@ -234,17 +234,17 @@ impl Sample {
             Value::Null => return None,
             Value::Integer(number) => {
                 let mut bytes = number.to_be_bytes();
-                let said = change(dice, &mut bytes);
+                let said = change(rng, &mut bytes);
                 (Value::Integer(i64::from_be_bytes(bytes)), said, "?1")
             }
             Value::Real(_) => return None,
             Value::Text(text) => {
                 let mut bytes = text.into_bytes();
-                let said = change(dice, &mut bytes);
+                let said = change(rng, &mut bytes);
                 (Value::Blob(bytes), said, "CAST(?1 AS TEXT)")
             }
             Value::Blob(mut bytes) => {
-                let said = change(dice, &mut bytes);
+                let said = change(rng, &mut bytes);
                 (Value::Blob(bytes), said, "?1")
             }
         };
@@ -274,17 +274,17 @@ const TABLES: [(&str, &str); 5] = [
 const LETTERS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ .{}/-";
 
 /// Gives one byte another value: any, or one that differs in a bit, or another letter or digit.
-fn change(dice: &mut Dice, bytes: &mut [u8]) -> String {
-    let at = dice.below(bytes.len());
+fn change(rng: &mut Rng, bytes: &mut [u8]) -> String {
+    let at = rng.below(bytes.len());
     let Some(byte) = bytes.get_mut(at) else {
         return "nothing".to_owned();
     };
     let before = *byte;
     while *byte == before {
-        *byte = match dice.below(3) {
-            0 => dice.byte(),
-            1 => before ^ (1 << dice.below(8)),
-            _ => dice.of(LETTERS).copied().unwrap_or_default(),
+        *byte = match rng.below(3) {
+            0 => rng.byte(),
+            1 => before ^ (1 << rng.below(8)),
+            _ => rng.of(LETTERS).copied().unwrap_or_default(),
         };
     }
     format!("byte {at} from {before:#04x} to {byte:#04x}")
@@ -294,9 +294,9 @@ fn change(dice: &mut Dice, bytes: &mut [u8]) -> String {
 /// each damage that changes an answer is found, and no sidecar is believed without being asked.
 #[test]
 fn every_damage_that_changes_an_answer_is_found() {
-    let mut dice = Dice::from_seed(seed());
-    let world = World::new();
-    let sample = Sample::new(&world);
+    let mut rng = Rng::from_seed(seed());
+    let env = TestEnv::new();
+    let sample = Sample::new(&env);
     sample.restore();
     let sound = answers(&sample.store);
     assert!(sound.contains("next 2009-02-19T10:00:00.001Z"), "{sound}");
@@ -321,10 +321,10 @@ fn every_damage_that_changes_an_answer_is_found() {
     let mut done = 0;
     while done < wanted {
         sample.restore();
-        let kind = *dice.of(&kinds).expect("a kind");
+        let kind = *rng.of(&kinds).expect("a kind");
         let damage = match kind {
-            "row" => sample.damage_row(&mut dice),
-            part => Some(sample.damage_file(&mut dice, part)),
+            "row" => sample.damage_row(&mut rng),
+            part => Some(sample.damage_file(&mut rng, part)),
         };
         let Some(damage) = damage else { continue };
         done += 1;

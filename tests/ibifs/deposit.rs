@@ -1,7 +1,7 @@
 //! Depositing with the tools at hand: what is copied, cloned or unpacked into `.mint/NAME` becomes
 //! an original; and what tools do beside an item leaves nothing behind.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// A directory to deposit: `source/doc/` with a few files, and beside it a foreign sidecar.
 const SOURCE: &str = "
@@ -22,18 +22,18 @@ deposited() {
 same_as_source() { diff -r --no-dereference -x .ibi source A/$(rep A/.mint/$1); }
 "#;
 
-fn world() -> World {
-    let world = World::new().with_a();
-    world.sh(SOURCE);
-    world
+fn environment() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    env.sh(SOURCE);
+    env
 }
 
 /// `cp -a DIR A/.mint/` deposits a directory that holds `doc/` already; a foreign sidecar in it does
 /// not change who the new original is.
 #[test]
 fn cp_deposits() {
-    let world = world();
-    world.sh(&format!(
+    let env = environment();
+    env.sh(&format!(
         "{CHECK}
          cp -a source A/.mint/; deposited source; same_as_source source
          [ \"$(stat -c '%h %Y' A/$(rep A/.mint/source)/doc/file)\" = '2 5' ]
@@ -47,8 +47,8 @@ fn cp_deposits() {
 /// `rsync -a DIR A/.mint/` does the same, and a second run into the same label moves nothing.
 #[test]
 fn rsync_deposits() {
-    let world = world();
-    world.sh(&format!(
+    let env = environment();
+    env.sh(&format!(
         "{CHECK}
          rsync -aH source A/.mint/; deposited source; same_as_source source
          cp foreign source/.ibi
@@ -60,8 +60,8 @@ fn rsync_deposits() {
 /// `mkdir -p`, `git clone` and `tar -x -C` deposit as well.
 #[test]
 fn mkdir_git_and_tar_deposit() {
-    let world = world();
-    world.sh(&format!(
+    let env = environment();
+    env.sh(&format!(
         "{CHECK}
          mkdir -p A/.mint/x/doc/y; deposited x; ls A/$(rep A/.mint/x)/doc | grep -qx y
          mkdir -p A/.mint/x/doc/y/z
@@ -80,28 +80,27 @@ fn mkdir_git_and_tar_deposit() {
 /// labels end with the mount; no name that begins with a dot is minted.
 #[test]
 fn labels_come_and_go_and_items_stay() {
-    let world = world();
-    world
-        .sh("mkdir -p A/.mint/x/doc; (rep A/.mint/x; echo) > name; echo kept > A/.mint/x/doc/kept");
-    world.prints(
+    let env = environment();
+    env.sh("mkdir -p A/.mint/x/doc; (rep A/.mint/x; echo) > name; echo kept > A/.mint/x/doc/kept");
+    env.prints(
         "cat A/.mint/.x/doc/kept A/$(cat name)/doc/kept; ls -A A/.mint",
         "kept\nkept\nx",
     );
-    world.complains("mkdir A/.mint/x", "File exists");
-    world.sh("rmdir A/.mint/x; no ls A/.mint/x; no readlink A/.mint/.x");
-    world.prints("cat A/$(cat name)/doc/kept; ls A/.mint", "kept");
-    world.sh("mkdir A/.mint/x; [ $(rep A/.mint/x) != $(cat name) ]; mkdir A/.mint/y; rep A/.mint/y >> name");
-    world.sh("rmdir A/.mint/x");
+    env.complains("mkdir A/.mint/x", "File exists");
+    env.sh("rmdir A/.mint/x; no ls A/.mint/x; no readlink A/.mint/.x");
+    env.prints("cat A/$(cat name)/doc/kept; ls A/.mint", "kept");
+    env.sh("mkdir A/.mint/x; [ $(rep A/.mint/x) != $(cat name) ]; mkdir A/.mint/y; rep A/.mint/y >> name");
+    env.sh("rmdir A/.mint/x");
     for name in [".x", ".hidden", "..."] {
-        world.complains(&format!("mkdir A/.mint/{name}"), "Invalid argument");
+        env.complains(&format!("mkdir A/.mint/{name}"), "Invalid argument");
     }
-    world.complains("touch A/.mint/file", "Operation not permitted");
-    world.sh("ibifs umount A; ibifs mount A.store A");
-    world.prints(
+    env.complains("touch A/.mint/file", "Operation not permitted");
+    env.sh("ibifs umount A; ibifs mount A.store A");
+    env.prints(
         "ls -A A/.mint; for n in $(cat name); do state A/$n; echo; done",
         "Original\nOriginal",
     );
-    world.prints(
+    env.prints(
         "find A -name '.mint' | wc -l; ls -A A | grep -c mint || true",
         "0\n0",
     );
@@ -110,10 +109,10 @@ fn labels_come_and_go_and_items_stay() {
 /// A mkdir that would have to wait more than ten seconds is told to try again, at once.
 #[test]
 fn a_wait_that_is_too_long_is_refused_at_once() {
-    let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org --granularity 60; mkdir A; ibifs mount A.store A");
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org --granularity 60; mkdir A; ibifs mount A.store A");
     // Near the end of a minute one of these may still be served.
-    world.complains(
+    env.complains(
         "for i in 1 2 3; do started=$(date +%s%N); mkdir A/.mint/$i || {
              took=$(( ($(date +%s%N) - started) / 1000000 )); [ $took -lt 500 ] || echo \"took $took ms\"; exit 1; }; done",
         "Resource temporarily unavailable",
@@ -123,9 +122,9 @@ fn a_wait_that_is_too_long_is_refused_at_once() {
 /// A mkdir that waits holds up nobody else's looking, reading or writing, elsewhere in the tree.
 #[test]
 fn a_waiting_mint_holds_up_nobody() {
-    let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A; mkdir -p A/.mint/first/doc");
-    let slowest = world.sh(
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A; mkdir -p A/.mint/first/doc");
+    let slowest = env.sh(
         "item=A/$(rep A/.mint/first); mkdir A/.mint/second; mkdir A/.mint/third & slowest=0
          for i in $(seq 12); do
              started=$(date +%s%N); ls A $item > /dev/null; echo $i > $item/doc/f$i; cat $item/doc/f$i > /dev/null
@@ -142,13 +141,13 @@ fn a_waiting_mint_holds_up_nobody() {
 /// Mints that must wait take turns: each gets a second of its own, within a second of the last.
 #[test]
 fn waiting_mints_take_turns() {
-    let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A");
-    world.sh(
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A");
+    env.sh(
         "started=$(date +%s); for i in 1 2 3 4; do mkdir A/.mint/$i & done; wait
          [ $(( $(date +%s) - started )) -le 6 ]",
     );
-    world.prints(
+    env.prints(
         "for i in 1 2 3 4; do rep A/.mint/$i; echo; done | sort -u | wc -l",
         "4",
     );
@@ -157,10 +156,10 @@ fn waiting_mints_take_turns() {
 /// A waiting mkdir that is interrupted or ended returns at once and has made nothing.
 #[test]
 fn a_waiting_mint_can_be_interrupted() {
-    let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A");
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A");
     for signal in ["INT", "TERM", "KILL"] {
-        let took = world.sh(&format!(
+        let took = env.sh(&format!(
             "exec 2> complaints-{signal}
              python3 - <<'END'
 import os, signal, subprocess, time
@@ -182,21 +181,21 @@ END
         );
         assert_eq!(failed, "True", "{signal}");
     }
-    world.sh("sleep 1.1; ls A/.mint > labels; no grep waiting labels; mkdir A/.mint/after");
+    env.sh("sleep 1.1; ls A/.mint > labels; no grep waiting labels; mkdir A/.mint/after");
 }
 
-/// A world with an item and its directory `$ITEM` in the rep tree, `$OPAQUE` in the IBIp tree.
-fn item() -> (World, String) {
-    let world = World::new().with_a();
-    world.sh("mkdir -p A/.mint/it/doc A/.mint/next/doc");
+/// A test environment with an item and its directory `$ITEM` in the rep tree, `$OPAQUE` in the IBIp tree.
+fn item() -> (TestEnv, String) {
+    let env = TestEnv::new().with_a();
+    env.sh("mkdir -p A/.mint/it/doc A/.mint/next/doc");
     let names = format!(
         "ITEM=A/{} OPAQUE=A/{} NEXT=A/{}
          clean() {{ [ -z \"$(ls A.store/staging)\" ]; [ $(ls -A $(dirname $ITEM) | grep -vc '^[0-9.]*$') = 0 ]; }}\n",
-        world.sh("rep A/.mint/it"),
-        world.sh("ibip A/.mint/it"),
-        world.sh("rep A/.mint/next"),
+        env.sh("rep A/.mint/it"),
+        env.sh("ibip A/.mint/it"),
+        env.sh("rep A/.mint/next"),
     );
-    (world, names)
+    (env, names)
 }
 
 /// cp, rsync, mv, sed -i and vim write an item's metadata text by `<ibi>:`, in both trees; nothing
@@ -204,9 +203,9 @@ fn item() -> (World, String) {
 #[test]
 fn tools_write_metadata_beside_the_item() {
     for base in ["$ITEM", "$OPAQUE"] {
-        let (world, names) = item();
+        let (env, names) = item();
         let tool = |script: &str, expected: &str| {
-            world.prints(
+            env.prints(
                 &format!("{names} M=\"{base}:\"\n{script}\ncat \"$ITEM:\"; cmp \"$ITEM:\" \"$OPAQUE:\"; clean"),
                 expected,
             );
@@ -230,7 +229,7 @@ fn tools_write_metadata_beside_the_item() {
             "echo 'title Seven' >> \"$M\"; truncate -s 10 \"$M\"",
             "title Six,",
         );
-        world.sh(&format!(
+        env.sh(&format!(
             "{names} rm \"{base}:\"; no cat \"$ITEM:\" \"$OPAQUE:\" 2>/dev/null; clean"
         ));
     }
@@ -239,8 +238,8 @@ fn tools_write_metadata_beside_the_item() {
 /// `ln -sfn` declares and changes a relation, `rsync -a` copies one; nothing staged is left.
 #[test]
 fn links_declare_beside_the_item() {
-    let (world, names) = item();
-    world.sh(&format!(
+    let (env, names) = item();
+    env.sh(&format!(
         "{names}
          is() {{ [ \"$(realpath \"$ITEM!\")\" = \"$(realpath $1)\" ]; [ \"$(realpath \"$OPAQUE!\" | sed 's|.*/A/||')\" = $(ibip $1) ]; clean; }}
          mkdir A/.mint/other; OTHER=A/$(rep A/.mint/other)
@@ -254,7 +253,7 @@ fn links_declare_beside_the_item() {
          rsync -ai links/ $(dirname $ITEM)/
          rm \"$OPAQUE!\"; clean"
     ));
-    world.complains(
+    env.complains(
         &format!("{names} ln -sfn /nowhere/at/all \"$ITEM!\""),
         "Invalid argument",
     );
@@ -264,7 +263,7 @@ fn links_declare_beside_the_item() {
 /// never used is not listed, and gone after the unmount.
 #[test]
 fn nothing_else_is_kept_beside_items() {
-    let (world, names) = item();
+    let (env, names) = item();
     for directory in ["$(dirname $ITEM)", "$(dirname $OPAQUE)"] {
         for command in [
             "touch $D/notes.txt",
@@ -272,30 +271,30 @@ fn nothing_else_is_kept_beside_items() {
             "ln -s x $D/link",
             "mkfifo $D/.pipe",
         ] {
-            world.complains(
+            env.complains(
                 &format!("{names} D={directory}; {command}"),
                 "Operation not permitted",
             );
         }
-        world.complains(
+        env.complains(
             &format!("{names} D={directory}; mkdir $D/not@valid"),
             "Invalid argument",
         );
-        world.sh(&format!(
+        env.sh(&format!(
             "{names} D={directory}; echo staged > $D/.name.AbCd12; ln -s x $D/CuAbCd12; cat $D/.name.AbCd12
              ls -A $D > listed; no grep -e name -e Cu listed; ls A.store/staging | grep -q staged"
         ));
-        world.sh(&format!("{names} find A.store -newer listed > /dev/null; ibifs umount A; clean; ibifs mount A.store A; no cat {directory}/.name.AbCd12"));
+        env.sh(&format!("{names} find A.store -newer listed > /dev/null; ibifs umount A; clean; ibifs mount A.store A; no cat {directory}/.name.AbCd12"));
     }
-    world.sh("ibifs umount A; ibifs fsck A.store");
+    env.sh("ibifs umount A; ibifs fsck A.store");
 }
 
 /// A sidecar that is removed comes back; `rsync --delete` from a plain tree does no harm; what the
 /// item held otherwise is gone as asked.
 #[test]
 fn a_sidecar_that_is_removed_comes_back() {
-    let (world, names) = item();
-    world.sh(&format!(
+    let (env, names) = item();
+    env.sh(&format!(
         "{names}
          cp $ITEM/.ibi before
          rm $ITEM/.ibi; cmp before $ITEM/.ibi; cmp before $OPAQUE/.ibi
@@ -314,8 +313,8 @@ fn a_sidecar_that_is_removed_comes_back() {
 #[test]
 fn items_are_removed_and_come_back() {
     for name in ["$ITEM", "$OPAQUE"] {
-        let (world, names) = item();
-        world.sh(&format!(
+        let (env, names) = item();
+        env.sh(&format!(
             "{names}
              mkdir -p $ITEM/doc/a/b; echo x > $ITEM/doc/a/b/x; cat $OPAQUE/doc/a/b/x; cp -a $ITEM saved
              no rmdir {name}
@@ -335,8 +334,8 @@ fn items_are_removed_and_come_back() {
 /// filled the new item does not stand in its way when there is nothing to hide any more.
 #[test]
 fn one_process_mints_removes_and_copies_back() {
-    let world = world();
-    world.sh("cat > both.py <<'END'
+    let env = environment();
+    env.sh("cat > both.py <<'END'
 import os, shutil
 os.mkdir('A/.mint/one')
 item = 'A/' + os.readlink('A/.mint/.one')[3:]
@@ -355,9 +354,9 @@ END
 /// it is.
 #[test]
 fn one_process_mints_and_goes_on() {
-    let world = World::new().with_a();
-    world.sh("mkdir -p tree/doc/sub && echo text > tree/doc/sub/file && echo x > tree/.ibi");
-    world.prints(
+    let env = TestEnv::new().with_a();
+    env.sh("mkdir -p tree/doc/sub && echo text > tree/doc/sub/file && echo x > tree/.ibi");
+    env.prints(
         "python3 -c '
 import os, shutil, time
 os.makedirs(\"A/.mint/one/doc\")
@@ -379,8 +378,8 @@ print(os.readlink(item + \"+(pt)\").startswith(\"../../../example.org/\"))
 '",
         "['deep', 'file'] True\nonce\ntext\nTrue",
     );
-    world.prints("state A/.mint/two", "Original");
-    world.prints(
+    env.prints("state A/.mint/two", "Original");
+    env.prints(
         "cat \"A/.mint/$(readlink A/.mint/.one)+(pt)/doc/file\"",
         "meu",
     );
@@ -390,8 +389,8 @@ print(os.readlink(item + \"+(pt)\").startswith(\"../../../example.org/\"))
 /// one that could come back.
 #[test]
 fn a_sidecar_is_written_again_by_who_has_removed_it() {
-    let world = World::new().with_a();
-    world.sh(
+    let env = TestEnv::new().with_a();
+    env.sh(
         "python3 - <<'END'
 import os, shutil
 item = 'A/example.net/archive-b/2009/02.16.17.46'

@@ -9,7 +9,7 @@ use ibifs::archive::Code;
 use ibifs::command::cli::Cli;
 use ibifs::fuse::mount::Settings;
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -464,10 +464,10 @@ fn the_manual_has_the_environment_and_the_files() {
     ] {
         assert!(variables.contains(name), "{name}");
     }
-    let world = World::new();
-    world.sh("ibifs init store --host archive.example.org");
+    let env = TestEnv::new();
+    env.sh("ibifs init store --host archive.example.org");
     let files = explained(&sections["FILES"], "Pa");
-    let kept = std::fs::read_dir(world.root().join("store")).expect("a store");
+    let kept = std::fs::read_dir(env.root().join("store")).expect("a store");
     for entry in kept.flatten() {
         let mut name = entry.file_name().to_string_lossy().into_owned();
         if entry.path().is_dir() {
@@ -571,8 +571,8 @@ fn the_examples_of_the_manual_work() {
         }
     }
     assert!(script.contains("ibifs fsck store"), "{script}");
-    let world = World::new();
-    let printed = world.sh(&script);
+    let env = TestEnv::new();
+    let printed = env.sh(&script);
     assert!(printed.contains("\nSecond edition\n"), "{printed}");
     assert!(
         printed.contains("<dc:title>Rainfall</dc:title>"),
@@ -584,20 +584,20 @@ fn the_examples_of_the_manual_work() {
 /// Each exit status is what EXIT STATUS says; 6 needs a machine without FUSE.
 #[test]
 fn a_command_ends_with_the_status_that_the_manual_says() {
-    let world = World::new().with_a();
-    world.sh("mint A one > one; mint A two > two");
-    world.exits("ibifs id check 8JMKD3MGP8W/34PGRBS", 0);
-    world.exits("ibifs id check 8JMKD3MGP8W/O", 1);
-    world.exits("ibifs nothing", 2);
-    world.exits("ibifs relate A/$(cat one) --metadata no/identifier", 2);
-    world.exits("ibifs show 8JMKD3MGP8W/34PGRBS --store A", 3);
-    world.exits("ibifs unrelate A/$(cat one) --metadata", 3);
-    world.exits("ibifs umount A.store", 3);
-    world.exits("ibifs relate A/$(cat one) --next-edition A/$(cat one)", 4);
-    world.exits("ibifs fsck --repair A.store", 5);
-    world.exits("ibifs mount A.store A", 5);
-    world.sh("ibifs umount A && mkdir A.store/col/no-item A.store/col/no-item/x A.store/col/no-item/x/y A.store/col/no-item/x/y/z");
-    world.exits("ibifs fsck A.store", 1);
+    let env = TestEnv::new().with_a();
+    env.sh("mint A one > one; mint A two > two");
+    env.exits("ibifs id check 8JMKD3MGP8W/34PGRBS", 0);
+    env.exits("ibifs id check 8JMKD3MGP8W/O", 1);
+    env.exits("ibifs nothing", 2);
+    env.exits("ibifs relate A/$(cat one) --metadata no/identifier", 2);
+    env.exits("ibifs show 8JMKD3MGP8W/34PGRBS --store A", 3);
+    env.exits("ibifs unrelate A/$(cat one) --metadata", 3);
+    env.exits("ibifs umount A.store", 3);
+    env.exits("ibifs relate A/$(cat one) --next-edition A/$(cat one)", 4);
+    env.exits("ibifs fsck --repair A.store", 5);
+    env.exits("ibifs mount A.store A", 5);
+    env.sh("ibifs umount A && mkdir A.store/col/no-item A.store/col/no-item/x A.store/col/no-item/x/y A.store/col/no-item/x/y/z");
+    env.exits("ibifs fsck A.store", 1);
 }
 
 /// The changelog of the package is signed by the maintainer that Cargo.toml names.
@@ -618,13 +618,13 @@ fn the_package_has_one_maintainer() {
 /// Everything is copied to another Archive with one rsync, and a second one moves nothing.
 #[test]
 fn a_second_rsync_moves_nothing() {
-    let world = World::new().with_a().with_b();
-    world.sh("mint A one > one; ln -sfn ../../../$(mint A two) \"A/$(cat one)!\"");
-    world.sh("echo text > A/$(cat one)/doc/text; rsync -a A/ B/");
-    world.prints("rsync -ai A/ B/", "");
-    world.prints(
+    let env = TestEnv::new().with_a().with_b();
+    env.sh("mint A one > one; ln -sfn ../../../$(mint A two) \"A/$(cat one)!\"");
+    env.sh("echo text > A/$(cat one)/doc/text; rsync -a A/ B/");
+    env.prints("rsync -ai A/ B/", "");
+    env.prints(
         "readlink \"B/$(cat one)!\" > b; readlink \"A/$(cat one)!\" | diff - b",
         "",
     );
-    world.prints("state B/$(cat one)", "Copy");
+    env.prints("state B/$(cat one)", "Copy");
 }

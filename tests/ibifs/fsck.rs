@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ibifs::archive::Code;
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 fn stores() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores")
@@ -18,14 +18,14 @@ fn lines(code: &str, name: &str) -> Option<BTreeSet<String>> {
     Some(text.lines().map(str::to_owned).collect())
 }
 
-/// Makes the sound store in a new world, as `store`, in this state: a copy of it, indexed.
-fn sound() -> World {
-    let world = World::new();
-    world.sh(&format!(
+/// Makes the sound store in a new environment, as `store`, in this state: a copy of it, indexed.
+fn sound() -> TestEnv {
+    let env = TestEnv::new();
+    env.sh(&format!(
         "cp -r {}/sound store; chmod 700 store; mkdir -p store/staging; ibifs reindex store 2> /dev/null",
         stores().display()
     ));
-    world
+    env
 }
 
 /// What a break may use.
@@ -54,8 +54,8 @@ fn fsck(code: &str, options: &str) -> String {
 }
 
 /// The files of a store that do not belong to the index, with their digests.
-fn files(world: &World) -> BTreeMap<String, String> {
-    let text = world.sh("cd store && find . -type f ! -name 'relations.sqlite3' \
+fn files(env: &TestEnv) -> BTreeMap<String, String> {
+    let text = env.sh("cd store && find . -type f ! -name 'relations.sqlite3' \
         ! -name 'relations.sqlite3-*' ! -name ledger ! -name lock -printf '%P\\0' | xargs -0 sha256sum");
     text.lines()
         .filter_map(|line| line.split_once("  "))
@@ -81,10 +81,10 @@ fn changes(
 /// is promised and then sound, with nothing else changed.
 fn shows(code: Code) {
     let word = code.word();
-    let world = sound();
-    world.prints("ibifs fsck store", "7 items, 0 findings");
+    let env = sound();
+    env.prints("ibifs fsck store", "7 items, 0 findings");
     let script = std::fs::read_to_string(stores().join(word).join("break")).expect(word);
-    world.sh(&format!("umask 022; {WORDS}\n{script}"));
+    env.sh(&format!("umask 022; {WORDS}\n{script}"));
     let expected: BTreeSet<String> = lines(word, "found")
         .expect(word)
         .iter()
@@ -93,34 +93,34 @@ fn shows(code: Code) {
     let is_notice = code.severity().to_string() == "notice";
     let status = i32::from(!is_notice);
 
-    let before = world.sh(STATE);
-    world.exits(&format!("{} > report", fsck(word, "--json")), status);
-    let found: BTreeSet<String> = world.sh(FINDINGS).lines().map(str::to_owned).collect();
-    assert_eq!(found, expected, "{}", world.sh("cat report"));
-    world.exits(&format!("{} > told", fsck(word, "--dry-run")), status);
-    assert_eq!(world.sh(STATE), before, "{word}: looking changed the store");
+    let before = env.sh(STATE);
+    env.exits(&format!("{} > report", fsck(word, "--json")), status);
+    let found: BTreeSet<String> = env.sh(FINDINGS).lines().map(str::to_owned).collect();
+    assert_eq!(found, expected, "{}", env.sh("cat report"));
+    env.exits(&format!("{} > told", fsck(word, "--dry-run")), status);
+    assert_eq!(env.sh(STATE), before, "{word}: looking changed the store");
     let promised = lines(word, "changes");
-    let would = world.sh("grep -c 'would be repaired)' told || true");
+    let would = env.sh("grep -c 'would be repaired)' told || true");
     let count = if promised.is_some() {
         expected.len()
     } else {
         0
     };
-    assert_eq!(would, count.to_string(), "{}", world.sh("cat told"));
+    assert_eq!(would, count.to_string(), "{}", env.sh("cat told"));
     assert_eq!(promised.is_some(), code.is_repairable(), "{word}");
 
-    let before = files(&world);
-    world.run(&format!("{} > repaired", fsck(word, "--repair --json")));
-    let after = files(&world);
+    let before = files(&env);
+    env.run(&format!("{} > repaired", fsck(word, "--repair --json")));
+    let after = files(&env);
     let Some(promised) = promised else {
         assert_eq!(after, before, "{word}");
-        world.exits(&fsck(word, ""), 1);
+        env.exits(&fsck(word, ""), 1);
         return;
     };
     assert_eq!(changes(&before, &after), promised, "{word}");
-    world.prints("jq '[.findings[].repaired] | all' repaired", "true");
-    world.exits(&fsck(word, "--json > report"), 0);
-    world.prints(FINDINGS, "");
+    env.prints("jq '[.findings[].repaired] | all' repaired", "true");
+    env.exits(&fsck(word, "--json > report"), 0);
+    env.prints(FINDINGS, "");
     for change in &promised {
         // What was set aside is there byte for byte.
         if let Some(aside) = change.strip_prefix("A ")
@@ -136,8 +136,8 @@ fn shows(code: Code) {
 /// is wrong is, and a repair is refused.
 #[test]
 fn a_store_is_looked_over_beside_its_daemon() {
-    let world = World::new().with_a();
-    world.sh(
+    let env = TestEnv::new().with_a();
+    env.sh(
         "mint A first > first
         (i=0; while test ! -e enough; do
             mint A x > x; ibifs relate A/$(<first) --next-edition $(<x); echo note$i w >> A/$(<x)/.ibi
@@ -147,57 +147,57 @@ fn a_store_is_looked_over_beside_its_daemon() {
         touch enough; wait $worker; test $(<rounds) -gt 0",
     );
     for report in ["report-1", "report-2", "report-3"] {
-        world.prints(
+        env.prints(
             &format!("jq -c '[.in_use, .errors, .warnings, .findings]' {report}"),
             "[true,0,0,[]]",
         );
     }
-    world.sh("echo garbage > A.store/col/$(<first)/.ibi");
-    world.exits("ibifs fsck A.store > told", 1);
-    world.prints("cut -d: -f1 told | head -n 1", "broken-sidecar");
-    world.exits("ibifs fsck --repair A.store", 5);
+    env.sh("echo garbage > A.store/col/$(<first)/.ibi");
+    env.exits("ibifs fsck A.store > told", 1);
+    env.prints("cut -d: -f1 told | head -n 1", "broken-sidecar");
+    env.exits("ibifs fsck --repair A.store", 5);
 }
 
 /// A sidecar that was changed while the store was not mounted is believed by nobody who was not
 /// asked to: what it says changes no answer, the daemon does not rewrite it, fsck and reindex name it.
 #[test]
 fn a_sidecar_changed_beside_us_is_not_believed_unasked() {
-    let world = World::new().with_a();
-    world.sh(
+    let env = TestEnv::new().with_a();
+    env.sh(
         "for n in a b c; do mint A $n > $n; done; ibifs relate A/$(<a) --next-edition $(<b)
         ibifs umount A; sed -i s,$(<b),$(<c), A.store/col/$(<a)/.ibi; cp A.store/col/$(<a)/.ibi changed
         ibifs mount A.store A",
     );
-    world.prints("readlink \"A/$(<a)!\" | grep -c /$(basename $(<b))$", "1");
-    world.sh("no ibifs relate A/$(<a) --metadata $(<c); cmp changed A.store/col/$(<a)/.ibi");
-    world.exits("ibifs fsck A.store > told", 1);
-    world.prints("grep -c ^changed-sidecar: told", "1");
-    world.complains(
+    env.prints("readlink \"A/$(<a)!\" | grep -c /$(basename $(<b))$", "1");
+    env.sh("no ibifs relate A/$(<a) --metadata $(<c); cmp changed A.store/col/$(<a)/.ibi");
+    env.exits("ibifs fsck A.store > told", 1);
+    env.prints("grep -c ^changed-sidecar: told", "1");
+    env.complains(
         "ibifs umount A; ibifs relate $(<a) --metadata $(<c) --store A.store",
         "is not the one that was last believed",
     );
-    world.sh("ibifs reindex A.store 2> told; grep ^ibifs:.changed-sidecar: told");
-    world.prints(
+    env.sh("ibifs reindex A.store 2> told; grep ^ibifs:.changed-sidecar: told");
+    env.prints(
         "ibifs show $(<a) --store A.store | grep -c \"nextedition *$(<c)\"",
         "1",
     );
-    world.sh("ibifs relate $(<a) --metadata $(<c) --store A.store");
+    env.sh("ibifs relate $(<a) --metadata $(<c) --store A.store");
 }
 
 /// archive.ibi decides which names are minted: changed, it is believed by reindex alone.
 #[test]
 fn changed_facts_are_not_believed_unasked() {
-    let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org; mkdir A
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org; mkdir A
         sed -i s/^host.*/host.archive-b.example.org/ A.store/archive.ibi; sed -i s/^host./host\\ / A.store/archive.ibi");
     for command in ["ibifs mint A.store", "ibifs mount A.store A"] {
-        world.complains(command, "archive.ibi is not what it was");
+        env.complains(command, "archive.ibi is not what it was");
     }
-    world.exits("ibifs fsck --repair A.store > told", 1);
-    world.prints("cut -d: -f1 told | head -n 1", "facts-changed");
-    world.sh("grep -q \"it says 'host archive-b.example.org' and said 'host archive-a.example.org'\" told
+    env.exits("ibifs fsck --repair A.store > told", 1);
+    env.prints("cut -d: -f1 told | head -n 1", "facts-changed");
+    env.sh("grep -q \"it says 'host archive-b.example.org' and said 'host archive-a.example.org'\" told
         ibifs reindex A.store");
-    world.prints(
+    env.prints(
         "ibifs mint A.store | head -n 1 | cut -d/ -f1,2",
         "example.org/archive-b",
     );
@@ -287,13 +287,13 @@ shown! {
 /// takes its place is neither followed nor in the way of anything.
 #[test]
 fn the_reserve_is_the_stores_own() {
-    let world = World::new();
-    world.sh(
+    let env = TestEnv::new();
+    env.sh(
         "ibifs init S --host archive-a.example.org > /dev/null; mkdir M; ibifs mint S > /dev/null",
     );
-    world.prints("ibifs fsck S", "2 items, 0 findings");
-    world.prints("stat -c %s S/reserve", "262144");
-    world.sh("chmod 646 S/reserve; ibifs fsck S > told || true; grep -q '^loose-permissions: reserve: ' told
+    env.prints("ibifs fsck S", "2 items, 0 findings");
+    env.prints("stat -c %s S/reserve", "262144");
+    env.sh("chmod 646 S/reserve; ibifs fsck S > told || true; grep -q '^loose-permissions: reserve: ' told
               ibifs fsck --repair S | grep -q repaired; ibifs fsck S; stat -c %a S/reserve | grep -qx 644");
     for instead in [
         "ln -s ../notes S/reserve",
@@ -303,7 +303,7 @@ fn the_reserve_is_the_stores_own() {
         "truncate -s 1T S/reserve",
         ":",
     ] {
-        world.sh(&format!(
+        env.sh(&format!(
             "rm -rf S/reserve; echo somebody > notes; {instead}
              timeout 20 ibifs mount S M; mkdir M/.mint/x; timeout 20 ibifs umount M; timeout 20 ibifs fsck S
              grep -qx somebody notes"

@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 use ibifs::command::cli::Cli;
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// The names of the commands that are shown.
 fn commands() -> Vec<String> {
@@ -17,10 +17,10 @@ fn commands() -> Vec<String> {
 /// With `-h` a command is told in a few lines; `--help` has all of them, an explanation and examples.
 #[test]
 fn short_help_is_short_and_long_help_has_examples() {
-    let world = World::new();
+    let env = TestEnv::new();
     for command in std::iter::once(String::new()).chain(commands()) {
-        let short = world.sh(&format!("COLUMNS=100 ibifs {command} -h"));
-        let long = world.sh(&format!("COLUMNS=100 ibifs {command} --help"));
+        let short = env.sh(&format!("COLUMNS=100 ibifs {command} -h"));
+        let long = env.sh(&format!("COLUMNS=100 ibifs {command} --help"));
         // The list of all commands has seven groups.
         let most = if command.is_empty() { 48 } else { 34 };
         assert!(short.lines().count() <= most, "{command}: {short}");
@@ -46,10 +46,10 @@ fn short_help_is_short_and_long_help_has_examples() {
 /// The examples of `--help` are commands that there are, with options that they have.
 #[test]
 fn examples_of_the_help_are_understood() {
-    let world = World::new();
+    let env = TestEnv::new();
     let mut count = 0;
     for command in std::iter::once(String::new()).chain(commands()) {
-        let long = world.sh(&format!("COLUMNS=100 ibifs {command} --help"));
+        let long = env.sh(&format!("COLUMNS=100 ibifs {command} --help"));
         let examples = long.split_once("\nExample").map_or("", |(_, after)| after);
         for line in examples
             .lines()
@@ -74,15 +74,15 @@ fn examples_of_the_help_are_understood() {
 /// Help and complaints have colours on a terminal, and only there; NO_COLOR turns them off.
 #[test]
 fn colours_are_for_terminals() {
-    let world = World::new();
+    let env = TestEnv::new();
     let escape = "grep -c $'\\x1b' || true";
-    world.prints(&format!("ibifs --help | {escape}"), "0");
-    world.prints(&format!("ibifs nothing 2>&1 | {escape}"), "0");
+    env.prints(&format!("ibifs --help | {escape}"), "0");
+    env.prints(&format!("ibifs nothing 2>&1 | {escape}"), "0");
     let on_terminal = |set: &str, command: &str| {
         let script = format!(
             "env -u NO_COLOR TERM=xterm {set} script -qec 'ibifs {command}' /dev/null | {escape}"
         );
-        world.sh(&script).parse::<u32>().expect("a number") > 0
+        env.sh(&script).parse::<u32>().expect("a number") > 0
     };
     for command in ["--help", "-h", "fsck --help", "nothing"] {
         assert!(on_terminal("", command), "{command}");

@@ -13,7 +13,7 @@ use std::time::Instant;
 use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
-use super::support::{World, switch};
+use super::support::{TestEnv, switch};
 
 /// Every byte that a name can hold, alone and beside letters.
 fn names() -> Vec<Vec<u8>> {
@@ -82,9 +82,9 @@ fn listed(directory: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
         .collect()
 }
 
-/// A world with the Archive A, a native directory, and one item in both trees.
-struct Scene {
-    world: World,
+/// A test environment with the Archive A, a native directory, and one item in both trees.
+struct Fixture {
+    env: TestEnv,
     /// A native directory on the same filesystem as the store.
     native: PathBuf,
     /// The item in the rep tree.
@@ -95,26 +95,26 @@ struct Scene {
     stored: PathBuf,
 }
 
-impl Scene {
+impl Fixture {
     #[track_caller]
-    fn new() -> Scene {
-        let world = World::new().with_a();
-        world.sh("mkdir native && mkdir -p A/.mint/x/doc");
-        let rep = world.sh("rep A/.mint/x");
-        let ibip = world.sh("ibip A/.mint/x");
-        let root = world.root().to_owned();
-        Scene {
+    fn new() -> Fixture {
+        let env = TestEnv::new().with_a();
+        env.sh("mkdir native && mkdir -p A/.mint/x/doc");
+        let rep = env.sh("rep A/.mint/x");
+        let ibip = env.sh("ibip A/.mint/x");
+        let root = env.root().to_owned();
+        Fixture {
             native: root.join("native"),
             stored: root.join("A.store/col").join(&rep),
             rep: root.join("A").join(rep),
             ibip: root.join("A").join(ibip),
-            world,
+            env,
         }
     }
 
     /// The greatest size of the daemon so far, in KiB, and how many descriptors it holds.
     fn daemon(&self) -> (u64, usize) {
-        let pid = self.world.sh("daemon A.store");
+        let pid = self.env.sh("daemon A.store");
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a daemon");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let size = line.and_then(|line| line.trim().strip_suffix(" kB"));
@@ -126,7 +126,7 @@ impl Scene {
 
 #[test]
 fn names_of_every_byte_inside_an_item() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let names = names();
     let deeds = |base: &Path| {
         let directory = base.join("names");
@@ -172,13 +172,13 @@ fn names_of_every_byte_inside_an_item() {
         }
         answers
     };
-    let measure = deeds(&scene.native);
-    let expected = listed(&scene.native.join("names"));
+    let measure = deeds(&fixture.native);
+    let expected = listed(&fixture.native.join("names"));
     let distinct: BTreeSet<&Vec<u8>> = names.iter().collect();
     assert_eq!(expected.len(), distinct.len()); // "." is none, "attributes" is one
-    for (made, met) in [(&scene.rep, &scene.ibip), (&scene.ibip, &scene.rep)] {
+    for (made, met) in [(&fixture.rep, &fixture.ibip), (&fixture.ibip, &fixture.rep)] {
         assert_eq!(deeds(made), measure, "in {}", made.display());
-        for place in [made, met, &scene.stored] {
+        for place in [made, met, &fixture.stored] {
             assert_eq!(
                 listed(&place.join("names")),
                 expected,
@@ -186,16 +186,16 @@ fn names_of_every_byte_inside_an_item() {
                 place.display()
             );
         }
-        if made == &scene.rep {
-            scene.world.sh(&format!(
+        if made == &fixture.rep {
+            fixture.env.sh(&format!(
                 "rsync -aX --delete {rep}/names/ by-rsync/ && diff -r --no-dereference native/names by-rsync
                  tar -C {ibip} -cf - names | tar -xf - && diff -r --no-dereference native/names names
                  rsync -aX native/names/ {ibip}/doc/ && rsync -aXni --delete native/names/ {rep}/doc/ > second
                  test ! -s second
                  cmp <(cd native/names && ls -1bA) <(cd {ibip}/names && ls -1bA)
                  rm -r {rep}/names {ibip}/doc",
-                rep = scene.rep.display(),
-                ibip = scene.ibip.display(),
+                rep = fixture.rep.display(),
+                ibip = fixture.ibip.display(),
             ));
         }
     }
@@ -214,15 +214,15 @@ const REFUSALS: [i32; 7] = [
 
 #[test]
 fn names_of_every_byte_above_items() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let names = few_names();
-    let parts: Vec<&Path> = scene.rep.ancestors().collect();
+    let parts: Vec<&Path> = fixture.rep.ancestors().collect();
     let [item, year, word, subdomain, root, ..] = parts[..] else {
         panic!("an item has four levels");
     };
-    let prefix = scene.ibip.parent().expect("a prefix");
+    let prefix = fixture.ibip.parent().expect("a prefix");
     let rep_suffix = item.file_name().expect("a name").as_bytes();
-    let ibip_suffix = scene.ibip.file_name().expect("a name").as_bytes();
+    let ibip_suffix = fixture.ibip.file_name().expect("a name").as_bytes();
     for (level, suffix) in [
         (root, None),
         (subdomain, None),
@@ -264,13 +264,13 @@ fn names_of_every_byte_above_items() {
             }
         }
     }
-    scene.world.sh("ibifs umount A && ibifs fsck A.store");
+    fixture.env.sh("ibifs umount A && ibifs fsck A.store");
 }
 
 #[test]
 fn labels_of_every_byte() {
-    let scene = Scene::new();
-    let mint = scene.world.root().join("A/.mint");
+    let fixture = Fixture::new();
+    let mint = fixture.env.root().join("A/.mint");
     let mut taken = vec![b"x".to_vec()];
     for byte in (1..=255u8).filter(|byte| *byte != b'/') {
         let label = [b'a', byte, b'z'];
@@ -295,7 +295,7 @@ fn labels_of_every_byte() {
         assert_eq!(answer(rustix::fs::rmdir(join(&mint, label))), 0);
     }
     assert!(listed(&mint).is_empty());
-    scene.world.prints(
+    fixture.env.prints(
         "ls A/example.org/archive-a/*/ | grep -c '^[0-9]'",
         &(taken.len() + 1).to_string(),
     );
@@ -325,22 +325,22 @@ fn deeds_of_a_name(directory: &Path, name: &[u8]) -> Vec<i32> {
 
 #[test]
 fn names_of_255_bytes_and_of_one_more() {
-    let scene = Scene::new();
-    for place in [&scene.native, &scene.rep] {
+    let fixture = Fixture::new();
+    for place in [&fixture.native, &fixture.rep] {
         write(&place.join("linked"), b"").expect("a file");
     }
     for length in [254, 255, 256, 1000, 1024, 1025, 4000] {
         let name = vec![b'n'; length];
-        let measure = deeds_of_a_name(&scene.native, &name);
+        let measure = deeds_of_a_name(&fixture.native, &name);
         assert_eq!(measure.contains(&libc::ENAMETOOLONG), length > 255);
-        for place in [&scene.rep, &scene.ibip] {
+        for place in [&fixture.rep, &fixture.ibip] {
             assert_eq!(deeds_of_a_name(place, &name), measure, "{length}");
         }
     }
-    let parts: Vec<&Path> = scene.rep.ancestors().collect();
-    let prefix = scene.ibip.parent().expect("a prefix");
-    let mint = scene.world.root().join("A/.mint");
-    let suffixes = [&scene.rep, &scene.ibip].map(|item| item.file_name().expect("a name"));
+    let parts: Vec<&Path> = fixture.rep.ancestors().collect();
+    let prefix = fixture.ibip.parent().expect("a prefix");
+    let mint = fixture.env.root().join("A/.mint");
+    let suffixes = [&fixture.rep, &fixture.ibip].map(|item| item.file_name().expect("a name"));
     let mut directories = parts[1..5].to_vec();
     directories.extend([prefix, &mint]);
     for directory in directories {
@@ -379,12 +379,12 @@ fn names_of_255_bytes_and_of_one_more() {
         }
     }
     // A format of the greatest length is none that we have; the item is there as ever.
-    scene.world.prints("ls -A A/.mint", "x");
+    fixture.env.prints("ls -A A/.mint", "x");
 }
 
 #[test]
 fn attributes_and_links_of_the_greatest_length() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let deeds = |place: &Path| {
         let mut answers = Vec::new();
         let set = |name: &str, value: &[u8]| {
@@ -422,10 +422,10 @@ fn attributes_and_links_of_the_greatest_length() {
         }
         answers
     };
-    let measure = deeds(&scene.native);
+    let measure = deeds(&fixture.native);
     assert!(measure.contains(&libc::ENAMETOOLONG) && measure.contains(&libc::E2BIG));
-    assert_eq!(deeds(&scene.rep), measure);
-    assert_eq!(deeds(&scene.ibip), measure);
+    assert_eq!(deeds(&fixture.rep), measure);
+    assert_eq!(deeds(&fixture.ibip), measure);
     // A link that climbs is longer in one tree than in the other.
     let climbing = |climbs: usize, length: usize| {
         let mut text = b"../".repeat(climbs);
@@ -442,34 +442,34 @@ fn attributes_and_links_of_the_greatest_length() {
         Ok(text) => i32::try_from(text.as_bytes().len()).expect("short"),
         Err(errno) => -errno.raw_os_error(),
     };
-    assert_eq!(make(&scene.rep, "over", &climbing(4, 4095)), 0);
+    assert_eq!(make(&fixture.rep, "over", &climbing(4, 4095)), 0);
     assert_eq!(
-        (read(&scene.rep, "over"), read(&scene.ibip, "over")),
+        (read(&fixture.rep, "over"), read(&fixture.ibip, "over")),
         (4095, 4089)
     );
     // One that stops half way up is told from the root, and may then be too long for any reader.
-    assert_eq!(make(&scene.rep, "half", &climbing(1, 4095)), 0);
-    assert_eq!(read(&scene.rep, "half"), 4095);
-    assert_eq!(read(&scene.ibip, "half"), -libc::ENAMETOOLONG);
+    assert_eq!(make(&fixture.rep, "half", &climbing(1, 4095)), 0);
+    assert_eq!(read(&fixture.rep, "half"), 4095);
+    assert_eq!(read(&fixture.ibip, "half"), -libc::ENAMETOOLONG);
     assert_eq!(
-        answer(rustix::fs::stat(scene.ibip.join("half"))),
+        answer(rustix::fs::stat(fixture.ibip.join("half"))),
         libc::ENAMETOOLONG
     );
-    assert_eq!(make(&scene.rep, "fits", &climbing(1, 4000)), 0);
-    assert!(read(&scene.ibip, "fits") > 4000);
+    assert_eq!(make(&fixture.rep, "fits", &climbing(1, 4000)), 0);
+    assert!(read(&fixture.ibip, "fits") > 4000);
     // Written in the IBIp tree it may become too long to keep.
-    assert_eq!(make(&scene.ibip, "kept", &climbing(2, 4089)), 0);
+    assert_eq!(make(&fixture.ibip, "kept", &climbing(2, 4089)), 0);
     assert_eq!(
-        (read(&scene.rep, "kept"), read(&scene.ibip, "kept")),
+        (read(&fixture.rep, "kept"), read(&fixture.ibip, "kept")),
         (4095, 4089)
     );
     assert_eq!(
-        make(&scene.ibip, "long", &climbing(2, 4090)),
+        make(&fixture.ibip, "long", &climbing(2, 4090)),
         libc::ENAMETOOLONG
     );
-    scene
-        .world
-        .sh(&format!("ls -l {} > /dev/null", scene.rep.display()));
+    fixture
+        .env
+        .sh(&format!("ls -l {} > /dev/null", fixture.rep.display()));
 }
 
 /// Makes a chain of directories below one, step by step, and a file at its end, which it gives.
@@ -487,7 +487,7 @@ fn chain(below: &Path, name: &str, depth: usize) -> OwnedFd {
 
 #[test]
 fn paths_of_4096_bytes() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let deeds = |place: &Path| {
         chain(place, "long-name-of-a-directory", 160);
         let mut answers = Vec::new();
@@ -511,72 +511,72 @@ fn paths_of_4096_bytes() {
         }
         answers
     };
-    let measure = deeds(&scene.native);
+    let measure = deeds(&fixture.native);
     assert!(measure.contains(&0) && measure.contains(&libc::ENAMETOOLONG));
-    assert_eq!(deeds(&scene.rep), measure);
-    scene.world.sh(&format!(
+    assert_eq!(deeds(&fixture.rep), measure);
+    fixture.env.sh(&format!(
         "rm -r {}/long-name-of-a-directory",
-        scene.ibip.display()
+        fixture.ibip.display()
     ));
-    assert_eq!(deeds(&scene.ibip), measure);
+    assert_eq!(deeds(&fixture.ibip), measure);
 }
 
 #[test]
 fn trees_deeper_than_any_path() {
     // Long form: IBIFS_TEST_DEPTH=20000.
     let depth = switch("IBIFS_TEST_DEPTH").map_or(1500, |depth| depth as usize);
-    let scene = Scene::new();
-    chain(&scene.native, "deep", depth);
-    chain(&scene.rep, "deep", depth);
-    let (rep, ibip) = (scene.rep.display(), scene.ibip.display());
+    let fixture = Fixture::new();
+    chain(&fixture.native, "deep", depth);
+    chain(&fixture.rep, "deep", depth);
+    let (rep, ibip) = (fixture.rep.display(), fixture.ibip.display());
     let count = (depth + 1).to_string();
     for place in [format!("{rep}"), format!("{ibip}"), "native".to_owned()] {
         let find = format!("find {place}/deep | wc -l");
-        scene.world.prints(&find, &count);
+        fixture.env.prints(&find, &count);
         // Beyond this tar itself overflows its stack, natively too.
         if depth <= 5000 {
             let tar = format!("tar -C {place} -cf - deep | tar -tf - | wc -l");
-            scene.world.prints(&tar, &count);
+            fixture.env.prints(&tar, &count);
         }
     }
     let expected = format!("{}end", "deep/".repeat(depth));
     let started = Instant::now();
     for place in [&rep, &ibip] {
-        scene
-            .world
+        fixture
+            .env
             .prints(&format!("cat '{place}?GetFileList'"), &expected);
-        scene
-            .world
+        fixture
+            .env
             .sh(&format!("xmllint --noout '{place}:(oai_dc)'"));
     }
     println!("listed in {:.1} s", started.elapsed().as_secs_f64());
-    scene.world.sh(&format!(
+    fixture.env.sh(&format!(
         "ibifs show {rep} && rm -r native/deep {ibip}/deep"
     ));
     // What has a path can be copied, in and out.
-    chain(&scene.native, "d", 600);
-    scene.world.sh(&format!(
+    chain(&fixture.native, "d", 600);
+    fixture.env.sh(&format!(
         "cp -a native/d {rep}/ && cp -a {ibip}/d copied && diff -r native/d copied
          rsync -a {rep}/d synced/ && diff -r native/d synced/d && rm -r {rep}/d"
     ));
-    let (size, held) = scene.daemon();
+    let (size, held) = fixture.daemon();
     println!("{depth} deep: the daemon took {size} KiB at most and holds {held} descriptors");
     assert!(size < 128 * 1024, "{size} KiB");
-    scene.world.sh("ibifs umount A && ibifs fsck A.store");
+    fixture.env.sh("ibifs umount A && ibifs fsck A.store");
 }
 
 #[test]
 fn a_directory_of_many_entries() {
     // Long form: IBIFS_TEST_ENTRIES=1000000.
     let count = switch("IBIFS_TEST_ENTRIES").map_or(20_000, |count| count as usize);
-    let scene = Scene::new();
-    let (before, _) = scene.daemon();
+    let fixture = Fixture::new();
+    let (before, _) = fixture.daemon();
     let timed = |what: &str, deed: &dyn Fn()| {
         let started = Instant::now();
         deed();
         println!("{what}: {:.1} s", started.elapsed().as_secs_f64());
     };
-    let many = scene.rep.join("doc/many");
+    let many = fixture.rep.join("doc/many");
     make_directory(&many).expect("a directory");
     timed("create", &|| {
         for number in 0..count {
@@ -584,7 +584,7 @@ fn a_directory_of_many_entries() {
         }
     });
     let told = count.to_string();
-    let (rep, ibip) = (scene.rep.display(), scene.ibip.display());
+    let (rep, ibip) = (fixture.rep.display(), fixture.ibip.display());
     for (what, script) in [
         ("ls -U", format!("ls -U {ibip}/doc/many | wc -l")),
         ("ls -l", format!("ls -l {rep}/doc/many | grep -c entry")),
@@ -595,14 +595,14 @@ fn a_directory_of_many_entries() {
             format!("tar -C {rep}/doc -cf - many | tar -tf - | grep -c entry"),
         ),
     ] {
-        timed(what, &|| scene.world.prints(&script, &told));
+        timed(what, &|| fixture.env.prints(&script, &told));
     }
-    scene.world.sh(&format!("cat '{rep}:(oai_dc)' > /dev/null"));
+    fixture.env.sh(&format!("cat '{rep}:(oai_dc)' > /dev/null"));
     timed("rm -r", &|| {
-        drop(scene.world.sh(&format!("rm -r {ibip}/doc/many")));
+        drop(fixture.env.sh(&format!("rm -r {ibip}/doc/many")));
     });
-    assert!(listed(&scene.stored.join("doc")).is_empty());
-    let (size, held) = scene.daemon();
+    assert!(listed(&fixture.stored.join("doc")).is_empty());
+    let (size, held) = fixture.daemon();
     println!(
         "{count} entries: the daemon took {size} KiB at most, {before} KiB before, and holds {held} descriptors"
     );
@@ -614,8 +614,8 @@ fn a_directory_of_many_entries() {
 fn many_labels() {
     // Long form: IBIFS_TEST_LABELS=5000.
     let count = switch("IBIFS_TEST_LABELS").unwrap_or(100);
-    let scene = Scene::new();
-    scene.world.prints(
+    let fixture = Fixture::new();
+    fixture.env.prints(
         &format!(
             "rmdir A/.mint/x
              for ((i = 0; i < {count}; i++)); do echo A/.mint/label-$i/doc; done | xargs mkdir -p
@@ -625,7 +625,7 @@ fn many_labels() {
         ),
         &format!("{count}\n{count}\n{count}\n1\n0"),
     );
-    let (size, _) = scene.daemon();
+    let (size, _) = fixture.daemon();
     println!("{count} labels: the daemon took {size} KiB at most");
 }
 
@@ -658,15 +658,15 @@ const KINDS: [&str; 7] = [
 
 #[test]
 fn kinds_of_files_in_the_place_of_a_sidecar() {
-    let scene = Scene::new();
-    let copy = scene.world.root().join("A/other.org/word/2020/01.02.03.04");
+    let fixture = Fixture::new();
+    let copy = fixture.env.root().join("A/other.org/word/2020/01.02.03.04");
     for kind in KINDS {
         std::fs::create_dir_all(&copy).expect("a copy");
         let direct = copy.join(".ibi");
         put(kind, &direct);
         let aside = copy.join("aside");
         put(kind, &aside);
-        scene.world.sh(&format!(
+        fixture.env.sh(&format!(
             "cd {copy}
              test \"$(state .)\" = Copy
              touch x
@@ -679,14 +679,14 @@ fn kinds_of_files_in_the_place_of_a_sidecar() {
              timeout 20 ln -sfn ../../../../{item} '../01.02.03.04!' 2> /dev/null || true
              cd / && timeout 20 rm -r {copy}",
             copy = copy.display(),
-            item = scene.world.sh("rep A/.mint/x"),
+            item = fixture.env.sh("rep A/.mint/x"),
         ));
     }
     // In an original it is the same, and what is in the way is told.
     for kind in KINDS {
-        put(kind, &scene.stored.join(".ibi"));
-        put(kind, &scene.stored.join(".ibi.metadata"));
-        scene.world.sh(&format!(
+        put(kind, &fixture.stored.join(".ibi"));
+        put(kind, &fixture.stored.join(".ibi.metadata"));
+        fixture.env.sh(&format!(
             "test \"$(state {item})\" = Original
              timeout 20 ls -la {item} > /dev/null
              timeout 20 cat '{item}?GetFileList' > /dev/null
@@ -698,7 +698,7 @@ fn kinds_of_files_in_the_place_of_a_sidecar() {
              grep -q 'sid' found
              timeout 20 ibifs reindex A.store 2> /dev/null || true
              timeout 20 ibifs mount A.store A",
-            item = scene.rep.display(),
+            item = fixture.rep.display(),
         ));
     }
 }
@@ -707,9 +707,9 @@ fn kinds_of_files_in_the_place_of_a_sidecar() {
 /// none draws on the terminal.
 #[test]
 fn kinds_of_files_in_the_place_of_the_stores_own() {
-    let world = World::new();
-    world.sh("ibifs init clean --host archive-a.example.org && mkdir M");
-    let store = world.root().join("A.store");
+    let env = TestEnv::new();
+    env.sh("ibifs init clean --host archive-a.example.org && mkdir M");
+    let store = env.root().join("A.store");
     for name in [
         "archive.ibi",
         "lock",
@@ -721,9 +721,9 @@ fn kinds_of_files_in_the_place_of_the_stores_own() {
         "reserve",
     ] {
         for kind in KINDS {
-            world.sh("rm -rf A.store && cp -a clean A.store");
+            env.sh("rm -rf A.store && cp -a clean A.store");
             put(kind, &store.join(name));
-            world.sh(
+            env.sh(
                 "for command in 'ls A.store' 'status A.store' 'mint A.store' 'fsck A.store' \
                     'reindex A.store' 'mount A.store M'; do
                     status=0
@@ -738,8 +738,8 @@ fn kinds_of_files_in_the_place_of_the_stores_own() {
 }
 
 /// A copy with this sidecar, written as a tool would; where it is in the mount.
-fn copy_with(world: &World, date: &str, sidecar: &[u8]) -> PathBuf {
-    let copy = world.root().join("A/other.org/word/2020").join(date);
+fn copy_with(env: &TestEnv, date: &str, sidecar: &[u8]) -> PathBuf {
+    let copy = env.root().join("A/other.org/word/2020").join(date);
     std::fs::create_dir_all(&copy).expect("a copy");
     std::fs::write(copy.join(".ibi"), sidecar).expect("a sidecar");
     copy
@@ -748,22 +748,22 @@ fn copy_with(world: &World, date: &str, sidecar: &[u8]) -> PathBuf {
 #[test]
 fn sidecars_of_every_size() {
     const LIMIT: usize = 1 << 20;
-    let scene = Scene::new();
-    let world = &scene.world;
+    let fixture = Fixture::new();
+    let env = &fixture.env;
     let names = |date: &str| format!("ibi {{rep other.org/word/2020/{date}}}\n");
-    let state_of = |path: &Path| world.sh(&format!("ibifs show {}", path.display()));
+    let state_of = |path: &Path| env.sh(&format!("ibifs show {}", path.display()));
     // As many pairs as fit, to the last byte.
     let mut pairs = names("01.01.00.00").into_bytes();
     while pairs.len() + 4 < LIMIT {
         pairs.extend(b"a 1\n");
     }
     pairs.resize(LIMIT, b'\n');
-    let full = copy_with(world, "01.01.00.00", &pairs);
+    let full = copy_with(env, "01.01.00.00", &pairs);
     // One byte too many, a million pairs, a hundred thousand relations: too large to be believed.
     pairs.push(b'\n');
-    let mut large = vec![copy_with(world, "01.01.00.01", &pairs)];
+    let mut large = vec![copy_with(env, "01.01.00.01", &pairs)];
     large.push(copy_with(
-        world,
+        env,
         "01.01.00.02",
         &[
             names("01.01.00.02").into_bytes(),
@@ -783,53 +783,53 @@ fn sidecars_of_every_size() {
     };
     let many: String = languages.iter().enumerate().map(relation).collect();
     large.push(copy_with(
-        world,
+        env,
         "01.01.00.03",
         format!("{}{}", names("01.01.00.03"), many.repeat(6)).as_bytes(),
     ));
     // Seventeen thousand relations fit.
     let mut started = Instant::now();
     let related = copy_with(
-        world,
+        env,
         "01.01.00.04",
         format!("{}{many}", names("01.01.00.04")).as_bytes(),
     );
     let taken_in = started.elapsed().as_secs_f64();
     started = Instant::now();
-    let count = world.sh(&format!(
+    let count = env.sh(&format!(
         "ibifs show {} | grep -c translation",
         related.display()
     ));
     let told = started.elapsed().as_secs_f64();
     println!("{count} relations taken in after {taken_in:.1} s, told in {told:.1} s");
     assert_eq!(count, languages.len().to_string());
-    world.prints(
+    env.prints(
         &format!("readlink '{}+(zz-AZ)'", related.display()),
         "../../../a.b/c/18575/02.16.17.46",
     );
     let name = |letter: &str| letter.repeat(255);
     let far = format!("{}/{}/2009/02.16.17.46", name("s"), name("w"));
     let long = copy_with(
-        world,
+        env,
         "01.01.00.05",
         format!("{}ibi.nextedition {{rep {far}}}\n", names("01.01.00.05")).as_bytes(),
     );
-    world.prints(
+    env.prints(
         &format!("readlink '{}!'", long.display()),
         &format!("../../../{far}"),
     );
     for path in [&full, &related, &long] {
         assert!(state_of(path).contains("Copy"));
-        world.sh(&format!("rm -r {}", path.display()));
+        env.sh(&format!("rm -r {}", path.display()));
     }
     // What cannot be believed changes nothing, and is told.
     for path in &large {
         assert!(state_of(path).contains("Copy"));
     }
-    let (size, _) = scene.daemon();
+    let (size, _) = fixture.daemon();
     println!("sidecars: the daemon took {size} KiB at most");
     assert!(size < 256 * 1024, "{size} KiB");
-    world.prints(
+    env.prints(
         "ibifs umount A; ibifs fsck A.store > found || true; grep -c '^broken-sidecar: .*too large' found",
         &large.len().to_string(),
     );
@@ -838,44 +838,44 @@ fn sidecars_of_every_size() {
 #[test]
 fn a_sidecar_does_not_grow_beyond_what_is_read() {
     const LIMIT: usize = 1 << 20;
-    let scene = Scene::new();
-    let world = &scene.world;
-    let sidecar = scene.rep.join(".ibi");
+    let fixture = Fixture::new();
+    let env = &fixture.env;
+    let sidecar = fixture.rep.join(".ibi");
     let mut text = std::fs::read(&sidecar).expect("a sidecar");
     text.extend(b"x.filling ");
     text.resize(LIMIT - 1, b'x');
     text.push(b'\n');
     std::fs::write(&sidecar, &text).expect("a full sidecar");
-    let item = scene.rep.display();
-    world.sh("mkdir -p A/.mint/other/doc");
-    let other = world.sh("rep A/.mint/other");
+    let item = fixture.rep.display();
+    env.sh("mkdir -p A/.mint/other/doc");
+    let other = env.sh("rep A/.mint/other");
     for change in [
         format!("ln -sfn ../../../{other} '{item}+(pt)'"),
         format!("setfattr -n user.ibi.nextedition -v {other} {item}"),
         format!("setfattr -n user.ibi.target -v {} {item}", "x".repeat(100)),
         format!("mkdir '{item}+(fr)'"),
     ] {
-        world.complains(&change, "File too large");
+        env.complains(&change, "File too large");
         assert_eq!(
             std::fs::read(&sidecar).expect("a sidecar"),
             text,
             "{change}"
         );
     }
-    world.prints(&format!("state {item}"), "Original");
-    world.sh("ibifs umount A && ibifs fsck A.store && ibifs reindex A.store");
+    env.prints(&format!("state {item}"), "Original");
+    env.sh("ibifs umount A && ibifs fsck A.store && ibifs reindex A.store");
 }
 
 #[test]
 fn metadata_of_every_kind_and_size() {
     const LIMIT: usize = 1 << 20;
-    let scene = Scene::new();
-    let world = &scene.world;
-    let item = scene.rep.display();
+    let fixture = Fixture::new();
+    let env = &fixture.env;
+    let item = fixture.rep.display();
     let asks = format!(
         "set -o pipefail; timeout 20 cat '{item}:(oai_dc)' | xmllint --xpath \"string(//*[local-name()='title'])\" -"
     );
-    world.sh(&format!("mkdir '{item}:' && mkdir -p '{item}:/doc'"));
+    env.sh(&format!("mkdir '{item}:' && mkdir -p '{item}:/doc'"));
     let doc = PathBuf::from(format!("{item}:/doc"));
     let record = doc.join("record.bib");
     let bibtex = |length: usize| {
@@ -884,17 +884,17 @@ fn metadata_of_every_kind_and_size() {
         text
     };
     std::fs::write(&record, bibtex(LIMIT)).expect("a record");
-    world.prints(&asks, "held");
+    env.prints(&asks, "held");
     std::fs::write(&record, bibtex(LIMIT + 1)).expect("a record");
-    world.prints(&asks, "");
+    env.prints(&asks, "");
     for kind in KINDS {
         put(kind, &record);
-        world.prints(&asks, "");
+        env.prints(&asks, "");
         put(kind, &doc.join("other.xml"));
         put(kind, &doc.join("\u{1b}[31m\n.xml"));
         std::fs::write(doc.join("good.enw"), "%0 Report\n%T held\n").expect("a record");
-        world.prints(&asks, "held");
-        world.sh(&format!("rm -rf '{item}:/doc'/*"));
+        env.prints(&asks, "held");
+        env.sh(&format!("rm -rf '{item}:/doc'/*"));
     }
     // The text beside an item, at the limit and beyond it.
     let text = |length: usize| {
@@ -902,24 +902,24 @@ fn metadata_of_every_kind_and_size() {
         text.resize(length, b'\n');
         text
     };
-    world.sh("mkdir -p A/.mint/y/doc");
-    let bare = world.root().join("A").join(world.sh("rep A/.mint/y"));
+    env.sh("mkdir -p A/.mint/y/doc");
+    let bare = env.root().join("A").join(env.sh("rep A/.mint/y"));
     let asks = asks.replace(&item.to_string(), &bare.display().to_string());
     let beside = format!("{}:", bare.display());
     std::fs::write(&beside, text(LIMIT)).expect("a text");
-    world.prints(&asks, "held");
+    env.prints(&asks, "held");
     std::fs::write(&beside, text(LIMIT + 1)).expect("a text");
-    world.complains(&asks, "File too large");
+    env.complains(&asks, "File too large");
 }
 
 #[test]
 fn a_hostile_target_and_hostile_names_draw_nothing_on_the_terminal() {
-    let scene = Scene::new();
-    let world = &scene.world;
-    let item = scene.rep.display();
+    let fixture = Fixture::new();
+    let env = &fixture.env;
+    let item = fixture.rep.display();
     let orders = "$'a\\e[2J\\e]0;x\\a\\nstate            Original\\r\\x7f\\u009b31m'";
-    world.sh(&format!("setfattr -n user.ibi.target -v {orders} {item}"));
-    let shown = world.sh(&format!("ibifs show {item}"));
+    env.sh(&format!("setfattr -n user.ibi.target -v {orders} {item}"));
+    let shown = env.sh(&format!("ibifs show {item}"));
     assert!(
         shown.contains(
             "\ntarget           a\\u{1b}[2J\\u{1b}]0;x\\u{7}\\nstate            Original\\r\\u{7f}\\u{9b}31m\n"
@@ -928,18 +928,18 @@ fn a_hostile_target_and_hostile_names_draw_nothing_on_the_terminal() {
     );
     // For a program it is whole.
     let json = format!("ibifs show --json {item}");
-    let printed = world.sh(&json);
+    let printed = env.sh(&json);
     assert!(
         !printed.contains(|c: char| c.is_control() && c != '\n'),
         "{printed}"
     );
     let read = "import json, sys; print(ascii(json.load(sys.stdin)['target']))";
-    world.prints(
+    env.prints(
         &format!("{json} | python3 -c \"{read}\""),
         r"'a\x1b[2J\x1b]0;x\x07\nstate            Original\r\x7f\x9b31m'",
     );
     // Whatever is said, with hostile names wherever a name may stand.
-    world.sh(
+    env.sh(
         "ibifs umount A
          bad=$'\\e[31m\\n\\a\\u009b'
          mkdir -p A.store/col/$bad/b/c/d A.store/col/a.b/$bad/c/d A.store/ibip/$bad/x A.store/deleted/col/a.b/c/2000
@@ -992,7 +992,7 @@ fn a_hostile_target_and_hostile_names_draw_nothing_on_the_terminal() {
             "bad=$'\\e[31m\\n\\a\\u009b\\r'\nRUST_LOG=debug timeout 30 ibifs {}",
             words.join(" ")
         );
-        let output = world.run(&script);
+        let output = env.run(&script);
         let status = output.status.code();
         assert!(
             status.is_some_and(|status| status < 7),
@@ -1012,8 +1012,8 @@ fn a_hostile_target_and_hostile_names_draw_nothing_on_the_terminal() {
 /// keeps the commands from finding the others.
 #[test]
 fn stores_and_mount_points_of_any_name() {
-    let world = World::new().with_a();
-    world.sh(
+    let env = TestEnv::new().with_a();
+    env.sh(
         r#"store=$'st\xff\n \\040x' mount=$'m\xfe\t \\x' strange=$'strange\xff'
           mkdir "$strange" && mount -t tmpfs none "$strange"
           mkdir -p A/.mint/x/doc
@@ -1037,9 +1037,9 @@ fn stores_and_mount_points_of_any_name() {
 /// whatever else is asked of the item is answered.
 #[test]
 fn a_list_of_files_ends_at_250_megabytes() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     // A thousand directories deep a path has 256,004 bytes before the file's own name.
-    let held = chain(&scene.stored.join("doc"), &"d".repeat(255), 1000);
+    let held = chain(&fixture.stored.join("doc"), &"d".repeat(255), 1000);
     let end = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
     let make = |from: usize, to: usize| {
         for number in from..to {
@@ -1047,18 +1047,18 @@ fn a_list_of_files_ends_at_250_megabytes() {
         }
     };
     make(0, 970);
-    let (rep, ibip) = (scene.rep.display(), scene.ibip.display());
+    let (rep, ibip) = (fixture.rep.display(), fixture.ibip.display());
     let list = |tree: &dyn std::fmt::Display| format!("cat '{tree}?GetFileList' | wc -lc | xargs");
     for tree in [&rep, &ibip] {
-        scene.world.prints(&list(&tree), "971 248586678");
+        fixture.env.prints(&list(&tree), "971 248586678");
     }
     make(970, 980);
     for tree in [&rep, &ibip] {
-        scene
-            .world
+        fixture
+            .env
             .complains(&format!("cat '{tree}?GetFileList'"), "File too large");
     }
-    scene.world.sh(&format!(
+    fixture.env.sh(&format!(
         "mkdir -p A/.mint/y/doc; ibifs relate A/.mint/y --metadata {rep}; no cat 'A/$(rep A/.mint/y):(oai_dc)'
          ls '{rep}' > /dev/null; cat '{rep}:(oai_dc)' > /dev/null; ibifs show {rep}; rm -r {rep}; ibifs umount A; ibifs fsck A.store"
     ));

@@ -1,12 +1,12 @@
 //! The tree is the truth and the index lags at worst: what reindex, fsck, adoption and a restored
 //! backup promise.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Everything that the command line tells of a store, in the files NAME.ls and NAME.show.
 #[track_caller]
-fn told(world: &World, store: &str, name: &str) {
-    world.sh(&format!(
+fn told(env: &TestEnv, store: &str, name: &str) {
+    env.sh(&format!(
         "ibifs ls {store} --json > {name}.ls
          jq -r '.[] | .rep // .ibip' {name}.ls | while read n; do
              ibifs show \"$n\" --store {store} --json
@@ -18,8 +18,8 @@ fn told(world: &World, store: &str, name: &str) {
 /// tombstones, aliases, items known by an IBIp alone, copies, and relations across Archives.
 #[test]
 fn reindex_gives_back_what_was_there() {
-    let world = World::new().with_a().with_b();
-    world.sh("ibifs mint A | head -1 > report
+    let env = TestEnv::new().with_a().with_b();
+    env.sh("ibifs mint A | head -1 > report
         ibifs mint A --edition-of $(<report) | head -1 > second
         ibifs mint A --edition-of $(<second) | head -1 > third
         ibifs mint A --translation-of $(<third) --lang pt | head -1 > pt
@@ -37,32 +37,30 @@ fn reindex_gives_back_what_was_there() {
         ibifs mint A --translation-of $(<theirs) --lang fr > fr
         ibifs relate A/$(<pt) --metadata sid.inpe.br/elsewhere/2009/01.01.00.00
         ibifs umount A");
-    world.prints(
+    env.prints(
         "ibifs ls A.store | cut -d' ' -f1 | sort | uniq -c | xargs",
         "4 Copy 2 Deleted 7 Original",
     );
-    told(&world, "A.store", "before");
-    world.prints("ibifs reindex A.store", "11 items indexed");
-    told(&world, "A.store", "again");
-    world.sh("diff before.ls again.ls; diff before.show again.show");
-    world.sh("rm A.store/relations.sqlite3*");
-    world.complains("ibifs ls A.store", "reindex");
-    world.prints("ibifs reindex A.store", "11 items indexed");
-    told(&world, "A.store", "after");
-    world.sh("jq -S 'sort_by(.rep, .ibip)' before.ls > x; jq -S 'sort_by(.rep, .ibip)' after.ls | diff x -
+    told(&env, "A.store", "before");
+    env.prints("ibifs reindex A.store", "11 items indexed");
+    told(&env, "A.store", "again");
+    env.sh("diff before.ls again.ls; diff before.show again.show");
+    env.sh("rm A.store/relations.sqlite3*");
+    env.complains("ibifs ls A.store", "reindex");
+    env.prints("ibifs reindex A.store", "11 items indexed");
+    told(&env, "A.store", "after");
+    env.sh("jq -S 'sort_by(.rep, .ibip)' before.ls > x; jq -S 'sort_by(.rep, .ibip)' after.ls | diff x -
         jq -sS 'sort_by(.rep, .ibip)' before.show > x; jq -sS 'sort_by(.rep, .ibip)' after.show | diff x -");
-    world.prints("ibifs fsck A.store", "11 items, 0 findings");
-    world.sh(
-        "ibifs mount A.store A; ls A/6RPa7umaZ/UaJFT/doc/text; readlink \"A/$(<report)!+(pt)\"",
-    );
+    env.prints("ibifs fsck A.store", "11 items, 0 findings");
+    env.sh("ibifs mount A.store A; ls A/6RPa7umaZ/UaJFT/doc/text; readlink \"A/$(<report)!+(pt)\"");
 }
 
 /// A start after a kill finishes what was under way, and does not say again what an item had said of
 /// another before that one came to say otherwise.
 #[test]
 fn a_start_does_not_repeat_a_relation_that_is_over() {
-    let world = World::new().with_a();
-    world.sh(
+    let env = TestEnv::new().with_a();
+    env.sh(
         "again() { cp A/$far/.ibi said; kill -9 $(daemon A.store); ibifs umount A; ibifs mount A.store A
              diff said A/$far/.ibi; grep -q \"ibi.metadataof {rep $copy}\" A/$far/.ibi; }
          near=$(ibifs mint A | head -1); far=$(ibifs mint A | head -1); copy=example.net/b/2024/01.01.10.00.01; mkdir -p A/$copy
@@ -81,8 +79,8 @@ fn a_start_does_not_repeat_a_relation_that_is_over() {
 /// has been removed, and where the clock's minute has not passed.
 #[test]
 fn reindex_never_mints_again_what_was_minted() {
-    let world = World::new();
-    world.sh(
+    let env = TestEnv::new();
+    env.sh(
         "ibifs init A.store --host archive-a.example.org; mkdir A; : > minted
         for i in $(seq 6); do
             ibifs mint A.store | head -1 >> minted
@@ -93,30 +91,30 @@ fn reindex_never_mints_again_what_was_minted() {
             rm A.store/relations.sqlite3*; ibifs reindex A.store
         done",
     );
-    world.prints("wc -l < minted; sort -u minted | wc -l", "12\n12");
+    env.prints("wc -l < minted; sort -u minted | wc -l", "12\n12");
 }
 
 /// A restored backup, whole or beside the original, never mints a label that has been handed out.
 #[test]
 fn a_restored_backup_never_mints_a_label_twice() {
-    let world = World::new();
-    world.sh(
+    let env = TestEnv::new();
+    env.sh(
         "ibifs init A.store --host archive-a.example.org --ip 192.0.2.1; : > minted
         m() { for i in 1 2 3; do ibifs mint A.store 2> told | sed -n ${1}p >> minted; done; }
         m 1; cp -a A.store backup; m 1
         mv A.store away; mv backup A.store; m 1; m 1
         rm -rf A.store; cp -a away A.store; m 1",
     );
-    world.prints("wc -l < minted; sort -u minted | wc -l", "15\n15");
+    env.prints("wc -l < minted; sort -u minted | wc -l", "15\n15");
 }
 
 /// Nor does a backup that is put back over the store itself, file by file, within the minute whose
 /// short label was handed out in between.
 #[test]
 fn a_backup_put_back_in_place_never_mints_a_label_twice() {
-    let world = World::new();
+    let env = TestEnv::new();
     // With the last date far in the past the first label of a mint is the present minute's.
-    world.sh(
+    env.sh(
         "ibifs init A.store --host archive-a.example.org --ip 192.0.2.1
         sed -i 's/^last .*/last 2026-01-01T00:00:00Z/' A.store/ledger
         sqlite3 A.store/relations.sqlite3 \"update ledger set last='2026-01-01T00:00:00Z'\"
@@ -125,11 +123,11 @@ fn a_backup_put_back_in_place_never_mints_a_label_twice() {
         rm -r A.store/col/$(cat one)
         cp -a backup/. A.store/",
     );
-    world.complains(
+    env.complains(
         "ibifs mint A.store > two; false",
         "this store was copied or restored",
     );
-    world.prints("cat one <(head -n 1 two) | sort -u | wc -l", "2");
+    env.prints("cat one <(head -n 1 two) | sort -u | wc -l", "2");
 }
 
 /// Makes a col/ tree as URLib left it: 310 repositories of several Archives, with none of our
@@ -156,104 +154,103 @@ const COL: &str = "mkdir -p old/col && cd old/col
 /// does not belong there is named by fsck and stays; a second time is refused.
 #[test]
 fn adopting_takes_a_tree_as_it_is() {
-    let world = World::new();
-    world.sh(COL);
-    world.sh("ibifs init --adopt old/col --host mtc-m18.sid.inpe.br; mkdir A");
-    world.prints(
+    let env = TestEnv::new();
+    env.sh(COL);
+    env.sh("ibifs init --adopt old/col --host mtc-m18.sid.inpe.br; mkdir A");
+    env.prints(
         "ibifs ls old | cut -d' ' -f1 | sort | uniq -c | xargs",
         "260 Copy 51 Original",
     );
-    world.prints(
+    env.prints(
         "ibifs ls old --state Original sid.inpe.br/mtc-m18/2009 | wc -l",
         "50",
     );
-    world.sh(
+    env.sh(
         "(cd old && find col -type f ! -name .ibi -printf './%p %s %T@\\n' | sort) | diff before -",
     );
-    world.prints("find old/col -name .ibi | wc -l", "51");
+    env.prints("find old/col -name .ibi | wc -l", "51");
     for again in ["old", "old/col"] {
-        world.exits(
+        env.exits(
             &format!("ibifs init --adopt {again} --host x.example.org"),
             4,
         );
     }
-    world.prints("grep ^host old/archive.ibi", "host mtc-m18.sid.inpe.br");
-    world.exits("ibifs init --adopt nowhere", 3);
-    world.exits("ibifs fsck old > report", 1);
-    world.prints(
+    env.prints("grep ^host old/archive.ibi", "host mtc-m18.sid.inpe.br");
+    env.exits("ibifs init --adopt nowhere", 3);
+    env.exits("ibifs fsck old > report", 1);
+    env.prints(
         "cut -d: -f1,2 report | head -n -1 | sort",
         "stray-name: col/sid.inpe.br/mtc-m18/2009/02.30.00.00\n\
          stray-name: col/sid.inpe.br/mtc-m18/2009/backup\n\
          stray-name: col/sid.inpe.br/mtc_m18/2009/01.01.00.00",
     );
-    world.sh("ibifs mount old A");
-    world.prints("readlink A/sid.inpe.br/mtc-M13@80", "MTC-m13@80");
-    world.prints("readlink A/SID.inpe.br", "sid.inpe.br");
-    world.prints(
+    env.sh("ibifs mount old A");
+    env.prints("readlink A/sid.inpe.br/mtc-M13@80", "MTC-m13@80");
+    env.prints("readlink A/SID.inpe.br", "sid.inpe.br");
+    env.prints(
         "cat A/sid.INPE.br/mtc-m13@80/2005/01.01.12.42/doc/@relatorio.pdf",
         "142",
     );
-    world.prints("state A/sid.inpe.br/mtc-m18/2009/02.16.17.42", "Original");
-    world.prints("state A/iconet.com.br/banon/1999/08.02.08.02.10", "Copy");
-    world.prints(
+    env.prints("state A/sid.inpe.br/mtc-m18/2009/02.16.17.42", "Original");
+    env.prints("state A/iconet.com.br/banon/1999/08.02.08.02.10", "Copy");
+    env.prints(
         "find A -mindepth 4 -maxdepth 4 | wc -l; ls A; ls A/sid.inpe.br/mtc-m18/2009 | grep -c -e backup -e 02.30 || true",
         "311\ndpi.inpe.br\niconet.com.br\nsid.inpe.br\n0",
     );
-    world.sh("test ! -e A/README; test ! -e A/lost+found; test ! -e A/sid.inpe.br/index.html");
-    world
-        .sh("mint A new > new; ibifs umount A; test -f old/col/README; test -d old/col/lost+found");
-    world.prints("cut -d/ -f1,2 new", "sid.inpe.br/mtc-m18");
+    env.sh("test ! -e A/README; test ! -e A/lost+found; test ! -e A/sid.inpe.br/index.html");
+    env.sh("mint A new > new; ibifs umount A; test -f old/col/README; test -d old/col/lost+found");
+    env.prints("cut -d/ -f1,2 new", "sid.inpe.br/mtc-m18");
 }
 
 /// A store with two related items and a third, offline; names in a, b, c.
-fn fixture() -> World {
-    let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org; mkdir A
+fn fixture() -> TestEnv {
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org; mkdir A
         for n in a b c; do ibifs mint A.store | head -1 > $n; done
         ibifs relate $(<a) --next-edition $(<b) --store A.store
         ibifs fsck A.store > /dev/null");
-    world
+    env
 }
 
 /// Breaks a store, expects these findings, repairs, and expects none or those left.
 #[track_caller]
-fn finds(script: &str, codes: &str, left: &str) -> World {
-    let world = fixture();
-    world.sh(&format!(
+fn finds(script: &str, codes: &str, left: &str) -> TestEnv {
+    let env = fixture();
+    env.sh(&format!(
         "I() {{ sqlite3 A.store/relations.sqlite3 \"PRAGMA foreign_keys=on; $1\"; }}
         {script}"
     ));
     let all = "jq -r '.findings[].code' report | sort | uniq -c | xargs";
-    world.exits("ibifs fsck A.store --json > report", 1);
-    world.prints(all, codes);
-    world.sh("ibifs fsck A.store --repair > repaired || true");
+    env.exits("ibifs fsck A.store --json > report", 1);
+    env.prints(all, codes);
+    env.sh("ibifs fsck A.store --repair > repaired || true");
     let status = i32::from(!left.is_empty());
-    world.exits("ibifs fsck A.store --json > report", status);
-    world.prints(all, left);
-    world
+    env.exits("ibifs fsck A.store --json > report", status);
+    env.prints(all, left);
+    env
 }
 
 /// fsck names an item that the index does not know, and adds it.
 #[test]
 fn fsck_finds_what_is_not_indexed() {
-    let world = finds(
+    let env = finds(
         "mkdir -p A.store/col/sid.inpe.br/x/2009/01.01.00.00; I \"DELETE FROM item WHERE rep = '$(<c)'\"",
         "2 not-indexed",
         "",
     );
-    world.prints("ibifs ls A.store | wc -l", "5");
-    world.prints("ibifs show $(<c) --store A.store | grep -c Original", "1");
+    env.prints("ibifs ls A.store | wc -l", "5");
+    env.prints("ibifs show $(<c) --store A.store | grep -c Original", "1");
 }
 
 /// fsck names what the index says otherwise than the tree, and believes the tree.
 #[test]
 fn fsck_finds_where_the_index_differs() {
-    let world = finds(
+    let env = finds(
         "I \"UPDATE item SET state = 'Copy' WHERE rep = '$(<c)'; DELETE FROM relation\"",
         "3 index-differs",
         "",
     );
-    world.prints(
+    env.prints(
         "ibifs show $(<a) --store A.store | grep -c ^nextedition",
         "1",
     );
@@ -262,8 +259,8 @@ fn fsck_finds_where_the_index_differs() {
 /// fsck names items whose directories are gone, and records them as removed.
 #[test]
 fn fsck_finds_what_is_not_in_the_tree() {
-    let world = finds("rm -r A.store/col/$(<c)", "1 not-in-tree", "");
-    world.prints(
+    let env = finds("rm -r A.store/col/$(<c)", "1 not-in-tree", "");
+    env.prints(
         "ibifs show $(<c) --store A.store --json | jq -r .state",
         "Deleted",
     );
@@ -272,13 +269,13 @@ fn fsck_finds_what_is_not_in_the_tree() {
 /// fsck names a sidecar that is not to be believed, or another item's, and mends both.
 #[test]
 fn fsck_finds_sidecars_that_are_broken_or_foreign() {
-    let world = finds(
+    let env = finds(
         "echo garbage > A.store/col/$(<a)/.ibi; cp A.store/col/$(<b)/.ibi A.store/col/$(<c)/.ibi",
         "1 broken-sidecar 1 foreign-sidecar",
         "",
     );
-    world.prints("cat A.store/col/$(<a)/.ibi.broken-1", "garbage");
-    world.prints(
+    env.prints("cat A.store/col/$(<a)/.ibi.broken-1", "garbage");
+    env.prints(
         "ibifs show $(<a) --store A.store | grep -c ^nextedition",
         "1",
     );
@@ -288,35 +285,35 @@ fn fsck_finds_sidecars_that_are_broken_or_foreign() {
 /// written again from the index.
 #[test]
 fn fsck_finds_a_broken_tombstone() {
-    let world = finds(
+    let env = finds(
         "ibifs mount A.store A; rm -r A/$(<c); ibifs umount A; echo garbage > A.store/deleted/col/$(<c)",
         "1 broken-tombstone",
         "",
     );
-    world.prints("ibifs show $(<c) --store A.store --json | jq -r '.state, (.ibip|length>3), (.timestamp|length)'", "Deleted\ntrue\n20");
+    env.prints("ibifs show $(<c) --store A.store --json | jq -r '.state, (.ibip|length>3), (.timestamp|length)'", "Deleted\ntrue\n20");
 }
 
 /// fsck names directories and tombstones whose names are no identifiers; it leaves them alone.
 #[test]
 fn fsck_finds_stray_names() {
-    let world = finds(
+    let env = finds(
         "mkdir -p A.store/col/a/b/c/d A.store/ibip/x/y A.store/deleted/col/a/b/c; echo > A.store/deleted/col/a/b/c/d",
         "3 stray-name",
         "3 stray-name",
     );
-    world.sh("test -d A.store/col/a/b/c/d");
+    env.sh("test -d A.store/col/a/b/c/d");
 }
 
 /// fsck names an item that claims another's name; both stay readable, also after reindex.
 #[test]
 fn fsck_finds_a_name_that_is_taken() {
-    let world = finds(
+    let env = finds(
         "ip=$(sed -n 's/^ibi {rep .* ibip \\(.*\\)}$/\\1/p' A.store/col/$(<a)/.ibi)
          sed -i \"s,^ibi {.*,ibi {rep $(<c) ibip $ip},\" A.store/col/$(<c)/.ibi",
         "1 name-taken",
         "1 name-taken",
     );
-    world.sh("ibifs mount A.store A; ls A/$(<a)/doc A/$(<c)/doc");
+    env.sh("ibifs mount A.store A; ls A/$(<a)/doc A/$(<c)/doc");
 }
 
 /// fsck names editions in a circle and ends that disagree; a person decides which one is right.
@@ -337,21 +334,21 @@ fn fsck_finds_relations_that_do_not_fit() {
 /// fsck names a last date that lies in the future.
 #[test]
 fn fsck_finds_a_date_ahead() {
-    let world = finds(
+    let env = finds(
         "I \"UPDATE ledger SET last = '2999-01-01T00:00:00Z'\"",
         "1 date-ahead 1 ledger-differs",
         "1 date-ahead",
     );
-    world.exits("ibifs mint A.store", 4);
-    world.complains("ibifs mint A.store", "ibifs: ");
+    env.exits("ibifs mint A.store", 4);
+    env.complains("ibifs mint A.store", "ibifs: ");
 }
 
 /// What is read of a sidecar through the mount, in either tree, is what lies on disk, also right
 /// after a relation has been declared at either end or a tool has renamed a new text into place.
 #[test]
 fn a_sidecar_is_never_read_stale() {
-    let world = World::new().with_a();
-    world.sh("mint A x > a; mint A y > b; ibip A/.mint/x > ai; ibip A/.mint/y > bi
+    let env = TestEnv::new().with_a();
+    env.sh("mint A x > a; mint A y > b; ibip A/.mint/x > ai; ibip A/.mint/y > bi
         same() { for n in a b; do for p in A/$(<$n) A/$(<${n}i); do cmp $p/.ibi A.store/col/$(<$n)/.ibi; done; done; }
         for i in 1 2 3; do
             same; ibifs relate A/$(<a) --next-edition $(<b)
@@ -368,8 +365,8 @@ fn a_sidecar_is_never_read_stale() {
 /// removal, and what was staged as a link to be its metadata leaves nothing behind.
 #[test]
 fn what_has_come_back_was_not_removed() {
-    let world = World::new().with_a();
-    world.sh(
+    let env = TestEnv::new().with_a();
+    env.sh(
         r#"item=example.net/archive-b/2009/02.16.17.46; ibip=8JMKD3MGP8W/34PGRBS
         names="ibi {rep $item ibip $ibip}"
         mkdir -p A/$ibip; echo "ibi {ibip $ibip}" > A/$ibip/.ibi; rm -r A/$ibip
@@ -385,7 +382,7 @@ fn what_has_come_back_was_not_removed() {
 /// its tombstone tells both its names.
 #[test]
 fn a_removed_item_has_the_names_that_its_tombstone_tells() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     let rep = "example.net/library/2005/08.30.11.30.40";
     for left in [
         "UPDATE item SET ibip = NULL, ibip_key = NULL, state = 'Copy', sidecar = NULL, removed_at = NULL
@@ -393,7 +390,7 @@ fn a_removed_item_has_the_names_that_its_tombstone_tells() {
         // Its directory has outlived the crash as well.
         "SELECT 1",
     ] {
-        world.sh(&format!(
+        env.sh(&format!(
             "mkdir -p A/{rep}; echo 'ibi {{rep {rep} ibip 32G4GL2W/Q6LG2Q}}' > A/{rep}/.ibi
              ls -d A/32G4GL2W/Q6LG2Q; rm -r A/{rep}; kill -9 $(daemon A.store); ibifs umount A
              test \"{left}\" != 'SELECT 1' || mkdir A.store/col/{rep}
@@ -409,9 +406,9 @@ fn a_removed_item_has_the_names_that_its_tombstone_tells() {
 /// sidecar of an original is written again, that of a copy that never said anything goes.
 #[test]
 fn a_sidecar_of_zeros_says_nothing() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     for zeros in [": >", "head -c 200 /dev/zero >"] {
-        world.sh(&format!(
+        env.sh(&format!(
             "mint A one > one; cp A.store/col/$(< one)/.ibi kept; copy=example.net/library/2003/08.25.08.47.40
              mkdir -p A/$copy; kill -9 $(daemon A.store); ibifs umount A
              {zeros} A.store/col/$(< one)/.ibi; {zeros} A.store/col/$copy/.ibi

@@ -3,11 +3,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// One item, met in both trees, beside a native directory.
 struct Places {
-    world: World,
+    env: TestEnv,
     rep: String,
     ibip: String,
     next: AtomicU32,
@@ -17,18 +17,18 @@ impl Places {
     /// A mount with these options, one item in it, and a native directory.
     #[track_caller]
     fn mounted(options: &str) -> Places {
-        let world = World::new();
-        world.sh(&format!(
+        let env = TestEnv::new();
+        env.sh(&format!(
             "ibifs init A.store --host archive-a.example.org
              mkdir A native
              ibifs mount -o {options} A.store A
              mkdir -p A/.mint/it/doc"
         ));
-        let rep = format!("A/{}", world.sh("rep A/.mint/it"));
-        let ibip = format!("A/{}", world.sh("ibip A/.mint/it"));
+        let rep = format!("A/{}", env.sh("rep A/.mint/it"));
+        let ibip = format!("A/{}", env.sh("ibip A/.mint/it"));
         let next = AtomicU32::new(0);
         Places {
-            world,
+            env,
             rep,
             ibip,
             next,
@@ -48,7 +48,7 @@ impl Places {
         for place in ["native", &self.rep, &self.ibip] {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let directory = format!("{place}/work-{number}");
-            printed.push(self.world.sh(&format!(
+            printed.push(self.env.sh(&format!(
                 "W=$PWD; mkdir {directory}; cd {directory}\n{HELP}\n{script}"
             )));
         }
@@ -61,7 +61,7 @@ impl Places {
     #[track_caller]
     fn across(&self, script: &str) -> String {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.world.sh(&format!(
+        self.env.sh(&format!(
             "REP=$PWD/{}/work-{number}; IBIP=$PWD/{}/work-{number}; mkdir $REP\n{HELP}\n{script}",
             self.rep, self.ibip
         ))
@@ -330,7 +330,7 @@ fn appending_comes_behind_what_others_wrote() {
     for options in ["passthrough=yes", "passthrough=no"] {
         let places = Places::mounted(options);
         let rep = &places.rep;
-        places.world.prints(
+        places.env.prints(
             &format!(
                 "{HELP} py \"
 for path in 'f', 'g':
@@ -490,7 +490,7 @@ os.wait(); fcntl.lockf(a, fcntl.LOCK_UN, 10, 5)
 if not os.fork():
     b = open(sys.argv[2] + '/lock', 'r+'); print(tried(fcntl.lockf, b, fcntl.LOCK_EX | fcntl.LOCK_NB)); sys.stdout.flush(); os._exit(0)
 os.wait()\" $1 $2";
-    let native = places.world.sh(&format!(
+    let native = places.env.sh(&format!(
         "{HELP}\nmkdir native/l; set native/l native/l\n{script}"
     ));
     assert!(native.starts_with("held\nfree\nEAGAIN None"), "{native}");

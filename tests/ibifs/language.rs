@@ -10,7 +10,7 @@ use ibifs::archive::Code;
 use ibifs::command::cli::{Cli, MountHelper};
 use ibifs::command::language::{Catalogue, PT_BR};
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Texts of the sources that look like sentences and are told to nobody, or are data.
 const NOT_TOLD: [&str; 63] = [
@@ -254,7 +254,7 @@ fn calls(command: &clap::Command, before: &str, found: &mut Vec<String>) {
 /// No help has an English sentence left, short or long; and each has the same commands and options.
 #[test]
 fn the_help_is_in_portuguese() {
-    let world = World::new();
+    let env = TestEnv::new();
     let mut texts = BTreeSet::new();
     help_texts(&built(), &mut texts);
     texts.extend(["Usage:", "Options:", "Commands:", "Arguments:"].map(str::to_owned));
@@ -268,8 +268,8 @@ fn the_help_is_in_portuguese() {
         .iter()
         .flat_map(|call| ["-h", "--help"].map(|flag| format!("{call} {flag}; echo =====\n")))
         .collect();
-    let english = world.sh(&script);
-    let portuguese = world.sh(&format!("export LC_ALL= LANG=pt_BR.UTF-8\n{script}"));
+    let english = env.sh(&script);
+    let portuguese = env.sh(&format!("export LC_ALL= LANG=pt_BR.UTF-8\n{script}"));
     let (english, portuguese): (Vec<&str>, Vec<&str>) = (
         english.split("=====").collect(),
         portuguese.split("=====").collect(),
@@ -296,28 +296,28 @@ fn the_help_is_in_portuguese() {
 
 /// A command in Portuguese must end with this status and say exactly this on standard error.
 #[track_caller]
-fn complains(world: &World, command: &str, status: i32, expected: &str) {
-    let output = world.run(&format!("export LC_ALL= LANG=pt_BR.UTF-8; {command}"));
+fn complains(env: &TestEnv, command: &str, status: i32, expected: &str) {
+    let output = env.run(&format!("export LC_ALL= LANG=pt_BR.UTF-8; {command}"));
     let said =
-        String::from_utf8_lossy(&output.stderr).replace(&world.root().display().to_string(), "~");
+        String::from_utf8_lossy(&output.stderr).replace(&env.root().display().to_string(), "~");
     assert_eq!(said.trim_end(), expected, "{command}");
     assert_eq!(output.status.code(), Some(status), "{command}");
 }
 
 /// A command in Portuguese must print exactly this.
 #[track_caller]
-fn prints(world: &World, command: &str, expected: &str) {
-    let said = world.sh(&format!("export LC_ALL= LANG=pt_BR.UTF-8; {command}"));
-    let said = said.replace(&world.root().display().to_string(), "~");
+fn prints(env: &TestEnv, command: &str, expected: &str) {
+    let said = env.sh(&format!("export LC_ALL= LANG=pt_BR.UTF-8; {command}"));
+    let said = said.replace(&env.root().display().to_string(), "~");
     assert_eq!(said.trim_end(), expected, "{command}");
 }
 
 /// The locale decides, as with any program that has gettext.
 #[test]
 fn the_locale_decides() {
-    let world = World::new();
+    let env = TestEnv::new();
     let says = |environment: &str, is_english: bool| {
-        let said = world.run(&format!("{environment} ibifs umount nowhere"));
+        let said = env.run(&format!("{environment} ibifs umount nowhere"));
         let expected = if is_english {
             "ibifs: no store is mounted at 'nowhere'\n"
         } else {
@@ -344,10 +344,10 @@ fn the_locale_decides() {
 /// What was not understood: clap's sentences, its tips and its usage.
 #[test]
 fn usage_errors_are_in_portuguese() {
-    let world = World::new();
+    let env = TestEnv::new();
     let more = "Para mais informações, experimente '--help'.";
     let refuses = |command: &str, expected: &str| {
-        complains(&world, command, 2, &format!("erro: {expected}\n\n{more}"));
+        complains(&env, command, 2, &format!("erro: {expected}\n\n{more}"));
     };
     refuses(
         "ibifs mitn",
@@ -401,17 +401,17 @@ fn usage_errors_are_in_portuguese() {
         "valor inválido 'Lost' para '--state <ESTADO>'\n  [valores possíveis: original, copy, deleted]",
     );
     // A terminal obeys nothing of what was typed.
-    let output = world.run("LC_ALL=pt_BR.UTF-8 ibifs init --port $'\\e[2J' x");
+    let output = env.run("LC_ALL=pt_BR.UTF-8 ibifs init --port $'\\e[2J' x");
     assert!(!output.stderr.contains(&0x1b));
 }
 
 /// What is refused: the sentence, the cause within it and the remedy.
 #[test]
 fn refusals_are_in_portuguese() {
-    let world = World::new().with_a();
-    world.sh("mint A one > one; mint A two > two");
+    let env = TestEnv::new().with_a();
+    env.sh("mint A one > one; mint A two > two");
     let complains = |command: &str, status: i32, expected: &str| {
-        complains(&world, command, status, &format!("ibifs: {expected}"));
+        complains(&env, command, status, &format!("ibifs: {expected}"));
     };
     complains(
         "ibifs fsck nowhere",
@@ -522,14 +522,14 @@ fn refusals_are_in_portuguese() {
 /// What is told of a store: findings, sums and remedies; codes, names and states are data.
 #[test]
 fn what_is_found_is_told_in_portuguese() {
-    let world = World::new();
-    let says = |command: &str, expected: &str| prints(&world, command, expected);
+    let env = TestEnv::new();
+    let says = |command: &str, expected: &str| prints(&env, command, expected);
     says(
         "ibifs init A.store --host archive-a.example.org | sed 's/IBIps .*/IBIps/'",
         "A.store agora é um Arquivo: os reps começam com example.org/archive-a, os IBIps\n\
          monte-o com 'ibifs mount A.store PONTO'",
     );
-    world.sh("ibifs mint A.store | head -n 1 > one; echo text > A.store/col/$(cat one)/doc/text");
+    env.sh("ibifs mint A.store | head -n 1 > one; echo text > A.store/col/$(cat one)/doc/text");
     says("ibifs fsck A.store", "itens: 2; ocorrências: 0");
     says("ibifs reindex A.store", "itens indexados: 2");
     says(
@@ -544,11 +544,11 @@ fn what_is_found_is_told_in_portuguese() {
         "ibifs backup A.store B.store | sed 's/bytes: [0-9]*/bytes: N/'",
         "itens: 2; arquivos copiados: 6; bytes: N; inalterados: 0; removidos: 0",
     );
-    world.sh("echo broken { > A.store/col/$(cat one)/.ibi");
+    env.sh("echo broken { > A.store/col/$(cat one)/.ibi");
     let found = "a ficha não pode ser aceita: a ficha não é uma lista de pares: linha 2, coluna 1 da \
                  lista de pares: esperava-se uma palavra ou '}', há o fim; --repair a põe de lado como \
                  .ibi.broken-1 e escreve o que o índice sabe";
-    let one = world.sh("cat one").trim().to_owned();
+    let one = env.sh("cat one").trim().to_owned();
     says(
         "ibifs fsck A.store || true",
         &format!("broken-sidecar: {one}: {found} (erro)\nitens: 2; ocorrências: 1"),
@@ -559,7 +559,7 @@ fn what_is_found_is_told_in_portuguese() {
     );
     // What programs read is the same in every locale.
     let json = "ibifs fsck --json A.store || true";
-    let english = world.sh(json);
+    let english = env.sh(json);
     assert!(
         english.contains("the sidecar cannot be believed"),
         "{english}"
@@ -567,7 +567,7 @@ fn what_is_found_is_told_in_portuguese() {
     says(
         json,
         english
-            .replace(&world.root().display().to_string(), "~")
+            .replace(&env.root().display().to_string(), "~")
             .trim_end(),
     );
     says(
@@ -576,7 +576,7 @@ fn what_is_found_is_told_in_portuguese() {
             "broken-sidecar: {one}: {found} (erro, reparado)\nitens: 2; ocorrências: 1; reparadas: 1"
         ),
     );
-    world.sh("printf 'rep,state\\n%s,Lost\\n' $(cat one) > table.csv");
+    env.sh("printf 'rep,state\\n%s,Lost\\n' $(cat one) > table.csv");
     says(
         "ibifs import A.store table.csv || true",
         "linha 2: o estado 'Lost' não é Original nem Copy\nlinhas: 1; inválidas: 1: nada foi mudado",

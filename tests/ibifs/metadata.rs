@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ibifs::formats::metadata::{DublinCore, Element, MAX_BYTES, MetadataError, read_record};
 
-use crate::support::Dice;
+use crate::support::Rng;
 
 type Read = fn(&[u8]) -> Result<DublinCore, MetadataError>;
 
@@ -278,7 +278,7 @@ fn any_beginning_of_a_record_is_survived() {
 
 #[test]
 fn random_changes_are_survived() {
-    let mut random = Dice::from_seed(1);
+    let mut random = Rng::from_seed(1);
     let pieces: [&[u8]; 16] = [
         b"{",
         b"}",

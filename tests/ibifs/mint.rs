@@ -6,71 +6,71 @@ use std::process::Command;
 
 use ibifs::archive::{Archive, Setup, SystemClock};
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// `mkdir MNT/.mint/NAME` makes a repository with both forms of a new identifier, the original
 /// here, and `.mint/.NAME` tells its name.
 #[test]
 fn mkdir_under_mint_makes_a_repository() {
-    let world = World::new().with_a();
-    world.sh("mkdir -p A/.mint/report/doc");
-    world.prints(
+    let env = TestEnv::new().with_a();
+    env.sh("mkdir -p A/.mint/report/doc");
+    env.prints(
         "readlink A/.mint/.report",
-        &format!("../{}", world.sh("rep A/.mint/report")),
+        &format!("../{}", env.sh("rep A/.mint/report")),
     );
-    world.prints("state A/.mint/report", "Original");
-    world.prints("ls A/$(rep A/.mint/report)", "doc");
-    world.prints("ls A/$(ibip A/.mint/report)", "doc");
-    let rep = world.sh("rep A/.mint/report");
+    env.prints("state A/.mint/report", "Original");
+    env.prints("ls A/$(rep A/.mint/report)", "doc");
+    env.prints("ls A/$(ibip A/.mint/report)", "doc");
+    let rep = env.sh("rep A/.mint/report");
     assert!(rep.starts_with("example.org/archive-a/20"), "{rep}");
 }
 
 /// 1,000 labels minted by 8 processes at once at granularity 1/1000 are 1,000 different labels.
 #[test]
 fn labels_minted_at_once_are_all_different() {
-    let world = World::new().with_a();
-    world.sh("for p in 1 2 3 4 5 6 7 8; do
+    let env = TestEnv::new().with_a();
+    env.sh("for p in 1 2 3 4 5 6 7 8; do
              (for i in $(seq 125); do mkdir A/.mint/label-$p-$i; done) &
          done
          wait
          for p in 1 2 3 4 5 6 7 8; do
              for i in $(seq 125); do readlink A/.mint/.label-$p-$i; done
          done > reps");
-    world.prints("wc -l < reps; sort -u reps | wc -l", "1000\n1000");
-    world.sh("ibifs umount A");
-    world.prints("ibifs ls A.store --state Original | wc -l", "1001");
-    world.prints("ibifs ls A.store | cut -d' ' -f3 | sort -u | wc -l", "1001");
+    env.prints("wc -l < reps; sort -u reps | wc -l", "1000\n1000");
+    env.sh("ibifs umount A");
+    env.prints("ibifs ls A.store --state Original | wc -l", "1001");
+    env.prints("ibifs ls A.store | cut -d' ' -f3 | sort -u | wc -l", "1001");
 }
 
 /// A second next edition of one item is refused before a date is spent on it, and the sentence
 /// says which one there is.
 #[test]
 fn an_item_has_one_next_edition() {
-    let world = World::new().with_a();
-    world.sh("mint A first > first; ibifs mint A --edition-of A/$(cat first) | head -n 1 > second");
-    world.complains(
+    let env = TestEnv::new().with_a();
+    env.sh("mint A first > first; ibifs mint A --edition-of A/$(cat first) | head -n 1 > second");
+    env.complains(
         "ibifs mint A --edition-of A/$(cat first)",
         "has its ibi.nextedition already, {rep example.org/archive-a/20",
     );
-    world.sh("ibifs umount A");
-    world.complains(
+    env.sh("ibifs umount A");
+    env.complains(
         "ibifs mint A.store --edition-of $(cat first)",
-        &world.sh("cat second"),
+        &env.sh("cat second"),
     );
-    world.prints("ibifs ls A.store | wc -l", "3");
+    env.prints("ibifs ls A.store | wc -l", "3");
 }
 
 /// Commands that mint in a store that is not mounted take turns: none is refused, no label is double.
 #[test]
 fn commands_that_mint_at_once_take_turns() {
-    let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org > /dev/null
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org > /dev/null
         for p in 1 2 3 4 5 6 7 8; do
             (for i in $(seq 25); do ibifs mint A.store | head -n 1; done > reps-$p) &
         done
         wait");
-    world.prints("cat reps-* | wc -l; sort -u reps-* | wc -l", "200\n200");
-    world.prints("ibifs fsck A.store", "201 items, 0 findings");
+    env.prints("cat reps-* | wc -l; sort -u reps-* | wc -l", "200\n200");
+    env.prints("ibifs fsck A.store", "201 items, 0 findings");
 }
 
 /// Kills the daemon without warning, takes the dead mount away and mounts the store again.
@@ -83,8 +83,8 @@ const CRASH: &str = "crash() {
 /// twice, every name that was printed is there whole, and nothing is left to mend.
 #[test]
 fn a_killed_daemon_hands_out_no_name_twice_and_loses_none() {
-    let world = World::new().with_a();
-    world.sh(&format!(
+    let env = TestEnv::new().with_a();
+    env.sh(&format!(
         "{CRASH}
         for round in 1 2 3; do
             for p in 1 2 3 4 5 6 7 8; do
@@ -97,17 +97,17 @@ fn a_killed_daemon_hands_out_no_name_twice_and_loses_none() {
         done
         sed 's,^../,,' printed-* > printed; sort -u printed > once"
     ));
-    let printed: usize = world.sh("wc -l < printed").parse().expect("a number");
+    let printed: usize = env.sh("wc -l < printed").parse().expect("a number");
     assert!(printed > 30, "{printed} minted");
-    world.prints("wc -l < once", &printed.to_string());
-    world.sh("while read -r rep; do
+    env.prints("wc -l < once", &printed.to_string());
+    env.sh("while read -r rep; do
             test -d A/$rep -a \"$(state A/$rep)\" = Original
             grep -q \"^ibi {rep $rep \" A/$rep/.ibi
         done < once
         ibifs umount A
         ibifs ls A.store | cut -d' ' -f2 | sort | comm -13 - once | no grep .");
     assert!(
-        world.sh("ibifs fsck A.store").ends_with(", 0 findings"),
+        env.sh("ibifs fsck A.store").ends_with(", 0 findings"),
         "nothing to mend"
     );
 }
@@ -116,8 +116,8 @@ fn a_killed_daemon_hands_out_no_name_twice_and_loses_none() {
 /// next mount makes them again, for the same owner. One that had been removed stays removed.
 #[test]
 fn what_a_power_cut_takes_of_a_mint_is_made_again() {
-    let world = World::new().with_a();
-    world.sh(&format!(
+    let env = TestEnv::new().with_a();
+    env.sh(&format!(
         "{CRASH}
         for i in 1 2 3 4; do mkdir -m 750 A/.mint/$i; chown -R 123:456 A/.mint/$i; rep A/.mint/$i > $i; done
         chmod 750 A/$(cat 1); rm -r A/$(cat 4); cp -r A.store/$(dirname col/$(cat 1)) before
@@ -126,32 +126,31 @@ fn what_a_power_cut_takes_of_a_mint_is_made_again() {
         rm -r $col/$(cat 1); : > $col/$(cat 2)/.ibi; rm $col/$(cat 3)/.ibi
         ibifs mount A.store A"
     ));
-    world.sh("diff -r before A.store/$(dirname col/$(cat 1)); no ls A/$(cat 4)");
-    world.prints(
+    env.sh("diff -r before A.store/$(dirname col/$(cat 1)); no ls A/$(cat 4)");
+    env.prints(
         "stat -c '%a %U' A/$(cat 1) A/$(cat 1)/.ibi",
         "750 root\n644 root",
     );
-    world.prints("stat -c %u:%g A/$(cat 2)/.ibi", "123:456");
-    world.sh("ibifs umount A");
-    world.prints("ibifs fsck A.store", "4 items, 0 findings");
+    env.prints("stat -c %u:%g A/$(cat 2)/.ibi", "123:456");
+    env.sh("ibifs umount A");
+    env.prints("ibifs fsck A.store", "4 items, 0 findings");
     // After a regular end nothing is made again: who takes a directory away then is told.
-    world.sh("rm -r A.store/col/$(cat 2)");
-    world.complains("ibifs fsck A.store | tee /dev/stderr; false", "not-in-tree");
+    env.sh("rm -r A.store/col/$(cat 2)");
+    env.complains("ibifs fsck A.store | tee /dev/stderr; false", "not-in-tree");
 }
 
 /// Dates are reserved ahead of what is shown: they are given back at a regular end, and count as
 /// handed out after any other. Then the next mint waits for them to pass, a second at most.
 #[test]
 fn dates_reserved_ahead_are_not_handed_out_after_a_crash() {
-    let world = World::new().with_a();
-    world.sh(&format!(
+    let env = TestEnv::new().with_a();
+    env.sh(&format!(
         "{CRASH}; mint A one > one; crash
         sqlite3 A.store/relations.sqlite3 'SELECT reserved FROM ledger' | grep . > reserved
         ibifs mount A.store A"
     ));
     let seconds = |script: &str| -> f64 {
-        world
-            .sh(&format!("date -u +%s.%N -d \"$({script})\""))
+        env.sh(&format!("date -u +%s.%N -d \"$({script})\""))
             .parse()
             .expect("a number")
     };
@@ -164,12 +163,12 @@ fn dates_reserved_ahead_are_not_handed_out_after_a_crash() {
         "{minted} was minted, {reserved} was reserved"
     );
     assert!(minted < reserved + 60.0);
-    world.sh("ibifs umount A");
-    world.prints(
+    env.sh("ibifs umount A");
+    env.prints(
         "sqlite3 A.store/relations.sqlite3 'SELECT reserved FROM ledger'",
         "",
     );
-    world.prints(
+    env.prints(
         "sed -n 's/^last //p' A.store/ledger | cmp - <(sqlite3 A.store/relations.sqlite3 'SELECT last FROM ledger')",
         "",
     );
@@ -186,8 +185,8 @@ fn syncs(told: &Path) -> usize {
 /// One sync makes a mint durable; the dates and the directories are synced for many at a time.
 #[test]
 fn a_mint_costs_one_sync() {
-    let world = World::new().with_a();
-    world.sh(
+    let env = TestEnv::new().with_a();
+    env.sh(
         "strace -f -qq -e trace=fsync,fdatasync,syncfs,sync_file_range -o told \\
             -p $(daemon A.store) &
         sleep 1
@@ -198,7 +197,7 @@ fn a_mint_costs_one_sync() {
         wait ${minting[@]}
         kill %1; wait %1 || true",
     );
-    let counted = syncs(&world.root().join("told"));
+    let counted = syncs(&env.root().join("told"));
     assert!(
         (200..240).contains(&counted),
         "{counted} syncs of 200 mints"
@@ -208,8 +207,8 @@ fn a_mint_costs_one_sync() {
 /// Threads that mint at once share their syncs, and each gets a name of its own.
 #[test]
 fn threads_that_mint_at_once_share_their_syncs() {
-    let world = World::new();
-    let told = world.root().join("told");
+    let env = TestEnv::new();
+    let told = env.root().join("told");
     // In a process of its own: other tests run in this one and sync, too.
     let output = Command::new("strace")
         .args([
@@ -222,7 +221,7 @@ fn threads_that_mint_at_once_share_their_syncs() {
         .arg(&told)
         .arg(std::env::current_exe().expect("this test"))
         .args(["--ignored", "--exact", "mint::mint_by_threads"])
-        .current_dir(world.root())
+        .current_dir(env.root())
         .output()
         .expect("strace runs");
     assert!(
@@ -232,8 +231,8 @@ fn threads_that_mint_at_once_share_their_syncs() {
     );
     let counted = syncs(&told);
     assert!(counted < 1600, "{counted} syncs of 2000 mints");
-    world.prints("ibifs fsck store", "2001 items, 0 findings");
-    world.prints("ibifs ls store | cut -d' ' -f2 | sort -u | wc -l", "2001");
+    env.prints("ibifs fsck store", "2001 items, 0 findings");
+    env.prints("ibifs ls store | cut -d' ' -f2 | sort -u | wc -l", "2001");
 }
 
 /// Eight threads mint 250 items each in the store `store` of the current directory, and tell how fast.

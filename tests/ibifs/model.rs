@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::support::{Dice, World, seed, switch};
+use crate::support::{Rng, TestEnv, seed, switch};
 use archive::{Names, written};
 use client::{Call, Client, Reply};
 use files::{Body, Ino};
@@ -45,7 +45,7 @@ struct Trial {
     done: usize,
     last: Vec<String>,
     is_passing: bool,
-    world: World,
+    env: TestEnv,
 }
 
 /// A difference, in words.
@@ -68,8 +68,8 @@ fn origins() -> Vec<Names> {
 
 impl Trial {
     fn start() -> Trial {
-        let world = World::new();
-        world.sh(
+        let env = TestEnv::new();
+        env.sh(
             "ibifs init A.store --host archive-a.example.org > /dev/null; mkdir A
              ibifs mount -o lang=en:fr A.store A",
         );
@@ -80,7 +80,7 @@ impl Trial {
                 ibip: Some(ibip.to_owned()),
             }
         };
-        let service = names(&world.sh("ibifs ls A.store | sed 's/  */ /g' | cut -d ' ' -f 2,3"));
+        let service = names(&env.sh("ibifs ls A.store | sed 's/  */ /g' | cut -d ' ' -f 2,3"));
         let mut origins = origins();
         let other_service = origins.pop().expect("some names");
         let mut model = Model::new(service, other_service, CLIENTS);
@@ -97,7 +97,7 @@ impl Trial {
             done: 0,
             last: Vec::new(),
             is_passing: true,
-            world,
+            env,
         };
         trial.enter().expect("the clients are in the mount");
         trial
@@ -117,11 +117,11 @@ impl Trial {
     }
 
     fn mount(&self) -> PathBuf {
-        self.world.root().join("A")
+        self.env.root().join("A")
     }
 
     fn store(&self) -> PathBuf {
-        self.world.root().join("A.store")
+        self.env.root().join("A.store")
     }
 
     /// A path as a client gives it.
@@ -329,7 +329,7 @@ impl Trial {
         // The kernel reads and writes files, or the daemon, by turns.
         self.is_passing = !self.is_passing;
         let passthrough = if self.is_passing { "yes" } else { "no" };
-        self.world.sh(&format!(
+        self.env.sh(&format!(
             "ibifs mount -o lang=en:fr,passthrough={passthrough} A.store A"
         ));
     }
@@ -337,7 +337,7 @@ impl Trial {
     /// Ends the mount and starts it anew; everything is as it was, but for labels.
     fn remount(&mut self, kill: bool) -> Result<(), Difference> {
         if kill {
-            drop(self.world.sh("pid=$(daemon A.store); kill -9 $pid; while test -d /proc/$pid; do sleep .01; done; umount -l A"));
+            drop(self.env.sh("pid=$(daemon A.store); kill -9 $pid; while test -d /proc/$pid; do sleep .01; done; umount -l A"));
         } else {
             self.sound("ibifs umount A")?;
             self.checked()?;
@@ -350,7 +350,7 @@ impl Trial {
 
     /// Runs a script that must succeed.
     fn sound(&self, script: &str) -> Result<(), Difference> {
-        let output = self.world.run(script);
+        let output = self.env.run(script);
         let told = String::from_utf8_lossy(&output.stdout);
         let complaint = String::from_utf8_lossy(&output.stderr);
         if output.status.success() {
@@ -362,7 +362,7 @@ impl Trial {
 
     /// fsck finds what sidecars say against each other, as they may, and nothing else that is worse than a notice.
     fn checked(&self) -> Result<(), Difference> {
-        let output = self.world.run("ibifs fsck A.store");
+        let output = self.env.run("ibifs fsck A.store");
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
         let told_of = |line: &str| {
             if let Some((item, _)) = line
@@ -417,7 +417,7 @@ impl Trial {
             })
             .collect();
         expected.sort();
-        let met = self.world.sh("ibifs ls A.store | sed 's/  */ /g' | sort");
+        let met = self.env.sh("ibifs ls A.store | sed 's/  */ /g' | sort");
         if met == expected.join("\n") {
             Ok(())
         } else {
@@ -503,7 +503,7 @@ fn shrink(mut operations: Vec<Operation>, difference: &str) -> Vec<Operation> {
 fn random_operations_answer_as_the_model_does() {
     let seed = seed();
     let count = switch("IBIFS_TEST_OPERATIONS").unwrap_or(100_000) as usize;
-    let mut random = Random::new(Dice::from_seed(seed));
+    let mut random = Random::new(Rng::from_seed(seed));
     let mut trial = Trial::start();
     let mut all = Vec::new();
     let started = Instant::now();

@@ -1,7 +1,7 @@
 //! Modifiers: relations are declared and taken back in every way that a shell user would try, each
 //! seen at once by all others, and metadata are read and written as plain files.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Functions that the scripts here share.
 const TOOLS: &str = r#"
@@ -89,28 +89,28 @@ const REMOVING: [&str; 9] = [
     "sed -i \"/${pair//./\\.} /d\" A/$one/.ibi",
 ];
 
-fn sh(world: &World, script: &str) -> String {
-    world.sh(&format!("{TOOLS}\n{script}"))
+fn sh(env: &TestEnv, script: &str) -> String {
+    env.sh(&format!("{TOOLS}\n{script}"))
 }
 
 #[track_caller]
-fn prints(world: &World, script: &str, expected: &str) {
-    let printed = sh(world, script);
+fn prints(env: &TestEnv, script: &str, expected: &str) {
+    let printed = sh(env, script);
     assert_eq!(printed, expected, "printed by: {script}");
 }
 
 /// Declares, replaces and takes back one kind of relation in every way, and asks everybody after
 /// each step; the sidecars were read before, so that nobody answers from memory.
 fn every_way(kind: &str) {
-    let world = World::new().with_a();
-    sh(&world, "item A one; item A two; item A three");
+    let env = TestEnv::new().with_a();
+    sh(&env, "item A one; item A two; item A three");
     let steps = DECLARING.len().max(REMOVING.len());
     for step in 0..steps {
         let declare = DECLARING[step % DECLARING.len()];
         let replace = DECLARING[(step + 5) % DECLARING.len()];
         let remove = REMOVING[step % REMOVING.len()];
         sh(
-            &world,
+            &env,
             &format!(
                 "kind {kind}
                  none_see $two; none_see $three
@@ -126,7 +126,7 @@ fn every_way(kind: &str) {
             ),
         );
     }
-    sh(&world, "ibifs umount A; ibifs fsck A.store");
+    sh(&env, "ibifs umount A; ibifs fsck A.store");
 }
 
 /// The next edition can be declared, replaced and taken back by a link, an attribute, a command
@@ -152,23 +152,23 @@ fn metadata_are_declared_in_every_way() {
 /// directory mint the related item at once.
 #[test]
 fn a_free_modifier_takes_a_link_or_a_directory() {
-    let world = World::new().with_a();
-    sh(&world, "item A one; item A two; item A three");
+    let env = TestEnv::new().with_a();
+    sh(&env, "item A one; item A two; item A three");
     sh(
-        &world,
+        &env,
         "kind translation; ln -s ../../../$two \"A/$one$sign\"; all_see $two",
     );
     sh(
-        &world,
+        &env,
         "kind metadata; ln -s ../$(ibip A/$three) \"A/$ibip$sign\"; all_see $three",
     );
     // A name that is taken stays as it is.
     prints(
-        &world,
+        &env,
         "ln -sT ../../../$three \"A/$one+(pt)\" 2>&1 | grep -o 'File exists'; readlink \"A/$one+(pt)\"",
-        &sh(&world, "echo 'File exists'; echo ../../../$two"),
+        &sh(&env, "echo 'File exists'; echo ../../../$two"),
     );
-    sh(&world, "rm \"A/$one+(pt)\" A/$one:");
+    sh(&env, "rm \"A/$one+(pt)\" A/$one:");
     for (sign, kind) in [("+(pt)", "translation"), (":", "metadata")] {
         for make in [
             "mkdir \"A/$one$sign\"",
@@ -177,7 +177,7 @@ fn a_free_modifier_takes_a_link_or_a_directory() {
             "mkdir -p d/doc/more && echo text > d/doc/more/text && cp -a d \"A/$one$sign\"",
         ] {
             sh(
-                &world,
+                &env,
                 &format!(
                     "kind {kind}; none_see $two; {make}
                      new=$(readlink \"A/$one{sign}\"); new=${{new#../../../}}
@@ -189,23 +189,23 @@ fn a_free_modifier_takes_a_link_or_a_directory() {
                 ),
             );
         }
-        prints(&world, "cat listed", "more\nx");
+        prints(&env, "cat listed", "more\nx");
     }
     // The last edition always has a name: the item's own.
     prints(
-        &world,
+        &env,
         "mkdir A/$one! 2>&1 | grep -o 'File exists'",
         "File exists",
     );
-    sh(&world, "ibifs umount A; ibifs fsck A.store");
+    sh(&env, "ibifs umount A; ibifs fsck A.store");
 }
 
 /// Editions never go in a circle, an item is not its own relation, a target must name an item.
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     sh(
-        &world,
+        &env,
         "item A one; item A two; item A three; ln -sfn ../../../$two A/$one!; ln -sfn ../../../$three A/$two!",
     );
     for (script, complaint) in [
@@ -232,32 +232,32 @@ fn what_makes_no_sense_is_refused() {
         ("ln -s ../../../$two A/$one-x", "Operation not permitted"),
         ("rm A/$three!", "No such file"),
     ] {
-        let output = world.run(&format!("{TOOLS}\n{script}"));
+        let output = env.run(&format!("{TOOLS}\n{script}"));
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "should be refused: {script}");
         assert!(said.contains(complaint), "{script}\n{said}");
     }
-    world.exits(
+    env.exits(
         &format!("{TOOLS}\nibifs relate A/$two --next-edition A/$one"),
         4,
     );
     prints(
-        &world,
+        &env,
         "readlink A/$one! A/$two! A/$three!",
         &sh(
-            &world,
+            &env,
             "printf '%s\\n' ../../../$three ../../../$three ../../../$three",
         ),
     );
-    sh(&world, "ibifs umount A; ibifs fsck A.store");
+    sh(&env, "ibifs umount A; ibifs fsck A.store");
 }
 
 /// One item may be the translation into two languages of another: each name leads to it, and each is
 /// taken back by itself.
 #[test]
 fn one_item_is_the_translation_into_two_languages() {
-    let world = World::new().with_a();
-    world.sh("mint A one > one; mint A both > both; cd A/$(dirname $(< one)); one=$(basename $(< ../../../../one))
+    let env = TestEnv::new().with_a();
+    env.sh("mint A one > one; mint A both > both; cd A/$(dirname $(< one)); one=$(basename $(< ../../../../one))
         ln -s ../../../$(< ../../../../both) $one'+(en)'; ln -s ../../../$(< ../../../../both) $one'+(pt)'
         test $one'+(en)' -ef $one'+(pt)'; test \"$(readlink $one'+(pt)')\" = ../../../$(< ../../../../both)
         rm $one'+(en)'; no readlink $one'+(en)'; readlink $one'+(pt)'; rm $one'+(pt)'; no readlink $one'+(pt)'");
@@ -267,9 +267,9 @@ fn one_item_is_the_translation_into_two_languages() {
 /// `pt-BR`, an exact match is better, `pt-BR` is met by itself alone.
 #[test]
 fn the_reader_s_languages_choose_the_translation() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     sh(
-        &world,
+        &env,
         "item A one; item A brazil; item A french; item A english
          setfattr -n user.ibi.language -v es A/$one
          ln -s ../../../$french \"A/$one+(fr)\"; ln -s ../../../$brazil \"A/$one+(pt-BR)\"
@@ -277,7 +277,7 @@ fn the_reader_s_languages_choose_the_translation() {
     );
     let remounted = |how: &str, expected: &str| {
         prints(
-            &world,
+            &env,
             &format!(
                 "ibifs umount A; {how} A.store A
                  for from in one french brazil; do cat \"A/${{!from}}+/doc/x\"; done"
@@ -302,40 +302,40 @@ fn the_reader_s_languages_choose_the_translation() {
     remounted("LANGUAGE=pt_BR ibifs mount -o lang=en", "english");
     // Nothing fits: any other than the item itself.
     prints(
-        &world,
+        &env,
         "ibifs umount A; ibifs mount -o lang=ja A.store A; test $(cat A/$one+/doc/x) != one && echo another",
         "another",
     );
     prints(
-        &world,
+        &env,
         "cat \"A/$one+(pt)/doc/x\" \"A/$french+(pt)/doc/x\" \"A/$french+(es)/doc/x\"",
         "brazil\nbrazil\none",
     );
     prints(
-        &world,
+        &env,
         "stat \"A/$one+(pt-PT)\" 2>&1 | grep -o 'No such file'",
         "No such file",
     );
     // An exact match is better than one that merely fits.
     sh(
-        &world,
+        &env,
         "item A portuguese; ln -sfn ../../../$portuguese \"A/$one+(pt)\"",
     );
     prints(
-        &world,
+        &env,
         "cat \"A/$one+(pt)/doc/x\" \"A/$one+(pt-BR)/doc/x\"",
         "portuguese\nbrazil",
     );
-    sh(&world, "ibifs umount A; ibifs fsck A.store");
+    sh(&env, "ibifs umount A; ibifs fsck A.store");
 }
 
 /// A translation here of somebody else's item is found from that item, survives its next rsync and
 /// changes nothing in it; between two copies nothing can be declared.
 #[test]
 fn a_translation_of_somebody_else_s_item_survives_rsync() {
-    let world = World::new().with_a().with_b();
+    let env = TestEnv::new().with_a().with_b();
     sh(
-        &world,
+        &env,
         "item A one; item A two; mkdir B/example.org
          rsync -aHAX --delete A/example.org/ B/example.org/
          echo ours=$(ibifs mint B --translation-of B/$one --lang pt | head -n 1) >> vars; . ./vars
@@ -346,50 +346,50 @@ fn a_translation_of_somebody_else_s_item_survives_rsync() {
         grep -F ibi.translationof B/$ours/.ibi
         cmp A/$one/.ibi B/$one/.ibi && echo same";
     let expected = sh(
-        &world,
+        &env,
         "printf '%s\\n' ../../../$ours ../$(ibip B/$ours) $ours \
          \"ibi.translationof {rep $one ibip $(ibip A/$one)}\" same",
     );
-    prints(&world, found, &expected);
+    prints(&env, found, &expected);
     prints(
-        &world,
+        &env,
         "rsync -aHAXni --delete A/example.org/ B/example.org/",
         "",
     );
     sh(
-        &world,
+        &env,
         "echo changed > A/$one/doc/x; setfattr -n user.ibi.language -v en A/$one
          rsync -aHAX --delete A/example.org/ B/example.org/",
     );
-    prints(&world, found, &expected);
+    prints(&env, found, &expected);
     prints(
-        &world,
+        &env,
         "readlink \"B/$ours+(en)\"",
-        &sh(&world, "echo ../../../$one"),
+        &sh(&env, "echo ../../../$one"),
     );
     for refused in [
         "ln -sfn ../../../$two B/$one!",
         "ln -s ../../../$two \"B/$one+(fr)\"",
         "setfattr -n user.ibi.metadata -v $two B/$one",
     ] {
-        let output = world.run(&format!("{TOOLS}\n{refused}"));
+        let output = env.run(&format!("{TOOLS}\n{refused}"));
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
             said.contains("Operation not permitted"),
             "{refused}\n{said}"
         );
     }
-    world.exits(
+    env.exits(
         &format!("{TOOLS}\nibifs relate B/$one --next-edition B/$two"),
         4,
     );
     sh(
-        &world,
+        &env,
         "ibifs umount B; rm B.store/relations.sqlite3*; ibifs reindex B.store; ibifs mount B.store B",
     );
-    prints(&world, found, &expected);
+    prints(&env, found, &expected);
     sh(
-        &world,
+        &env,
         "ibifs umount A; ibifs umount B; ibifs fsck A.store; ibifs fsck B.store",
     );
 }
@@ -398,10 +398,10 @@ fn a_translation_of_somebody_else_s_item_survives_rsync() {
 /// removed like any other, the same file in both trees.
 #[test]
 fn a_metadata_text_is_edited_like_any_file() {
-    let world = World::new().with_a();
-    sh(&world, "item A one; echo ibip=$(ibip A/$one) >> vars");
+    let env = TestEnv::new().with_a();
+    sh(&env, "item A one; echo ibip=$(ibip A/$one) >> vars");
     prints(
-        &world,
+        &env,
         "cat A/$one: 2>&1 | grep -o 'No such file'",
         "No such file",
     );
@@ -448,7 +448,7 @@ fn a_metadata_text_is_edited_like_any_file() {
     ] {
         // Read through the other tree first, so that an old page would be seen.
         prints(
-            &world,
+            &env,
             &format!(
                 "cat A/$one: A/$ibip: > /dev/null 2>&1 || true
                 {write}
@@ -458,35 +458,35 @@ fn a_metadata_text_is_edited_like_any_file() {
         );
     }
     prints(
-        &world,
+        &env,
         "stat -c %F A/$one: A/$ibip:",
         "regular file\nregular file",
     );
     // A file is no relation, and what was staged beside it is not listed.
     prints(
-        &world,
+        &env,
         "ibifs show A/$one | grep -c '^metadata ' || true",
         "0",
     );
     prints(
-        &world,
+        &env,
         "find A A/$ibip/.. -name '*:*' -o -name '.*sw?' -o -name 'sed*' | wc -l",
         "0",
     );
-    sh(&world, "rm A/$ibip:");
+    sh(&env, "rm A/$ibip:");
     prints(
-        &world,
+        &env,
         "cat A/$one: 2>&1 | grep -o 'No such file'",
         "No such file",
     );
-    sh(&world, "ibifs umount A; ibifs fsck A.store");
+    sh(&env, "ibifs umount A; ibifs fsck A.store");
 }
 
 /// `<ibi>:(oai_dc)` is always there, valid against the schema of OAI-PMH, with both identifiers, the
 /// persistent URL, date, type, and what the metadata item or text, the language and the relations tell.
 #[test]
 fn oai_dc_is_always_there_and_valid() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schema/oai_dc.xsd");
     let titled = "<dc:title>The Report";
     let silva = "<dc:creator>Silva, Ana";
@@ -517,7 +517,7 @@ fn oai_dc_is_always_there_and_valid() {
         ("nothing", "true", vec!["<dc:type>Collection<"]),
     ] {
         sh(
-            &world,
+            &env,
             &format!(
                 "item A {name}; item A next; item A translated; item=${name}
                  {deposit}
@@ -531,14 +531,14 @@ fn oai_dc_is_always_there_and_valid() {
              stat -c '%F %A' \"A/$item:(oai_dc)\"
              test $(stat -c %s \"A/$item:(oai_dc)\") = $(stat -c %s {name}.xml)"
         );
-        prints(&world, both, "regular file -r--r--r--");
+        prints(&env, both, "regular file -r--r--r--");
         sh(
-            &world,
+            &env,
             &format!("xmllint --noout --nonet --schema '{schema}' {name}.xml"),
         );
-        let xml = sh(&world, &format!("cat {name}.xml"));
+        let xml = sh(&env, &format!("cat {name}.xml"));
         let names = sh(
-            &world,
+            &env,
             &format!(
                 "printf '%s\\n' \"<dc:identifier>${name}<\" \"<dc:identifier>$(ibip A/${name})<\" \
                  \"<dc:identifier>http://urlib.net/$(ibip A/${name})<\" \
@@ -550,68 +550,65 @@ fn oai_dc_is_always_there_and_valid() {
             assert!(xml.contains(part), "{name}: no {part} in\n{xml}");
         }
         prints(
-            &world,
+            &env,
             &format!("stat \"A/${name}:(BibINPE)\" 2>&1 | grep -o 'No such file'"),
             "No such file",
         );
         prints(
-            &world,
+            &env,
             &format!("echo x 2> /dev/null > \"A/${name}:(oai_dc)\" || echo refused"),
             "refused",
         );
     }
-    sh(&world, "ibifs umount A; ibifs fsck A.store");
+    sh(&env, "ibifs umount A; ibifs fsck A.store");
 }
 
 /// What the oai_dc says follows each change of the text, the relations and the metadata item.
 #[test]
 fn oai_dc_follows_every_change() {
-    let world = World::new().with_a();
-    sh(&world, "item A one; item A two");
+    let env = TestEnv::new().with_a();
+    sh(&env, "item A one; item A two");
     let title = "for i in 1 2; do grep -o '<dc:title>[^<]*' \"A/$one:(oai_dc)\"; done | uniq";
-    sh(&world, "echo 'title: First' > A/$one:");
-    prints(&world, title, "<dc:title>First");
-    sh(&world, "echo 'title: Other' > A/$one:");
-    prints(&world, title, "<dc:title>Other");
+    sh(&env, "echo 'title: First' > A/$one:");
+    prints(&env, title, "<dc:title>First");
+    sh(&env, "echo 'title: Other' > A/$one:");
+    prints(&env, title, "<dc:title>Other");
     sh(
-        &world,
+        &env,
         "rm A/$one: && ln -s ../../../$two A/$one: && echo '@misc{k, title = {Item}}' > A/$two/doc/a.bib",
     );
-    prints(&world, title, "<dc:title>Item");
-    sh(
-        &world,
-        "echo '@misc{k, title = {Thing}}' > A/$two/doc/a.bib",
-    );
-    prints(&world, title, "<dc:title>Thing");
-    sh(&world, "rm A/$one:");
-    prints(&world, title, "");
+    prints(&env, title, "<dc:title>Item");
+    sh(&env, "echo '@misc{k, title = {Thing}}' > A/$two/doc/a.bib");
+    prints(&env, title, "<dc:title>Thing");
+    sh(&env, "rm A/$one:");
+    prints(&env, title, "");
 }
 
 /// `?GetFileList` lists the item's files and nothing that ibifs keeps beside them, of the item or of
 /// what other verbs lead to, wherever it stands among them.
 #[test]
 fn a_file_list_tells_the_item_s_files() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     sh(
-        &world,
+        &env,
         "item A one; item A two; ln -sfn ../../../$two A/$one!
          mkdir -p A/$one/doc/deep/er A/$one/doc/empty; echo > \"A/$one/doc/deep/er/a b [c] @é\"
          echo > A/$one/doc/$'new\\nline%'; echo 'title: T' > A/$one:; ln -s x A/$one/doc/link",
     );
     prints(
-        &world,
+        &env,
         "LC_ALL=C sort \"A/$one?GetFileList\"",
         "doc/deep/er/a b [c] @é\ndoc/link\ndoc/new%0Aline%25\ndoc/x",
     );
     prints(
-        &world,
+        &env,
         "cat \"A/$(ibip A/$one)?GetFileList+GetLastEdition\" \"A/$one?GetLastEdition+GetFileList\"",
         "doc/x\ndoc/x",
     );
-    sh(&world, "touch A/$one/doc/y");
-    prints(&world, "grep -c doc/y \"A/$one?GetFileList\"", "1");
+    sh(&env, "touch A/$one/doc/y");
+    prints(&env, "grep -c doc/y \"A/$one?GetFileList\"", "1");
     prints(
-        &world,
+        &env,
         "stat \"A/$one?GetFileList+GetTranslation\" 2>&1 | grep -o 'No such file'",
         "No such file",
     );
@@ -621,9 +618,9 @@ fn a_file_list_tells_the_item_s_files() {
 /// whoever keeps asking.
 #[test]
 fn no_memory_of_a_modifier_outlives_its_truth() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     sh(
-        &world,
+        &env,
         "item A one; item A last
          ibip=$(ibip A/$one)
          # Whatever comes of it, whoever asks in the background must end.
@@ -643,17 +640,17 @@ fn no_memory_of_a_modifier_outlives_its_truth() {
              test $(cat A/$one!/doc/x) = $i
          done > complaints",
     );
-    prints(&world, "grep -c . complaints || true", "3");
+    prints(&env, "grep -c . complaints || true", "3");
     prints(
-        &world,
+        &env,
         "grep -c -v -e '^\\.\\./' -e '^[0-9]*$' -e one asked || true",
         "0",
     );
     // It goes back as quickly.
     prints(
-        &world,
+        &env,
         "editions=$(ibifs ls A.store | wc -l); cat A/$one!/doc/x; rm A/$one!; cat A/$one!/doc/x; readlink A/$one!",
-        &sh(&world, "printf '%s\\n' 25 one ../../../$one"),
+        &sh(&env, "printf '%s\\n' 25 one ../../../$one"),
     );
 }
 
@@ -661,88 +658,88 @@ fn no_memory_of_a_modifier_outlives_its_truth() {
 /// soon as the item comes.
 #[test]
 fn a_link_to_an_item_not_held_here_tells_its_name() {
-    let world = World::new().with_a().with_b();
-    sh(&world, "item A one; item B theirs");
+    let env = TestEnv::new().with_a().with_b();
+    sh(&env, "item A one; item B theirs");
     sh(
-        &world,
+        &env,
         "ln -sfn ../../../$theirs A/$one!
          ibifs relate --store A.store $one --metadata dpi.inpe.br/banon/1998/08.02.08.56
          setfattr -n user.ibi.translation.pt -v LK47B6W/362SFKH A/$one",
     );
     prints(
-        &world,
+        &env,
         "readlink A/$one! A/$one: A/$(ibip A/$one): \"A/$one+(pt)\" \"A/$(ibip A/$one)+(pt)\"",
         &sh(
-            &world,
+            &env,
             "printf '%s\\n' ../../../$theirs ../../../dpi.inpe.br/banon/1998/08.02.08.56 \
              ../dpi.inpe.br/banon/1998/08.02.08.56 ../../../LK47B6W/362SFKH ../LK47B6W/362SFKH",
         ),
     );
     for path in ["A/$one!", "A/$one:", "A/$one+(pt)"] {
         prints(
-            &world,
+            &env,
             &format!("test -L \"{path}\" && test ! -e \"{path}\" && echo dangles"),
             "dangles",
         );
     }
     sh(
-        &world,
+        &env,
         "mkdir -p A/${theirs%/*} && cp -a B/$theirs A/${theirs%/*}/",
     );
     prints(
-        &world,
+        &env,
         "cat A/$one!/doc/x; readlink A/$(ibip A/$one)!",
-        &sh(&world, "echo theirs; echo ../$(ibip B/$theirs)"),
+        &sh(&env, "echo theirs; echo ../$(ibip B/$theirs)"),
     );
-    sh(&world, "ibifs umount A; ibifs fsck A.store");
+    sh(&env, "ibifs umount A; ibifs fsck A.store");
 }
 
 /// An older pair of names found in the wild is an alias: a path to the item like the others.
 #[test]
 fn an_alias_leads_to_the_item() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     sh(
-        &world,
+        &env,
         "item A one; item A two; ln -sfn ../../../$two A/$one!
          test ! -e A/6RPa7umaZ/UaJFT
          setfattr -n user.ibi.alias -v 6RPa7umaZ/UaJFT A/$one",
     );
     prints(
-        &world,
+        &env,
         "cat A/6RPa7umaZ/UaJFT/doc/x; cat A/6RPa7umaZ/UaJFT!/doc/x; rep A/6RPa7umaZ/UaJFT",
-        &sh(&world, "echo one; echo two; echo $one"),
+        &sh(&env, "echo one; echo two; echo $one"),
     );
     prints(
-        &world,
+        &env,
         "readlink A/6RPa7umaZ/UaJFT",
-        &sh(&world, "echo ../$(ibip A/$one)"),
+        &sh(&env, "echo ../$(ibip A/$one)"),
     );
     // These pairs are case-sensitive.
     prints(
-        &world,
+        &env,
         "ls A/6RPa7umaZ/uajft A/6rpa7umaz/UaJFT 2>&1 | grep -c 'No such file'",
         "2",
     );
     prints(
-        &world,
+        &env,
         "grep alias A/$one/.ibi; ibifs show 6RPa7umaZ/UaJFT --store A.store | grep '^rep' | tr -s ' '",
-        &sh(&world, "echo 'ibi.alias {6RPa7umaZ/UaJFT}'; echo rep $one"),
+        &sh(&env, "echo 'ibi.alias {6RPa7umaZ/UaJFT}'; echo rep $one"),
     );
-    prints(&world, "find A -name 'UaJFT*' | wc -l", "0");
+    prints(&env, "find A -name 'UaJFT*' | wc -l", "0");
     sh(
-        &world,
+        &env,
         "ibifs umount A; rm A.store/relations.sqlite3*; ibifs reindex A.store; ibifs mount A.store A",
     );
-    prints(&world, "cat A/6RPa7umaZ/UaJFT/doc/x", "one");
-    sh(&world, "ibifs umount A; ibifs fsck A.store");
+    prints(&env, "cat A/6RPa7umaZ/UaJFT/doc/x", "one");
+    sh(&env, "ibifs umount A; ibifs fsck A.store");
 }
 
 /// Declaring a relation writes both items, and whoever asks for their times hears so at once: a
 /// recursive copy made now and one made in a minute find the same.
 #[test]
 fn the_times_of_a_related_item_are_not_old() {
-    let world = World::new().with_a();
-    sh(&world, "item A one; item A two");
+    let env = TestEnv::new().with_a();
+    sh(&env, "item A one; item A two");
     for declare in [
         "ln -sfn ../../../$two A/$one!",
         "rm A/$one!",
@@ -751,7 +748,7 @@ fn the_times_of_a_related_item_are_not_old() {
         "rm A/$one/.ibi",
     ] {
         prints(
-            &world,
+            &env,
             &format!(
                 "times() {{ stat -c %y $1/$one $1/$two $1/$one/.ibi $1/$two/.ibi; }}
                  times A > /dev/null; stat A/$(ibip A/$one) > /dev/null
@@ -768,8 +765,8 @@ fn the_times_of_a_related_item_are_not_old() {
 /// `cp --remove-destination` do, can; for all others it is never gone.
 #[test]
 fn a_sidecar_is_replaced_by_tools_that_remove_it_first() {
-    let world = World::new().with_a();
-    sh(&world, "item A one; item A two; cp A/$one/.ibi bare");
+    let env = TestEnv::new().with_a();
+    sh(&env, "item A one; item A two; cp A/$one/.ibi bare");
     for replace in [
         "mv new A/$one/.ibi",
         "cp --remove-destination new A/$one/.ibi",
@@ -780,7 +777,7 @@ fn a_sidecar_is_replaced_by_tools_that_remove_it_first() {
          print F <N>; close F; rename \"${p}x\", $p or die; die unless -e $p' A/$one/.ibi",
     ] {
         sh(
-            &world,
+            &env,
             &format!(
                 "kind metadata; none_see $two; with_pair $two > new; cp new kept; {replace}
                  cmp kept A/$one/.ibi; all_see $two
@@ -788,8 +785,8 @@ fn a_sidecar_is_replaced_by_tools_that_remove_it_first() {
             ),
         );
     }
-    sh(&world, "rm A/$one/.ibi; cmp bare A/$one/.ibi");
-    sh(&world, "ibifs umount A; ibifs fsck A.store");
+    sh(&env, "rm A/$one/.ibi; cmp bare A/$one/.ibi");
+    sh(&env, "ibifs umount A; ibifs fsck A.store");
 }
 
 /// Two items may have the same next edition, translation or metadata, which says so of one of them;
@@ -801,9 +798,9 @@ fn what_two_items_share_says_so_of_one_of_them() {
         ("+(pt)", "ibi.translationof"),
         (":", "ibi.metadataof"),
     ] {
-        let world = World::new().with_a();
+        let env = TestEnv::new().with_a();
         sh(
-            &world,
+            &env,
             &format!(
                 "says() {{ test \"$(grep '^{pair} ' A/$three/.ibi)\" = \"{pair} {{rep $1 ibip $(ibip A/$1)}}\"; }}
                  sound() {{ ibifs fsck A.store > found; grep -q ' 0 findings$' found; }}
@@ -824,24 +821,24 @@ fn what_two_items_share_says_so_of_one_of_them() {
 /// says of itself counts there, and fsck tells that the two differ.
 #[test]
 fn an_old_sidecar_claims_what_it_said() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     sh(
-        &world,
+        &env,
         "item A one; item A two; item A three
          ln -sfn ../../../$two A/$one!; cp A/$two/.ibi old
          ln -sfn ../../../$three A/$one!; no grep -q editionof A/$two/.ibi
          cp old A/$two/.ibi; cmp old A/$two/.ibi",
     );
-    prints(&world, "cat A/$one!/doc/x", "three");
+    prints(&env, "cat A/$one!/doc/x", "three");
     prints(
-        &world,
+        &env,
         "{ ibifs fsck A.store || true; } | cut -d: -f1",
         "relations-differ\n4 items, 1 findings",
     );
     sh(
-        &world,
+        &env,
         "setfattr -x user.ibi.editionof A/$two; no grep -q editionof A/$two/.ibi",
     );
-    prints(&world, "cat A/$one!/doc/x", "three");
-    sh(&world, "ibifs fsck A.store | grep ' 0 findings$'");
+    prints(&env, "cat A/$one!/doc/x", "three");
+    sh(&env, "ibifs fsck A.store | grep ' 0 findings$'");
 }

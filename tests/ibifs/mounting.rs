@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::{Disk, Format, World};
+use crate::support::{Disk, Format, TestEnv};
 
 /// What every script here may use. The store S is there, and the directory M.
 const PRELUDE: &str = r#"
@@ -18,15 +18,15 @@ waits() { for _ in {1..2000}; do "$@" > /dev/null 2>&1 && return; sleep 0.01; do
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 "#;
 
-/// Runs a script where the helpers are installed, as a package does it, and fstab is the world's own
+/// Runs a script where the helpers are installed, as a package does it, and fstab is the environment's own
 /// `fstab`; whatever it mounts is gone afterwards.
-fn as_system(world: &World, script: &str) -> Output {
+fn as_system(env: &TestEnv, script: &str) -> Output {
     std::fs::write(
-        world.root().join("script"),
+        env.root().join("script"),
         format!("set -euo pipefail\ntrap 'umount -ql M || true' EXIT\n{PRELUDE}\n{script}"),
     )
     .expect("a script");
-    world.run(
+    env.run(
         "mkdir -p bin kept M; cp $(command -v ibifs) bin/; touch fstab; chmod 777 . M
          test -e S || ibifs init S --host archive.example.org > /dev/null
          export -f rep ibip state no daemon mint
@@ -50,8 +50,8 @@ fn as_system(world: &World, script: &str) -> Output {
 }
 
 #[track_caller]
-fn does(world: &World, script: &str) -> String {
-    let output = as_system(world, script);
+fn does(env: &TestEnv, script: &str) -> String {
+    let output = as_system(env, script);
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{script}\n{complaint}");
     String::from_utf8_lossy(&output.stdout)
@@ -61,8 +61,8 @@ fn does(world: &World, script: &str) -> String {
 
 /// A script that fails with this status, and complains in these words.
 #[track_caller]
-fn fails(world: &World, script: &str, status: i32, complaint: &str) {
-    let output = as_system(world, script);
+fn fails(env: &TestEnv, script: &str, status: i32, complaint: &str) {
+    let output = as_system(env, script);
     let complained = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{script}\n{complained}");
     assert!(complained.contains(complaint), "{script}\n{complained}");
@@ -72,9 +72,9 @@ fn fails(world: &World, script: &str, status: i32, complaint: &str) {
 /// when the tree is usable.
 #[test]
 fn mount_finds_the_helper_for_both_types() {
-    let world = World::new();
+    let env = TestEnv::new();
     does(
-        &world,
+        &env,
         "for type in fuse.ibifs ibifs; do
              mount -t $type S M -o lang=pt:en,list=all,nofail,_netdev,auto,user,relatime,x-a.b=c,noatime
              test $(ls -A M | grep -c mint) = 1; test $(kind) = fuse.ibifs
@@ -86,7 +86,7 @@ fn mount_finds_the_helper_for_both_types() {
     );
     // -f mounts nothing, -v says what was done, -s passes over what there is not.
     does(
-        &world,
+        &env,
         "mount -fn -t ibifs S M; no mountpoint -q M
          test \"$(mount -v -t ibifs S M)\" = \"ibifs: $PWD/S is mounted at $PWD/M\"; umount M
          mount -s -t ibifs S M -o lang=pt,en,nonsense,ro; has ro",
@@ -96,37 +96,37 @@ fn mount_finds_the_helper_for_both_types() {
 /// What the helper refuses has a status of mount(8) and a line that says why.
 #[test]
 fn a_refusal_reaches_whoever_called_mount() {
-    let world = World::new();
-    let missing = format!("'{}/T' is not an ibifs store", world.root().display());
-    fails(&world, "mount -t fuse.ibifs $PWD/T M", 32, &missing);
+    let env = TestEnv::new();
+    let missing = format!("'{}/T' is not an ibifs store", env.root().display());
+    fails(&env, "mount -t fuse.ibifs $PWD/T M", 32, &missing);
     fails(
-        &world,
+        &env,
         "mount -t fuse.ibifs S M -o lang=pt,lst=all",
         1,
         "ibifs: no mount option 'lst=all'; there are lang=, list=,",
     );
     fails(
-        &world,
+        &env,
         "mount.fuse.ibifs S M -N /proc/1/ns/mnt",
         1,
         "ibifs: a mount namespace is entered with 'nsenter --mount=/proc/1/ns/mnt mount ...'",
     );
     fails(
-        &world,
+        &env,
         "mount.fuse.ibifs S M -o remount,ro",
         32,
         "ibifs: no store is mounted at 'M'",
     );
-    fails(&world, "mount.ibifs S", 1, "<MOUNT_POINT>");
+    fails(&env, "mount.ibifs S", 1, "<MOUNT_POINT>");
 }
 
 /// A line of fstab is mounted by its mount point and with all others, once; `remount,ro` makes it
 /// read-only, with the other options as they were, and `remount,rw` writable again.
 #[test]
 fn a_line_of_fstab_is_mounted_and_remounted() {
-    let world = World::new();
+    let env = TestEnv::new();
     does(
-        &world,
+        &env,
         "for type in fuse.ibifs ibifs; do
              echo \"$PWD/S $PWD/M $type defaults,lang=pt:en,nofail,noexec,x-systemd.requires-mounts-for=$PWD 0 0\" > fstab
              mount M; mkdir M/.mint/$type-1; umount M
@@ -147,9 +147,9 @@ fn a_line_of_fstab_is_mounted_and_remounted() {
 /// devices that it asks for on its own account are not granted.
 #[test]
 fn mount_fuse_works_without_the_helper() {
-    let world = World::new();
+    let env = TestEnv::new();
     does(
-        &world,
+        &env,
         "rm $(readlink -f /sbin)/mount.fuse.ibifs
          mount -t tmpfs none /usr/local/bin; cp bin/ibifs /usr/local/bin/
          mount -t fuse.ibifs S M -o lang=pt,nofail,_netdev,user,ro; has ro; has noexec; umount M
@@ -160,9 +160,9 @@ fn mount_fuse_works_without_the_helper() {
 /// With `user` in fstab an ordinary user mounts and unmounts by mount(8), through fusermount3.
 #[test]
 fn an_ordinary_user_mounts_what_fstab_lets_him() {
-    let world = World::new();
+    let env = TestEnv::new();
     does(
-        &world,
+        &env,
         "echo \"$PWD/home/S $PWD/M fuse.ibifs noauto,user 0 0\" > fstab
          mkdir home; chmod 777 home; as_nobody ibifs init home/S --host u.example.org > /dev/null
          chown 65534:65534 M
@@ -181,27 +181,27 @@ fn file(name: &str) -> PathBuf {
 /// what these say of the order arrives.
 #[test]
 fn systemd_understands_the_units_and_fstab() {
-    let world = World::new();
+    let env = TestEnv::new();
     let unit = std::fs::read_to_string(file("ibifs@.service")).expect("the unit");
     assert_eq!(unit.matches("/usr/bin/ibifs ").count(), 2);
     let program = env!("CARGO_BIN_EXE_ibifs");
     let unit = unit.replace("/usr/bin/ibifs ", &format!("{program} "));
-    std::fs::write(world.root().join("ibifs@demo.service"), unit).expect("a unit");
-    std::fs::copy(file("fstab.example"), world.root().join("fstab")).expect("an fstab");
+    std::fs::write(env.root().join("ibifs@demo.service"), unit).expect("a unit");
+    std::fs::copy(file("fstab.example"), env.root().join("fstab")).expect("an fstab");
     for name in ["ibifs-serve", "ibifs-backup", "ibifs-scrub"] {
         let unit = std::fs::read_to_string(file(&format!("{name}@.service"))).expect("a unit");
         assert_eq!(unit.matches("/usr/bin/ibifs ").count(), 1, "{name}");
         let unit = unit.replace("/usr/bin/ibifs ", &format!("{program} "));
-        std::fs::write(world.root().join(format!("{name}@demo.service")), unit).expect("a unit");
+        std::fs::write(env.root().join(format!("{name}@demo.service")), unit).expect("a unit");
         let timer = file(&format!("{name}@.timer"));
         if timer.exists() {
-            std::fs::copy(timer, world.root().join(format!("{name}@demo.timer"))).expect("a timer");
+            std::fs::copy(timer, env.root().join(format!("{name}@demo.timer"))).expect("a timer");
         }
     }
-    world.sh("for unit in ./ibifs*@demo.*; do
+    env.sh("for unit in ./ibifs*@demo.*; do
              systemd-analyze verify --man=no $unit 2> said; cat said; test ! -s said
          done");
-    world.sh(
+    env.sh(
         "mkdir units; u=$PWD/units; cd /usr/lib/systemd/system-generators 2> /dev/null || cd /lib/systemd/system-generators
          SYSTEMD_FSTAB=$OLDPWD/fstab ./systemd-fstab-generator $u $u $u; cd $u
          for name in srv-archive.mount srv-copies.automount srv-copies.mount home-ana-archive.mount; do
@@ -218,8 +218,8 @@ fn systemd_understands_the_units_and_fstab() {
 /// marked for the journal, and signals change how much that is.
 #[test]
 fn the_service_notifies_and_logs_as_systemd_expects() {
-    let world = World::new();
-    world.sh("ibifs init S --host archive.example.org; mkdir M");
+    let env = TestEnv::new();
+    env.sh("ibifs init S --host archive.example.org; mkdir M");
     let unit = std::fs::read_to_string(file("ibifs@.service")).expect("the unit");
     let start = unit
         .lines()
@@ -227,12 +227,12 @@ fn the_service_notifies_and_logs_as_systemd_expects() {
     let stop = unit
         .lines()
         .find_map(|line| line.strip_prefix("ExecStop=-"));
-    std::fs::write(world.root().join("notified.py"), NOTIFIED).expect("a program");
+    std::fs::write(env.root().join("notified.py"), NOTIFIED).expect("a program");
     let output = Command::new("python3")
         .arg("notified.py")
         .args([start.expect("a start"), stop.expect("a stop")])
         .args([env!("CARGO_BIN_EXE_ibifs"), "S", "M"])
-        .current_dir(world.root())
+        .current_dir(env.root())
         .output()
         .expect("python3 runs");
     let complaint = String::from_utf8_lossy(&output.stderr);
@@ -307,10 +307,10 @@ print('done')
 /// has started it, which then keeps standard error open.
 #[test]
 fn a_mount_in_the_background_logs_to_the_system() {
-    let world = World::new();
-    std::fs::write(world.root().join("syslog.py"), SYSLOG).expect("a program");
+    let env = TestEnv::new();
+    std::fs::write(env.root().join("syslog.py"), SYSLOG).expect("a program");
     does(
-        &world,
+        &env,
         "python3 syslog.py & listener=$!; waits test -S /dev/log
          mount -t ibifs S M -o log=info 2> terminal; pid=$(daemon S)
          kill -USR2 $pid; waits grep -q . told; umount M
@@ -319,7 +319,7 @@ fn a_mount_in_the_background_logs_to_the_system() {
          test \"$(cat told)\" = \"<28>ibifs[$pid]: logging warn and graver\"",
     );
     does(
-        &world,
+        &env,
         "touch journal; export JOURNAL_STREAM=$(stat -c %d:%i journal)
          mount -t ibifs S M 2>> journal; kill -USR1 $(daemon S)
          waits grep -q . journal; umount M
@@ -340,9 +340,9 @@ while True:
 /// has left it; what would lead into it is told where the fault is.
 #[test]
 fn a_dead_mount_never_stays() {
-    let world = World::new();
+    let env = TestEnv::new();
     does(
-        &world,
+        &env,
         "dead() { refused 'Transport endpoint is not connected' ls $1; }
          kill_daemon() { kill -9 $(daemon S); waits no ls M; }
          mkdir B T; mount -t ibifs S M; mkdir M/.mint/x; mount --bind M B; kill_daemon; dead M; dead B
@@ -366,9 +366,9 @@ fn a_dead_mount_never_stays() {
 /// An ordinary user's dead mount is replaced in the same way, by fusermount3.
 #[test]
 fn an_ordinary_users_dead_mount_never_stays() {
-    let world = World::new();
+    let env = TestEnv::new();
     does(
-        &world,
+        &env,
         "chown 65534:65534 M; as_nobody ibifs init T --host u.example.org > /dev/null
          as_nobody ibifs mount T M; kill -9 $(daemon T); waits no as_nobody ls M
          refused 'Transport endpoint is not connected' as_nobody ls M
@@ -381,9 +381,9 @@ fn an_ordinary_users_dead_mount_never_stays() {
 /// of the store or of a part of it, and a mount of the store that the store lies in.
 #[test]
 fn a_store_is_not_mounted_under_its_own_mount() {
-    let world = World::new();
+    let env = TestEnv::new();
     does(
-        &world,
+        &env,
         "nested() { refused 'lie one in the other; mount it elsewhere' ibifs mount \"$@\"; }
          mkdir all all/in B C; mv S all/in/; S=$PWD/all/in/S; mkdir $S/m $S/col/x.org
          nested $S $S; nested $S $S/m; nested $S all; nested $S all/in
@@ -408,9 +408,9 @@ fn a_store_is_not_mounted_under_its_own_mount() {
 /// allow_other is for whom fuse.conf allows it; who is refused is told what to do.
 #[test]
 fn allow_other_names_its_remedy() {
-    let world = World::new();
+    let env = TestEnv::new();
     does(
-        &world,
+        &env,
         "chown 65534:65534 M; as_nobody ibifs init T --host u.example.org > /dev/null
          echo mount_max = 1000 > fuse.conf; mount --bind fuse.conf /etc/fuse.conf
          as_nobody ibifs mount -o allow_other T M 2> said && exit 1; test $? = 4
@@ -428,8 +428,8 @@ fn allow_other_names_its_remedy() {
 /// A mount with `ro` changes nothing; a store on a read-only disk is mounted so and not otherwise.
 #[test]
 fn a_read_only_mount_reads_all_and_writes_nothing() {
-    let world = World::new();
-    let disk = Disk::new(world.root(), "D", Format::Ext4, 32);
+    let env = TestEnv::new();
+    let disk = Disk::new(env.root(), "D", Format::Ext4, 32);
     let looks = r#"
         looks() {
             cat M/$rep/doc/f M/$(ibip M/$rep)/doc/f | uniq -c | grep -q '2 text'
@@ -442,15 +442,15 @@ fn a_read_only_mount_reads_all_and_writes_nothing() {
             test $(ibifs ls M | wc -l) = 2; ibifs show --store M $rep | grep -q Original
         }
         rep=$(cat rep)"#;
-    world.sh(
+    env.sh(
         "mkdir M; ibifs init D/S --host archive.example.org; ibifs mount D/S M
          mint M x > rep; item=M/$(cat rep); echo text > $item/doc/f; echo 'title: Rain' > $item:; ibifs umount M",
     );
-    world.sh(&format!(
+    env.sh(&format!(
         "{PRELUDE}{looks}; ibifs mount -o ro D/S M; looks; ibifs umount M"
     ));
     disk.remount("ro");
-    world.sh(&format!(
+    env.sh(&format!(
         "{PRELUDE}{looks}
          sync; sum=$(md5sum < D.img)
          refused \"store '$PWD/D/S' is on a read-only filesystem; mount it with '-o ro'\" ibifs mount D/S M
@@ -464,9 +464,9 @@ fn a_read_only_mount_reads_all_and_writes_nothing() {
 /// comes by the file's name again; and after another mount.
 #[test]
 fn file_handles_hold_while_the_kernel_knows_the_file() {
-    let world = World::new().with_a();
-    std::fs::write(world.root().join("handles.py"), HANDLES).expect("a program");
-    world.prints(
+    let env = TestEnv::new().with_a();
+    std::fs::write(env.root().join("handles.py"), HANDLES).expect("a program");
+    env.prints(
         &format!("{PRELUDE}
          forgets() {{ echo 2 > /proc/sys/vm/drop_caches; test $(python3 handles.py open A) = stale; }}
          f=A/$(mint A x)/doc/f; echo text > $f; ln -s $f f

@@ -1,12 +1,12 @@
 //! Mounting as an ordinary user, and where FUSE is not to be had.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Runs a script as an ordinary user with a /dev of its own, which holds /dev/fuse as Debian has it
 /// unless `prepare` takes it away.
-fn as_user(world: &World, prepare: &str, script: &str) -> std::process::Output {
-    std::fs::write(world.root().join("script"), script).expect("a script");
-    world.run(&format!(
+fn as_user(env: &TestEnv, prepare: &str, script: &str) -> std::process::Output {
+    std::fs::write(env.root().join("script"), script).expect("a script");
+    env.run(&format!(
         "mkdir -p bin home; cp $(command -v ibifs) bin; chmod 777 . home bin
          unshare -m bash -c '
              mount -t tmpfs none /dev
@@ -42,9 +42,9 @@ fn says(output: &std::process::Output, status: i32, printed: &str, complaint: &s
 /// own.
 #[test]
 fn an_ordinary_user_mounts_through_fusermount3() {
-    let world = World::new();
+    let env = TestEnv::new();
     let output = as_user(
-        &world,
+        &env,
         "",
         "cd home; ibifs init S --host u.example.org > /dev/null; mkdir m; ibifs mount S m
          mkdir -p m/.mint/x/doc; echo text > m/.mint/x/doc/file; cat m/.mint/$(readlink m/.mint/.x)/doc/file
@@ -64,9 +64,9 @@ fn an_ordinary_user_mounts_through_fusermount3() {
 /// Where fusermount3 refuses to unmount (it looks for the mount in /etc/mtab, say), its reason is told.
 #[test]
 fn what_fusermount3_says_of_an_unmount_is_told() {
-    let world = World::new();
+    let env = TestEnv::new();
     let output = as_user(
-        &world,
+        &env,
         "",
         "cd home; ibifs init S --host u.example.org > /dev/null; mkdir m; ibifs mount S m
          printf '#!/bin/sh\\necho no mtab here >&2; exit 1' > ../bin/fusermount3; chmod 755 ../bin/fusermount3
@@ -84,10 +84,10 @@ fn what_fusermount3_says_of_an_unmount_is_told() {
 /// to write is seen by every way to read, in both trees, and `ibifs status` says why it is so.
 #[test]
 fn an_ordinary_users_bytes_go_through_the_daemon() {
-    let world = World::new();
-    std::fs::write(world.root().join("bytes.py"), BYTES).expect("a program");
+    let env = TestEnv::new();
+    std::fs::write(env.root().join("bytes.py"), BYTES).expect("a program");
     let output = as_user(
-        &world,
+        &env,
         "",
         "cd home; ibifs init S --host u.example.org > /dev/null; mkdir m; ibifs mount S m
          ibifs status m | sed -n 3p; ibifs status m --json | grep -c '\"mount_point\"'
@@ -153,8 +153,8 @@ print('same')
 /// Without passthrough, too, the kernel asks for much at once: reads ahead, and writes by the MiB.
 #[test]
 fn requests_for_bytes_are_large() {
-    let world = World::new();
-    world.sh(
+    let env = TestEnv::new();
+    env.sh(
         "ibifs init A.store --host archive-a.example.org; mkdir A
          RUST_LOG=fuser=debug ibifs mount -f -o passthrough=no A.store A 2> log &
          until mountpoint -q A; do sleep 0.02; done
@@ -169,16 +169,16 @@ fn requests_for_bytes_are_large() {
 #[test]
 fn where_fuse_is_not_to_be_had_the_remedy_is_named() {
     let mount = "cd home; test -e S || ibifs init S --host u.example.org > /dev/null; mkdir -p m; ibifs mount S m";
-    let world = World::new();
+    let env = TestEnv::new();
     says(
-        &as_user(&world, "rm /dev/fuse", mount),
+        &as_user(&env, "rm /dev/fuse", mount),
         6,
         "",
         "ibifs: cannot open /dev/fuse: No such file or directory (os error 2); load the module with \
          'modprobe fuse', in a container pass the device in (--device /dev/fuse)",
     );
     says(
-        &as_user(&world, "chmod 600 /dev/fuse", mount),
+        &as_user(&env, "chmod 600 /dev/fuse", mount),
         6,
         "",
         "ibifs: cannot open /dev/fuse: Permission denied (os error 13); let everybody open it, as \
@@ -186,7 +186,7 @@ fn where_fuse_is_not_to_be_had_the_remedy_is_named() {
     );
     says(
         &as_user(
-            &world,
+            &env,
             "",
             &mount.replace("ibifs mount", "PATH=../bin ibifs mount"),
         ),

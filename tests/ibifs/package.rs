@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::support::{World, switch};
+use crate::support::{TestEnv, switch};
 
 /// Where cargo has built what is tested.
 fn target() -> &'static Path {
@@ -54,13 +54,13 @@ trap 'umount root/proc' EXIT
 #[test]
 fn the_debian_package_serves_on_a_new_debian_and_leaves_it_as_it_was() {
     let package = package(&["deb", "--built", "dev"]);
-    let world = World::new();
-    std::fs::copy(package, world.root().join("ibifs.deb")).expect("the package is copied");
-    world.sh(NEW_DEBIAN);
-    world.sh("cp ibifs.deb root/; cp root/etc/updatedb.conf before.conf");
+    let env = TestEnv::new();
+    std::fs::copy(package, env.root().join("ibifs.deb")).expect("the package is copied");
+    env.sh(NEW_DEBIAN);
+    env.sh("cp ibifs.deb root/; cp root/etc/updatedb.conf before.conf");
     let inside = |script: &str| {
-        std::fs::write(world.root().join("root/script"), script).expect("a script");
-        world.sh(&format!("{INSIDE}inside bash -euo pipefail /script"))
+        std::fs::write(env.root().join("root/script"), script).expect("a script");
+        env.sh(&format!("{INSIDE}inside bash -euo pipefail /script"))
     };
     inside("apt-get -qq update; apt-get -qq install -y ./ibifs.deb");
     // All that a user finds is there.
@@ -90,7 +90,7 @@ fn the_debian_package_serves_on_a_new_debian_and_leaves_it_as_it_was() {
         "{found}"
     );
     inside("apt-get -qq purge -y ibifs; test ! -e /usr/bin/ibifs");
-    world.sh("cmp before.conf root/etc/updatedb.conf; no ls root/usr/share/man/man1/ibifs*");
+    env.sh("cmp before.conf root/etc/updatedb.conf; no ls root/usr/share/man/man1/ibifs*");
 }
 
 /// With `IBIFS_TEST_PACKAGES=1`: everything is built once more, for a target that rustup has to fetch.
@@ -100,14 +100,14 @@ fn the_static_binary_needs_nothing_but_the_kernel() {
         return;
     }
     let package = package(&["static", "--profile", "dev"]);
-    let world = World::new();
-    std::fs::copy(package, world.root().join("ibifs.tar.gz")).expect("the archive is copied");
-    world.sh(
+    let env = TestEnv::new();
+    std::fs::copy(package, env.root().join("ibifs.tar.gz")).expect("the archive is copied");
+    env.sh(
         "mkdir -p root/tmp root/mnt root/proc root/dev; mknod -m 666 root/dev/fuse c 10 229
         mknod -m 666 root/dev/null c 1 3
         tar -xzf ibifs.tar.gz --strip-components 1 -C root; test -f root/share/man/man1/ibifs.1.gz",
     );
-    world.sh(&format!(
+    env.sh(&format!(
         "{INSIDE}
         inside /bin/ibifs init /tmp/S --host archive-a.example.org
         inside /bin/ibifs mount /tmp/S /mnt
@@ -119,16 +119,16 @@ fn the_static_binary_needs_nothing_but_the_kernel() {
 
 #[test]
 fn cargo_installs_it() {
-    let world = World::new();
+    let env = TestEnv::new();
     let output = Command::new(env!("CARGO"))
         .args(["install", "--debug", "--locked", "--path", ".", "--root"])
-        .arg(world.root())
+        .arg(env.root())
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env("CARGO_TARGET_DIR", target())
         .output()
         .expect("cargo runs");
     assert!(output.status.success(), "{output:?}");
-    world.prints(
+    env.prints(
         "bin/ibifs --version",
         concat!("ibifs ", env!("CARGO_PKG_VERSION")),
     );

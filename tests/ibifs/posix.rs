@@ -234,10 +234,10 @@ fn read_only_mounts_are_as_natively() {
     for tree in 0..2 {
         let mut places = Places::new(false);
         places.mounted = vec![places.mounted.swap_remove(tree)];
-        let world = &places.world;
+        let env = &places.env;
         check(&rows, || {
             compare(&places, &rows, &|place| {
-                world.sh(match place.name {
+                env.sh(match place.name {
                     "native" => "mount --bind native native; mount -o remount,bind,ro native",
                     _ => "ibifs umount A; ibifs mount -o ro,allow_other,suid,dev A.store A",
                 });

@@ -1,7 +1,7 @@
 //! Power cuts: a store on a disk of its own is cut off in the middle of work, and what was promised
 //! before is there afterwards.
 //!
-//! In each cycle three clients of a mount do what their dice say in both trees: they mint, write, sync,
+//! In each cycle three clients of a mount do what their random source say in both trees: they mint, write, sync,
 //! rename, relate, copy in, remove, and replace sidecars. At a step drawn beforehand the disk is cut
 //! off: what was not synced is gone, the unwritten journal included. Then the store is started again,
 //! looked at through the mount and held against the model, checked, and its index made anew.
@@ -33,7 +33,7 @@ mod model;
 mod record;
 mod rig;
 
-use crate::support::{Dice, Disk, Format, World, seed, switch};
+use crate::support::{Disk, Format, Rng, TestEnv, seed, switch};
 use rig::{Rig, Tally};
 
 /// How many cycles a store goes through before a fresh one takes its place.
@@ -41,13 +41,13 @@ const CYCLES_OF_A_STORE: usize = 20;
 
 fn cut_again_and_again(format: Format) {
     let cycles = switch("IBIFS_TEST_CYCLES").map_or(200, |cycles| cycles as usize) / 2;
-    let mut dice = Dice::from_seed(seed());
+    let mut rng = Rng::from_seed(seed());
     let mut tally = Tally::default();
     let started = std::time::Instant::now();
     while tally.cycles < cycles {
         let mut rig = Rig::new(format);
         for _ in 0..CYCLES_OF_A_STORE.min(cycles - tally.cycles) {
-            rig.cycle(&mut dice, &mut tally);
+            rig.cycle(&mut rng, &mut tally);
         }
     }
     println!("{format:?}: {tally:?} in {:.1?}", started.elapsed());
@@ -69,10 +69,10 @@ fn what_was_promised_outlives_power_cuts_on_xfs() {
 /// names out before contents: what its tombstone told is still known after the cut.
 #[test]
 fn what_comes_back_by_another_name_is_known() {
-    let world = World::new();
-    let disk = Disk::new(world.root(), "disk", Format::Ext4, 128);
+    let env = TestEnv::new();
+    let disk = Disk::new(env.root(), "disk", Format::Ext4, 128);
     let rep = "example.net/library/2001/09.16.00.38.40";
-    world.sh(&format!(
+    env.sh(&format!(
         "mkdir A; ibifs init --host archive-a.example.org disk/S; ibifs mount disk/S A
          mkdir -p A/32G4GL2W/FEQUJT; echo 'ibi {{ibip 32G4GL2W/FEQUJT}}' > A/32G4GL2W/FEQUJT/.ibi
          rm -r A/32G4GL2W/FEQUJT; sync
@@ -80,8 +80,8 @@ fn what_comes_back_by_another_name_is_known() {
          test ! -e disk/S/deleted/ibip/32G4GL2W/FEQUJT; echo x > disk/x; sync disk/x; daemon disk/S > pid"
     ));
     disk.cut();
-    world.run("kill -9 $(< pid); umount -l A");
+    env.run("kill -9 $(< pid); umount -l A");
     disk.unmount();
     disk.mount();
-    world.sh("ibifs mount disk/S A; ibifs umount A; ibifs fsck disk/S | grep ' 0 findings$'");
+    env.sh("ibifs mount disk/S A; ibifs umount A; ibifs fsck disk/S | grep ' 0 findings$'");
 }

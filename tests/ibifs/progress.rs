@@ -1,6 +1,6 @@
 //! How far a long command is: a line on the terminal of whoever waits, and nothing anywhere else.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Runs a command with its standard error on a terminal, and says there what that was told.
 const TERMINAL: &str = r#"
@@ -21,14 +21,14 @@ sys.exit(command.wait())
 
 /// A store with forty items to be taken over, and commands that are slow: each file that is opened
 /// takes its time.
-fn slow() -> World {
-    let world = World::new();
-    std::fs::write(world.root().join("terminal.py"), TERMINAL).expect("a script");
-    world.sh("for n in {10..49}; do
+fn slow() -> TestEnv {
+    let env = TestEnv::new();
+    std::fs::write(env.root().join("terminal.py"), TERMINAL).expect("a script");
+    env.sh("for n in {10..49}; do
            mkdir -p store/col/a.example.org/b/2001/01.01.01.$n/doc
            head -c 100000 /dev/zero > store/col/a.example.org/b/2001/01.01.01.$n/doc/file
          done");
-    world
+    env
 }
 
 /// The commands, and by how many microseconds each opening of a file is delayed.
@@ -52,7 +52,7 @@ fn slowly(command: &str, delay: u32) -> String {
 /// same as ever.
 #[test]
 fn a_terminal_is_told_how_far_it_is() {
-    let world = slow();
+    let env = slow();
     let lasts = [
         ("items", "mount it with"),
         ("items", "41 items indexed"),
@@ -61,7 +61,7 @@ fn a_terminal_is_told_how_far_it_is() {
         ("directories", "41 items: "),
     ];
     for ((command, delay), (what, last)) in COMMANDS.into_iter().zip(lasts) {
-        let told = world.sh(&format!(
+        let told = env.sh(&format!(
             "TERM=xterm python3 terminal.py {} 2> told > said; cat told",
             slowly(command, delay)
         ));
@@ -74,11 +74,11 @@ fn a_terminal_is_told_how_far_it_is() {
         };
         assert!(lines.iter().filter(shown).count() >= 2, "{command}: {told}");
         assert_eq!(lines.last().map(|line| line.trim()), Some("\u{1b}[2K"));
-        let said = world.sh("tail -n 1 said");
+        let said = env.sh("tail -n 1 said");
         assert!(said.starts_with(last), "{command}: {said}");
     }
     // The bytes are told where they are what takes the time.
-    world.sh(
+    env.sh(
         "TERM=xterm python3 terminal.py ibifs scrub --rate 3M store 2> told
          grep -q ' MB, 3 MB/s  .*s left' told",
     );
@@ -87,9 +87,9 @@ fn a_terminal_is_told_how_far_it_is() {
 /// What is found is told on lines of its own, whole, where both outputs are one terminal.
 #[test]
 fn what_is_found_stands_on_lines_of_its_own() {
-    let world = slow();
-    world.sh("ibifs init --adopt store --host c.example.org; ibifs scrub store");
-    world.sh(
+    let env = slow();
+    env.sh("ibifs init --adopt store --host c.example.org; ibifs scrub store");
+    env.sh(
         "for n in {10..49}; do touch store/col/a.example.org/b/2001/01.01.01.$n/doc/new; done
          TERM=xterm script -qec 'ibifs scrub --rate 3M store' told > /dev/null
          tr '\\r' '\\n' < told | sed 's/\\x1b\\[[0-9]*[A-Z]//g' > lines
@@ -101,12 +101,12 @@ fn what_is_found_stands_on_lines_of_its_own() {
 /// Where there is no terminal, or one that can do nothing, nothing is written.
 #[test]
 fn nothing_is_told_where_nobody_looks() {
-    let world = slow();
+    let env = slow();
     for (command, delay) in COMMANDS {
-        world.prints(&format!("{} 2>&1 > /dev/null", slowly(command, delay)), "");
+        env.prints(&format!("{} 2>&1 > /dev/null", slowly(command, delay)), "");
     }
     for term in ["TERM=dumb", "-u TERM"] {
-        world.prints(
+        env.prints(
             &format!("env {term} python3 terminal.py ibifs scrub --rate 3M store 2>&1 > /dev/null"),
             "",
         );

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 const LETTERS: &[u8] = b"23456789ABCDEFGHJKLMNPQRSTUWX";
 
@@ -111,9 +111,9 @@ fn the_session_of_the_readme_is_true() {
         let quoted = line.replace('\'', "'\\''");
         script.push_str(&format!("printf '$ %s\\n' '{quoted}'\n{line}\n"));
     }
-    let world = World::new();
-    world.sh("mkdir -p mnt/demo && touch mnt/demo/.keep && ibifs quickstart");
-    let printed = world.run(&script);
+    let env = TestEnv::new();
+    env.sh("mkdir -p mnt/demo && touch mnt/demo/.keep && ibifs quickstart");
+    let printed = env.run(&script);
     let complaint = String::from_utf8_lossy(&printed.stderr);
     assert!(
         printed.status.success() && complaint.is_empty(),
@@ -128,14 +128,14 @@ fn the_session_of_the_readme_is_true() {
 /// What the quick start says to try can be tried.
 #[test]
 fn what_the_quick_start_says_can_be_tried() {
-    let world = World::new();
-    let said = world.sh("mkdir -p mnt/demo && touch mnt/demo/.keep && ibifs quickstart");
+    let env = TestEnv::new();
+    let said = env.sh("mkdir -p mnt/demo && touch mnt/demo/.keep && ibifs quickstart");
     let commands: Vec<&str> = said
         .lines()
         .filter_map(|line| line.strip_prefix("  "))
         .collect();
     assert!(commands.len() > 5, "{said}");
-    let printed = world.sh(&commands.join("\n"));
+    let printed = env.sh(&commands.join("\n"));
     for text in [
         "First edition",
         "Second edition",
@@ -218,10 +218,10 @@ fn the_architecture_names_what_there_is() {
 /// The picture of the session is what the script draws, but for identifiers and dates.
 #[test]
 fn the_recorded_session_is_current() {
-    let world = World::new();
+    let env = TestEnv::new();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record-session");
-    world.sh(&format!("{} session.svg", script.display()));
-    let drawn = std::fs::read_to_string(world.root().join("session.svg")).expect("a picture");
+    env.sh(&format!("{} session.svg", script.display()));
+    let drawn = std::fs::read_to_string(env.root().join("session.svg")).expect("a picture");
     let kept = read("man/session.svg");
     let [drawn, kept] =
         [drawn, kept].map(|text| text.lines().map(normal).collect::<Vec<_>>().join("\n"));
@@ -240,8 +240,8 @@ fn an_archive_is_set_up_in_ten_minutes() {
         .split_once("\n## Your own Archive in ten minutes\n")
         .expect("a guide");
     let (guide, _) = guide.split_once("\n## ").expect("what follows");
-    let world = World::new();
-    let root = world.root().display();
+    let env = TestEnv::new();
+    let root = env.root().display();
     let commands = blocks(guide, "```sh").concat().join("\n");
     let commands = commands.replace(
         "/usr/share/doc/ibifs/examples/nginx.conf",
@@ -277,7 +277,7 @@ trap 'kill ${{service:-}}' EXIT
 "#,
         mnt = Path::new(env!("CARGO_MANIFEST_DIR")).join("mnt").display()
     );
-    let printed = world.sh(&format!(
+    let printed = env.sh(&format!(
         "{stubs}{commands}
          url=$(sed -n 's,.*\\(http://127[^ ]*\\)/.*,\\1,p' listening)
          curl -sf $url/col/${{item#*/srv/ibifs/archive/}}/doc/thesis.pdf
@@ -328,30 +328,30 @@ fn the_portuguese_readme_says_the_same() {
 #[test]
 fn troubles_are_told_as_the_readme_tells_them() {
     let readme = readme();
-    let world = World::new();
+    let env = TestEnv::new();
     let told = |script: &str| {
-        let output = world.run(script);
+        let output = env.run(script);
         assert!(!output.status.success(), "{script}");
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        let told = told.replace(&format!("{}/", world.root().display()), "");
+        let told = told.replace(&format!("{}/", env.root().display()), "");
         told.trim_start_matches("ibifs: ").trim_end().to_owned()
     };
     let in_readme = |message: &str| {
         assert!(readme.contains(&format!("- `{message}`")), "{message}");
     };
     in_readme(&told("mkdir STORE; ibifs mount STORE MNT"));
-    world.sh("rmdir STORE; ibifs init STORE --host archive-a.example.org");
+    env.sh("rmdir STORE; ibifs init STORE --host archive-a.example.org");
     in_readme(&told("ibifs mount STORE MNT"));
-    world.sh("mkdir MNT; ibifs mount STORE MNT");
+    env.sh("mkdir MNT; ibifs mount STORE MNT");
     in_readme(&told("ibifs mount STORE MNT"));
     let busy = told("mkdir other; ibifs mount STORE other");
-    let pid = world.sh("daemon STORE");
+    let pid = env.sh("daemon STORE");
     in_readme(&busy.replace(&pid, "PID"));
-    let item = world.sh("mint MNT x");
+    let item = env.sh("mint MNT x");
     let refused = told(&format!("mv MNT/{item} MNT/{item}0"));
     assert!(refused.ends_with("Operation not permitted"), "{refused}");
     in_readme("mv: cannot move ...: Operation not permitted");
-    world.sh(
+    env.sh(
         "mkdir -p MNT/sid.inpe.br/mtc-m18@80/2009/07.21.14.43 MNT/sid.inpe.br/mtc-m18@80/2009/07.21.14.44",
     );
     let refused = told("cd MNT/sid.inpe.br/mtc-m18@80/2009; ln -sfn 07.21.14.43 '07.21.14.44!'");
@@ -360,14 +360,14 @@ fn troubles_are_told_as_the_readme_tells_them() {
     let event = told("bash --norc -i <<< $'cat MNT/x!/doc\\nexit 1'");
     assert!(event.contains("!/doc: event not found"), "{event}");
     in_readme("bash: !/doc: event not found");
-    world.sh("daemon=$(daemon STORE); kill -9 $daemon; tail --pid=$daemon -f /dev/null");
+    env.sh("daemon=$(daemon STORE); kill -9 $daemon; tail --pid=$daemon -f /dev/null");
     let dead = told("ls MNT");
     assert!(
         dead.contains("Transport endpoint is not connected"),
         "{dead}"
     );
     in_readme("Transport endpoint is not connected");
-    world.sh("ibifs mount STORE MNT; ls MNT; ibifs umount MNT; ibifs mount -o ro STORE MNT");
+    env.sh("ibifs mount STORE MNT; ls MNT; ibifs umount MNT; ibifs mount -o ro STORE MNT");
     in_readme(&told("mkdir MNT/.mint/x").replace(['\u{2018}', '\u{2019}'], "'"));
-    world.sh("ibifs umount MNT");
+    env.sh("ibifs umount MNT");
 }

@@ -1,16 +1,16 @@
 //! Refusals: each bad input has its errno or its sentence, and nothing is lost by it.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
-/// Runs Python expressions one by one in the world's directory; each must end in the errno named
+/// Runs Python expressions one by one in the environment's directory; each must end in the errno named
 /// beside it, or in `done`.
 #[track_caller]
-fn outcomes(world: &World, table: &[(&str, &str)]) {
+fn outcomes(env: &TestEnv, table: &[(&str, &str)]) {
     let expressions: String = table
         .iter()
         .map(|(expression, _)| format!("{expression}\n"))
         .collect();
-    let printed = world.sh(&format!(
+    let printed = env.sh(&format!(
         "python3 -c '
 import errno, os, sys
 for line in sys.stdin:
@@ -34,18 +34,18 @@ for line in sys.stdin:
 }
 
 /// The Archive A with three items, whose reps are in the files a, b and c.
-fn world_of_three() -> World {
-    let world = World::new().with_a();
-    world.sh("for n in a b c; do mint A $n > $n; echo text $n > A/$(<$n)/doc/text; done");
-    world
+fn world_of_three() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    env.sh("for n in a b c; do mint A $n > $n; echo text $n > A/$(<$n)/doc/text; done");
+    env
 }
 
 /// A name that is no component of an identifier is refused on every level of both trees (EINVAL),
 /// and leaves nothing behind.
 #[test]
 fn bad_components_are_refused_on_every_level() {
-    let world = World::new().with_a();
-    world.sh("mkdir -p A/sid.inpe.br/mtc-m18/2009 A/8JMKD3MGP8W; find A > before");
+    let env = TestEnv::new().with_a();
+    env.sh("mkdir -p A/sid.inpe.br/mtc-m18/2009 A/8JMKD3MGP8W; find A > before");
     let bad = [
         ("A", "no_underscore.org"),
         ("A", "-a.org"),
@@ -85,16 +85,16 @@ fn bad_components_are_refused_on_every_level() {
         .map(|(parent, name)| format!("os.mkdir(\"{parent}/{name}\")"))
         .collect();
     let table: Vec<(&str, &str)> = lines.iter().map(|line| (&**line, "EINVAL")).collect();
-    outcomes(&world, &table);
-    world.sh("find A > after; diff before after");
-    world.sh("mkdir A/x.org. && rmdir A/x.org.");
+    outcomes(&env, &table);
+    env.sh("find A > after; diff before after");
+    env.sh("mkdir A/x.org. && rmdir A/x.org.");
 }
 
 /// Dates that do not exist are refused (EINVAL), those that do are taken.
 #[test]
 fn dates_that_do_not_exist_are_refused() {
-    let world = World::new().with_a();
-    world.sh("mkdir -p A/sid.inpe.br/mtc-m18/{2008,2009,2000,1900}");
+    let env = TestEnv::new().with_a();
+    env.sh("mkdir -p A/sid.inpe.br/mtc-m18/{2008,2009,2000,1900}");
     let cases = [
         ("2009/02.29.00.00", "EINVAL"),
         ("1900/02.29.00.00", "EINVAL"),
@@ -119,19 +119,19 @@ fn dates_that_do_not_exist_are_refused() {
         .zip(cases)
         .map(|(line, (_, errno))| (&**line, errno))
         .collect();
-    outcomes(&world, &table);
+    outcomes(&env, &table);
 }
 
 /// In this Archive's own name space only minting makes a date later than the last one handed out
 /// (EPERM by either form, in any spelling); earlier ones and other name spaces are welcome.
 #[test]
 fn future_dates_of_the_own_name_space_are_only_minted() {
-    let world = World::new().with_a();
-    world.sh("mint A x > rep; ibip A/.mint/x > ibip; mkdir -p A/example.org/archive-a/{2001,2999} A/example.org/other/2999");
-    let own = world.sh("cut -d/ -f1 ibip");
+    let env = TestEnv::new().with_a();
+    env.sh("mint A x > rep; ibip A/.mint/x > ibip; mkdir -p A/example.org/archive-a/{2001,2999} A/example.org/other/2999");
+    let own = env.sh("cut -d/ -f1 ibip");
     let lower = own.to_lowercase();
     outcomes(
-        &world,
+        &env,
         &[
             (
                 "os.mkdir('A/example.org/archive-a/2999/01.01.00.00')",
@@ -156,19 +156,19 @@ fn future_dates_of_the_own_name_space_are_only_minted() {
             ("os.makedirs('A/8JMKD3MGP8W/UUUUUUU')", "done"),
         ],
     );
-    world.prints("state A/example.org/archive-a/2001/01.01.00.00", "Copy");
+    env.prints("state A/example.org/archive-a/2001/01.01.00.00", "Copy");
 }
 
 /// Nothing but directories is made on the levels of identifiers: regular files, fifos, devices,
 /// sockets, links and hard links are refused (EPERM), and so they are in `.mint`.
 #[test]
 fn only_directories_stand_on_the_levels() {
-    let world = World::new().with_a();
-    world.sh("mint A x > rep; ibip A/.mint/x | cut -d/ -f1 > prefix
+    let env = TestEnv::new().with_a();
+    env.sh("mint A x > rep; ibip A/.mint/x | cut -d/ -f1 > prefix
          echo text > A/$(<rep)/doc/text; find A > before");
-    let rep = world.sh("cat rep");
+    let rep = env.sh("cat rep");
     let (year, _) = rep.rsplit_once('/').expect("a year");
-    let prefix = world.sh("cat prefix");
+    let prefix = env.sh("cat prefix");
     let mut lines = Vec::new();
     for level in [
         "A",
@@ -188,19 +188,19 @@ fn only_directories_stand_on_the_levels() {
         ));
     }
     let table: Vec<(&str, &str)> = lines.iter().map(|line| (&**line, "EPERM")).collect();
-    outcomes(&world, &table);
-    world.sh("find A > after; diff before after");
+    outcomes(&env, &table);
+    env.sh("find A > after; diff before after");
 }
 
 /// Items and the levels above them keep their names: renaming either is refused (EPERM) in both
 /// trees and in `.mint`, and nothing moves.
 #[test]
 fn items_and_levels_are_not_renamed() {
-    let world = World::new().with_a();
-    world.sh("mint A x > rep; ibip A/.mint/x > ibip; mint A y > other; find A > before");
-    let rep = world.sh("cat rep");
-    let other = world.sh("cat other");
-    let ibip = world.sh("cat ibip");
+    let env = TestEnv::new().with_a();
+    env.sh("mint A x > rep; ibip A/.mint/x > ibip; mint A y > other; find A > before");
+    let rep = env.sh("cat rep");
+    let other = env.sh("cat other");
+    let ibip = env.sh("cat ibip");
     let (year, _) = rep.rsplit_once('/').expect("a year");
     let (prefix, _) = ibip.split_once('/').expect("a prefix");
     let pairs = [
@@ -224,52 +224,51 @@ fn items_and_levels_are_not_renamed() {
         .map(|(from, to)| format!("os.rename('A/{from}', 'A/{to}')"))
         .collect();
     let table: Vec<(&str, &str)> = lines.iter().map(|line| (&**line, "EPERM")).collect();
-    outcomes(&world, &table);
-    world.sh("find A > after; diff before after; ls A/.mint/x/doc");
+    outcomes(&env, &table);
+    env.sh("find A > after; diff before after; ls A/.mint/x/doc");
 }
 
 /// No edition follows itself, over one, two or three steps, whether it is said with ln, setfattr
 /// or `ibifs relate`, mounted or not (ELOOP; exit status 4 with the reason).
 #[test]
 fn editions_in_a_circle_are_refused() {
-    let world = world_of_three();
-    world
-        .sh("ibifs relate A/$(<a) --next-edition $(<b); ibifs relate A/$(<b) --next-edition $(<c)");
+    let env = world_of_three();
+    env.sh("ibifs relate A/$(<a) --next-edition $(<b); ibifs relate A/$(<b) --next-edition $(<c)");
     let loops = "Too many levels of symbolic links";
     for (last, first) in [("a", "a"), ("b", "a"), ("c", "a")] {
-        world.complains(
+        env.complains(
             &format!("ln -sfn ../../../../$(<{first}) \"A/$(<{last})!\""),
             loops,
         );
-        world.complains(
+        env.complains(
             &format!("setfattr -n user.ibi.nextedition -v $(<{first}) A/$(<{last})"),
             loops,
         );
         let relate = format!("ibifs relate A/$(<{last}) --next-edition $(<{first})");
-        world.exits(&relate, 4);
-        world.complains(&relate, "circle");
+        env.exits(&relate, 4);
+        env.complains(&relate, "circle");
     }
-    world.prints("readlink -f \"A/$(<a)!\"", &world.sh("readlink -f A/$(<c)"));
-    world.sh("ibifs umount A");
+    env.prints("readlink -f \"A/$(<a)!\"", &env.sh("readlink -f A/$(<c)"));
+    env.sh("ibifs umount A");
     for last in ["a", "b", "c"] {
         let relate = format!("ibifs relate $(<{last}) --next-edition $(<a) --store A.store");
-        world.exits(&relate, 4);
-        world.complains(&relate, "circle");
+        env.exits(&relate, 4);
+        env.complains(&relate, "circle");
     }
-    world.prints("ibifs fsck A.store", "4 items, 0 findings");
+    env.prints("ibifs fsck A.store", "4 items, 0 findings");
 }
 
 /// A circle that comes in with sidecars is taken as it is: looking up the last edition says ELOOP,
 /// the items stay readable, fsck names it, and taking one relation back mends it.
 #[test]
 fn a_circle_in_sidecars_is_named_and_can_be_mended() {
-    let world = world_of_three();
-    world.sh("echo \"ibi.nextedition {rep $(<b)}\" >> A/$(<a)/.ibi
+    let env = world_of_three();
+    env.sh("echo \"ibi.nextedition {rep $(<b)}\" >> A/$(<a)/.ibi
          echo \"ibi.nextedition {rep $(<c)}\" >> A/$(<b)/.ibi
          echo \"ibi.nextedition {rep $(<a)}\" >> A/$(<c)/.ibi");
-    let a = world.sh("cat a");
+    let a = env.sh("cat a");
     outcomes(
-        &world,
+        &env,
         &[
             (&format!("os.stat('A/{a}!')"), "ELOOP"),
             (&format!("os.lstat('A/{a}!')"), "ELOOP"),
@@ -285,34 +284,34 @@ fn a_circle_in_sidecars_is_named_and_can_be_mended() {
             (&format!("os.stat('A/{a}/doc/text')"), "done"),
         ],
     );
-    world.prints(
+    env.prints(
         "ibifs show A/$(<a) --json | jq -r .relations.nextedition.rep",
-        &world.sh("cat b"),
+        &env.sh("cat b"),
     );
-    world.sh("find A > found; ibifs umount A");
-    world.exits("ibifs fsck A.store > report", 1);
-    world.prints("grep -c ^edition-cycle: report", "3");
-    world.sh("ibifs unrelate $(<c) --next-edition --store A.store");
-    world.prints("ibifs fsck A.store", "4 items, 0 findings");
+    env.sh("find A > found; ibifs umount A");
+    env.exits("ibifs fsck A.store > report", 1);
+    env.prints("grep -c ^edition-cycle: report", "3");
+    env.sh("ibifs unrelate $(<c) --next-edition --store A.store");
+    env.prints("ibifs fsck A.store", "4 items, 0 findings");
 }
 
 /// A circle of one and of two, copied in, is named as well.
 #[test]
 fn short_circles_in_sidecars_are_named() {
-    let world = world_of_three();
-    world.sh("echo \"ibi.nextedition {rep $(<a)}\" >> A/$(<a)/.ibi
+    let env = world_of_three();
+    env.sh("echo \"ibi.nextedition {rep $(<a)}\" >> A/$(<a)/.ibi
          echo \"ibi.nextedition {rep $(<c)}\" >> A/$(<b)/.ibi
          echo \"ibi.nextedition {rep $(<b)}\" >> A/$(<c)/.ibi");
-    let (a, b) = (world.sh("cat a"), world.sh("cat b"));
+    let (a, b) = (env.sh("cat a"), env.sh("cat b"));
     outcomes(
-        &world,
+        &env,
         &[
             (&format!("os.stat('A/{a}!')"), "ELOOP"),
             (&format!("os.stat('A/{b}!')"), "ELOOP"),
         ],
     );
-    world.sh("ibifs umount A");
-    world.prints(
+    env.sh("ibifs umount A");
+    env.prints(
         "(ibifs fsck A.store --json || true) | jq -r '.findings[].code' | sort | uniq -c | xargs",
         "3 edition-cycle",
     );
@@ -322,8 +321,8 @@ fn short_circles_in_sidecars_are_named() {
 /// nothing.
 #[test]
 fn relations_lead_to_identifiers_only() {
-    let world = world_of_three();
-    let a = world.sh("cat a");
+    let env = world_of_three();
+    let a = env.sh("cat a");
     let table = [
         "os.symlink('hello', 'A/REP+(pt)')",
         "os.symlink('../../../../sid.inpe.br/x', 'A/REP:')",
@@ -336,9 +335,9 @@ fn relations_lead_to_identifiers_only() {
     ]
     .map(|line| line.replace("REP", &a));
     let table: Vec<(&str, &str)> = table.iter().map(|line| (&**line, "EINVAL")).collect();
-    outcomes(&world, &table);
+    outcomes(&env, &table);
     outcomes(
-        &world,
+        &env,
         &[
             (
                 &format!("os.setxattr('A/{a}', 'user.ibi.state', b'Copy')"),
@@ -355,9 +354,9 @@ fn relations_lead_to_identifiers_only() {
             ),
         ],
     );
-    world.exits("ibifs relate A/$(<a) --next-edition hello", 2);
-    world.exits("ibifs relate A/$(<a) --translation $(<b)", 2);
-    world.prints(
+    env.exits("ibifs relate A/$(<a) --next-edition hello", 2);
+    env.exits("ibifs relate A/$(<a) --translation $(<b)", 2);
+    env.prints(
         "ibifs show A/$(<a) --json | jq -c '.relations | keys'",
         r#"["lastedition"]"#,
     );
@@ -387,84 +386,84 @@ const BROKEN: [(&str, &str); 10] = [
 /// readable as what it was; `fsck --repair` sets it aside whole and writes the good one again.
 #[test]
 fn broken_sidecars_are_kept_reported_and_repaired() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     for (name, _) in BROKEN {
-        world.sh(&format!(
+        env.sh(&format!(
             "mint A {name} > {name}; echo text > A/$(<{name})/doc/text; cp A/$(<{name})/.ibi good-{name}"
         ));
     }
-    world.sh("ibifs umount A");
+    env.sh("ibifs umount A");
     for (name, script) in BROKEN {
-        world.sh(&format!(
+        env.sh(&format!(
             "(cd A.store/col/$(<{name}) && {script} && cp -a .ibi ../../../../../../broken-{name})"
         ));
     }
-    world.sh("ibifs mount A.store A");
+    env.sh("ibifs mount A.store A");
     for (name, _) in BROKEN {
-        world.prints(&format!("cat A/$(<{name})/doc/text"), "text");
-        world.prints(&format!("state A/$(<{name})"), "Original");
-        world.sh(&format!("readlink \"A/$(<{name})!\""));
+        env.prints(&format!("cat A/$(<{name})/doc/text"), "text");
+        env.prints(&format!("state A/$(<{name})"), "Original");
+        env.sh(&format!("readlink \"A/$(<{name})!\""));
     }
-    world.sh("ibifs umount A");
-    world.exits("ibifs fsck A.store > report", 1);
+    env.sh("ibifs umount A");
+    env.exits("ibifs fsck A.store > report", 1);
     for (name, _) in BROKEN {
         let code = match name {
             "wrong-rep" => "foreign-sidecar",
             _ => "broken-sidecar",
         };
-        world.sh(&format!("grep -q \"^{code}: .*$(<{name})\" report"));
-        world.sh(&format!(
+        env.sh(&format!("grep -q \"^{code}: .*$(<{name})\" report"));
+        env.sh(&format!(
             "test -p broken-{name} || diff -r --no-dereference broken-{name} A.store/col/$(<{name})/.ibi"
         ));
     }
-    world.sh("ibifs fsck --repair A.store > repaired");
+    env.sh("ibifs fsck --repair A.store > repaired");
     for (name, _) in BROKEN {
-        world.sh(&format!(
+        env.sh(&format!(
             "cd A.store/col/$(<{name})
              cmp .ibi ../../../../../../good-{name}
              test -p .ibi.broken-1 || diff -r --no-dereference .ibi.broken-1 ../../../../../../broken-{name}"
         ));
     }
-    world.prints("ibifs fsck A.store", "11 items, 0 findings");
-    world.prints("ibifs ls A.store --state Original | wc -l", "11");
+    env.prints("ibifs fsck A.store", "11 items, 0 findings");
+    env.prints("ibifs ls A.store --state Original | wc -l", "11");
 }
 
 /// A sidecar that cannot be believed, written through the mount, stays as written and changes
 /// nothing of what is known.
 #[test]
 fn a_broken_sidecar_written_through_the_mount_changes_nothing() {
-    let world = world_of_three();
-    world.sh("cp A/$(<a)/.ibi good; printf '\\0\\377 {' > A/$(<a)/.ibi; cp A/$(<a)/.ibi seen");
-    world.prints("od -An -tx1 seen", " 00 ff 20 7b");
-    world.prints("state A/$(<a); cat A/$(<a)/doc/text", "Originaltext a");
+    let env = world_of_three();
+    env.sh("cp A/$(<a)/.ibi good; printf '\\0\\377 {' > A/$(<a)/.ibi; cp A/$(<a)/.ibi seen");
+    env.prints("od -An -tx1 seen", " 00 ff 20 7b");
+    env.prints("state A/$(<a); cat A/$(<a)/doc/text", "Originaltext a");
     let relate = "ibifs relate A/$(<a) --next-edition $(<b)";
-    world.complains(relate, "");
-    world.sh("rm A/$(<a)/.ibi; cmp good A/$(<a)/.ibi");
-    world.sh(relate);
+    env.complains(relate, "");
+    env.sh("rm A/$(<a)/.ibi; cmp good A/$(<a)/.ibi");
+    env.sh(relate);
 }
 
 /// Making the index anew while a sidecar cannot be believed forgets nothing that the old index
 /// knew of the item.
 #[test]
 fn reindex_keeps_what_was_believed_before() {
-    let world = world_of_three();
-    world.sh(
+    let env = world_of_three();
+    env.sh(
         "ibifs relate A/$(<a) --next-edition $(<b); cp A/$(<a)/.ibi good; ibifs umount A
          ibifs show $(<a) --store A.store --json > before
          echo garbage > A.store/col/$(<a)/.ibi
          ibifs reindex A.store 2> told
          ibifs show $(<a) --store A.store --json | diff before -",
     );
-    world.sh("grep broken-sidecar told");
-    world.sh("ibifs fsck --repair A.store && cmp good A.store/col/$(<a)/.ibi");
-    world.prints("ibifs fsck A.store", "4 items, 0 findings");
+    env.sh("grep broken-sidecar told");
+    env.sh("ibifs fsck --repair A.store && cmp good A.store/col/$(<a)/.ibi");
+    env.prints("ibifs fsck A.store", "4 items, 0 findings");
 }
 
 /// A store that a newer ibifs has written is refused by every command, with what to do.
 #[test]
 fn a_store_of_a_newer_version_is_refused() {
-    let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org && mkdir A
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org && mkdir A
          sqlite3 A.store/relations.sqlite3 'PRAGMA user_version=99'");
     for command in [
         "ibifs mount A.store A",
@@ -474,10 +473,10 @@ fn a_store_of_a_newer_version_is_refused() {
         "ibifs fsck --repair A.store >&2",
         "ibifs reindex A.store",
     ] {
-        world.complains(command, "use a newer ibifs");
-        world.exits(command, 1);
+        env.complains(command, "use a newer ibifs");
+        env.exits(command, 1);
     }
-    world.prints(
+    env.prints(
         "sqlite3 A.store/relations.sqlite3 'PRAGMA user_version'",
         "99",
     );
@@ -486,8 +485,8 @@ fn a_store_of_a_newer_version_is_refused() {
 /// A damaged relation store is reported with its remedy, and `ibifs reindex` is that remedy.
 #[test]
 fn a_damaged_relation_store_is_mended_by_reindex() {
-    let world = world_of_three();
-    world.sh("ibifs relate A/$(<a) --next-edition $(<b); ibifs umount A
+    let env = world_of_three();
+    env.sh("ibifs relate A/$(<a) --next-edition $(<b); ibifs umount A
          ibifs ls A.store > before; cp -a A.store good");
     for damage in [
         "echo 'this is no database' > F",
@@ -499,11 +498,10 @@ fn a_damaged_relation_store_is_mended_by_reindex() {
         "python3 -c 'f=open(\"F\",\"r+b\"); f.seek(4096); f.write(b\"x\"*8192)'",
     ] {
         let damage = damage.replace('F', "A.store/relations.sqlite3");
-        world.sh(&format!(
+        env.sh(&format!(
             "rm -rf A.store; cp -a good A.store; rm -f A.store/relations.sqlite3-*; {damage}"
         ));
-        let told =
-            world.run("ibifs ls A.store > listed && diff before listed && ibifs fsck A.store");
+        let told = env.run("ibifs ls A.store > listed && diff before listed && ibifs fsck A.store");
         let complaint = String::from_utf8_lossy(&told.stderr);
         let printed = String::from_utf8_lossy(&told.stdout);
         assert!(!told.status.success(), "{damage} went unnoticed");
@@ -511,13 +509,13 @@ fn a_damaged_relation_store_is_mended_by_reindex() {
             complaint.contains("reindex") || printed.contains("reindex"),
             "{damage}: {complaint}{printed}"
         );
-        world.sh("cp -a A.store damaged; ibifs reindex A.store");
-        world.sh("ibifs ls A.store | diff before -");
-        world.prints("ibifs fsck A.store", "4 items, 0 findings");
+        env.sh("cp -a A.store damaged; ibifs reindex A.store");
+        env.sh("ibifs ls A.store | diff before -");
+        env.prints("ibifs fsck A.store", "4 items, 0 findings");
         // Nor does fsck need more than its own repair.
-        world.sh("rm -r A.store; mv damaged A.store; ibifs fsck --repair A.store > report");
-        world.sh("ibifs ls A.store | diff before -");
-        world.prints("ibifs fsck A.store", "4 items, 0 findings");
+        env.sh("rm -r A.store; mv damaged A.store; ibifs fsck --repair A.store > report");
+        env.sh("ibifs ls A.store | diff before -");
+        env.prints("ibifs fsck A.store", "4 items, 0 findings");
     }
 }
 
@@ -525,34 +523,34 @@ fn a_damaged_relation_store_is_mended_by_reindex() {
 /// process holds it and where it is mounted.
 #[test]
 fn a_mounted_store_is_held() {
-    let world = World::new().with_a();
-    world.sh("mkdir A2");
-    let pid = world.sh("daemon A.store");
-    world.sh(&format!("test -d /proc/{pid}"));
+    let env = TestEnv::new().with_a();
+    env.sh("mkdir A2");
+    let pid = env.sh("daemon A.store");
+    env.sh(&format!("test -d /proc/{pid}"));
     for command in [
         "ibifs mount A.store A2",
         "ibifs fsck --repair A.store",
         "ibifs reindex A.store",
     ] {
-        world.exits(command, 5);
-        world.complains(command, &format!("by process {pid}, mounted at '"));
-        world.complains(command, &format!("{}/A'", world.root().display()));
-        world.complains(command, "ibifs umount ");
+        env.exits(command, 5);
+        env.complains(command, &format!("by process {pid}, mounted at '"));
+        env.complains(command, &format!("{}/A'", env.root().display()));
+        env.complains(command, "ibifs umount ");
     }
-    world.exits("ibifs mount A.store A", 5);
-    world.complains("ibifs mount A.store A", "already");
-    world.prints("ibifs ls A.store | wc -l", "1");
+    env.exits("ibifs mount A.store A", 5);
+    env.complains("ibifs mount A.store A", "already");
+    env.prints("ibifs ls A.store | wc -l", "1");
 }
 
 /// Mount points that cannot be used are refused, each with its reason.
 #[test]
 fn bad_mount_points_are_refused() {
-    let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org; mkdir -p A.store/inside A in; echo > file; ln -s A.store/inside link");
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org; mkdir -p A.store/inside A in; echo > file; ln -s A.store/inside link");
     let refused = |command: &str, status: i32, sentence: &str| {
-        world.exits(command, status);
-        world.complains(command, sentence);
-        let complaint = world.run(command).stderr;
+        env.exits(command, status);
+        env.complains(command, sentence);
+        let complaint = env.run(command).stderr;
         assert_eq!(String::from_utf8_lossy(&complaint).lines().count(), 1);
     };
     refused("ibifs mount A.store A.store/inside", 4, "one in the other");
@@ -578,35 +576,35 @@ fn bad_mount_points_are_refused() {
         refused(command, 3, "make one with 'ibifs init");
     }
     refused("ibifs umount A", 3, "no store is mounted at 'A'");
-    world.prints("ls A", "");
+    env.prints("ls A", "");
 }
 
 /// The Archive service's own item can be neither removed nor handed over, and trying loses none of
 /// its names and facts.
 #[test]
 fn the_service_item_stays() {
-    let world = World::new().with_a();
-    world.sh("ls -d A/example.org/archive-a/*/* > s; cp $(<s)/.ibi good");
-    let service = world.sh("cat s");
-    world.sh("rmdir $(<s)/doc; rm -r $(<s) || true");
-    outcomes(&world, &[(&format!("os.rmdir('{service}')"), "EPERM")]);
-    world.sh("cmp good $(<s)/.ibi");
-    world.sh("sed -i 's/^ibi.archiveservice .*/ibi.archiveservice {rep example.net\\/b\\/2001\\/01.01.00.00}/' $(<s)/.ibi || true
+    let env = TestEnv::new().with_a();
+    env.sh("ls -d A/example.org/archive-a/*/* > s; cp $(<s)/.ibi good");
+    let service = env.sh("cat s");
+    env.sh("rmdir $(<s)/doc; rm -r $(<s) || true");
+    outcomes(&env, &[(&format!("os.rmdir('{service}')"), "EPERM")]);
+    env.sh("cmp good $(<s)/.ibi");
+    env.sh("sed -i 's/^ibi.archiveservice .*/ibi.archiveservice {rep example.net\\/b\\/2001\\/01.01.00.00}/' $(<s)/.ibi || true
          cmp good $(<s)/.ibi");
-    world.sh("sed '/archiveservice/d' good > $(<s)/.ibi || true; cmp good $(<s)/.ibi");
-    world.prints("state $(<s)", "Original");
-    world.sh("ibifs umount A");
-    world.prints("ibifs fsck A.store", "1 items, 0 findings");
+    env.sh("sed '/archiveservice/d' good > $(<s)/.ibi || true; cmp good $(<s)/.ibi");
+    env.prints("state $(<s)", "Original");
+    env.sh("ibifs umount A");
+    env.prints("ibifs fsck A.store", "1 items, 0 findings");
 }
 
 /// An item that still holds files is not removed by rmdir (ENOTEMPTY); one that holds nothing but
 /// its sidecar is, and its name then says ENOENT and that it was there.
 #[test]
 fn an_item_with_files_is_not_removed() {
-    let world = world_of_three();
-    let a = world.sh("cat a");
+    let env = world_of_three();
+    let a = env.sh("cat a");
     outcomes(
-        &world,
+        &env,
         &[
             (&format!("os.rmdir('A/{a}')"), "ENOTEMPTY"),
             (&format!("os.rmdir('A/{a}/doc')"), "ENOTEMPTY"),
@@ -621,7 +619,7 @@ fn an_item_with_files_is_not_removed() {
             (&format!("os.rmdir('A/{a}')"), "ENOENT"),
         ],
     );
-    world.prints(
+    env.prints(
         "ibifs show $(<a) --store A --json | jq -r .state",
         "Deleted",
     );
@@ -631,9 +629,9 @@ fn an_item_with_files_is_not_removed() {
 /// once.
 #[test]
 fn labels_with_a_dot_are_refused() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     outcomes(
-        &world,
+        &env,
         &[
             ("os.mkdir('A/.mint/.x')", "EINVAL"),
             ("os.mkdir('A/.mint/.report.Ab12Cd')", "EINVAL"),
@@ -645,32 +643,32 @@ fn labels_with_a_dot_are_refused() {
             ("os.stat('A/.mint/x')", "ENOENT"),
         ],
     );
-    world.prints("ibifs ls A | wc -l", "2");
+    env.prints("ibifs ls A | wc -l", "2");
 }
 
 /// A tombstone put into an item as its sidecar does not remove it: what lies in the tree is here.
 #[test]
 fn a_tombstone_as_a_sidecar_removes_nothing() {
-    let world = World::new().with_a().with_b();
-    world.sh("mint A one > rep; rm -r A/$(cat rep)
+    let env = TestEnv::new().with_a().with_b();
+    env.sh("mint A one > rep; rm -r A/$(cat rep)
         mkdir -p B/$(cat rep); echo text > B/$(cat rep)/file
         cp A.store/deleted/col/$(cat rep) B/$(cat rep)/.ibi");
-    world.prints("cat B/$(cat rep)/file; state B/$(cat rep)", "text\nCopy");
-    world.sh(
+    env.prints("cat B/$(cat rep)/file; state B/$(cat rep)", "text\nCopy");
+    env.sh(
         "ibifs umount B; ibifs fsck B.store; rm B.store/relations.sqlite3*; ibifs reindex B.store",
     );
-    world.prints("ibifs ls B.store --state Copy | wc -l", "1");
+    env.prints("ibifs ls B.store --state Copy | wc -l", "1");
 }
 
 /// A store may lie as deep as the system's paths reach; one that lies deeper is refused by every
 /// command, in a sentence that says why.
 #[test]
 fn a_store_lies_as_deep_as_paths_reach() {
-    let world = World::new();
+    let env = TestEnv::new();
     let deep = format!("{}/", "d".repeat(250));
     for length in [600, 3_500] {
         let path = deep.repeat(length / 251);
-        world.sh(&format!(
+        env.sh(&format!(
             "p=$PWD/{path}S; mkdir -p {path} m; ibifs init $p --host a.example.org > /dev/null; ibifs mount $p m
              ibifs mint $p > /dev/null; ibifs mint m | head -1 > rep; ibifs show --store $p $(<rep) > /dev/null
              ibifs status m | grep -q $p; ibifs umount m; ibifs fsck $p; ibifs backup $p copy > /dev/null
@@ -685,7 +683,7 @@ fn a_store_lies_as_deep_as_paths_reach() {
         "fsck S",
         "ls S",
     ] {
-        world.complains(
+        env.complains(
             &format!("m=$PWD/m; {down}; mkdir -p S; echo > S/archive.ibi; ibifs {command}"),
             "whose whole path must be shorter than 4,096 bytes",
         );

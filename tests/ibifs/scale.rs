@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::{World, switch};
+use crate::support::{TestEnv, switch};
 
 /// Seconds that a script takes, the best of a few tries: the machine's other work is not ours.
 fn best_of(tries: usize, mut run: impl FnMut()) -> f64 {
@@ -22,21 +22,21 @@ fn best_of(tries: usize, mut run: impl FnMut()) -> f64 {
 fn many_items_mount_and_list_at_once() {
     let items = switch("IBIFS_TEST_ITEMS").unwrap_or(20_000);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scale/make-store");
-    let world = World::new();
-    world.sh(&format!(
+    let env = TestEnv::new();
+    env.sh(&format!(
         "python3 {} A.store {items} ibifs > /dev/null; mkdir A",
         script.display()
     ));
     let mounting = best_of(3, || {
-        world.sh("ibifs umount A 2> /dev/null || true; ibifs mount A.store A");
+        env.sh("ibifs umount A 2> /dev/null || true; ibifs mount A.store A");
     });
     let year = "A/example.org/archive/2001";
-    world.prints(&format!("ls {year} | wc -l"), "10000");
+    env.prints(&format!("ls {year} | wc -l"), "10000");
     let listing = best_of(5, || {
-        world.sh(&format!("ls {year} > /dev/null"));
+        env.sh(&format!("ls {year} > /dev/null"));
     });
     let native = best_of(5, || {
-        world.sh(&format!("ls {year} > /dev/null").replace("A/", "A.store/col/"));
+        env.sh(&format!("ls {year} > /dev/null").replace("A/", "A.store/col/"));
     });
     println!(
         "{items} items: mount {mounting:.3} s, ls of 10,000 {listing:.3} s, natively {native:.3} s"
@@ -47,14 +47,14 @@ fn many_items_mount_and_list_at_once() {
         listing < 0.2_f64.max(4.0 * native),
         "ls of 10,000 items took {listing} s, natively {native} s"
     );
-    world.prints(
+    env.prints(
         "ibifs ls A.store | awk '$3 != \"-\"' | shuf -n 200 --random-source=<(yes) > some
          while read -r _ rep ibip; do cmp A/$rep/doc/report.txt A/$ibip/doc/report.txt; done < some
          cut -d' ' -f3 some | cut -d/ -f1 | sort -u | wc -l",
         "1",
     );
-    world.prints("ls A/3ENACUW | wc -l", &(items + 1).to_string());
-    world.prints(
+    env.prints("ls A/3ENACUW | wc -l", &(items + 1).to_string());
+    env.prints(
         "ibifs umount A; ibifs fsck A.store",
         &format!("{} items, 0 findings", items + 1),
     );
@@ -65,11 +65,11 @@ fn many_items_mount_and_list_at_once() {
 #[test]
 fn many_relations_take_no_longer_each() {
     let shown = |count: usize| {
-        let world = World::new();
-        world.sh(
+        let env = TestEnv::new();
+        env.sh(
             "ibifs init S --host archive-a.example.org > /dev/null; mkdir -p S/col/x.org/y/2001",
         );
-        let year = world.root().join("S/col/x.org/y/2001");
+        let year = env.root().join("S/col/x.org/y/2001");
         let write = |number: usize, text: &str| {
             let date = format!(
                 "01.{:02}.{:02}.{:02}",
@@ -94,10 +94,10 @@ fn many_relations_take_no_longer_each() {
             let text = "ibi.translationof {rep x.org/y/2001/01.01.00.00}";
             write(number, &format!("{text}\nlanguage {language}"));
         }
-        world.sh("ibifs reindex S");
+        env.sh("ibifs reindex S");
         let show = "ibifs show --store S x.org/y/2001/01.01.00.00";
-        world.prints(&format!("{show} | grep -c translation"), &count.to_string());
-        best_of(3, || drop(world.sh(&format!("{show} > /dev/null"))))
+        env.prints(&format!("{show} | grep -c translation"), &count.to_string());
+        best_of(3, || drop(env.sh(&format!("{show} > /dev/null"))))
     };
     let (few, many) = (shown(2_000), shown(8_000));
     println!("shown with 2,000 relations in {few:.2} s, with 8,000 in {many:.2} s");

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// What these scripts use: an item `$item` in the mount A, its directory `$there` in the store and
 /// `$kept`, where its manifest is.
@@ -16,62 +16,62 @@ words() { ibifs scrub "$@" | sed '$d; s/:.*//' | sort | tr '\n' ' '; }
 "#;
 
 /// A mounted Archive with one item of four files that were written an hour ago, and scrubbed once.
-fn world() -> World {
-    let world = World::new().with_a();
-    world.sh(&format!(
+fn environment() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    env.sh(&format!(
         "mkdir -p A/.mint/x/doc; {TOOLS}
          mkdir $item/doc/deep
          for name in one two deep/three 'with blank'; do echo $name > $item/doc/\"$name\"; done
          touch -d '1 hour ago' $item/doc/* $item/doc/deep/*
          ibifs scrub A > told"
     ));
-    world
+    env
 }
 
-fn sh(world: &World, script: &str) -> String {
-    world.sh(&format!("{TOOLS}\n{script}"))
+fn sh(env: &TestEnv, script: &str) -> String {
+    env.sh(&format!("{TOOLS}\n{script}"))
 }
 
 #[track_caller]
-fn prints(world: &World, script: &str, expected: &str) {
-    assert_eq!(sh(world, script).trim_end(), expected, "{script}");
+fn prints(env: &TestEnv, script: &str, expected: &str) {
+    assert_eq!(sh(env, script).trim_end(), expected, "{script}");
 }
 
 #[test]
 fn the_first_pass_records_and_sha256sum_reads_it() {
-    let world = world();
+    let env = environment();
     prints(
-        &world,
+        &env,
         "cat told",
         "2 items, 4 files, 30 bytes, 1 items recorded for the first time",
     );
     prints(
-        &world,
+        &env,
         "manifest=$PWD/$kept/manifest-sha256.txt
          for at in $there $item; do (cd $at; sha256sum --strict -c $manifest); done | sort | uniq -c |
              sed 's/^ *//'",
         "2 doc/deep/three: OK\n2 doc/one: OK\n2 doc/two: OK\n2 doc/with blank: OK",
     );
     // Names of other people's files are not for everybody.
-    prints(&world, "stat -c %a A.store/fixity", "700");
-    prints(&world, "ibifs scrub A.store", "2 items, 4 files, 30 bytes");
+    prints(&env, "stat -c %a A.store/fixity", "700");
+    prints(&env, "ibifs scrub A.store", "2 items, 4 files, 30 bytes");
 }
 
 #[test]
 fn edits_are_told_once_and_recorded() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "sleep 1.1; echo edited > $item/doc/one; rm $item/doc/two; echo more > $item/doc/four
          ibifs scrub --dry-run A > dry; ibifs scrub A > first; ibifs scrub A > second",
     );
-    world.prints(
+    env.prints(
         "cmp dry first; sed 's/:.*//' first",
         "new\nchanged\nmissing\n2 items, 4 files, 34 bytes, 1 changed, 1 missing, 1 new",
     );
-    world.prints("cat second", "2 items, 4 files, 34 bytes");
+    env.prints("cat second", "2 items, 4 files, 34 bytes");
     prints(
-        &world,
+        &env,
         "(cd $there; sha256sum --quiet -c $PWD/../../../../../../$kept/manifest-sha256.txt)",
         "",
     );
@@ -79,124 +79,121 @@ fn edits_are_told_once_and_recorded() {
 
 #[test]
 fn damage_is_told_until_it_is_accepted() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "cp $kept/manifest-sha256.txt before; harm $there/doc/one X; harm $there/doc/deep/three X",
     );
     for _ in 0..2 {
-        world.exits("ibifs scrub A > told", 1);
-        world.prints(
+        env.exits("ibifs scrub A > told", 1);
+        env.prints(
             "sed 's/: .*doc/ doc/; s/: .*//' told",
             "damaged doc/deep/three\ndamaged doc/one\n2 items, 4 files, 30 bytes, 2 damaged",
         );
-        prints(&world, "cmp before $kept/manifest-sha256.txt", "");
+        prints(&env, "cmp before $kept/manifest-sha256.txt", "");
     }
-    world.exits("ibifs scrub A --accept", 2);
-    prints(&world, "words A --accept $item", "damaged damaged");
+    env.exits("ibifs scrub A --accept", 2);
+    prints(&env, "words A --accept $item", "damaged damaged");
     prints(
-        &world,
+        &env,
         "words A; no cmp -s before $kept/manifest-sha256.txt",
         "",
     );
     // A copy of the store knows damage as well: of the times it has what matters.
-    sh(
-        &world,
-        "cp -a A.store copy; harm copy/${there#*/}/doc/two X",
-    );
-    world.exits("ibifs scrub copy > told", 1);
-    world.prints("sed 's/: .*doc/ doc/; s/: .*//; q' told", "damaged doc/two");
+    sh(&env, "cp -a A.store copy; harm copy/${there#*/}/doc/two X");
+    env.exits("ibifs scrub copy > told", 1);
+    env.prints("sed 's/: .*doc/ doc/; s/: .*//; q' told", "damaged doc/two");
 }
 
 #[test]
 fn a_file_that_nobody_removed_is_lost() {
-    let world = world();
+    let env = environment();
     // As if the item had been scrubbed since the directory was changed.
     sh(
-        &world,
+        &env,
         "rm $there/doc/one; touch -d '1 minute' $kept/written.txt; sleep 2.1",
     );
     for _ in 0..2 {
-        world.exits("ibifs scrub A > told", 1);
-        world.prints(
+        env.exits("ibifs scrub A > told", 1);
+        env.prints(
             "sed 's/: .*doc/ doc/; s/: .*//' told",
             "lost doc/one\n2 items, 3 files, 26 bytes, 1 lost",
         );
     }
-    prints(&world, "words A $item --accept", "lost");
-    prints(&world, "words A", "");
+    prints(&env, "words A $item --accept", "lost");
+    prints(&env, "words A", "");
 }
 
 #[test]
 fn a_removed_item_is_remembered_and_a_lost_one_told() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "cp -a $there saved; name=${item#*/A/}; echo $name > name; rm -r $item",
     );
-    world.prints("ibifs scrub A", "1 items, 0 files, 0 bytes");
+    env.prints("ibifs scrub A", "1 items, 0 files, 0 bytes");
     // It comes back, not as it was.
-    world.sh("printf X | dd of=saved/doc/one conv=notrunc status=none
+    env.sh("printf X | dd of=saved/doc/one conv=notrunc status=none
          touch -r saved/doc/two saved/doc/one; cp -a saved A/$(< name)");
-    world.exits("ibifs scrub A > told", 1);
-    world.prints("sed 's/: .*doc/ doc/; s/: .*//; q' told", "damaged doc/one");
-    world.sh("mv A.store/col/$(< name) gone");
-    world.exits("ibifs scrub A > told", 1);
-    world.prints("sed 's/:.*//; q' told", "lost");
-    world.sh("ibifs scrub A --accept $(< name); ibifs scrub A");
+    env.exits("ibifs scrub A > told", 1);
+    env.prints("sed 's/: .*doc/ doc/; s/: .*//; q' told", "damaged doc/one");
+    env.sh("mv A.store/col/$(< name) gone");
+    env.exits("ibifs scrub A > told", 1);
+    env.prints("sed 's/:.*//; q' told", "lost");
+    env.sh("ibifs scrub A --accept $(< name); ibifs scrub A");
 }
 
 #[test]
 fn a_damaged_manifest_is_named() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "cp -r $kept good
          sed -i '2s/^/no digest /' $kept/manifest-sha256.txt; cp $kept/manifest-sha256.txt bad",
     );
     for _ in 0..2 {
-        world.exits("ibifs scrub A > told", 1);
-        world.prints(
+        env.exits("ibifs scrub A > told", 1);
+        env.prints(
             "sed 's/:.*: / /; s/has been.*//' told | head -n 1 | grep -o 'line 2 .*'",
             "line 2 is no line of a manifest",
         );
         prints(
-            &world,
+            &env,
             "cmp bad $kept/manifest-sha256.txt; sed 's/:.*//; q' told",
             "broken-manifest",
         );
     }
-    prints(&world, "words A --accept $item", "broken-manifest new");
+    prints(&env, "words A --accept $item", "broken-manifest new");
     prints(
-        &world,
+        &env,
         "cmp good/manifest-sha256.txt $kept/manifest-sha256.txt; words A",
         "",
     );
     // A line that is good and not what was written.
     sh(
-        &world,
+        &env,
         "sed -i '1s/^......../01234567/' $kept/manifest-sha256.txt",
     );
-    world.exits("ibifs scrub A > told", 1);
-    world.prints("grep -c 'altered, not the file' told", "1");
+    env.exits("ibifs scrub A > told", 1);
+    env.prints("grep -c 'altered, not the file' told", "1");
     // Bytes of any kind in both texts, or nothing at all.
     for file in ["manifest-sha256.txt", "written.txt"] {
         sh(
-            &world,
+            &env,
             &format!(
                 "head -c 5000 /dev/urandom > $kept/{file}; ibifs scrub A > told || true
             rm $kept/{file}; ibifs scrub A > told || true; cp good/* $kept/"
             ),
         );
     }
-    prints(&world, "words A", "");
+    prints(&env, "words A", "");
 }
 
 /// Links, FIFOs and devices are no files; names of every kind are, and paths of any length.
 #[test]
 fn only_files_count_whatever_they_are_called() {
-    let world = World::new().with_a();
-    world.sh(&format!(
+    let env = TestEnv::new().with_a();
+    env.sh(&format!(
         "mkdir -p A/.mint/x/doc; {TOOLS}
          ln -s /etc/passwd $item/doc/link; mkfifo $item/doc/fifo; mknod $there/doc/null c 1 3
          mkdir outside; echo x > outside/file; ln -s $PWD/outside $there/doc/directory
@@ -211,23 +208,23 @@ open('deep', 'w').write('deep')
 END"
     ));
     let counted = "2 items, 9 files, 48 bytes";
-    world.prints(
+    env.prints(
         "ibifs scrub A",
         &format!("{counted}, 1 items recorded for the first time"),
     );
-    world.prints("ibifs scrub A", counted);
+    env.prints("ibifs scrub A", counted);
     prints(
-        &world,
+        &env,
         "grep -c . $kept/manifest-sha256.txt; grep -ao 'doc/[rn1%].*' $kept/manifest-sha256.txt",
         "9\ndoc/%250A\ndoc/100%25\ndoc/new%0Aline\ndoc/return%0D",
     );
     // A directory that becomes a link is not followed.
     sh(
-        &world,
+        &env,
         "sleep 1.1; mv $there/doc doc; ln -s $PWD/doc $there/doc",
     );
     prints(
-        &world,
+        &env,
         "ibifs scrub A --json | sed '$d' | grep -o '\"code\":\"[a-z]*\"' | sort | uniq -c | sed 's/^ *//'",
         "9 \"code\":\"missing\"",
     );
@@ -236,12 +233,12 @@ END"
 /// What cannot be read is told and keeps its digest.
 #[test]
 fn what_cannot_be_read_is_told() {
-    let world = world();
+    let env = environment();
     let script = format!(
         "{TOOLS} strace -f -o log -P $there/doc/one -e inject=read:error=EIO ibifs scrub A.store > told"
     );
-    world.exits(&script, 1);
-    world.prints(
+    env.exits(&script, 1);
+    env.prints(
         "sed 's/: .*doc/ doc/' told",
         "unreadable doc/one: cannot be read: Input/output error (os error 5)\n\
          2 items, 3 files, 26 bytes, 1 unreadable",
@@ -249,20 +246,20 @@ fn what_cannot_be_read_is_told() {
     let script = format!(
         "{TOOLS} strace -f -o log -P $there/doc/deep -e inject=getdents64:error=EIO ibifs scrub A.store > told"
     );
-    world.exits(&script, 1);
-    world.prints(
+    env.exits(&script, 1);
+    env.prints(
         "sed 's/: .*doc/ doc/; s/:.*//; q' told",
         "unreadable doc/deep",
     );
-    world.prints("ibifs scrub A", "2 items, 4 files, 30 bytes");
+    env.prints("ibifs scrub A", "2 items, 4 files, 30 bytes");
 }
 
 /// Whoever writes a file while it is read, and sets its time back each time, has not damaged it.
 #[test]
 fn what_is_being_written_is_never_damaged() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "head -c 300000 /dev/zero > $item/doc/busy; touch -d '1 hour ago' $item/doc/busy
          ibifs scrub A
          python3 - $item/doc/busy <<'END' &
@@ -277,7 +274,7 @@ END
          writer=$!; until grep -qa 1 $item/doc/busy; do sleep .02; done
          ibifs scrub --rate 1M A $item > told; kill $writer",
     );
-    world.prints(
+    env.prints(
         "sed 's/:.*//' told",
         "unsteady\n1 items, 4 files, 30 bytes, 1 unsteady",
     );
@@ -287,22 +284,22 @@ END
 /// pass after a finished one; meanwhile another is refused, and the pace is kept.
 #[test]
 fn a_pass_goes_on_where_it_was_killed() {
-    let world = World::new();
-    world.sh(
+    let env = TestEnv::new();
+    env.sh(
         "ibifs init A.store --host archive-a.example.org
          for count in $(seq 20); do
              item=$(ibifs mint A.store | head -n 1); head -c 100000 /dev/zero > A.store/col/$item/doc/file
          done",
     );
     let started = Instant::now();
-    world.exits(
+    env.exits(
         "ibifs scrub --rate 1M A.store &
          until grep -q '^last ' A.store/fixity/progress 2> no; do sleep .05; done
          kill -9 $!; wait $! || exit $?",
         137,
     );
-    world.sh("find A.store/fixity -name 'manifest*' | wc -l > there");
-    world.sh(
+    env.sh("find A.store/fixity -name 'manifest*' | wc -l > there");
+    env.sh(
         "sed -n 's/^last //p' A.store/fixity/progress > last; test -s last
          ibifs scrub --rate 1M A.store > told 2> complained & sleep .3
          status=0; ibifs scrub A.store 2> refused || status=$?; test $status = 5
@@ -311,30 +308,30 @@ fn a_pass_goes_on_where_it_was_killed() {
     );
     // 2,000,000 bytes at 1,048,576 a second, the first tenth on credit, one item perhaps twice.
     assert!(started.elapsed() > Duration::from_millis(1500));
-    world.prints(
+    env.prints(
         "cat complained",
-        &world.sh("echo \"ibifs: going on after $(< last)\""),
+        &env.sh("echo \"ibifs: going on after $(< last)\""),
     );
-    world.prints(
+    env.prints(
         "all=$(ls -d A.store/col/*/*/*/* | cut -d/ -f2- | grep -n . )
          done=$(grep -x \"[0-9]*:$(< last)\" <<< \"$all\" | cut -d: -f1)
          test $(wc -l <<< \"$all\") = 21
          lost=$(($(< there) + 1 - done)); ((lost == 0 || lost == 1)); echo $((21 - done)) items
          find A.store/fixity -name 'manifest*' | wc -l",
-        &world.sh("cat items; echo 20"),
+        &env.sh("cat items; echo 20"),
     );
-    world.prints("ibifs scrub A.store", "21 items, 20 files, 2000000 bytes");
-    world.exits(
+    env.prints("ibifs scrub A.store", "21 items, 20 files, 2000000 bytes");
+    env.exits(
         "timeout -s KILL .5 ibifs scrub --rate 1M A.store || exit $?",
         137,
     );
-    world.prints(
+    env.prints(
         "ibifs scrub --restart A.store",
         "21 items, 20 files, 2000000 bytes",
     );
     // What a power cut leaves of the position does no harm.
     for broken in ["last", "last col/nonsense", "\\xff\\n", "last \\n", "x\\n"] {
-        world.sh(&format!(
+        env.sh(&format!(
             "printf '{broken}' > A.store/fixity/progress; ibifs scrub A.store"
         ));
     }
@@ -343,16 +340,16 @@ fn a_pass_goes_on_where_it_was_killed() {
 /// An item that gets its rep later brings its manifest with it.
 #[test]
 fn a_manifest_moves_with_its_item() {
-    let world = World::new().with_a();
-    world.sh(
+    let env = TestEnv::new().with_a();
+    env.sh(
         "mkdir -p A/8JMKD3MGP8W/34PGRBS; echo x > A/8JMKD3MGP8W/34PGRBS/file
          touch -d '1 hour ago' A/8JMKD3MGP8W/34PGRBS/file; ibifs scrub A
          ls A.store/fixity/ibip/8JMKD3MGP8W/34PGRBS
          echo 'ibi {rep sid.inpe.br/mtc-m18@80/2009/02.16.17.46 ibip 8JMKD3MGP8W/34PGRBS}' > A/8JMKD3MGP8W/34PGRBS/.ibi
          test -d A.store/col/sid.inpe.br/mtc-m18@80/2009/02.16.17.46",
     );
-    world.prints("ibifs scrub A", "2 items, 1 files, 2 bytes");
-    world.sh(
+    env.prints("ibifs scrub A", "2 items, 1 files, 2 bytes");
+    env.sh(
         "test -s A.store/fixity/col/sid.inpe.br/mtc-m18@80/2009/02.16.17.46/manifest-sha256.txt",
     );
 }
@@ -360,16 +357,16 @@ fn a_manifest_moves_with_its_item() {
 /// Beside a mount nothing of the store changes but `fixity/`, and findings are JSON when asked for.
 #[test]
 fn it_touches_nothing_but_its_own() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "look() { find A.store -path A.store/fixity -prune -o -type f ! -name .ibi -printf '%p %T@ %C@ %A@\\n'
                   find A.store -path A.store/fixity -prune -o -type d -printf '%p %T@ %C@\\n'; }
          look > before; ibifs scrub A; look | cmp - before
          echo more > $item/doc/more; harm $there/doc/one X",
     );
-    world.exits("ibifs scrub --json A > told", 1);
-    world.prints(
+    env.exits("ibifs scrub --json A > told", 1);
+    env.prints(
         "python3 -c '
 import json
 for line in open(\"told\"):
@@ -377,7 +374,7 @@ for line in open(\"told\"):
     print(*(told[key] for key in [\"code\", \"path\", \"accepted\"] if key in told), told.get(\"found\", \"\"))'",
         "new doc/more False \ndamaged doc/one False \n{'damaged': 1, 'new': 1}",
     );
-    world.exits("ibifs scrub nowhere", 3);
-    world.exits("ibifs scrub A --rate 0", 2);
-    world.exits("ibifs scrub A no-item", 2);
+    env.exits("ibifs scrub nowhere", 3);
+    env.exits("ibifs scrub A --rate 0", 2);
+    env.exits("ibifs scrub A no-item", 2);
 }

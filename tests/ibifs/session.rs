@@ -1,7 +1,7 @@
 //! Whole sessions: what somebody would type to deposit, relate, copy, link, collect and remove, with
 //! the real cp and rsync on two mounted Archives.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Functions that the scripts here share.
 const TOOLS: &str = r#"
@@ -85,22 +85,22 @@ answers() {
 test ! -e vars || . ./vars
 "#;
 
-fn sh(world: &World, script: &str) -> String {
-    world.sh(&format!("{TOOLS}\n{script}"))
+fn sh(env: &TestEnv, script: &str) -> String {
+    env.sh(&format!("{TOOLS}\n{script}"))
 }
 
 #[track_caller]
-fn prints(world: &World, script: &str, expected: &str) {
-    assert_eq!(sh(world, script), expected, "printed by: {script}");
+fn prints(env: &TestEnv, script: &str, expected: &str) {
+    assert_eq!(sh(env, script), expected, "printed by: {script}");
 }
 
 /// What is put into an item reads the same by its rep and by its IBIp, in lower and in upper case:
 /// content, names of any bytes, links, hard links, holes, modes and times.
 #[test]
 fn a_document_reads_the_same_by_every_name() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     sh(
-        &world,
+        &env,
         "document_tree tree
          mkdir -p A/.mint/report/doc
          cp -a tree/. A/.mint/report/doc/
@@ -116,17 +116,17 @@ fn a_document_reads_the_same_by_every_name() {
         "A/.mint/.report",
     ] {
         prints(
-            &world,
+            &env,
             &format!("diff -r --no-dereference -x pipe tree {name}/doc"),
             "",
         );
         prints(
-            &world,
+            &env,
             &format!("rsync -aHAXni --delete --checksum tree/ {name}/doc/"),
             "",
         );
         prints(
-            &world,
+            &env,
             &format!(
                 "cd {name}/doc
                  test figures/large/data -ef figures/large/same-data
@@ -136,24 +136,24 @@ fn a_document_reads_the_same_by_every_name() {
                  find . | wc -l"
             ),
             &sh(
-                &world,
+                &env,
                 "cd tree; echo 2; echo sparse; cat index.html pages/figure | wc -c; find . | wc -l",
             ),
         );
     }
     // The recorded spelling is what the others lead to.
     prints(
-        &world,
+        &env,
         "readlink -f A/$(upper $report)",
-        &sh(&world, "echo $PWD/A/$report"),
+        &sh(&env, "echo $PWD/A/$report"),
     );
     prints(
-        &world,
+        &env,
         "readlink -f A/$(lower $ibip)",
-        &sh(&world, "echo $PWD/A/$ibip"),
+        &sh(&env, "echo $PWD/A/$ibip"),
     );
     prints(
-        &world,
+        &env,
         "ibifs umount A; ibifs fsck A.store | tail -n 1",
         "2 items, 0 findings",
     );
@@ -205,8 +205,8 @@ const ROWS: [(&str, &str, &str); 14] = [
 /// they are asked, in any case of the identifier, with parameters and by verbs.
 #[test]
 fn fourteen_modifiers_lead_where_the_table_says() {
-    let world = World::new().with_a();
-    sh(&world, "related_items");
+    let env = TestEnv::new().with_a();
+    sh(&env, "related_items");
     let mut script = String::from("ibip=$(ibip A/$first)\n");
     let mut expected = String::new();
     for (signs, target, verbs) in ROWS {
@@ -228,21 +228,18 @@ fn fourteen_modifiers_lead_where_the_table_says() {
             ));
         }
     }
-    prints(&world, &script, &sh(&world, &expected));
+    prints(&env, &script, &sh(&env, &expected));
     // An edition without a next one is its own last edition, in both trees.
     prints(
-        &world,
+        &env,
         "readlink A/$second! A/$(ibip A/$second)!",
-        &sh(
-            &world,
-            "printf '%s\\n' ../../../$second ../$(ibip A/$second)",
-        ),
+        &sh(&env, "printf '%s\\n' ../../../$second ../$(ibip A/$second)"),
     );
     // An item already in the wanted language is its own translation.
     prints(
-        &world,
+        &env,
         "readlink \"A/$pt+(pt)\"",
-        &sh(&world, "echo ../../../$pt"),
+        &sh(&env, "echo ../../../$pt"),
     );
     // What is none of the fourteen compositions is nothing.
     for signs in [
@@ -257,7 +254,7 @@ fn fourteen_modifiers_lead_where_the_table_says() {
         "?GetMetadata+GetLastEdition",
     ] {
         prints(
-            &world,
+            &env,
             &format!("stat \"A/$first{signs}\" 2>&1 | grep -c 'No such file' || true"),
             "1",
         );
@@ -268,9 +265,9 @@ fn fourteen_modifiers_lead_where_the_table_says() {
 /// dangle where the other is not, and hold again once it is copied.
 #[test]
 fn links_between_items_hold_wherever_both_are() {
-    let world = World::new().with_a().with_b();
+    let env = TestEnv::new().with_a().with_b();
     sh(
-        &world,
+        &env,
         r#"here=$(mint A here) other=$(mint A other)
          echo "here=$here other=$other" >> vars
          echo "reached" > "A/$other/doc/x"
@@ -293,36 +290,36 @@ fn links_between_items_hold_wherever_both_are() {
              cd {mount}/$ibip/doc/cgi && cat link"
         )
     };
-    prints(&world, &by_html("A"), "reached");
-    prints(&world, &by_links("A"), "reached\nreached\nreached");
-    sh(&world, "copied_by $here");
+    prints(&env, &by_html("A"), "reached");
+    prints(&env, &by_links("A"), "reached\nreached\nreached");
+    sh(&env, "copied_by $here");
     let dangles = "ibip=$(ibip B/$here)
         for link in B/$here/doc/cgi/link B/$ibip/doc/cgi/link; do
             test -L $link && test ! -e $link && echo dangles
         done";
-    prints(&world, dangles, "dangles\ndangles");
-    let output = world.run(&format!("{TOOLS}\n{}", by_html("B")));
+    prints(&env, dangles, "dangles\ndangles");
+    let output = env.run(&format!("{TOOLS}\n{}", by_html("B")));
     assert!(!output.status.success(), "the page leads nowhere yet");
-    sh(&world, "copied_by $(ibip A/$other)");
-    prints(&world, &by_html("B"), "reached");
-    prints(&world, &by_links("B"), "reached\nreached\nreached");
+    sh(&env, "copied_by $(ibip A/$other)");
+    prints(&env, &by_html("B"), "reached");
+    prints(&env, &by_links("B"), "reached\nreached\nreached");
     // On the disk the link is what was written, whatever tree it was copied through.
     prints(
-        &world,
+        &env,
         "readlink B.store/col/$here/doc/cgi/link",
-        &sh(&world, "echo ../../../../../../$other/doc/x"),
+        &sh(&env, "echo ../../../../../../$other/doc/x"),
     );
     sh(
-        &world,
+        &env,
         "mkdir C.d; cp -a A/$(ibip A/$here) C.d/; rm -r B/$here; copied_by $(ibip A/$here)",
     );
     prints(
-        &world,
+        &env,
         "readlink B.store/col/$here/doc/cgi/link",
-        &sh(&world, "echo ../../../../../../$other/doc/x"),
+        &sh(&env, "echo ../../../../../../$other/doc/x"),
     );
     sh(
-        &world,
+        &env,
         "ibifs umount A; ibifs umount B; ibifs fsck A.store; ibifs fsck B.store",
     );
 }
@@ -331,57 +328,53 @@ fn links_between_items_hold_wherever_both_are() {
 /// know that they are copies; the Archive that they came from keeps the originals.
 #[test]
 fn a_copy_keeps_names_and_relations() {
-    let world = World::new().with_a().with_b();
+    let env = TestEnv::new().with_a().with_b();
     sh(
-        &world,
+        &env,
         "related_items; copied_by $(ibip A/$first); copied_by $second",
     );
     for item in ["first", "second"] {
         prints(
-            &world,
+            &env,
             &format!("rep B/${item}; echo; ibip B/$(ibip A/${item}); echo; state B/${item}"),
             &sh(
-                &world,
+                &env,
                 &format!("echo ${item}; ibip A/${item}; echo; echo Copy"),
             ),
         );
-        prints(&world, &format!("state A/${item}"), "Original");
-        prints(&world, &format!("diff -r A/${item} B/${item}"), "");
-        prints(
-            &world,
-            &format!("diff -r A/${item} B/$(ibip A/${item})"),
-            "",
-        );
-        prints(&world, &format!("cat B/${item}/doc/x"), item);
+        prints(&env, &format!("state A/${item}"), "Original");
+        prints(&env, &format!("diff -r A/${item} B/${item}"), "");
+        prints(&env, &format!("diff -r A/${item} B/$(ibip A/${item})"), "");
+        prints(&env, &format!("cat B/${item}/doc/x"), item);
     }
-    prints(&world, "find B -name .ibi | wc -l", "3");
+    prints(&env, "find B -name .ibi | wc -l", "3");
     // Relations travel along; a related item not held here is named all the same.
     prints(
-        &world,
+        &env,
         "readlink B/$first!",
-        &sh(&world, "echo ../../../$second"),
+        &sh(&env, "echo ../../../$second"),
     );
     prints(
-        &world,
+        &env,
         "readlink B/$(ibip B/$first)!",
-        &sh(&world, "echo ../$(ibip A/$second)"),
+        &sh(&env, "echo ../$(ibip A/$second)"),
     );
     prints(
-        &world,
+        &env,
         "readlink \"B/$first+(pt)\" B/$first:",
-        &sh(&world, "printf '%s\\n' ../../../$pt ../../../$meta"),
+        &sh(&env, "printf '%s\\n' ../../../$pt ../../../$meta"),
     );
     prints(
-        &world,
+        &env,
         "test ! -e \"B/$first+(pt)\" && echo dangles",
         "dangles",
     );
     let relations =
         |store: &str| format!("ibifs show --store {store} $first | grep -v -e state | sort");
     prints(
-        &world,
+        &env,
         &relations("B.store"),
-        &sh(&world, &relations("A.store")),
+        &sh(&env, &relations("A.store")),
     );
 }
 
@@ -389,9 +382,9 @@ fn a_copy_keeps_names_and_relations() {
 /// the tree meets each item once.
 #[test]
 fn a_collection_is_copied_once() {
-    let world = World::new().with_a().with_b();
+    let env = TestEnv::new().with_a().with_b();
     sh(
-        &world,
+        &env,
         "related_items
          document_tree tree && rsync -aHAX tree/ A/$first/doc/tree/
          ln -s ../../../../../$second/doc/x A/$first/doc/next
@@ -399,48 +392,44 @@ fn a_collection_is_copied_once() {
          rsync -aHAX --delete A/example.org/ B/example.org/",
     );
     prints(
-        &world,
+        &env,
         "rsync -aHAXni --delete A/example.org/ B/example.org/",
         "",
     );
     prints(
-        &world,
+        &env,
         "rsync -aHAXni --delete --checksum A/example.org/ B/example.org/",
         "",
     );
     prints(
-        &world,
+        &env,
         "diff -r --no-dereference -x pipe A/example.org B/example.org",
         "",
     );
     // Both with A's service item, B with its own besides.
     prints(
-        &world,
+        &env,
         "find A -name .ibi | wc -l; find B -name .ibi | wc -l",
         "16\n17",
     );
     prints(
-        &world,
+        &env,
         "ibifs ls A.store | wc -l; ibifs ls B.store | wc -l",
         "16\n17",
     );
-    prints(&world, "ibifs ls B.store --state Copy | wc -l", "16");
+    prints(&env, "ibifs ls B.store --state Copy | wc -l", "16");
     prints(
-        &world,
+        &env,
         "(cd A && du -sk . && du -sb . && find . -printf '%P %y %s\\n' | LC_ALL=C sort | md5sum)",
         &sh(
-            &world,
+            &env,
             "cd A.store/col && du -sk . && du -sb . && find . -printf '%P %y %s\\n' | LC_ALL=C sort | md5sum",
         ),
     );
+    prints(&env, "tar -C A -cf - . | tar -t | grep -c '/\\.ibi$'", "16");
+    sh(&env, "ibifs umount A; ibifs umount B");
     prints(
-        &world,
-        "tar -C A -cf - . | tar -t | grep -c '/\\.ibi$'",
-        "16",
-    );
-    sh(&world, "ibifs umount A; ibifs umount B");
-    prints(
-        &world,
+        &env,
         "ibifs fsck A.store | tail -n 1; ibifs fsck B.store | tail -n 1",
         "16 items, 0 findings\n17 items, 0 findings",
     );
@@ -450,9 +439,9 @@ fn a_collection_is_copied_once() {
 /// with the index made anew; it comes back from a copy, as the original that it was.
 #[test]
 fn a_removed_item_comes_back_as_the_original_it_was() {
-    let world = World::new().with_a().with_b();
+    let env = TestEnv::new().with_a().with_b();
     sh(
-        &world,
+        &env,
         "related_items
          echo ibip=$(ibip A/$first) >> vars
          copied_by $first
@@ -466,52 +455,49 @@ fn a_removed_item_comes_back_as_the_original_it_was() {
         ls A/${first%/*} | grep -c -x -F ${first##*/} || true";
     let gone =
         " 7 No such file or directory\n  \"state\": \"Deleted\",\n  \"timestamp\": \"T\",\n0";
-    prints(&world, is_gone, gone);
+    prints(&env, is_gone, gone);
     let mint_many = "for i in $(seq 60); do ibifs mint A; done > minted.$1
         grep -c -x -F -e $first -e $ibip minted.$1 || true
         sort minted.* | uniq -d | wc -l";
-    prints(&world, &format!("set -- one; {mint_many}"), "0\n0");
+    prints(&env, &format!("set -- one; {mint_many}"), "0\n0");
     let reindexed = "ibifs umount A; rm A.store/relations.sqlite3*; ibifs reindex A.store >&2; ibifs mount A.store A";
-    sh(&world, reindexed);
-    prints(&world, is_gone, gone);
-    prints(&world, &format!("set -- two; {mint_many}"), "0\n0");
-    sh(&world, "cp -a B/$first A/${first%/*}/");
-    prints(&world, "state A/$first", "Original");
+    sh(&env, reindexed);
+    prints(&env, is_gone, gone);
+    prints(&env, &format!("set -- two; {mint_many}"), "0\n0");
+    sh(&env, "cp -a B/$first A/${first%/*}/");
+    prints(&env, "state A/$first", "Original");
     prints(
-        &world,
+        &env,
         "rep A/$ibip; echo; cat A/$ibip/doc/x",
-        &sh(&world, "echo $first; echo first"),
+        &sh(&env, "echo $first; echo first"),
     );
     prints(
-        &world,
+        &env,
         "readlink A/$first! A/$ibip!",
-        &sh(
-            &world,
-            "printf '%s\\n' ../../../$second ../$(ibip A/$second)",
-        ),
+        &sh(&env, "printf '%s\\n' ../../../$second ../$(ibip A/$second)"),
     );
-    prints(&world, "diff -r A/$first B/$first", "");
-    prints(&world, "ibifs ls A.store --state Deleted | wc -l", "0");
+    prints(&env, "diff -r A/$first B/$first", "");
+    prints(&env, "ibifs ls A.store --state Deleted | wc -l", "0");
     // The same by the other name: removed and brought back by the IBIp.
     sh(
-        &world,
+        &env,
         "rm -r A/$ibip && test ! -e A/$first && cp -a B/$ibip A/${ibip%/*}/",
     );
     prints(
-        &world,
+        &env,
         "state A/$first; echo; rep A/$ibip",
-        &sh(&world, "echo Original; echo $first"),
+        &sh(&env, "echo Original; echo $first"),
     );
-    sh(&world, "ibifs umount A; ibifs fsck A.store");
+    sh(&env, "ibifs umount A; ibifs fsck A.store");
 }
 
 /// The tree is the truth: without relations.sqlite3, `ibifs reindex` brings every answer back, of
 /// originals, copies, removed items, aliases and relations in both directions.
 #[test]
 fn every_answer_is_the_same_with_the_index_made_anew() {
-    let world = World::new().with_a().with_b();
+    let env = TestEnv::new().with_a().with_b();
     sh(
-        &world,
+        &env,
         "related_items
          echo '@book{k, title = {The Report}, author = {Ana Silva}, year = 2009}' > A/$meta/doc/@reference.bib
          echo 'title: A text' > A/$second_pt_meta_pt:
@@ -528,27 +514,27 @@ fn every_answer_is_the_same_with_the_index_made_anew() {
     );
     // What is compared says something.
     prints(
-        &world,
+        &env,
         "grep -c '^Copy' A.before; grep -c '^Copy' B.before; grep -c '^Deleted' A.before B.before",
         "2\n15\nA.before:1\nB.before:1",
     );
     prints(
-        &world,
+        &env,
         "grep \"^$first+(fr) \" B.before",
-        &sh(&world, "echo \"$first+(fr) ../../../$french\""),
+        &sh(&env, "echo \"$first+(fr) ../../../$french\""),
     );
     sh(
-        &world,
+        &env,
         "for X in A B; do
              ibifs umount $X; rm $X.store/relations.sqlite3*
              ibifs reindex $X.store; ibifs mount $X.store $X
              answers $X $X.store > $X.after
          done",
     );
-    prints(&world, "diff A.before A.after; diff B.before B.after", "");
-    sh(&world, "ibifs umount A; ibifs umount B");
+    prints(&env, "diff A.before A.after; diff B.before B.after", "");
+    sh(&env, "ibifs umount A; ibifs umount B");
     prints(
-        &world,
+        &env,
         "ibifs fsck A.store | grep -o ', .* findings'; ibifs fsck B.store | grep -o ', .* findings'",
         ", 0 findings\n, 0 findings",
     );

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::attackers::waits::Lease;
 use crate::concurrency::{crowd::Crowd, crowd::PATIENCE, sound};
-use crate::support::{User, World, switch};
+use crate::support::{TestEnv, User, switch};
 
 /// What the daemon holds at a moment.
 #[derive(Clone, Debug)]
@@ -30,10 +30,10 @@ struct Sample {
 
 impl Sample {
     #[track_caller]
-    fn take(world: &World, daemon: &str, started: Instant) -> Sample {
-        let store = world.root().join("A.store");
+    fn take(env: &TestEnv, daemon: &str, started: Instant) -> Sample {
+        let store = env.root().join("A.store");
         let status = std::fs::read_to_string(format!("/proc/{daemon}/status")).expect("it runs");
-        let held = attribute(&world.root().join("A"), "user.ibi.held");
+        let held = attribute(&env.root().join("A"), "user.ibi.held");
         let size = |name: &str| std::fs::metadata(store.join(name)).map_or(0, |file| file.len());
         Sample {
             seconds: started.elapsed().as_secs(),
@@ -118,19 +118,19 @@ fn slope(samples: &[Sample], of: impl Fn(&Sample) -> u64) -> f64 {
 #[test]
 fn a_long_time_under_load_leaves_the_daemon_as_it_was() {
     let seconds = switch("IBIFS_TEST_SOAK").unwrap_or(20);
-    let world = World::new().with_a();
-    let daemon = world.sh("daemon A.store");
-    world.sh(
+    let env = TestEnv::new().with_a();
+    let daemon = env.sh("daemon A.store");
+    env.sh(
         "for number in $(seq 16); do mkdir -p A/.mint/i$number/doc; echo text > A/.mint/i$number/doc/f0; done",
     );
     let started = Instant::now();
     let mut samples = Vec::new();
     let every = Duration::from_secs((seconds / 120).max(1));
     let (mut next, mut next_drop) = (every, Duration::from_secs(seconds / 10));
-    let told = Crowd::start(&world, 4, seconds, "steady").watch(|| {
+    let told = Crowd::start(&env, 4, seconds, "steady").watch(|| {
         if started.elapsed() > next {
             next += every;
-            let sample = Sample::take(&world, &daemon, started);
+            let sample = Sample::take(&env, &daemon, started);
             println!("{sample:?}");
             samples.push(sample);
         }
@@ -143,7 +143,7 @@ fn a_long_time_under_load_leaves_the_daemon_as_it_was() {
         assert!(told.longest < PATIENCE, "{told}");
         println!("{told}");
     }
-    let before = Sample::take(&world, &daemon, started);
+    let before = Sample::take(&env, &daemon, started);
     // One pass spares what was used lately, and what is closed is closed by a thread of its own.
     let mut after = before.clone();
     for _ in 0..20 {
@@ -152,7 +152,7 @@ fn a_long_time_under_load_leaves_the_daemon_as_it_was() {
         }
         drop_caches();
         std::thread::sleep(Duration::from_millis(500));
-        after = Sample::take(&world, &daemon, started);
+        after = Sample::take(&env, &daemon, started);
     }
     println!("{before:?}\n{after:?}");
     assert!(
@@ -190,7 +190,7 @@ fn a_long_time_under_load_leaves_the_daemon_as_it_was() {
         &|s| s.index.saturating_sub(s.removed * 2048),
         256 << 10,
     );
-    sound(&world);
+    sound(&env);
 }
 
 #[derive(Debug, Default)]
@@ -267,10 +267,10 @@ fn a_hostile_user_keeps_nobody_waiting() {
         Some(seconds) => (seconds, 200_000),
         None => (8, 20_000),
     };
-    let world = World::new().with_a();
-    world.sh("chmod 1777 A; chmod 755 . A.store; mkdir -p native/own native/shared/example.org; chmod -R 777 native");
+    let env = TestEnv::new().with_a();
+    env.sh("chmod 1777 A; chmod 755 . A.store; mkdir -p native/own native/shared/example.org; chmod -R 777 native");
     let (hostile, victim) = (User::new(1001, 1001, &[]), User::new(1002, 1002, &[]));
-    let mount = world.root().join("A");
+    let mount = env.root().join("A");
     let mint = |user: &User, label: &str| {
         let made = mount.join(".mint").join(label);
         user.run(|| std::fs::create_dir_all(made.join("doc")).expect("minted"));
@@ -288,7 +288,7 @@ fn a_hostile_user_keeps_nobody_waiting() {
         mint(&victim, "own"),
         mint(&hostile, "piped"),
     );
-    let beneath = |rep: &str, path: &str| world.root().join("A.store/col").join(rep).join(path);
+    let beneath = |rep: &str, path: &str| env.root().join("A.store/col").join(rep).join(path);
     hostile.run(|| {
         let many = beneath(&theirs, "doc/many");
         std::fs::create_dir(&many).expect("made");
@@ -304,7 +304,7 @@ fn a_hostile_user_keeps_nobody_waiting() {
         let fifo = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, &sidecar, fifo, mode, 0).expect("made");
     });
-    world.sh("ibifs umount A; ibifs mount A.store A");
+    env.sh("ibifs umount A; ibifs mount A.store A");
     let mut leased: Vec<_> = (0..16)
         .map(|number| beneath(&theirs, &format!("doc/f{number}")))
         .collect();
@@ -372,7 +372,7 @@ fn a_hostile_user_keeps_nobody_waiting() {
             move || victim.run(|| waits(&own, &shared, is_over))
         };
         let through = scope.spawn(live_in(mount.join(&own).join("doc"), mount.clone()));
-        let native = world.root().join("native");
+        let native = env.root().join("native");
         let natively = scope.spawn(live_in(native.join("own"), native.join("shared")));
         // The leases last 45 seconds at most.
         std::thread::sleep(Duration::from_secs(seconds));
@@ -390,5 +390,5 @@ fn a_hostile_user_keeps_nobody_waiting() {
         None => Duration::from_secs(2) + 4 * natively.longest,
     };
     assert!(through.longest < most, "{through:?}, not {most:?}");
-    world.sh("ibifs umount A; ibifs mount A.store A; ls A > /dev/null");
+    env.sh("ibifs umount A; ibifs mount A.store A; ls A > /dev/null");
 }

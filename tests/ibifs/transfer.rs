@@ -1,11 +1,11 @@
 //! `ibifs copy`, `ibifs transfer` and `ibifs fsck --with` between stores of one machine.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Two stores, of which `A` holds `one`, its next edition `two` and its metadata `about`; none is mounted.
-fn pair() -> World {
-    let world = World::new();
-    world.sh("mkdir M N
+fn pair() -> TestEnv {
+    let env = TestEnv::new();
+    env.sh("mkdir M N
          ibifs init A --host archive-a.example.org > /dev/null
          ibifs init B --host archive-b.example.net > /dev/null
          ibifs mint A | head -n 1 > one
@@ -15,7 +15,7 @@ fn pair() -> World {
          echo text > file; ln file link; ln -s ../../elsewhere climbing; mkfifo pipe
          truncate -s 3M sparse; echo end >> sparse; chmod 640 file
          setfattr -n user.note -v kept file; touch -d '2001-02-03 04:05:06.789' file");
-    world
+    env
 }
 
 const STATES: &str =
@@ -26,33 +26,33 @@ const STATES: &str =
 #[test]
 fn a_copy_is_the_item_as_it_is() {
     for mount in ["", "ibifs mount B N; ibifs mount A M"] {
-        let world = pair();
+        let env = pair();
         let to = if mount.is_empty() { "B" } else { "N" };
         let (in_a, in_b) = if mount.is_empty() {
             ("A/col", "B/col")
         } else {
             ("M", "N")
         };
-        world.sh(mount);
-        let copied = world.sh(&format!("ibifs copy --store A $(< one) {to}"));
+        env.sh(mount);
+        let copied = env.sh(&format!("ibifs copy --store A $(< one) {to}"));
         assert!(copied.starts_with("copied: "), "{copied}");
-        world.prints(
+        env.prints(
             "rsync -aHAXni --delete A/col/$(< one)/ B/col/$(< one)/; stat -c %h B/col/$(< one)/doc/file
              test $(stat -c %b B/col/$(< one)/doc/sparse) -lt 100 && echo sparse",
             "2\nsparse",
         );
-        let again = world.sh(&format!("ibifs copy --store A $(< one) {to}"));
+        let again = env.sh(&format!("ibifs copy --store A $(< one) {to}"));
         assert!(
             again.ends_with("0 items, 0 files, 0 bytes; 1 unchanged, 0 skipped"),
             "{again}"
         );
-        world.sh(&format!(
+        env.sh(&format!(
             "cd {in_b}/$(< one)/doc; rm link; echo other > more; cd ~; echo new > {in_a}/$(< one)/doc/new
              ibifs copy --store A $(< one) {to}; diff -r --no-dereference A/col/$(< one)/.ibi B/col/$(< one)/.ibi
              test -e B/col/$(< one)/doc/link -a -e B/col/$(< one)/doc/new -a ! -e B/col/$(< one)/doc/more"
         ));
-        world.prints(STATES, "Original\nCopy");
-        world.sh("for m in M N; do ! mountpoint -q $m || ibifs umount $m; done; ibifs fsck A; ibifs fsck B");
+        env.prints(STATES, "Original\nCopy");
+        env.sh("for m in M N; do ! mountpoint -q $m || ibifs umount $m; done; ibifs fsck A; ibifs fsck B");
     }
 }
 
@@ -60,28 +60,28 @@ fn a_copy_is_the_item_as_it_is() {
 /// the reason.
 #[test]
 fn items_are_chosen_and_skipped_with_the_reason() {
-    let world = pair();
+    let env = pair();
     let year = "$(cut -d / -f 3 one)";
-    world.prints(
+    env.prints(
         &format!(
             "ibifs copy --store A --prefix example.org/archive-a --year {year} --json B |
              grep -c '\"outcome\":\"copied\"'"
         ),
         "3",
     );
-    world.prints(
+    env.prints(
         "ibifs copy --store A --prefix example.net B",
         "0 items, 0 files, 0 bytes; 0 unchanged, 0 skipped",
     );
-    world.prints(
+    env.prints(
         "ibifs copy --store A --year 1999 B",
         "0 items, 0 files, 0 bytes; 0 unchanged, 0 skipped",
     );
-    world.prints(
+    env.prints(
         "ibifs copy --store A --state Original B | grep -c ^unchanged",
         "3",
     );
-    world.prints(
+    env.prints(
         "ibifs copy --store A --with-metadata $(< one) B | grep -c ^unchanged",
         "2",
     );
@@ -90,19 +90,19 @@ fn items_are_chosen_and_skipped_with_the_reason() {
         "ibifs transfer --store A B",
         "ibifs copy --store A --year 2026 $(< one) B",
     ] {
-        world.exits(bad, 2);
+        env.exits(bad, 2);
     }
-    world.complains(
+    env.complains(
         "ibifs copy A/col/$(< one)",
         "name the items before the destination",
     );
-    world.complains(
+    env.complains(
         "ibifs copy --store A $(< one) A",
         "source and destination are the same Archive",
     );
     let says = |script: &str, code: &str, status: i32| {
-        world.exits(script, status);
-        let told = world.run(script).stdout;
+        env.exits(script, status);
+        let told = env.run(script).stdout;
         let told = String::from_utf8_lossy(&told).into_owned();
         assert!(told.contains(&format!(": {code}: ")), "{script}: {told}");
     };
@@ -113,37 +113,37 @@ fn items_are_chosen_and_skipped_with_the_reason() {
         "service",
         4,
     );
-    world.sh("ibifs mount B N; rm -r N/$(< two); ibifs umount N");
+    env.sh("ibifs mount B N; rm -r N/$(< two); ibifs umount N");
     says("ibifs copy --store A $(< two) B", "removed-there", 4);
     says("ibifs transfer --store A $(< two) B", "removed-there", 4);
     says("ibifs copy --store B $(< two) A", "removed-here", 4);
-    world.prints(
+    env.prints(
         "ibifs copy --store A --bring-back $(< two) B | head -n 1 | cut -d : -f 1",
         "copied",
     );
-    world.sh("ibifs fsck A; ibifs fsck B");
+    env.sh("ibifs fsck A; ibifs fsck B");
 }
 
 /// A file that has rotted is not copied over its good copy, nor handed over.
 #[test]
 fn damage_is_not_spread() {
-    let world = pair();
-    world.sh(
+    let env = pair();
+    env.sh(
         "ibifs copy --store A $(< one) B; touch -d '2 hours ago' A/col/$(< one)/doc/file; ibifs scrub A
          cd A/col/$(< one)/doc; touch -r file ../../time; printf rott > file.new; echo >> file.new
          cat file.new > file; rm file.new; touch -r ../../time file; rm ../../time",
     );
     for command in ["copy", "transfer"] {
         let script = format!("ibifs {command} --store A $(< one) B");
-        world.exits(&script, 1);
-        let told = String::from_utf8_lossy(&world.run(&script).stdout).into_owned();
+        env.exits(&script, 1);
+        let told = String::from_utf8_lossy(&env.run(&script).stdout).into_owned();
         assert!(
             told.contains(": damaged: 'doc/file' is damaged here"),
             "{told}"
         );
-        world.prints("cat B/col/$(< one)/doc/file", "text");
+        env.prints("cat B/col/$(< one)/doc/file", "text");
     }
-    world.prints(STATES, "Original\nCopy");
+    env.prints(STATES, "Original\nCopy");
 }
 
 /// An original goes over and comes back, by stores and by mounts; what it is related to stays so, and a
@@ -151,29 +151,29 @@ fn damage_is_not_spread() {
 #[test]
 fn an_original_goes_over_and_comes_back() {
     for mount in ["", "ibifs mount A M; ibifs mount B N"] {
-        let world = pair();
+        let env = pair();
         let (from, to) = if mount.is_empty() {
             ("A", "B")
         } else {
             ("M", "N")
         };
-        world.sh(mount);
-        let sidecar = world.sh("grep -v archiveservice A/col/$(< one)/.ibi");
-        let told = world.sh(&format!("ibifs transfer --store {from} $(< one) {to}"));
+        env.sh(mount);
+        let sidecar = env.sh("grep -v archiveservice A/col/$(< one)/.ibi");
+        let told = env.sh(&format!("ibifs transfer --store {from} $(< one) {to}"));
         assert!(told.starts_with("handed-over: "), "{told}");
-        world.prints(STATES, "Copy\nOriginal");
-        world.prints("cmp A/col/$(< one)/.ibi B/col/$(< one)/.ibi; grep -v archiveservice A/col/$(< one)/.ibi", &sidecar);
-        world.prints(
+        env.prints(STATES, "Copy\nOriginal");
+        env.prints("cmp A/col/$(< one)/.ibi B/col/$(< one)/.ibi; grep -v archiveservice A/col/$(< one)/.ibi", &sidecar);
+        env.prints(
             "ibifs show --store A $(< two) | sed -n 's/^editionof *//p'",
-            &world.sh("cat one"),
+            &env.sh("cat one"),
         );
-        world.exits(&format!("ibifs transfer --store {from} $(< one) {to}"), 4);
-        world.sh(&format!("ibifs transfer --store {from} $(< two) {to}; ibifs transfer --store {to} $(< one) {from}"));
-        world.prints(STATES, "Original\nCopy");
-        world.sh("for m in M N; do ! mountpoint -q $m || ibifs umount $m; done");
-        world.sh("ibifs fsck A; ibifs fsck B; ibifs reindex A; ibifs reindex B");
-        world.prints(STATES, "Original\nCopy");
-        world.prints("find A/handover B/handover -type f ! -name lock", "");
+        env.exits(&format!("ibifs transfer --store {from} $(< one) {to}"), 4);
+        env.sh(&format!("ibifs transfer --store {from} $(< two) {to}; ibifs transfer --store {to} $(< one) {from}"));
+        env.prints(STATES, "Original\nCopy");
+        env.sh("for m in M N; do ! mountpoint -q $m || ibifs umount $m; done");
+        env.sh("ibifs fsck A; ibifs fsck B; ibifs reindex A; ibifs reindex B");
+        env.prints(STATES, "Original\nCopy");
+        env.prints("find A/handover B/handover -type f ! -name lock", "");
     }
 }
 
@@ -182,8 +182,8 @@ fn an_original_goes_over_and_comes_back() {
 #[test]
 fn what_was_given_is_not_taken_back_by_accident() {
     for again in ["$(< one)", "--pending"] {
-        let world = pair();
-        world.sh(
+        let env = pair();
+        env.sh(
             "ibifs copy --store A $(< one) B; cp A/col/$(< one)/.ibi before
              b=$(sed -n 's/^ibi.archiveservice //p' B/archive.ibi)
              mkdir -p A/handover/col/$(dirname $(< one))
@@ -191,47 +191,47 @@ fn what_was_given_is_not_taken_back_by_accident() {
              ibifs mount A M; { grep -v archiveservice before; echo ibi.archiveservice \"$b\"; } > given
              cp given M/$(< one)/.ibi",
         );
-        world.prints(STATES, "Copy\nCopy");
+        env.prints(STATES, "Copy\nCopy");
         // Even a copy from the other Archive, which does not know it yet.
-        world.sh("cp before M/$(< one)/.ibi || true; rsync -a B/col/$(< one)/ M/$(< one)/ || true");
-        world.prints(STATES, "Copy\nCopy");
-        world.sh("ibifs umount M");
-        world.prints(
+        env.sh("cp before M/$(< one)/.ibi || true; rsync -a B/col/$(< one)/ M/$(< one)/ || true");
+        env.prints(STATES, "Copy\nCopy");
+        env.sh("ibifs umount M");
+        env.prints(
             "{ ibifs fsck A || true; } | cut -d : -f 1",
             "handover-pending\n4 items, 1 findings",
         );
-        world.prints(
+        env.prints(
             &format!("ibifs transfer --store A {again} B | cut -d : -f 1 | head -n 1"),
             "handed-over",
         );
-        world.prints(STATES, "Copy\nOriginal");
-        world.sh("ibifs fsck A; ibifs fsck B");
+        env.prints(STATES, "Copy\nOriginal");
+        env.sh("ibifs fsck A; ibifs fsck B");
     }
 }
 
 /// A third Archive cannot have what is pending; one that has the original already ends it.
 #[test]
 fn what_is_pending_goes_to_one_archive() {
-    let world = pair();
-    world.sh(
+    let env = pair();
+    env.sh(
         "ibifs init C --host archive-c.example.com > /dev/null; ibifs transfer --store A $(< one) B
          b=$(sed -n 's/^ibi.archiveservice //p' B/archive.ibi)
          printf 'ibi {rep %s}\\nto %s\\nword 00\\n' $(< one) \"$b\" > A/handover/col/$(< one)",
     );
-    world.exits("ibifs transfer --store A $(< one) C", 1);
-    world.prints(
+    env.exits("ibifs transfer --store A $(< one) C", 1);
+    env.prints(
         "{ ibifs transfer --store A $(< one) C || true; } | cut -d : -f 3 | head -n 1",
         " given",
     );
     // It has gone on from there meanwhile, and does not come back to be an original of B.
-    world.sh("ibifs transfer --store B $(< one) C; ibifs transfer --store A $(< one) B");
-    world.prints(
+    env.sh("ibifs transfer --store B $(< one) C; ibifs transfer --store A $(< one) B");
+    env.prints(
         "for s in A B C; do ibifs show --store $s $(< one) | sed -n 's/^state *//p'; ibifs fsck $s > /dev/null; done",
         "Copy\nCopy\nOriginal",
     );
-    world.sh("printf broken > A/handover/col/$(< one)");
-    world.exits("ibifs fsck A", 1);
-    world.prints(
+    env.sh("printf broken > A/handover/col/$(< one)");
+    env.exits("ibifs fsck A", 1);
+    env.prints(
         "{ ibifs fsck A || true; } | head -n 1 | cut -d : -f 1",
         "handover-broken",
     );
@@ -240,20 +240,20 @@ fn what_is_pending_goes_to_one_archive() {
 /// Whoever restores a backup may have an original twice: the check with the other Archive names it.
 #[test]
 fn two_originals_are_named() {
-    let world = pair();
-    world.sh("cp -a A before; ibifs transfer --store A $(< one) B; ibifs fsck A --with B; ibifs fsck B --with A");
-    world.exits("ibifs fsck before --with B", 1);
-    world.prints(
+    let env = pair();
+    env.sh("cp -a A before; ibifs transfer --store A $(< one) B; ibifs fsck A --with B; ibifs fsck B --with A");
+    env.exits("ibifs fsck before --with B", 1);
+    env.prints(
         "{ ibifs fsck before --with B || true; } | sed -n \"s|$(< one)|it|;s/:.*the Archive/: the Archive/;1p\" | cut -d ' ' -f 1-3",
         "two-originals: the Archive",
     );
-    world.prints(
+    env.prints(
         "{ ibifs fsck B --with before --json || true; } | grep -c '\"two-originals\"'",
         "1",
     );
-    world.sh("ibifs mount B N");
-    world.exits("ibifs fsck before --with N", 1);
-    world.complains(
+    env.sh("ibifs mount B N");
+    env.exits("ibifs fsck before --with N", 1);
+    env.complains(
         "ibifs fsck A --with before",
         "source and destination are the same Archive",
     );

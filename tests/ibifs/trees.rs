@@ -1,20 +1,20 @@
 //! One item, two trees: what changes through one is right at once through the other.
 
-use crate::support::{Disk, Format, World};
+use crate::support::{Disk, Format, TestEnv};
 
-/// A world with an item in A, and `$REP` and `$IBIP`, its directories, in every script.
-fn item() -> (World, String) {
-    let world = World::new().with_a();
-    let names = item_in(&world);
-    (world, names)
+/// A test environment with an item in A, and `$REP` and `$IBIP`, its directories, in every script.
+fn item() -> (TestEnv, String) {
+    let env = TestEnv::new().with_a();
+    let names = item_in(&env);
+    (env, names)
 }
 
-fn item_in(world: &World) -> String {
-    world.sh("mkdir -p A/.mint/it/doc");
+fn item_in(env: &TestEnv) -> String {
+    env.sh("mkdir -p A/.mint/it/doc");
     format!(
         "export REP=$PWD/A/{} IBIP=$PWD/A/{}\n",
-        world.sh("rep A/.mint/it"),
-        world.sh("ibip A/.mint/it")
+        env.sh("rep A/.mint/it"),
+        env.sh("ibip A/.mint/it")
     )
 }
 
@@ -22,13 +22,13 @@ fn item_in(world: &World) -> String {
 /// turns gives a number and the two trees, every other time the other way round.
 #[track_caller]
 fn python(code: &str) {
-    let (world, names) = item();
-    python_in(&world, &names, code);
+    let (env, names) = item();
+    python_in(&env, &names, code);
 }
 
 #[track_caller]
-fn python_in(world: &World, names: &str, code: &str) {
-    world.prints(
+fn python_in(env: &TestEnv, names: &str, code: &str) {
+    env.prints(
         &format!(
             "{names}python3 - <<'END'
 import os, stat, ctypes, errno
@@ -148,8 +148,8 @@ for i, a, b in turns(200):
 /// before, and the times of the levels above it tell.
 #[test]
 fn items_come_and_go_in_both_trees_at_once() {
-    let world = World::new().with_a();
-    world.sh("mint A first; year=A/$(dirname $(rep A/.mint/first)); ls $year > /dev/null
+    let env = TestEnv::new().with_a();
+    env.sh("mint A first; year=A/$(dirname $(rep A/.mint/first)); ls $year > /dev/null
         there() { for name in A/$rep A/$ibip; do test -d $name; stat $name > /dev/null; done; ls $year | grep -qx $(basename $rep); }
         gone() { for name in A/$rep A/$ibip; do no stat $name; no ls $name; done; no ls $year/$(basename $rep); }
         for turn in 1 2 3 4 5 6; do
@@ -162,7 +162,7 @@ fn items_come_and_go_in_both_trees_at_once() {
         done
         ! ls A/$(dirname $ibip) | grep -x $(basename $ibip)");
     // A prefix that has only this item goes with it, and comes with it.
-    world.sh(
+    env.sh(
         "mkdir A/8JMKD3MGP8W; ls A/8JMKD3MGP8W; mkdir A/8JMKD3MGP8W/34PGRBS; ls A/8JMKD3MGP8W | grep 34PGRBS
         rmdir A/8JMKD3MGP8W/34PGRBS; no ls A/8JMKD3MGP8W/34PGRBS; rmdir A/8JMKD3MGP8W 2> why || cat why
         mkdir -p A/8JMKD3MGP8W; mkdir A/8JMKD3MGP8W/34PGRBS; ls A/8JMKD3MGP8W/34PGRBS",
@@ -225,17 +225,17 @@ for i, a, b in turns():
 /// kernel still knows more than one: the new one alone is told of what happens to it.
 #[test]
 fn files_that_have_the_inodes_of_gone_ones_are_counted() {
-    let world = World::new();
-    let disk = Disk::new(world.root(), "disk", Format::Ext4, 2);
+    let env = TestEnv::new();
+    let disk = Disk::new(env.root(), "disk", Format::Ext4, 2);
     // Few files are kept open by the daemon, for an open one keeps its inode.
-    world.sh("ibifs init disk/S --host archive-a.example.org; mkdir A; ulimit -n 300; ibifs mount disk/S A");
-    let names = item_in(&world);
-    world.run(
+    env.sh("ibifs init disk/S --host archive-a.example.org; mkdir A; ulimit -n 300; ibifs mount disk/S A");
+    let names = item_in(&env);
+    env.run(
         "mkdir disk/all; for i in $(seq 1000); do : > disk/all/$i || break; done
         ls disk/all | head -n 130 | (cd disk/all; xargs rm)",
     );
     python_in(
-        &world,
+        &env,
         &names,
         "
 import random
@@ -257,7 +257,7 @@ for i, a, b in turns(4000):
     os.unlink(b + '/m')
 ",
     );
-    world.sh("ibifs umount A");
+    env.sh("ibifs umount A");
     drop(disk);
 }
 
@@ -372,8 +372,8 @@ os.chmod(rep, 0o755)
 /// The sidecar that a relation changes is read new in both trees at once, though it was read before.
 #[test]
 fn a_sidecar_that_changes_is_read_new_at_once() {
-    let (world, names) = item();
-    world.sh(&format!(
+    let (env, names) = item();
+    env.sh(&format!(
         "{names}
          for i in 1 2 3 4 5 6; do
              cat $REP/.ibi $IBIP/.ibi > /dev/null; stat $REP/.ibi $IBIP/.ibi > /dev/null
@@ -407,16 +407,16 @@ for i, a, b in turns(100):
 /// the IBIp tree of one Archive to the IBIp tree of another holds in both trees there.
 #[test]
 fn climbing_links_hold_in_both_trees_of_a_copy() {
-    let world = World::new().with_a().with_b();
-    world.sh(
+    let env = TestEnv::new().with_a().with_b();
+    env.sh(
         "mkdir -p A/.mint/one A/.mint/two/doc; echo found > A/.mint/two/doc/report
          mkdir -p A/.mint/one/doc/deep/er",
     );
-    let [one, two] = ["one", "two"].map(|name| world.sh(&format!("rep A/.mint/{name}")));
-    let [one_i, two_i] = ["one", "two"].map(|name| world.sh(&format!("ibip A/.mint/{name}")));
+    let [one, two] = ["one", "two"].map(|name| env.sh(&format!("rep A/.mint/{name}")));
+    let [one_i, two_i] = ["one", "two"].map(|name| env.sh(&format!("ibip A/.mint/{name}")));
     let two_date = two.rsplit('/').next().expect("a date").to_owned();
     let two_suffix = two_i.rsplit('/').next().expect("a suffix").to_owned();
-    world.sh(&format!(
+    env.sh(&format!(
         "ln -s ../../../../../{two}/doc/report A/{one}/doc/whole
          ln -s ../../{two_date}/doc/report A/{one}/doc/year
          ln -s ../../../../../../../{two_i}/doc/report A/{one}/doc/deep/er/opaque
@@ -426,36 +426,36 @@ fn climbing_links_hold_in_both_trees_of_a_copy() {
     ));
     let all = "whole year deep/er/opaque from-ibip prefix inside deep/er/item/doc/whole";
     let read = |base: &str| {
-        world.prints(
+        env.prints(
             &format!("cd {base}/doc; for l in {all}; do cat $l; done"),
             &["found"; 7].join("\n"),
         );
     };
     read(&format!("A/{one}"));
     read(&format!("A/{one_i}"));
-    world.prints(
+    env.prints(
         &format!("readlink A/{one}/doc/whole A/{one_i}/doc/whole A/{one_i}/doc/inside"),
         &format!("../../../../../{two}/doc/report\n../../../{two}/doc/report\n../doc/whole"),
     );
     // And each is as long as it says.
-    world.sh(&format!(
+    env.sh(&format!(
         "for l in A/{one}/doc/whole A/{one_i}/doc/whole A/{one_i}/doc/from-ibip; do
              [ $(stat -c %s $l) = $(readlink -n $l | wc -c) ] || exit 1
          done"
     ));
     let prefix = one_i.split('/').next().expect("a prefix");
-    world.sh(&format!(
+    env.sh(&format!(
         "mkdir B/{prefix}; cp -a A/{one_i} A/{two_i} B/{prefix}/"
     ));
     read(&format!("B/{one}"));
     read(&format!("B/{one_i}"));
-    world.prints(&format!("rsync -aHAXi A/{one_i}/ B/{one_i}/"), "");
-    world.prints(
+    env.prints(&format!("rsync -aHAXi A/{one_i}/ B/{one_i}/"), "");
+    env.prints(
         &format!("state B/{one}; echo; find B -name from-ibip | wc -l"),
         "Copy\n1",
     );
     // And the other way, by the rep trees: then the links are the same on disk, byte for byte.
-    world.sh(&format!(
+    env.sh(&format!(
         "rm -r B/{one}; mkdir -p B/{one}; cp -a A/{one}/. B/{one}/
          links() {{ (cd $1.store/col; find {one} -type l -printf '%p %l\\n' | sort); }}
          links A > links; links B | diff links -"
@@ -467,11 +467,11 @@ fn climbing_links_hold_in_both_trees_of_a_copy() {
 /// open files and working directories; both names work from then on and `find` meets it once.
 #[test]
 fn an_item_that_arrives_by_its_ibip_is_moved_under_its_writers() {
-    let world = World::new().with_a().with_b();
-    world.sh("mkdir -p A/.mint/it/doc");
-    let rep = world.sh("rep A/.mint/it");
-    let ibip = world.sh("ibip A/.mint/it");
-    world.sh(&format!(
+    let env = TestEnv::new().with_a().with_b();
+    env.sh("mkdir -p A/.mint/it/doc");
+    let rep = env.sh("rep A/.mint/it");
+    let ibip = env.sh("ibip A/.mint/it");
+    env.sh(&format!(
         "W=$PWD; mkdir -p B/{ibip}/doc/sub
          exec 5> B/{ibip}/doc/file; echo before >&5
          ln -s ../../../../x/y B/{ibip}/doc/sub/climbing
@@ -486,19 +486,19 @@ fn an_item_that_arrives_by_its_ibip_is_moved_under_its_writers() {
              cmp B/$name/doc/file B/$name/doc/copied; [ -d B/$name/doc/here ]; [ \"$(state B/$name)\" = Copy ]
          done"
     ));
-    world.prints(
+    env.prints(
         &format!("readlink B/{ibip}/doc/sub/climbing B/{rep}/doc/sub/climbing"),
         "../../../../x/y\n../../../../../../x/y",
     );
-    world.prints(
+    env.prints(
         "find B -name file | wc -l; find B -name made | wc -l",
         "1\n1",
     );
-    world.prints(
+    env.prints(
         &format!("rep B/{ibip}; echo; ibip B/{rep}"),
         &format!("{rep}\n{ibip}"),
     );
-    world.sh(&format!(
+    env.sh(&format!(
         "[ ! -e B.store/ibip/{ibip} ]; ibifs umount B; ibifs fsck B.store; ibifs mount B.store B; cat B/{ibip}/doc/file"
     ));
 }
@@ -507,41 +507,41 @@ fn an_item_that_arrives_by_its_ibip_is_moved_under_its_writers() {
 /// a sidecar that names no rep or none at all; the second run moves nothing.
 #[test]
 fn an_item_without_a_rep_is_listed_once_and_copied() {
-    let world = World::new().with_b();
-    world.sh(
+    let env = TestEnv::new().with_b();
+    env.sh(
         "ibifs init C.store --host archive-c.example.com; mkdir C; ibifs mount C.store C
          mkdir -p B/8JMKD3MGP8W/34PGRBS/doc; echo bare > B/8JMKD3MGP8W/34PGRBS/doc/bare
          mkdir -p B/8JMKD3MGP8W/35MMLL8/doc; echo told > B/8JMKD3MGP8W/35MMLL8/doc/told
          echo 'ibi {ibip 8JMKD3MGP8W/35MMLL8}' > B/8JMKD3MGP8W/35MMLL8/.ibi",
     );
-    world.prints(
+    env.prints(
         "cd B; find . -name bare -o -name told | sort; ls 8JMKD3MGP8W",
         "./8JMKD3MGP8W/34PGRBS/doc/bare\n./8JMKD3MGP8W/35MMLL8/doc/told\n34PGRBS\n35MMLL8",
     );
-    world.sh("rsync -a B/ C/");
-    world.prints("rsync -ai B/ C/", "");
-    world.prints(
+    env.sh("rsync -a B/ C/");
+    env.prints("rsync -ai B/ C/", "");
+    env.prints(
         "cd C; cat 8JMKD3MGP8W/34PGRBS/doc/bare 8JMKD3MGP8W/35MMLL8/doc/told; state 8JMKD3MGP8W/35MMLL8",
         "bare\ntold\nCopy",
     );
-    world.prints(
+    env.prints(
         "du -s B | wc -l; tar -C B -cf - . | tar -t | grep -c told",
         "1\n1",
     );
-    world.sh("rm -r B/8JMKD3MGP8W/35MMLL8; no ls B/8JMKD3MGP8W/35MMLL8");
-    world.prints("ls B/8JMKD3MGP8W", "34PGRBS");
+    env.sh("rm -r B/8JMKD3MGP8W/35MMLL8; no ls B/8JMKD3MGP8W/35MMLL8");
+    env.prints("ls B/8JMKD3MGP8W", "34PGRBS");
 }
 
 /// The directory of an IBIp prefix is copied as a whole, and every item in it arrives.
 #[test]
 fn a_whole_prefix_is_copied() {
-    let world = World::new().with_a().with_b();
-    world.sh("mint A one; mint A two; echo text > A/.mint/two/doc/file
+    let env = TestEnv::new().with_a().with_b();
+    env.sh("mint A one; mint A two; echo text > A/.mint/two/doc/file
         prefix=$(dirname $(ibip A/.mint/one)); cp -a A/$prefix B/; echo $prefix > prefix");
-    world.prints("ls B/$(cat prefix) | wc -l", "3");
-    world.prints(
+    env.prints("ls B/$(cat prefix) | wc -l", "3");
+    env.prints(
         "cat B/$(rep A/.mint/two)/doc/file; state B/$(rep A/.mint/two)",
         "text\nCopy",
     );
-    world.prints("rsync -aHAXniO --delete A/example.org/ B/example.org/", "");
+    env.prints("rsync -aHAXniO --delete A/example.org/ B/example.org/", "");
 }

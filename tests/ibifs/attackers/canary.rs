@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Whatever is outside says this; nothing inside does.
 pub const SECRET: &str = "what-nobody-inside-may-learn";
@@ -17,10 +17,10 @@ pub struct Canary {
 }
 
 impl Canary {
-    /// Makes `outside` in a world: files, directories and a database of the names that lie in stores,
+    /// Makes `outside` in a test environment: files, directories and a database of the names that lie in stores,
     /// old, of several owners and modes.
-    pub fn new(world: &World) -> Canary {
-        world.sh(&format!(
+    pub fn new(env: &TestEnv) -> Canary {
+        env.sh(&format!(
             "mkdir outside; cd outside
              for d in . item item/doc item/doc/a level level/2026 level/2026/item/doc/a \
                       staging staging/deep deleted/col empty; do
@@ -34,7 +34,7 @@ impl Canary {
              setfacl -m u:60002:r notes; setfattr -n user.told -v {SECRET} f item
              find . -exec touch -h -d 2001-02-03T04:05:06 {{}} +; cd .."
         ));
-        let path = world.root().join("outside");
+        let path = env.root().join("outside");
         let before = portrait(&path);
         assert!(before.len() > 50, "{before:#?}");
         Canary { path, before }

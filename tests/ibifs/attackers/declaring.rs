@@ -1,7 +1,7 @@
 //! Ordinary owners of items declare beside them with the tools that people use, on a mount of root, in
 //! both trees; what is shown for that opens nothing, and what one user stages is not another's.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 const USERS: &str = r#"
 as() { setpriv --reuid 60001 --regid 60001 --clear-groups "$@"; }
@@ -9,26 +9,26 @@ other() { setpriv --reuid 60002 --regid 60002 --clear-groups "$@"; }
 "#;
 
 /// A mount of root; `one` and `two` are items of one user, `theirs` of another.
-fn world() -> World {
-    let world = World::new();
-    world.sh(&format!(
+fn environment() -> TestEnv {
+    let env = TestEnv::new();
+    env.sh(&format!(
         "{USERS} chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org > /dev/null
          ibifs mount A.store A; chmod 1777 A; as mkdir -p A/.mint/one/doc A/.mint/two/doc; other mkdir -p A/.mint/theirs/doc
          for i in one two; do labelled A $i as > $i.rep; done; labelled A theirs other > theirs.rep
          for i in one two theirs; do ibip A/$(<$i.rep) > $i.ibip; done; chmod 755 A"
     ));
-    world
+    env
 }
 
 #[track_caller]
-fn prints(world: &World, script: &str, expected: &str) {
-    let printed = world.sh(&format!("{USERS}{script}"));
+fn prints(env: &TestEnv, script: &str, expected: &str) {
+    let printed = env.sh(&format!("{USERS}{script}"));
     assert_eq!(printed, expected, "printed by: {script}");
 }
 
 #[test]
 fn owners_declare_with_every_tool_in_both_trees() {
-    let world = world();
+    let env = environment();
     for form in ["rep", "ibip"] {
         let script = format!(
             r#"one=A/$(<one.{form}); two=$(<two.{form}); says() {{ cat A.store/col/$(<one.rep)/.ibi; }}
@@ -49,27 +49,27 @@ fn owners_declare_with_every_tool_in_both_trees() {
             as ibifs relate $one --next-edition $(<two.rep); says | grep -c nextedition; as ibifs unrelate $one --next-edition; chmod 700 A.store"#
         );
         let expected = "1\n1\n0\n1\n1\ntitle: New\ntitle: Third\ntitle: Fourth\n60001\n1\n1";
-        prints(&world, &script, expected);
+        prints(&env, &script, expected);
     }
 }
 
 /// The mode that is shown lets in nobody else, and is not taken over by the disk.
 #[test]
 fn levels_are_open_to_declarations_alone() {
-    let world = world();
+    let env = environment();
     let script = r#"year=A/$(dirname $(<one.rep)); stored() { stat -c %a A.store/col/$(dirname $(<one.rep)); }
         stat -c %a $year; stored
         no as mkdir $year/01.01.00.00 && no as mkdir A/$(dirname $(<one.ibip))/3 && no as touch $year/x && no as touch $year
         no as setfattr -n user.x -v y $year; no as chmod 1777 $year; no other rmdir A/$(<one.rep); no other rm -r "A/$(<one.rep)"
         no as mv A/$(<one.rep) $year/x; no as ln A/$(<one.rep)/.ibi $year/.x
         chmod 1777 $year; stored; chmod 775 $year; stored; chmod 755 $year; stored; chmod 777 $year; stored; stat -c %a $year"#;
-    prints(&world, script, "1777\n755\n755\n775\n755\n777\n777");
+    prints(&env, script, "1777\n755\n755\n775\n755\n777\n777");
 }
 
 /// What one user has staged another neither takes over nor renames nor removes.
 #[test]
 fn staged_names_are_their_makers() {
-    let world = world();
+    let env = environment();
     let script = r#"chmod 777 A; year=A/$(dirname $(<one.rep)); prefix=A/$(dirname $(<one.ibip)); chmod 777 $year
         for d in $year $prefix; do
             as bash -c "umask 077; echo mine > $d/.staged.AbCdEf"; as ln -s x $d/CuAbCdEf
@@ -78,26 +78,26 @@ fn staged_names_are_their_makers() {
             no other mv -f $d/.theirs.AbCdEf $d/.staged.AbCdEf; no other ln -sfn y $d/CuAbCdEf
             cat $d/.staged.AbCdEf; readlink $d/CuAbCdEf; as rm $d/.staged.AbCdEf $d/CuAbCdEf; other rm $d/.theirs.AbCdEf
         done; no as bash -c 'for n in $(seq 1100); do : > '$year'/.n$n; done'; other touch $year/.still"#;
-    prints(&world, script, "mine\nx\nmine\nx");
+    prints(&env, script, "mine\nx\nmine\nx");
 }
 
 /// A sticky directory protects the metadata text of another user there.
 #[test]
 fn sticky_directories_protect_the_metadata_text() {
-    let world = world();
+    let env = environment();
     let script = r#"one=A/$(<one.rep); as chmod 1777 $one; other bash -c "echo 'title: Theirs' > $one/.ibi.metadata"
         root=A/$(<theirs.rep); other chmod 1777 $root; other bash -c "echo 'title: Theirs' > $root/.ibi.metadata"
         for i in "$root" A/$(<theirs.ibip); do
             no as rm -f "$i:"; no as bash -c "echo x > '$i:~'; mv -f '$i:~' '$i:'"; no as mv "$i:" "$i:~"; no as sed -i s/T/X/ "$i:"
         done; cat "$root:"
         as rm $one/.ibi.metadata; other rm "$root:"; no cat "$root:""#;
-    prints(&world, script, "title: Theirs");
+    prints(&env, script, "title: Theirs");
 }
 
 /// Copies from mount to mount, and to another filesystem, converge, and open no level.
 #[test]
 fn copies_converge_and_open_nothing() {
-    let world = world().with_b();
+    let env = environment().with_b();
     let script = r#"year=$(dirname $(<one.rep)); as bash -c "echo text > A/$(<one.rep)/doc/f"; mkdir native tared
         mode() { stat -c %a $1/$year; }
         rsync -aHAX A/ B/; rsync -aHAXi A/ B/; mode B.store/col
@@ -106,5 +106,5 @@ fn copies_converge_and_open_nothing() {
         ibifs umount B; rm -r B.store; ibifs init B.store --host archive-b.example.net > /dev/null; ibifs mount B.store B
         cp -a A/example.org B/; mode B.store/col; tar -C A -cf - example.org | tar -C tared -xpf -; mode tared
         tar -C A -cf - example.org | tar -C B -xpf - --overwrite; mode B.store/col; ibifs fsck B.store | grep -c ' 0 findings'"#;
-    prints(&world, script, "755\n1777\n755\n1777\n755\n1");
+    prints(&env, script, "755\n1777\n755\n1777\n755\n1");
 }

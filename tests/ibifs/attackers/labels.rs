@@ -1,6 +1,6 @@
 //! Labels in `.mint`: each user's own, and no content goes with one.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 const USERS: &str = "
     as() { local who=$1; shift; case $who in
@@ -12,16 +12,16 @@ const USERS: &str = "
     of() { local to; to=$(as $1 readlink A/.mint/.$2) && echo A/${to#../}; }
 ";
 
-fn world() -> World {
-    let world = World::new().with_a();
-    world.sh("chmod 755 .; chmod 1777 A; mkdir home; printf '[safe]\n\tdirectory = *\n' | tee home/.gitconfig > .gitconfig; mkdir -p report/private report/doc; echo secret > report/private/x; echo text > report/doc/f
+fn environment() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    env.sh("chmod 755 .; chmod 1777 A; mkdir home; printf '[safe]\n\tdirectory = *\n' | tee home/.gitconfig > .gitconfig; mkdir -p report/private report/doc; echo secret > report/private/x; echo text > report/doc/f
               ln -s f report/doc/l; chmod -R a+rX report");
-    world
+    env
 }
 
 #[track_caller]
-fn sh(world: &World, script: &str) -> String {
-    world.sh(&format!("{USERS}\n{script}"))
+fn sh(env: &TestEnv, script: &str) -> String {
+    env.sh(&format!("{USERS}\n{script}"))
 }
 
 /// Somebody has taken the label that others will use: what they deposit does not go there.
@@ -35,9 +35,9 @@ fn a_deposit_does_not_go_into_another_users_item() {
         "mkdir -p A/.mint/report; cp -a report/. A/.mint/report/",
         "mkdir A/.mint/report && cp -a report/. A/.mint/report/",
     ] {
-        let world = world();
+        let env = environment();
         sh(
-            &world,
+            &env,
             &format!(
                 "as alice mkdir A/.mint/report; theirs=$(of alice report); before=$(ls -AR $theirs)
                  {tool}
@@ -51,9 +51,9 @@ fn a_deposit_does_not_go_into_another_users_item() {
 /// A label is found and listed, by either of its names, by its user alone; root has its own.
 #[test]
 fn labels_are_found_by_their_users_alone() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "as alice mkdir -p A/.mint/a/doc A/.mint/both/doc; as bob mkdir -p A/.mint/b/doc A/.mint/both/doc; mkdir A/.mint/r
          for i in 1 2; do
              [ \"$(as alice ls -A A/.mint)\" = $'a\\nboth' ]; [ \"$(as bob ls -A A/.mint)\" = $'b\\nboth' ]; [ \"$(ls -A A/.mint)\" = r ]
@@ -74,7 +74,7 @@ fn labels_are_found_by_their_users_alone() {
 /// file stays in the item.
 #[test]
 fn to_remove_a_label_removes_no_content() {
-    let world = world();
+    let env = environment();
     for who in ["root", "alice"] {
         for remove in [
             "rm -r A/.mint/report",
@@ -88,7 +88,7 @@ fn to_remove_a_label_removes_no_content() {
             "rmdir A/.mint/report",
         ] {
             sh(
-                &world,
+                &env,
                 &format!(
                     "for i in $(seq 300); do echo $i > report/doc/$i; done; chmod -R a+rX report
                      as {who} cp -a --no-preserve=ownership report A/.mint/; item=$(of {who} report); as {who} cp report/doc/f A/.mint/report/more
@@ -100,16 +100,16 @@ fn to_remove_a_label_removes_no_content() {
             );
         }
     }
-    world.sh("ibifs umount A; ibifs fsck A.store");
+    env.sh("ibifs umount A; ibifs fsck A.store");
 }
 
 /// What a program has taken out of sight under a label is not met there and can be made again; by the
 /// item's names it is there all the time, and what is removed by those is removed.
 #[test]
 fn what_is_out_of_sight_is_in_the_item() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "cp -a report A/.mint/; item=$(of root report)
          rm A/.mint/report/doc/f; no stat A/.mint/report/doc/f; [ \"$(ls A/.mint/report/doc)\" = l ]; grep -qx text $item/doc/f
          no rmdir A/.mint/report/doc; rm -r A/.mint/report/private; no ls A/.mint/report/private; grep -qx secret $item/private/x
@@ -126,10 +126,10 @@ fn what_is_out_of_sight_is_in_the_item() {
 /// Tools that deposit remove their own temporary files under the label for good.
 #[test]
 fn tools_that_deposit_tidy_up() {
-    let world = world();
+    let env = environment();
     for who in ["root", "alice"] {
         sh(
-            &world,
+            &env,
             &format!(
                 r#"rm -rf work; mkdir -m 1777 work; cp -a report work/source; chmod -R a+rX work/source
                 (cd work; git init -q -b main repo; cd repo; cp -r ../source/. .; git add .; git -c user.name=a -c user.email=a@b.c commit -qm 1; git repack -qad); chmod -R a+rX work/repo

@@ -1,7 +1,7 @@
 //! Whoever may write in a store may write what they like into its lock file, which names the daemon
 //! and its mount: no other process is ended, no other directory written, no mount cut off for it.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Writes the lock of A.store anew: process `$1`, mount point `$2`.
 const FORGE: &str = "forge() { printf 'pid %s\\nmountpoint %s\\n' $1 $2 > A.store/lock; }";
@@ -17,8 +17,8 @@ fn only_the_daemon_is_ended() {
         "flock --no-fork notes sleep 60 3< A.store/lock > /dev/null 2>&1 &",
     ];
     for innocent in innocents {
-        let world = World::new().with_a();
-        world.sh(&format!(
+        let env = TestEnv::new().with_a();
+        env.sh(&format!(
             "{FORGE}; daemon A.store > daemon; (cd A; exec sleep 60 > /dev/null 2>&1) & sitter=$!
              {innocent}
              innocent=$!; sleep 0.2; forge $innocent $PWD/A; exit=0
@@ -35,8 +35,8 @@ fn only_the_daemon_is_ended() {
 /// A process that was killed and is not waited for is named as the daemon: the mount stays.
 #[test]
 fn only_a_killed_daemon_loses_its_mount() {
-    let world = World::new().with_a();
-    let complaint = world.sh(&format!(
+    let env = TestEnv::new().with_a();
+    let complaint = env.sh(&format!(
         "{FORGE}; daemon A.store > daemon
          python3 -c 'import subprocess, time; p = subprocess.Popen([\"true\"]); print(p.pid, flush=True); time.sleep(60)' > zombie & parent=$!
          until test -s zombie && grep -q 'State:.Z' /proc/$(<zombie)/status; do sleep 0.1; done
@@ -50,8 +50,8 @@ fn only_a_killed_daemon_loses_its_mount() {
 /// command is told that the store is in use.
 #[test]
 fn only_a_mount_of_the_store_is_written_through() {
-    let world = World::new().with_a().with_b();
-    world.sh(&format!(
+    let env = TestEnv::new().with_a().with_b();
+    env.sh(&format!(
         "{FORGE}; mkdir -p other/.mint; mint A x > rep
          for point in other B none; do
              forge $(daemon A.store) $PWD/$point; exit=0
@@ -73,8 +73,8 @@ fn a_removed_lock_lets_nobody_in() {
         "rm A.store/lock; touch A.store/lock",
         "cp A.store/lock l; rm A.store/lock; cp l A.store/lock",
     ] {
-        let world = World::new().with_a();
-        world.sh(&format!(
+        let env = TestEnv::new().with_a();
+        env.sh(&format!(
             "daemon A.store > daemon; mkdir A/.mint/x B; ls A.store/staging > staging; touch A.store/staging/kept
              {removed}
              exit=0; ibifs mount A.store B 2> complaint || exit=$?

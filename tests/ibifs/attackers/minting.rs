@@ -1,7 +1,7 @@
 //! What a program does with an item that it has just minted: it gets nothing that it could not have
 //! natively, and the daemon does not look into it.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Users in scripts, and what a user runs in Python.
 const USERS: &str = "
@@ -13,24 +13,24 @@ const USERS: &str = "
 ";
 
 /// A mounted Archive in which everybody may mint.
-fn world() -> World {
-    let world = World::new().with_a();
-    world.sh("chmod 755 .; chmod 1777 A; mkdir home; printf '[safe]\n\tdirectory = *\n' | tee home/.gitconfig > .gitconfig; mkdir work; chmod 1777 work");
-    world
+fn environment() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    env.sh("chmod 755 .; chmod 1777 A; mkdir home; printf '[safe]\n\tdirectory = *\n' | tee home/.gitconfig > .gitconfig; mkdir work; chmod 1777 work");
+    env
 }
 
 #[track_caller]
-fn sh(world: &World, script: &str) -> String {
-    world.sh(&format!("{USERS}\n{script}"))
+fn sh(env: &TestEnv, script: &str) -> String {
+    env.sh(&format!("{USERS}\n{script}"))
 }
 
 /// Somebody who has minted puts another user's file, from a directory that all may write, in the place of
 /// what minting has made, and makes a file of that name by the name that the kernel does not know yet.
 #[test]
 fn no_file_of_another_user_is_opened_under_a_name_that_was_hidden() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         r#"mkdir -p A/.mint/shared/doc; S=$(realpath A/.mint/.shared)/doc; chmod 777 $S
         cat > steal.py <<'END'
 import ctypes, os, sys
@@ -79,8 +79,8 @@ END
 /// nor asks what the program is called.
 #[test]
 fn the_daemon_does_not_look_into_its_callers() {
-    let world = world();
-    world.sh(
+    let env = environment();
+    env.sh(
         "mkdir -p source/doc; echo text > source/doc/f; echo 'ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43}' > source/.ibi
          echo x > source/suid; chmod 6777 source/suid; chown 1:1 source/suid
          strace -f -qq -e trace=openat,open,readlink,process_vm_readv,ptrace -o told -p $(daemon A.store) & sleep 1
@@ -96,14 +96,14 @@ fn the_daemon_does_not_look_into_its_callers() {
 /// A directory that was just made is empty but for the sidecar, for its maker too; `ibifs mint` makes `doc/`.
 #[test]
 fn what_was_just_minted_is_empty() {
-    let world = world();
-    world.sh("mkdir A/.mint/x; mkdir -p A/.mint/y/doc A/.mint/z/doc/deep");
-    world.prints("ls -A A/.mint/x; ls -A A/$(rep A/.mint/x)", ".ibi\n.ibi");
-    world.prints(
+    let env = environment();
+    env.sh("mkdir A/.mint/x; mkdir -p A/.mint/y/doc A/.mint/z/doc/deep");
+    env.prints("ls -A A/.mint/x; ls -A A/$(rep A/.mint/x)", ".ibi\n.ibi");
+    env.prints(
         "ls A/$(rep A/.mint/y); ls A/$(ibip A/.mint/z)/doc",
         "doc\ndeep",
     );
-    world.sh("i=$(ibifs mint A | head -n 1); test -d A/$i/doc; j=$(ibifs mint A --translation-of A/$i --lang pt | head -n 1); test -d A/$j/doc
+    env.sh("i=$(ibifs mint A | head -n 1); test -d A/$i/doc; j=$(ibifs mint A --translation-of A/$i --lang pt | head -n 1); test -d A/$j/doc
               rmdir A/$(rep A/.mint/x); ibifs umount A; k=$(ibifs mint A.store | head -n 1); test -d A.store/col/$k/doc; ibifs fsck A.store");
 }
 
@@ -111,9 +111,9 @@ fn what_was_just_minted_is_empty() {
 /// of its own, an original, with the content of what was deposited.
 #[test]
 fn tools_deposit_side_by_side() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         r#"mkdir -p tree/doc/sub tree/empty; echo text > tree/doc/file; ln tree/doc/file tree/doc/sub/hard; ln -s ../file tree/doc/sub/link
         for i in $(seq 40); do echo $i > tree/doc/sub/$i; done; cp -a tree item
         printf 'ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43 ibip 8JMKD3MGP8W/35MMLL8}\n' > item/.ibi
@@ -151,8 +151,8 @@ END
 /// paused; it is there for all others, and by the item's names for all.
 #[test]
 fn a_sidecar_is_hidden_from_its_maker_alone_and_not_for_long() {
-    let world = world();
-    world.sh(
+    let env = environment();
+    env.sh(
         r#"cat > maker.py <<'END'
 import os, subprocess, threading, time
 def item(label): return 'A/.mint/' + os.readlink('A/.mint/.' + label)
@@ -183,8 +183,8 @@ END
 /// A later process with the number of one that has minted, or removed a sidecar, is another program.
 #[test]
 fn a_number_that_is_given_again_is_another_program() {
-    let world = world();
-    world.sh(
+    let env = environment();
+    env.sh(
         r#"cat > again.py <<'END'
 import ctypes, os, struct, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -221,8 +221,8 @@ END
 /// is for all others.
 #[test]
 fn what_is_made_under_a_modifier_becomes_a_link() {
-    let world = world();
-    world.sh(
+    let env = environment();
+    env.sh(
         r#"mkdir -p A/.mint/it/doc tree/doc; echo meu > tree/doc/file; printf 'ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43}\n' > tree/.ibi
         for base in A/$(rep A/.mint/it)+pt A/$(ibip A/.mint/it)+en; do
             X="${base%+*}+(${base##*+})"

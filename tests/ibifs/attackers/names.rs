@@ -3,7 +3,7 @@
 //! items. None is admitted, whichever way it comes, and minting goes on.
 
 use crate::http::served::Served;
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// `as UID COMMAND` runs it as a stranger. `$own` is the Archive's name space, `$ip` its IBIp prefix.
 const TOOLS: &str = r#"
@@ -58,14 +58,14 @@ goes_on() {
 "#;
 
 /// The Archive A, in which anybody may mint.
-fn open_world() -> World {
-    let world = World::new().with_a();
-    world.sh("chmod 1777 A; mkdir -p A/closed.org/w/2020");
-    world
+fn open_world() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    env.sh("chmod 1777 A; mkdir -p A/closed.org/w/2020");
+    env
 }
 
-fn run(world: &World, script: &str) -> String {
-    world.sh(&format!("{TOOLS}{GOES_ON}{script}"))
+fn run(env: &TestEnv, script: &str) -> String {
+    env.sh(&format!("{TOOLS}{GOES_ON}{script}"))
 }
 
 /// Reps that a user who may make things in the root of the mount must not get by way of an IBIp.
@@ -86,13 +86,13 @@ const REPS: [&str; 9] = [
 #[test]
 fn a_sidecar_takes_no_rep_that_its_writer_could_not_make() {
     for way in WAYS {
-        let world = open_world();
+        let env = open_world();
         for (number, rep) in REPS.iter().enumerate() {
             for (claim, service) in [("", "true"), ("with its service", "false")] {
                 let suffix = ['2', '3', '4', '5', '6', '7', '8', '9', 'A'][number];
                 let last = if claim.is_empty() { 'B' } else { 'C' };
                 run(
-                    &world,
+                    &env,
                     &format!(
                         "ibip=8JMKD3MGP8W/34PGR{suffix}{last}; as 1001 mkdir -p A/$ibip
                          echo 'ibi {{rep {rep} ibip '$ibip'}}' > claim
@@ -106,7 +106,7 @@ fn a_sidecar_takes_no_rep_that_its_writer_could_not_make() {
             }
         }
         run(
-            &world,
+            &env,
             "test ! -e A/$own/9999; test ! -e A.store/col/$own/9999; test ! -e A.store/col/$own/2020
              test -z \"$(ls A.store/col/closed.org/w/2020)\"; test $(ls A.store/col | wc -l) = 2
              mkdir A/.mint/more; ibifs umount A
@@ -122,9 +122,9 @@ fn a_sidecar_takes_no_rep_that_its_writer_could_not_make() {
 /// The same where the user may make the place: it is made as he would make it, with his own levels.
 #[test]
 fn an_item_is_moved_as_its_writer_would_move_it() {
-    let world = open_world();
+    let env = open_world();
     run(
-        &world,
+        &env,
         "ibip=8JMKD3MGP8W/34PGRBS; as 1001 mkdir -p A/$ibip
          echo \"ibi {rep new.org/w/2020/01.01.01.01 ibip $ibip}\" > claim; chmod 644 claim
          as 1001 cp claim A/$ibip/.ibi
@@ -135,7 +135,7 @@ fn an_item_is_moved_as_its_writer_would_move_it() {
     );
     // Another user may not put anything there.
     run(
-        &world,
+        &env,
         "ibip=8JMKD3MGP8W/34PGRBT; as 1002 mkdir -p A/$ibip
          echo \"ibi {rep new.org/w/2020/03.03.03.03 ibip $ibip}\" > claim; chmod 644 claim
          as 1002 cp claim A/$ibip/.ibi; test ! -e A/new.org/w/2020/03.03.03.03; test -d A/$ibip
@@ -144,14 +144,14 @@ fn an_item_is_moved_as_its_writer_would_move_it() {
     );
     // Nor does a user who may write into the item of another take it out of a sticky directory.
     run(
-        &world,
+        &env,
         "ibip=8JMKD3MGP8W/34PGRBU; as 1001 mkdir -p A/$ibip; as 1001 chmod 777 A/$ibip
          echo \"ibi {rep mine.org/w/2020/03.03.03.03 ibip $ibip}\" > claim; chmod 644 claim
          as 1002 cp claim A/$ibip/.ibi; test ! -e A/mine.org; test -d A/$ibip",
     );
     // The administrator moves it by writing the same once more.
     run(
-        &world,
+        &env,
         "rm A/8JMKD3MGP8W/34PGRBU/.ibi; cp claim A/8JMKD3MGP8W/34PGRBU/.ibi
          test -d A/mine.org/w/2020/03.03.03.03
          ibifs umount A; ibifs fsck A.store; ibifs reindex A.store; ibifs fsck A.store",
@@ -162,9 +162,9 @@ fn an_item_is_moved_as_its_writer_would_move_it() {
 #[test]
 fn a_sidecar_takes_no_ibip_that_is_not_its_own() {
     for way in ["cp", "rsync", "mv", "in-place", "link"] {
-        let world = open_world();
+        let env = open_world();
         run(
-            &world,
+            &env,
             &format!(
                 "mint A victim > victim; taken=$(ibip A/$(<victim))
                  as 1002 mkdir -p A/8JMKD3MGP8W/34PGRBS
@@ -191,9 +191,9 @@ fn a_sidecar_takes_no_ibip_that_is_not_its_own() {
 /// Without the right to make things in the root of the mount, nobody takes an IBIp for an item.
 #[test]
 fn a_second_name_needs_the_right_to_make_it() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     run(
-        &world,
+        &env,
         "mkdir -p A/his.org/w/2020; chown 1001 A/his.org/w/2020; item=his.org/w/2020/01.01.01.01
          as 1001 mkdir A/$item; as 1001 mkdir A/8JMKD3MGP8W 2> told && exit 1
          echo \"ibi {rep $item ibip 8JMKD3MGP8W/34PGRBS}\" > claim; chmod 644 claim
@@ -209,15 +209,15 @@ fn a_second_name_needs_the_right_to_make_it() {
 /// by the name whose directory he may write.
 #[test]
 fn mkdir_makes_no_name_that_was_not_minted() {
-    let world = open_world();
+    let env = open_world();
     for rep in &REPS[..6] {
         run(
-            &world,
+            &env,
             &format!("mkdir -p A/$(dirname {rep}); no mkdir A/{rep}; no as 1001 mkdir A/{rep}"),
         );
     }
     run(
-        &world,
+        &env,
         "no mkdir -p A/$ip/UUUUUUU; no as 1001 mkdir -p A/${ip,,}/uuuuuuu
          mint A gone > gone; ibip=$(ibip A/$(<gone)); rm -r A/$(<gone)
          no as 1001 mkdir A/$ibip; no as 1001 mkdir A/${ibip,,}; test ! -e A/$(<gone)
@@ -230,9 +230,9 @@ fn mkdir_makes_no_name_that_was_not_minted() {
 /// administrator puts back does.
 #[test]
 fn a_forged_sidecar_makes_no_original() {
-    let world = open_world();
+    let env = open_world();
     run(
-        &world,
+        &env,
         "past=$ip/34PGRBS; as 1001 mkdir -p A/$past
          printf 'ibi {ibip %s}\\nibi.archiveservice %s\\n' $past \"$service\" > claim; chmod 644 claim
          as 1001 cp claim A/$past/.ibi; test $(state A/$past) = Copy
@@ -254,9 +254,9 @@ fn a_forged_sidecar_makes_no_original() {
 /// recorded where a sidecar says it.
 #[test]
 fn an_alias_is_one_items() {
-    let world = open_world();
+    let env = open_world();
     run(
-        &world,
+        &env,
         "mint A first > first; as 1001 mkdir A/.mint/second; labelled A second as 1001 > second
          setfattr -n user.ibi.alias -v 6RPa7umaZ/UaJFT A/$(<first)
          set_alias() { as 1001 setfattr -n user.ibi.alias -v $1 A/$(<second) 2> told && exit 1; grep -q \"$2\" told; }
@@ -269,7 +269,7 @@ fn an_alias_is_one_items() {
     );
     for way in ["cp", "rsync", "mv", "in-place"] {
         run(
-            &world,
+            &env,
             &format!(
                 "grep -v alias A/$(<second)/.ibi > claim
                  echo \"ibi.alias {{6RPa7umaZ/UaJFT 8JMKD3MGP8W/34PGRBS $ip/uuuuuuu good/one}}\" >> claim
@@ -281,7 +281,7 @@ fn an_alias_is_one_items() {
         );
     }
     run(
-        &world,
+        &env,
         "ibifs umount A; ibifs fsck A.store > told && exit 1
          grep -q \"^alias-taken: $(<second): \" told; no grep -q index-differs told
          for again in 1 2; do ibifs reindex A.store 2> told; done; bad=; goes_on A.store
@@ -292,9 +292,9 @@ fn an_alias_is_one_items() {
 /// Whose alias it is when the index is made anew: his whose it was, whatever comes first in the tree.
 #[test]
 fn the_old_index_says_whose_a_name_is() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     run(
-        &world,
+        &env,
         "for item in a.org/w/2020/01.01.01.01 b.org/w/2020/01.01.01.01; do mkdir -p A/$item; done
          printf 'ibi {rep b.org/w/2020/01.01.01.01 ibip 8JMKD3MGP8W/34PGRBS}\\nibi.alias {old/name}\\n' > claim
          cp claim A/b.org/w/2020/01.01.01.01/.ibi; sed 's/b.org/a.org/' claim > second
@@ -308,7 +308,7 @@ fn the_old_index_says_whose_a_name_is() {
     );
     // An item that lies under its IBIp has it before one that says so.
     run(
-        &world,
+        &env,
         "mkdir -p A/8JMKD3MGP8W/34PGRBT A/a.org/w/2020/02.02.02.02; echo x > A/8JMKD3MGP8W/34PGRBT/file
          echo 'ibi {rep a.org/w/2020/02.02.02.02 ibip 8jmkd3mgp8w/34pgrbt}' > claim; ibifs umount A
          cp claim A.store/col/a.org/w/2020/02.02.02.02/.ibi; rm A.store/relations.sqlite3*
@@ -321,9 +321,9 @@ fn the_old_index_says_whose_a_name_is() {
 /// originals, minting goes on, and it goes on after they are removed.
 #[test]
 fn what_got_in_before_is_named() {
-    let world = World::new();
+    let env = TestEnv::new();
     run(
-        &world,
+        &env,
         "ibifs init A.store --host archive-a.example.org > told; service=$(sed -n 's/^ibi.archiveservice //p' A.store/archive.ibi)
          bad=$own/9999/12.31.23.59.59; mkdir -p A.store/col/$bad A.store/deleted/col/$own/9998; mkdir A
          printf 'ibi {rep %s}\\nibi.archiveservice %s\\n' $bad \"$service\" > A.store/col/$bad/.ibi
@@ -338,9 +338,9 @@ fn what_got_in_before_is_named() {
 /// A collection that is adopted raises no mark and makes no original of what is dated later than now.
 #[test]
 fn an_adopted_collection_stops_no_minting() {
-    let world = World::new();
+    let env = TestEnv::new();
     run(
-        &world,
+        &env,
         "mkdir -p A.store/col/$own/9999/12.31.23.59.59/doc A.store/col/$own/2020/01.01.01.01/doc A
          ibifs init A.store --host archive-a.example.org > told 2>&1; grep -q not-minted told
          bad=$own/9999/12.31.23.59.59; ibifs show --store A.store $own/2020/01.01.01.01 | grep -q '^state *Original'
@@ -351,9 +351,9 @@ fn an_adopted_collection_stops_no_minting() {
 /// A table gives no item a name or an alias that it may not have.
 #[test]
 fn a_table_gives_no_such_name() {
-    let world = World::new().with_a();
+    let env = TestEnv::new().with_a();
     run(
-        &world,
+        &env,
         "mkdir -p A/a.org/w/2020/01.01.01.01 A/b.org/w/2020/01.01.01.01; mint A first > first
          taken=$(ibip A/$(<first)); setfattr -n user.ibi.alias -v old/name A/$(<first)
          for mounted in yes no; do
@@ -375,17 +375,17 @@ fn a_table_gives_no_such_name() {
 #[test]
 fn a_peer_brings_no_such_name() {
     for mounted in [false, true] {
-        let world = World::new();
-        world.sh(
+        let env = TestEnv::new();
+        env.sh(
             "ibifs init A.store --host archive-a.example.org > told; mkdir A
              head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > token; cp token tokens; chmod 600 token tokens",
         );
         if mounted {
-            world.sh("ibifs mount A.store A");
+            env.sh("ibifs mount A.store A");
         }
-        let served = Served::start(&world, "A.store --transfer-token-file tokens");
+        let served = Served::start(&env, "A.store --transfer-token-file tokens");
         run(
-            &world,
+            &env,
             &format!(
                 "send() {{
                      printf 'ibi {{%s}}\\n' \"$1\" > side; printf 'directory 755 1.0 \\n' > list
@@ -406,7 +406,7 @@ fn a_peer_brings_no_such_name() {
         );
         drop(served);
         run(
-            &world,
+            &env,
             "! mountpoint -q A || ibifs umount A; bad=; goes_on A.store",
         );
     }

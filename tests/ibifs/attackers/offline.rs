@@ -2,7 +2,7 @@
 //! directory of ours.
 
 use super::canary::{Canary, SECRET};
-use crate::support::{World, switch};
+use crate::support::{TestEnv, switch};
 
 /// What is put in the place of a file or directory; `$1` is its path.
 const INSTEAD: &[(&str, &str)] = &[
@@ -65,11 +65,11 @@ const COMMANDS: &str = "
 /// All of it, in every place: nothing outside is changed, removed or told.
 #[test]
 fn nothing_outside_is_touched_by_commands() {
-    let world = World::new();
-    world.sh("ibifs init S --host archive-a.example.org; mkdir M; for i in 1 2 3 4; do ibifs mint S | head -1; done > reps
+    let env = TestEnv::new();
+    env.sh("ibifs init S --host archive-a.example.org; mkdir M; for i in 1 2 3 4; do ibifs mint S | head -1; done > reps
               cd S/col; for r in $(cat ../../reps); do mkdir $r/doc/a; echo text > $r/doc/f; echo title: x > $r/.ibi.metadata; done
               cd ../..; ibifs mount S M; rm -r M/$(sed -n 4p reps); ibifs umount M");
-    let canary = Canary::new(&world);
+    let canary = Canary::new(&env);
     let is_long = switch("IBIFS_TEST_ATTACKS").is_some();
     let mut cases = 0;
     for (number, place) in PLACES.iter().enumerate() {
@@ -86,7 +86,7 @@ fn nothing_outside_is_touched_by_commands() {
                 continue;
             }
             cases += 1;
-            let output = world.run(&format!(
+            let output = env.run(&format!(
                 "OUT=$PWD/outside REP=$(sed -n 1p reps) OTHER=$(sed -n 2p reps) THIRD=$(sed -n 3p reps)
                  rm -rf T; cp -a S T
                  ITEM=col/$REP YEAR=$(dirname col/$REP) LEVEL=$(dirname $(dirname $(dirname col/$REP))) GONE=deleted/col/$(sed -n 4p reps)
@@ -106,7 +106,7 @@ fn nothing_outside_is_touched_by_commands() {
             );
             assert!(!told.contains("panicked"), "{case}:\n{told}");
             assert!(!told.contains("Killed"), "{case}:\n{told}");
-            world.sh("! mountpoint -q M || umount -l M");
+            env.sh("! mountpoint -q M || umount -l M");
         }
     }
     println!("{cases} cases, each with ten commands and a mount");

@@ -1,7 +1,7 @@
 //! The daemon of root has lost what it needs to act as its callers, as in a container or a service that
 //! gives it less: nothing is done with root's rights instead.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// `without CAPABILITIES CMD` runs a command that cannot get these back.
 const WITHOUT: &str = r#"
@@ -12,16 +12,16 @@ as() { setpriv --reuid=$1 --regid=$1 --clear-groups "${@:2}"; }
 /// It does not start, and says what is missing and what helps; for root alone it does.
 #[test]
 fn a_daemon_that_cannot_act_as_others_does_not_start() {
-    let world = World::new();
-    world.sh("ibifs init S --host archive-a.example.org; mkdir M");
+    let env = TestEnv::new();
+    env.sh("ibifs init S --host archive-a.example.org; mkdir M");
     for missing in ["-setuid,-setgid", "-setuid", "-setgid"] {
         for options in ["", "-o allow_other=yes"] {
-            world.sh(&format!(
+            env.sh(&format!(
                 "{WITHOUT} exit=0; without {missing} ibifs mount $OPTIONS S M 2> complaint || exit=$?; test $exit = 4
                  grep -q 'CAP_SETUID or CAP_SETGID is missing; add both' complaint; no mountpoint -q M"
             ).replace("$OPTIONS", options));
         }
-        world.sh(&format!(
+        env.sh(&format!(
             "{WITHOUT} without {missing} ibifs mount -o allow_other=no S M
              mkdir -p M/.mint/x/doc; no as 1001 ls M; echo text > M/.mint/x/doc/f; cat M/.mint/x/doc/f
              # Root of another group is somebody else: what cannot be done as that user is not done as root.
@@ -29,7 +29,7 @@ fn a_daemon_that_cannot_act_as_others_does_not_start() {
              ibifs umount M"
         ));
     }
-    world.sh(&format!(
+    env.sh(&format!(
         "{WITHOUT} without -sys_time ibifs mount S M; chmod 1777 M; as 1001 mkdir -p M/.mint/y/doc
          as 1001 touch M/.mint/y/doc/f; stat -c %u M/$(labelled M y as 1001)/doc/f | grep -qx 1001"
     ));
@@ -38,14 +38,14 @@ fn a_daemon_that_cannot_act_as_others_does_not_start() {
 /// What holds secrets is for its owner alone, and refused where it is not, with what helps.
 #[test]
 fn what_holds_secrets_is_closed() {
-    let world = World::new();
-    world.sh(
+    let env = TestEnv::new();
+    env.sh(
         "umask 022; ibifs init S --host archive-a.example.org; stat -c %a S | grep -qx 700
          mkdir -m 777 made; ibifs init made --host archive-b.example.org; stat -c %a made | grep -qx 700
          ibifs fsck S; chmod 701 S; exit=0; ibifs fsck S > told || exit=$?; test $exit = 1
          grep -q '^store-open: ' told; grep -q 'chmod o-x' told; chmod 750 S; ibifs fsck S",
     );
-    world.sh(
+    env.sh(
         "umask 0; item=$(ibifs mint S | head -n 1)
          ibifs resolver register --db r.db $item > key; stat -c %a r.db* | sort -u | grep -qx 600
          chmod 640 r.db; exit=0; ibifs resolver register --db r.db $item 2> told || exit=$?; test $exit = 4
@@ -58,7 +58,7 @@ fn what_holds_secrets_is_closed() {
         "ibifs resolver register --db r.db --key-file secret $(ibifs mint S | head -n 1)",
     ] {
         for mode in ["644", "640", "604", "602"] {
-            world.sh(&format!(
+            env.sh(&format!(
                 "head -c 32 /dev/zero | od -An -v -tx1 | tr -d ' \\n' > secret; chmod {mode} secret
                  exit=0; timeout 10 {command} 2> told || exit=$?; test $exit = 4; grep -q 'chmod 600 secret' told"
             ));

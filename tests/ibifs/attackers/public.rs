@@ -2,7 +2,7 @@
 //! there, by whichever name and at whichever entry point it is asked for.
 
 use crate::http::served::Served;
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Three items of A: `open`, which all may read; `shut`, whose directory is for its owner alone; `below`,
 /// which lies below a level that is. The first is related to both. `as UID command...` runs it as that user.
@@ -35,26 +35,26 @@ said() { for q in '' '/' /f /doc/f /nothing '!' ':' '+(pt)' ':(oai_dc)' '!:' '+(
 same() { said $1 | sed "s|$1|NAME|g" > one; said $2 | sed "s|$2|NAME|g" > other; cmp one other && test $(wc -l < one) -gt 100 && echo same; }
 "#;
 
-/// A world with these items, served.
-fn scene() -> (World, Served) {
-    let world = World::new().with_a();
-    world.sh(MAKE);
-    let served = Served::start(&world, "A.store");
-    (world, served)
+/// A test environment with these items, served.
+fn fixture() -> (TestEnv, Served) {
+    let env = TestEnv::new().with_a();
+    env.sh(MAKE);
+    let served = Served::start(&env, "A.store");
+    (env, served)
 }
 
 #[track_caller]
-fn prints(world: &World, served: &Served, script: &str, expected: &str) {
+fn prints(env: &TestEnv, served: &Served, script: &str, expected: &str) {
     let script = format!("{SCENE}{SAID}{script}");
-    served.prints(world, &script, expected);
+    served.prints(env, &script, expected);
 }
 
 /// Over HTTP nothing is said of what is not public that is not said of what there is not: no byte differs.
 #[test]
 fn what_is_not_public_is_as_what_there_is_not() {
-    let (world, served) = scene();
+    let (env, served) = fixture();
     prints(
-        &world,
+        &env,
         &served,
         "test \"$(curl -s $U/col/$below/doc/f)\" = text; test \"$(curl -s $U/$shutp/f)\" = text
          chmod 700 A/hidden.org A/$shut
@@ -66,7 +66,7 @@ fn what_is_not_public_is_as_what_there_is_not() {
     );
     // The root of the mount is a level, too.
     prints(
-        &world,
+        &env,
         &served,
         "chmod 755 A/hidden.org A/$shut; curl -s $U/$belowp/f; chmod 711 A/$shut
          curl -s $U/col/$shut/doc/f; curl -s -o /dev/null -w '%{http_code}\\n' $U/$shut
@@ -80,14 +80,14 @@ fn what_is_not_public_is_as_what_there_is_not() {
 /// that.
 #[test]
 fn what_is_not_public_is_not_named_elsewhere() {
-    let (world, served) = scene();
+    let (env, served) = fixture();
     let told = "told() { { for q in '' '!' '+(pt)' ':(oai_dc)' '?ibiurl.verblist=GetFileList'; do ask \"$U/$open$q\"; ask -H 'Accept: application/json' \"$U/$open$q\"; done
              for q in '' '&parsedibiurl.verblist=GetLastEdition' '&parsedibiurl.verblist=GetTranslation(pt)'; do ask \"$U/$S?servicesubject=urlRequest&parsedibiurl.ibi=$open$q\"; done
              ask \"$U/oai?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:archive-a.example.org:$open\"; ask $U/; ask -H 'Accept: application/json' $U/; } > told
              for name in $below $belowp $shut $shutp; do grep -c \"$name\" told > count || true; test $(< count) = 0 && echo -n '- ' || echo -n '+ '; done; echo; }
 \n";
     prints(
-        &world,
+        &env,
         &served,
         &format!(
             "{told} told; chmod 700 A/hidden.org A/$shut; sleep 2.1; told; told; curl -s -o /dev/null -w '%{{http_code}}\\n' \"$U/$open+(pt)\"
@@ -101,9 +101,9 @@ fn what_is_not_public_is_not_named_elsewhere() {
 /// What is left of an item that was not public is not told of; of one that was, it is.
 #[test]
 fn what_was_not_public_leaves_nothing_to_be_told() {
-    let (world, served) = scene();
+    let (env, served) = fixture();
     prints(
-        &world,
+        &env,
         &served,
         "chmod 700 A/$shut A/hidden.org; rm -r A/$shut A/$open A/$below; same $shutp $otherp; same $shut $other
          for id in $open $openp; do curl -s -o /dev/null -w '%{http_code}\\n' $U/$id; done; curl -s \"$U/$S?servicesubject=urlRequest&parsedibiurl.ibi=$open\" | grep ^state
@@ -118,14 +118,14 @@ fn what_was_not_public_leaves_nothing_to_be_told() {
 /// was let in before, and as soon as it is shut.
 #[test]
 fn a_level_protects_by_every_name() {
-    let world = World::new().with_a();
-    world.sh(MAKE);
+    let env = TestEnv::new().with_a();
+    env.sh(MAKE);
     let script = |script: &str| {
         format!(
             "{SCENE}may() {{ as $1 cat \"$2\" > /dev/null 2>&1 && echo yes || echo no; }}\n{script}"
         )
     };
-    world.prints(
+    env.prints(
         &script(
             "may 1001 A/$belowp/doc/f; (cd A/$belowp; sleep 8 > /dev/null & echo $! > ../../sitter 2> /dev/null || echo $! > $OLDPWD/sitter)
              chmod 700 A/hidden.org; may 1001 A/$belowp/doc/f; cat A/$belowp/doc/f; may 1001 A/$belowp/doc/f; cat A/$belowp/doc/f; may 1001 A/$below/doc/f
@@ -140,7 +140,7 @@ fn a_level_protects_by_every_name() {
         "yes\nno\ntext\nno\ntext\nno\nno\ndoc/f\nno\nno\nno\ntext\ntext\n1\nno\nPermission denied\nyes\ntext\nyes\nno\nyes",
     );
     // By a group, by an access list, and by the root's own modes.
-    world.prints(
+    env.prints(
         &script(
             "chown 0:1003 A/hidden.org; chmod 750 A/hidden.org; may 1002 A/$belowp/doc/f; setpriv --reuid=1002 --regid=1002 --groups=1003 -- cat A/$belowp/doc/f; may 1002 A/$belowp/doc/f
              chmod 705 A/hidden.org; may 1002 A/$belowp/doc/f; setpriv --reuid=1002 --regid=1002 --groups=1003 -- cat A/$belowp/doc/f 2> /dev/null || echo no
@@ -149,7 +149,7 @@ fn a_level_protects_by_every_name() {
         ),
         "no\ntext\nno\nyes\nno\nyes\nno\nyes\nno\nyes",
     );
-    world.prints(
+    env.prints(
         &script(
             "mkdir A/.mint/x; echo text > A/.mint/x/f; y=${open%%/*}; chmod 755 A/.mint/x; as 0 cat A/.mint/x/f; chmod 700 A/$y
              may 1001 A/.mint/x/f; cat A/.mint/x/f; may 1001 A/.mint/x/f; may 1001 A/$openp/doc/f; cat A/$openp/doc/f; may 1001 A/$openp/doc/f; chmod 755 A/$y; may 1001 A/$openp/doc/f",

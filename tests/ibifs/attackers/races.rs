@@ -18,7 +18,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::canary::{Canary, SECRET};
-use crate::support::{Dice, User, World, seed, switch};
+use crate::support::{Rng, TestEnv, User, seed, switch};
 
 /// Longer than any request may take, with others busy on the machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,8 +41,8 @@ struct Field {
 }
 
 impl Field {
-    fn item(&self, dice: &mut Dice) -> &str {
-        let at = dice.below(self.items.len());
+    fn item(&self, rng: &mut Rng) -> &str {
+        let at = rng.below(self.items.len());
         &self.items[at]
     }
 
@@ -76,16 +76,16 @@ impl Field {
     }
 
     /// One attacker: swaps until it is over.
-    fn attack(&self, number: usize, mut dice: Dice) {
+    fn attack(&self, number: usize, mut rng: Rng) {
         let mut count = 0;
         while !self.is_over.load(Ordering::Relaxed) {
             count += 1;
             let ours = self.scratch.join(format!("{number}-{count}"));
-            let item = self.store.join("col").join(self.item(&mut dice));
+            let item = self.store.join("col").join(self.item(&mut rng));
             let level = item.parent().expect("a year").to_owned();
             let top = level.ancestors().nth(2).expect("a subdomain").to_owned();
             let link = |to: &str| rustix::fs::symlink(self.outside.join(to), &ours);
-            let (path, made) = match (number, dice.below(6)) {
+            let (path, made) = match (number, rng.below(6)) {
                 // Directories of items, and above them.
                 (0, 0) => (item.join("doc/a"), link("item/doc/a")),
                 (0, 1) => (item.join("doc"), link("item/doc")),
@@ -106,7 +106,7 @@ impl Field {
                 (_, 2) => (self.store.join("ibip"), link(".")),
                 (_, 3) => (self.store.join("ledger"), link("f")),
                 (_, _) => {
-                    self.ambush(&mut dice);
+                    self.ambush(&mut rng);
                     continue;
                 }
             };
@@ -123,7 +123,7 @@ impl Field {
     }
 
     /// Waits where the daemon will make its next files, with second names of files outside.
-    fn ambush(&self, dice: &mut Dice) {
+    fn ambush(&self, rng: &mut Rng) {
         let resolve = ResolveFlags::NO_SYMLINKS;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let staging = self.store.join("staging");
@@ -143,7 +143,7 @@ impl Field {
             };
             for next in number + 1..number + 1 + ahead {
                 let next = format!("{what}-{next}");
-                let _ = match dice.below(4) {
+                let _ = match rng.below(4) {
                     0 => rustix::fs::symlinkat(self.outside.join("staging"), &staging, &next),
                     1 => self.second_name(&staging, &next),
                     2 => rustix::fs::symlinkat(self.outside.join("empty/made"), &staging, &next),
@@ -163,13 +163,13 @@ impl Field {
     }
 
     /// One client: does at random what anybody may do with a tree.
-    fn visit(&self, mut dice: Dice, who: &str) {
+    fn visit(&self, mut rng: Rng, who: &str) {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mount = rustix::fs::open(&self.mount, flags, Mode::empty()).expect("the mount");
         while !self.is_over.load(Ordering::Relaxed) {
             let started = Instant::now();
             self.requests.fetch_add(1, Ordering::Relaxed);
-            let (what, told) = self.request(&mount, &mut dice);
+            let (what, told) = self.request(&mount, &mut rng);
             if started.elapsed() > PATIENCE {
                 self.tell(format!("{who} waited {:?} for {what}", started.elapsed()));
             }
@@ -190,18 +190,18 @@ impl Field {
     }
 
     /// A request, and what it was answered.
-    fn request(&self, mount: &OwnedFd, dice: &mut Dice) -> (String, Result<Vec<u8>, Errno>) {
-        let item = self.item(dice).to_owned();
-        let below = ["", "doc", "doc/a"][dice.below(3)];
+    fn request(&self, mount: &OwnedFd, rng: &mut Rng) -> (String, Result<Vec<u8>, Errno>) {
+        let item = self.item(rng).to_owned();
+        let below = ["", "doc", "doc/a"][rng.below(3)];
         let name = match below {
-            "" => [".ibi", ".ibi.metadata", "new", "doc"][dice.below(4)],
-            _ => ["f", "g", "new", "a", "secret"][dice.below(5)],
+            "" => [".ibi", ".ibi.metadata", "new", "doc"][rng.below(4)],
+            _ => ["f", "g", "new", "a", "secret"][rng.below(5)],
         };
-        let other = ["f", "moved"][dice.below(2)];
+        let other = ["f", "moved"][rng.below(2)];
         let directory = format!("{item}/{below}");
-        let what = dice.below(22);
+        let what = rng.below(22);
         let shown = format!("request {what} of {name} in {directory}");
-        let answer = self.ask(mount, dice, &item, &directory, name, other, what);
+        let answer = self.ask(mount, rng, &item, &directory, name, other, what);
         (shown, answer)
     }
 
@@ -209,7 +209,7 @@ impl Field {
     fn ask(
         &self,
         mount: &OwnedFd,
-        dice: &mut Dice,
+        rng: &mut Rng,
         item: &str,
         directory: &str,
         name: &str,
@@ -245,7 +245,7 @@ impl Field {
             }
             4 => list(&open(directory, OFlags::RDONLY | OFlags::DIRECTORY)?),
             5 => {
-                let bits = Mode::from_raw_mode([0o600, 0o644, 0o755][dice.below(3)]);
+                let bits = Mode::from_raw_mode([0o600, 0o644, 0o755][rng.below(3)]);
                 rustix::fs::fchmod(open(&path, OFlags::RDONLY)?, bits)?;
                 nothing
             }
@@ -256,7 +256,7 @@ impl Field {
                 nothing
             }
             7 => {
-                let value = [dice.byte(); 4];
+                let value = [rng.byte(); 4];
                 let flags = XattrFlags::empty();
                 rustix::fs::fsetxattr(open(&path, OFlags::RDONLY)?, "user.said", &value, flags)?;
                 nothing
@@ -310,14 +310,14 @@ impl Field {
             }
             16 => {
                 let at = open(".mint", way)?;
-                let label = format!("label-{}", dice.number());
+                let label = format!("label-{}", rng.number());
                 rustix::fs::mkdirat(&at, label.as_str(), Mode::from_raw_mode(0o755))?;
                 let _ = rustix::fs::unlinkat(&at, label.as_str(), AtFlags::REMOVEDIR);
                 nothing
             }
             17 => {
                 let (year, last) = item.rsplit_once('/').expect("a rep");
-                let target = format!("../../../{}", self.item(dice));
+                let target = format!("../../../{}", self.item(rng));
                 let at = open(year, way)?;
                 let name = format!("{last}+(pt)");
                 let _ = rustix::fs::unlinkat(&at, name.as_str(), AtFlags::empty());
@@ -326,13 +326,13 @@ impl Field {
             }
             18 => {
                 let (year, last) = item.rsplit_once('/').expect("a rep");
-                let tail = ["!", ":", "+", "+(pt)"][dice.below(4)];
+                let tail = ["!", ":", "+", "+(pt)"][rng.below(4)];
                 let link =
                     rustix::fs::readlinkat(open(year, way)?, format!("{last}{tail}"), Vec::new())?;
                 Ok(link.into_bytes())
             }
             19 => {
-                let tail = [":", ":(oai_dc)", "?GetFileList"][dice.below(3)];
+                let tail = [":", ":(oai_dc)", "?GetFileList"][rng.below(3)];
                 read(&open(&format!("{item}{tail}"), OFlags::RDONLY)?)
             }
             20 => {
@@ -344,7 +344,7 @@ impl Field {
             }
             _ => {
                 let mut value = vec![0; 4096];
-                let name = ["user.ibi.rep", "user.ibi.state", "user.ibi.alias"][dice.below(3)];
+                let name = ["user.ibi.rep", "user.ibi.state", "user.ibi.alias"][rng.below(3)];
                 let at = open(item, OFlags::RDONLY | OFlags::DIRECTORY)?;
                 let count = rustix::fs::fgetxattr(&at, name, &mut value[..])?;
                 value.truncate(count);
@@ -416,8 +416,8 @@ fn nothing_outside_is_touched_through_a_mount() {
     let seconds = switch("IBIFS_TEST_ATTACKS").unwrap_or(8);
     let seed = seed();
     for (turn, options) in ["list=all", "passthrough=no"].into_iter().enumerate() {
-        let world = World::new();
-        world.sh(&format!(
+        let env = TestEnv::new();
+        env.sh(&format!(
             "umask 0; chmod 755 .; ibifs init A.store --host archive-a.example.org; mkdir A scratch
              ibifs mount -o {options} A.store A; chmod 777 A A/*/*/* A/*/* A/*
              for i in 1 2 3 4 5 6 7 8; do
@@ -425,13 +425,13 @@ fn nothing_outside_is_touched_through_a_mount() {
                  echo title: x > A/.mint/$i/.ibi.metadata; chown -R 6000$((i % 3)) A/.mint/$i
              done; for i in 1 2 3 4 5 6 7 8; do rep A/.mint/$i; echo; done > reps"
         ));
-        let canary = Canary::new(&world);
-        let reps = std::fs::read_to_string(world.root().join("reps")).expect("names");
+        let canary = Canary::new(&env);
+        let reps = std::fs::read_to_string(env.root().join("reps")).expect("names");
         let field = Field {
-            store: world.root().join("A.store"),
-            mount: world.root().join("A"),
+            store: env.root().join("A.store"),
+            mount: env.root().join("A"),
             outside: canary.path.clone(),
-            scratch: world.root().join("scratch"),
+            scratch: env.root().join("scratch"),
             items: reps.split_whitespace().map(str::to_owned).collect(),
             is_over: AtomicBool::new(false),
             swaps: AtomicU64::new(0),
@@ -440,13 +440,13 @@ fn nothing_outside_is_touched_through_a_mount() {
             busy: AtomicU64::new(7),
             wrong: Mutex::default(),
         };
-        let dice = |number: u64| Dice::from_seed(seed ^ (number + 100 * turn as u64));
+        let rng = |number: u64| Rng::from_seed(seed ^ (number + 100 * turn as u64));
         std::thread::scope(|scope| {
             let field = &field;
             for number in 0..3 {
-                let dice = dice(number as u64);
+                let rng = rng(number as u64);
                 scope.spawn(move || {
-                    field.attack(number, dice);
+                    field.attack(number, rng);
                     field.busy.fetch_sub(1, Ordering::Relaxed);
                 });
             }
@@ -457,10 +457,10 @@ fn nothing_outside_is_touched_through_a_mount() {
                 ("root too", 0),
             ];
             for (number, (who, uid)) in users.into_iter().enumerate() {
-                let dice = dice(10 + number as u64);
+                let rng = rng(10 + number as u64);
                 scope.spawn(move || {
                     User::new(uid, uid, &[]).become_in_thread();
-                    field.visit(dice, who);
+                    field.visit(rng, who);
                     field.busy.fetch_sub(1, Ordering::Relaxed);
                 });
             }
@@ -472,7 +472,7 @@ fn nothing_outside_is_touched_through_a_mount() {
             }
             if field.busy.load(Ordering::Relaxed) > 0 {
                 field.tell(format!("somebody still waits after {PATIENCE:?}"));
-                world.sh("kill -9 $(daemon A.store); umount -l A");
+                env.sh("kill -9 $(daemon A.store); umount -l A");
             }
         });
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -487,7 +487,7 @@ fn nothing_outside_is_touched_through_a_mount() {
         canary.is_untouched(&format!("seed {seed}, {options}"));
         assert!(count(&field.swaps) > 100 && count(&field.answered) > 200);
         // The daemon is there, minds its own business, and ends; the store can be mended.
-        world.sh(
+        env.sh(
             "rm -rf A.store/staging/* 2> /dev/null || true; timeout 20 mkdir A/.mint/last; timeout 60 ibifs umount A
              timeout 60 ibifs fsck --repair A.store > /dev/null || true; timeout 60 ibifs mount A.store A; ls -lR A > /dev/null || true",
         );

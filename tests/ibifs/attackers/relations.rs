@@ -2,7 +2,7 @@
 //! comes; it is shown, and followed by nothing.
 
 use crate::http::served::Served;
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// A mount of root in which others may mint; `r1` has the next edition `r2`, `plain` has none; both are
 /// root's. `mallory` owns `own`.
@@ -12,30 +12,30 @@ other() { setpriv --reuid 60002 --regid 60002 --clear-groups "$@"; }
 says() { cat "A.store/col/$1/.ibi"; }
 "#;
 
-fn scene() -> World {
-    let world = World::new();
+fn fixture() -> TestEnv {
+    let env = TestEnv::new();
     let script = "chmod 755 .; ibifs init A.store --host archive-a.example.org > /dev/null
         mkdir A; ibifs mount A.store A; chmod 1777 A
         for name in r1 r2 plain; do mint A $name > $name; done; ln -sfn ../$(<r2) \"A/$(<r1)!\"
         as mkdir -p A/.mint/own/doc; labelled A own as > own; cp A.store/col/$(<own)/.ibi good";
-    world.sh(&format!("{SCENE}{script}"));
-    world
+    env.sh(&format!("{SCENE}{script}"));
+    env
 }
 
 #[track_caller]
-fn sh(world: &World, script: &str) -> String {
-    world.sh(&format!("{SCENE}{script}"))
+fn sh(env: &TestEnv, script: &str) -> String {
+    env.sh(&format!("{SCENE}{script}"))
 }
 
 #[track_caller]
-fn prints(world: &World, script: &str, expected: &str) {
-    let printed = sh(world, script);
+fn prints(env: &TestEnv, script: &str, expected: &str) {
+    let printed = sh(env, script);
     assert_eq!(printed, expected, "printed by: {script}");
 }
 
 /// Nothing that root's items say has changed, and nothing leads to mallory's.
 #[track_caller]
-fn untouched(world: &World) {
+fn untouched(env: &TestEnv) {
     let script = r#"
         says $(<r1) | diff - r1.before; says $(<r2) | diff - r2.before; says $(<plain) | diff - plain.before
         readlink "A/$(<r1)!" | grep -o '[^/]*$' | diff - <(grep -o '[^/]*$' r2)
@@ -47,7 +47,7 @@ fn untouched(world: &World) {
             getfattr --only-values -n user.ibi.$name A/$(<plain) 2> /dev/null | grep -F "$(<own)" || :
         done
         getfattr --only-values -n user.ibi.language A/$(<plain) 2> /dev/null || :"#;
-    prints(world, script, "");
+    prints(env, script, "");
 }
 
 const BEFORE: &str = "for name in r1 r2 plain; do says $(<$name) > $name.before; done\n";
@@ -64,9 +64,9 @@ const WORDS: [&str; 6] = [
 
 #[test]
 fn attributes_change_no_items_of_others() {
-    let world = scene();
-    sh(&world, BEFORE);
-    sh(&world, "as setfattr -n user.ibi.language -v pt A/$(<own)");
+    let env = fixture();
+    sh(&env, BEFORE);
+    sh(&env, "as setfattr -n user.ibi.language -v pt A/$(<own)");
     for word in WORDS {
         let name = word
             .strip_prefix("ibi.")
@@ -76,10 +76,10 @@ fn attributes_change_no_items_of_others() {
             let script = format!(
                 "as setfattr -n user.ibi.{name} -v $(<{target}) A/$(<own); says $(<own) | grep -cF '{word}'"
             );
-            prints(&world, &script, "1");
-            untouched(&world);
-            sh(&world, &format!("as setfattr -x user.ibi.{name} A/$(<own)"));
-            untouched(&world);
+            prints(&env, &script, "1");
+            untouched(&env);
+            sh(&env, &format!("as setfattr -x user.ibi.{name} A/$(<own)"));
+            untouched(&env);
         }
     }
     // Nor may mallory declare or take back at the items of others.
@@ -94,20 +94,16 @@ fn attributes_change_no_items_of_others() {
         "ibifs unrelate A/$(<r1) --next-edition",
         "ibifs mint A --edition-of $(<plain)",
     ] {
-        prints(
-            &world,
-            &format!("no as {script} && echo refused"),
-            "refused",
-        );
-        untouched(&world);
+        prints(&env, &format!("no as {script} && echo refused"), "refused");
+        untouched(&env);
     }
 }
 
 /// A sidecar that is written, copied, renamed or linked into place.
 #[test]
 fn sidecars_change_no_items_of_others() {
-    let world = scene();
-    sh(&world, BEFORE);
+    let env = fixture();
+    sh(&env, BEFORE);
     let ways = [
         "as cp new A/$(<own)/.ibi",
         "as bash -c 'cat new > A/$(<own)/.ibi'",
@@ -125,11 +121,11 @@ fn sidecars_change_no_items_of_others() {
                  chmod 644 new; {way}; says $(<own) | diff - new",
                 WORDS.join("' '")
             );
-            prints(&world, &script, "");
-            untouched(&world);
-            sh(&world, "as cp good A/$(<own)/.ibi");
+            prints(&env, &script, "");
+            untouched(&env);
+            sh(&env, "as cp good A/$(<own)/.ibi");
         }
-        untouched(&world);
+        untouched(&env);
     }
     // Two hundred at once.
     let script = "for n in $(seq 40); do mint A many$n; done > many
@@ -137,55 +133,55 @@ fn sidecars_change_no_items_of_others() {
             printf 'ibi.translation(%s) {rep %s}\\n' $(printf 'a%b' \"\\\\x$(printf %x $((97 + n % 26)))\")-A$(printf \"\\\\x$(printf %x $((65 + n % 26)))\") $rep
          done < many) | sort -u > new; as cp new A/$(<own)/.ibi
         while read rep; do says $rep; done < many | grep -c -e translationof -e language || :";
-    prints(&world, script, "0");
+    prints(&env, script, "0");
 }
 
 /// What is claimed is told to people and followed by nothing: command, pages, service and harvest.
 #[test]
 fn claims_are_shown_and_not_followed() {
-    let world = scene();
+    let env = fixture();
     let script = "as setfattr -n user.ibi.editionof -v $(<plain) A/$(<own)
         as setfattr -n user.ibi.metadata -v $(<plain) A/$(<own)
         as bash -c \"echo 'claimed title' > 'A/$(<own)/doc/x'\"";
-    sh(&world, script);
-    let shown = sh(&world, "ibifs show A/$(<plain)");
-    let own = sh(&world, "cat own");
+    sh(&env, script);
+    let shown = sh(&env, "ibifs show A/$(<plain)");
+    let own = sh(&env, "cat own");
     assert!(
         shown.contains(&format!("claimed by       {own}, ibi.editionof")),
         "{shown}"
     );
     assert!(!shown.contains("nextedition"), "{shown}");
     let json = sh(
-        &world,
+        &env,
         "ibifs show --json A/$(<plain) | jq -r '.claims[] | .rep + \" \" + .relation' | sort",
     );
     assert_eq!(json, format!("{own} editionof\n{own} metadata"), "JSON");
-    let served = Served::start(&world, "A");
-    let page = served.sh(&world, "get -H 'Accept: text/html' $U/$(<plain)");
+    let served = Served::start(&env, "A");
+    let page = served.sh(&env, "get -H 'Accept: text/html' $U/$(<plain)");
     assert!(page.contains("Claimed by") && page.contains(&own), "{page}");
     let json = served.sh(
-        &world,
+        &env,
         "get -H 'Accept: application/json' $U/$(<plain) | jq -c '[.next_edition, .metadata_of, (.claims | length)]'",
     );
     assert_eq!(json, "[null,null,2]");
     served.prints(
-        &world,
+        &env,
         "get \"$U/$(sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\).*/\\1/p' A.store/archive.ibi)?servicesubject=urlRequest&parsedibiurl.ibi=$(<plain)\" | grep -cF $(<own) || :",
         "0",
     );
     served.prints(
-        &world,
+        &env,
         "get \"$U/oai?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:archive-a.example.org:$(<plain)\" | grep -c '<error' || :",
         "0",
     );
     served.prints(
-        &world,
+        &env,
         "line location \"$U/$(<plain)!\" | grep -cF $(<own) || :",
         "0",
     );
     // What mallory hides is not told of.
     served.prints(
-        &world,
+        &env,
         "chmod 700 A/$(<own); get -H 'Accept: application/json' $U/$(<plain) | jq '.claims | length'",
         "0",
     );
@@ -195,33 +191,33 @@ fn claims_are_shown_and_not_followed() {
 /// when what was said was put there beside the daemon.
 #[test]
 fn reindex_and_repair_follow_the_same_rule() {
-    let world = scene();
-    sh(&world, BEFORE);
+    let env = fixture();
+    sh(&env, BEFORE);
     let script = "for word in editionof metadataof translationof; do
             (cat good; echo 'language pt'; echo \"ibi.$word {rep $(<plain)}\") > new; chmod 644 new
             as cp new A/$(<own)/.ibi; ibifs umount A; ibifs reindex A.store | grep -v indexed || :
             ibifs fsck A.store | grep -v ' 0 findings' || :
             ibifs fsck --repair A.store > /dev/null; ibifs mount A.store A; says $(<own) | diff - new
         done";
-    prints(&world, script, "");
-    untouched(&world);
+    prints(&env, script, "");
+    untouched(&env);
     let script = "ibifs umount A; (cat good; echo \"ibi.nextedition {rep $(<plain)}\") > A.store/col/$(<own)/.ibi
         ibifs fsck --repair A.store > /dev/null; ibifs fsck A.store; ibifs mount A.store A";
-    prints(&world, script, "5 items, 0 findings");
-    untouched(&world);
+    prints(&env, script, "5 items, 0 findings");
+    untouched(&env);
     // A kill in the middle changes nothing of that.
     let script = "(cat good; echo \"ibi.editionof {rep $(<plain)}\") > new; as cp new A/$(<own)/.ibi
         kill -9 $(daemon A.store); while ! ibifs umount A 2> /dev/null && mountpoint -q A; do :; done
         ibifs mount A.store A";
-    sh(&world, script);
-    untouched(&world);
+    sh(&env, script);
+    untouched(&env);
 }
 
 /// A claim on a copy counts where the claimant may write that copy, now as after a reindex; one that
 /// another user wrote in a directory that is open to all is that user's.
 #[test]
 fn claims_on_copies_go_by_who_may_write_the_copy() {
-    let world = scene();
+    let env = fixture();
     let script = "mkdir -p A/x.org/y/2001/01.01.00.00 A/x.org/y/2001/01.01.00.01
         as bash -c 'cd A/x.org/y/2001/01.01.00.00 && echo no > x' 2> /dev/null && exit 1
         chown 60001:60001 A/x.org/y/2001/01.01.00.01
@@ -242,7 +238,7 @@ fn claims_on_copies_go_by_who_may_write_the_copy() {
     // rm and the last edition of an item without a next one: the item itself.
     let itself = "../../../x.org/y/2001/01.01.00.00";
     prints(
-        &world,
+        &env,
         script,
         &format!("{itself}\n1\n1\n1\n1\n{itself}\n1\n{itself}"),
     );
@@ -251,7 +247,7 @@ fn claims_on_copies_go_by_who_may_write_the_copy() {
 /// Who may write at both ends has both written, as before; and takes back both.
 #[test]
 fn who_may_write_both_ends_relates_both() {
-    let world = scene();
+    let env = fixture();
     let script = "as mkdir A/.mint/second; labelled A second as > second
         as setfattr -n user.ibi.editionof -v $(<own) A/$(<second); says $(<own) | grep -c nextedition
         as setfattr -x user.ibi.editionof A/$(<second); says $(<own) | grep -c nextedition || :
@@ -259,7 +255,7 @@ fn who_may_write_both_ends_relates_both() {
         stat -c %u A/$(<own)/.ibi A/$(<plain)/.ibi
         as setfattr -x user.ibi.editionof A/$(<own); says $(<own) | grep -c editionof || :
         says $(<plain) | grep -c nextedition";
-    prints(&world, script, "1\n0\n1\n60001\n0\n0\n1");
+    prints(&env, script, "1\n0\n1\n60001\n0\n0\n1");
 }
 
 /// An item that an Archive sends over the network speaks with no rights: neither of the originals here, nor
@@ -267,9 +263,9 @@ fn who_may_write_both_ends_relates_both() {
 #[test]
 fn what_a_peer_sends_is_a_claim() {
     for mounted in [true, false] {
-        let world = scene();
+        let env = fixture();
         sh(
-            &world,
+            &env,
             "ibifs init B --host archive-b.example.net > /dev/null; ibifs mint B | head -n 1 > sent
              held=archive-c.example.com/c/2020/01.01.01.01; mkdir -p A/$held; echo $held > held
              head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' > token; cp token tokens; chmod 600 token tokens
@@ -280,12 +276,12 @@ fn what_a_peer_sends_is_a_claim() {
              cat B/col/$(<sent)/.ibi > good.sent",
         );
         if !mounted {
-            world.sh("ibifs umount A");
+            env.sh("ibifs umount A");
         }
-        let served = Served::start(&world, "A.store --transfer-token-file tokens");
+        let served = Served::start(&env, "A.store --transfer-token-file tokens");
         for words in ["plain", "held"] {
             sh(
-                &world,
+                &env,
                 &format!(
                     "{{ cat good.sent words.{words}; echo language pt; }} > B/col/$(<sent)/.ibi; ibifs reindex B
                      ibifs copy --store B --token-file token $(<sent) {}",
@@ -295,7 +291,7 @@ fn what_a_peer_sends_is_a_claim() {
         }
         drop(served);
         if !mounted {
-            world.sh("ibifs mount A.store A");
+            env.sh("ibifs mount A.store A");
         }
         let unmoved = "for name in r1 r2 plain; do says $(<$name) | diff - $name.before; done
              stat -c %a A.store/col/$(<sent)/.ibi
@@ -303,8 +299,8 @@ fn what_a_peer_sends_is_a_claim() {
                  case \"$(readlink \"A/$(<$far)$tail\" || :)\" in *$(basename $(<sent))) echo \"$far$tail is followed\";; esac
              done; done
              ibifs show A/$(<held) | grep -c 'claimed by'";
-        prints(&world, unmoved, "1644\n3");
-        world.sh("ibifs umount A; ibifs reindex A.store; ibifs mount A.store A");
-        prints(&world, unmoved, "1644\n3");
+        prints(&env, unmoved, "1644\n3");
+        env.sh("ibifs umount A; ibifs reindex A.store; ibifs mount A.store A");
+        prints(&env, unmoved, "1644\n3");
     }
 }

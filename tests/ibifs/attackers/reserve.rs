@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use crate::support::{Disk, Format, User, World};
+use crate::support::{Disk, Format, TestEnv, User};
 
 const MIB: u64 = 1 << 20;
 
@@ -23,18 +23,18 @@ fn user() -> User {
 
 /// A mounted store on a disk of its own of 64 MiB, with a directory of the user's in an item, by both
 /// trees, and one beside the store.
-struct Scene {
-    world: World,
+struct Fixture {
+    env: TestEnv,
     disk: Disk,
     native: PathBuf,
     views: [PathBuf; 2],
 }
 
-impl Scene {
-    fn new(passthrough: &str, options: &[&str]) -> Scene {
-        let world = World::new();
-        let disk = Disk::made_with(world.root(), "disk", Format::Ext4, 64, options);
-        let names = world.sh(&format!(
+impl Fixture {
+    fn new(passthrough: &str, options: &[&str]) -> Fixture {
+        let env = TestEnv::new();
+        let disk = Disk::made_with(env.root(), "disk", Format::Ext4, 64, options);
+        let names = env.sh(&format!(
             "ibifs init disk/A.store --host archive-a.example.org > /dev/null; mkdir A
              ibifs mount -o passthrough={passthrough} disk/A.store A
              chmod 755 disk; mkdir disk/native; mkdir -p A/.mint/item/doc; chmod 755 A/.mint
@@ -42,13 +42,13 @@ impl Scene {
              rep A/.mint/item; echo; ibip A/.mint/item"
         ));
         let views = names.split_whitespace();
-        let views: Vec<_> = views.map(|it| world.root().join("A").join(it)).collect();
+        let views: Vec<_> = views.map(|it| env.root().join("A").join(it)).collect();
         let views = <[PathBuf; 2]>::try_from(views).expect("two names");
-        Scene {
+        Fixture {
             native: disk.directory().join("native"),
             views: views.map(|view| view.join("doc")),
             disk,
-            world,
+            env,
         }
     }
 
@@ -152,13 +152,13 @@ const WAYS: [(&str, Fill); 6] = [
 #[test]
 fn the_reserve_of_the_disk_is_not_for_users() {
     for passthrough in ["yes", "no"] {
-        let scene = Scene::new(passthrough, &["-m", "30"]);
+        let fixture = Fixture::new(passthrough, &["-m", "30"]);
         for (way, fill) in WAYS {
-            let (natively, refusal) = scene.left(&scene.native, fill);
+            let (natively, refusal) = fixture.left(&fixture.native, fill);
             assert_eq!(refusal, Errno::NOSPC, "{way}");
-            for view in &scene.views {
+            for view in &fixture.views {
                 let shown = format!("{way} in {} passthrough={passthrough}", view.display());
-                let (left, refusal) = scene.left(view, fill);
+                let (left, refusal) = fixture.left(view, fill);
                 assert_eq!(refusal, Errno::NOSPC, "{shown}");
                 assert!(
                     left.abs_diff(natively) < 2 * MIB,
@@ -172,19 +172,19 @@ fn the_reserve_of_the_disk_is_not_for_users() {
 #[test]
 fn pages_of_a_mapping_do_not_take_the_reserve() {
     for passthrough in ["yes", "no"] {
-        let scene = Scene::new(passthrough, &["-m", "30"]);
+        let fixture = Fixture::new(passthrough, &["-m", "30"]);
         let reserve = {
-            let told = rustix::fs::statvfs(scene.disk.directory()).expect("it is mounted");
+            let told = rustix::fs::statvfs(fixture.disk.directory()).expect("it is mounted");
             (told.f_bfree - told.f_bavail) * told.f_frsize
         };
-        for view in &scene.views {
+        for view in &fixture.views {
             // A write to a page for which there is no space may end the process (SIGBUS).
-            let _ = scene.world.run(&format!(
+            let _ = fixture.env.run(&format!(
                 "setpriv --reuid 60001 --regid 60001 --clear-groups \
                  xfs_io -f -c 'truncate 55m' -c 'mmap -w 0 55m' -c 'mwrite 0 55m' -c 'msync -s 0 55m' {}/f",
                 view.display()
             ));
-            let left = scene.free();
+            let left = fixture.free();
             assert!(
                 left + MIB > reserve,
                 "{left} of {reserve}, passthrough={passthrough}"
@@ -192,7 +192,7 @@ fn pages_of_a_mapping_do_not_take_the_reserve() {
             user()
                 .run(|| std::fs::remove_file(view.join("f")))
                 .expect("it is the user's");
-            scene.free();
+            fixture.free();
         }
     }
 }
@@ -202,18 +202,18 @@ fn pages_of_a_mapping_do_not_take_the_reserve() {
 fn a_full_disk_refuses_users_everything_and_root_nothing() {
     for passthrough in ["yes", "no"] {
         // Small inodes, so that attributes and links need blocks.
-        let scene = Scene::new(
+        let fixture = Fixture::new(
             passthrough,
             &["-m", "30", "-I", "128", "-O", "^inline_data"],
         );
         let long = "l".repeat(200);
-        scene.world.sh(
+        fixture.env.sh(
             "chmod 777 disk disk/native A; mkdir disk/native/there; touch disk/native/there/file
              chown -R 60001:60001 disk/native; chmod 1777 A",
         );
-        for view in &scene.views {
+        for view in &fixture.views {
             let doc = view.display();
-            let fill = scene.native.join("fill");
+            let fill = fixture.native.join("fill");
             user().run(|| {
                 let _ = writes(&made(&view.join("file"), false));
                 let file = made(&fill, false);
@@ -234,11 +234,11 @@ fn a_full_disk_refuses_users_everything_and_root_nothing() {
                 format!("mkdir {doc}/directory"),
                 format!("ln -s {long} {doc}/link"),
                 format!("setfattr -n user.a -v {long}{long} {doc}/file"),
-                format!("mkdir {}/A/.mint/other", scene.world.root().display()),
+                format!("mkdir {}/A/.mint/other", fixture.env.root().display()),
                 format!("setfattr -n user.ibi.language -v en {}/..", doc),
-                format!("mkdir {}/A/8JMKD3MGP7W", scene.world.root().display()),
+                format!("mkdir {}/A/8JMKD3MGP7W", fixture.env.root().display()),
             ] {
-                let output = scene.world.run(&format!("{as_user} {what}"));
+                let output = fixture.env.run(&format!("{as_user} {what}"));
                 let complaint = String::from_utf8_lossy(&output.stderr);
                 assert!(
                     complaint.contains("No space left on device"),
@@ -246,15 +246,15 @@ fn a_full_disk_refuses_users_everything_and_root_nothing() {
                 );
             }
             // Root mints, and users can remove what they have.
-            scene.world.sh(&format!(
+            fixture.env.sh(&format!(
                 "mkdir -p A/.mint/root/doc; echo text > A/.mint/root/doc/file; rmdir A/.mint/root
                  {as_user} rm {doc}/file disk/native/fill
                  for again in $(seq 200); do {as_user} mkdir {doc}/directory && break; sync; sleep 0.05; done 2> /dev/null
                  {as_user} rmdir {doc}/directory"
             ));
         }
-        scene
-            .world
+        fixture
+            .env
             .sh(&format!("{UNMOUNT}\nibifs fsck disk/A.store"));
     }
 }
@@ -263,7 +263,7 @@ fn a_full_disk_refuses_users_everything_and_root_nothing() {
 #[test]
 fn quotas_bind_whoever_writes() {
     for passthrough in ["yes", "no"] {
-        let world = World::new();
+        let env = TestEnv::new();
         let options = [
             "-O",
             "quota,project",
@@ -275,7 +275,7 @@ fn quotas_bind_whoever_writes() {
              mount -o loop,usrquota,grpquota,prjquota disk.img disk",
             options.join(" ")
         );
-        let mounted = world.run(&script);
+        let mounted = env.run(&script);
         if !mounted.status.success() {
             println!(
                 "SKIPPED: this kernel has no quotas: {}",
@@ -283,7 +283,7 @@ fn quotas_bind_whoever_writes() {
             );
             return;
         }
-        world.sh(&format!(
+        env.sh(&format!(
             "chmod 755 disk; ibifs init disk/A.store --host archive-a.example.org > /dev/null; mkdir A
              ibifs mount -o passthrough={passthrough} disk/A.store A; chmod 755 A/.mint
              mkdir -p A/.mint/item/doc A/.mint/project/doc
@@ -298,38 +298,38 @@ fn quotas_bind_whoever_writes() {
         ] {
             let doc = format!("A/$(<{directory})/doc");
             if kind.starts_with("-P") {
-                world.sh("chattr -R -p 7 disk/A.store/col/$(rep A/.mint/project)
+                env.sh("chattr -R -p 7 disk/A.store/col/$(rep A/.mint/project)
                      chattr -R +P disk/A.store/col/$(rep A/.mint/project)");
             }
-            world.sh(&format!("setquota {kind} 0 8192 0 40 disk"));
+            env.sh(&format!("setquota {kind} 0 8192 0 40 disk"));
             for fill in [
                 format!("dd if=/dev/zero of={doc}/f bs=64k"),
                 format!("fallocate -l 20M {doc}/f"),
                 format!("for number in $(seq 100); do : > {doc}/f$number || exit 1; done"),
                 format!("for number in $(seq 100); do mkdir {doc}/d$number || exit 1; done"),
             ] {
-                world.complains(
+                env.complains(
                     &format!("{as_user} bash -c '{fill}'"),
                     "Disk quota exceeded",
                 );
-                world.sh(&format!(
+                env.sh(&format!(
                     "[ $(du -sk disk/A.store/col/$(rep A/.mint/{directory}) | cut -f1) -lt 9000 ]; rm -rf {doc}/*"
                 ));
             }
             if !kind.starts_with("-P") {
                 let fill = "for number in $(seq 100); do mkdir A/.mint/n$number || exit 1; done";
-                world.complains(
+                env.complains(
                     &format!("{as_user} bash -c '{fill}'"),
                     "Disk quota exceeded",
                 );
             }
             // The Archive goes on, and so does its sidecar under a project's quota.
-            world.sh(&format!(
+            env.sh(&format!(
                 "mkdir A/.mint/root{directory}; rmdir A/.mint/root{directory}
                  setquota {kind} 0 0 0 0 disk; setfattr -n user.ibi.language -v en A/.mint/{directory}"
             ));
         }
-        world.sh(&format!(
+        env.sh(&format!(
             "{UNMOUNT}\nibifs fsck disk/A.store; umount -l disk"
         ));
     }

@@ -7,7 +7,7 @@ use ibifs::web::registry::Registry;
 
 use crate::http::served::Served;
 use crate::http::stub::{Reply, Stub};
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// `ask FROM pair...` asks from that address of this machine, and prints the status and the element in the
 /// answer; `to PATH` prints the status and where a reader is sent. `evil` registers an actor and names it
@@ -24,27 +24,23 @@ document() { ask 127.0.0.1 verb=RegisterDocument actorID=$(< $1) password=secret
 
 const ON: &str = "--registration-2009";
 
-fn sh(world: &World, resolver: &Served, script: &str) -> String {
-    resolver.sh(world, &format!("{TOOLS}{script}"))
+fn sh(env: &TestEnv, resolver: &Served, script: &str) -> String {
+    resolver.sh(env, &format!("{TOOLS}{script}"))
 }
 
 #[track_caller]
-fn prints(world: &World, resolver: &Served, script: &str, expected: &str) {
-    assert_eq!(
-        sh(world, resolver, script),
-        expected,
-        "printed by: {script}"
-    );
+fn prints(env: &TestEnv, resolver: &Served, script: &str, expected: &str) {
+    assert_eq!(sh(env, resolver, script), expected, "printed by: {script}");
 }
 
 /// The protocol is off unless it is switched on: it is refused in its own words, and what was registered
 /// while it was on leads nowhere.
 #[test]
 fn registrations_are_switched_on_by_the_administrator() {
-    let world = World::new();
-    let resolver = Served::resolver(&world, "");
+    let env = TestEnv::new();
+    let resolver = Served::resolver(&env, "");
     prints(
-        &world,
+        &env,
         &resolver,
         "ask 127.0.0.1 verb=RegisterActor computerName=www domainName=evil.example port=80 eMailAddress=a@b password=secret123
          message | grep -o -- --registration-2009
@@ -54,35 +50,35 @@ fn registrations_are_switched_on_by_the_administrator() {
         "403 errorMessage\n--registration-2009\n403\n403",
     );
     drop(resolver);
-    let resolver = Served::resolver(&world, ON);
+    let resolver = Served::resolver(&env, ON);
     prints(
-        &world,
+        &env,
         &resolver,
         "actor www; document www 3D446S8B8W/34U55T2; to 3D446S8B8W/34U55T2",
         "200 documentID\n302 http://www.evil.example/phish.html",
     );
     drop(resolver);
-    let resolver = Served::resolver(&world, "");
-    prints(&world, &resolver, "to 3D446S8B8W/34U55T2", "404 ");
+    let resolver = Served::resolver(&env, "");
+    prints(&env, &resolver, "to 3D446S8B8W/34U55T2", "404 ");
 }
 
 /// An Archive that is stopped, as for an upgrade: its links are its own, whatever a stranger registers, and
 /// whatever was registered before the Archive came.
 #[test]
 fn links_of_an_archive_that_is_switched_off_are_not_taken_over() {
-    let world = World::new().with_a();
-    let resolver = Served::resolver(&world, ON);
-    world.sh("mint A page > x; echo here > A/$(< x)/doc/index.html
+    let env = TestEnv::new().with_a();
+    let resolver = Served::resolver(&env, ON);
+    env.sh("mint A page > x; echo here > A/$(< x)/doc/index.html
               getfattr --only-values -n user.ibi.ibip A/$(< x) > p");
     // Before it is registered.
     prints(
-        &world,
+        &env,
         &resolver,
         "actor www; document www $(< x); document www $(< p)",
         "200 documentID\n200 documentID",
     );
     sh(
-        &world,
+        &env,
         &resolver,
         "ibifs resolver register --db r.db $(sed -n 's/.*{rep \\([^ }]*\\).*/\\1/p' A.store/archive.ibi) > key; chmod 600 key
          until curl -s -H 'Accept: application/json' $U/ | jq -e .archives > /dev/null; do sleep .05; done",
@@ -91,9 +87,9 @@ fn links_of_an_archive_that_is_switched_off_are_not_taken_over() {
         "A.store --address 127.0.0.1:0 --resolver {} --registration-key-file key --email a@b.example",
         resolver.url
     );
-    let archive = Served::start(&world, &options);
+    let archive = Served::start(&env, &options);
     prints(
-        &world,
+        &env,
         &resolver,
         "for i in $(seq 100); do to $(< x) | grep -q 'col/' && break; sleep .05; done; to $(< x) | grep -c 'col/'
          for id in $(< x) $(tr a-z A-Z < x) example.org/archive-a@80/2009/01.01.01.01 example.org/archive-a.8080/2009/01.01.01.01 $(< p); do document www $id; message | grep -o 'belongs to an Archive'; done
@@ -105,7 +101,7 @@ fn links_of_an_archive_that_is_switched_off_are_not_taken_over() {
     );
     drop(archive);
     prints(
-        &world,
+        &env,
         &resolver,
         "ibifs resolver list --db r.db | grep -c excluded
          for i in $(seq 100); do to $(< x) | grep -q ^503 && break; sleep .05; done
@@ -113,9 +109,9 @@ fn links_of_an_archive_that_is_switched_off_are_not_taken_over() {
         "1\n503 \n503 \n503 \n503 \n503 \n503 ",
     );
     drop(resolver);
-    let resolver = Served::resolver(&world, ON);
+    let resolver = Served::resolver(&env, ON);
     prints(
-        &world,
+        &env,
         &resolver,
         "to $(< x); document www $(< p)
          ibifs resolver unregister --db r.db $(sed -n 's/.*{rep \\([^ }]*\\).*/\\1/p' A.store/archive.ibi)
@@ -127,11 +123,11 @@ fn links_of_an_archive_that_is_switched_off_are_not_taken_over() {
 /// An Archive that has been registered and was never there, too.
 #[test]
 fn an_archive_that_never_came_gives_no_answer() {
-    let world = World::new();
-    world.sh("ibifs resolver register --db r.db stub.example.org/s1/2020/01.01.01.01 > key; chmod 600 key");
-    let resolver = Served::resolver(&world, ON);
+    let env = TestEnv::new();
+    env.sh("ibifs resolver register --db r.db stub.example.org/s1/2020/01.01.01.01 > key; chmod 600 key");
+    let resolver = Served::resolver(&env, ON);
     prints(
-        &world,
+        &env,
         &resolver,
         "actor www; document www 3D446S8B8W/34U55T2; document www example.org/stub/2020/01.01.01.01; document www stub.example.org/s1/2020/01.01.01.02
          to 3D446S8B8W/34U55T2; to example.org/stub/2020/01.01.01.01",
@@ -143,8 +139,8 @@ fn an_archive_that_never_came_gives_no_answer() {
 /// the resolver was started again.
 #[test]
 fn prefixes_of_originals_are_their_archives() {
-    let world = World::new();
-    let registry = Registry::open(&world.root().join("r.db")).expect("a registry");
+    let env = TestEnv::new();
+    let registry = Registry::open(&env.root().join("r.db")).expect("a registry");
     let old = "sid.example.br/mtc-m12@80/2006/08.28.17.53.20";
     let stub = Stub::start(1, move |query| {
         let is_old = query
@@ -159,9 +155,9 @@ fn prefixes_of_originals_are_their_archives() {
         })
     });
     stub.include(&registry);
-    let resolver = Served::resolver(&world, ON);
+    let resolver = Served::resolver(&env, ON);
     prints(
-        &world,
+        &env,
         &resolver,
         &format!(
             "to {old}; actor www; for i in $(seq 100); do document www sid.example.br/mtc-m12/2006/01.01.01.$((i % 50 + 10)) | grep -q ^400 && break; sleep .05; done; document www {old}"
@@ -169,9 +165,9 @@ fn prefixes_of_originals_are_their_archives() {
         "302 http://a.example/x\n400 errorMessage",
     );
     drop(resolver);
-    let resolver = Served::resolver(&world, ON);
+    let resolver = Served::resolver(&env, ON);
     prints(
-        &world,
+        &env,
         &resolver,
         "document www sid.example.br/mtc-m12.8080/2006/01.01.01.01",
         "400 errorMessage",
@@ -182,10 +178,10 @@ fn prefixes_of_originals_are_their_archives() {
 /// has it, whoever came first.
 #[test]
 fn an_original_is_of_its_maker() {
-    let world = World::new();
-    let resolver = Served::resolver(&world, ON);
+    let env = TestEnv::new();
+    let resolver = Served::resolver(&env, ON);
     prints(
-        &world,
+        &env,
         &resolver,
         "actor www; actor other; own=evil.example/www@80/2009/01.01.01.01; Q='?ibiurl.requireditemstatus=Original'
          document other $own; to $own; to $own$Q
@@ -201,10 +197,10 @@ fn an_original_is_of_its_maker() {
 /// A client registers so many actors, and guesses so many passwords; others are not in its way.
 #[test]
 fn a_client_takes_no_more_than_its_share() {
-    let world = World::new();
-    let resolver = Served::resolver(&world, ON);
+    let env = TestEnv::new();
+    let resolver = Served::resolver(&env, ON);
     prints(
-        &world,
+        &env,
         &resolver,
         "one() { ask $1 verb=RegisterActor computerName=c$2 domainName=d$2.example port=80 eMailAddress=a@b password=secret123; }
          for n in $(seq 22); do one 127.0.0.2 $n; done | sort | uniq -c | tr -s ' '; message | grep -o 'client address'; one 127.0.0.3 23
@@ -219,10 +215,10 @@ fn a_client_takes_no_more_than_its_share() {
 /// Behind a web server it is the client that the web server names, and not what the client writes.
 #[test]
 fn a_client_behind_a_proxy_is_told_by_the_proxy() {
-    let world = World::new();
-    let resolver = Served::resolver(&world, &format!("{ON} --proxy 127.0.0.9"));
+    let env = TestEnv::new();
+    let resolver = Served::resolver(&env, &format!("{ON} --proxy 127.0.0.9"));
     prints(
-        &world,
+        &env,
         &resolver,
         "one() { curl -s -o /dev/null --interface $1 -H \"X-Forwarded-For: $2\" -d verb=RegisterActor -d computerName=c$3 -d domainName=d$3.example -d port=80 -d eMailAddress=a@b -d password=secret123 $U/; }
          one 127.0.0.9 '192.0.2.1, 198.51.100.7' 1; one 127.0.0.1 '198.51.100.8' 2; one 127.0.0.2 '192.0.2.1' 3; one 127.0.0.1 '198.51.100.9, 127.0.0.9' 4
@@ -236,10 +232,10 @@ fn a_client_behind_a_proxy_is_told_by_the_proxy() {
 /// shortest times compared: other work on the machine makes a request longer, never shorter.
 #[test]
 fn an_unknown_actor_takes_as_long_as_a_wrong_password() {
-    let world = World::new();
-    let resolver = Served::resolver(&world, ON);
+    let env = TestEnv::new();
+    let resolver = Served::resolver(&env, ON);
     let times = sh(
-        &world,
+        &env,
         &resolver,
         "actor www
          for n in $(seq 40); do for who in $(< www) $(sed s/www/wwx/ www); do
@@ -266,20 +262,20 @@ fn an_unknown_actor_takes_as_long_as_a_wrong_password() {
 /// meanwhile others are done.
 #[test]
 fn name_servers_that_do_not_answer_hold_nobody_up() {
-    let world = World::new();
-    world.sh("printf 'nameserver 127.99.99.99\\noptions timeout:30 attempts:2\\n' > resolv.conf; echo 'hosts: dns' > nsswitch.conf
+    let env = TestEnv::new();
+    env.sh("printf 'nameserver 127.99.99.99\\noptions timeout:30 attempts:2\\n' > resolv.conf; echo 'hosts: dns' > nsswitch.conf
               python3 -c 'import socket,time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1); s.bind((\"127.99.99.99\", 53))
 open(\"deaf.ready\", \"w\").close(); time.sleep(90)' > /dev/null 2>&1 & echo $! > deaf
               until test -e deaf.ready; do sleep .05; done");
     let resolver = Served::within(
-        &world,
+        &env,
         "unshare -m sh -c 'mount --bind resolv.conf /etc/resolv.conf && mount --bind nsswitch.conf /etc/nsswitch.conf && exec \"$@\"' sh",
         &format!("resolver --db r.db {ON}"),
     );
     let started = Instant::now();
     prints(
-        &world,
+        &env,
         &resolver,
         "actor www; actor other
          slow() { ask $1 verb=RegisterDocument actorID=$(< www) password=secret123 documentURL=http://x.www.evil.example/a documentLastUpdate=2026-01-01T00:00:00Z; }
@@ -289,16 +285,16 @@ open(\"deaf.ready\", \"w\").close(); time.sleep(90)' > /dev/null 2>&1 & echo $! 
         "200 documentID\n400 errorMessage\n3",
     );
     assert!(started.elapsed().as_secs() < 25, "{:?}", started.elapsed());
-    world.sh("kill $(< deaf)");
+    env.sh("kill $(< deaf)");
 }
 
 /// The administrator sees who has registered what, and removes it.
 #[test]
 fn actors_and_documents_are_listed_and_removed() {
-    let world = World::new();
-    let resolver = Served::resolver(&world, ON);
+    let env = TestEnv::new();
+    let resolver = Served::resolver(&env, ON);
     prints(
-        &world,
+        &env,
         &resolver,
         "actor www; actor other; document www 3D446S8B8W/34U55T2 > /dev/null
          ask 127.0.0.1 verb=RegisterDocument actorID=$(< other) password=secret123 documentID=3D446S8B8W/34U55T2 documentURL=http://other.evil.example/copy documentLastUpdate=2026-01-01T00:00:00Z > /dev/null
@@ -318,15 +314,15 @@ fn actors_and_documents_are_listed_and_removed() {
 /// is not tried, and counts as not working.
 #[test]
 fn dead_actors_lapse() {
-    let world = World::new();
-    let resolver = Served::resolver(&world, ON);
+    let env = TestEnv::new();
+    let resolver = Served::resolver(&env, ON);
     sh(
-        &world,
+        &env,
         &resolver,
         "for name in dead late fresh; do actor $name; document $name evil.example/$name@80/2009/01.01.01.01; done",
     );
     drop(resolver);
-    world.sh(
+    env.sh(
         "python3 -c 'import sqlite3
 db = sqlite3.connect(\"r.db\")
 old, then = \"2009-01-01T00:00:00Z\", \"2009-02-01T00:00:00Z\"
@@ -335,9 +331,9 @@ db.execute(\"UPDATE actor SET confirmed_at = ? WHERE host LIKE \\\"late.%\\\"\",
 db.execute(\"UPDATE registration SET url = \\\"http://127.0.0.1:1/\\\" || id\")
 db.commit()'",
     );
-    let resolver = Served::resolver(&world, ON);
+    let resolver = Served::resolver(&env, ON);
     prints(
-        &world,
+        &env,
         &resolver,
         "for i in $(seq 300); do ibifs resolver actors --db r.db --json > list; jq -e 'length == 2 and .[0].dead_since != null' list > /dev/null && break; sleep .1; done
          jq -c 'map([.host, .dead_since != null])' list",
@@ -366,8 +362,8 @@ fn the_archive_of_the_original_has_precedence_for_its_relations() {
     let official = edition("Original", "http://a.example.org/official");
     let silent_of_it = format!("ibi {{rep {ITEM}}} state Original");
     let goes = |slow: Option<&str>, fast: &str, tail: &str| {
-        let world = World::new();
-        let registry = Registry::open(&world.root().join("r.db")).expect("a registry");
+        let env = TestEnv::new();
+        let registry = Registry::open(&env.root().join("r.db")).expect("a registry");
         let (fast, slow) = (fast.to_owned(), slow.map(str::to_owned));
         let first = Stub::start(0, move |_| Reply::Text(fast.clone()));
         let second = Stub::start(1, move |_| {
@@ -377,9 +373,9 @@ fn the_archive_of_the_original_has_precedence_for_its_relations() {
         for stub in [&first, &second] {
             stub.include(&registry);
         }
-        let resolver = Served::resolver(&world, "");
+        let resolver = Served::resolver(&env, "");
         let script = format!("to '{ITEM}{tail}'");
-        sh(&world, &resolver, &script)
+        sh(&env, &resolver, &script)
     };
     for lie in [&forged, &stateless, &onward] {
         assert_eq!(

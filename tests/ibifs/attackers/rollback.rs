@@ -1,7 +1,7 @@
 //! The disk of a store is set back to an earlier state, while nothing of what was minted since is known
 //! to it any more: no name is handed out twice, as long as the clock is right.
 
-use crate::support::{Disk, Format, World};
+use crate::support::{Disk, Format, TestEnv};
 
 /// `mints COUNT FILE` mints in the mount and writes both names of each down; `minted STORE COUNT FILE`
 /// mounts for it. `rested STORE` has nothing minted in it for months: the first name is the minute's.
@@ -26,30 +26,30 @@ rested() {
 /// How many are minted before and after.
 const MANY: usize = 1000;
 
-fn script(world: &World, script: &str) {
-    world.sh(&format!("{MINTED}{script}"));
+fn script(env: &TestEnv, script: &str) {
+    env.sh(&format!("{MINTED}{script}"));
 }
 
 /// The names minted before and after are different ones.
 #[track_caller]
-fn none_twice(world: &World) {
-    world.prints("cat before after | wc -l", &(4 * MANY).to_string());
-    world.prints("cat before after | sort | uniq -d", "");
+fn none_twice(env: &TestEnv) {
+    env.prints("cat before after | wc -l", &(4 * MANY).to_string());
+    env.prints("cat before after | sort | uniq -d", "");
 }
 
-fn world() -> World {
-    let world = World::new();
-    world.sh("mkdir M; ibifs init S --host archive-a.example.org --ip 192.0.2.1");
-    world
+fn environment() -> TestEnv {
+    let env = TestEnv::new();
+    env.sh("mkdir M; ibifs init S --host archive-a.example.org --ip 192.0.2.1");
+    env
 }
 
 /// The nightly copy of many sites, of a mounted store, put back by the same means in the same minute.
 #[test]
 fn an_rsync_of_a_mounted_store_is_put_back() {
     for options in ["-aHAX", "-aHAX --inplace", "-aHAX --checksum"] {
-        let world = world();
+        let env = environment();
         script(
-            &world,
+            &env,
             &format!(
                 "rested S; ibifs mount S M; rsync -aHAX S/ copy/
                  mints {MANY} before; ibifs umount M
@@ -57,7 +57,7 @@ fn an_rsync_of_a_mounted_store_is_put_back() {
                  grep -q 'this store was copied or restored' told"
             ),
         );
-        none_twice(&world);
+        none_twice(&env);
     }
 }
 
@@ -70,19 +70,19 @@ fn a_cp_is_put_back() {
         "rm -r S; mv copy S",
     ];
     for (number, back) in back.iter().enumerate() {
-        let world = world();
+        let env = environment();
         let copy = match number % 2 {
             0 => "ibifs mount S M; cp -a S copy",
             _ => "cp -a S copy; ibifs mount S M",
         };
         script(
-            &world,
+            &env,
             &format!(
                 "rested S; {copy}; mints {MANY} before; ibifs umount M; {back}
                  minted S {MANY} after 2> told; grep -q 'this store was copied or restored' told"
             ),
         );
-        none_twice(&world);
+        none_twice(&env);
     }
 }
 
@@ -92,26 +92,26 @@ fn a_cp_is_put_back() {
 fn a_disk_is_set_back() {
     for format in [Format::Ext4, Format::Xfs] {
         for is_mounted in [true, false] {
-            let world = World::new();
+            let env = TestEnv::new();
             let size = if format == Format::Xfs { 300 } else { 96 };
-            let disk = Disk::new(world.root(), "disk", format, size);
-            world.sh("mkdir M; ibifs init disk/S --host archive-a.example.org --ip 192.0.2.1");
-            script(&world, "rested disk/S");
+            let disk = Disk::new(env.root(), "disk", format, size);
+            env.sh("mkdir M; ibifs init disk/S --host archive-a.example.org --ip 192.0.2.1");
+            script(&env, "rested disk/S");
             if is_mounted {
-                world.sh("ibifs mount disk/S M; sync -f disk; fsfreeze -f disk
+                env.sh("ibifs mount disk/S M; sync -f disk; fsfreeze -f disk
                      cp --sparse=always disk.img snapshot; fsfreeze -u disk");
             } else {
                 disk.unmount();
-                world.sh("cp --sparse=always disk.img snapshot");
+                env.sh("cp --sparse=always disk.img snapshot");
                 disk.mount();
-                world.sh("ibifs mount disk/S M");
+                env.sh("ibifs mount disk/S M");
             }
-            script(&world, &format!("mints {MANY} before; ibifs umount M"));
+            script(&env, &format!("mints {MANY} before; ibifs umount M"));
             disk.unmount();
-            world.sh("mv snapshot disk.img");
+            env.sh("mv snapshot disk.img");
             disk.mount();
-            script(&world, &format!("minted disk/S {MANY} after"));
-            none_twice(&world);
+            script(&env, &format!("minted disk/S {MANY} after"));
+            none_twice(&env);
         }
     }
 }
@@ -120,9 +120,9 @@ fn a_disk_is_set_back() {
 #[test]
 fn commands_hand_out_nothing_twice() {
     for granularity in ["1", "1/10", "1/1000", "1/1000000000"] {
-        let world = World::new();
+        let env = TestEnv::new();
         script(
-            &world,
+            &env,
             &format!(
                 "make() {{ ibifs init S --host archive-a.example.org --ip 192.0.2.1 --granularity {granularity} --json |
                          jq -r '.archiveservice[]'; }}
@@ -131,7 +131,7 @@ fn commands_hand_out_nothing_twice() {
                  rm -r S; make >> after; ibifs mint S >> after"
             ),
         );
-        world.prints("cat before after | wc -l", "14");
-        world.prints("cat before after | sort | uniq -d", "");
+        env.prints("cat before after | wc -l", "14");
+        env.prints("cat before after | sort | uniq -d", "");
     }
 }

@@ -1,6 +1,6 @@
 //! One thing met by two names: tools and calls that are given both see that it is one, and nothing is lost.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// An item `$R` with all kinds of files, `$I` its opaque name, `$L` its label, and what it must be afterwards.
 const ITEM: &str = r#"
@@ -14,23 +14,23 @@ const ITEM: &str = r#"
     whole() { portrait | diff before -; for way in $I $L; do (cd $way; find . -name .ibi -o -printf '%y %m %n %p\n' | sort) | diff <(cut -d' ' -f1-4 before | grep -v '^[0-9a-f]\{32\}' ) -; done; }
 "#;
 
-fn world() -> World {
-    let world = World::new().with_a();
-    world.sh(&format!("cat > item <<'END'\n{ITEM}\nEND\n. ./item; declare -p R I L > names; declare -f portrait whole >> names; whole"));
-    world
+fn environment() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    env.sh(&format!("cat > item <<'END'\n{ITEM}\nEND\n. ./item; declare -p R I L > names; declare -f portrait whole >> names; whole"));
+    env
 }
 
 #[track_caller]
-fn sh(world: &World, script: &str) -> String {
-    world.sh(&format!(". ./names\n{script}"))
+fn sh(env: &TestEnv, script: &str) -> String {
+    env.sh(&format!(". ./names\n{script}"))
 }
 
 /// `stat` and listings tell one number for one file in all trees, and different ones for different files.
 #[test]
 fn every_file_has_one_number_in_all_trees() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         r#"for i in 1 2; do for p in . doc doc/sub empty doc/none doc/file doc/hard pipe plain absolute doc/inside climbs doc/climbs .ibi; do
             a=$(stat -c %i $R/$p); for way in $I $L; do [ $(stat -c %i $way/$p) = $a ] || { echo $way/$p; exit 1; }; done; echo $a
          done | sort -u | wc -l | grep -qx 13; done
@@ -48,9 +48,9 @@ fn every_file_has_one_number_in_all_trees() {
 /// rename(2) of a thing onto itself by two names succeeds and does nothing.
 #[test]
 fn a_rename_onto_itself_does_nothing() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         r#"cat > onto.py <<'END'
 import ctypes, itertools, os, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -96,9 +96,9 @@ END
 /// of its names, lose nothing.
 #[test]
 fn tools_lose_nothing_of_what_they_are_given_twice() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         r#"for pair in "$I $R" "$R $I" "$L $R" "$R $L" "$I $L"; do set -- $pair
             no cp -aT $1 $2; whole; no cp -a $1/. $2/; whole; cp -aT $1 $2 2> why || true; grep -q 'same file' why; whole
             for p in doc/file plain doc/inside absolute empty doc/none doc/sub doc pipe; do
@@ -118,9 +118,9 @@ fn tools_lose_nothing_of_what_they_are_given_twice() {
 /// unison, whose two roots are the two names of one item, changes nothing in it.
 #[test]
 fn unison_finds_nothing_to_do_between_two_names() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         r#"export UNISON=$PWD/unison; rm $R/pipe $R/doc/climbs $R/climbs; portrait > before
         unison -batch -auto -links true $R $I > said 2>&1 || true; whole
         echo new > $R/doc/file; portrait > before; unison -batch -auto -links true $R $I >> said 2>&1 || true
@@ -131,9 +131,9 @@ fn unison_finds_nothing_to_do_between_two_names() {
 /// A copy of an item into itself, by another of its names, ends.
 #[test]
 fn a_copy_into_itself_ends() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         r#"for pair in "$I $R" "$R $I" "$L $R" "$R $L"; do set -- $pair
             no timeout 20 cp -a $1 $2/doc/; [ $(find $R -type d | wc -l) -lt 20 ]; rm -rf $R/doc/$(basename $1); whole
         done"#,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// `unit CMD` runs a command as the unit of a mounted store does.
 fn words() -> String {
@@ -17,16 +17,16 @@ fn words() -> String {
     )
 }
 
-fn script(world: &World, script: &str) {
-    world.sh(&format!("{}\n{script}", words()));
+fn script(env: &TestEnv, script: &str) {
+    env.sh(&format!("{}\n{script}", words()));
 }
 
 /// What users and root do in a mount, and what the daemon does by itself.
 #[test]
 fn a_mount_works_with_what_its_unit_leaves() {
-    let world = World::new();
+    let env = TestEnv::new();
     script(
-        &world,
+        &env,
         "ibifs init S --host archive-a.example.org; mkdir M; unit ibifs mount S M; D=$(daemon S)
          is $D NoNewPrivs 1; is $D Seccomp 2; no is $D CapBnd $(sed -n 's/^CapBnd:.//p' /proc/1/status)
          chmod 1777 M; as 1001 mkdir -p M/.mint/x/doc; R=$PWD/M/$(labelled M x as 1001); cd $R/doc
@@ -39,7 +39,7 @@ fn a_mount_works_with_what_its_unit_leaves() {
          as 1001 rm -r $R/doc/big; rm -r $R; unit ibifs umount M; ibifs fsck S",
     );
     script(
-        &world,
+        &env,
         "rm S/relations.sqlite3*; unit ibifs mount S M; mkdir M/.mint/y; kill -9 $(daemon S); unit ibifs umount M; unit ibifs mount S M; unit ibifs umount M; ibifs fsck S",
     );
 }
@@ -47,11 +47,11 @@ fn a_mount_works_with_what_its_unit_leaves() {
 /// A service without tokens is root's no more as soon as it listens, and gives what everybody may read.
 #[test]
 fn a_service_gives_root_up() {
-    let world = World::new();
-    world.sh("ibifs init S --host archive-a.example.org; ibifs init T --host archive-b.example.org; chown -R 1001:1001 T");
+    let env = TestEnv::new();
+    env.sh("ibifs init S --host archive-a.example.org; ibifs init T --host archive-b.example.org; chown -R 1001:1001 T");
     for (store, mounted) in [("S", true), ("S", false), ("T", false)] {
         script(
-            &world,
+            &env,
             &format!(
                 "! {mounted} || {{ mkdir -p M; ibifs mount {store} M; }}
                  one=$(ibifs mint {store} | head -n 1); two=$(ibifs mint {store} | head -n 1); three=$(ibifs mint {store} | head -n 1)
@@ -88,7 +88,7 @@ END
 /// The units of the HTTP service, the backup and the scrub start what they say, with what they leave.
 #[test]
 fn a_store_is_served_backed_up_and_checked_by_its_units() {
-    let world = World::new();
+    let env = TestEnv::new();
     let mnt = Path::new(env!("CARGO_MANIFEST_DIR")).join("mnt");
     let command = |name: &str| {
         let unit = std::fs::read_to_string(mnt.join(name)).expect("a unit");
@@ -105,7 +105,7 @@ fn a_store_is_served_backed_up_and_checked_by_its_units() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ibifs/support/unit.py");
     let (script, unit) = (script.display(), mnt.join("ibifs-serve@.service"));
     let unit = unit.display();
-    world.sh(&format!(
+    env.sh(&format!(
         "ibifs init S --host archive-a.example.org; chown -R 1001:1001 S
          one=$(ibifs mint S | head -n 1); echo public > S/col/$one/doc/f
          STORE=S BACKUP=B SERVE_OPTIONS='--listen 127.0.0.1:0' SCRUB_OPTIONS='--rate 50M'

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::http::served::Served;
-use crate::support::{User, World};
+use crate::support::{TestEnv, User};
 
 /// Longer than anything takes that does not wait for a lease, with others busy on the machine; the
 /// kernel lets a lease keep an open waiting for 45 seconds.
@@ -65,37 +65,37 @@ impl Drop for Lease {
 
 /// A mount of root that others may mint in, whose store they can enter, with an item of the stranger
 /// that holds so many files.
-struct Scene {
-    world: World,
+struct Fixture {
+    env: TestEnv,
     rep: String,
     ibip: String,
 }
 
-impl Scene {
-    fn new(files: usize) -> Scene {
-        let world = World::new().with_a();
-        world.sh("chmod 1777 A; chmod 755 . A.store");
-        let label = world.root().join("A/.mint/theirs");
+impl Fixture {
+    fn new(files: usize) -> Fixture {
+        let env = TestEnv::new().with_a();
+        env.sh("chmod 1777 A; chmod 755 . A.store");
+        let label = env.root().join("A/.mint/theirs");
         stranger().run(|| {
             std::fs::create_dir_all(label.join("doc")).expect("minted");
             for number in 0..files {
                 std::fs::write(label.join(format!("doc/f{number}")), "content").expect("written");
             }
         });
-        let target = stranger().run(|| std::fs::read_link(world.root().join("A/.mint/.theirs")));
+        let target = stranger().run(|| std::fs::read_link(env.root().join("A/.mint/.theirs")));
         let target = target.expect("the maker's label");
         let rep = target
             .to_string_lossy()
             .trim_start_matches("../")
             .to_owned();
-        let ibip = world.sh(&format!("ibip A/{rep}"));
+        let ibip = env.sh(&format!("ibip A/{rep}"));
         // Nothing is kept open that would keep a lease away.
-        world.sh("ibifs umount A; ibifs mount A.store A");
-        Scene { world, rep, ibip }
+        env.sh("ibifs umount A; ibifs mount A.store A");
+        Fixture { env, rep, ibip }
     }
 
     fn beneath(&self, path: &str) -> PathBuf {
-        self.world
+        self.env
             .root()
             .join("A.store/col")
             .join(&self.rep)
@@ -104,7 +104,7 @@ impl Scene {
 
     fn file(&self, view: usize, path: &str) -> PathBuf {
         let name = [&self.rep, &self.ibip][view % 2];
-        self.world.root().join("A").join(name).join(path)
+        self.env.root().join("A").join(name).join(path)
     }
 
     fn leases(&self, files: usize) -> Vec<Lease> {
@@ -119,7 +119,7 @@ impl Scene {
     #[track_caller]
     fn others_go_on(&self, turn: &str) {
         let began = Instant::now();
-        self.world.sh(&format!(
+        self.env.sh(&format!(
             "ls A > /dev/null; ls A/{rep} A/{ibip}/doc > /dev/null; stat A/{rep}/doc/f0 > /dev/null
              mkdir -p A/.mint/{turn}/doc; echo text > A/.mint/{turn}/doc/f; grep -q text A/$(rep A/.mint/{turn})/doc/f
              setfattr -n user.ibi.language -v en A/.mint/{turn}",
@@ -144,11 +144,11 @@ fn cut(path: &Path, length: i64) {
 #[test]
 fn a_lease_keeps_its_own_readers_waiting_and_nobody_else() {
     const FILES: usize = 24;
-    let scene = Scene::new(FILES);
-    let leases = scene.leases(FILES);
+    let fixture = Fixture::new(FILES);
+    let leases = fixture.leases(FILES);
     let waiting: Vec<_> = (0..FILES)
         .map(|number| {
-            let path = scene.file(number, &format!("doc/f{number}"));
+            let path = fixture.file(number, &format!("doc/f{number}"));
             std::thread::spawn(move || {
                 stranger().run(|| match number % 4 {
                     0 | 1 => assert_eq!(std::fs::read(&path).expect("read"), b"content"),
@@ -165,20 +165,20 @@ fn a_lease_keeps_its_own_readers_waiting_and_nobody_else() {
         })
         .collect();
     std::thread::sleep(Duration::from_millis(300));
-    scene.others_go_on("one");
-    scene.others_go_on("two");
+    fixture.others_go_on("one");
+    fixture.others_go_on("two");
     assert!(
         waiting.iter().all(|reader| !reader.is_finished()),
         "a lease is passed over"
     );
-    let open = |flags: OFlags| rustix::fs::open(scene.file(1, "doc/f0"), flags, Mode::empty());
+    let open = |flags: OFlags| rustix::fs::open(fixture.file(1, "doc/f0"), flags, Mode::empty());
     let refused = open(OFlags::RDONLY | OFlags::NONBLOCK);
     assert_eq!(refused.err(), Some(Errno::AGAIN));
     drop(leases);
     for reader in waiting {
         reader.join().expect("it has what it asked for");
     }
-    let data = scene.world.sh("getfattr --only-values -n user.ibi.data A");
+    let data = fixture.env.sh("getfattr --only-values -n user.ibi.data A");
     assert!(
         !data.contains("daemon") || data.contains("Linux 6.9"),
         "{data}"
@@ -188,9 +188,9 @@ fn a_lease_keeps_its_own_readers_waiting_and_nobody_else() {
 /// A user has so many waiting at once; the next ones are refused, and another user is not.
 #[test]
 fn a_user_has_so_many_waiting_at_once() {
-    let scene = Scene::new(2);
-    let leases = scene.leases(2);
-    let path = scene.file(0, "doc/f0");
+    let fixture = Fixture::new(2);
+    let leases = fixture.leases(2);
+    let path = fixture.file(0, "doc/f0");
     let waiting: Vec<_> = (0..80)
         .map(|_| {
             let path = path.clone();
@@ -203,9 +203,9 @@ fn a_user_has_so_many_waiting_at_once() {
         assert!(Instant::now() < end, "{} refused", refused());
         std::thread::sleep(Duration::from_millis(10));
     }
-    let other = scene.file(1, "doc/f1");
+    let other = fixture.file(1, "doc/f1");
     let reader = std::thread::spawn(move || std::fs::read(other));
-    scene.others_go_on("three");
+    fixture.others_go_on("three");
     assert!(!reader.is_finished());
     drop(leases);
     assert_eq!(reader.join().expect("no panic").expect("read"), b"content");
@@ -227,12 +227,12 @@ fn a_user_has_so_many_waiting_at_once() {
 /// does not wait; nor does the daemon keep a processor busy.
 #[test]
 fn a_sidecar_that_cannot_be_read_keeps_nobody_waiting() {
-    let scene = Scene::new(1);
-    let world = &scene.world;
-    world.sh("mkdir A/.mint/mine");
+    let fixture = Fixture::new(1);
+    let env = &fixture.env;
+    env.sh("mkdir A/.mint/mine");
     let change = || {
         let began = Instant::now();
-        let theirs = scene.file(0, "");
+        let theirs = fixture.file(0, "");
         let attacker = std::thread::spawn(move || {
             stranger().run(|| {
                 let flags = rustix::fs::XattrFlags::empty();
@@ -240,7 +240,7 @@ fn a_sidecar_that_cannot_be_read_keeps_nobody_waiting() {
             })
         });
         std::thread::sleep(Duration::from_millis(200));
-        world.sh("setfattr -n user.ibi.language -v en A/.mint/mine; setfattr -n user.ibi.language -v pt A/.mint/mine");
+        env.sh("setfattr -n user.ibi.language -v en A/.mint/mine; setfattr -n user.ibi.language -v pt A/.mint/mine");
         let took = began.elapsed();
         assert!(
             took < SOON,
@@ -248,10 +248,10 @@ fn a_sidecar_that_cannot_be_read_keeps_nobody_waiting() {
         );
         attacker.join().expect("no panic")
     };
-    let lease = Lease::take(&stranger(), &scene.beneath(".ibi"));
-    let before = processor_time(world);
+    let lease = Lease::take(&stranger(), &fixture.beneath(".ibi"));
+    let before = processor_time(env);
     assert_eq!(change(), Err(Errno::BUSY));
-    let used = processor_time(world) - before;
+    let used = processor_time(env) - before;
     assert!(
         used < Duration::from_secs(1),
         "the daemon was busy for {used:?}"
@@ -259,18 +259,18 @@ fn a_sidecar_that_cannot_be_read_keeps_nobody_waiting() {
     drop(lease);
     assert_eq!(change(), Ok(()));
     stranger().run(|| {
-        let sidecar = scene.beneath(".ibi");
+        let sidecar = fixture.beneath(".ibi");
         std::fs::remove_file(&sidecar).expect("one's own");
         let (mode, kind) = (Mode::from_raw_mode(0o666), rustix::fs::FileType::Fifo);
         rustix::fs::mknodat(rustix::fs::CWD, &sidecar, kind, mode, 0).expect("made");
     });
     assert!(change().is_err());
-    scene.others_go_on("four");
+    fixture.others_go_on("four");
 }
 
 /// The processor time that the daemon of A.store has used.
-fn processor_time(world: &World) -> Duration {
-    let ticks = world.sh("cut -d ' ' -f 14,15 /proc/$(daemon A.store)/stat");
+fn processor_time(env: &TestEnv) -> Duration {
+    let ticks = env.sh("cut -d ' ' -f 14,15 /proc/$(daemon A.store)/stat");
     let ticks: u64 = ticks
         .split(' ')
         .map(|number| number.parse::<u64>().expect("a number"))
@@ -282,17 +282,17 @@ fn processor_time(world: &World) -> Duration {
 #[test]
 fn readers_over_http_do_not_wait_for_a_lease() {
     const FILES: usize = 12;
-    let scene = Scene::new(FILES);
-    let world = &scene.world;
-    let served = Served::start(world, "A.store");
+    let fixture = Fixture::new(FILES);
+    let env = &fixture.env;
+    let served = Served::start(env, "A.store");
     // The item and its files are known, so that the thread that answers opens them.
-    let rep = &scene.rep;
+    let rep = &fixture.rep;
     let get_all = |look: &str| {
         let script = format!(
             "for i in $(seq 0 {}); do {look} $U/col/{rep}/doc/f$i; done",
             FILES - 1
         );
-        served.sh(world, &script)
+        served.sh(env, &script)
     };
     assert_eq!(
         get_all("status")
@@ -301,7 +301,7 @@ fn readers_over_http_do_not_wait_for_a_lease() {
             .count(),
         FILES
     );
-    let lease = scene.leases(FILES);
+    let lease = fixture.leases(FILES);
     let began = Instant::now();
     assert_eq!(
         get_all("status")
@@ -311,7 +311,7 @@ fn readers_over_http_do_not_wait_for_a_lease() {
         FILES
     );
     assert_eq!(get_all("line retry-after").lines().count(), FILES);
-    served.sh(world, &format!("get $U/ > /dev/null; get $U/{rep} > /dev/null; get $U/{rep}?ibiurl.verblist=GetFileList | grep f3 > /dev/null"));
+    served.sh(env, &format!("get $U/ > /dev/null; get $U/{rep} > /dev/null; get $U/{rep}?ibiurl.verblist=GetFileList | grep f3 > /dev/null"));
     assert!(began.elapsed() < 2 * SOON, "{:?}", began.elapsed());
     drop(lease);
     assert_eq!(
@@ -326,14 +326,14 @@ fn readers_over_http_do_not_wait_for_a_lease() {
 /// Commands pass over what a lease or a FIFO keeps from them, name it, and end.
 #[test]
 fn commands_name_what_they_cannot_open_and_go_on() {
-    let scene = Scene::new(3);
-    let world = &scene.world;
-    world.sh("mkdir -p A/.mint/mine/doc; echo text > A/.mint/mine/doc/f; rep A/.mint/mine > mine; ibifs scrub A.store > scrubbed || true; ibifs umount A");
-    let leases = [Lease::take(&stranger(), &scene.beneath("doc/f1"))];
-    let rep = &scene.rep;
+    let fixture = Fixture::new(3);
+    let env = &fixture.env;
+    env.sh("mkdir -p A/.mint/mine/doc; echo text > A/.mint/mine/doc/f; rep A/.mint/mine > mine; ibifs scrub A.store > scrubbed || true; ibifs umount A");
+    let leases = [Lease::take(&stranger(), &fixture.beneath("doc/f1"))];
+    let rep = &fixture.rep;
     let name = |command: &str, named: &str| {
         let began = Instant::now();
-        let output = world.run(&format!("{command} 2>&1"));
+        let output = env.run(&format!("{command} 2>&1"));
         let took = began.elapsed();
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(took < SOON, "{command}: {took:?}\n{told}");
@@ -349,12 +349,12 @@ fn commands_name_what_they_cannot_open_and_go_on() {
         "doc/f1",
     );
     drop(leases);
-    let leases = [Lease::take(&stranger(), &scene.beneath(".ibi"))];
+    let leases = [Lease::take(&stranger(), &fixture.beneath(".ibi"))];
     name("ibifs fsck A.store", rep);
     name("ibifs reindex A.store", "");
     drop(leases);
-    world.sh("ibifs reindex A.store");
-    world.prints(
+    env.sh("ibifs reindex A.store");
+    env.prints(
         &format!("ibifs mount A.store A; cat A/{rep}/doc/f1; cat A/$(<mine)/doc/f"),
         "contenttext",
     );
@@ -364,18 +364,18 @@ fn commands_name_what_they_cannot_open_and_go_on() {
 /// as it is made.
 #[test]
 fn missing_names_beside_many_are_cheap() {
-    let scene = Scene::new(1);
-    let world = &scene.world;
-    world.sh("cd A.store/col; seq -f 's%05g.org' 20000 | xargs mkdir");
+    let fixture = Fixture::new(1);
+    let env = &fixture.env;
+    env.sh("cd A.store/col; seq -f 's%05g.org' 20000 | xargs mkdir");
     let ask = |from: usize| {
-        let before = processor_time(world);
+        let before = processor_time(env);
         stranger().run(|| {
             for number in 0..1000 {
                 let name = format!("A/missing{}.org", from + number);
-                assert!(std::fs::symlink_metadata(world.root().join(name)).is_err());
+                assert!(std::fs::symlink_metadata(env.root().join(name)).is_err());
             }
         });
-        processor_time(world) - before
+        processor_time(env) - before
     };
     let used = ask(0);
     assert!(
@@ -387,7 +387,7 @@ fn missing_names_beside_many_are_cheap() {
         let other = scope.spawn(|| {
             stranger().run(|| {
                 for number in 0..300 {
-                    let name = world.root().join(format!("A/made{number}.org"));
+                    let name = env.root().join(format!("A/made{number}.org"));
                     std::fs::create_dir(&name).expect("made");
                     std::fs::remove_dir(&name).expect("removed");
                 }
@@ -401,7 +401,7 @@ fn missing_names_beside_many_are_cheap() {
         used < Duration::from_secs(3),
         "1,000 missing names beside others: {used:?}"
     );
-    world.sh("mkdir A/New.org; test $(readlink A/new.ORG) = New.org; test -d A/S00017.org
+    env.sh("mkdir A/New.org; test $(readlink A/new.ORG) = New.org; test -d A/S00017.org
          rmdir A/New.org; no test -d A/new.org; mkdir A/new.org; test $(readlink A/NEW.org) = new.org
          mkdir A.store/col/Beneath.org; for i in $(seq 100); do test -d A/beneath.org && break; sleep 0.1; done
          test $(readlink A/beneath.org) = Beneath.org");
@@ -412,11 +412,11 @@ fn missing_names_beside_many_are_cheap() {
 /// nobody else waiting.
 #[test]
 fn lists_of_files_are_kept_and_keep_nobody_waiting() {
-    let scene = Scene::new(1);
-    let world = &scene.world;
-    let list = scene.file(0, "").join("?GetFileList");
+    let fixture = Fixture::new(1);
+    let env = &fixture.env;
+    let list = fixture.file(0, "").join("?GetFileList");
     let list = PathBuf::from(list.to_str().expect("a path").replace("/?", "?"));
-    let in_item = scene.beneath("doc");
+    let in_item = fixture.beneath("doc");
     stranger().run(|| {
         std::fs::create_dir(in_item.join("many")).expect("made");
         for number in 0..20_000 {
@@ -429,20 +429,20 @@ fn lists_of_files_are_kept_and_keep_nobody_waiting() {
     std::thread::sleep(Duration::from_millis(2500));
     let length = |path: &Path| std::fs::metadata(path).expect("told").len();
     assert_eq!(length(&list), whole.len() as u64);
-    let before = processor_time(world);
+    let before = processor_time(env);
     for _ in 0..100 {
         assert_eq!(length(&list), whole.len() as u64);
     }
-    let used = processor_time(world) - before;
+    let used = processor_time(env) - before;
     assert!(
         used < Duration::from_secs(1),
         "100 times the same list: {used:?}"
     );
-    world.sh(&format!(
+    env.sh(&format!(
         "cp '{0}' copy; cmp copy '{0}'; tail -c 8 '{0}' > /dev/null",
         list.display()
     ));
-    let name = scene.file(1, "doc/zz");
+    let name = fixture.file(1, "doc/zz");
     for turn in 0..5 {
         File::create(&name).expect("made");
         let told = std::fs::read(&list).expect("read");
@@ -456,29 +456,30 @@ fn lists_of_files_are_kept_and_keep_nobody_waiting() {
     std::thread::scope(|scope| {
         use std::sync::atomic::Ordering;
         for number in 0..8 {
-            let (list, is_over, scene) = (&list, &is_over, &scene);
+            let (list, is_over, fixture) = (&list, &is_over, &fixture);
             scope.spawn(move || {
                 stranger().run(|| {
                     while !is_over.load(Ordering::Relaxed) {
                         let _ = std::fs::metadata(list);
-                        let _ = File::create(scene.file(0, &format!("doc/many/x{number}")));
-                        let _ = std::fs::remove_file(scene.file(0, &format!("doc/many/x{number}")));
+                        let _ = File::create(fixture.file(0, &format!("doc/many/x{number}")));
+                        let _ =
+                            std::fs::remove_file(fixture.file(0, &format!("doc/many/x{number}")));
                     }
                 });
             });
         }
-        scene.others_go_on("five");
+        fixture.others_go_on("five");
         let mut longest = Duration::ZERO;
         for _ in 0..200 {
             let began = Instant::now();
-            std::fs::symlink_metadata(scene.file(1, "doc/nothing")).expect_err("not there");
+            std::fs::symlink_metadata(fixture.file(1, "doc/nothing")).expect_err("not there");
             longest = longest.max(began.elapsed());
         }
         is_over.store(true, Ordering::Relaxed);
         println!("the longest wait of another user: {longest:?}");
         assert!(longest < Duration::from_secs(2), "{longest:?}");
     });
-    world.sh(&format!("chmod 700 A/{}/doc/many", scene.rep));
+    env.sh(&format!("chmod 700 A/{}/doc/many", fixture.rep));
     let other = User::new(1002, 1002, &[]);
     let refused = other
         .run(|| std::fs::metadata(&list))
@@ -492,10 +493,10 @@ fn lists_of_files_are_kept_and_keep_nobody_waiting() {
 /// A user has a share of the daemon's descriptors; what is beyond it is refused, and others go on.
 #[test]
 fn a_user_has_a_share_of_the_descriptors() {
-    let scene = Scene::new(1);
-    let world = &scene.world;
-    world.sh("ibifs umount A; ulimit -n 4096; ibifs mount A.store A");
-    let file = scene.file(0, "doc/f0");
+    let fixture = Fixture::new(1);
+    let env = &fixture.env;
+    env.sh("ibifs umount A; ulimit -n 4096; ibifs mount A.store A");
+    let file = fixture.file(0, "doc/f0");
     let open_all = |user: &User, most: usize| {
         user.run(|| {
             let mut open = Vec::new();
@@ -514,15 +515,15 @@ fn a_user_has_a_share_of_the_descriptors() {
     let theirs = open_all(&stranger(), 2000);
     assert_eq!(theirs.len(), 512, "an eighth");
     stranger().run(|| {
-        let made = scene.file(0, "doc/one-more");
+        let made = fixture.file(0, "doc/one-more");
         assert!(File::create(&made).is_err());
         assert!(!made.exists(), "it is refused before it is made");
-        assert!(std::fs::read_dir(scene.file(0, "doc")).is_err());
+        assert!(std::fs::read_dir(fixture.file(0, "doc")).is_err());
     });
     let others = open_all(&User::new(1002, 1002, &[]), 500);
     assert_eq!(others.len(), 500);
     assert_eq!(open_all(&User::root(), 600).len(), 600);
-    scene.others_go_on("six");
+    fixture.others_go_on("six");
     drop(theirs);
     let end = Instant::now() + SOON;
     while stranger().run(|| File::open(&file)).is_err() {

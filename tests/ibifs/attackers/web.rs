@@ -7,7 +7,7 @@ use std::os::fd::FromRawFd;
 use std::time::Duration;
 
 use crate::http::served::Served;
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// More than one client may have, and fewer than there are in all.
 const MANY: usize = 600;
@@ -46,8 +46,8 @@ fn connect_from(source: &str, served: &Served) -> TcpStream {
 /// Who opens connections and goes on asking on each takes so many, and no other is kept from an answer.
 #[test]
 fn one_client_does_not_take_all_connections() {
-    let world = World::new().with_a();
-    let served = Served::start(&world, "A.store");
+    let env = TestEnv::new().with_a();
+    let served = Served::start(&env, "A.store");
     let request = b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n";
     let mut kept = Vec::new();
     let mut refused = 0;
@@ -64,11 +64,11 @@ fn one_client_does_not_take_all_connections() {
     for other in ["127.0.0.3", "127.0.0.1"] {
         let script =
             format!("curl -s -o /dev/null --interface {other} -w '%{{http_code}}' $U/nothing");
-        served.prints(&world, &script, "404");
+        served.prints(&env, &script, "404");
     }
     drop(kept);
     served.prints(
-        &world,
+        &env,
         "for i in $(seq 100); do test $(curl -s -o /dev/null --interface 127.0.0.2 -w '%{http_code}' $U/nothing) = 404 && break; sleep .05; done; echo $((i < 100))",
         "1",
     );
@@ -78,22 +78,22 @@ fn one_client_does_not_take_all_connections() {
 /// for all, since a page in an item has no origin, and the rest is for this service.
 #[test]
 fn answers_say_who_may_hold_them() {
-    let world = World::new().with_a();
-    world.sh(
+    let env = TestEnv::new().with_a();
+    env.sh(
         "ibifs mint A | head -n 1 > x; echo x > A/$(< x)/doc/x.png; echo y > A/$(< x)/doc/y.html",
     );
-    let served = Served::start(&world, "A.store");
+    let served = Served::start(&env, "A.store");
     served.prints(
-        &world,
+        &env,
         "of() { line referrer-policy \"$@\"; line cross-origin-resource-policy \"$@\"; }
          for path in / /nothing /oai?verb=Identify \"/$(< x)?ibiurl.verblist=GetFileList\" \"/$(< x):(oai_dc)\" /%; do of $U$path; done | sort | uniq -c | tr -s ' '
          of -X DELETE $U/; of -X POST $U/; of $U/col/$(< x)/doc/x.png; of -H 'Range: bytes=0-0' $U/col/$(< x)/doc/y.html; of $U/col/$(< x)/doc",
         " 6 no-referrer\n 6 same-origin\nno-referrer\nsame-origin\nno-referrer\nsame-origin\n\
          no-referrer\ncross-origin\nno-referrer\ncross-origin\nno-referrer\ncross-origin",
     );
-    let resolver = Served::resolver(&world, "");
+    let resolver = Served::resolver(&env, "");
     resolver.prints(
-        &world,
+        &env,
         "for path in / /x /8JMKD3MGP8W/34PGRBS; do line referrer-policy $U$path; line cross-origin-resource-policy $U$path; done | sort | uniq -c | tr -s ' '",
         " 3 no-referrer\n 3 same-origin",
     );
@@ -103,15 +103,15 @@ fn answers_say_who_may_hold_them() {
 /// the token names, and from no other.
 #[test]
 fn a_token_speaks_for_its_own_archive_alone() {
-    let world = World::new();
-    world.sh(
+    let env = TestEnv::new();
+    env.sh(
         "for s in A B C; do ibifs init $s --host archive-$s.example.org > /dev/null; sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\).*/\\1/p' $s/archive.ibi > $s.service; done
          ibifs mint A | head -n 1 > one; for t in any a c; do head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' > $t; done
          (cat any; echo; echo \"$(< a) $(< A.service)\"; echo \"$(< c) $(< C.service)\") > tokens; chmod 600 tokens any a c",
     );
-    let served = Served::start(&world, "B --transfer-token-file tokens");
+    let served = Served::start(&env, "B --transfer-token-file tokens");
     served.prints(
-        &world,
+        &env,
         "ibifs copy --store A --token-file any $(< one) $U/ | head -n 1 | cut -d : -f 1
          post() { curl -s -X POST -o answer -w '%{http_code}\\n' -H \"Authorization: Bearer $T\" \"$U/transfer?step=$1&rep=$(< one)&from.rep=$(< A.service)&word=${2-}\"; }
          for t in any c; do T=$(< $t); post expect; grep -o 'not that of the Archive' answer; done

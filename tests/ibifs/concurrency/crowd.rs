@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 const SCRIPT: &str = include_str!("crowd.py");
 
@@ -58,9 +58,9 @@ impl std::fmt::Display for Told {
     }
 }
 
-/// The processes, in the world of the Archive A.
+/// The processes, in the environment of the Archive A.
 pub struct Crowd<'a> {
-    world: &'a World,
+    env: &'a TestEnv,
     children: Vec<Child>,
     until: Instant,
 }
@@ -68,16 +68,16 @@ pub struct Crowd<'a> {
 impl<'a> Crowd<'a> {
     /// Starts them.
     #[track_caller]
-    pub fn start(world: &'a World, count: usize, seconds: u64, load: &str) -> Crowd<'a> {
-        std::fs::write(world.root().join("crowd.py"), SCRIPT).expect("a script");
+    pub fn start(env: &'a TestEnv, count: usize, seconds: u64, load: &str) -> Crowd<'a> {
+        std::fs::write(env.root().join("crowd.py"), SCRIPT).expect("a script");
         let start = |number: usize| {
             let script = format!("exec python3 crowd.py {number} {seconds} {load}");
-            let mut command = world.command(&script);
+            let mut command = env.command(&script);
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
             command.spawn().expect("bash runs")
         };
         Crowd {
-            world,
+            env,
             children: (1..=count).map(start).collect(),
             until: Instant::now() + Duration::from_secs(seconds),
         }
@@ -130,7 +130,7 @@ impl<'a> Crowd<'a> {
         // Whoever reads its script or writes its end has a while for it.
         let is_late = Instant::now() > self.until + TOOL_PATIENCE * 2;
         for (index, child) in self.children.iter().enumerate() {
-            let path = self.world.root().join(format!("at-{}", index + 1));
+            let path = self.env.root().join(format!("at-{}", index + 1));
             let text = std::fs::read_to_string(path).unwrap_or_default();
             let mut words = text.split_whitespace();
             let (Some(count), Some(since), Some(what)) = (words.next(), words.next(), words.next())
@@ -158,7 +158,7 @@ impl<'a> Crowd<'a> {
     /// What everybody is doing, as the kernel tells it.
     fn report(&self, stuck: &str) -> String {
         let mut report = format!("{stuck}\n");
-        let daemon = self.world.sh("daemon A.store");
+        let daemon = self.env.sh("daemon A.store");
         let mut all: Vec<u32> = daemon.parse().into_iter().collect();
         all.extend(self.children.iter().map(Child::id));
         for process in all {
@@ -186,7 +186,7 @@ impl<'a> Crowd<'a> {
         for child in &mut self.children {
             let _ = child.kill();
         }
-        self.world.run("kill -9 $(daemon A.store); umount -l A");
+        self.env.run("kill -9 $(daemon A.store); umount -l A");
         for child in &mut self.children {
             let _ = child.wait();
         }

@@ -1,34 +1,34 @@
 //! The content of items: what a file is, what of it is sent, and what is nobody's.
 
 use super::served::Served;
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// A served Archive beside its mount, with an item `$one` whose names are noted in `vars`.
-fn world() -> (World, Served) {
-    let world = World::new().with_a();
-    world.sh("one=$(ibifs mint A | head -n 1)
+fn environment() -> (TestEnv, Served) {
+    let env = TestEnv::new().with_a();
+    env.sh("one=$(ibifs mint A | head -n 1)
          echo \"one=$one ibip=$(ibip A/$one) D=A/$one/doc\" > vars");
-    let served = Served::start(&world, "A.store");
-    (world, served)
+    let served = Served::start(&env, "A.store");
+    (env, served)
 }
 
 #[track_caller]
-fn prints(world: &World, served: &Served, script: &str, expected: &str) {
-    served.prints(world, &format!(". ./vars\n{script}"), expected);
+fn prints(env: &TestEnv, served: &Served, script: &str, expected: &str) {
+    served.prints(env, &format!(". ./vars\n{script}"), expected);
 }
 
 #[track_caller]
-fn sh(world: &World, served: &Served, script: &str) -> String {
-    served.sh(world, &format!(". ./vars\n{script}"))
+fn sh(env: &TestEnv, served: &Served, script: &str) -> String {
+    served.sh(env, &format!(". ./vars\n{script}"))
 }
 
 /// Types go by the name, an encoding is told where it is certain, and pages may not act for the Archive.
 #[test]
 fn files_have_types() {
-    let (world, served) = world();
+    let (env, served) = environment();
     let typed = |name: &str, bytes: &str, kind: &str, policy: &str| {
         prints(
-            &world,
+            &env,
             &served,
             &format!(
                 "printf '{bytes}' > $D/'{name}'
@@ -60,7 +60,7 @@ fn files_have_types() {
     typed("a.unheard-of", "x", "application/octet-stream", "");
     // A long text is told by all of it up to 1 MiB; beyond, nothing is said.
     prints(
-        &world,
+        &env,
         &served,
         "for size in 65537 1048576 1048577; do
              head -c $size < <(yes) > $D/y.txt; line content-type $U/col/$one/doc/y.txt
@@ -75,9 +75,9 @@ fn files_have_types() {
 /// Whoever has a file already is told so, and whoever means another version gets none of it.
 #[test]
 fn conditions_hold() {
-    let (world, served) = world();
+    let (env, served) = environment();
     prints(
-        &world,
+        &env,
         &served,
         "echo 0123456789 > $D/x; touch -d 2020-02-02T02:02:02.5 $D/x; X=$U/col/$one/doc/x
          tag=$(line etag $X); [[ $tag == '\"'*'\"' ]]; line last-modified $X
@@ -111,10 +111,10 @@ fn conditions_hold() {
         ("-r 11-", "416"),
         ("-r 0-1,3-4", "200"),
     ] {
-        prints(&world, &served, &format!("status {options} $X"), status);
+        prints(&env, &served, &format!("status {options} $X"), status);
     }
     prints(
-        &world,
+        &env,
         &served,
         "get -r 2-4 $X; echo; get -r -3 $X; get -r 9- $X; line content-range -r 2-4 $X; line content-range -r 11- $X
          curl -s -H \"If-None-Match: $tag\" $X | wc -c",
@@ -122,7 +122,7 @@ fn conditions_hold() {
     );
     // What changes is another version, be its length and date as they were.
     prints(
-        &world,
+        &env,
         &served,
         "printf a1234 | dd of=$D/x conv=notrunc status=none; touch -d 2020-02-02T02:02:02.5 $D/x
          status -H \"If-None-Match: $tag\" $X; status -H \"If-Match: $tag\" $X; get -r 0-0 $X",
@@ -131,7 +131,7 @@ fn conditions_hold() {
     // No date is beyond what HTTP can write, or to come.
     for date in ["1901-01-01", "2200-01-01", "1969-12-31T23:59:59"] {
         prints(
-            &world,
+            &env,
             &served,
             &format!(
                 "touch -d {date} $D/x; line last-modified $X; status $X; status -H 'If-Modified-Since: {date}' $X"
@@ -144,22 +144,22 @@ fn conditions_hold() {
 /// A long file comes as it is, whole and in any part, and takes no memory that grows with it.
 #[test]
 fn long_files_are_sent_in_pieces() {
-    let (world, served) = world();
-    let peak = |world: &World| {
+    let (env, served) = environment();
+    let peak = |env: &TestEnv| {
         let status = format!("/proc/{}/status", served.process());
-        let peak = world.sh(&format!(
+        let peak = env.sh(&format!(
             "sed -n 's/^VmHWM:[^0-9]*\\([0-9]*\\).*/\\1/p' {status}"
         ));
         peak.parse::<u64>().expect("a number of KiB")
     };
     sh(
-        &world,
+        &env,
         &served,
         "head -c 52428800 /dev/urandom > $D/long; get $U/col/$one/doc/long -r 0-99999 | wc -c",
     );
-    let before = peak(&world);
+    let before = peak(&env);
     prints(
-        &world,
+        &env,
         &served,
         "X=$U/col/$one/doc/long; sum=$(sha256sum < $D/long)
          test \"$(get $X | sha256sum)\" = \"$sum\"
@@ -169,12 +169,12 @@ fn long_files_are_sent_in_pieces() {
          line content-length -r 131074-50000000 $X",
         "49868927",
     );
-    let grown = peak(&world).saturating_sub(before);
+    let grown = peak(&env).saturating_sub(before);
     println!("{before} KiB, and {grown} KiB more at most");
     assert!(grown < 16 * 1024, "{grown} KiB more");
     // A file that becomes shorter under way ends the connection.
     prints(
-        &world,
+        &env,
         &served,
         "curl -s --limit-rate 2M $U/col/$one/doc/long -o part & sleep 1; truncate -s 1 A.store/col/$one/doc/long
          wait $! || echo cut",
@@ -185,9 +185,9 @@ fn long_files_are_sent_in_pieces() {
 /// A mount beside changes what is served, at once.
 #[test]
 fn a_mount_beside_is_seen_at_once() {
-    let (world, served) = world();
+    let (env, served) = environment();
     prints(
-        &world,
+        &env,
         &served,
         "for number in 1 2 3 4 5 6 7 8 9; do
              echo $number > $D/x; get $U/col/$one/doc/x; get $U/$ibip/x
@@ -203,15 +203,15 @@ fn a_mount_beside_is_seen_at_once() {
 /// An item in either form, in any case, by an alias; the file that is meant by a path, or by none.
 #[test]
 fn persistent_urls_lead_to_content() {
-    let (world, served) = world();
+    let (env, served) = environment();
     sh(
-        &world,
+        &env,
         &served,
         "echo x > $D/x; echo y > A/$one/y; mkdir $D/sub; echo z > $D/sub/z; printf l > $D/$'\\341 &+'
          setfattr -n user.ibi.alias -v 6RPa7umaZ/UaJFT A/$one",
     );
     prints(
-        &world,
+        &env,
         &served,
         "for ibi in $one ${one^^} $ibip ${ibip,,} 6RPa7umaZ/UaJFT; do
              for path in x y sub/z doc/x /x %E1%20%26+; do get $U/$ibi/$path | tr '\\n' ' '; done; echo
@@ -221,7 +221,7 @@ fn persistent_urls_lead_to_content() {
     );
     // Of several files none is the target until one is named.
     prints(
-        &world,
+        &env,
         &served,
         "status $U/$ibip; setfattr -n user.ibi.target -v x A/$one
          for ibi in $one ${one^^} $ibip ${ibip,,}/ 6RPa7umaZ/UaJFT $ibip?other=1; do line location $U/$ibi; done | uniq -c | tr -s ' ' | sed s:$one:REP:
@@ -252,14 +252,14 @@ fn persistent_urls_lead_to_content() {
         ("robots.txt", "404"),
     ] {
         prints(
-            &world,
+            &env,
             &served,
             &format!("status -L -g \"$U/{path}\""),
             status,
         );
     }
     prints(
-        &world,
+        &env,
         &served,
         "for path in col/$one/doc/x $ibip/x $ibip; do
              status -X POST $U/$path; line allow -X POST $U/$path; status -X DELETE $U/$path
@@ -271,9 +271,9 @@ fn persistent_urls_lead_to_content() {
 /// Modifiers and verbs lead to related items, by the reader's language, and on to other Archives.
 #[test]
 fn modifiers_lead_to_related_items() {
-    let (world, served) = world();
+    let (env, served) = environment();
     sh(
-        &world,
+        &env,
         &served,
         "for n in pt br en; do
              new=$(ibifs mint A | head -n 1); echo \"$n=$new\" >> vars; echo $n > A/$new/doc/x
@@ -283,7 +283,7 @@ fn modifiers_lead_to_related_items() {
          printf 'title: Ein\\n' > A/$one/.ibi.metadata",
     );
     prints(
-        &world,
+        &env,
         &served,
         "get -L -g \"$U/$ibip+(pt)\"; get -g \"$U/$one+(pt-BR)/x\"; get -g \"$U/$one?ibiurl.verblist=GetTranslation(pt)\" -L
          get -g \"$U/$one!?ibiurl.verblist=GetLastEdition+GetTranslation(pt)\" -L
@@ -302,7 +302,7 @@ fn modifiers_lead_to_related_items() {
         ("en;q=0, pt;q=0.1", "pt"),
     ] {
         prints(
-            &world,
+            &env,
             &served,
             &format!(
                 "get -L -H 'Accept-Language: {languages}' \"$U/$one+\"; line vary -H 'Accept-Language: {languages}' \"$U/$one+\""
@@ -311,7 +311,7 @@ fn modifiers_lead_to_related_items() {
         );
     }
     prints(
-        &world,
+        &env,
         &served,
         "line vary \"$U/$one+/none\"; line vary -g \"$U/$one+(pt)\"; line vary \"$U/$one!\"
          other=example.org/x/2001/01.01.01.01
@@ -329,9 +329,9 @@ fn modifiers_lead_to_related_items() {
 /// Nothing but the content of items is had, however it is asked for.
 #[test]
 fn nothing_else_can_be_read() {
-    let (world, served) = world();
+    let (env, served) = environment();
     sh(
-        &world,
+        &env,
         &served,
         "S=A.store/col/$one/doc; echo secret > secret; echo good > $D/good; mkdir $D/sub; echo good > $D/sub/good
          ln -s good $D/in; ln -s ../doc/sub/good $D/in2; ln -s sub $D/insub
@@ -344,7 +344,7 @@ fn nothing_else_can_be_read() {
          new=$(ibifs mint A | head -n 1); echo \"new=$new\" >> vars; echo secret > A/$new/doc/x; chmod 700 A/$new",
     );
     prints(
-        &world,
+        &env,
         &served,
         "for path in good in in2 insub/good; do get $U/col/$one/doc/$path; get $U/$ibip/$path; done | uniq -c | tr -s ' '",
         " 8 good",
@@ -360,7 +360,7 @@ fn nothing_else_can_be_read() {
         ..%2f..%2f..%2f..%2f..%2farchive.ibi %2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/secret ..%2f..%2f..%2f..%2f..%2f..%2fsecret
         %2fetc%2fpasswd //etc/passwd doc//etc/passwd doc/%2fetc/passwd";
     let printed = sh(
-        &world,
+        &env,
         &served,
         &format!(
             "long=$(printf 'a%.0s' $(seq 300)); deep=$(printf 'a/%.0s' $(seq 3000))
@@ -388,5 +388,5 @@ END
     assert!(count > 220, "{count} asked");
     assert!(strays.is_empty(), "{}", strays.join("\n"));
     // It still answers.
-    prints(&world, &served, "get $U/col/$one/doc/good", "good");
+    prints(&env, &served, "get $U/col/$one/doc/good", "good");
 }

@@ -2,24 +2,24 @@
 //! persistent links with curl and with a browser.
 
 use super::served::Served;
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Who is where.
-struct Scene {
+struct Fixture {
     // Dropped in this order.
     a: Served,
     b: Served,
     resolver: Served,
-    world: World,
+    env: TestEnv,
 }
 
 /// An Archive that is served and has included itself with the resolver.
-fn included(world: &World, resolver: &Served, store: &str) -> Served {
-    world.sh(&format!(
+fn included(env: &TestEnv, resolver: &Served, store: &str) -> Served {
+    env.sh(&format!(
         "ibifs resolver register --db r.db $(sed -n 's/^ibi.archiveservice {{rep \\([^ ]*\\) .*/\\1/p' {store}/archive.ibi) > {store}.key; chmod 600 {store}.key"
     ));
     let mut served = Served::start(
-        world,
+        env,
         &format!(
             "{store} --address 127.0.0.1:0 --resolver {} --registration-key-file {store}.key --email a@example.org",
             resolver.url
@@ -33,14 +33,14 @@ fn included(world: &World, resolver: &Served, store: &str) -> Served {
     served
 }
 
-impl Scene {
-    fn new() -> Scene {
-        let world = World::new().with_a().with_b();
-        let resolver = Served::resolver(&world, "");
-        let a = included(&world, &resolver, "A.store");
-        let b = included(&world, &resolver, "B.store");
-        Scene {
-            world,
+impl Fixture {
+    fn new() -> Fixture {
+        let env = TestEnv::new().with_a().with_b();
+        let resolver = Served::resolver(&env, "");
+        let a = included(&env, &resolver, "A.store");
+        let b = included(&env, &resolver, "B.store");
+        Fixture {
+            env,
             resolver,
             a,
             b,
@@ -52,7 +52,7 @@ impl Scene {
     #[track_caller]
     fn prints(&self, script: &str, expected: &str) {
         let (r, a, b) = (&self.resolver.url, &self.a.url, &self.b.url);
-        self.world.prints(
+        self.env.prints(
             &format!(
                 "R={r} A={a} B={b}
                  to() {{ curl -s -o body -w '%{{http_code}} %{{redirect_url}}\\n' \"${{@:2}}\" \"$R/$1\" | sed \"s|$A|A|; s|$B|B|\"; }}
@@ -66,9 +66,9 @@ impl Scene {
 /// Everything that issue and documents name, in one walk.
 #[test]
 fn readers_are_led_between_two_archives() {
-    let scene = Scene::new();
-    let world = &scene.world;
-    world.sh(
+    let fixture = Fixture::new();
+    let env = &fixture.env;
+    env.sh(
         r#"
         # In A an English report with two files; its next edition and its Portuguese translation are in B.
         mint A report > x; mkdir -p A/$(< x)/doc/maps
@@ -83,62 +83,62 @@ fn readers_are_led_between_two_archives() {
         "#,
     );
     // A plain identifier, in both forms, and what is behind it.
-    scene.prints(
+    fixture.prints(
         "for ibi in $(< x) $(< xi); do to $ibi; done; curl -sL $R/$(< xi)",
         &format!(
             "302 A/col/{0}/doc/index.html\n302 A/col/{0}/doc/index.html\none",
-            world.sh("cat x")
+            env.sh("cat x")
         ),
     );
     // A path, as it is and encoded; a path that is not there.
-    scene.prints(
+    fixture.prints(
         "curl -sL \"$R/$(< x)/maps/Bahia%20%26%20S%C3%A3o.txt\"; to $(< x)/maps/none",
         "map\n404 ",
     );
     // The list of files.
-    scene.prints(
+    fixture.prints(
         "curl -sL -H 'Accept: application/json' \"$R/$(< xi)?ibiurl.verblist=GetFileList\" | jq -r '.files[].path'",
         "doc/index.html\ndoc/maps/Bahia & São.txt",
     );
     // Example 8.2 of the documents: the last edition is one that A knows by name only.
-    scene.prints(
+    fixture.prints(
         "to $(< x)!:\\(oai_dc\\) | sed 's|/[^/]*:(oai_dc)|/Y:(oai_dc)|'; curl -sL \"$R/$(< x)!:(oai_dc)\" | xmllint --xpath 'string(//*[local-name()=\"title\"])' -
          curl -sL \"$R/$(< xi)!\"; curl -sL \"$R/$(< xi)?ibiurl.verblist=GetLastEdition\"",
-        &format!("302 B/{}/Y:(oai_dc)\nThe second edition\ntwo\ntwo", world.sh("dirname $(cat y)")),
+        &format!("302 B/{}/Y:(oai_dc)\nThe second edition\ntwo\ntwo", env.sh("dirname $(cat y)")),
     );
     // The language of the reader chooses between A and B, and so does that of the link.
-    scene.prints(
+    fixture.prints(
         "for language in pt pt-BR,en en-GB,pt; do curl -sL -H \"Accept-Language: $language\" $R/$(< x)+; done
          curl -sL \"$R/$(< x)+(pt)\"; to \"$(< x)+(fr)\"
          curl -s -o body -D - $R/$(< x)+ | grep -i '^vary' | tr -d '\\r'",
         "dois\ndois\none\ndois\n404 \nvary: Accept-Language",
     );
     // What A says of an item of B leads on to B, with the rest of the way.
-    world.sh("echo 'title: A tradução' > B/$(< z):");
-    scene.prints(
+    env.sh("echo 'title: A tradução' > B/$(< z):");
+    fixture.prints(
         "curl -sL \"$R/$(< x)+(pt):(oai_dc)\" | xmllint --xpath 'string(//*[local-name()=\"title\"])' -",
         "A tradução",
     );
     // The original among copies.
-    world.sh("cp -a A/$(< x) B/$(dirname $(< x))/ 2> /dev/null || { mkdir -p B/$(dirname $(< x)); cp -a A/$(< x) B/$(dirname $(< x))/; }; test $(state B/$(< x)) = Copy");
-    scene.prints(
+    env.sh("cp -a A/$(< x) B/$(dirname $(< x))/ 2> /dev/null || { mkdir -p B/$(dirname $(< x)); cp -a A/$(< x) B/$(dirname $(< x))/; }; test $(state B/$(< x)) = Copy");
+    fixture.prints(
         "for i in 1 2 3; do to \"$(< x)?ibiurl.requireditemstatus=Original\"; done | sort -u",
-        &format!("302 A/col/{}/doc/index.html", world.sh("cat x")),
+        &format!("302 A/col/{}/doc/index.html", env.sh("cat x")),
     );
     // B claims it, too.
-    world.sh(
+    env.sh(
         "service() { sed -n 's/^ibi.archiveservice //p' $1.store/archive.ibi; }
          sed \"s|^ibi.archiveservice .*|ibi.archiveservice $(service B)|\" A/$(< x)/.ibi > claim; cp claim B/$(< x)/.ibi
          test $(state B/$(< x)) = Original",
     );
-    scene.prints(
+    fixture.prints(
         "to \"$(< x)?ibiurl.requireditemstatus=Original\" -H 'Accept: application/json'
          jq -r '.alert, (.suspects | length)' body",
         "409 \nsuspects\n2",
     );
     // Removed in B, it is the one of A again; removed in both, it is gone; what was never there is not.
-    world.sh("rm -r B/$(< x)");
-    scene.prints(
+    env.sh("rm -r B/$(< x)");
+    fixture.prints(
         "to \"$(< x)?ibiurl.requireditemstatus=Original\" | cut -d ' ' -f 1; rm -r A/$(< x); to $(< x); to $(< xi)
          grep -c '<h1><bdi>Removed' body; to example.org/nobody/2001/01.01.01.01",
         "302\n410 \n410 \n1\n404 ",
@@ -148,12 +148,12 @@ fn readers_are_led_between_two_archives() {
 /// What a browser shows: the item behind a link, and the alert of one that was removed.
 #[test]
 fn a_browser_is_led_to_the_item() {
-    let scene = Scene::new();
-    scene.world.sh(
+    let fixture = Fixture::new();
+    fixture.env.sh(
         "mint A page > x; echo '<!DOCTYPE html><title>t</title><h1>Here it is</h1>' > A/$(< x)/doc/index.html
          mint A gone > g; rm -r A/$(< g)",
     );
-    scene.prints(
+    fixture.prints(
         "browse() { timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \\
             --user-data-dir=$PWD/profile --virtual-time-budget=2000 --accept-lang=pt-BR --dump-dom \"$1\" 2> complaints; }
          browse $R/$(< x) | grep -o '<h1>.*</h1>'; browse $R/$(< g) | grep -o '<h1>.*</h1>'; browse $R/ | grep -o 'Arquivos: .'",
@@ -165,25 +165,25 @@ fn a_browser_is_led_to_the_item() {
 /// a resolver that starts later than the Archives, or is started again, knows them.
 #[test]
 fn archives_come_and_go() {
-    let Scene {
-        world,
+    let Fixture {
+        env,
         resolver,
         a,
         b,
-    } = Scene::new();
-    world.sh("mint A page > x; echo here > A/$(< x)/doc/index.html");
+    } = Fixture::new();
+    env.sh("mint A page > x; echo here > A/$(< x)/doc/index.html");
     drop((a, b));
-    world.prints("ibifs resolver list --db r.db | grep -c excluded", "2");
+    env.prints("ibifs resolver list --db r.db | grep -c excluded", "2");
     // Who is switched off may have it.
-    resolver.prints(&world, "status $U/$(< x)", "503");
+    resolver.prints(&env, "status $U/$(< x)", "503");
     let a = Served::start(
-        &world,
+        &env,
         &format!(
             "A.store --address 127.0.0.1:0 --resolver {}/J8LNKB5R7W/3FUQHC5 --registration-key-file A.store.key --email a@b.example",
             resolver.url
         ),
     );
-    world.prints(
+    env.prints(
         &format!(
             "for i in $(seq 100); do curl -sL {}/$(< x) | grep ^here && break; sleep .1; done",
             resolver.url
@@ -191,18 +191,18 @@ fn archives_come_and_go() {
         "here",
     );
     drop(resolver);
-    let resolver = Served::resolver(&world, "");
-    resolver.prints(&world, "get -L $U/$(< x)", "here");
+    let resolver = Served::resolver(&env, "");
+    resolver.prints(&env, "get -L $U/$(< x)", "here");
     drop(a);
-    world.complains(
+    env.complains(
         "ibifs serve A.store --listen 127.0.0.1:0 --resolver ftp://x --registration-key-file A.store.key --email a@b.example",
         "'ftp://x' is no URL of a resolver; write http://host or http://host:port",
     );
-    world.complains(
+    env.complains(
         "echo 12 > bad; chmod 600 bad; ibifs serve A.store --listen 127.0.0.1:0 --resolver http://x --registration-key-file bad --email a@b.example",
         "bad: a registration key is 10 digits or more",
     );
-    world.complains(
+    env.complains(
         "ibifs serve A.store --resolver http://x",
         "--registration-key-file",
     );

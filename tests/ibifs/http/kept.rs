@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::served::Served;
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// What has changed so long ago is remembered: the clocks of filesystems are coarse.
 const SETTLED: Duration = Duration::from_millis(3500);
@@ -21,22 +21,22 @@ silent() { told "$1" "$2"; if grep -qF -- "$3" again; then echo "told of $1: $3"
 "#;
 
 /// Items `$i1`, `$i2` and so on, each with one file, and `$d1` and so on, their `doc/` in the store.
-fn world(items: usize) -> (World, Served) {
-    let world = World::new().with_a();
-    world.sh(&format!(
+fn environment(items: usize) -> (TestEnv, Served) {
+    let env = TestEnv::new().with_a();
+    env.sh(&format!(
         "echo service=$(sed -n 's/^ibi.archiveservice.*ibip \\(.*\\)}}/\\1/p' A.store/archive.ibi) > vars
          for n in $(seq {items}); do i=$(ibifs mint A | head -n 1); d=$PWD/A.store/col/$i/doc
              echo \"i$n=$i d$n=$d\" >> vars; echo content > $d/a.txt; done"
     ));
-    let served = Served::start(&world, "A.store");
+    let served = Served::start(&env, "A.store");
     std::thread::sleep(SETTLED);
-    (world, served)
+    (env, served)
 }
 
 /// What changes in an item's directories and nowhere else, as somebody does it who knows nothing of ibifs.
 #[test]
 fn changes_in_the_tree_are_told_at_once() {
-    let (world, served) = world(14);
+    let (env, served) = environment(14);
     // Which item, what is asked beyond it, what is told at first, what is done, and what is told then.
     let itself = "parsedibiurl.verblist=";
     let path = |path: &str| format!("parsedibiurl.filepath={path}");
@@ -117,20 +117,20 @@ fn changes_in_the_tree_are_told_at_once() {
     let before = changes
         .iter()
         .map(|(item, query, words, ..)| check(*item, query, words));
-    served.sh(&world, &format!("{ASK}{}", before.collect::<String>()));
+    served.sh(&env, &format!("{ASK}{}", before.collect::<String>()));
     for (item, query, _, change, words) in changes {
         let script = format!("{change}\n{}", check(item, query, words));
-        served.sh(&world, &format!("{ASK}{script}"));
+        served.sh(&env, &format!("{ASK}{script}"));
     }
-    world.sh("ibifs umount A");
+    env.sh("ibifs umount A");
 }
 
 /// What the mount changes, and so the index.
 #[test]
 fn changes_by_the_mount_are_told_at_once() {
-    let (world, served) = world(4);
+    let (env, served) = environment(4);
     served.sh(
-        &world,
+        &env,
         &format!(
             "{ASK}
             silent $i1 '' ibi.nextedition; silent $i2 '' 'url.translation(pt)'

@@ -5,16 +5,16 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use super::served::Served;
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// How long a client may take for a request's head.
 const HEAD_PATIENCE: Duration = Duration::from_secs(10);
 
-fn serve() -> (World, Served) {
-    let world = World::new();
-    world.sh("ibifs init A.store --host archive-a.example.org");
-    let served = Served::start(&world, "A.store");
-    (world, served)
+fn serve() -> (TestEnv, Served) {
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org");
+    let served = Served::start(&env, "A.store");
+    (env, served)
 }
 
 #[track_caller]
@@ -40,7 +40,7 @@ fn answer_to(served: &Served, request: &[u8]) -> String {
 /// away after ten seconds.
 #[test]
 fn clients_who_never_finish_harm_nobody() {
-    let (world, served) = serve();
+    let (env, served) = serve();
     let started = Instant::now();
     let mut slow: Vec<TcpStream> = (0..1000)
         .map(|number| {
@@ -51,7 +51,7 @@ fn clients_who_never_finish_harm_nobody() {
         })
         .collect();
     let asked = Instant::now();
-    world.sh(&format!("curl -s -o /dev/null -m 5 {}/nothing", served.url));
+    env.sh(&format!("curl -s -o /dev/null -m 5 {}/nothing", served.url));
     assert!(
         asked.elapsed() < Duration::from_secs(5),
         "{:?}",
@@ -121,16 +121,16 @@ fn what_is_no_request_is_refused() {
 /// more of them are made than there are processors, whoever asks for something small does not wait.
 #[test]
 fn long_lists_keep_nobody_waiting() {
-    let world = World::new().with_a();
-    world.sh(
+    let env = TestEnv::new().with_a();
+    env.sh(
         "ibifs mint A | head -n 1 > long; ibifs mint A | head -n 1 > short; echo short > A/$(<short)/doc/a.txt
          cd A.store/col/$(<long)/doc
          python3 -c 'import os
 for n in range(45000): os.close(os.open(\"%d\" % (n * 7919 % 45000), os.O_CREAT))'",
     );
-    let served = Served::start(&world, "A.store");
+    let served = Served::start(&env, "A.store");
     served.sh(
-        &world,
+        &env,
         "L=\"$U/$(<long)?ibiurl.verblist=GetFileList\"
          for n in 1 2 3 4 5 6; do get \"$L\" -H 'Accept: text/plain' > list$n & done
          sleep 0.2

@@ -1,7 +1,7 @@
 //! OAI-PMH: each answer is accepted by the protocol's schema, and no harvester misses a change.
 
-use super::served::{Scene, Served};
-use crate::support::World;
+use super::served::{Fixture, Served};
+use crate::support::TestEnv;
 
 /// Asking the service; each answer has to be valid.
 const ASK: &str = r#"
@@ -28,17 +28,17 @@ follow() { local token count=1
     echo "$count"; }
 "#;
 
-/// A world whose store is served, with further options if there are any.
-fn serve(world: World, options: &str) -> Scene {
-    let served = Served::start(&world, &format!("A.store {options}"));
+/// A test environment whose store is served, with further options if there are any.
+fn serve(env: TestEnv, options: &str) -> Fixture {
+    let served = Served::start(&env, &format!("A.store {options}"));
     let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schema/oai_answer.xsd");
-    Scene::new(world, served, format!("SCHEMA={schema}\n{ASK}"))
+    Fixture::new(env, served, format!("SCHEMA={schema}\n{ASK}"))
 }
 
 /// A report with metadata of its own item, one with a text, a removed one, and one for nobody.
-fn library() -> Scene {
-    let world = World::new().with_a();
-    world.sh(r#"
+fn library() -> Fixture {
+    let env = TestEnv::new().with_a();
+    env.sh(r#"
         report=$(mint A report); data=$(mint A data); note=$(mint A note); shut=$(mint A shut)
         ln -sfn "$PWD/A/$data" "A/$report:"
         cat > "A/$data/doc/record.bib" <<'END'
@@ -49,13 +49,13 @@ END
         mint A gone > gone; rm -r "A/$(cat gone)"
         echo "$report" > report; echo "$data" > data; echo "$note" > note; echo "$shut" > shut
     "#);
-    serve(world, "--email keeper@example.org")
+    serve(env, "--email keeper@example.org")
 }
 
 #[test]
 fn all_six_verbs() {
-    let scene = library();
-    scene.prints(
+    let fixture = library();
+    fixture.prints(
         r#"
         oai verb=Identify
         grep -i ^content-type: head | tr -d '\r'
@@ -108,8 +108,8 @@ oai_dc",
 /// repeated.
 #[test]
 fn each_error() {
-    let scene = library();
-    scene.prints(
+    let fixture = library();
+    fixture.prints(
         r#"
         said() { printf '%s: ' "$1"; errors "$@" | paste -sd' '; }
         id=oai:archive-a.example.org
@@ -177,11 +177,11 @@ noMetadataFormats
 /// nothing else that is a second older.
 #[test]
 fn no_change_is_missed() {
-    let scene = library();
-    scene
-        .world
+    let fixture = library();
+    fixture
+        .env
         .sh("R=$(mint A second); echo $R > second; N=$(mint A next); echo $N > next");
-    scene.prints(
+    fixture.prints(
         r#"
         # What is told since the last visit, which was in a later second than the change before it.
         visit() { next_second; list ListIdentifiers; since=$(of responseDate)
@@ -232,16 +232,16 @@ gone deleted made next note report deleted second deleted shut",
 /// service; what is made up instead of a token does no harm.
 #[test]
 fn lists_in_parts() {
-    let world = World::new();
-    world.sh(r#"
+    let env = TestEnv::new();
+    env.sh(r#"
         here=sid.inpe.br/mtc-m18/2009
         mkdir -p A.store/col/$here/02.{10..19}.17.{10..34} A
         ibifs init --adopt A.store --host archive-a.example.org > /dev/null; ibifs mount A.store A
         printf '%s\n' $here/02.1{0,5,9}.17.12 > early
         rm -r $(sed 's;^;A/;' early)
     "#);
-    let scene = serve(world, "");
-    scene.prints(
+    let fixture = serve(env, "");
+    fixture.prints(
         r#"
         follow ListRecords
         sort -u all | wc -l; grep -c ' deleted$' all
@@ -254,8 +254,8 @@ fn lists_in_parts() {
     "#,
         "3\n250\n3\n250\n 3 1",
     );
-    let scene = serve(scene.end(), "");
-    scene.prints(
+    let fixture = serve(fixture.end(), "");
+    fixture.prints(
         r#"
         first=$(cat first); token=$(cat token)
         while oai verb=ListRecords -G --data-urlencode "resumptionToken=$token"; headers >> all
@@ -277,8 +277,8 @@ fn lists_in_parts() {
 /// The same by POST and by HEAD; what is refused.
 #[test]
 fn methods() {
-    let scene = library();
-    scene.prints(
+    let fixture = library();
+    fixture.prints(
         r#"
         oai '' -d verb=Identify; of repositoryName
         oai verb=Explain -d 'verb=ListIdentifiers&metadataPrefix=oai_dc'; headers | wc -l
@@ -313,24 +313,24 @@ HTTP/1.1 200 OK
 /// What was told outlives the service; where it cannot be kept, all is told anew.
 #[test]
 fn what_was_told_is_kept() {
-    let scene = library();
+    let fixture = library();
     let dates = r#"list ListIdentifiers; all datestamp | sort"#;
-    let before = scene.sh(dates);
-    scene
-        .world
+    let before = fixture.sh(dates);
+    fixture
+        .env
         .prints("stat -c %A A.store/harvest.sqlite3", "-rw-r--r--");
-    let world = scene.end();
-    world.sh("sleep 1.1; ibifs umount A; ibifs fsck A.store; ibifs reindex A.store; ibifs mount A.store A");
-    let scene = serve(world, "");
-    assert_eq!(scene.sh(dates), before);
-    let world = scene.end();
+    let env = fixture.end();
+    env.sh("sleep 1.1; ibifs umount A; ibifs fsck A.store; ibifs reindex A.store; ibifs mount A.store A");
+    let fixture = serve(env, "");
+    assert_eq!(fixture.sh(dates), before);
+    let env = fixture.end();
     // It is a backup's, which has none of it.
-    world.sh("ibifs backup A.store D > /dev/null; [ ! -e D/harvest.sqlite3 ]");
+    env.sh("ibifs backup A.store D > /dev/null; [ ! -e D/harvest.sqlite3 ]");
     // It is lost, and something else has its name.
-    world.sh("sleep 1.1; rm A.store/harvest.sqlite3*; touch victim; ln -s ../victim A.store/harvest.sqlite3");
-    let scene = serve(world, "");
-    assert_ne!(scene.sh(dates), before);
-    scene.prints(
+    env.sh("sleep 1.1; rm A.store/harvest.sqlite3*; touch victim; ln -s ../victim A.store/harvest.sqlite3");
+    let fixture = serve(env, "");
+    assert_ne!(fixture.sh(dates), before);
+    fixture.prints(
         "oai verb=Identify; of deletedRecord; wc -c < victim",
         "transient\n0",
     );
@@ -339,8 +339,8 @@ fn what_was_told_is_kept() {
 /// Metadata of what is held elsewhere, an item with an IBIp alone, and the Archive's service.
 #[test]
 fn which_items_have_records() {
-    let world = World::new().with_a();
-    world.sh(r#"
+    let env = TestEnv::new().with_a();
+    env.sh(r#"
         item() { mkdir -p "A/$1"; printf '%s\n' "${@:2}" > "A/$1/.ibi"; }
         other=sid.inpe.br/mtc-m18/2009
         item $other/02.16.17.46 "ibi {rep $other/02.16.17.46}" "ibi.archiveservice {rep $other/01.01.00.00}" \
@@ -348,8 +348,8 @@ fn which_items_have_records() {
         mkdir -p A/sid.inpe.br/MTC-m19@80/2010/01.01.00.00
         mkdir -p A/8JMKD3MGP8W/34PGRBS
     "#);
-    let scene = serve(world, "");
-    scene.prints(
+    let fixture = serve(env, "");
+    fixture.prints(
         r#"
         list ListIdentifiers; headers | sort
         oai "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:ARCHIVE-a.example.org:sid.inpe.br/MTC-M19@80/2010/01.01.00.00"

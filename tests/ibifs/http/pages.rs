@@ -1,8 +1,8 @@
 //! Pages for people: what they say, in two languages and as JSON, and that nothing in an item can
 //! make them say or do anything else.
 
-use super::served::{Scene, Served};
-use crate::support::World;
+use super::served::{Fixture, Served};
+use crate::support::TestEnv;
 
 /// Asking a page of the server `$A`, with its headers in the file `head`.
 const ASK: &str = r#"
@@ -15,16 +15,16 @@ code() { get "$@" > /dev/null; sed -n '1s/[^ ]* \([0-9]*\).*/\1/p' head; }
 has()  { xmllint --nonet --xpath "$1" body; }
 "#;
 
-/// A world whose store is served.
-fn serve(world: World) -> Scene {
-    let served = Served::start(&world, "A.store");
-    Scene::new(world, served, ASK)
+/// A test environment whose store is served.
+fn serve(env: TestEnv) -> Fixture {
+    let served = Served::start(&env, "A.store");
+    Fixture::new(env, served, ASK)
 }
 
 /// A report of two editions with a translation and metadata, and what else an Archive holds.
-fn library() -> World {
-    let world = World::new().with_a();
-    world.sh(r#"
+fn library() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    env.sh(r#"
         report=$(mint A report); next=$(mint A next); pt=$(mint A pt); data=$(mint A data)
         printf '%01234d' 0 > "A/$report/doc/report.pdf"
         mkdir "A/$report/doc/figures"
@@ -40,13 +40,13 @@ END
         mint A gone > gone; rm -r "A/$(cat gone)"
         echo "$report" > report; echo "$next" > next; echo "$pt" > pt; echo "$data" > data
     "#);
-    world
+    env
 }
 
 #[test]
 fn an_item_in_english() {
-    let scene = serve(library());
-    scene.prints(
+    let fixture = serve(library());
+    fixture.prints(
         r#"
         R=$(cat report)
         get "/col/$R/" > /dev/null
@@ -97,15 +97,15 @@ href="/col/REP/doc/report.pdf"
 2009-02-16 17:46:05 UTC
 href="/REP:(oai_dc)"
 href="/REP?ibiurl.verblist=GetFileList""#
-            .replace("NEXT", &scene.world.sh("cat next"))
+            .replace("NEXT", &fixture.env.sh("cat next"))
             .as_str(),
     );
 }
 
 #[test]
 fn an_item_in_portuguese() {
-    let scene = serve(library());
-    scene.prints(
+    let fixture = serve(library());
+    fixture.prints(
         r#"
         pt "/col/$(cat next)/" > /dev/null
         grep -i '^content-language' head | tr -d '\r'
@@ -133,8 +133,8 @@ Não há arquivos públicos.
 
 #[test]
 fn the_same_as_json() {
-    let scene = serve(library());
-    scene.prints(
+    let fixture = serve(library());
+    fixture.prints(
 r#"
         R=$(cat report)
         json "/$R" > /dev/null; grep -i '^content-type' head | tr -d '\r'
@@ -171,8 +171,8 @@ null
 
 #[test]
 fn accesses_are_told() {
-    let scene = serve(library());
-    scene.prints(
+    let fixture = serve(library());
+    fixture.prints(
 r#"
         R=$(cat report); S=$(sed -n 's/^ibi.archiveservice {rep \([^ }]*\).*/\1/p' A.store/archive.ibi)
         key=$(get "/$S?servicesubject=urlRequest&parsedibiurl.ibi=$R" | sed -n 's/^urlkey //p')
@@ -198,42 +198,41 @@ fn accesses_are_kept() {
             local key=$(get "/$S?servicesubject=urlRequest&parsedibiurl.ibi=$R" | sed -n 's/^urlkey //p')
             get "/$S?servicesubject=acknowledgment&urlkey=$key" > /dev/null; told; }
     "#;
-    let prints = |scene: &Scene, script: &str, expected: &str| {
-        scene.prints(&format!("{REACH}{script}"), expected);
+    let prints = |fixture: &Fixture, script: &str, expected: &str| {
+        fixture.prints(&format!("{REACH}{script}"), expected);
     };
-    let scene = serve(library());
-    prints(&scene, "reach; reach", "1\n2");
-    let scene = serve(scene.end());
-    prints(&scene, "told; reach", "2\n3");
+    let fixture = serve(library());
+    prints(&fixture, "reach; reach", "1\n2");
+    let fixture = serve(fixture.end());
+    prints(&fixture, "told; reach", "2\n3");
     // Another service of the same store knows what this one has written, and adds its own.
-    let other = Served::start(&scene.world, "A.store");
+    let other = Served::start(&fixture.env, "A.store");
     let script = format!(
         "A={}; for i in {{1..100}}; do [ $(told) = 2 ] || break; sleep 0.1; done; reach",
         other.address()
     );
-    prints(&scene, &script, "4");
+    prints(&fixture, &script, "4");
     drop(other);
-    let world = scene.end();
-    world.prints(
+    let env = fixture.end();
+    env.prints(
         "ibifs umount A; ibifs fsck A.store | tail -n 1 | cut -d ' ' -f 3-
          ibifs backup A.store D > /dev/null; mv A.store old; mv D A.store",
         "0 findings",
     );
-    let scene = serve(world);
-    prints(&scene, "told", "4");
+    let fixture = serve(env);
+    prints(&fixture, "told", "4");
     // Something else has its name.
-    let world = scene.end();
-    world
-        .sh("rm A.store/accesses.sqlite3*; touch victim; ln -s ../victim A.store/accesses.sqlite3");
-    let scene = serve(world);
-    prints(&scene, "reach", "1");
-    scene.end().prints("wc -c < victim", "0");
+    let env = fixture.end();
+    env.sh("rm A.store/accesses.sqlite3*; touch victim; ln -s ../victim A.store/accesses.sqlite3");
+    let fixture = serve(env);
+    prints(&fixture, "reach", "1");
+    fixture.end().prints("wc -c < victim", "0");
 }
 
 #[test]
 fn the_list_of_files() {
-    let scene = serve(library());
-    scene.prints(
+    let fixture = serve(library());
+    fixture.prints(
         r#"
         L="/$(cat report)?ibiurl.verblist=GetFileList"
         get "$L" -H 'Accept: text/plain'
@@ -261,16 +260,16 @@ null
 /// An item's page shows a thousand files; the list goes on from part to part, and misses none.
 #[test]
 fn many_files() {
-    let world = World::new().with_a();
-    world.sh(r#"
+    let env = TestEnv::new().with_a();
+    env.sh(r#"
         mint A many > many
         mkdir A.store/col/"$(cat many)"/doc/deep
         seq -f 'A.store/col/'"$(cat many)"'/doc/%g' 5000 | xargs touch
         # Names in the middle of the list that are neither UTF-8 nor plain in a URL.
         seq -f 'A.store/col/'"$(cat many)"$'/doc/deep/%g%%\xff' 6000 | xargs touch
     "#);
-    let scene = serve(world);
-    scene.prints(
+    let fixture = serve(env);
+    fixture.prints(
 r#"
         R=$(cat many); L="/$R?ibiurl.verblist=GetFileList"
         json "/$R" | jq -c '[(.files | length), .has_more_files]'
@@ -299,13 +298,13 @@ r#"
 
 #[test]
 fn the_metadata_page() {
-    let world = World::new().with_a();
-    world.sh(r#"
+    let env = TestEnv::new().with_a();
+    env.sh(r#"
         mint A item > item
         printf 'title: Marés\ncreator: <script>alert(1)</script>\ncreator: B\n' > "A/$(cat item):"
     "#);
-    let scene = serve(world);
-    scene.prints(
+    let fixture = serve(env);
+    fixture.prints(
         r#"
         R=$(cat item)
         get "/col/$R/" | grep -o "href=\"/$R:\"" | sed "s;$R;REP;"
@@ -332,8 +331,8 @@ Título
 
 #[test]
 fn removed_and_unknown() {
-    let scene = serve(library());
-    scene.prints(
+    let fixture = serve(library());
+    fixture.prints(
         r#"
         G=$(cat gone)
         code "/$G"; grep -c "<code>$G</code>" body; grep -o '<h1>.*</h1>' body | sed 's/<[^>]*>//g'
@@ -370,8 +369,8 @@ modifier '!!' is none of the fourteen compositions of last edition, translation 
 
 #[test]
 fn the_archive_itself() {
-    let scene = serve(library());
-    scene.prints(
+    let fixture = serve(library());
+    fixture.prints(
         r#"
         json / | jq -c '.host, .items, (.latest | length), [.latest[].title][3:]'
         test "$(jq -r '.latest[0].rep' body)" = "$(cat data)"
@@ -392,8 +391,8 @@ Tides &lt;of&gt; Guanabara &amp; beyond"#,
 /// What nobody may read is not listed, and no name of a file gets out of its text.
 #[test]
 fn hostile_names() {
-    let world = World::new().with_a();
-    world.sh(r#"
+    let env = TestEnv::new().with_a();
+    env.sh(r#"
         mint A item > item; D="A/$(cat item)/doc"
         echo a > "$D/\"><script>alert(1)</script>"   2> /dev/null || echo a > "$D/\"><script>alert(1)<"
         echo b > "$D/a&amp;b ' %41+#?.txt"
@@ -406,13 +405,13 @@ fn hostile_names() {
         mkdir "$D/shut"; echo secret > "$D/shut/secret2"; chmod 000 "$D/shut"
         ln -s /etc/passwd "$D/out"; ln -s x "$D/-- ]]>/within"; mkfifo "$D/pipe"
     "#);
-    let scene = serve(world);
-    let item = scene.world.sh("cat item");
+    let fixture = serve(env);
+    let item = fixture.env.sh("cat item");
     for path in [
         format!("/{item}"),
         format!("/{item}?ibiurl.verblist=GetFileList"),
     ] {
-        scene.prints(
+        fixture.prints(
 &format!(
                     r#"
             get '{path}' > /dev/null
@@ -448,8 +447,8 @@ fdp.\u{202e}gnp"#
 /// Every page is XML, and nothing in it runs or is fetched but the one style that its policy names.
 #[test]
 fn pages_are_whole_and_shut() {
-    let scene = serve(library());
-    scene.sh(
+    let fixture = serve(library());
+    fixture.sh(
 r#"
         for path in / "/col/$(cat report)/" "/$(cat report)?ibiurl.verblist=GetFileList" "/$(cat gone)" /nothing; do
             for how in get pt; do
@@ -475,13 +474,13 @@ print(base64.b64encode(hashlib.sha256(style).digest()).decode())')
 /// a phone and of a desk, are for whoever looks: IBIFS_TEST_PICTURES names where they are kept.
 #[test]
 fn in_a_browser() {
-    let world = library();
-    world.sh(
+    let env = library();
+    env.sh(
         "command -v chromium || { echo 'Chromium is missing; tests/run installs it' >&2; exit 1; }",
     );
-    let scene = serve(world);
+    let fixture = serve(env);
     let out = std::env::var("IBIFS_TEST_PICTURES").unwrap_or_else(|_| ".".to_owned());
-    scene.sh(
+    fixture.sh(
 &format!(
             r#"
         browse() {{ timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \

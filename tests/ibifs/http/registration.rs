@@ -2,9 +2,9 @@
 
 use ibifs::web::registry::Registry;
 
-use super::served::{Scene, Served};
+use super::served::{Fixture, Served};
 use super::stub::{Reply, Stub};
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// What every script here may use: `ask` and `post` with pairs, which print the status and what is in the
 /// answer below its root.
@@ -16,14 +16,14 @@ value() { xmllint --xpath "string(//$1)" answer; }
 "#;
 
 /// Two actors, whose URLs are of this machine, and a document of the first.
-fn scene() -> Scene {
-    scene_in(World::new())
+fn fixture() -> Fixture {
+    scene_in(TestEnv::new())
 }
 
-fn scene_in(world: World) -> Scene {
-    let resolver = Served::resolver(&world, "--registration-2009");
-    let scene = Scene::new(world, resolver, TOOLS);
-    scene.sh(
+fn scene_in(env: TestEnv) -> Fixture {
+    let resolver = Served::resolver(&env, "--registration-2009");
+    let fixture = Fixture::new(env, resolver, TOOLS);
+    fixture.sh(
         "for name in hermes apollo; do
             post verb=RegisterActor computerName=$name domainName=example.org port=80 eMailAddress=banon@dpi.inpe.br password=12xY3z-$name
             value actorID > $name; done
@@ -34,18 +34,18 @@ fn scene_in(world: World) -> Scene {
          post verb=RegisterDocument actorID=$(< hermes) password=12xY3z-hermes documentID=example.org/hermes@80/2009/01.01.01.01 originalDocument=yes \\
             'documentURL=http://hermes.example.org/own' documentLastUpdate=2008-07-17T17:22:06-03:00",
     );
-    scene
+    fixture
 }
 
 /// All seven verbs, by GET and by POST, with the answers that they give.
 #[test]
 fn the_seven_verbs() {
-    let scene = scene();
-    scene.prints(
+    let fixture = fixture();
+    fixture.prints(
         "grep -cE '^example.org/hermes@80/20[0-9]{2}/[0-9.]*$' hermes; cat document",
         "1\n3D446S8B8W/34U55T2",
     );
-    scene.prints(
+    fixture.prints(
         "ask verb=RegisterActor computerName=hermes domainName=example.org port=80 eMailAddress=x@example.org password=12xY3z-hermes | sed \"s|$(< hermes)|HERMES|\"
          ask verb=ChangePassword actorID=$(< hermes) password=12xY3z-hermes newPassword=a2xY3z | cut -d ' ' -f 1,2
          post verb=ChangeEMailAddress actorID=$(< hermes) password=a2xY3z newEmailAddress=banon@iconet.com.br | cut -d ' ' -f 1,2
@@ -64,8 +64,8 @@ fn the_seven_verbs() {
 /// registered, its metadata those in the reader's language.
 #[test]
 fn registered_documents_are_resolved() {
-    let scene = scene();
-    scene.prints(
+    let fixture = fixture();
+    fixture.prints(
         "to() { curl -s -o body -w '%{http_code} %{redirect_url}\\n' \"${@:2}\" \"$U/3D446S8B8W/34U55T2$1\"; }
          post verb=RegisterDocument actorID=$(< apollo) password=12xY3z-apollo documentID=$(< document) documentURL=http://apollo.example.org/a documentLastUpdate=2009-01-01T00:00:00Z > /dev/null
          to ''; to '!'; to ':'; to ':(oai_dc)'; to ':(BibINPE)'; to /file; to '?ibiurl.verblist=GetFileList'
@@ -97,12 +97,12 @@ fn the_word_of_an_archive_counts() {
         (vec!["{{{".to_owned()], "503 "),
         (vec![original(1), original(2)], "409 "),
     ] {
-        let world = World::new();
-        let registry = Registry::open(&world.root().join("r.db")).expect("a registry");
+        let env = TestEnv::new();
+        let registry = Registry::open(&env.root().join("r.db")).expect("a registry");
         for (number, answer) in answers.into_iter().enumerate() {
             Stub::start(number, move |_| Reply::Text(answer.clone())).include(&registry);
         }
-        scene_in(world).prints(
+        scene_in(env).prints(
             "curl -s -o body -w '%{http_code} %{redirect_url}' \"$U/example.org/hermes@80/2009/01.01.01.01?ibiurl.requireditemstatus=Original\"",
             expected,
         );
@@ -112,8 +112,8 @@ fn the_word_of_an_archive_counts() {
 /// What is refused, in XML, with status 400; and what never gets so far.
 #[test]
 fn refusals() {
-    let scene = scene();
-    scene.prints(
+    let fixture = fixture();
+    fixture.prints(
         "no() { ask \"$@\" | cut -d ' ' -f 1,2; }
          no verb=RegisterActor computerName=hermes domainName=example.org port=80 eMailAddress=x@example.org password=another
          no verb=ChangePassword actorID=$(< hermes) password=wrong1 newPassword=a2xY3z
@@ -123,7 +123,7 @@ fn refusals() {
          no verb=Nonsense; no verb=RegisterActor",
         &["400 errorMessage"; 7].join("\n"),
     );
-    scene.prints(
+    fixture.prints(
         "post verb=ChangeActor actorID=$(< hermes) password=12xY3z-hermes documentID=$(< document) newActorID=$(< apollo) > /dev/null; value errorMessage | tee message | grep -c \"$(< apollo)\"
          cat r.db* | grep -ac 12xY3z || true; cat r.db* | grep -ao 'argon2id' | sort -u
          curl -s -o /dev/null -w '%{http_code} ' -X POST -H 'Content-Type: text/plain' -d x $U/

@@ -7,24 +7,24 @@ use ibifs::web::registry::Registry;
 
 use super::served::Served;
 use super::stub::{Reply, Stub};
-use crate::support::{World, switch};
+use crate::support::{TestEnv, switch};
 
 const ITEM: &str = "example.org/items/2009/02.16.17.46";
 
 /// A resolver between Archives, each of which answers `urlRequest` in its way.
-struct Scene {
+struct Fixture {
     // Dropped in this order.
     resolver: Served,
-    world: World,
+    env: TestEnv,
     stubs: Vec<Stub>,
 }
 
 type Answer = Box<dyn Fn(&Query) -> Reply + Send + Sync>;
 
-impl Scene {
-    fn new(answers: Vec<Answer>) -> Scene {
-        let world = World::new();
-        let registry = Registry::open(&world.root().join("r.db")).expect("a registry");
+impl Fixture {
+    fn new(answers: Vec<Answer>) -> Fixture {
+        let env = TestEnv::new();
+        let registry = Registry::open(&env.root().join("r.db")).expect("a registry");
         let stubs: Vec<Stub> = answers
             .into_iter()
             .enumerate()
@@ -33,9 +33,9 @@ impl Scene {
         for stub in &stubs {
             stub.include(&registry);
         }
-        let resolver = Served::resolver(&world, "--address urlib.example.org");
-        Scene {
-            world,
+        let resolver = Served::resolver(&env, "--address urlib.example.org");
+        Fixture {
+            env,
             resolver,
             stubs,
         }
@@ -44,7 +44,7 @@ impl Scene {
     /// The status and where a reader is sent.
     fn goes(&self, path: &str, options: &str) -> String {
         let url = format!("{}/{path}", self.resolver.url);
-        self.world.sh(&format!(
+        self.env.sh(&format!(
             "curl -s -o body -w '%{{http_code}} %{{redirect_url}}' {options} '{url}'"
         ))
     }
@@ -52,7 +52,7 @@ impl Scene {
     /// The alert that a program is told.
     fn alert(&self, path: &str) -> String {
         let status = self.goes(path, "-H 'Accept: application/json'");
-        format!("{}{}", status, self.world.sh("jq -r .alert body"))
+        format!("{}{}", status, self.env.sh("jq -r .alert body"))
     }
 }
 
@@ -75,11 +75,11 @@ fn holds(url: &str, state: &str) -> String {
 /// The messages of inclusion and exclusion, byte for byte, and each refusal in a sentence.
 #[test]
 fn archives_are_included_and_excluded() {
-    let world = World::new();
+    let env = TestEnv::new();
     let stub = Stub::start(1, |_| Reply::Text(String::new()));
     let service = "J8LNKB5R7W/3FUQHC5";
-    world.sh(&format!("echo 1427244889-5349022633744855 > key; chmod 600 key; ibifs resolver register --db r.db --key-file key {}", stub.service));
-    let resolver = Served::resolver(&world, "");
+    env.sh(&format!("echo 1427244889-5349022633744855 > key; chmod 600 key; ibifs resolver register --db r.db --key-file key {}", stub.service));
+    let resolver = Served::resolver(&env, "");
     let message = |subject: &str, address: &str, key: &str| {
         format!(
             "{}/{service}?servicesubject={subject}&archiveaddress={address}&archiveserviceibi={}&archiveip=127.0.0.1\
@@ -91,7 +91,7 @@ fn archives_are_included_and_excluded() {
     let good = "1427244889-5349022633744855";
     let asks = |url: &str, expected: &str| {
         resolver.prints(
-            &world,
+            &env,
             &format!("curl -s -w ' %{{http_code}}' '{url}'"),
             expected,
         );
@@ -101,7 +101,7 @@ fn archives_are_included_and_excluded() {
         "status.archive included status.confirmation successful 200",
     );
     assert_eq!(stub.heard("inclusionConfirmationRequest").len(), 1);
-    let listed = world.sh("ibifs resolver list --db r.db");
+    let listed = env.sh("ibifs resolver list --db r.db");
     assert!(
         listed.starts_with(&format!("{}  {} since 20", stub.service, stub.address)),
         "{listed}"
@@ -110,9 +110,9 @@ fn archives_are_included_and_excluded() {
     let heads = |subject: &str| {
         let url = message(subject, "127.0.0.1:1", good);
         let script = format!("curl -sI '{url}' | tr -d '\\r' | grep -i -E '^(HTTP|allow)'");
-        let head = resolver.sh(&world, &script).to_ascii_lowercase();
+        let head = resolver.sh(&env, &script).to_ascii_lowercase();
         assert_eq!(head, "http/1.1 405 method not allowed\nallow: get");
-        assert_eq!(world.sh("ibifs resolver list --db r.db"), listed);
+        assert_eq!(env.sh("ibifs resolver list --db r.db"), listed);
     };
     heads("inclusionRequest");
     heads("exclusionRequest");
@@ -125,7 +125,7 @@ fn archives_are_included_and_excluded() {
         &message("exclusionRequest", "127.0.0.1:1", good),
         "status.archive excluded 200",
     );
-    world.prints(
+    env.prints(
         "ibifs resolver list --db r.db --json | jq -c '.[] | [.address, .email, .included]'",
         "[null,null,null]",
     );
@@ -147,7 +147,7 @@ fn archives_are_included_and_excluded() {
             "no Archive is registered by the service",
         ),
     ] {
-        let answer = resolver.sh(&world, &format!("curl -s -w ' %{{http_code}}' '{url}'"));
+        let answer = resolver.sh(&env, &format!("curl -s -w ' %{{http_code}}' '{url}'"));
         assert!(
             answer.starts_with(sentence) && answer.ends_with(" 403"),
             "{answer}"
@@ -171,14 +171,14 @@ fn archives_are_included_and_excluded() {
             "the query has no archiveip",
         ),
     ] {
-        let answer = resolver.sh(&world, &format!("curl -s -w ' %{{http_code}}' '{url}'"));
+        let answer = resolver.sh(&env, &format!("curl -s -w ' %{{http_code}}' '{url}'"));
         assert!(
             answer.starts_with(sentence) && answer.ends_with(" 400"),
             "{answer}"
         );
     }
     // A key that was lost is replaced, and who is forgotten is not included any more, at once.
-    let key = world.sh(&format!(
+    let key = env.sh(&format!(
         "ibifs resolver register --db r.db {}",
         stub.service
     ));
@@ -186,14 +186,14 @@ fn archives_are_included_and_excluded() {
         &message("inclusionRequest", &stub.address, &key),
         "status.archive included status.confirmation successful 200",
     );
-    world.sh(&format!("ibifs resolver unregister --db r.db {}; ibifs resolver list --db r.db > list; test ! -s list", stub.service));
+    env.sh(&format!("ibifs resolver unregister --db r.db {}; ibifs resolver list --db r.db > list; test ! -s list", stub.service));
     std::thread::sleep(Duration::from_millis(1500));
     resolver.prints(
-        &world,
+        &env,
         "curl -s -H 'Accept: application/json' $U/ | jq -c .",
         "{\"archives\":0}",
     );
-    world.complains(
+    env.complains(
         &format!("ibifs resolver unregister --db r.db {}", stub.service),
         "no Archive is registered by the service",
     );
@@ -202,16 +202,19 @@ fn archives_are_included_and_excluded() {
 /// What is passed on, and what is not; what the Archive is thanked for.
 #[test]
 fn archives_are_asked_and_thanked_as_the_documents_say() {
-    let scene = Scene::new(vec![
+    let fixture = Fixture::new(vec![
         says(holds("http://a.example.org/x%20y", "Original")),
         says(""),
     ]);
     let path = format!("{ITEM}?ibiurl.requireditemstatus=Original");
     let options =
         "-H 'Accept-Language: pt-BR' -H 'X-Forwarded-For: 172.16.44.200, no address, 150.163.68.1'";
-    assert_eq!(scene.goes(&path, options), "302 http://a.example.org/x%20y");
+    assert_eq!(
+        fixture.goes(&path, options),
+        "302 http://a.example.org/x%20y"
+    );
     let reader = "clientinformation.ipaddress=172.16.44.200%20150.163.68.1%20127.0.0.1";
-    for stub in &scene.stubs {
+    for stub in &fixture.stubs {
         assert_eq!(
             stub.hears("urlRequest", 1),
             [format!(
@@ -220,7 +223,7 @@ fn archives_are_asked_and_thanked_as_the_documents_say() {
         );
     }
     assert_eq!(
-        scene.stubs[0].hears("acknowledgment", 1),
+        fixture.stubs[0].hears("acknowledgment", 1),
         [format!(
             "{reader}&contenttype=Data&ibi=rep%20{ITEM}&servicesubject=acknowledgment&state=Original\
              &url=http://a.example.org/x%2520y&url.persistent=http://urlib.example.org:80/{ITEM}%3Fibiurl.requireditemstatus%3DOriginal\
@@ -228,14 +231,17 @@ fn archives_are_asked_and_thanked_as_the_documents_say() {
         )]
     );
     // Who only looks is not counted.
-    assert_eq!(scene.goes(ITEM, "--head"), "302 http://a.example.org/x%20y");
     assert_eq!(
-        scene.goes(&format!("{ITEM}/a/b"), ""),
+        fixture.goes(ITEM, "--head"),
         "302 http://a.example.org/x%20y"
     );
-    assert!(scene.stubs[0].hears("urlRequest", 3)[2].contains("&parsedibiurl.filepath=a/b&"));
-    assert_eq!(scene.stubs[0].hears("acknowledgment", 2).len(), 2);
-    assert_eq!(scene.stubs[1].heard("acknowledgment").len(), 0);
+    assert_eq!(
+        fixture.goes(&format!("{ITEM}/a/b"), ""),
+        "302 http://a.example.org/x%20y"
+    );
+    assert!(fixture.stubs[0].hears("urlRequest", 3)[2].contains("&parsedibiurl.filepath=a/b&"));
+    assert_eq!(fixture.stubs[0].hears("acknowledgment", 2).len(), 2);
+    assert_eq!(fixture.stubs[1].heard("acknowledgment").len(), 0);
 }
 
 /// One claims the original, none does, two do; an item that was removed, one that nobody knows.
@@ -244,48 +250,48 @@ fn originals_and_alerts() {
     let original = |url: &str| says(holds(url, "Original"));
     let copy = || says(holds("http://copy.example.org/", "Copy"));
     let required = format!("{ITEM}?ibiurl.requireditemstatus=Original");
-    let scene = Scene::new(vec![
+    let fixture = Fixture::new(vec![
         copy(),
         original("http://a.example.org/"),
         copy(),
         says(""),
     ]);
-    assert_eq!(scene.goes(&required, ""), "302 http://a.example.org/");
-    let scene = Scene::new(vec![copy(), copy()]);
-    assert_eq!(scene.alert(&required), "404 copies-only");
-    assert_eq!(scene.goes(ITEM, ""), "302 http://copy.example.org/");
-    let scene = Scene::new(vec![
+    assert_eq!(fixture.goes(&required, ""), "302 http://a.example.org/");
+    let fixture = Fixture::new(vec![copy(), copy()]);
+    assert_eq!(fixture.alert(&required), "404 copies-only");
+    assert_eq!(fixture.goes(ITEM, ""), "302 http://copy.example.org/");
+    let fixture = Fixture::new(vec![
         original("http://a.example.org/"),
         copy(),
         original("http://b.example.org/"),
     ]);
-    assert_eq!(scene.alert(&required), "409 suspects");
-    let mut suspects = [&scene.stubs[0], &scene.stubs[2]].map(|stub| stub.address.clone());
+    assert_eq!(fixture.alert(&required), "409 suspects");
+    let mut suspects = [&fixture.stubs[0], &fixture.stubs[2]].map(|stub| stub.address.clone());
     suspects.sort();
-    scene
-        .world
+    fixture
+        .env
         .prints("jq -r '.suspects[]' body", &suspects.join("\n"));
-    assert_eq!(scene.goes(&required, "-H 'Accept-Language: pt'"), "409 ");
+    assert_eq!(fixture.goes(&required, "-H 'Accept-Language: pt'"), "409 ");
     for suspect in &suspects {
-        scene.world.sh(&format!(
+        fixture.env.sh(&format!(
             "grep -q 'Mais de um original' body; grep -q '{suspect}' body"
         ));
     }
-    assert_eq!(scene.stubs[0].heard("acknowledgment").len(), 0);
+    assert_eq!(fixture.stubs[0].heard("acknowledgment").len(), 0);
     let removed = format!("ibi {{rep {ITEM}}} state Deleted timestamp 2009-07-21T14:43:31Z");
-    let scene = Scene::new(vec![says(""), says(removed.clone())]);
-    assert_eq!(scene.alert(ITEM), "410 deleted");
-    let scene = Scene::new(vec![says(removed), copy()]);
-    assert_eq!(scene.goes(ITEM, ""), "302 http://copy.example.org/");
-    let scene = Scene::new(vec![says("")]);
-    assert_eq!(scene.alert(ITEM), "404 unknown");
+    let fixture = Fixture::new(vec![says(""), says(removed.clone())]);
+    assert_eq!(fixture.alert(ITEM), "410 deleted");
+    let fixture = Fixture::new(vec![says(removed), copy()]);
+    assert_eq!(fixture.goes(ITEM, ""), "302 http://copy.example.org/");
+    let fixture = Fixture::new(vec![says("")]);
+    assert_eq!(fixture.alert(ITEM), "404 unknown");
     for (path, status) in [
         ("", "200 "),
         ("favicon.ico", "404 "),
         (&format!("{ITEM}:!"), "400 "),
         (&format!("{ITEM}?ibiurl.verblist=x"), "400 "),
     ] {
-        assert_eq!(scene.goes(path, ""), status, "{path}");
+        assert_eq!(fixture.goes(path, ""), status, "{path}");
     }
 }
 
@@ -308,14 +314,14 @@ fn questions_go_on() {
             _ => format!("ibi {{rep {ibi}}} url.lastedition http://last.example.org/{number}"),
         })
     };
-    let scene = Scene::new(vec![Box::new(move |query| next(query, 12)), says("")]);
+    let fixture = Fixture::new(vec![Box::new(move |query| next(query, 12)), says("")]);
     assert_eq!(
-        scene.goes("example.org/items/2009/02.16.17.00!", ""),
+        fixture.goes("example.org/items/2009/02.16.17.00!", ""),
         "302 http://last.example.org/12"
     );
-    let scene = Scene::new(vec![Box::new(move |query| next(query, 59))]);
+    let fixture = Fixture::new(vec![Box::new(move |query| next(query, 59))]);
     assert_eq!(
-        scene.alert("example.org/items/2009/02.16.17.00!"),
+        fixture.alert("example.org/items/2009/02.16.17.00!"),
         "508 endless"
     );
     let circle = Box::new(move |query: &Query| {
@@ -327,13 +333,13 @@ fn questions_go_on() {
         };
         Reply::Text(format!("ibi {{rep {ibi}}} ibi.nextedition {{rep {other}}}"))
     });
-    let scene = Scene::new(vec![circle]);
+    let fixture = Fixture::new(vec![circle]);
     assert_eq!(
-        scene.alert("example.org/items/2009/02.16.17.00!"),
+        fixture.alert("example.org/items/2009/02.16.17.00!"),
         "508 endless"
     );
     // Each time it is asked for the item's state as well, which it leaves out.
-    assert_eq!(scene.stubs[0].heard("urlRequest").len(), 4);
+    assert_eq!(fixture.stubs[0].heard("urlRequest").len(), 4);
 }
 
 /// Archives that are silent, dead, talk too much or say what is no answer keep nobody from what another
@@ -360,25 +366,25 @@ fn archives_that_do_not_answer_harm_nobody() {
     };
     let mut answers = bad();
     answers.push(says(holds("http://a.example.org/", "Original")));
-    let scene = Scene::new(answers);
+    let fixture = Fixture::new(answers);
     for _ in 0..5 {
         let started = Instant::now();
-        assert_eq!(scene.goes(ITEM, ""), "302 http://a.example.org/");
+        assert_eq!(fixture.goes(ITEM, ""), "302 http://a.example.org/");
         assert!(
             started.elapsed() < Duration::from_secs(1),
             "{:?}",
             started.elapsed()
         );
     }
-    let scene = Scene::new(bad());
-    assert_eq!(scene.alert(ITEM), "503 unavailable");
-    scene.world.prints("jq .archives_without_answer body", "7");
+    let fixture = Fixture::new(bad());
+    assert_eq!(fixture.alert(ITEM), "503 unavailable");
+    fixture.env.prints("jq .archives_without_answer body", "7");
     // Whoever is silent again and again is not waited for as long.
     for _ in 0..2 {
-        scene.goes(ITEM, "");
+        fixture.goes(ITEM, "");
     }
     let started = Instant::now();
-    assert_eq!(scene.alert(ITEM), "503 unavailable");
+    assert_eq!(fixture.alert(ITEM), "503 unavailable");
     assert!(
         started.elapsed() < Duration::from_secs(1),
         "{:?}",
@@ -386,11 +392,11 @@ fn archives_that_do_not_answer_harm_nobody() {
     );
     // A reader is sent to a page, nowhere else.
     for url in ["javascript:alert(1)", "http://a/\u{7f}", "ftp://x/"] {
-        let scene = Scene::new(vec![says(
+        let fixture = Fixture::new(vec![says(
             holds(&url.replace('\u{7f}', "%0d%0a"), "Original")
                 .replace("http://a/%0d%0a", "http:/x"),
         )]);
-        assert_eq!(scene.alert(ITEM), "404 unknown", "{url}");
+        assert_eq!(fixture.alert(ITEM), "404 unknown", "{url}");
     }
 }
 
@@ -407,39 +413,39 @@ fn who_answered_for_a_prefix_is_asked_first() {
             })
         })
     };
-    let scene = Scene::new(vec![
+    let fixture = Fixture::new(vec![
         knows("01", "http://a.example.org/"),
         knows("02", "http://b.example.org/"),
         says(""),
     ]);
     let first = "example.org/items/2009/02.16.17.01";
     let counts = || {
-        scene
+        fixture
             .stubs
             .iter()
             .map(|stub| stub.heard("urlRequest").len())
             .collect::<Vec<_>>()
     };
-    assert_eq!(scene.goes(first, ""), "302 http://a.example.org/");
+    assert_eq!(fixture.goes(first, ""), "302 http://a.example.org/");
     // Those who are not waited for may hear of it a little later, or not at all; and on a busy machine the
     // head start may pass before the answer is there.
     let is_asked_alone = || {
         std::thread::sleep(Duration::from_millis(200));
         let before = counts();
-        assert_eq!(scene.goes(first, ""), "302 http://a.example.org/");
+        assert_eq!(fixture.goes(first, ""), "302 http://a.example.org/");
         counts() == [before[0] + 1, before[1], before[2]]
     };
     assert!((0..20).any(|_| is_asked_alone()));
     let before = counts();
     let second = "example.org/items/2009/02.16.17.02";
-    assert_eq!(scene.goes(second, ""), "302 http://b.example.org/");
+    assert_eq!(fixture.goes(second, ""), "302 http://b.example.org/");
     let now = counts();
     assert_eq!((now[0], now[1]), (before[0] + 1, before[1] + 1));
     std::thread::sleep(Duration::from_millis(200));
     let now = counts();
     // All must be heard where the original is asked for.
     assert_eq!(
-        scene.goes(&format!("{first}?ibiurl.requireditemstatus=Original"), ""),
+        fixture.goes(&format!("{first}?ibiurl.requireditemstatus=Original"), ""),
         "302 http://a.example.org/"
     );
     assert_eq!(counts()[2], now[2] + 1);
@@ -466,14 +472,14 @@ fn two_hundred_archives() {
             }) as Answer,
         })
         .collect();
-    let scene = Scene::new(answers);
+    let fixture = Fixture::new(answers);
     let mut new = Vec::new();
     let mut known = Vec::new();
     for turn in 0..180 {
         let holder = turn / 9 * 10 + turn % 9;
         let path = format!("example.org/p{turn}-{holder}/2009/02.16.17.46");
         for times in [&mut new, &mut known] {
-            let url = format!("{}/{path}", scene.resolver.url);
+            let url = format!("{}/{path}", fixture.resolver.url);
             let (took, location) = redirect(&url);
             assert_eq!(location, format!("http://a{holder}.example.org/"), "{path}");
             times.push(took);

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// What every script here may use.
 const TOOLS: &str = r#"
@@ -25,28 +25,28 @@ pub struct Served {
 }
 
 impl Served {
-    /// Serves a store of the world: its name, and options if there are any.
+    /// Serves a store of the environment: its name, and options if there are any.
     #[track_caller]
-    pub fn start(world: &World, store: &str) -> Served {
-        Served::run(world, &format!("serve {store}"))
+    pub fn start(env: &TestEnv, store: &str) -> Served {
+        Served::run(env, &format!("serve {store}"))
     }
 
-    /// Runs the resolver whose database is `r.db` in the world, with these options.
+    /// Runs the resolver whose database is `r.db` in the environment, with these options.
     #[track_caller]
-    pub fn resolver(world: &World, options: &str) -> Served {
-        Served::run(world, &format!("resolver --db r.db {options}"))
+    pub fn resolver(env: &TestEnv, options: &str) -> Served {
+        Served::run(env, &format!("resolver --db r.db {options}"))
     }
 
     #[track_caller]
-    fn run(world: &World, command: &str) -> Served {
-        Served::within(world, "", command)
+    fn run(env: &TestEnv, command: &str) -> Served {
+        Served::within(env, "", command)
     }
 
     /// Runs the command by another, which ends by executing it.
     #[track_caller]
-    pub fn within(world: &World, by: &str, command: &str) -> Served {
+    pub fn within(env: &TestEnv, by: &str, command: &str) -> Served {
         let script = format!("exec {by} ibifs {command} --listen 127.0.0.1:0");
-        let mut child = world
+        let mut child = env
             .command(&script)
             .stdout(Stdio::piped())
             .spawn()
@@ -84,49 +84,49 @@ impl Served {
 
     /// Runs a script that must succeed; `$U` is where the store is served.
     #[track_caller]
-    pub fn sh(&self, world: &World, script: &str) -> String {
-        world.sh(&format!("U={}\n{TOOLS}\n{script}", self.url))
+    pub fn sh(&self, env: &TestEnv, script: &str) -> String {
+        env.sh(&format!("U={}\n{TOOLS}\n{script}", self.url))
     }
 
     /// Runs a script that must print exactly this.
     #[track_caller]
-    pub fn prints(&self, world: &World, script: &str, expected: &str) {
-        let printed = self.sh(world, script);
+    pub fn prints(&self, env: &TestEnv, script: &str, expected: &str) {
+        let printed = self.sh(env, script);
         assert_eq!(printed, expected, "printed by: {script}");
     }
 }
 
-/// A world of which something is served, and what its scripts may use.
+/// A test environment of which something is served, and what its scripts may use.
 #[derive(Debug)]
-pub struct Scene {
-    /// What is served. It ends before the world does.
+pub struct Fixture {
+    /// What is served. It ends before the environment does.
     pub served: Served,
-    /// The world.
-    pub world: World,
+    /// The environment.
+    pub env: TestEnv,
     tools: String,
 }
 
-impl Scene {
-    /// A world, what is served of it, and the beginning of every script.
-    pub fn new(world: World, served: Served, tools: impl Into<String>) -> Scene {
-        Scene {
+impl Fixture {
+    /// A test environment, what is served of it, and the beginning of every script.
+    pub fn new(env: TestEnv, served: Served, tools: impl Into<String>) -> Fixture {
+        Fixture {
             served,
-            world,
+            env,
             tools: tools.into(),
         }
     }
 
-    /// The world, after nothing of it is served any more.
-    pub fn end(self) -> World {
+    /// The environment, after nothing of it is served any more.
+    pub fn end(self) -> TestEnv {
         drop(self.served);
-        self.world
+        self.env
     }
 
     /// Runs a script that must succeed.
     #[track_caller]
     pub fn sh(&self, script: &str) -> String {
         let script = format!("{}\n{script}", self.tools);
-        self.served.sh(&self.world, &script)
+        self.served.sh(&self.env, &script)
     }
 
     /// Runs a script that must print exactly this.

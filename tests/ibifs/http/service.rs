@@ -1,7 +1,7 @@
 //! The Archive service of SPEC 8, with the examples of the documents.
 
 use super::served::Served;
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// The Archive of the documents' examples 7.2, 8.1 and 8.2, as a tree that is taken over.
 const DOCUMENTS: &str = r#"
@@ -24,17 +24,17 @@ const DOCUMENTS: &str = r#"
 
 const SERVICE: &str = "sid.inpe.br/mtc-m18@80/2008/03.17.15.17";
 
-fn documents() -> (World, Served) {
-    let world = World::new();
-    world.sh(DOCUMENTS);
-    let served = Served::start(&world, "S --address mtc-m16c.sid.inpe.br");
-    (world, served)
+fn documents() -> (TestEnv, Served) {
+    let env = TestEnv::new();
+    env.sh(DOCUMENTS);
+    let served = Served::start(&env, "S --address mtc-m16c.sid.inpe.br");
+    (env, served)
 }
 
 /// What the service answers, without the key, which is new each time.
-fn answer(world: &World, served: &Served, query: &str) -> String {
+fn answer(env: &TestEnv, served: &Served, query: &str) -> String {
     let url = format!("{}/{SERVICE}?servicesubject={query}", served.url);
-    world.sh(&format!(
+    env.sh(&format!(
         "curl -sf '{url}' | tr -d '\\r' | sed '/^urlkey [0-9]\\{{10,\\}}-[0-9]\\{{10,\\}}$/d'"
     ))
 }
@@ -42,11 +42,11 @@ fn answer(world: &World, served: &Served, query: &str) -> String {
 /// The answer of the documents' example 7.3, whole: all translations, each by its language.
 #[test]
 fn a_verb_keeps_its_relation() {
-    let (world, served) = documents();
+    let (env, served) = documents();
     let query = "urlRequest&clientinformation.ipaddress=150.163.2.175&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E\
         &parsedibiurl.verblist=GetTranslation";
     assert_eq!(
-        answer(&world, &served, query),
+        answer(&env, &served, query),
         "archiveaddress mtc-m16c.sid.inpe.br
 contenttype.translation(en) Data
 contenttype.translation(pt) Data
@@ -68,9 +68,9 @@ url.translation(pt) http://mtc-m16c.sid.inpe.br/col/sid.inpe.br/mtc-m18@80/2009/
 /// more relations.
 #[test]
 fn without_verbs_all_is_told() {
-    let (world, served) = documents();
+    let (env, served) = documents();
     let told = answer(
-        &world,
+        &env,
         &served,
         "urlRequest&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E",
     );
@@ -131,7 +131,7 @@ fn without_verbs_all_is_told() {
 /// elsewhere. Ours tells of the next edition also where nobody asks for the last.
 #[test]
 fn an_edition_held_elsewhere_is_named() {
-    let (world, served) = documents();
+    let (env, served) = documents();
     let query = "urlRequest&clientinformation.ipaddress=172.16.44.200%20150.163.68.1\
         &parsedibiurl.ibi=8JMKD3MGP8W/35MMLL8&parsedibiurl.verblist=";
     let known = "archiveaddress mtc-m16c.sid.inpe.br
@@ -141,13 +141,13 @@ ibi.nextedition {rep sid.inpe.br/mtc-m18/2012/07.12.18.08}
 ibi.platformsoftware {}";
     assert_eq!(
         answer(
-            &world,
+            &env,
             &served,
             &format!("{query}GetLastEdition%20GetMetadata(oai_dc)")
         ),
         known
     );
-    let plain = answer(&world, &served, query);
+    let plain = answer(&env, &served, query);
     let more = "contenttype Data
 state Original
 timestamp 2009-07-21T14:43:31Z
@@ -155,19 +155,19 @@ url http://mtc-m16c.sid.inpe.br/col/sid.inpe.br/mtc-m18@80/2009/07.21.14.43/doc/
     let mut expected: Vec<&str> = known.lines().chain(more.lines()).collect();
     expected.sort_unstable();
     assert_eq!(plain.lines().collect::<Vec<_>>(), expected);
-    let listed = answer(&world, &served, &format!("{query}GetFileList"));
+    let listed = answer(&env, &served, &format!("{query}GetFileList"));
     assert!(
         listed.contains("url http://mtc-m16c.sid.inpe.br/sid.inpe.br/mtc-m18@80/2009/07.21.14.43?ibiurl.verblist=GetFileList"),
         "{listed}"
     );
     let other = answer(
-        &world,
+        &env,
         &served,
         &format!("{query}&parsedibiurl.filepath=/CCSDS%20650.0-B-1.pdf"),
     );
     assert_eq!(other, plain);
     let none = answer(
-        &world,
+        &env,
         &served,
         &format!("{query}&parsedibiurl.filepath=/nothing.pdf"),
     );
@@ -178,15 +178,15 @@ url http://mtc-m16c.sid.inpe.br/col/sid.inpe.br/mtc-m18@80/2009/07.21.14.43/doc/
 /// of pairs in plain text.
 #[test]
 fn the_other_subjects() {
-    let (world, served) = documents();
-    let says = |query: &str| answer(&world, &served, query);
+    let (env, served) = documents();
+    let says = |query: &str| answer(&env, &served, query);
     assert_eq!(says("inclusionConfirmationRequest"), "confirmation yes");
     assert_eq!(
         says("acknowledgment&urlkey=1424636122-5331490054869684"),
         "notice {acknowledgment received}"
     );
     assert_eq!(says("urlRequest&parsedibiurl.ibi=LK47B6W/362SFKH"), "");
-    world.sh(
+    env.sh(
         "mkdir M; ibifs mount S M; rm -r M/sid.inpe.br/mtc-m18@80/2009/08.25.19.43; date -u +%Y-%m-%d > today",
     );
     let removed = says("urlRequest&parsedibiurl.ibi=sid.inpe.br/mtc-m18@80/2009/08.25.19.43");
@@ -207,7 +207,7 @@ fn the_other_subjects() {
     );
     assert!(removed.contains("state Deleted"), "{removed}");
     // Whatever the mount changes is told at once.
-    world.sh("new=$(ibifs mint M --translation-of 8JMKD3MGP8W/35MME4E --lang fr | head -1); echo $new > new");
+    env.sh("new=$(ibifs mint M --translation-of 8JMKD3MGP8W/35MME4E --lang fr | head -1); echo $new > new");
     assert!(
         says("urlRequest&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E").contains("ibi.translation(fr) ")
     );
@@ -215,17 +215,17 @@ fn the_other_subjects() {
         "{}/{SERVICE}?servicesubject=inclusionConfirmationRequest",
         served.url
     );
-    let head = world.sh(&format!(
+    let head = env.sh(&format!(
         "curl -sI '{url}' | tr -d '\\r' | grep -i ^content-type"
     ));
     assert_eq!(head.to_ascii_lowercase(), "content-type: text/plain");
-    world.sh("ibifs umount M");
+    env.sh("ibifs umount M");
 }
 
 /// Malformed requests are refused with a sentence.
 #[test]
 fn malformed_requests_get_a_sentence() {
-    let (world, served) = documents();
+    let (env, served) = documents();
     for (query, sentence) in [
         ("urlRequest", "the query has no parsedibiurl.ibi"),
         (
@@ -246,12 +246,12 @@ fn malformed_requests_get_a_sentence() {
         ),
     ] {
         let url = format!("{}/{SERVICE}?servicesubject={query}", served.url);
-        let said = world.sh(&format!("curl -s -w '%{{http_code}}' '{url}'"));
+        let said = env.sh(&format!("curl -s -w '%{{http_code}}' '{url}'"));
         assert_eq!(said, format!("{sentence}\n400"));
     }
     let url = format!("{}/{SERVICE}", served.url);
     assert_eq!(
-        world.sh(&format!(
+        env.sh(&format!(
             "curl -s -o /dev/null -w '%{{http_code}}' -X DELETE '{url}'"
         )),
         "405"

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::served::Served;
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// So many connections that each thread has some of them.
 const CONNECTIONS: usize = 16;
@@ -15,14 +15,14 @@ const CONNECTIONS: usize = 16;
 const OVER_FILES: u64 = 0b1_1111 | 1 << 9 | 1 << 27;
 
 /// A served Archive beside its mount, with an item `$one` that has a file, `$S/x`.
-fn world() -> (World, Served, String) {
-    let world = World::new().with_a();
-    let one = world.sh("one=$(ibifs mint A | head -n 1); S=$PWD/A.store/col/$one/doc
+fn environment() -> (TestEnv, Served, String) {
+    let env = TestEnv::new().with_a();
+    let one = env.sh("one=$(ibifs mint A | head -n 1); S=$PWD/A.store/col/$one/doc
          echo \"one=$one ibip=$(ibip A/$one) S=$S\" > vars
          echo \"service=$(sed -n 's/^ibi.archiveservice.*ibip \\(.*\\)}/\\1/p' A.store/archive.ibi)\" >> vars
          echo content > $S/x; echo $one");
-    let served = Served::start(&world, "A.store");
-    (world, served, one)
+    let served = Served::start(&env, "A.store");
+    (env, served, one)
 }
 
 /// A connection that is asked again and again.
@@ -105,7 +105,7 @@ fn assert_who_they_are(served: &Served) {
 /// published, are not, whether they have read anything for somebody yet or not.
 #[test]
 fn who_answers_is_nobody() {
-    let (world, served, one) = world();
+    let (env, served, one) = environment();
     let mut connections: Vec<_> = (0..CONNECTIONS).map(|_| Connection::new(&served)).collect();
     for connection in &mut connections {
         assert_eq!(connection.get("/example.org/x/2001/01.01.01.01").0, 404);
@@ -120,19 +120,19 @@ fn who_answers_is_nobody() {
         assert_eq!(connection.get(&format!("/col/{one}/doc/none")).0, 404);
     }
     assert_who_they_are(&served);
-    world.sh("ibifs umount A");
+    env.sh("ibifs umount A");
 }
 
 /// What is told of a file as it is changed, on connections that have asked for it before: each is asked
 /// twice, as it was found out at first and as it is remembered.
 #[test]
 fn no_thread_reads_what_is_not_for_everybody() {
-    let (world, served, one) = world();
-    world.sh("cp A.store/col/$(sed -n 's/^one=\\([^ ]*\\) .*/\\1/p' vars)/doc/x secret; chmod 644 secret");
+    let (env, served, one) = environment();
+    env.sh("cp A.store/col/$(sed -n 's/^one=\\([^ ]*\\) .*/\\1/p' vars)/doc/x secret; chmod 644 secret");
     let mut connections: Vec<_> = (0..CONNECTIONS).map(|_| Connection::new(&served)).collect();
     let path = format!("/col/{one}/doc/x");
     let mut told = |change: &str, expected: u16| {
-        world.sh(&format!(". ./vars\n{change}"));
+        env.sh(&format!(". ./vars\n{change}"));
         for connection in connections
             .iter_mut()
             .chain(&mut [Connection::new(&served)])
@@ -192,13 +192,13 @@ fn no_thread_reads_what_is_not_for_everybody() {
         told(change, 200);
         told(undo, 200);
     }
-    world.sh("ibifs umount A");
+    env.sh("ibifs umount A");
 }
 
 /// However many ask at once, and so ask the index together: whoever asks after a change is told of it.
 #[test]
 fn changes_are_told_among_many() {
-    let (world, served, one) = world();
+    let (env, served, one) = environment();
     let is_over = AtomicBool::new(false);
     let asked = std::thread::scope(|scope| {
         let asking = || {
@@ -213,7 +213,7 @@ fn changes_are_told_among_many() {
         let others: Vec<_> = (0..CONNECTIONS).map(|_| scope.spawn(asking)).collect();
         let changed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             served.sh(
-                &world,
+                &env,
                 ". ./vars; Q=\"$U/$service?servicesubject=urlRequest&parsedibiurl.ibi=$one\"
                  for n in $(seq 10); do
                      for language in pt en; do
@@ -239,5 +239,5 @@ fn changes_are_told_among_many() {
         asked
     });
     assert!(asked > 1000, "{asked} answers");
-    world.sh("ibifs umount A");
+    env.sh("ibifs umount A");
 }

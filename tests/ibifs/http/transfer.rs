@@ -1,12 +1,12 @@
 //! Items and originals that go to an Archive by HTTP alone.
 
 use super::served::Served;
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Two served stores, of which `A` holds the item `one`; the URL of `A` stands behind the token.
-fn pair() -> (World, Served, Served) {
-    let world = World::new();
-    world.sh(
+fn pair() -> (TestEnv, Served, Served) {
+    let env = TestEnv::new();
+    env.sh(
         "ibifs init A --host archive-a.example.org > /dev/null
          ibifs init B --host archive-b.example.net > /dev/null
          ibifs mint A | head -n 1 > one; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' > token; touch tokens; chmod 600 token tokens
@@ -14,10 +14,10 @@ fn pair() -> (World, Served, Served) {
          ln -s ../../elsewhere climbing; truncate -s 3M sparse; echo end >> sparse; chmod 640 file
          setfattr -n user.note -v kept file; touch -d '2001-02-03 04:05:06.789' file",
     );
-    let a = Served::start(&world, "A");
-    world.sh(&format!("echo \"$(< token) {}\" > tokens", a.url));
-    let b = Served::start(&world, "B --transfer-token-file tokens");
-    (world, a, b)
+    let a = Served::start(&env, "A");
+    env.sh(&format!("echo \"$(< token) {}\" > tokens", a.url));
+    let b = Served::start(&env, "B --transfer-token-file tokens");
+    (env, a, b)
 }
 
 const STATES: &str =
@@ -28,38 +28,38 @@ const STATES: &str =
 #[test]
 fn an_original_goes_over_by_http() {
     for mount in ["", "mkdir M; ibifs mount B M"] {
-        let (world, a, b) = pair();
-        world.sh(mount);
+        let (env, a, b) = pair();
+        env.sh(mount);
         let url = &b.url;
-        let copied = world.sh(&format!(
+        let copied = env.sh(&format!(
             "ibifs copy --store A --token-file token $(< one) {url}/"
         ));
         assert!(copied.starts_with("copied: "), "{copied}");
-        world.prints(
+        env.prints(
             "rsync -aHXni --delete A/col/$(< one)/ B/col/$(< one)/ | grep -v ' .ibi$' || true
              test $(stat -c %b B/col/$(< one)/doc/sparse) -lt 200 && echo sparse",
             "sparse",
         );
-        let again = world.sh(&format!(
+        let again = env.sh(&format!(
             "ibifs copy --store A --token-file token $(< one) {url}"
         ));
         assert!(again.starts_with("unchanged: "), "{again}");
-        world.sh("echo more >> A/col/$(< one)/doc/file");
-        let sent = world.sh(&format!(
+        env.sh("echo more >> A/col/$(< one)/doc/file");
+        let sent = env.sh(&format!(
             "ibifs transfer --store A --token-file token $(< one) {url} --json"
         ));
         assert!(
             sent.contains("\"handed-over\"") && sent.contains("\"bytes\":10,"),
             "{sent}"
         );
-        world.prints(STATES, "Copy\nOriginal");
+        env.prints(STATES, "Copy\nOriginal");
         let said = "curl -s \"$1/$(sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\).*/\\1/p' $2/archive.ibi)?servicesubject=urlRequest&parsedibiurl.ibi=$(< one)\" | grep '^state '";
-        world.prints(&format!("set -- {} A; {said}", a.url), "state Copy");
-        world.prints(&format!("set -- {url} B; {said}"), "state Original");
+        env.prints(&format!("set -- {} A; {said}", a.url), "state Copy");
+        env.prints(&format!("set -- {url} B; {said}"), "state Original");
         // The other one is asked as anybody asks it.
-        world.sh(&format!("ibifs fsck A --with {url}/$(sed -n 's/^ibi.archiveservice {{rep \\([^ ]*\\).*/\\1/p' B/archive.ibi)"));
-        world.sh("! test -d M || ibifs umount M; ibifs fsck A; ibifs fsck B");
-        world.prints("find A/handover B/handover -type f ! -name lock", "");
+        env.sh(&format!("ibifs fsck A --with {url}/$(sed -n 's/^ibi.archiveservice {{rep \\([^ ]*\\).*/\\1/p' B/archive.ibi)"));
+        env.sh("! test -d M || ibifs umount M; ibifs fsck A; ibifs fsck B");
+        env.prints("find A/handover B/handover -type f ! -name lock", "");
         drop((a, b));
     }
 }
@@ -67,21 +67,21 @@ fn an_original_goes_over_by_http() {
 /// The other one is asked, as anybody asks it, what it claims.
 #[test]
 fn two_originals_are_named_over_http() {
-    let (world, _a, b) = pair();
-    world.sh(&format!(
+    let (env, _a, b) = pair();
+    env.sh(&format!(
         "cp -a A before; ibifs transfer --store A --token-file token $(< one) {}",
         b.url
     ));
     let service = "$(sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\).*/\\1/p' B/archive.ibi)";
-    world.exits(&format!("ibifs fsck before --with {}/{service}", b.url), 1);
-    world.prints(
+    env.exits(&format!("ibifs fsck before --with {}/{service}", b.url), 1);
+    env.prints(
         &format!(
             "{{ ibifs fsck before --with {}/{service} || true; }} | head -n 1 | cut -d : -f 1",
             b.url
         ),
         "two-originals",
     );
-    world.complains(
+    env.complains(
         &format!("ibifs fsck before --with {}", b.url),
         "not the URL of an Archive's service",
     );
@@ -91,19 +91,19 @@ fn two_originals_are_named_over_http() {
 /// asked; and no path leads out of the item.
 #[test]
 fn what_is_not_so_is_refused() {
-    let (world, a, b) = pair();
+    let (env, a, b) = pair();
     let url = &b.url;
     let steps = "post() { curl -s -X POST -o answer -w '%{http_code}\\n' -H \"Authorization: Bearer ${T-$(< token)}\" \"$@\"; }
          item=rep=$(< one)
          from=from.rep=$(sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\).*/\\1/p' A/archive.ibi)";
     let prints = |script: &str, expected: &str| {
-        world.prints(&format!("U={url}/transfer\n{steps}\n{script}"), expected);
+        env.prints(&format!("U={url}/transfer\n{steps}\n{script}"), expected);
     };
     prints(
         "T=x post $U?step=hello; T=$(< token)x post $U?step=hello; curl -s -o answer -w '%{http_code}' -X POST $U?step=hello",
         "401\n401\n401",
     );
-    world.prints(
+    env.prints(
         &format!(
             "curl -s -X POST -w '%{{http_code}}' -o answer {}/transfer?step=hello",
             a.url
@@ -118,7 +118,7 @@ fn what_is_not_so_is_refused() {
         "post $U?step=tell\\&$item; cat answer; curl -s -o answer -w '%{http_code}\\n' $U",
         "200\n404",
     );
-    world.sh(&format!(
+    env.sh(&format!(
         "ibifs copy --store A --token-file token $(< one) {url}"
     ));
     // A claims it still: whatever whoever has the token says, B does not take it.
@@ -127,8 +127,8 @@ fn what_is_not_so_is_refused() {
          post $U?step=take\\&$item\\&from.rep=example.com/x/2020/01.01.01.01\\&word=$w; grep -o 'does not say that it has given it up' answer",
         "200\n409\nit claims the original itself\n409\ndoes not say that it has given it up",
     );
-    world.prints(STATES, "Original\nCopy");
-    world.sh("for path in ../x /x a/../../x .. .ibi; do printf 'directory 755 1.0 \\nfile 644 1.0 %s %064d 1\\n' $path 0; echo; done > bad");
+    env.prints(STATES, "Original\nCopy");
+    env.sh("for path in ../x /x a/../../x .. .ibi; do printf 'directory 755 1.0 \\nfile 644 1.0 %s %064d 1\\n' $path 0; echo; done > bad");
     prints(
         "while read -r first && read -r second && read -r _; do
              printf '%s \\n%s\\n' \"$first\" \"$second\" | post --data-binary @- $U?step=plan\\&$item
@@ -161,10 +161,10 @@ fn what_is_not_so_is_refused() {
             "32 or more",
         ),
     ] {
-        world.complains(script, expected);
+        env.complains(script, expected);
     }
-    world.sh("mkfifo A/col/$(< one)/doc/pipe");
-    let told = world.run(&format!(
+    env.sh("mkfifo A/col/$(< one)/doc/pipe");
+    let told = env.run(&format!(
         "ibifs transfer --store A --token-file token $(< one) {url}"
     ));
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
@@ -172,6 +172,6 @@ fn what_is_not_so_is_refused() {
         told.contains(": not-copied: ") && told.contains("'doc/pipe' is a FIFO"),
         "{told}"
     );
-    world.prints(STATES, "Original\nCopy");
+    env.prints(STATES, "Original\nCopy");
     drop((a, b));
 }

@@ -4,7 +4,7 @@ use super::files::Body;
 use super::operation::{Act, Data, Edit, How, Operation, Text, Where};
 use super::perform::Model;
 use super::tree::{ALICE, Node, STAFF, TAILS, View, Who};
-use crate::support::Dice;
+use crate::support::Rng;
 
 const FILES: [&str; 6] = ["f0", "f1", "f2", "f3", "f4", "f5"];
 const DIRECTORIES: [&str; 5] = ["doc", "d0", "d1", "d2", "d3"];
@@ -40,15 +40,15 @@ const DEPTH: usize = 4;
 /// Thinks of operations.
 #[derive(Debug)]
 pub struct Random {
-    dice: Dice,
+    rng: Rng,
     next_item: usize,
     next_name: usize,
 }
 
 impl Random {
-    pub fn new(dice: Dice) -> Random {
+    pub fn new(rng: Rng) -> Random {
         Random {
-            dice,
+            rng,
             // Smaller numbers are the service and what the other Archive has.
             next_item: 1000,
             next_name: 0,
@@ -56,7 +56,7 @@ impl Random {
     }
 
     fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        *self.dice.of(all).expect("something to choose from")
+        *self.rng.of(all).expect("something to choose from")
     }
 
     fn held(&mut self, model: &Model) -> usize {
@@ -66,7 +66,7 @@ impl Random {
 
     fn view(&mut self, model: &Model, item: usize) -> View {
         let labelled = model.tree.labels.values().any(|labelled| *labelled == item);
-        let view = match self.dice.below(100) {
+        let view = match self.rng.below(100) {
             0..45 => View::Rep,
             45..90 => View::Ibip,
             _ if labelled => View::Label,
@@ -92,14 +92,14 @@ impl Random {
         let mut at = model.item(item).root;
         let mut path = String::new();
         for _ in 0..DEPTH {
-            if self.dice.percent(35) {
+            if self.rng.percent(35) {
                 break;
             }
             let names = model.tree.files.names(at).iter();
             let below: Vec<(&String, &u64)> = names
                 .filter(|(_, ino)| model.tree.files.is_directory(**ino))
                 .collect();
-            let Some((name, ino)) = self.dice.of(&below) else {
+            let Some((name, ino)) = self.rng.of(&below) else {
                 break;
             };
             path = super::tree::below(&path, name);
@@ -117,7 +117,7 @@ impl Random {
         kinds: &str,
         there: usize,
     ) -> String {
-        if self.dice.percent(there) {
+        if self.rng.percent(there) {
             let mut at = model.item(item).root;
             for name in directory.split('/').filter(|name| !name.is_empty()) {
                 match model.tree.files.find(at, name) {
@@ -135,12 +135,12 @@ impl Random {
                 .filter(|(name, ino)| !name.starts_with(".ibi") && kinds.contains(kind(ino)))
                 .map(|(name, _)| name)
                 .collect();
-            if let Some(name) = self.dice.of(&names) {
+            if let Some(name) = self.rng.of(&names) {
                 return (*name).clone();
             }
         }
         let kinds: Vec<char> = kinds.chars().collect();
-        let kind = if self.dice.percent(90) {
+        let kind = if self.rng.percent(90) {
             self.of(&kinds)
         } else {
             self.of(&['f', 'd', 'l'])
@@ -155,12 +155,12 @@ impl Random {
 
     /// A path inside an item, or below the directory where a client is.
     fn place(&mut self, model: &Model, client: usize, kinds: &str, there: usize) -> Where {
-        if self.dice.percent(15)
+        if self.rng.percent(15)
             && let Node::File(ino, _) = model.clients[client].directory
         {
             let names: Vec<&String> = model.tree.files.names(ino).keys().collect();
-            let name = match self.dice.of(&names) {
-                Some(name) if self.dice.percent(there) && !name.starts_with(".ibi") => {
+            let name = match self.rng.of(&names) {
+                Some(name) if self.rng.percent(there) && !name.starts_with(".ibi") => {
                     (*name).clone()
                 }
                 _ => self
@@ -195,9 +195,9 @@ impl Random {
     /// Somewhere to look, in any of the ways that there are.
     fn anywhere(&mut self, model: &Model, client: usize, kinds: &str) -> Where {
         let item = self.held(model);
-        match self.dice.below(20) {
+        match self.rng.below(20) {
             0 => {
-                let path = if self.dice.percent(40) {
+                let path = if self.rng.percent(40) {
                     String::new()
                 } else {
                     self.directory(model, item)
@@ -221,7 +221,7 @@ impl Random {
                     view: self.tree(model, item),
                     tail,
                     path: path.to_owned(),
-                    shout: self.dice.percent(10),
+                    shout: self.rng.percent(10),
                 }
             }
             4 => Where::At(
@@ -271,7 +271,7 @@ impl Random {
             },
             8 => {
                 let labels: Vec<&String> = model.tree.labels.keys().collect();
-                match self.dice.of(&labels) {
+                match self.rng.of(&labels) {
                     Some(label) => Where::At(format!(".mint/.{label}")),
                     None => Where::At(".mint/".to_owned()),
                 }
@@ -281,28 +281,28 @@ impl Random {
     }
 
     fn data(&mut self) -> Data {
-        let length = match self.dice.below(20) {
+        let length = match self.rng.below(20) {
             0 => 0,
-            1 => 5000 + self.dice.below(60_000),
-            _ => 1 + self.dice.below(200),
+            1 => 5000 + self.rng.below(60_000),
+            _ => 1 + self.rng.below(200),
         };
         Data {
-            letter: self.dice.byte(),
+            letter: self.rng.byte(),
             length,
         }
     }
 
     fn slot(&mut self, model: &Model, client: usize) -> Option<usize> {
         let slots = model.open_slots(client);
-        self.dice.of(&slots).copied()
+        self.rng.of(&slots).copied()
     }
 
     /// The target of a link inside items: a neighbour, or what lies far above.
     fn target(&mut self, model: &Model) -> Text {
         let item = self.held(model);
-        let up = "../".repeat(self.dice.below(8));
+        let up = "../".repeat(self.rng.below(8));
         let name = self.of(&["f0", "d0/f1", "l0", "d0", "doc/f0", "x"]);
-        match self.dice.below(10) {
+        match self.rng.below(10) {
             0 => Text::Plain("/nowhere".to_owned()),
             1..4 => Text::Plain(name.to_owned()),
             4..7 => Text::Plain(format!("{up}{name}")),
@@ -320,7 +320,7 @@ impl Random {
     fn related(&mut self, model: &Model, before: &str) -> Text {
         let mut all: Vec<usize> = model.held();
         all.extend(model.origins.keys().take(3));
-        if self.dice.percent(3) {
+        if self.rng.percent(3) {
             return Text::Plain("../../no/item".to_owned());
         }
         let item = self.of(&all);
@@ -337,8 +337,8 @@ impl Random {
         let names = &model.item(item).names;
         let mut held = model.held();
         held.retain(|other| model.tree.items.leads_to(&model.item(*other).names, names));
-        let item = *self.dice.of(&held).filter(|_| held.len() > 1)?;
-        self.dice.percent(40).then(|| Text::Item {
+        let item = *self.rng.of(&held).filter(|_| held.len() > 1)?;
+        self.rng.percent(40).then(|| Text::Item {
             before: "../".to_owned(),
             item,
             view: self.tree(model, item),
@@ -358,8 +358,8 @@ impl Random {
 
     /// The next operation; an operation may be two, where one alone would come to nothing.
     pub fn next(&mut self, model: &Model) -> Vec<Operation> {
-        let client = self.dice.below(model.clients.len());
-        let who = if self.dice.percent(12) {
+        let client = self.rng.below(model.clients.len());
+        let who = if self.rng.percent(12) {
             Who::Alice
         } else {
             Who::Root
@@ -369,10 +369,10 @@ impl Random {
             who: Who::Root,
             act,
         };
-        if self.dice.below(1000) < 40 {
+        if self.rng.below(1000) < 40 {
             return self.at_items(model).into_iter().map(as_root).collect();
         }
-        if self.dice.below(1000) < 10 {
+        if self.rng.below(1000) < 10 {
             let acts = self.names_of_one(model);
             return acts.into_iter().map(as_root).collect();
         }
@@ -382,10 +382,10 @@ impl Random {
         if let Act::Write { slot, .. } = operations[0].act
             && let Some(ino) = model.appending(client, slot)
             && let Some((item, path)) = model.place_of(ino)
-            && self.dice.percent(60)
+            && self.rng.percent(60)
         {
             let at = self.inside(model, item, path);
-            let act = if self.dice.percent(70) {
+            let act = if self.rng.percent(70) {
                 Act::Put {
                     at,
                     flags: self.of(&[libc::O_APPEND, libc::O_APPEND, libc::O_TRUNC, 0]),
@@ -395,7 +395,7 @@ impl Random {
             } else {
                 Act::Truncate {
                     at,
-                    length: self.dice.below(3000) as u64,
+                    length: self.rng.below(3000) as u64,
                 }
             };
             let other = (client + 1) % model.clients.len();
@@ -428,7 +428,7 @@ impl Random {
             }
             acts
         };
-        if self.dice.percent(50) {
+        if self.rng.percent(50) {
             // The other name lies in a new directory, which is known in one tree only.
             let view = self.of(&views);
             let (old, new) = (self.new_name("m"), self.new_name("n"));
@@ -448,7 +448,7 @@ impl Random {
                 to: at(view, &first),
             });
             acts.extend(stat(&[&old]));
-            let replaces = self.dice.percent(50);
+            let replaces = self.rng.percent(50);
             if replaces {
                 acts.push(link(&second));
                 acts.push(Act::Rename {
@@ -477,12 +477,12 @@ impl Random {
         });
         acts.extend(stat(&[&old, &new]));
         let view = self.of(&views);
-        let (loses, other) = if self.dice.percent(50) {
+        let (loses, other) = if self.rng.percent(50) {
             (&new, &old)
         } else {
             (&old, &new)
         };
-        acts.push(match self.dice.below(3) {
+        acts.push(match self.rng.below(3) {
             0 => Act::Rename {
                 from: at(view, &self.directory_entry(model, item, kinds)),
                 to: at(view, loses),
@@ -509,7 +509,7 @@ impl Random {
     /// What is done inside items, and looking anywhere.
     fn inside_items(&mut self, model: &Model, client: usize) -> Act {
         let slot = self.slot(model, client);
-        match (self.dice.below(100), slot) {
+        match (self.rng.below(100), slot) {
             (0..10, _) => Act::Stat(self.anywhere(model, client, "fdl")),
             (10..15, _) => Act::List(self.anywhere(model, client, "d")),
             (15..19, _) => Act::ReadLink(self.anywhere(model, client, "l")),
@@ -545,13 +545,13 @@ impl Random {
             },
             (37..42, Some(slot)) => Act::Read {
                 slot,
-                offset: self.dice.below(300) as u64,
-                length: 1 + self.dice.below(3000),
+                offset: self.rng.below(300) as u64,
+                length: 1 + self.rng.below(3000),
             },
             (42..49, Some(slot)) => Act::Write {
                 slot,
-                offset: if self.dice.percent(60) {
-                    Some(self.dice.below(5000) as u64)
+                offset: if self.rng.percent(60) {
+                    Some(self.rng.below(5000) as u64)
                 } else {
                     None
                 },
@@ -559,11 +559,11 @@ impl Random {
             },
             (49..51, Some(slot)) => Act::Cut {
                 slot,
-                length: self.dice.below(3000) as u64,
+                length: self.rng.below(3000) as u64,
             },
             (51..54, Some(slot)) => Act::StatOpen { slot },
             (54..57, Some(slot)) => {
-                if self.dice.percent(4) {
+                if self.rng.percent(4) {
                     Act::Sync { slot }
                 } else {
                     Act::Close { slot }
@@ -571,7 +571,7 @@ impl Random {
             }
             (57..59, _) => Act::Truncate {
                 at: self.place(model, client, "f", 90),
-                length: self.dice.below(3000) as u64,
+                length: self.rng.below(3000) as u64,
             },
             (59..64, _) => Act::MakeDirectory {
                 at: self.place(model, client, "d", 20),
@@ -592,7 +592,7 @@ impl Random {
             },
             (78..86, _) => self.rename(model, client),
             // An item's own directory, too: what modifiers tell is for those who may read it.
-            (86..89, _) if self.dice.percent(8) => {
+            (86..89, _) if self.rng.percent(8) => {
                 let item = self.held(model);
                 Act::ChangeMode {
                     at: self.inside(model, item, String::new()),
@@ -608,7 +608,7 @@ impl Random {
                 owner: self.of(&[(0, 0), (ALICE, ALICE), (ALICE, STAFF), (0, STAFF)]),
             },
             (91..94, _) => {
-                let length = self.dice.below(90);
+                let length = self.rng.below(90);
                 Act::SetAttribute {
                     at: self.place(model, client, "fd", 95),
                     name: self.of(&ATTRIBUTES),
@@ -623,7 +623,7 @@ impl Random {
             (95, _) => Act::ListAttributes(self.place(model, client, "fdl", 95)),
             (96..98, _) => {
                 let item = self.held(model);
-                if self.dice.percent(50) {
+                if self.rng.percent(50) {
                     Act::GetAttribute {
                         at: self.inside(model, item, String::new()),
                         name: self.of(&FACTS),
@@ -652,7 +652,7 @@ impl Random {
             libc::RENAME_EXCHANGE => 90,
             _ => 30,
         };
-        match self.dice.below(10) {
+        match self.rng.below(10) {
             // In one item and, mostly, in one tree.
             0..7 => {
                 let view = self.view(model, item);
@@ -692,7 +692,7 @@ impl Random {
     fn at_items(&mut self, model: &Model) -> Vec<Act> {
         let item = self.held(model);
         let count = model.held().len();
-        match self.dice.below(100) {
+        match self.rng.below(100) {
             0..12 => {
                 let tail = self.of(&RELATIONS);
                 let at = self.beside(model, item, tail);
@@ -743,7 +743,7 @@ impl Random {
                     target: self.related(model, "../"),
                     at: staged.clone(),
                 }];
-                if self.dice.percent(80) {
+                if self.rng.percent(80) {
                     let tail = self.of(&RELATIONS);
                     let at = self.beside(model, item, tail);
                     let to = match at {
@@ -772,14 +772,14 @@ impl Random {
             }
             46..52 => {
                 let at = self.beside(model, item, ":");
-                if self.dice.percent(80) {
+                if self.rng.percent(80) {
                     vec![Act::Put {
                         at,
                         flags: libc::O_CREAT | libc::O_TRUNC,
                         mode: 0o644,
                         data: Data {
                             letter: b'\n',
-                            length: self.dice.below(2),
+                            length: self.rng.below(2),
                         },
                     }]
                 } else {
@@ -802,7 +802,7 @@ impl Random {
             60..66 if count < ITEMS + 3 => vec![Act::Mint {
                 item: self.new_item(),
                 label: self.new_name("label-"),
-                with_doc: self.dice.percent(50),
+                with_doc: self.rng.percent(50),
             }],
             66..69 if count < ITEMS + 3 => {
                 let tail = self.of(&RELATIONS);
@@ -825,7 +825,7 @@ impl Random {
                         .keys()
                         .filter(|number| !model.tree.items.items.contains_key(number)),
                 );
-                let Some(item) = self.dice.of(&gone).copied() else {
+                let Some(item) = self.rng.of(&gone).copied() else {
                     return Vec::new();
                 };
                 let view = self.of(&[View::Rep, View::Ibip]);
@@ -834,9 +834,9 @@ impl Random {
                     None => View::Rep,
                 };
                 let mut acts = vec![Act::Bring { item, view }];
-                if self.dice.percent(80) {
+                if self.rng.percent(80) {
                     let mut edits = vec![Edit::Service {
-                        is_ours: self.dice.percent(30),
+                        is_ours: self.rng.percent(30),
                     }];
                     if model.origins.contains_key(&item) {
                         edits.push(Edit::Names);
@@ -856,7 +856,7 @@ impl Random {
             }],
             83..86 => {
                 let labels: Vec<&String> = model.tree.labels.keys().collect();
-                match self.dice.of(&labels) {
+                match self.rng.of(&labels) {
                     Some(label) => vec![Act::RemoveDirectory(Where::At(format!(".mint/{label}")))],
                     None => Vec::new(),
                 }
@@ -868,13 +868,13 @@ impl Random {
     fn edits(&mut self, model: &Model, item: usize) -> Vec<Edit> {
         let mut edits = Vec::new();
         let held = model.held();
-        match self.dice.below(6) {
+        match self.rng.below(6) {
             0 => {}
             1 => edits.push(Edit::Text("note", self.new_name("n"))),
             2 => edits.push(Edit::Unset(self.of(&PAIRS))),
             3 => edits.push(Edit::Text("language", self.of(&["pt", "en"]).to_owned())),
             4 if item != 0 => edits.push(Edit::Service {
-                is_ours: self.dice.percent(60),
+                is_ours: self.rng.percent(60),
             }),
             _ => {
                 let target = self.of(&held);
@@ -902,7 +902,7 @@ impl Random {
             view,
             name: name.to_owned(),
         };
-        match self.dice.below(14) {
+        match self.rng.below(14) {
             0 => Act::Rename {
                 from: own,
                 to: beside("01.01.00.00"),

@@ -1,6 +1,6 @@
 //! Above the items: who may mint, make levels, remove items, say how they are related, and learn it.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Users in scripts: `as alice COMMAND...`; alice and bob share the group 60010.
 const USERS: &str = "
@@ -16,9 +16,9 @@ const USERS: &str = "
 ";
 
 /// A mounted Archive and three items: of alice for all, of alice alone, of bob.
-fn world() -> World {
-    let world = World::new();
-    world.sh(&format!(
+fn environment() -> TestEnv {
+    let env = TestEnv::new();
+    env.sh(&format!(
         "{USERS} chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org > /dev/null; ibifs mount A.store A
          chmod 1777 A; for i in open:alice closed:alice bobs:bob; do as ${{i#*:}} mkdir -p A/.mint/${{i%:*}}/doc; done
          for i in open:alice closed:alice bobs:bob; do at=$(of ${{i#*:}} ${{i%:*}}); echo ${{i%:*}}=$at; echo ${{i%:*}}_p=A/$(ibip $at); done > names
@@ -26,21 +26,21 @@ fn world() -> World {
          as alice setfattr -n user.ibi.nextedition -v ${{bobs#A/}} $closed; as alice setfattr -n user.ibi.nextedition -v ${{closed#A/}} $open
          chmod 700 $closed; year=$(dirname $open); chmod 777 $year; echo year=$year >> names",
     ));
-    world
+    env
 }
 
 /// Runs a script among those users and items.
 #[track_caller]
-fn sh(world: &World, script: &str) -> String {
-    world.sh(&format!("{USERS} . ./names\n{script}"))
+fn sh(env: &TestEnv, script: &str) -> String {
+    env.sh(&format!("{USERS} . ./names\n{script}"))
 }
 
 /// Of an item that a user may not enter it learns its name, and that there is one.
 #[test]
 fn what_lies_in_an_item_is_for_those_who_may_read_it() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "for i in $closed $closed_p; do
              for tail in ! : + '+(pt)' ':(oai_dc)' '?GetFileList' '?GetLastEdition' '?GetMetadata'; do
                  no_ as bob readlink -v \"$i$tail\"; no_ as bob cat \"$i$tail\"; no_ as bob stat \"$i$tail\"
@@ -64,9 +64,9 @@ fn what_lies_in_an_item_is_for_those_who_may_read_it() {
 /// The texts that ibifs makes of an item's files tell nobody what it could not read itself.
 #[test]
 fn records_and_lists_are_made_of_what_the_reader_may_read() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "as alice chmod 600 $open/.ibi.metadata; no_ as bob cat \"$open:\"; no_ as bob cat \"$open:(oai_dc)\"
          as alice cat \"$open:(oai_dc)\" | grep -q '>T<'; cat \"$open_p:(oai_dc)\" | grep -q '>T<'
          as bob cat \"$open?GetFileList\" > before; as alice mkdir $open/doc/private; as alice touch $open/doc/private/name
@@ -82,7 +82,7 @@ fn records_and_lists_are_made_of_what_the_reader_may_read() {
     );
     // A store that nobody else may enter is served as any other.
     sh(
-        &world,
+        &env,
         "chmod 700 A.store; as bob cat \"$bobs?GetFileList\" \"$bobs:(oai_dc)\" > /dev/null",
     );
 }
@@ -90,9 +90,9 @@ fn records_and_lists_are_made_of_what_the_reader_may_read() {
 /// What an item is to others is said by whoever may write in its directory, by every way to say it.
 #[test]
 fn relations_are_declared_by_those_who_may_write_in_the_item() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "for i in $open $open_p; do
              no_ as bob ln -s ../../../${bobs#A/} \"$i+(pt)\"; no_ as bob ln -sfn ../../../${bobs#A/} \"$i!\"
              no_ as bob mkdir \"$i+(fr)\"; no_ as bob rm \"$i!\"; no_ as bob sh -c \"echo title: B > '$i:~'; mv '$i:~' '$i:'\"
@@ -114,9 +114,9 @@ fn relations_are_declared_by_those_who_may_write_in_the_item() {
 /// tree: that of a prefix is as the root is, and lets nobody remove what lies elsewhere.
 #[test]
 fn items_are_removed_by_those_who_may_remove_them() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "chmod 1777 A.store/col/${year#A/}; as alice mkdir A/.mint/gone; gone=$(of alice gone); gone_p=A/$(ibip $gone)
          chmod 777 A
          no_ as bob rmdir $gone; no_ as bob rmdir $gone_p
@@ -134,9 +134,9 @@ fn items_are_removed_by_those_who_may_remove_them() {
 /// than that.
 #[test]
 fn minting_is_for_those_who_may_write_in_the_root() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "chmod 755 A; no_ as alice mkdir A/.mint/x1; no_ as bob mkdir A/.mint/x2
          chgrp 60010 A; chmod 775 A; as alice mkdir A/.mint/x3; as bob mkdir A/.mint/x4
          chgrp 0 A; chmod 755 A; no_ as bob mkdir A/.mint/x5
@@ -150,9 +150,9 @@ fn minting_is_for_those_who_may_write_in_the_root() {
 /// copied in by its IBIp; nobody needs a permission in the store's own directories.
 #[test]
 fn prefixes_are_made_by_those_who_may_write_in_the_root() {
-    let world = world();
+    let env = environment();
     sh(
-        &world,
+        &env,
         "stat -c '%a %U' A.store/ibip | grep -qx '755 root'
          chmod 755 A; no_ as bob mkdir A/8JMKD3MGP8W; no_ as bob mkdir A/x.org
          setfacl -m u:60002:rwx A; as bob sh -c 'umask 077; mkdir -p A/8JMKD3MGP8W/34PGRBS'
@@ -168,7 +168,7 @@ fn prefixes_are_made_by_those_who_may_write_in_the_root() {
 /// from the one that it is made in: the default access control list, the set-group-ID bit, the group.
 #[test]
 fn what_is_made_by_name_inherits_as_natively() {
-    let world = world();
+    let env = environment();
     let acls = [
         "",
         "u::rwx,g::r-x,o::---",
@@ -183,7 +183,7 @@ fn what_is_made_by_name_inherits_as_natively() {
             for mode in ["755", "700", "770", "000"] {
                 number += 1;
                 sh(
-                    &world,
+                    &env,
                     &format!(
                         "mkdir -p native A/y{number}.org/y/2001; year=A/y{number}.org/y/2001
                          for d in native $year; do
@@ -206,8 +206,8 @@ fn what_is_made_by_name_inherits_as_natively() {
 #[test]
 fn umasks_count_for_what_a_caller_makes_alone() {
     for umask in ["000", "027", "077"] {
-        let world = World::new();
-        world.sh(&format!(
+        let env = TestEnv::new();
+        env.sh(&format!(
             "{USERS} chmod 755 .; mkdir A; (umask {umask}; ibifs init A.store --host archive-a.example.org > /dev/null; ibifs mount A.store A)
              chmod 755 A.store; [ $(stat -c %a A A.store/staging A.store/deleted | sort -u) = 755 ]; chmod 1777 A
              as alice bash -c 'umask 077; mkdir A/.mint/private A/.mint/private/doc; for i in 1 2 3 4 5 6 7 8; do mkdir A/.mint/private/doc/$i & done; wait

@@ -1,6 +1,6 @@
 //! Nobody gains anything by a set-id bit, a capability, a device or a user namespace.
 
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// Writes a file by every way there is, as its owner, as a member of its group and as root, and tells
 /// what is left of its set-id bits and of its capability.
@@ -49,17 +49,17 @@ for way in ways:
 /// passthrough.
 #[test]
 fn capabilities_and_set_id_bits_go_as_natively() {
-    let world = World::new();
-    std::fs::write(world.root().join("ways.py"), WAYS).expect("a program");
-    world.sh("chmod 755 .; mkdir native A; ibifs init A.store --host archive-a.example.org; ibifs mount A.store A
+    let env = TestEnv::new();
+    std::fs::write(env.root().join("ways.py"), WAYS).expect("a program");
+    env.sh("chmod 755 .; mkdir native A; ibifs init A.store --host archive-a.example.org; ibifs mount A.store A
               mkdir -p A/.mint/it/doc; rep A/.mint/it > rep; ibifs umount A");
-    let native = world.sh("python3 ways.py native");
+    let native = env.sh("python3 ways.py native");
     let count = native.lines().count();
     assert_eq!(count, 16 * 3 * 4);
     let keeps = |line: &&str| line.ends_with("capability True");
     assert!(native.lines().filter(keeps).count() < count / 4, "{native}");
     for passthrough in ["yes", "no"] {
-        let mounted = world.sh(&format!(
+        let mounted = env.sh(&format!(
             "ibifs mount -o suid,passthrough={passthrough} A.store A; python3 ways.py A/$(cat rep)/doc; ibifs umount A"
         ));
         assert_eq!(mounted.lines().count(), count);
@@ -79,8 +79,8 @@ fn capabilities_and_set_id_bits_go_as_natively() {
 /// both are as asked.
 #[test]
 fn programs_and_devices_have_no_power_unless_root_says_so() {
-    let world = World::new();
-    world.sh("chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org; ibifs mount A.store A; mkdir -p A/.mint/it/doc
+    let env = TestEnv::new();
+    env.sh("chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org; ibifs mount A.store A; mkdir -p A/.mint/it/doc
               chmod 755 A/.mint/it/doc; rep A/.mint/it > rep; doc=A/$(cat rep)/doc; cp /usr/bin/python3 $doc/id; cp $doc/id $doc/cap
               chmod 6755 $doc/id; setcap cap_dac_override+ep $doc/cap; mknod -m 666 $doc/null c 1 3; mknod -m 666 $doc/fifo p");
     let tried = "
@@ -90,7 +90,7 @@ fn programs_and_devices_have_no_power_unless_root_says_so() {
         for n in null fifo; do as timeout 5 /usr/bin/python3 -c 'import os, sys; os.open(sys.argv[1], os.O_RDWR)' $doc/$n 2> err && echo opened || tail -1 err | cut -d: -f1; done";
     let nothing = "60001 60001\nFalse\nPermissionError\nopened";
     let all = "0 0\nTrue\nopened\nopened";
-    world.prints(tried, nothing);
+    env.prints(tried, nothing);
     for (options, expected) in [
         ("suid,dev", all),
         ("suid", "0 0\nTrue\nPermissionError\nopened"),
@@ -98,18 +98,18 @@ fn programs_and_devices_have_no_power_unless_root_says_so() {
         ("suid,dev,nosuid,nodev", nothing),
         ("rw", nothing),
     ] {
-        world.sh(&format!(
+        env.sh(&format!(
             "ibifs umount A; ibifs mount -o {options} A.store A"
         ));
-        world.prints(tried, expected);
+        env.prints(tried, expected);
     }
 }
 
 /// Whoever is root in a user namespace of its own is here who it was outside.
 #[test]
 fn root_of_a_user_namespace_is_no_root_here() {
-    let world = World::new();
-    world.sh(
+    let env = TestEnv::new();
+    env.sh(
         "chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org; ibifs mount A.store A; mkdir -p A/.mint/it/doc A/.mint/theirs/doc
          doc=A/$(rep A/.mint/it)/doc; theirs=A/$(rep A/.mint/theirs); echo theirs > $theirs/doc/f; chown -R 60001:60001 $theirs; echo secret > $doc/secret; chmod 600 $doc/secret
          mkdir $doc/private; chmod 700 $doc/private; item=${doc%/doc}; chmod 755 $item

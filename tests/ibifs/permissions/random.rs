@@ -11,7 +11,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::support::{Dice, User, World, seed, switch};
+use crate::support::{Rng, TestEnv, User, seed, switch};
 
 const ACCESS: &str = "system.posix_acl_access";
 const DEFAULT: &str = "system.posix_acl_default";
@@ -216,56 +216,56 @@ fn portrait(tree: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
-fn name(dice: &mut Dice) -> String {
+fn name(rng: &mut Rng) -> String {
     let mut path = String::new();
-    for _ in 0..[1, 1, 2, 2, 3][dice.below(5)] {
+    for _ in 0..[1, 1, 2, 2, 3][rng.below(5)] {
         if !path.is_empty() {
             path.push('/');
         }
-        path.push_str(["a", "b", "c", "d"][dice.below(4)]);
+        path.push_str(["a", "b", "c", "d"][rng.below(4)]);
     }
     path
 }
 
-fn mode(dice: &mut Dice) -> u32 {
+fn mode(rng: &mut Rng) -> u32 {
     let usual = [
         0o777, 0o755, 0o700, 0o770, 0o1777, 0o2775, 0o3777, 0o6777, 0o4755, 0o2755,
     ];
-    if dice.percent(60) {
-        usual[dice.below(usual.len())]
+    if rng.percent(60) {
+        usual[rng.below(usual.len())]
     } else {
-        dice.below(0o10000) as u32
+        rng.below(0o10000) as u32
     }
 }
 
 /// An access control list as the kernel reads it; now and then one that it refuses.
-fn list(dice: &mut Dice) -> Vec<u8> {
+fn list(rng: &mut Rng) -> Vec<u8> {
     let mut entries: Vec<(u16, u32)> = vec![(1, u32::MAX)];
     let mut named = false;
     for uid in UIDS {
-        if dice.percent(30) {
+        if rng.percent(30) {
             entries.push((2, uid));
             named = true;
         }
     }
     entries.push((4, u32::MAX));
     for gid in GIDS {
-        if dice.percent(25) {
+        if rng.percent(25) {
             entries.push((8, gid));
             named = true;
         }
     }
-    if named != dice.percent(5) {
+    if named != rng.percent(5) {
         entries.push((16, u32::MAX));
     }
     entries.push((32, u32::MAX));
     let mut bytes = 2_u32.to_le_bytes().to_vec();
     for (tag, id) in entries {
         bytes.extend(tag.to_le_bytes());
-        let permissions = if dice.percent(50) {
+        let permissions = if rng.percent(50) {
             7
         } else {
-            dice.below(8) as u16
+            rng.below(8) as u16
         };
         bytes.extend(permissions.to_le_bytes());
         bytes.extend(id.to_le_bytes());
@@ -273,41 +273,41 @@ fn list(dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
-fn deed(dice: &mut Dice) -> Deed {
-    let path = name(dice);
-    let access = [libc::O_RDONLY, libc::O_WRONLY, libc::O_RDWR][dice.below(3)];
-    let attribute = [ACCESS, DEFAULT, "user.x"][dice.below(3)];
-    match dice.below(100) {
-        0..13 => Deed::MakeDirectory(path, mode(dice)),
+fn deed(rng: &mut Rng) -> Deed {
+    let path = name(rng);
+    let access = [libc::O_RDONLY, libc::O_WRONLY, libc::O_RDWR][rng.below(3)];
+    let attribute = [ACCESS, DEFAULT, "user.x"][rng.below(3)];
+    match rng.below(100) {
+        0..13 => Deed::MakeDirectory(path, mode(rng)),
         13..24 => {
-            let how = [0, libc::O_EXCL, libc::O_TRUNC][dice.below(3)];
-            Deed::Create(path, access | how, mode(dice))
+            let how = [0, libc::O_EXCL, libc::O_TRUNC][rng.below(3)];
+            Deed::Create(path, access | how, mode(rng))
         }
         24..32 => {
-            let how = [0, 0, libc::O_TRUNC, libc::O_APPEND][dice.below(4)];
+            let how = [0, 0, libc::O_TRUNC, libc::O_APPEND][rng.below(4)];
             Deed::Open(path, access | how)
         }
-        32..34 => Deed::Node(path, mode(dice)),
-        34..37 => Deed::Link(path, name(dice)),
+        32..34 => Deed::Node(path, mode(rng)),
+        34..37 => Deed::Link(path, name(rng)),
         37..38 => Deed::Symlink(path),
         38..44 => {
-            let how = [0, 0, 0, 1, 2][dice.below(5)];
-            Deed::Rename(path, name(dice), how)
+            let how = [0, 0, 0, 1, 2][rng.below(5)];
+            Deed::Rename(path, name(rng), how)
         }
-        44..50 => Deed::Remove(path, dice.percent(50)),
-        50..60 => Deed::Mode(path, mode(dice)),
+        44..50 => Deed::Remove(path, rng.percent(50)),
+        50..60 => Deed::Mode(path, mode(rng)),
         60..68 => {
-            let uid = dice.percent(60).then(|| UIDS[dice.below(UIDS.len())]);
-            let gid = dice.percent(60).then(|| GIDS[dice.below(GIDS.len())]);
+            let uid = rng.percent(60).then(|| UIDS[rng.below(UIDS.len())]);
+            let gid = rng.percent(60).then(|| GIDS[rng.below(GIDS.len())]);
             Deed::Owner(path, uid, gid)
         }
-        68..70 => Deed::Truncate(path, dice.below(9) as u64),
-        70..72 => Deed::Touch(path, dice.percent(50)),
+        68..70 => Deed::Truncate(path, rng.below(9) as u64),
+        70..72 => Deed::Touch(path, rng.percent(50)),
         72..82 => {
             let value = if attribute == "user.x" {
-                vec![dice.byte()]
+                vec![rng.byte()]
             } else {
-                list(dice)
+                list(rng)
             };
             Deed::SetAttribute(path, attribute, value)
         }
@@ -315,7 +315,7 @@ fn deed(dice: &mut Dice) -> Deed {
         84..86 => Deed::RemoveAttribute(path, attribute),
         86..90 => Deed::List(path),
         90..95 => Deed::Look(path),
-        _ => Deed::May(path, 1 + dice.below(7) as u32),
+        _ => Deed::May(path, 1 + rng.below(7) as u32),
     }
 }
 
@@ -324,18 +324,18 @@ fn deed(dice: &mut Dice) -> Deed {
 fn random_operations_of_random_users_are_as_natively() {
     let operations = switch("IBIFS_TEST_OPERATIONS").unwrap_or(6_000);
     let seed = seed();
-    let world = World::new();
-    let trees = world.sh(
+    let env = TestEnv::new();
+    let trees = env.sh(
         "chmod 755 .; mkdir -p native/t; mkdir A; ibifs init A.store --host archive-a.example.org > /dev/null
          ibifs mount -o suid,dev A.store A; mkdir -p A/.mint/it/doc/t; chmod 1777 A/.mint/it/doc/t native/t
          rep A/.mint/it; echo; ibip A/.mint/it",
     );
-    let native = world.root().join("native/t");
+    let native = env.root().join("native/t");
     let mounted: Vec<PathBuf> = trees
         .lines()
-        .map(|item| world.root().join("A").join(item).join("doc/t"))
+        .map(|item| env.root().join("A").join(item).join("doc/t"))
         .collect();
-    let store = world
+    let store = env
         .root()
         .join("A.store/col")
         .join(trees.lines().next().expect("a rep"));
@@ -349,17 +349,17 @@ fn random_operations_of_random_users_are_as_natively() {
         User::new(60003, 60003, &[0]),
     ]
     .map(Actor::new);
-    let mut dice = Dice::from_seed(seed);
+    let mut rng = Rng::from_seed(seed);
     let mut done = Vec::new();
     let (mut allowed, mut forbidden) = (0, 0);
     for number in 0..operations {
         // Root does what makes room, the others more.
-        let actor = if dice.percent(20) {
+        let actor = if rng.percent(20) {
             &actors[0]
         } else {
-            &actors[dice.below(actors.len())]
+            &actors[rng.below(actors.len())]
         };
-        let (deed, umask) = (deed(&mut dice), [0, 0o022, 0o077, 0o007][dice.below(4)]);
+        let (deed, umask) = (deed(&mut rng), [0, 0o022, 0o077, 0o007][rng.below(4)]);
         // Each in turn, after everything has been looked at: what owner a directory has by a change
         // in the other tree, the kernel learns when it is looked at.
         let tree = &mounted[(number / TURN) as usize % mounted.len()];

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::places::Places;
 use super::system::{detach, errno_name, room, sys};
-use crate::support::{Dice, seed, switch};
+use crate::support::{Rng, seed, switch};
 
 /// As long as the file may become.
 const LONGEST: usize = 256 * 1024;
@@ -16,7 +16,7 @@ struct Exerciser {
     paths: [CString; 2],
     files: [i32; 2],
     model: Vec<u8>,
-    dice: Dice,
+    rng: Rng,
     done: Vec<String>,
 }
 
@@ -38,19 +38,19 @@ impl Exerciser {
 
     /// A range of at most 64 KiB, often at the borders of pages.
     fn range(&mut self, limit: usize) -> (usize, usize) {
-        let mut offset = self.dice.below(limit);
-        let mut length = 1 + self.dice.below(65_536);
-        if self.dice.below(3) == 0 {
+        let mut offset = self.rng.below(limit);
+        let mut length = 1 + self.rng.below(65_536);
+        if self.rng.below(3) == 0 {
             offset &= !4095;
         }
-        if self.dice.below(3) == 0 {
+        if self.rng.below(3) == 0 {
             length = length.next_multiple_of(4096);
         }
         (offset, length.min(limit - offset))
     }
 
     fn bytes(&mut self, length: usize) -> Vec<u8> {
-        let first = self.dice.below(251);
+        let first = self.rng.below(251);
         (0..length).map(|at| (first + at * 7 % 255) as u8).collect()
     }
 
@@ -63,10 +63,10 @@ impl Exerciser {
     }
 
     fn step(&mut self) -> Outcome {
-        let which = self.dice.below(2);
+        let which = self.rng.below(2);
         let file = self.files[which];
         let size = self.model.len();
-        let what = self.dice.below(100);
+        let what = self.rng.below(100);
         let name = |text: String| format!("{text} through {}", ["rep", "IBIp"][which]);
         match what {
             0..25 => {
@@ -89,7 +89,7 @@ impl Exerciser {
                 Ok(())
             }
             45..55 => {
-                let new = self.dice.below(LONGEST);
+                let new = self.rng.below(LONGEST);
                 self.done.push(name(format!("truncate to {new}")));
                 self.model.resize(new, 0);
                 sys!(SYS_ftruncate, file, new).map_err(failed("truncate"))?;
@@ -114,7 +114,7 @@ impl Exerciser {
             }
             76..82 => {
                 let (offset, length) = self.range(LONGEST);
-                let keeps = self.dice.below(2) == 0;
+                let keeps = self.rng.below(2) == 0;
                 self.done
                     .push(name(format!("zero {length} at {offset}, keeps {keeps}")));
                 let keep = i32::from(keeps) * libc::FALLOC_FL_KEEP_SIZE;
@@ -171,7 +171,7 @@ impl Exerciser {
                 }
             }
         }
-        let synced = match self.dice.below(2) {
+        let synced = match self.rng.below(2) {
             0 => sys!(SYS_msync, address, whole, libc::MS_SYNC),
             _ => Ok(0),
         };
@@ -189,7 +189,7 @@ impl Exerciser {
     fn copy(&mut self, which: usize) -> Outcome {
         let size = self.model.len();
         let (offset, length) = self.range(size);
-        let to = self.dice.below(LONGEST - length);
+        let to = self.rng.below(LONGEST - length);
         if to < offset + length && offset < to + length {
             return Ok(());
         }
@@ -223,11 +223,11 @@ impl Exerciser {
                 ));
             }
         }
-        if self.dice.below(50) != 0 {
+        if self.rng.below(50) != 0 {
             return Ok(());
         }
         let mut buffer = vec![0u8; LONGEST + 1];
-        let file = self.files[self.dice.below(2)];
+        let file = self.files[self.rng.below(2)];
         let count = sys!(SYS_pread64, file, room(&mut buffer[..]), LONGEST + 1, 0)
             .map_err(failed("read"))?;
         agree(&buffer[..count as usize], &self.model, 0)
@@ -282,7 +282,7 @@ fn a_file_changed_at_random_through_both_trees_is_what_was_written() {
                 paths,
                 files: [-1, -1],
                 model: Vec::new(),
-                dice: Dice::from_seed(seed),
+                rng: Rng::from_seed(seed),
                 done: Vec::new(),
             };
             exerciser.open(0).and_then(|()| exerciser.open(1))?;

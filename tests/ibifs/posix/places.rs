@@ -8,7 +8,7 @@ use super::calls::{Bench, take};
 use super::row::Row;
 use super::snapshot;
 use super::system::sys;
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// The place where files are read and written through the daemon.
 pub const IBIP_TREE: &str = "the IBIp tree";
@@ -25,7 +25,7 @@ pub struct Place {
 /// A native directory, and an item of a mount with passthrough and of one without.
 #[derive(Debug)]
 pub struct Places {
-    pub world: World,
+    pub env: TestEnv,
     pub native: Place,
     pub mounted: Vec<Place>,
 }
@@ -34,19 +34,19 @@ impl Places {
     /// With an item of a mount without passthrough beside it where asked.
     #[track_caller]
     pub fn new(through_daemon: bool) -> Places {
-        let world = World::new();
-        world.sh("mkdir native");
-        let root = world.root().to_owned();
+        let env = TestEnv::new();
+        env.sh("mkdir native");
+        let root = env.root().to_owned();
         let mut mounted = Vec::new();
         let archives = [("A", "yes"), ("B", "no")];
         for (archive, passthrough) in archives.into_iter().take(1 + usize::from(through_daemon)) {
-            world.sh(&format!(
+            env.sh(&format!(
                 "ibifs init {archive}.store --host archive.example.org; mkdir {archive}
                  ibifs mount -o allow_other,suid,dev,passthrough={passthrough} {archive}.store {archive}
                  mkdir -p {archive}/.mint/it/doc"
             ));
-            let rep = world.sh(&format!("rep {archive}/.mint/it"));
-            let ibip = world.sh(&format!("ibip {archive}/.mint/it"));
+            let rep = env.sh(&format!("rep {archive}/.mint/it"));
+            let ibip = env.sh(&format!("ibip {archive}/.mint/it"));
             let backing = root.join(format!("{archive}.store/col/{rep}"));
             let mut place = |name, identifier: &str| {
                 mounted.push(Place {
@@ -69,7 +69,7 @@ impl Places {
             backing: root.join("native"),
         };
         Places {
-            world,
+            env,
             native,
             mounted,
         }

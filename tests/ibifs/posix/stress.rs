@@ -1,6 +1,6 @@
 //! stress-ng's filesystem stressors inside an item, in the long form.
 
-use crate::support::{World, switch};
+use crate::support::{TestEnv, switch};
 
 /// Stressors that check what they do; each is run by two processes.
 const STRESSORS: [&str; 40] = [
@@ -54,15 +54,15 @@ fn stress_ng_finds_nothing_wrong_inside_an_item() {
         return;
     };
     for passthrough in ["yes", "no"] {
-        let world = World::new();
-        world.sh(&format!(
+        let env = TestEnv::new();
+        env.sh(&format!(
             "ibifs init A.store --host archive-a.example.org; mkdir A
              ibifs mount -o passthrough={passthrough},allow_other A.store A
              mkdir -p A/.mint/it/doc; rep A/.mint/it > item"
         ));
         let mut wrong = Vec::new();
         for stressor in STRESSORS {
-            let output = world.run(&format!(
+            let output = env.run(&format!(
                 "mkdir -p A/$(< item)/stress-{stressor}
                  stress-ng --{stressor} 2 --chdir-dirs 2048 --verify --timeout {seconds}s --temp-path A/$(< item)/stress-{stressor} 2>&1"
             ));
@@ -72,6 +72,6 @@ fn stress_ng_finds_nothing_wrong_inside_an_item() {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-        world.sh("ls -A A/$(< item)/stress-*/; rm -r A/$(< item)/stress-*; ibifs umount A; ibifs fsck A.store");
+        env.sh("ls -A A/$(< item)/stress-*/; rm -r A/$(< item)/stress-*; ibifs umount A; ibifs fsck A.store");
     }
 }

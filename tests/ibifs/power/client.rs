@@ -1,4 +1,4 @@
-//! A client of the mount: does what its dice say, with items of its own, and tells the model what each
+//! A client of the mount: does what its random source say, with items of its own, and tells the model what each
 //! step may leave on disk before it takes it, and what it has promised as soon as it is answered.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use rustix::fs::{XattrFlags, getxattr, removexattr, setxattr};
 
 use super::model::{End, Entry, Facts, FileKey, Item, Key, PIECE, Presence, inverse, language};
 use super::record::{Record, Stop};
-use crate::support::Dice;
+use crate::support::Rng;
 
 type Done<T = ()> = Result<T, Stop>;
 
@@ -29,7 +29,7 @@ const KINDS: [&str; 4] = [
 pub struct Client<'a> {
     pub number: usize,
     pub mount: PathBuf,
-    pub dice: Dice,
+    pub rng: Rng,
     pub record: &'a Record,
     /// The items that nobody else changes meanwhile, removed ones included.
     pub items: BTreeMap<Key, Item>,
@@ -77,7 +77,7 @@ impl Client<'_> {
         if here > ENOUGH {
             return self.remove();
         }
-        match self.dice.below(100) {
+        match self.rng.below(100) {
             0..12 => self.mint(),
             12..17 => self.mint_related(),
             17..28 => self.write(false),
@@ -112,12 +112,12 @@ impl Client<'_> {
             .filter(|(_, item)| wanted(item))
             .map(|(key, _)| *key)
             .collect();
-        self.dice.of(&keys).copied()
+        self.rng.of(&keys).copied()
     }
 
     /// An item's directory in one of the two trees.
     fn path(&mut self, key: Key) -> PathBuf {
-        let by_rep = self.dice.percent(50);
+        let by_rep = self.rng.percent(50);
         let item = &self.items[&key];
         self.mount.join(match (by_rep, item.answers) {
             (true, [true, _]) | (_, [_, false]) => &item.rep,
@@ -194,7 +194,7 @@ impl Client<'_> {
         let known = &self.items[&key].says().relations;
         let is_free = |kind: &&str| !known.contains_key(*kind) && !self.is_claimed(key, kind);
         let free: Vec<&str> = KINDS.into_iter().filter(is_free).collect();
-        self.dice.of(&free).copied()
+        self.rng.of(&free).copied()
     }
 
     /// Whether another item says that it is a relation of this one, which does not say so itself: a
@@ -253,17 +253,17 @@ impl Client<'_> {
 
     /// Bytes of which no piece is like another, and none like one written before.
     fn bytes(&mut self) -> Vec<u8> {
-        let pieces = if self.dice.percent(20) {
-            self.dice.below(4000)
+        let pieces = if self.rng.percent(20) {
+            self.rng.below(4000)
         } else {
-            self.dice.below(300)
+            self.rng.below(300)
         };
         let serial = self.fresh_serial();
         let mut bytes = Vec::with_capacity(pieces * PIECE);
         for piece in 0..pieces {
             let _ = writeln!(bytes, "{:03}-{serial:05}-{piece:05}", self.number);
         }
-        bytes.truncate(bytes.len().saturating_sub(self.dice.below(PIECE)));
+        bytes.truncate(bytes.len().saturating_sub(self.rng.below(PIECE)));
         bytes
     }
 
@@ -275,13 +275,13 @@ impl Client<'_> {
             .filter(|(_, entry)| **entry == Entry::Directory)
             .map(|(path, _)| path.clone())
             .collect();
-        self.dice.of(&directories).cloned()
+        self.rng.of(&directories).cloned()
     }
 
     /// A place for a file, where there may be one.
     fn place_for_file(&mut self, key: Key) -> Option<String> {
         let directory = self.any_directory(key)?;
-        Some(format!("{directory}/f{}", self.dice.below(4)))
+        Some(format!("{directory}/f{}", self.rng.below(4)))
     }
 
     /// The file at a path, made in the model where it is not there.
@@ -355,7 +355,7 @@ impl Client<'_> {
 
     fn any_file(&mut self, key: Key) -> Option<(String, FileKey)> {
         let files = self.items[&key].files();
-        self.dice.of(&files).cloned()
+        self.rng.of(&files).cloned()
     }
 
     fn write_in_place(&mut self) -> Done {
@@ -369,7 +369,7 @@ impl Client<'_> {
         let mut bytes = self.item(key).contents[file].last().to_vec();
         let new = self.bytes();
         // From one piece to another, not beyond the end.
-        let from = self.dice.below(bytes.len() / PIECE + 1) * PIECE;
+        let from = self.rng.below(bytes.len() / PIECE + 1) * PIECE;
         let count = (bytes.len() - from).min(new.len()) / PIECE * PIECE;
         bytes[from..from + count].copy_from_slice(&new[..count]);
         self.item_mut(key).contents[file].versions.push(bytes);
@@ -382,7 +382,7 @@ impl Client<'_> {
             || format!("write {count} bytes at {from} of {}", whole.display()),
             || opened.write_all_at(&new[..count], from as u64),
         )?;
-        if self.dice.percent(30) {
+        if self.rng.percent(30) {
             self.sync_content(key, &path, &opened)
         } else {
             Ok(())
@@ -402,7 +402,7 @@ impl Client<'_> {
         let opened = self.write_file(key, &item, &temporary, &bytes)?;
         self.sync_file(key, &temporary, &opened)?;
         self.rename_in_item(key, &item, &temporary, &path)?;
-        if self.dice.percent(50) {
+        if self.rng.percent(50) {
             let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
             self.sync_directory_of(key, &item.join(directory))?;
         }
@@ -471,7 +471,7 @@ impl Client<'_> {
         let Some(directory) = self.any_directory(key) else {
             return Ok(());
         };
-        let path = format!("{directory}/d{}", self.dice.below(3));
+        let path = format!("{directory}/d{}", self.rng.below(3));
         if self.item(key).shape().names.contains_key(&path) || path.len() > 20 {
             return Ok(());
         }
@@ -541,7 +541,7 @@ impl Client<'_> {
             })
             .map(|(key, _)| *key)
             .collect();
-        self.dice.of(&keys).copied()
+        self.rng.of(&keys).copied()
     }
 
     /// What the sidecars say after a relation is set or taken back, as far as they are originals.
@@ -599,7 +599,7 @@ impl Client<'_> {
         let Some(source) = self.any(|item| item.is_original() && !item.ibip.is_empty()) else {
             return self.mint();
         };
-        let kind = *self.dice.of(&KINDS).expect("kinds");
+        let kind = *self.rng.of(&KINDS).expect("kinds");
         if self.is_claimed(source, kind) {
             return self.mint();
         }
@@ -612,7 +612,7 @@ impl Client<'_> {
         // It may lead somewhere without being declared.
         let has_one = fs::symlink_metadata(&name).is_ok();
         let changed = self.note_relation(source, kind, Some(target));
-        let is_link = self.dice.percent(60) && !self.made.contains(&(source, kind));
+        let is_link = self.rng.percent(60) && !self.made.contains(&(source, kind));
         match (is_link, has_one) {
             (false, _) => {
                 let attribute = attribute_name(kind);
@@ -669,10 +669,10 @@ impl Client<'_> {
         let said = &self.items[&source].says().relations;
         let is_said = |kind: &&str| said.contains_key(*kind);
         let kinds: Vec<&str> = KINDS.into_iter().filter(is_said).collect();
-        let kind = *self.dice.of(&kinds).expect("kinds");
+        let kind = *self.rng.of(&kinds).expect("kinds");
         let path = self.path(source);
         let changed = self.note_relation(source, kind, None);
-        if self.dice.percent(50) && !self.made.contains(&(source, kind)) {
+        if self.rng.percent(50) && !self.made.contains(&(source, kind)) {
             let name = sibling(&path, modifier(kind));
             self.step(
                 || format!("rm {}", name.display()),
@@ -708,7 +708,7 @@ impl Client<'_> {
             lines.flat_map(|line| [line, "\n"]).collect()
         };
         let serial = self.fresh_serial();
-        let what = self.dice.below(4);
+        let what = self.rng.below(4);
         let (text, changed) = match what {
             0 | 1 => {
                 let name = ["note", "target"][what];
@@ -735,20 +735,20 @@ impl Client<'_> {
                     .filter(|kind| !kind.ends_with("of"))
                     .cloned()
                     .collect();
-                let Some(kind) = self.dice.of(&known).cloned() else {
+                let Some(kind) = self.rng.of(&known).cloned() else {
                     return Ok(());
                 };
                 let changed = self.note_relation(key, &kind, None);
                 (without(&kind), changed)
             }
         };
-        let name = if self.dice.percent(50) {
+        let name = if self.rng.percent(50) {
             ".ibi.new".to_owned()
         } else {
             format!("..ibi.{:06}", serial % 1_000_000)
         };
         let opened = self.write_file(key, &item, &name, text.as_bytes())?;
-        if self.dice.percent(50) {
+        if self.rng.percent(50) {
             self.sync_file(key, &name, &opened)?;
         }
         drop(opened);
@@ -787,7 +787,7 @@ impl Client<'_> {
         let rep = Rep::mint(&host, &date).to_string();
         let ibip = Ibip::mint(&address, &date).expect("an IBIp").to_string();
         let key = self.fresh_key();
-        let by_rep = self.dice.percent(50);
+        let by_rep = self.rng.percent(50);
         let place = if by_rep { rep.clone() } else { ibip.clone() };
         self.items.insert(key, Item::coming(rep, ibip));
         let text = format!(
@@ -822,7 +822,7 @@ impl Client<'_> {
         )?;
         self.make_directory_at(key, &item, "doc")?;
         let mut opened = Vec::new();
-        for number in 0..self.dice.below(3) {
+        for number in 0..self.rng.below(3) {
             let bytes = self.bytes();
             let path = format!("doc/f{number}");
             opened.push((path.clone(), self.write_file(key, &item, &path, &bytes)?));
@@ -842,7 +842,7 @@ impl Client<'_> {
             || format!("write {}: {sidecar:?}", name.display()),
             || (&written).write_all(sidecar.as_bytes()),
         )?;
-        let is_synced = self.dice.percent(50);
+        let is_synced = self.rng.percent(50);
         if is_synced {
             self.step(
                 || format!("fsync {}", name.display()),
@@ -926,7 +926,7 @@ impl Client<'_> {
             .filter(|(key, item)| !item.ibip.is_empty() && !related.contains(&End::Item(**key)))
             .map(|(key, _)| *key)
             .collect();
-        let Some(key) = self.dice.of(&removed).copied() else {
+        let Some(key) = self.rng.of(&removed).copied() else {
             return self.remove();
         };
         let was_original = self.item(key).says().original;

@@ -15,7 +15,7 @@ use super::check::{self, Directory};
 use super::client::Client;
 use super::model::{End, Facts, Item, Key, Presence};
 use super::record::Record;
-use crate::support::{Dice, Disk, Format, World};
+use crate::support::{Disk, Format, Rng, TestEnv};
 
 /// How many work at once.
 const CLIENTS: usize = 3;
@@ -33,7 +33,7 @@ pub struct Tally {
 
 /// A store, and all that was promised of it so far.
 pub struct Rig {
-    world: World,
+    env: TestEnv,
     disk: Disk,
     service: String,
     own: String,
@@ -47,15 +47,15 @@ pub struct Rig {
 
 impl Rig {
     pub fn new(format: Format) -> Rig {
-        let world = World::new();
+        let env = TestEnv::new();
         let mebibytes = match format {
             Format::Ext4 => 128,
             Format::Xfs => 320,
         };
-        let disk = Disk::new(world.root(), "disk", format, mebibytes);
-        std::fs::create_dir(world.root().join("A")).expect("a mount point");
+        let disk = Disk::new(env.root(), "disk", format, mebibytes);
+        std::fs::create_dir(env.root().join("A")).expect("a mount point");
         let mut rig = Rig {
-            world,
+            env,
             disk,
             service: String::new(),
             own: String::new(),
@@ -78,17 +78,17 @@ impl Rig {
     }
 
     fn store(&self) -> PathBuf {
-        self.world.root().join("disk/store")
+        self.env.root().join("disk/store")
     }
 
     fn mount_point(&self) -> PathBuf {
-        self.world.root().join("A")
+        self.env.root().join("A")
     }
 
     fn ibifs(&self, arguments: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_ibifs"))
             .args(arguments)
-            .current_dir(self.world.root())
+            .current_dir(self.env.root())
             .env_remove("IBIFS_STORE")
             .output()
             .expect("ibifs runs")
@@ -115,16 +115,16 @@ impl Rig {
 
     /// One cycle: work, a cut, a start, and all that must hold then. Where something does not, the
     /// record of the cycle lies beside the disk.
-    pub fn cycle(&mut self, dice: &mut Dice, tally: &mut Tally) {
+    pub fn cycle(&mut self, rng: &mut Rng, tally: &mut Tally) {
         self.cycle += 1;
         let title = format!("cycle {} of this store", self.cycle);
-        let moments = moments(dice);
+        let moments = moments(rng);
         let (tell, heard) = channel();
         let record = Record::new(moments.clone(), tell);
-        let outcome = self.run(dice, tally, &record, &moments, &heard);
+        let outcome = self.run(rng, tally, &record, &moments, &heard);
         tally.cycles += 1;
         tally.steps += record.count();
-        record.keep(&self.world.root().join("record"), &title);
+        record.keep(&self.env.root().join("record"), &title);
         if let Err(what) = outcome {
             panic!("{title} ({:?}): {what}", self.disk);
         }
@@ -132,17 +132,17 @@ impl Rig {
 
     fn run(
         &mut self,
-        dice: &mut Dice,
+        rng: &mut Rng,
         tally: &mut Tally,
         record: &Record,
         moments: &[usize],
         heard: &std::sync::mpsc::Receiver<()>,
     ) -> Result<(), String> {
-        let data = ["passthrough=yes", "passthrough=no"][usize::from(dice.percent(30))];
+        let data = ["passthrough=yes", "passthrough=no"][usize::from(rng.percent(30))];
         self.done(&["mount", "-o", data, "disk/store", "A"])?;
         let daemon = self.daemon()?;
-        let mut clients = self.clients(dice, record);
-        let mut mood = dice.clone();
+        let mut clients = self.clients(rng, record);
+        let mut mood = rng.clone();
         let refused = std::thread::scope(|scope| {
             let threads: Vec<_> = clients
                 .iter_mut()
@@ -185,7 +185,7 @@ impl Rig {
                 .filter_map(|thread| thread.join().expect("a client ends").err())
                 .collect::<Vec<String>>()
         });
-        dice.number();
+        rng.number();
         self.gather(clients)?;
         self.disk.unmount();
         self.disk.mount();
@@ -193,7 +193,7 @@ impl Rig {
             return Err(format!("refused before the cut: {refused}"));
         }
         // Whoever comes first after the cut, the mount or a command: it finds the store as it is.
-        if dice.percent(60) {
+        if rng.percent(60) {
             self.look(tally, record)?;
             self.check_offline(true, tally, record)
         } else {
@@ -231,12 +231,12 @@ impl Rig {
     }
 
     /// The clients of a cycle. Items that are related go to the same one.
-    fn clients<'a>(&mut self, dice: &mut Dice, record: &'a Record) -> Vec<Client<'a>> {
+    fn clients<'a>(&mut self, rng: &mut Rng, record: &'a Record) -> Vec<Client<'a>> {
         let mut clients: Vec<Client<'a>> = (0..CLIENTS)
             .map(|number| Client {
                 number,
                 mount: self.mount_point(),
-                dice: Dice::from_seed(dice.number()),
+                rng: Rng::from_seed(rng.number()),
                 record,
                 items: BTreeMap::new(),
                 next_key: self.next_key + number * 100_000,
@@ -266,7 +266,7 @@ impl Rig {
                 );
                 group.insert(key, item);
             }
-            clients[dice.below(CLIENTS)].items.extend(group);
+            clients[rng.below(CLIENTS)].items.extend(group);
         }
         clients
     }
@@ -502,15 +502,15 @@ fn ends(item: &Item) -> Vec<Key> {
 }
 
 /// At which steps the kernel writes something out, and, last, at which the power is cut.
-fn moments(dice: &mut Dice) -> Vec<usize> {
-    let steps = match dice.below(12) {
+fn moments(rng: &mut Rng) -> Vec<usize> {
+    let steps = match rng.below(12) {
         // So many that the index begins to write over its log.
         0 => 1500,
         1..5 => 400,
         _ => 120,
     };
-    let cut = dice.below(steps);
-    let mut moments: Vec<usize> = (0..dice.below(4)).map(|_| dice.below(cut)).collect();
+    let cut = rng.below(steps);
+    let mut moments: Vec<usize> = (0..rng.below(4)).map(|_| rng.below(cut)).collect();
     moments.push(cut);
     moments.sort_unstable();
     moments.dedup();

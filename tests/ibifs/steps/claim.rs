@@ -4,15 +4,15 @@
 use std::process::{Command, Stdio};
 
 use super::supervisor::{Supervised, What};
-use crate::support::{World, switch};
+use crate::support::{TestEnv, switch};
 
 /// No claim has so many steps.
 const MANY: usize = 1000;
 
 /// Three stores: the original of `one` was removed from `S`, and `D` and `E` hold copies.
-fn scene() -> World {
-    let world = World::new();
-    world.sh("mkdir M N before
+fn fixture() -> TestEnv {
+    let env = TestEnv::new();
+    env.sh("mkdir M N before
          ibifs init S --host archive-a.example.org > /dev/null
          ibifs init D --host archive-b.example.net > /dev/null
          ibifs init E --host archive-c.example.com > /dev/null
@@ -20,27 +20,27 @@ fn scene() -> World {
          for s in D E; do ibifs copy --store S $(< one) $s > /dev/null; done
          ibifs mount S M; cp -a M/$(< one) old; rm -r M/$(< one); ibifs umount M
          cp -a S D E before");
-    world
+    env
 }
 
 /// Stops the claim of `D` at a step; false where it ended before.
 #[track_caller]
-fn stops_at(world: &World, is_mounted: bool, at: usize, what: What) -> bool {
-    world.sh("rm -rf S D E; cp -a before/S before/D before/E .");
+fn stops_at(env: &TestEnv, is_mounted: bool, at: usize, what: What) -> bool {
+    env.sh("rm -rf S D E; cp -a before/S before/D before/E .");
     let (store, from) = if is_mounted { ("N", "M") } else { ("D", "S") };
     if is_mounted {
-        world.sh("ibifs mount S M; ibifs mount D N");
+        env.sh("ibifs mount S M; ibifs mount D N");
     }
-    let rep = world.sh("cat one");
+    let rep = env.sh("cat one");
     let mut command = Command::new(env!("CARGO_BIN_EXE_ibifs"));
     command
         .args(["claim", "--store", store, &rep, "--from", from])
-        .current_dir(world.root())
+        .current_dir(env.root())
         .env_remove("IBIFS_STORE")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let (supervised, child) = Supervised::start(&mut command, world.root(), Some((at, what)));
+    let (supervised, child) = Supervised::start(&mut command, env.root(), Some((at, what)));
     let output = child.wait_with_output().expect("it ends");
     let (reached, step) = (supervised.reached(), supervised.step().to_string());
     supervised.wait();
@@ -53,7 +53,7 @@ fn stops_at(world: &World, is_mounted: bool, at: usize, what: What) -> bool {
         0 => "claim E S; claim D S",
         _ => "claim D S; claim E S",
     };
-    let told = world.sh(&format!(
+    let told = env.sh(&format!(
         "claim() {{
              case $1 in D) to={store};; *) to=$1;; esac
              ibifs claim --store $to $(< one) --from {from} > told.$1 2>&1 || [ $? = 4 ] || cat told.$1
@@ -75,11 +75,11 @@ fn stops_at(world: &World, is_mounted: bool, at: usize, what: What) -> bool {
 
 #[track_caller]
 fn at_steps(is_mounted: bool, what: What) {
-    let world = scene();
+    let env = fixture();
     let stride = switch("IBIFS_TEST_STEPS").map_or(3, |_| 1);
     let steps = (1..MANY).step_by(stride);
     let count = steps
-        .take_while(|at| stops_at(&world, is_mounted, *at, what))
+        .take_while(|at| stops_at(&env, is_mounted, *at, what))
         .count();
     println!("claim, mounted {is_mounted}, {what:?}: stopped at {count} steps");
     assert!(count > 2, "it has steps");

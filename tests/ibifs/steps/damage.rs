@@ -1,6 +1,6 @@
 //! Files of the store's own are damaged, while it is mounted and while it is not.
 
-use super::scene::Scene;
+use super::fixture::Fixture;
 
 /// What happens to the index, and what for: each in the shell, in the store.
 const OF_THE_INDEX: &[(&str, &str)] = &[
@@ -83,8 +83,8 @@ const MENDED: &str = "
 fn a_damaged_index_is_named_and_made_anew() {
     for mounted in [false, true] {
         for (what, damage) in OF_THE_INDEX {
-            let scene = Scene::new("");
-            let output = scene.world().run(&tale(mounted, damage, MENDED));
+            let fixture = Fixture::new("");
+            let output = fixture.environment().run(&tale(mounted, damage, MENDED));
             let told = String::from_utf8_lossy(&output.stdout);
             let complain = |why: &str| panic!("index {what}, mounted {mounted}: {why}\n{told}");
             let says = |line: &str| told.lines().any(|told| told == line);
@@ -103,8 +103,8 @@ fn a_damaged_index_is_named_and_made_anew() {
                     }
                 }
             }
-            let is_clean = !scene.world().root().join("found").exists()
-                || std::fs::read_to_string(scene.world().root().join("found"))
+            let is_clean = !fixture.environment().root().join("found").exists()
+                || std::fs::read_to_string(fixture.environment().root().join("found"))
                     .is_ok_and(|found| found.contains(" 0 findings"));
             if !is_clean && !says("named with the remedy") {
                 complain("not named");
@@ -139,9 +139,9 @@ fn a_damaged_sidecar_is_named_and_mended() {
         ls -A S/col/$(< three) | grep broken";
     for mounted in [false, true] {
         for (what, damage) in OF_A_FILE {
-            let scene = Scene::new("");
+            let fixture = Fixture::new("");
             let damage = damage.replace("FILE", "col/$(< ../three)/.ibi");
-            let output = scene.world().run(&tale(mounted, &damage, after));
+            let output = fixture.environment().run(&tale(mounted, &damage, after));
             let told = String::from_utf8_lossy(&output.stdout);
             let is_kept = *what != "deleted";
             let mut expected = vec![
@@ -194,12 +194,12 @@ fn own_files_are_made_again_or_named() {
     for mounted in [false, true] {
         for file in OWN {
             for (what, damage) in damages {
-                let scene = Scene::new("");
+                let fixture = Fixture::new("");
                 let damage = damage.replace("FILE", file);
                 let after = "ibifs fsck S && echo clean; ibifs fsck --repair S; ibifs ls S > list
                      for rep in $(cat reps); do grep -q \"$rep \" list || echo \"lost $rep\"; done
                      ibifs mint S | head -n 1 > new && grep -qxFf new reps && echo 'handed out twice'";
-                let output = scene.world().run(&tale(mounted, &damage, after));
+                let output = fixture.environment().run(&tale(mounted, &damage, after));
                 let told = String::from_utf8_lossy(&output.stdout);
                 let says = |line: &str| told.lines().any(|told| told == line);
                 let context = format!("{file} {what}, mounted {mounted}\n{told}");

@@ -1,28 +1,28 @@
 //! A disk that is full, or takes no writes any more.
 
+use super::fixture::Fixture;
 use super::operations;
-use super::scene::Scene;
 use super::supervisor::What;
-use crate::support::{Disk, Format, World};
+use crate::support::{Disk, Format, TestEnv};
 
 /// A full disk: whoever wants room is told that there is none, everything is read, items can be
 /// removed, and with room again everything works. Nothing is half made.
 #[test]
 fn a_full_disk_is_named_and_can_be_emptied() {
     for format in [Format::Ext4, Format::Xfs] {
-        let world = World::new();
+        let env = TestEnv::new();
         let size = match format {
             Format::Ext4 => 12,
             Format::Xfs => 300,
         };
-        let disk = Disk::new(world.root(), "disk", format, size);
-        world.sh(
+        let disk = Disk::new(env.root(), "disk", format, size);
+        env.sh(
             "ibifs init disk/S --host archive-a.example.org; mkdir M; ibifs mount disk/S M
              for i in 1 2 3 4; do mint M $i > rep$i; echo $i > M/.mint/$i/doc/f; done
              cat disk/S/col/$(< rep2)/.ibi > side; echo 'language pt' >> side",
         );
         // To the last block, and the last inode's room.
-        world.run("cat /dev/zero > disk/filler; cat /dev/zero > disk/filler2
+        env.run("cat /dev/zero > disk/filler; cat /dev/zero > disk/filler2
              for i in $(seq 2000); do head -c 4000 /dev/zero > disk/small$i || break; done; sync -f disk");
         for full in [
             "for i in $(seq 40); do mkdir M/.mint/x$i || exit 1; done",
@@ -30,17 +30,17 @@ fn a_full_disk_is_named_and_can_be_emptied() {
             "for i in $(seq 40); do ibifs relate --store disk/S $(< rep1) --next-edition $(< rep2) || exit 1
                  ibifs unrelate --store disk/S $(< rep1) --next-edition || exit 1; done",
         ] {
-            world.complains(full, "No space left on device");
+            env.complains(full, "No space left on device");
         }
-        world.run("cp side M/$(< rep2)/.ibi");
-        world.prints("cat M/$(< rep1)/doc/f M/$(< rep2)/doc/f", "1\n2");
-        world.sh("for i in 3 4; do rm -r M/$(< rep$i); no stat M/$(< rep$i); done");
-        world.sh("rm -f disk/filler disk/filler2 disk/small*
+        env.run("cp side M/$(< rep2)/.ibi");
+        env.prints("cat M/$(< rep1)/doc/f M/$(< rep2)/doc/f", "1\n2");
+        env.sh("for i in 3 4; do rm -r M/$(< rep$i); no stat M/$(< rep$i); done");
+        env.sh("rm -f disk/filler disk/filler2 disk/small*
              mkdir -p M/.mint/y/doc; echo text > M/$(< rep1)/doc/h; cp side M/$(< rep2)/.ibi
              ibifs relate --store disk/S $(< rep1) --next-edition $(< rep2)
              test $(readlink -f M/$(< rep1)!) = $(readlink -f M/$(< rep2))
              ibifs umount M; ibifs fsck disk/S");
-        world.prints(
+        env.prints(
             "ibifs ls disk/S | grep -c Deleted; for i in 1 2; do ibifs ls disk/S | grep -c \"$(< rep$i) \"; done",
             "2\n1\n1",
         );
@@ -53,7 +53,7 @@ fn a_full_disk_is_named_and_can_be_emptied() {
 /// works again all changes do.
 #[test]
 fn a_disk_that_takes_no_writes_is_named_and_read() {
-    let scene = Scene::new("");
+    let fixture = Fixture::new("");
     let changes = [
         &operations::MINT,
         &operations::MINT_TRANSLATION,
@@ -64,29 +64,29 @@ fn a_disk_that_takes_no_writes_is_named_and_read() {
         &operations::COPY_BY_IBIP,
     ];
     for errno in [libc::EROFS, libc::EDQUOT, libc::EACCES] {
-        scene.put_back();
-        let daemon = scene.mount();
-        let (before, _) = scene.look();
+        fixture.put_back();
+        let daemon = fixture.mount();
+        let (before, _) = fixture.look();
         daemon.arm(1, What::FailOn(errno));
         for change in changes {
-            let told = (change.make)(&scene).expect_err(change.name);
+            let told = (change.make)(&fixture).expect_err(change.name);
             assert_eq!(told.raw_os_error(), Some(errno), "{}: {told}", change.name);
-            assert!(!(change.is_made)(&scene), "{}", change.name);
+            assert!(!(change.is_made)(&fixture), "{}", change.name);
         }
         for number in 1..=3 {
-            let read = std::fs::read_to_string(scene.item(number).join("doc/file"));
+            let read = std::fs::read_to_string(fixture.item(number).join("doc/file"));
             assert!(read.is_ok_and(|text| text.len() > 3), "{errno}");
         }
         daemon.disarm();
-        let (after, report) = scene.look();
+        let (after, report) = fixture.look();
         assert_eq!((after, report.findings), (before, Vec::new()), "{errno}");
         for change in changes {
-            (change.make)(&scene).unwrap_or_else(|error| panic!("{}: {error}", change.name));
-            assert!((change.is_made)(&scene), "{}", change.name);
+            (change.make)(&fixture).unwrap_or_else(|error| panic!("{}: {error}", change.name));
+            assert!((change.is_made)(&fixture), "{}", change.name);
         }
-        scene.unmount();
+        fixture.unmount();
         daemon.wait();
-        assert_eq!(scene.mend(), Vec::<String>::new(), "{errno}");
+        assert_eq!(fixture.mend(), Vec::<String>::new(), "{errno}");
     }
 }
 
@@ -94,23 +94,23 @@ fn a_disk_that_takes_no_writes_is_named_and_read() {
 /// daemon can be unmounted, and mounted again nothing is missing.
 #[test]
 fn a_filesystem_that_turns_read_only_harms_nothing() {
-    let world = World::new();
-    let disk = Disk::new(world.root(), "disk", Format::Ext4, 16);
+    let env = TestEnv::new();
+    let disk = Disk::new(env.root(), "disk", Format::Ext4, 16);
     disk.remount("errors=remount-ro");
-    world.sh(
+    env.sh(
         "ibifs init disk/S --host archive-a.example.org; mkdir M; ibifs mount disk/S M
          mint M one > one; echo text > M/.mint/one/doc/file; sync -f disk
          device=$(findmnt -no SOURCE disk); echo 1 > /sys/fs/ext4/${device#/dev/}/trigger_fs_error",
     );
-    world.prints("cat M/$(< one)/doc/file", "text");
-    world.complains("mkdir M/.mint/two", "Read-only file system");
-    world.complains("echo more > M/$(< one)/doc/more", "Read-only file system");
-    world.prints("cat M/$(< one)/doc/file", "text");
-    world.sh("ibifs umount M");
+    env.prints("cat M/$(< one)/doc/file", "text");
+    env.complains("mkdir M/.mint/two", "Read-only file system");
+    env.complains("echo more > M/$(< one)/doc/more", "Read-only file system");
+    env.prints("cat M/$(< one)/doc/file", "text");
+    env.sh("ibifs umount M");
     disk.unmount();
     // It has noted the error for a check.
-    world.run("e2fsck -fy disk.img");
+    env.run("e2fsck -fy disk.img");
     disk.mount();
-    world.sh("ibifs mount disk/S M; mkdir M/.mint/two; ibifs umount M; ibifs fsck disk/S");
-    world.prints("ibifs ls disk/S | wc -l", "3");
+    env.sh("ibifs mount disk/S M; mkdir M/.mint/two; ibifs umount M; ibifs fsck disk/S");
+    env.prints("ibifs ls disk/S | wc -l", "3");
 }

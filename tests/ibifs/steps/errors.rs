@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
+use super::fixture::Fixture;
 use super::operations::{self, Operation};
-use super::scene::Scene;
 use super::supervisor::What;
 use crate::support::switch;
 
@@ -42,7 +42,7 @@ fn is_needless(step: &str) -> bool {
 /// has gone. Nothing is left to mend.
 #[track_caller]
 fn at_each_step_of(operation: &Operation) {
-    let scene = Scene::new("");
+    let fixture = Fixture::new("");
     let (mut at, mut failed) = (1, 0);
     while at < MANY {
         let all = switch("IBIFS_TEST_STEPS").is_some();
@@ -52,7 +52,7 @@ fn at_each_step_of(operation: &Operation) {
             vec![WAYS[at % WAYS.len()]]
         };
         for way in ways {
-            if !fails_at(operation, &scene, at, way) {
+            if !fails_at(operation, &fixture, at, way) {
                 println!("{}: {} steps, {failed} errors", operation.name, at - 1);
                 assert!(failed > 2, "{} has steps", operation.name);
                 return;
@@ -66,17 +66,17 @@ fn at_each_step_of(operation: &Operation) {
 
 /// Whether there was a step to fail.
 #[track_caller]
-fn fails_at(operation: &Operation, scene: &Scene, at: usize, way: What) -> bool {
-    scene.put_back();
-    let daemon = scene.mount();
-    let (before, _) = scene.look();
+fn fails_at(operation: &Operation, fixture: &Fixture, at: usize, way: What) -> bool {
+    fixture.put_back();
+    let daemon = fixture.mount();
+    let (before, _) = fixture.look();
     daemon.arm(at, way);
-    let told = (operation.make)(scene);
+    let told = (operation.make)(fixture);
     std::thread::sleep(AFTERWARDS);
     daemon.disarm();
     if !daemon.reached() {
         told.unwrap_or_else(|error| panic!("{}: {error}", operation.name));
-        scene.unmount();
+        fixture.unmount();
         daemon.wait();
         return false;
     }
@@ -84,7 +84,7 @@ fn fails_at(operation: &Operation, scene: &Scene, at: usize, way: What) -> bool 
     match &told {
         Err(error) => {
             assert_eq!(error.raw_os_error(), Some(errno(way)), "{step}: {error}");
-            let (after, _) = scene.look();
+            let (after, _) = fixture.look();
             if operation.is_whole && matches!(way, What::Fail(_)) {
                 assert_eq!(after, before, "{step}");
             }
@@ -101,17 +101,17 @@ fn fails_at(operation: &Operation, scene: &Scene, at: usize, way: What) -> bool 
                 .find(|step| !is_full && !is_needless(step) && !made.contains(step));
             assert_eq!(needed, None, "{step}: nobody was told");
             assert!(
-                operation.label_ends || (operation.is_made)(scene),
+                operation.label_ends || (operation.is_made)(fixture),
                 "{step}: not made"
             );
         }
     }
     // Others go on.
-    let other = std::fs::read_to_string(scene.item(2).join("doc/file"));
+    let other = std::fs::read_to_string(fixture.item(2).join("doc/file"));
     assert_eq!(other.ok().as_deref(), Some("two\n"), "{step}");
-    std::fs::create_dir(scene.mounted(".mint/other"))
+    std::fs::create_dir(fixture.mounted(".mint/other"))
         .unwrap_or_else(|error| panic!("{step}: {error}"));
-    let (_, report) = scene.look();
+    let (_, report) = fixture.look();
     let mut found = report.findings.iter();
     let unexpected = found.find(|finding| {
         let may_leave = operation.may_leave.unwrap_or_default();
@@ -119,14 +119,14 @@ fn fails_at(operation: &Operation, scene: &Scene, at: usize, way: What) -> bool 
     });
     assert_eq!(unexpected, None, "{step}");
     // Where nothing could be written to take it back, it may have been made all the same.
-    if !(operation.is_made)(scene) {
-        (operation.make)(scene).unwrap_or_else(|error| panic!("{step}, then again: {error}"));
+    if !(operation.is_made)(fixture) {
+        (operation.make)(fixture).unwrap_or_else(|error| panic!("{step}, then again: {error}"));
     }
-    assert!((operation.is_made)(scene), "{step}: made again");
-    scene.is_whole(&step);
-    scene.unmount();
+    assert!((operation.is_made)(fixture), "{step}: made again");
+    fixture.is_whole(&step);
+    fixture.unmount();
     daemon.wait();
-    assert_eq!(scene.mend(), Vec::<String>::new(), "{step}");
+    assert_eq!(fixture.mend(), Vec::<String>::new(), "{step}");
     true
 }
 

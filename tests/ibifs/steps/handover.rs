@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 
 use super::supervisor::{Supervised, What};
-use crate::support::{World, switch};
+use crate::support::{TestEnv, switch};
 
 /// No hand-over has so many steps.
 const MANY: usize = 1000;
@@ -18,7 +18,7 @@ const STRIDE: usize = 17;
 /// `D` a copy of it.
 #[derive(Debug)]
 struct Pair {
-    world: World,
+    env: TestEnv,
     rep: String,
 }
 
@@ -51,8 +51,8 @@ impl Stopped {
 
 impl Pair {
     fn new() -> Pair {
-        let world = World::new();
-        world.sh("mkdir M N before
+        let env = TestEnv::new();
+        env.sh("mkdir M N before
              ibifs init S --host archive-a.example.org > /dev/null
              ibifs init D --host archive-b.example.net > /dev/null
              ibifs mint S | head -n 1 > one; ibifs mint S --edition-of $(< one) > /dev/null
@@ -62,13 +62,13 @@ impl Pair {
              echo \"$(< token) $(sed -n 's/^ibi.archiveservice {rep \\([^ }]*\\).*/\\1/p' S/archive.ibi)\" > tokens
              chmod 600 token tokens
              cp -a S D before");
-        let rep = world.sh("cat one");
-        Pair { world, rep }
+        let rep = env.sh("cat one");
+        Pair { env, rep }
     }
 
     /// Has nothing of the item be copied before.
     fn uncopied(self) -> Pair {
-        self.world.sh(
+        self.env.sh(
             "rm -rf before/D D; ibifs init D --host archive-b.example.net > /dev/null
              cp -a D before",
         );
@@ -76,14 +76,14 @@ impl Pair {
     }
 
     fn put_back(&self) {
-        self.world.sh("rm -rf S D; cp -a before/S before/D .");
+        self.env.sh("rm -rf S D; cp -a before/S before/D .");
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ibifs"));
         command
             .args(arguments)
-            .current_dir(self.world.root())
+            .current_dir(self.env.root())
             .env_remove("IBIFS_STORE")
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())
@@ -113,7 +113,7 @@ impl Pair {
         for (store, mount_point) in [("S", "M"), ("D", "N")] {
             let mut command = self.command(&["mount", store, mount_point]);
             let output = if supervised == Some(store) {
-                let root = self.world.root();
+                let root = self.env.root();
                 let (daemon, child) = Supervised::start(&mut command, root, None);
                 found = Some(daemon);
                 child.wait_with_output()
@@ -128,8 +128,8 @@ impl Pair {
 
     fn unmount(&self) {
         for mount_point in ["M", "N"] {
-            if super::scene::is_mounted(&self.world.root().join(mount_point)) {
-                self.world.sh(&format!("ibifs umount {mount_point}"));
+            if super::fixture::is_mounted(&self.env.root().join(mount_point)) {
+                self.env.sh(&format!("ibifs umount {mount_point}"));
             }
         }
     }
@@ -140,7 +140,7 @@ impl Pair {
         let mut command = self.command(&["serve", "D", "--listen", "127.0.0.1:0"]);
         command.args(["--transfer-token-file", "tokens"]);
         let (daemon, mut child) = if supervised {
-            let root = self.world.root();
+            let root = self.env.root();
             let (daemon, child) = Supervised::start(&mut command, root, None);
             (Some(daemon), child)
         } else {
@@ -157,7 +157,7 @@ impl Pair {
 
     /// Whether a store claims the original, as the sidecar in its tree says: what counts.
     fn claims(&self, store: &str) -> bool {
-        let read = |path: String| std::fs::read_to_string(self.world.root().join(path));
+        let read = |path: String| std::fs::read_to_string(self.env.root().join(path));
         let facts = read(format!("{store}/archive.ibi")).expect("the facts");
         let mut facts = facts.lines();
         let service = facts.find(|line| line.starts_with("ibi.archiveservice "));
@@ -168,7 +168,7 @@ impl Pair {
     fn has_content(&self, store: &str) -> bool {
         ["file", "link"].iter().all(|name| {
             let path = format!("{store}/col/{}/doc/{name}", self.rep);
-            std::fs::read(self.world.root().join(path)).is_ok_and(|bytes| bytes == b"one\n")
+            std::fs::read(self.env.root().join(path)).is_ok_and(|bytes| bytes == b"one\n")
         })
     }
 
@@ -191,9 +191,7 @@ impl Pair {
         assert!(self.claims("D") && !self.claims("S"), "not there, {step}");
         let both = self.has_content("S") && self.has_content("D");
         assert!(both, "not at both, {step}");
-        let told = self
-            .world
-            .sh("find S/handover D/handover -type f ! -name lock
+        let told = self.env.sh("find S/handover D/handover -type f ! -name lock
              for s in S D; do
                  ibifs show --store $s $(< one) | sed -n 's/^state *//p'; ibifs fsck $s | tail -n 1
              done");
@@ -264,7 +262,7 @@ impl Pair {
                 (daemon, output)
             }
             None => {
-                let root = self.world.root();
+                let root = self.env.root();
                 let (supervised, child) = Supervised::start(&mut command, root, Some((at, what)));
                 (supervised, child.wait_with_output().expect("it ends"))
             }

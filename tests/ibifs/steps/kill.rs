@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
+use super::fixture::Fixture;
 use super::operations::{self, Operation};
-use super::scene::Scene;
 use super::supervisor::What;
 
 /// How long a daemon may go on with a change after its caller has gone on.
@@ -20,15 +20,15 @@ const MANY: usize = 1000;
 #[track_caller]
 fn at_each_step_of(operation: &Operation) {
     let name = operation.name;
-    let scene = Scene::new("");
+    let fixture = Fixture::new("");
     let mut longest = Duration::ZERO;
     for at in 1..MANY {
-        scene.put_back();
-        let daemon = scene.mount();
+        fixture.put_back();
+        let daemon = fixture.mount();
         daemon.arm(at, What::Kill);
         // Whoever waits for a daemon that was killed is let go by the unmount.
         let told = std::thread::scope(|scope| {
-            let caller = scope.spawn(|| (operation.make)(&scene));
+            let caller = scope.spawn(|| (operation.make)(&fixture));
             while !caller.is_finished() && !daemon.reached() {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -36,14 +36,14 @@ fn at_each_step_of(operation: &Operation) {
             std::thread::sleep(AFTERWARDS);
             daemon.disarm();
             if daemon.reached() {
-                longest = longest.max(scene.mount_again());
+                longest = longest.max(fixture.mount_again());
             }
             caller.join().expect("no panic")
         });
         if !daemon.reached() {
             told.unwrap_or_else(|error| panic!("{name}: {error}"));
-            assert!((operation.is_made)(&scene), "{name} is made");
-            scene.unmount();
+            assert!((operation.is_made)(&fixture), "{name} is made");
+            fixture.unmount();
             daemon.wait();
             let steps = at - 1;
             println!("{name}: killed at {steps} steps; mounted again after {longest:?} at most");
@@ -52,22 +52,22 @@ fn at_each_step_of(operation: &Operation) {
         }
         let step = format!("{name}, killed at {}", daemon.step());
         daemon.wait();
-        scene.is_whole(&step);
-        let (_, report) = scene.look();
+        fixture.is_whole(&step);
+        let (_, report) = fixture.look();
         assert!(report.findings.is_empty(), "{step}: {:?}", report.findings);
         assert!(
-            told.is_err() || operation.label_ends || (operation.is_made)(&scene),
+            told.is_err() || operation.label_ends || (operation.is_made)(&fixture),
             "{step}: acknowledged and not made"
         );
-        if !(operation.is_made)(&scene) {
-            let is_as_before = operation.is_as_before.is_none_or(|is| is(&scene));
+        if !(operation.is_made)(&fixture) {
+            let is_as_before = operation.is_as_before.is_none_or(|is| is(&fixture));
             assert!(is_as_before, "{step}: neither made nor as before");
-            (operation.make)(&scene).unwrap_or_else(|error| panic!("{step}: {error}"));
-            assert!((operation.is_made)(&scene), "{step}: made again");
+            (operation.make)(&fixture).unwrap_or_else(|error| panic!("{step}: {error}"));
+            assert!((operation.is_made)(&fixture), "{step}: made again");
         }
-        scene.is_whole(&step);
-        scene.unmount();
-        assert_eq!(scene.mend(), Vec::<String>::new(), "{step}");
+        fixture.is_whole(&step);
+        fixture.unmount();
+        assert_eq!(fixture.mend(), Vec::<String>::new(), "{step}");
     }
     panic!("{name} has no end");
 }
@@ -75,12 +75,12 @@ fn at_each_step_of(operation: &Operation) {
 /// Kills a command before every step, the store being not mounted. Then it can be run again, and
 /// whatever is found is mended once and for all.
 #[track_caller]
-fn at_each_step_of_command(prepare: &str, arguments: &[&str], again: impl Fn(&Scene, &str)) {
+fn at_each_step_of_command(prepare: &str, arguments: &[&str], again: impl Fn(&Fixture, &str)) {
     let name = format!("ibifs {}", arguments.join(" "));
-    let scene = Scene::new(prepare);
+    let fixture = Fixture::new(prepare);
     for at in 1..MANY {
-        scene.put_back();
-        let (supervised, output) = scene.supervised(arguments, at, What::Kill);
+        fixture.put_back();
+        let (supervised, output) = fixture.supervised(arguments, at, What::Kill);
         let reached = supervised.reached();
         let step = format!("{name}, killed at {}", supervised.step());
         if !reached {
@@ -90,23 +90,23 @@ fn at_each_step_of_command(prepare: &str, arguments: &[&str], again: impl Fn(&Sc
             return;
         }
         // A daemon may have been killed; whoever started it ends by itself.
-        scene.detach();
+        fixture.detach();
         supervised.wait();
-        again(&scene, &step);
+        again(&fixture, &step);
     }
     panic!("{name} has no end");
 }
 
-fn run_again(arguments: &'static [&'static str]) -> impl Fn(&Scene, &str) {
-    move |scene, step| {
-        let known = scene.ibifs(&["ls", "S"]);
-        let told = scene.ibifs(arguments);
+fn run_again(arguments: &'static [&'static str]) -> impl Fn(&Fixture, &str) {
+    move |fixture, step| {
+        let known = fixture.ibifs(&["ls", "S"]);
+        let told = fixture.ibifs(arguments);
         if arguments[0] == "mint" {
             let rep = told.lines().next().unwrap_or_default().to_owned();
             assert!(!known.contains(&rep), "{rep} is handed out twice, {step}");
         }
-        scene.is_whole(step);
-        assert_eq!(scene.mend(), Vec::<String>::new(), "{step}");
+        fixture.is_whole(step);
+        assert_eq!(fixture.mend(), Vec::<String>::new(), "{step}");
     }
 }
 
@@ -187,12 +187,12 @@ fn start() {
          level=col/$(dirname $(< three))
          sqlite3 S/relations.sqlite3 \"INSERT OR IGNORE INTO touched VALUES ('$level')\"
          echo 'language pt' >> S/col/$(< three)/.ibi";
-    at_each_step_of_command(crashed, &["mount", "S", "M"], |scene, step| {
-        scene.mount_again();
-        scene.is_whole(step);
-        assert_eq!(scene.ibifs(&["ls", "S"]).lines().count(), 6, "{step}");
-        scene.unmount();
-        assert_eq!(scene.mend(), Vec::<String>::new(), "{step}");
+    at_each_step_of_command(crashed, &["mount", "S", "M"], |fixture, step| {
+        fixture.mount_again();
+        fixture.is_whole(step);
+        assert_eq!(fixture.ibifs(&["ls", "S"]).lines().count(), 6, "{step}");
+        fixture.unmount();
+        assert_eq!(fixture.mend(), Vec::<String>::new(), "{step}");
     });
 }
 
@@ -201,9 +201,9 @@ fn start() {
 fn repair() {
     let damaged = "echo broken > S/col/$(< three)/.ibi; rm -r S/col/$(< two)
          printf 'language pt\\n' >> S/col/$(< one)/.ibi";
-    at_each_step_of_command(damaged, &["fsck", "--repair", "S"], |scene, step| {
-        scene.mend();
-        scene.is_whole(step);
+    at_each_step_of_command(damaged, &["fsck", "--repair", "S"], |fixture, step| {
+        fixture.mend();
+        fixture.is_whole(step);
     });
 }
 
@@ -211,14 +211,14 @@ fn repair() {
 #[test]
 fn init() {
     let arguments = ["init", "S", "--host", "archive-a.example.org"];
-    at_each_step_of_command("rm -r S; mkdir S", &arguments, |scene, step| {
-        if !scene.store().join("archive.ibi").exists() {
-            scene.ibifs(&arguments);
+    at_each_step_of_command("rm -r S; mkdir S", &arguments, |fixture, step| {
+        if !fixture.store().join("archive.ibi").exists() {
+            fixture.ibifs(&arguments);
         }
-        let listed = scene.ibifs(&["ls", "S"]);
+        let listed = fixture.ibifs(&["ls", "S"]);
         println!("{step}: {listed}");
         assert_eq!(listed.lines().count(), 1, "{step}: {listed}");
-        assert_eq!(scene.mend(), Vec::<String>::new(), "{step}");
+        assert_eq!(fixture.mend(), Vec::<String>::new(), "{step}");
     });
 }
 
@@ -226,7 +226,7 @@ fn init() {
 /// is killed meanwhile, the next one knows the store for what it is.
 #[test]
 fn no_crash_is_taken_for_a_copy() {
-    let scene = Scene::new("");
+    let fixture = Fixture::new("");
     let copied = "this store was copied or restored";
     let complaint = |output: std::process::Output| {
         assert!(output.status.success(), "{output:?}");
@@ -234,14 +234,14 @@ fn no_crash_is_taken_for_a_copy() {
     };
     for arguments in [&["mint", "S"][..], &["mount", "S", "M"]] {
         for at in 1..MANY {
-            scene.put_back();
-            assert!(complaint(scene.run(&["mint", "S"])).contains(copied));
-            let (supervised, _) = scene.supervised(arguments, at, What::Kill);
+            fixture.put_back();
+            assert!(complaint(fixture.run(&["mint", "S"])).contains(copied));
+            let (supervised, _) = fixture.supervised(arguments, at, What::Kill);
             let reached = supervised.reached();
             let step = format!("ibifs {arguments:?}, killed at {}", supervised.step());
-            scene.detach();
+            fixture.detach();
             supervised.wait();
-            let told = complaint(scene.run(&["mint", "S"]));
+            let told = complaint(fixture.run(&["mint", "S"]));
             assert!(!told.contains(copied), "{step}: {told}");
             if !reached {
                 assert!(at > 10, "{arguments:?} has steps");

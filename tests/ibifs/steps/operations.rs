@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::XattrFlags;
 
-use super::scene::Scene;
+use super::fixture::Fixture;
 
 /// A change through the mount.
 #[derive(Debug)]
@@ -16,11 +16,11 @@ pub struct Operation {
     /// What it is called in a complaint.
     pub name: &'static str,
     /// Makes it, or goes on with it where it was stopped.
-    pub make: fn(&Scene) -> io::Result<()>,
+    pub make: fn(&Fixture) -> io::Result<()>,
     /// Whether it has been made.
-    pub is_made: fn(&Scene) -> bool,
+    pub is_made: fn(&Fixture) -> bool,
     /// Whether all is as it was before, where that is more than not made.
-    pub is_as_before: Option<fn(&Scene) -> bool>,
+    pub is_as_before: Option<fn(&Fixture) -> bool>,
     /// Whether it is made as a whole or not at all.
     pub is_whole: bool,
     /// What an error may leave for `ibifs fsck --repair`, by its code.
@@ -34,8 +34,8 @@ pub struct Operation {
 /// `mkdir .mint/NAME`.
 pub const MINT: Operation = Operation {
     name: "mint",
-    make: |scene| fs::create_dir(scene.mounted(".mint/new")),
-    is_made: |scene| scene.mounted(".mint/new").is_dir(),
+    make: |fixture| fs::create_dir(fixture.mounted(".mint/new")),
+    is_made: |fixture| fixture.mounted(".mint/new").is_dir(),
     is_as_before: None,
     is_whole: true,
     may_leave: None,
@@ -46,8 +46,8 @@ pub const MINT: Operation = Operation {
 /// `mkdir '<ibi>+(pt)'`.
 pub const MINT_TRANSLATION: Operation = Operation {
     name: "mint a translation",
-    make: |scene| fs::create_dir(beside(scene, 1, "+(pt)")),
-    is_made: |scene| beside(scene, 1, "+(pt)").is_dir(),
+    make: |fixture| fs::create_dir(beside(fixture, 1, "+(pt)")),
+    is_made: |fixture| beside(fixture, 1, "+(pt)").is_dir(),
     is_as_before: None,
     is_whole: true,
     may_leave: None,
@@ -58,9 +58,9 @@ pub const MINT_TRANSLATION: Operation = Operation {
 /// A relation where there was none.
 pub const RELATE: Operation = Operation {
     name: "set a relation",
-    make: |scene| relate(scene, 2, "metadata", 3),
-    is_made: |scene| leads_to(scene, 2, ":", 3),
-    is_as_before: Some(|scene| fs::read_link(beside(scene, 2, ":")).is_err()),
+    make: |fixture| relate(fixture, 2, "metadata", 3),
+    is_made: |fixture| leads_to(fixture, 2, ":", 3),
+    is_as_before: Some(|fixture| fs::read_link(beside(fixture, 2, ":")).is_err()),
     is_whole: true,
     may_leave: None,
     goes_on_if_full: false,
@@ -70,9 +70,9 @@ pub const RELATE: Operation = Operation {
 /// A relation in the place of another.
 pub const RELATE_ANEW: Operation = Operation {
     name: "replace a relation",
-    make: |scene| relate(scene, 1, "nextedition", 3),
-    is_made: |scene| leads_to(scene, 1, "!", 3),
-    is_as_before: Some(|scene| leads_to(scene, 1, "!", 2)),
+    make: |fixture| relate(fixture, 1, "nextedition", 3),
+    is_made: |fixture| leads_to(fixture, 1, "!", 3),
+    is_as_before: Some(|fixture| leads_to(fixture, 1, "!", 2)),
     is_whole: true,
     may_leave: None,
     goes_on_if_full: false,
@@ -82,11 +82,11 @@ pub const RELATE_ANEW: Operation = Operation {
 /// A relation taken back.
 pub const UNRELATE: Operation = Operation {
     name: "remove a relation",
-    make: |scene| {
-        rustix::fs::removexattr(scene.item(1), "user.ibi.nextedition").map_err(Error::from)
+    make: |fixture| {
+        rustix::fs::removexattr(fixture.item(1), "user.ibi.nextedition").map_err(Error::from)
     },
-    is_made: |scene| leads_to(scene, 1, "!", 1),
-    is_as_before: Some(|scene| leads_to(scene, 1, "!", 2)),
+    is_made: |fixture| leads_to(fixture, 1, "!", 1),
+    is_as_before: Some(|fixture| leads_to(fixture, 1, "!", 2)),
     is_whole: true,
     may_leave: None,
     goes_on_if_full: false,
@@ -96,10 +96,10 @@ pub const UNRELATE: Operation = Operation {
 /// A sidecar replaced as rsync and editors do it.
 pub const RENAME_SIDECAR: Operation = Operation {
     name: "rename onto a sidecar",
-    make: |scene| {
-        let beside = scene.item(3).join("..ibi.AbCd12");
-        write(&beside, &with_language(scene)?)?;
-        fs::rename(&beside, scene.item(3).join(".ibi"))
+    make: |fixture| {
+        let beside = fixture.item(3).join("..ibi.AbCd12");
+        write(&beside, &with_language(fixture)?)?;
+        fs::rename(&beside, fixture.item(3).join(".ibi"))
     },
     is_made: says_language,
     is_as_before: None,
@@ -112,7 +112,7 @@ pub const RENAME_SIDECAR: Operation = Operation {
 /// A sidecar written over as cp does it: a crash may leave half of it.
 pub const WRITE_SIDECAR: Operation = Operation {
     name: "write over a sidecar",
-    make: |scene| write(&scene.item(3).join(".ibi"), &with_language(scene)?),
+    make: |fixture| write(&fixture.item(3).join(".ibi"), &with_language(fixture)?),
     is_made: says_language,
     is_as_before: None,
     is_whole: false,
@@ -125,8 +125,8 @@ pub const WRITE_SIDECAR: Operation = Operation {
 /// first: what its close says nobody hears.
 pub const WRITE_SHARED_SIDECAR: Operation = Operation {
     name: "write over a shared sidecar",
-    make: |scene| {
-        let file = written(&scene.item(3).join(".ibi"), &with_language(scene)?)?;
+    make: |fixture| {
+        let file = written(&fixture.item(3).join(".ibi"), &with_language(fixture)?)?;
         drop(file.try_clone()?);
         close(file)
     },
@@ -136,13 +136,13 @@ pub const WRITE_SHARED_SIDECAR: Operation = Operation {
 /// `rm -r` of an item.
 pub const REMOVE: Operation = Operation {
     name: "remove an item",
-    make: |scene| {
-        let item = scene.item(1);
+    make: |fixture| {
+        let item = fixture.item(1);
         ignore(fs::remove_file(item.join("doc/file")), ErrorKind::NotFound)?;
         ignore(fs::remove_dir(item.join("doc")), ErrorKind::NotFound)?;
         fs::remove_dir(item)
     },
-    is_made: |scene| !scene.item(1).exists(),
+    is_made: |fixture| !fixture.item(1).exists(),
     is_as_before: None,
     is_whole: false,
     may_leave: None,
@@ -153,15 +153,15 @@ pub const REMOVE: Operation = Operation {
 /// An item of another Archive copied in by its rep.
 pub const COPY_BY_REP: Operation = Operation {
     name: "copy in by rep",
-    make: |scene| {
-        let item = scene.mounted(ELSEWHERE);
+    make: |fixture| {
+        let item = fixture.mounted(ELSEWHERE);
         for above in [
             "sid.inpe.br",
             "sid.inpe.br/mtc-m18@80",
             "sid.inpe.br/mtc-m18@80/2009",
         ] {
             ignore(
-                fs::create_dir(scene.mounted(above)),
+                fs::create_dir(fixture.mounted(above)),
                 ErrorKind::AlreadyExists,
             )?;
         }
@@ -180,8 +180,8 @@ pub const COPY_BY_REP: Operation = Operation {
 /// The same by its IBIp: it moves to its place by its rep as soon as that is known.
 pub const COPY_BY_IBIP: Operation = Operation {
     name: "copy in by IBIp",
-    make: |scene| {
-        let prefix = scene.mounted("8JMKD3MGP8W");
+    make: |fixture| {
+        let prefix = fixture.mounted("8JMKD3MGP8W");
         let item = prefix.join("35MMLL8");
         ignore(fs::create_dir(&prefix), ErrorKind::AlreadyExists)?;
         ignore(fs::create_dir(&item), ErrorKind::AlreadyExists)?;
@@ -202,43 +202,47 @@ const SIDECAR: &str = "ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43 ibip 8JM
     ibi.archiveservice {rep sid.inpe.br/mtc-m18@80/2008/03.17.15.17}\n\
     ibi.metadata {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43.05}\n";
 
-fn is_copied_in(scene: &Scene) -> bool {
-    let by = |name: &str| fs::read_to_string(scene.mounted(name).join("file")).ok();
+fn is_copied_in(fixture: &Fixture) -> bool {
+    let by = |name: &str| fs::read_to_string(fixture.mounted(name).join("file")).ok();
     let whole = Some("file\n".to_owned());
     // By its IBIp it is known as soon as its sidecar is.
     by(ELSEWHERE) == whole
         && by("8JMKD3MGP8W/35MMLL8") == whole
-        && scene.store().join("col").join(ELSEWHERE).is_dir()
-        && fs::read_link(scene.mounted(format!("{ELSEWHERE}:"))).is_ok()
+        && fixture.store().join("col").join(ELSEWHERE).is_dir()
+        && fs::read_link(fixture.mounted(format!("{ELSEWHERE}:"))).is_ok()
 }
 
 /// A name beside an item.
-fn beside(scene: &Scene, number: usize, modifier: &str) -> std::path::PathBuf {
-    scene.mounted(format!("{}{modifier}", scene.rep(number)))
+fn beside(fixture: &Fixture, number: usize, modifier: &str) -> std::path::PathBuf {
+    fixture.mounted(format!("{}{modifier}", fixture.rep(number)))
 }
 
-fn relate(scene: &Scene, number: usize, relation: &str, target: usize) -> io::Result<()> {
+fn relate(fixture: &Fixture, number: usize, relation: &str, target: usize) -> io::Result<()> {
     let attribute = format!("user.ibi.{relation}");
-    let target = scene.rep(target).as_bytes();
-    rustix::fs::setxattr(scene.item(number), attribute, target, XattrFlags::empty())?;
+    let target = fixture.rep(target).as_bytes();
+    rustix::fs::setxattr(fixture.item(number), attribute, target, XattrFlags::empty())?;
     Ok(())
 }
 
-fn leads_to(scene: &Scene, number: usize, modifier: &str, target: usize) -> bool {
-    fs::read_link(beside(scene, number, modifier))
-        .is_ok_and(|path| path.ends_with(scene.rep(target)))
+fn leads_to(fixture: &Fixture, number: usize, modifier: &str, target: usize) -> bool {
+    fs::read_link(beside(fixture, number, modifier))
+        .is_ok_and(|path| path.ends_with(fixture.rep(target)))
 }
 
-fn with_language(scene: &Scene) -> io::Result<Vec<u8>> {
-    let before = scene.world().root().join("before/col").join(scene.rep(3));
+fn with_language(fixture: &Fixture) -> io::Result<Vec<u8>> {
+    let before = fixture
+        .environment()
+        .root()
+        .join("before/col")
+        .join(fixture.rep(3));
     let mut bytes = fs::read(before.join(".ibi"))?;
     bytes.extend_from_slice(b"language pt\n");
     Ok(bytes)
 }
 
-fn says_language(scene: &Scene) -> bool {
+fn says_language(fixture: &Fixture) -> bool {
     let mut value = [0; 64];
-    let told = rustix::fs::getxattr(scene.item(3), "user.ibi.language", &mut value);
+    let told = rustix::fs::getxattr(fixture.item(3), "user.ibi.language", &mut value);
     told.is_ok_and(|length| value[..length] == *b"pt")
 }
 

@@ -1,7 +1,7 @@
-//! A temporary world of mounted Archives and a shell in it, cleaned up when dropped.
+//! A temporary environment of mounted Archives and a shell in it, cleaned up when dropped.
 
-mod dice;
 mod disk;
+mod rng;
 mod user;
 
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-pub use dice::{Dice, seed};
 pub use disk::{Disk, Format};
+pub use rng::{Rng, seed};
 pub use user::User;
 
 /// The number that an environment variable holds, for switching a test to its long form.
@@ -24,16 +24,16 @@ pub fn switch(name: &str) -> Option<u64> {
 
 /// A directory of its own for one test, with whatever it has mounted in it.
 #[derive(Debug)]
-pub struct World {
+pub struct TestEnv {
     root: PathBuf,
 }
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-impl World {
-    /// An empty world. Without /dev/fuse nothing here can be shown: that is a failure, not a skip.
+impl TestEnv {
+    /// An empty test environment. Without /dev/fuse nothing here can be shown: that is a failure, not a skip.
     #[track_caller]
-    pub fn new() -> World {
+    pub fn new() -> TestEnv {
         assert!(
             Path::new("/dev/fuse").exists(),
             "these tests mount for real and need /dev/fuse"
@@ -42,17 +42,17 @@ impl World {
         let name = format!("ibifs-test-{}-{number}", std::process::id());
         let root = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&root).expect("a temporary directory");
-        World { root }
+        TestEnv { root }
     }
 
-    /// The world's directory; scripts run in it.
+    /// The environment's directory; scripts run in it.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// Makes and mounts the Archive A (archive-a.example.org): store `A.store`, mounted at `A`.
     #[track_caller]
-    pub fn with_a(self) -> World {
+    pub fn with_a(self) -> TestEnv {
         self.sh(
             "ibifs init A.store --host archive-a.example.org && mkdir A && ibifs mount A.store A",
         );
@@ -61,14 +61,14 @@ impl World {
 
     /// Makes and mounts the Archive B (archive-b.example.net): store `B.store`, mounted at `B`.
     #[track_caller]
-    pub fn with_b(self) -> World {
+    pub fn with_b(self) -> TestEnv {
         self.sh(
             "ibifs init B.store --host archive-b.example.net && mkdir B && ibifs mount B.store B",
         );
         self
     }
 
-    /// A script to be run in the world.
+    /// A script to be run in the environment.
     pub fn command(&self, script: &str) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_ibifs"));
         let mut directories = vec![program.parent().expect("a directory").to_owned()];
@@ -163,7 +163,7 @@ daemon() { sed -n 's/^pid //p' "$1/lock"; }
 mint() { mkdir -p "$1/.mint/$2/doc" && rep "$1/.mint/$2"; }
 "#;
 
-impl World {
+impl TestEnv {
     /// Unmounts what is mounted below the directory, the last mounted first.
     fn unmount_all(&self) {
         let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
@@ -181,7 +181,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for TestEnv {
     fn drop(&mut self) {
         self.unmount_all();
         if std::thread::panicking() {

@@ -8,25 +8,25 @@ use std::time::{Duration, Instant};
 use ibifs::archive::{Archive, Report, SystemClock};
 
 use super::supervisor::{Supervised, What};
-use crate::support::World;
+use crate::support::TestEnv;
 
 /// A store `S`, mounted at `M`, that begins as the store `before`: the items `one`, `two` and
 /// `three`, of which `two` is the next edition of `one`, and `four`, which was removed.
 #[derive(Debug)]
-pub struct Scene {
-    world: World,
+pub struct Fixture {
+    env: TestEnv,
     reps: Vec<String>,
 }
 
 /// What the index says, line by line, without the dates of the ledger.
 pub type Answers = Vec<String>;
 
-impl Scene {
-    /// A scene whose store has been prepared by a script as well.
+impl Fixture {
+    /// A fixture whose store has been prepared by a script as well.
     #[track_caller]
-    pub fn new(prepare: &str) -> Scene {
-        let world = World::new();
-        world.sh(&format!(
+    pub fn new(prepare: &str) -> Fixture {
+        let env = TestEnv::new();
+        env.sh(&format!(
             "mkdir M; ibifs init S --host archive-a.example.org > /dev/null
              for name in one two three four; do ibifs mint S | head -n 1 | tee $name; done > reps
              for name in one two three; do echo $name > S/col/$(< $name)/doc/file; done
@@ -35,23 +35,23 @@ impl Scene {
              {prepare}
              cp -a S before"
         ));
-        let reps = world.sh("cat reps").lines().map(str::to_owned).collect();
-        Scene { world, reps }
+        let reps = env.sh("cat reps").lines().map(str::to_owned).collect();
+        Fixture { env, reps }
     }
 
-    /// The world it lies in.
-    pub fn world(&self) -> &World {
-        &self.world
+    /// The environment it lies in.
+    pub fn environment(&self) -> &TestEnv {
+        &self.env
     }
 
     /// The store.
     pub fn store(&self) -> PathBuf {
-        self.world.root().join("S")
+        self.env.root().join("S")
     }
 
     /// A path in the mount.
     pub fn mounted(&self, path: impl AsRef<Path>) -> PathBuf {
-        self.world.root().join("M").join(path)
+        self.env.root().join("M").join(path)
     }
 
     /// The rep of `one`, `two`, `three` or `four`, counted from 1.
@@ -69,12 +69,12 @@ impl Scene {
     pub fn put_back(&self) {
         let _ = std::fs::remove_dir_all(self.store());
         let mut copy = Command::new("cp");
-        copy.arg("-a").arg(self.world.root().join("before"));
+        copy.arg("-a").arg(self.env.root().join("before"));
         let status = copy.arg(self.store()).status().expect("cp runs");
         assert!(status.success(), "the store is put back");
     }
 
-    /// A command of ours that works in the world's directory; the argument `{1}` is the first rep.
+    /// A command of ours that works in the environment's directory; the argument `{1}` is the first rep.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ibifs"));
         let named = |argument: &&str| {
@@ -86,7 +86,7 @@ impl Scene {
         };
         command
             .args(arguments.iter().map(named))
-            .current_dir(self.world.root())
+            .current_dir(self.env.root())
             .env_remove("IBIFS_STORE")
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())

@@ -6,16 +6,16 @@ use super::switch;
 
 /// A generator (xorshift). Not for secrets.
 #[derive(Clone, Debug)]
-pub struct Dice {
+pub struct Rng {
     state: u64,
 }
 
-impl Dice {
+impl Rng {
     /// The same numbers for the same seed.
-    pub fn from_seed(seed: u64) -> Dice {
+    pub fn from_seed(seed: u64) -> Rng {
         // Neighbouring seeds are spread out, and none is 0, which xorshift never leaves.
         let state = seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        Dice { state }
+        Rng { state }
     }
 
     /// The next number.
