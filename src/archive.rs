@@ -1,17 +1,17 @@
-//! The Archive: what the mount, the web services and the command call. Knows no inode, errno or HTTP status.
+//! The Archive: the mount, the web services and the command call it. Knows no inode, errno or HTTP status.
 //!
 //! - [`finding`]: tables of what a check, a scrub, a backup or a transfer reports.
 //! - [`lock_order`]: mutexes with a rank, and the order in which they are taken.
-//! - [`owner`]: for whom something is made in a store.
-//! - [`database`]: the files that SQLite opens, and no others.
+//! - [`owner`]: the owner of what is made in a store.
+//! - [`database`]: restricts SQLite to the files of a store's databases.
 //! - [`store`]: the relation store: all the SQL, and the ledger of dates handed out.
 //! - [`tree`]: the store's directories. What it writes is on disk when it returns.
-//! - [`scrub`]: reads every file again and compares it with its digest. Needs no index.
+//! - [`scrub`]: reads every file again and compares it with its recorded digest. Needs no index.
 //! - [`operations`]: mint, find, relate, resolve, remove, check. The tree is the truth and the store
 //!   its index: the tree is written first.
-//! - [`backup`]: another store that is the same as this one at one instant.
-//! - [`package`]: items as BagIt bags and OCFL objects, there and back.
-//! - [`transfer`]: items copied to another Archive, and originals transferred to it.
+//! - [`backup`]: copies a store to another one that is the same at one instant.
+//! - [`package`]: exports and imports items as BagIt bags and OCFL objects.
+//! - [`transfer`]: copies items to another Archive, and transfers originals to it.
 
 pub(crate) mod backup;
 pub(crate) mod database;
