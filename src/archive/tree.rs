@@ -1,12 +1,11 @@
 //! The store's directories on disk: where an item lies, its sidecar, its tombstone.
 //!
-//! Everything goes by directory descriptor and never through a symbolic link below the store
-//! (`openat2` with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS), so nothing outside it can be reached,
-//! whatever is raced. What is written here is on disk when the call returns: files are written in
-//! `staging/`, synced, renamed into place, and the directory is synced. Only the directories of items
-//! are synced by whoever has them made: those that are copied in by whoever copies, minted ones some
-//! time after the index has them. This module knows names of items, not their relations; it has no
-//! database.
+//! All access goes through directory descriptors and never through a symbolic link below the store (`openat2`
+//! with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS). Nothing outside the store can be reached, even in a race.
+//! What is written here is on disk when the call returns: a file is written in `staging/`, synced and renamed
+//! into place, and the directory is synced. The exception is an item's directory, which the caller syncs: the
+//! copying program for a copied item, and the settle queue, after the index has it, for a minted one. This
+//! module knows names of items, not their relations; it has no database.
 
 mod action;
 mod files;
@@ -44,11 +43,11 @@ use crate::os::opening::{self, by_descriptor};
 
 /// File name of an item's sidecar.
 pub const SIDECAR: &str = ".ibi";
-/// File name of the metadata text of an item whose metadata are no item themselves.
+/// File name of the metadata text of an item whose metadata are not an item themselves.
 pub const METADATA_TEXT: &str = ".ibi.metadata";
 /// A sidecar or metadata text larger than this many bytes is refused.
 pub const SMALL_FILE_LIMIT: u64 = 1 << 20;
-/// A tombstone is a sidecar with a state and a time: so much more it may have.
+/// A tombstone is a sidecar with a state and a time, which may add this many bytes.
 const TOMBSTONE_ADDS: u64 = 128;
 
 /// An open store directory.
@@ -56,7 +55,7 @@ const TOMBSTONE_ADDS: u64 = 128;
 pub struct Tree {
     path: PathBuf,
     root: OwnedFd,
-    /// Where what is read for others begins, see [`Tree::way_to`].
+    /// Where access checks for readers begin, see [`Tree::way_to`].
     areas: OnceLock<Areas>,
     /// Directories of the store that stay open, see [`Tree::keep_open`].
     kept: OnceLock<Vec<(&'static str, OwnedFd)>>,
@@ -71,12 +70,13 @@ struct Areas {
     deleted: OwnedFd,
 }
 
-/// An item's directory, opened to read in it: as whoever does so then, whatever the way to it.
+/// An item's directory, opened for reading. The permissions of the caller at the time of each read apply
+/// below it; the levels above it are not checked again.
 #[derive(Debug)]
 pub struct OpenItem {
     directory: OwnedFd,
     place: Place,
-    /// Whether what is opened in it must be known to the kernel, so that nobody waits for a disk.
+    /// Whether files are opened only from the kernel's caches, so that no thread waits for a disk.
     is_cached_only: bool,
 }
 
@@ -91,20 +91,20 @@ impl OpenItem {
     }
 }
 
-/// An item that has been made and does not appear yet.
+/// An item that has been made and is not visible yet.
 #[derive(Debug)]
 pub struct Staged {
     staging: OwnedFd,
     name: String,
 }
 
-/// How many names in `staging/` are tried where they are taken.
+/// How many names in `staging/` are tried before giving up.
 const TRIES: usize = 10_000;
 
 const DIRECTORIES: [&str; 4] = ["col", "ibip", "deleted", "staging"];
 
 impl Tree {
-    /// Makes the directories of a new store, which only its owner may enter; what is there already stays.
+    /// Makes the directories of a new store, which only its owner may enter. Existing directories stay.
     pub fn create(path: &Path) -> Result<Tree, TreeError> {
         let shown = path.display().to_string();
         std::fs::create_dir_all(path).map_err(|error| {
@@ -125,27 +125,27 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Opens an existing store; an error where its directories are not all there.
+    /// Opens an existing store, and makes those of its directories that are missing.
     pub fn open(path: &Path) -> Result<Tree, TreeError> {
         let tree = Tree::open_root(path)?;
         for name in DIRECTORIES {
-            // Without its empty directories a store is still whole: a copying tool may drop them.
+            // A store is complete without its empty directories: a copying tool may omit them.
             match make_level(&tree.root, name) {
                 Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS | Errno::PERM) => {}
                 Err(errno) => return Err(failed(Action::Make, name)(errno)),
             }
             if name == "staging" && tree.open_directory(name).is_err() {
-                // It holds nothing that lasts: whatever else has its name gives way.
+                // `staging` holds nothing that lasts: another file of this name is removed.
                 let _ = rustix::fs::unlinkat(&tree.root, name, AtFlags::empty());
                 let _ = rustix::fs::mkdirat(&tree.root, name, Mode::from_raw_mode(0o755));
             }
         }
-        // By this process: who reads may not get so far.
+        // Opened with the rights of this process: a reader may not get so far.
         let _ = tree.areas();
         Ok(tree)
     }
 
-    /// Opens an existing store as it is, and makes nothing in it.
+    /// Opens an existing store as it is, and creates nothing in it.
     pub fn open_as_it_is(path: &Path) -> Result<Tree, TreeError> {
         let tree = Tree::open_root(path)?;
         let _ = tree.areas();
@@ -165,8 +165,9 @@ impl Tree {
         Ok(self.areas.get_or_init(|| areas))
     }
 
-    /// The way to an item for who reads: the levels above it, and `col`, which is the root of a mount, must
-    /// let a reader through; the store's own directory lets in who keeps it, and does not count.
+    /// The path to an item as a reader takes it. The levels above the item, and `col`, which is the root of a
+    /// mount, must let the reader through. The store's own directory does not count: it admits only the owner
+    /// of the store.
     fn way_to<'a>(&self, place: &'a Place) -> Result<(BorrowedFd<'_>, &'a str), Errno> {
         let areas = self.areas()?;
         match place.as_str().split_once('/') {
@@ -186,7 +187,7 @@ impl Tree {
         let root = rustix::fs::open(path, flags, Mode::empty())
             .map_err(failed(Action::OpenStore, &shown))?;
         let path = match std::fs::canonicalize(path) {
-            // By a short path from within it could be opened, but neither mounted nor found again.
+            // A short relative path would open it, but it could be neither mounted nor found again.
             Err(error) if Errno::from_io_error(&error) == Some(Errno::NAMETOOLONG) => {
                 let action = Action::UseLongPath;
                 return Err(failed(action, &shown)(Errno::NAMETOOLONG));
@@ -202,7 +203,7 @@ impl Tree {
         })
     }
 
-    /// An error of this room for what was done with a descriptor of it elsewhere.
+    /// The error of an operation that another module did on a descriptor of this tree.
     pub fn error(&self, action: Action, path: &str, errno: Errno) -> TreeError {
         failed(action, path)(errno)
     }
@@ -222,7 +223,7 @@ impl Tree {
         self.root.as_fd()
     }
 
-    /// Opens a directory below the store for looking things up in it (O_PATH).
+    /// Opens a directory below the store for lookups (O_PATH).
     pub fn open_directory(&self, path: &str) -> Result<OwnedFd, TreeError> {
         self.open_beneath(path, OFlags::PATH | OFlags::DIRECTORY)
             .map_err(failed(Action::Open, path))
@@ -233,7 +234,8 @@ impl Tree {
         self.open_directory(place.as_str())
     }
 
-    /// Opens an item to read in it, as who does so is let through to it.
+    /// Opens an item for reading, with the rights of the calling thread. EACCES where a level above the item
+    /// does not let it through.
     pub fn open_for_reader(&self, place: &Place) -> Result<OpenItem, TreeError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let opened = self
@@ -246,8 +248,8 @@ impl Tree {
         })
     }
 
-    /// The same for whoever cannot wait for a disk: EAGAIN where somebody would have to. EINVAL on a
-    /// kernel that cannot tell (before 5.12).
+    /// Like [`Tree::open_for_reader`], for a thread that must not wait for a disk. EAGAIN where it would have
+    /// to wait; EINVAL on a kernel without RESOLVE_CACHED (before 5.12).
     pub fn open_cached(&self, place: &Place) -> Result<OpenItem, TreeError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED;
@@ -261,19 +263,19 @@ impl Tree {
         })
     }
 
-    /// Whether there is a directory of this name below the store.
+    /// Whether a directory of this name exists below the store.
     pub fn is_directory(&self, path: &str) -> bool {
         self.open_directory(path).is_ok()
     }
 
-    /// Opens a file of the store's own to be written, making it where it is missing; ELOOP for what
-    /// is no regular file, EMLINK for one that has another name, which may be anybody's.
+    /// Opens one of the store's own files for writing, and creates it where it is missing. ELOOP for anything
+    /// but a regular file; EMLINK for a file with a second name, which may belong to any user.
     pub fn open_own(&self, name: &str) -> Result<std::fs::File, TreeError> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         loop {
             let opened = match self.open_beneath(name, OFlags::PATH | OFlags::NOFOLLOW) {
                 Ok(found) => only_name(&found).and_then(|()| {
-                    // Found first: to open a FIFO or a device may do something already.
+                    // Found first with O_PATH: opening a FIFO or a device may already have an effect.
                     opening::settled(opening::again(&found, flags)?, flags)
                 }),
                 Err(Errno::NOENT) => {
@@ -292,7 +294,7 @@ impl Tree {
         }
     }
 
-    /// Opens a file of the store's own to be read; None where there is none.
+    /// Opens one of the store's own files for reading; None where it does not exist.
     pub fn read_own(&self, name: &str) -> Result<Option<std::fs::File>, TreeError> {
         let found = match self.open_beneath(name, OFlags::PATH | OFlags::NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(None),
@@ -308,7 +310,7 @@ impl Tree {
             .map_err(failed(Action::Open, name))
     }
 
-    /// Clears `staging/` away, which only the one writer of a store may do.
+    /// Empties `staging/`. Only the one writer of a store may do so.
     pub fn clear_staging(&self) {
         if let Ok(staging) = self.open_beneath("staging", OFlags::RDONLY | OFlags::DIRECTORY) {
             clear(&staging);
@@ -320,18 +322,19 @@ impl Tree {
         open_beneath(directory, path, flags)
     }
 
-    /// Keeps the directories that items lie in open: what is in them is then reached by whoever may not
-    /// enter the store's own directory. One that is replaced by another goes unnoticed from then on.
+    /// Keeps the directories of items open, so that a user who may not enter the store's own directory
+    /// reaches what is in them. If one of them is replaced by another directory, this goes unnoticed from
+    /// then on.
     pub fn keep_open(&self) {
         let open = |name| self.open_directory(name).ok().map(|open| (name, open));
         let kept = ["col", "ibip", "deleted"].into_iter().filter_map(open);
         let _ = self.kept.set(kept.collect());
     }
 
-    /// The directory from which a path below the store is walked, and what of the path is left.
+    /// The directory from which a path below the store is walked, and the rest of the path.
     fn kept_above<'a>(&self, path: &'a str) -> (&OwnedFd, &'a str) {
         let (directory, below) = self.kept_above_bytes(path.as_bytes());
-        // What is cut off ends with a slash.
+        // The part that is cut off ends with a slash.
         let cut = path.len() - below.len();
         (directory, path.get(cut..).unwrap_or(path))
     }
@@ -345,15 +348,15 @@ impl Tree {
         found.unwrap_or((&self.root, path))
     }
 
-    /// Makes the directory of an item that is copied in, and its levels where they are missing. As
-    /// with any mkdir, a default ACL and the set-group-ID bit of the level above it count, and syncing
-    /// is up to whoever copies. EEXIST if one is there.
+    /// Makes the directory of an item that is copied in, and the missing levels above it. As with any mkdir,
+    /// a default ACL and the set-group-ID bit of the level above apply, and the copying program syncs. EEXIST
+    /// if the directory exists.
     pub fn make_item(&self, place: &Place, maker: Maker) -> Result<(), TreeError> {
         self.make_levels(place.parent())?;
         let parent = self.open_directory(place.parent())?;
         let failed = |errno| failed(Action::Make, place.as_str())(errno);
         let inherits = has_default_acl(&parent);
-        // Where there is one, the kernel passes over the umask, which is the last caller's here.
+        // With a default ACL the kernel ignores the umask, which is the last caller's here.
         let mode = Mode::from_raw_mode(if inherits {
             maker.mode
         } else {
@@ -362,7 +365,7 @@ impl Tree {
         charging::charged(|| rustix::fs::mkdirat(&parent, place.name(), mode)).map_err(failed)?;
         let given = (|| {
             let item = open_below(&parent, place.name())?;
-            // The kernel has given it this bit, and the group, where the level above has the bit.
+            // Where the level above has the bit, the kernel has set it here, and given its group.
             let set_gid = Mode::from_raw_mode(rustix::fs::fstat(&item)?.st_mode) & Mode::SGID;
             let gid = set_gid.is_empty().then_some(maker.gid);
             give_away(&item, maker.uid, gid)?;
@@ -378,8 +381,8 @@ impl Tree {
         })
     }
 
-    /// Makes an item with its sidecar and, where that is wanted, `doc/`, out of sight; [`Tree::place_item`] lets it appear, whole. Nothing is synced but the
-    /// levels above it, where they are new.
+    /// Makes an item in `staging/`, with its sidecar and, on request, `doc/`. [`Tree::place_item`] makes it
+    /// visible as a whole. Only new levels above it are synced.
     pub fn stage_item(
         &self,
         place: &Place,
@@ -420,8 +423,8 @@ impl Tree {
         }
     }
 
-    /// Makes an empty directory out of sight, to be filled and placed like [`Tree::stage_item`]'s, and
-    /// opens it.
+    /// Makes an empty directory in `staging/` and opens it. The caller fills it; [`Tree::place_item`] makes
+    /// it visible.
     pub fn stage_directory(&self, place: &Place) -> Result<(Staged, OwnedFd), TreeError> {
         let failed = |errno| failed(Action::Make, place.as_str())(errno);
         self.make_levels(place.parent())?;
@@ -434,7 +437,7 @@ impl Tree {
         Ok((Staged { staging, name }, directory))
     }
 
-    /// Takes away a staged directory with whatever is in it.
+    /// Removes a staged directory and everything in it.
     pub fn discard_all(&self, staged: &Staged) {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -445,7 +448,7 @@ impl Tree {
         let _ = rustix::fs::unlinkat(staging, name, AtFlags::REMOVEDIR);
     }
 
-    /// Lets a staged item appear at its place. EEXIST if one is there.
+    /// Moves a staged item to its place. EEXIST if the place is taken.
     pub fn place_item(&self, staged: &Staged, place: &Place) -> Result<(), TreeError> {
         let parent = self.open_directory(place.parent())?;
         let flags = RenameFlags::NOREPLACE;
@@ -454,9 +457,9 @@ impl Tree {
             .map_err(failed(Action::Make, place.as_str()))
     }
 
-    /// Takes away a staged item that will not appear, as far as it was made.
+    /// Removes what has been made of a staged item that will not be placed.
     pub fn discard(&self, staged: &Staged) {
-        // Whatever stays is out of sight, and the next mount clears it away.
+        // What cannot be removed stays invisible, and the next mount removes it.
         if let Ok(item) = open_below(&staged.staging, &staged.name) {
             let _ = rustix::fs::unlinkat(&item, SIDECAR, AtFlags::empty());
             let _ = rustix::fs::unlinkat(&item, "doc", AtFlags::REMOVEDIR);
@@ -464,7 +467,7 @@ impl Tree {
         let _ = rustix::fs::unlinkat(&staged.staging, &staged.name, AtFlags::REMOVEDIR);
     }
 
-    /// Takes back an item that has just been placed: out of sight, then away.
+    /// Removes an item that has just been placed: moves it to `staging/` first, then deletes it.
     pub fn take_back(&self, place: &Place) -> Result<(), TreeError> {
         let staged = Staged {
             staging: self.open_directory("staging")?,
@@ -481,7 +484,7 @@ impl Tree {
     pub fn sync_item(&self, place: &Place) -> Result<(), TreeError> {
         let sidecar = format!("{}/{SIDECAR}", place.as_str());
         match self.open_beneath(&sidecar, OFlags::RDONLY) {
-            // What is no small file is no sidecar, and may be long on its way to the disk.
+            // A file that is too large for a sidecar is not one, and may take long to sync.
             Ok(file) if is_small(&file) => {
                 rustix::fs::fsync(file).map_err(failed(Action::Sync, &sidecar))?;
             }
@@ -498,7 +501,7 @@ impl Tree {
         rustix::fs::syncfs(&self.root).map_err(failed(Action::Sync, "."))
     }
 
-    /// What lies in `staging/`: where nobody writes the store, it is left over from a crash.
+    /// The names in `staging/`. While no process writes the store, they are left over from a crash.
     pub fn left_in_staging(&self) -> Vec<String> {
         let mut names = Vec::new();
         let _ = self.each_name("staging", |name, _| {
@@ -508,16 +511,16 @@ impl Tree {
         names
     }
 
-    /// The permission bits of something in the store's own directory, by its name there; `.` is
-    /// that directory itself.
+    /// The permission bits of an entry of the store's own directory, by its name; `.` is that directory
+    /// itself.
     pub fn mode_of(&self, name: &str) -> Option<u32> {
         let stat = rustix::fs::statat(&self.root, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        // A link's own mode means nothing.
+        // The mode of a symbolic link means nothing.
         (FileType::from_raw_mode(stat.st_mode) != FileType::Symlink)
             .then_some(stat.st_mode & 0o7777)
     }
 
-    /// Takes others' permission to write from something in the store's own directory.
+    /// Removes the write permission of other users from an entry of the store's own directory.
     pub fn tighten(&self, name: &str) -> Result<(), TreeError> {
         let file = self
             .open_beneath(name, OFlags::RDONLY)
@@ -530,8 +533,8 @@ impl Tree {
         rustix::fs::fchmod(&file, mode).map_err(failed(Action::ChangeMode, name))
     }
 
-    /// Makes something in `staging/` under a new name, which is returned with it. A name may be taken by
-    /// what another process of our number has left, or by another user: then the next one is tried.
+    /// Makes something in `staging/` under a new name, and returns the name with it. If another user, or an
+    /// earlier process with the same process number, has taken a name, the next one is tried.
     fn with_new_name<T>(
         &self,
         what: &str,
@@ -556,7 +559,7 @@ impl Tree {
         self.make_levels_for(path, None)
     }
 
-    /// Makes the levels of a path that are missing, for a user and a group; for this process without.
+    /// Makes the missing levels of a path, owned by a user and a group, or else by this process.
     pub fn make_levels_for(&self, path: &str, owner: Option<(u32, u32)>) -> Result<(), TreeError> {
         if self.is_directory(path) {
             return Ok(());
@@ -582,8 +585,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes an empty IBIp prefix. The mount shows it with the root's owner and mode, and whoever may
-    /// write there may make one: who owns its folder here is nothing to anybody.
+    /// Makes an empty IBIp prefix. The mount shows a prefix with the owner and mode of the root, and every
+    /// user who may write there may make one, so the owner of its directory here has no meaning.
     pub fn make_prefix(&self, name: &str) -> Result<(), TreeError> {
         let failed = failed(Action::Make, name);
         make_level(&self.open_directory("ibip")?, name).map_err(failed)?;
@@ -597,7 +600,7 @@ impl Tree {
         rustix::fs::fsync(&directory).map_err(failed(Action::Sync, path))
     }
 
-    /// Moves an item that lay under its IBIp to the place its rep gives it; descriptors stay good.
+    /// Moves an item from its IBIp to the place that its rep gives it. Open descriptors stay valid.
     pub fn move_item(&self, from: &Place, to: &Place) -> Result<(), TreeError> {
         self.make_levels(to.parent())?;
         let source = self.open_directory(from.parent())?;
@@ -609,13 +612,13 @@ impl Tree {
             .sync_directory(to.parent())
             .and_then(|()| self.sync_directory(from.parent()));
         if synced.is_err() {
-            // The caller is told that it has not moved.
+            // The caller gets an error, which must mean that the item has not moved.
             let _ = rustix::fs::renameat_with(&target, to.name(), &source, from.name(), no_replace);
         }
         synced
     }
 
-    /// Removes an item's directory, which may hold nothing but its sidecar (else ENOTEMPTY).
+    /// Removes an item's directory. ENOTEMPTY if it holds anything but its sidecar.
     pub fn remove_item(&self, place: &Place) -> Result<(), TreeError> {
         let failed = |errno| failed(Action::Remove, place.as_str())(errno);
         if !self.holds_only_sidecar(place)? {
@@ -643,7 +646,7 @@ impl Tree {
         self.read_small(&format!("{}/{SIDECAR}", place.as_str()))
     }
 
-    /// An item's sidecar, opened to be looked at (O_PATH), whatever it is; None where it has none.
+    /// Opens an item's sidecar (O_PATH), of whatever file type; None where the item has none.
     pub fn open_sidecar(&self, place: &Place) -> Result<Option<OwnedFd>, TreeError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::openat(self.open_item(place)?, SIDECAR, flags, Mode::empty()) {
@@ -670,14 +673,14 @@ impl Tree {
         }
     }
 
-    /// Reads a whole regular file below the store; None where there is none, EFBIG beyond
+    /// Reads a whole regular file below the store. None where it does not exist, EFBIG beyond
     /// [`SMALL_FILE_LIMIT`].
     pub fn read_small(&self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {
         let (directory, below) = self.kept_above(path);
         read_small_in(directory, below, path, SMALL_FILE_LIMIT)
     }
 
-    /// Puts an item's sidecar in place, whole and synced. EFBIG where it could not be read back.
+    /// Replaces an item's sidecar as a whole, synced. EFBIG if it is too large to be read back.
     pub fn write_sidecar(
         &self,
         place: &Place,
@@ -730,8 +733,8 @@ impl Tree {
         self.write_small(place.as_str(), name, bytes, Some(owner))
     }
 
-    /// Renames a file that cannot be believed: the first free of `<aside>-1`, `<aside>-2` and so
-    /// on. None where it is not there.
+    /// Renames a file that is not accepted to the first free name of `<aside>-1`, `<aside>-2` and so on. None
+    /// where it does not exist.
     pub fn set_aside(
         &self,
         directory: &str,
@@ -755,7 +758,7 @@ impl Tree {
         Ok(None)
     }
 
-    /// Keeps bytes in a new file of an item: the first free of `<name>-1`, `<name>-2` and so on.
+    /// Saves bytes in a new file of an item: the first free of `<name>-1`, `<name>-2` and so on.
     pub fn keep(&self, place: &Place, name: &str, bytes: &[u8]) -> Result<(), TreeError> {
         for number in 1u32.. {
             let name = format!("{name}-{number}");
@@ -769,15 +772,16 @@ impl Tree {
         Ok(())
     }
 
-    /// Renames a small file below the store over another; the directory is synced.
+    /// Renames a small file below the store over another and syncs the directory.
     pub fn rename_small(&self, directory: &str, from: &str, to: &str) -> Result<(), TreeError> {
         let parent = self.open_directory(directory)?;
         rustix::fs::renameat(&parent, from, &parent, to).map_err(failed(Action::Rename, from))?;
         self.sync_directory(directory)
     }
 
-    /// Writes a small file below the store: beside, synced, renamed into place, directory synced. Whoever
-    /// is charged pays for one that has an owner; the others are the Archive's own.
+    /// Writes a small file below the store: in `staging/`, synced, renamed into place, with the directory
+    /// synced. With an `owner` the space is charged to the charged user; otherwise the file is the Archive's
+    /// own.
     pub fn write_small(
         &self,
         directory: &str,
@@ -820,8 +824,8 @@ impl Tree {
         self.sync_directory(directory)
     }
 
-    /// Writes the tombstone of a removed item: its last sidecar, with state and time. It is for those to read
-    /// for whom the item was.
+    /// Writes the tombstone of a removed item: its last sidecar, with state and time. Other users may read
+    /// the tombstone if they could read the item.
     pub fn write_tombstone(&self, place: &Place, bytes: &[u8]) -> Result<(), TreeError> {
         let parent = format!("deleted/{}", place.parent());
         self.make_levels(&parent)?;
@@ -829,8 +833,8 @@ impl Tree {
         self.write_small_as(&parent, place.name(), bytes, None, mode)
     }
 
-    /// Whether the modes of an item and of the levels above it let everybody read in it. What is not there
-    /// keeps nobody out.
+    /// Whether the modes of an item and of the levels above it let all users read in it. A missing level
+    /// excludes no user.
     fn is_for_all(&self, place: &Place) -> bool {
         let mut path = place.as_str();
         let mut wanted = 0o005;
@@ -849,8 +853,8 @@ impl Tree {
         root.is_ok_and(|stat| stat.st_mode & 0o001 != 0)
     }
 
-    /// Whether who asks may read the tombstone of a removed item, and is let through by the levels that are
-    /// left above its place.
+    /// Whether the calling thread may read the tombstone of a removed item: its mode, and the remaining
+    /// levels above the item's place, must let the caller through.
     pub fn may_read_tombstone(&self, place: &Place) -> Result<bool, TreeError> {
         let failed = |errno| failed(Action::Open, place.as_str())(errno);
         let (area, path) = match self.way_to(place) {
@@ -879,7 +883,7 @@ impl Tree {
         read_small_in(directory, below, &path, SMALL_FILE_LIMIT + TOMBSTONE_ADDS)
     }
 
-    /// Removes the tombstone of an item that has come back.
+    /// Removes the tombstone of an item that exists again.
     pub fn remove_tombstone(&self, place: &Place) -> Result<(), TreeError> {
         let shown = format!("deleted/{}", place.as_str());
         let parent = format!("deleted/{}", place.parent());
@@ -895,13 +899,13 @@ impl Tree {
     }
 }
 
-/// Opens a directory in another (O_PATH), following no link.
+/// Opens a directory in another one (O_PATH) without following a link.
 fn open_below(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(directory, name, flags, Mode::empty())
 }
 
-/// Whether a file may be a sidecar.
+/// Whether a file is a regular one, small enough for a sidecar.
 fn is_small(file: &OwnedFd) -> bool {
     rustix::fs::fstat(file).is_ok_and(|stat| {
         FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
@@ -919,7 +923,7 @@ fn only_name(file: &OwnedFd) -> Result<(), Errno> {
     }
 }
 
-/// Removes all that is in a directory, on its own filesystem and following no link.
+/// Removes everything in a directory, on its own filesystem and without following a link.
 fn clear(directory: &OwnedFd) {
     let mut names = Vec::new();
     let _ = walk::each_name_of(directory, "staging", |name, is_directory| {
@@ -966,7 +970,7 @@ fn read_small_in(
     if !metadata.is_file() {
         return Err(failed(Action::Read, shown)(Errno::INVAL));
     }
-    // With room for all of it, it is read at once.
+    // With room for the whole file, one call reads it.
     let room = metadata.len().min(limit) + 1;
     let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
     let read = (&file)
@@ -979,8 +983,8 @@ fn read_small_in(
     Ok(Some(bytes))
 }
 
-/// Makes a directory above the items, for all to read whatever our umask is: it may be the last
-/// caller's. A default ACL of the directory above it counts as with any mkdir.
+/// Makes a directory above the items that all users may read. The process's umask is not used: it may be the
+/// last caller's. A default ACL of the directory above applies as with any mkdir.
 fn make_level(directory: &OwnedFd, name: &str) -> Result<(), Errno> {
     let mode = Mode::from_raw_mode(0o755);
     charging::charged(|| rustix::fs::mkdirat(directory, name, mode))?;
@@ -990,7 +994,7 @@ fn make_level(directory: &OwnedFd, name: &str) -> Result<(), Errno> {
         return Ok(());
     }
     if let Some(payer) = charging::charged_user() {
-        // Whoever paid for it does not own it.
+        // The charged user does not become the owner.
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         let stat = rustix::fs::fstat(&made)?;
         let inherits = Mode::from_raw_mode(stat.st_mode).contains(Mode::SGID);
@@ -1009,7 +1013,7 @@ fn has_default_acl(directory: &OwnedFd) -> bool {
     rustix::fs::getxattr(path, "system.posix_acl_default", &mut [0; 0][..]).is_ok()
 }
 
-/// Whether we have made a directory, and nobody has put another in its place.
+/// Whether this process made the directory, and it has not been replaced by another user's.
 fn is_ours(directory: &OwnedFd) -> Result<bool, Errno> {
     let payer = charging::charged_user().map(|payer| payer.uid);
     let maker = payer.unwrap_or(rustix::process::geteuid().as_raw());
@@ -1022,7 +1026,7 @@ fn give_to(directory: &OwnedFd, owner: Owner) -> Result<(), Errno> {
     rustix::fs::chmod(by_descriptor(directory.as_fd()), mode)
 }
 
-/// Gives a new level to a user and, unless it has inherited another group, to the user's.
+/// Gives a new level to a user, and to the user's group unless it has inherited another one.
 fn give_level(directory: &OwnedFd, name: &str, (uid, gid): (u32, u32)) -> Result<(), Errno> {
     let level = open_below(directory, name)?;
     let stat = rustix::fs::fstat(&level)?;
@@ -1047,7 +1051,7 @@ fn chown_for(directory: &OwnedFd, uid: u32, gid: Option<u32>) -> Result<(), Errn
         Some(rustix::fs::Uid::from_raw(uid)),
         gid.map(rustix::fs::Gid::from_raw),
     ) {
-        // An ordinary user's daemon can only make what is its own.
+        // A service that runs as an ordinary user cannot change owners.
         Ok(()) | Err(Errno::PERM) => Ok(()),
         Err(errno) => Err(errno),
     }

@@ -1,9 +1,9 @@
-//! What is tried on files and directories, as errors name it.
+//! Operations on files and directories, as error messages name them.
 
 use ibi::message;
 use ibi::message::{Localize, Message};
 
-/// What was tried when a file or a directory failed.
+/// The operation that failed on a file or a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// To ask for room in.

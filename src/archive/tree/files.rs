@@ -1,6 +1,7 @@
-//! The files of an item one by one, for whoever reads them all, and whole files written for it.
+//! The files of an item one by one, for a program that reads them all, and writing of whole files beside
+//! them.
 //!
-//! A path of a file may be longer than the system takes at once: it is walked in pieces.
+//! A path may be longer than the system accepts in one call: it is walked in pieces.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -15,26 +16,26 @@ use super::{Tree, TreeError};
 use crate::os::opening;
 use crate::os::writing;
 
-/// The longest path that is handed to the system at once.
+/// The longest path that is passed to the system in one call.
 const PIECE: usize = 4000;
 
-/// How many directories of a walk are held open, the deepest ones.
+/// How many directories a walk holds open, the deepest ones.
 const HELD: usize = 64;
 
 /// How a directory is opened for listing it.
 const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// A directory on the way to where a walk is.
+/// A directory between the start of a walk and its position.
 struct Level {
-    /// How much of the way leads here, in bytes.
+    /// How many bytes of the path lead here.
     length: usize,
     directory: Option<OwnedFd>,
-    /// The directories in it that are still to be visited.
+    /// The subdirectories that are still to be visited.
     waiting: Vec<Vec<u8>>,
 }
 
 impl Level {
-    /// Lists a directory: its level, and the names in it that are no directories.
+    /// Lists a directory: returns its level, and the names in it that are not directories.
     fn of(directory: OwnedFd, here: &[u8]) -> Result<(Level, Vec<Vec<u8>>), Errno> {
         let (mut waiting, mut entries) = (Vec::new(), Vec::new());
         each_entry_of(&directory, |name, is_directory| {
@@ -53,10 +54,10 @@ impl Level {
     }
 }
 
-/// Something met below a directory.
+/// An entry met below a directory.
 #[derive(Debug)]
 pub enum Met {
-    /// What is no directory, by its path.
+    /// A path that is not a directory.
     Entry(Vec<u8>),
     /// A directory whose names cannot be read, and why.
     Unreadable(Vec<u8>, Errno),
@@ -69,25 +70,25 @@ impl Tree {
         open_far(directory, below, flags)
     }
 
-    /// Opens a file for reading it once: neither is a FIFO waited for nor the access time changed.
+    /// Opens a file for reading it once, without waiting for a FIFO or changing the access time.
     pub fn open_to_read(&self, path: &[u8]) -> Result<File, Errno> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         match self.open_far(path, flags | OFlags::NOATIME) {
-            // Only its owner may leave the access time alone.
+            // Only the owner of a file may open it with O_NOATIME.
             Err(Errno::PERM) => self.open_far(path, flags),
             other => other,
         }
         .map(File::from)
     }
 
-    /// Calls `meet` with all that is no directory below a directory, by its path below that, and
-    /// with the directories that cannot be read. ENOENT where there is no such directory.
+    /// Calls `meet` with every entry below a directory that is not a directory, by its relative path, and
+    /// with the directories that cannot be read. ENOENT where the directory does not exist.
     pub fn each_met_below(&self, path: &str, meet: impl FnMut(Met)) -> Result<(), TreeError> {
         let (directory, below) = self.kept_above_bytes(path.as_bytes());
         walk(directory, below, meet).map_err(failed(Action::List, path))
     }
 
-    /// A whole file of the store's own, of any size; None where there is none.
+    /// Reads one of the store's own files, of any size; None where it does not exist.
     pub fn read_whole(&self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {
         let read = |mut file: File| {
             let mut bytes = Vec::new();
@@ -102,9 +103,9 @@ impl Tree {
         }
     }
 
-    /// Puts a file in place in a directory that only its caller writes to, whole, and on disk when
-    /// this returns if `now`. What is half written lies beside it meanwhile, not in `staging/`,
-    /// which a mount that begins empties.
+    /// Replaces a file as a whole, in a directory that only the caller writes to. With `now` it is on disk
+    /// when this returns. The unfinished file lies beside it and not in `staging/`, which a starting mount
+    /// empties.
     pub fn write_beside(
         &self,
         directory: &str,
@@ -116,7 +117,7 @@ impl Tree {
         let failed = |errno| failed(Action::Write, &shown)(errno);
         let opened = self.open_directory(directory)?;
         let temporary = format!("{name}.new");
-        // Left behind by a crash: the caller alone writes here.
+        // Left behind by a crash: only the caller writes here.
         let _ = rustix::fs::unlinkat(&opened, &temporary, AtFlags::empty());
         let file = writing::create(&opened, &temporary, bytes, 0o644, None).map_err(failed)?;
         writing::rename_into_place(&file, (&opened, &temporary), (&opened, name), now)
@@ -128,7 +129,7 @@ impl Tree {
         }
     }
 
-    /// Makes a directory and those above it where they are missing, without waiting for the disk.
+    /// Makes a directory and the missing ones above it, without waiting for the disk.
     pub fn make_directories(&self, path: &str) -> Result<(), TreeError> {
         if self.is_directory(path) {
             return Ok(());
@@ -144,7 +145,7 @@ impl Tree {
         }
     }
 
-    /// Visits every directory so many levels below another, sorted; nothing where that is missing.
+    /// Visits every directory `depth` levels below another one, sorted; none where that one is missing.
     pub fn each_directory_at<E: From<TreeError>>(
         &self,
         path: &str,
@@ -162,8 +163,8 @@ impl Tree {
     }
 }
 
-/// Opens something below a directory by a path of any length, never through a symbolic link: no call
-/// takes more than 4,095 bytes at once.
+/// Opens something below a directory by a path of any length, never through a symbolic link. The path is
+/// passed to the system in pieces, because no call accepts more than 4,095 bytes.
 pub fn open_far(below: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut reached: Option<OwnedFd> = None;
     let mut rest = path;
@@ -189,15 +190,15 @@ fn open_piece(from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Err
     opening::beneath(from, path, flags, resolve)
 }
 
-/// Walks what lies below a directory, as [`Tree::each_met_below`] says.
+/// Walks what lies below a directory, like [`Tree::each_met_below`].
 ///
-/// Each directory is opened from the one above it: by whole paths, a deep tree would take time by
-/// the square of its depth.
+/// Each directory is opened from the one above it: with whole paths, the time would grow with the square of
+/// the depth.
 pub(super) fn walk(from: &OwnedFd, path: &[u8], meet: impl FnMut(Met)) -> Result<(), Errno> {
     walk_noting(from, path, meet, |_, _| ())
 }
 
-/// The same; `note` gets every directory before it is listed, with its path.
+/// Like [`walk`]; `note` gets every directory before it is listed, with its path.
 pub(super) fn walk_noting(
     from: &OwnedFd,
     path: &[u8],
@@ -222,7 +223,7 @@ pub(super) fn walk_noting(
                 }
             }
             Err(errno) if levels.is_empty() => return Err(errno),
-            // Removed meanwhile.
+            // Removed in the meantime.
             Err(Errno::NOENT) => {}
             Err(errno) => meet(Met::Unreadable(here.clone(), errno)),
         }
@@ -242,7 +243,7 @@ pub(super) fn walk_noting(
     }
 }
 
-/// Opens a directory of the last level, which is opened again where it is not held any more.
+/// Opens a directory of the last level, which is opened again where it is no longer held open.
 fn enter(
     from: &OwnedFd,
     path: &[u8],
@@ -251,7 +252,8 @@ fn enter(
     name: &[u8],
 ) -> Result<OwnedFd, Errno> {
     if levels.last().is_some_and(|level| level.directory.is_none()) {
-        // With it as many above it as may be held, or each on the way up would be sought anew.
+        // As many levels above it as may be held are opened with it; otherwise every step up would walk the
+        // path again.
         let first = levels.len().saturating_sub(HELD);
         let mut above: Option<(usize, &OwnedFd)> = None;
         for level in levels.iter_mut().skip(first) {
@@ -298,7 +300,7 @@ mod tests {
         std::fs::remove_dir_all(&root).expect("it was ours");
     }
 
-    /// Deeper than directories are held open, with another directory at every level to go back to.
+    /// A tree deeper than the directories held open, with a second directory at every level to return to.
     #[test]
     fn a_deep_tree_is_met_whole() {
         const DEPTH: usize = 3 * HELD;

@@ -1,6 +1,6 @@
-//! What is noted of an item that is being handed over, beside the items: `handover/col/<rep>`.
+//! Records of items whose original is being transferred, beside the items: `handover/col/<rep>`.
 //!
-//! Whoever hands over writes here beside a mount that holds the store, and holds a lock meanwhile.
+//! The process that transfers writes here while a mount may hold the store. It holds a lock meanwhile.
 
 use std::fs::File;
 
@@ -11,16 +11,16 @@ use super::Action;
 use super::place::failed;
 use super::{Area, Place, Tree, TreeError};
 
-/// The directory of the store that holds the notes.
+/// The directory of the store that holds the records.
 pub const HANDOVER: &str = "handover";
 
-/// File name of the lock in it.
+/// File name of the lock in that directory.
 const LOCK: &str = "lock";
 
 impl Tree {
-    /// Opens the lock of whoever hands over, and makes `handover/` where it is missing.
+    /// Opens the lock of the process that transfers, and makes `handover/` where it is missing.
     pub fn open_handover_lock(&self) -> Result<File, TreeError> {
-        // What is received here and not accepted yet is nobody's business.
+        // Other users may not see what is received here and not accepted yet.
         match rustix::fs::mkdirat(&self.root, HANDOVER, Mode::from_raw_mode(0o700)) {
             Ok(()) => self.sync_directory(".")?,
             Err(Errno::EXIST) => {}
@@ -29,19 +29,19 @@ impl Tree {
         self.open_own(&format!("{HANDOVER}/{LOCK}"))
     }
 
-    /// Writes the note of an item; on disk when this returns.
+    /// Writes the record of an item; it is on disk when this returns.
     pub fn write_handover(&self, place: &Place, bytes: &[u8]) -> Result<(), TreeError> {
         let parent = format!("{HANDOVER}/{}", place.parent());
         self.make_levels(&parent)?;
         self.write_small(&parent, place.name(), bytes, None)
     }
 
-    /// The note of an item, or None.
+    /// The record of an item, or None.
     pub fn read_handover(&self, place: &Place) -> Result<Option<Vec<u8>>, TreeError> {
         self.read_small(&format!("{HANDOVER}/{}", place.as_str()))
     }
 
-    /// Removes the note of an item, if there is one; it is gone from the disk when this returns.
+    /// Removes the record of an item, if it exists; the removal is on disk when this returns.
     pub fn remove_handover(&self, place: &Place) -> Result<(), TreeError> {
         let parent = format!("{HANDOVER}/{}", place.parent());
         let directory = match self.open_directory(&parent) {
@@ -55,7 +55,7 @@ impl Tree {
         }
     }
 
-    /// Visits every note by the path of its item below an area.
+    /// Visits every record by the path of its item below an area.
     pub fn each_handover<E: From<TreeError>>(
         &self,
         mut visit: impl FnMut(Area, &str) -> Result<(), E>,

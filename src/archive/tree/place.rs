@@ -1,4 +1,4 @@
-//! Where things lie in a store, and what went wrong there.
+//! Where things lie in a store, and the errors of operations on them.
 
 use rustix::io::Errno;
 
@@ -9,7 +9,7 @@ use ibi::{Ibip, Rep, display_message, message};
 
 use super::Action;
 
-/// A failed operation on the store's directories: what was tried, on what, and the system's answer.
+/// A failed operation on the store's directories: the action, the path, and the system's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeError {
     action: Action,
@@ -18,7 +18,7 @@ pub struct TreeError {
 }
 
 impl TreeError {
-    /// The error of trying `action`, a verb, on a path.
+    /// The error of `action` on a path.
     pub fn new(action: Action, path: &str, errno: Errno) -> TreeError {
         TreeError {
             action,
@@ -84,18 +84,18 @@ impl Place {
         &self.0
     }
 
-    /// The directory it lies in, relative to the store.
+    /// The directory of the place, relative to the store.
     pub fn parent(&self) -> &str {
         self.0.rsplit_once('/').map_or("", |(parent, _)| parent)
     }
 
-    /// Its name in there.
+    /// The last component of the path.
     pub fn name(&self) -> &str {
         self.0.rsplit_once('/').map_or("", |(_, name)| name)
     }
 }
 
-/// Who makes a directory, and how.
+/// Owner and mode with which a directory is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Maker {
     /// User number.
@@ -104,14 +104,14 @@ pub struct Maker {
     pub gid: u32,
     /// Permission bits asked for.
     pub mode: u32,
-    /// Which of them are not given, unless a default ACL says what is.
+    /// Permission bits that are removed, unless a default ACL applies.
     pub umask: u32,
 }
 
-/// To whom a sidecar belongs that is written in the place of another.
+/// The owner of a sidecar that replaces another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
-    /// As the one before; where there is none, to the owner of the item.
+    /// The owner of the previous one, or the owner of the item where it had none.
     Same,
     /// To a user.
     User {
@@ -120,21 +120,21 @@ pub enum Author {
         /// Group number.
         gid: u32,
     },
-    /// The one before is gone, and with it whose it was: to the owner of the item, and where others may
-    /// write in the item as well, it is marked as a stranger's.
+    /// The previous one is lost, and its owner with it. The new one belongs to the owner of the item; where
+    /// other users may write in the item as well, it is marked with [`STRANGERS`].
     Unknown,
 }
 
-/// The permission bit of a sidecar with which no user of this system speaks: it came from another Archive
-/// over the network, or its owner was lost. It means nothing else on a file.
+/// The permission bit of a sidecar for which no user of this system is responsible: it came from another
+/// Archive over the network, or its owner was lost. The bit has no other meaning on a file.
 pub const STRANGERS: u32 = 0o1000;
 
 /// What a new item holds beside its sidecar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filled {
-    /// Nothing: its maker fills it.
+    /// Nothing: the caller fills it.
     Empty,
-    /// `doc/`, where an item's own files are by convention.
+    /// `doc/`, which holds an item's own files by convention.
     WithDoc,
 }
 

@@ -1,4 +1,4 @@
-//! What is given to anybody: files and directories of an item, as whoever asks may open them.
+//! Files and directories of an item for the public, opened with the rights of the calling thread.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,7 +13,7 @@ use super::{OpenItem, Place, Tree, TreeError};
 use crate::os::opening;
 use ibi::Timestamp;
 
-/// Something in an item, open for reading.
+/// A file or a directory of an item, open for reading.
 #[derive(Debug)]
 pub struct Published {
     /// The open file or directory.
@@ -37,14 +37,14 @@ impl Published {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
 
-    /// When its content changed last.
+    /// When its content was last changed.
     pub fn changed(&self) -> Timestamp {
         let nanoseconds = u32::try_from(self.stat.st_mtime_nsec).unwrap_or(0);
         Timestamp::from_unix(self.stat.st_mtime, nanoseconds)
     }
 
-    /// What differs as soon as the content may: node, length, and when content or node changed; the
-    /// time of the content alone can be set back.
+    /// A value that differs as soon as the content may differ. It has the inode number, the length, and the
+    /// times of the last change of content and inode: the time of the content alone can be set back.
     pub fn fingerprint(&self) -> String {
         let stat = &self.stat;
         format!(
@@ -58,28 +58,28 @@ impl Published {
         )
     }
 
-    /// The path in the item to which links have led, where there was one on the way.
+    /// The path in the item to which symbolic links led, if the path had one.
     pub fn led_to(&self) -> Option<&[u8]> {
         self.led_to.as_deref()
     }
 
-    /// Calls `visit` with every name in a directory and whether it is itself a directory.
+    /// Calls `visit` with every name in a directory and whether the name is a directory.
     pub fn each_name(&self, visit: impl FnMut(&[u8], bool)) -> Result<(), Errno> {
         let directory = OwnedFd::from(self.file.try_clone().map_err(|_| Errno::MFILE)?);
         each_entry_of(&directory, visit)
     }
 }
 
-/// What something is opened for.
+/// The purpose of opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum For {
-    /// To be read.
+    /// Reading its content.
     Content,
-    /// To be told of, by whoever may read it.
+    /// Reporting its validator to a user who may read it.
     Validator,
 }
 
-/// Opens what has been found, if it is a regular file or a directory.
+/// Reopens what has been found, if it is a regular file or a directory.
 fn open_found(found: OwnedFd, led_to: Option<Vec<u8>>, what: For) -> Result<Published, Errno> {
     // A device or a pipe must not even be opened.
     let stat = rustix::fs::fstat(&found)?;
@@ -88,7 +88,7 @@ fn open_found(found: OwnedFd, led_to: Option<Vec<u8>>, what: For) -> Result<Publ
         _ => return Err(Errno::NOENT),
     }
     let file = match opening::again(&found, OFlags::RDONLY) {
-        // The right to read it was looked at before the lease that is in the way.
+        // The right to read was checked before the lease that prevents opening.
         Err(opening::LEASED) if what == For::Validator => found,
         opened => opened?,
     };
@@ -100,10 +100,10 @@ fn open_found(found: OwnedFd, led_to: Option<Vec<u8>>, what: For) -> Result<Publ
 }
 
 impl Tree {
-    /// Opens a regular file or a directory in an item for whoever cannot wait for a disk, in one go: with
-    /// the way to the item, which must be open to whoever does so, too. EAGAIN where somebody would have
-    /// to wait, ELOOP where there is a link, EXDEV where another filesystem is mounted on the way or the
-    /// path climbs, which may lead out of the item.
+    /// Opens a regular file or a directory of an item in one call, for a thread that must not wait for a
+    /// disk. The levels above the item must let the calling thread through, too. EAGAIN where it would have
+    /// to wait, ELOOP where there is a link, EXDEV where another filesystem is mounted on the way or the path
+    /// has `..`, which may lead out of the item.
     pub fn publish_cached(&self, place: &Place, path: &[u8]) -> Result<Published, TreeError> {
         if path.split(|byte| *byte == b'/').any(|part| part == b"..") {
             return Err(failed(Action::Open, place.as_str())(Errno::XDEV));
@@ -124,15 +124,16 @@ impl Tree {
 }
 
 impl OpenItem {
-    /// Opens a regular file or a directory of the item by its path, also through symbolic links that
-    /// stay in the item. ENOENT for what is something else.
+    /// Opens a regular file or a directory of the item by its path, also through symbolic links that stay in
+    /// the item. ENOENT for any other file type.
     pub fn publish(&self, path: &[u8]) -> Result<Published, TreeError> {
         let shown = self.shown(&String::from_utf8_lossy(path));
         self.open_public(path, For::Content)
             .map_err(failed(Action::Open, &shown))
     }
 
-    /// The same for who reads no content: a file that another program has a lease on is told of, too.
+    /// Like [`OpenItem::publish`], for a caller that reads no content: it also succeeds for a file with a
+    /// lease of another program.
     pub fn inspect(&self, path: &[u8]) -> Result<Published, TreeError> {
         let shown = self.shown(&String::from_utf8_lossy(path));
         self.open_public(path, For::Validator)
@@ -168,8 +169,7 @@ impl OpenItem {
         open_found(found, led_to, what)
     }
 
-    /// Where in the item something lies that has been found in it. ENOENT where it has been moved out
-    /// meanwhile.
+    /// The path in the item of an opened file. ENOENT where the file has been moved out meanwhile.
     fn path_of(&self, found: &OwnedFd) -> Result<Vec<u8>, Errno> {
         let name = |descriptor: &OwnedFd| {
             rustix::fs::readlink(opening::by_descriptor(descriptor.as_fd()), Vec::new())

@@ -1,18 +1,18 @@
-//! A little room on the disk that is set aside, so that there is some to remove things with when it is
-//! full: a tombstone is written before an item goes.
+//! A little reserved disk space, so that items can be removed when the disk is full: a tombstone is written
+//! before the item is removed.
 
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 
 use super::Tree;
 
-/// The file that keeps the room.
+/// The file that reserves the space.
 pub const RESERVE: &str = "reserve";
 
-/// As much as tombstones and rows of a few dozen items take.
+/// Enough for the tombstones and rows of a few dozen items.
 const BYTES: u64 = 256 << 10;
 
 impl Tree {
-    /// Sets room aside, where that has not been done and there is enough.
+    /// Reserves the space, unless it is reserved already or too little is free.
     pub fn keep_reserve(&self) {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let mode = Mode::from_raw_mode(0o644);
@@ -20,7 +20,7 @@ impl Tree {
         else {
             return;
         };
-        // What has been spent may have left less: then that is kept for the next removal.
+        // After the reserve was used, less space may be free: the next removal then gets that.
         let mut sizes = (0..4).map(|halved| BYTES >> halved);
         let set_aside = |size| rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size);
         if !sizes.any(|size| set_aside(size).is_ok()) {
@@ -29,7 +29,7 @@ impl Tree {
         }
     }
 
-    /// Gives the room back to the disk; says whether there was any.
+    /// Frees the reserved space; false if none was reserved.
     pub fn spend_reserve(&self) -> bool {
         rustix::fs::unlinkat(&self.root, RESERVE, AtFlags::empty()).is_ok()
     }

@@ -1,4 +1,4 @@
-//! The directories of a store, as an ordinary user may test them.
+//! Unit tests of the store's directories that need no privileges.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -27,7 +27,7 @@ impl Fixture {
         }
     }
 
-    /// The same with the item, which holds a sidecar alone.
+    /// A fixture whose item is placed and holds only a sidecar.
     fn with_item() -> Fixture {
         let fixture = Fixture::new();
         let staged = fixture.stage(Filled::Empty);
@@ -281,7 +281,7 @@ fn neither_links_nor_files_of_others_are_opened() {
     assert_eq!(tree.read_small("missing"), Ok(None));
 }
 
-/// Modes of what users may not write, and the same for a file with a second name.
+/// Write permission of other users is removed, but not from a file with a second name.
 #[test]
 fn loose_permissions_are_tightened() {
     let fixture = Fixture::new();

@@ -1,5 +1,5 @@
-//! Validators of cached answers: fingerprints of all paths that an answer depends on, by which it is
-//! checked later, without reading a disk, that none of them has changed.
+//! Validators of cached answers. A validator holds fingerprints of all paths that an answer depends on, and
+//! checks later, without disk access, that none of them has changed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -9,13 +9,13 @@ use rustix::io::Errno;
 
 use super::{OpenItem, Place, Tree};
 
-/// An answer that depends on more paths is not cached.
+/// The most paths of an answer: an answer that depends on more is not cached.
 const MOST_PATHS: usize = 256;
-/// The coarsest clock of a filesystem, in seconds: a file that changed later than so long ago may change
-/// once more and show the same time.
+/// The coarsest clock of a filesystem, in seconds. A file that changed more recently than this may change
+/// again and show the same time.
 const COARSE: i64 = 2;
 
-/// The numbers of stat(2) of which one differs after a change to the content, the names in it or the
+/// The fields of stat(2), at least one of which differs after a change to the content, the names or the
 /// permissions of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint {
@@ -38,11 +38,11 @@ impl Fingerprint {
     }
 }
 
-/// How long a change may go unnoticed, in nanoseconds, on a filesystem whose times have a fraction.
+/// How long a change may stay invisible, in nanoseconds, on a filesystem with sub-second times.
 const FINE: i128 = 100_000_000;
 
 impl Fingerprint {
-    /// Whether a change after this time, in nanoseconds since 1970, gives another fingerprint.
+    /// Whether a change after `now`, in nanoseconds since 1970, gives another fingerprint.
     pub(super) fn is_settled(&self, now: i128) -> bool {
         let (seconds, fraction) = self.change;
         let coarse = match fraction {
@@ -57,7 +57,7 @@ impl Fingerprint {
 type Fingerprints = BTreeMap<Vec<u8>, Option<Fingerprint>>;
 
 /// Records what an answer depends on. A path is recorded before it is read, so that a change in between
-/// is noticed later.
+/// invalidates the answer.
 #[derive(Debug, Default)]
 pub struct Dependencies {
     fingerprints: RefCell<BTreeMap<Place, Fingerprints>>,
@@ -66,12 +66,12 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
-    /// Has no validator made: the answer depends on something that cannot be checked again.
+    /// Prevents a validator: the answer depends on something that cannot be checked again.
     pub fn give_up(&self) {
         self.is_given_up.set(true);
     }
 
-    /// Dependencies at a path in an item, having noted it with all above it in the item.
+    /// Calls `look` after recording a path of an item and all levels above it in the item.
     pub fn at<T>(
         &self,
         item: &OpenItem,
@@ -111,7 +111,7 @@ impl Dependencies {
                     found
                 }
             };
-            // Nothing can be below it.
+            // Nothing can exist below it.
             if fingerprint.is_none() {
                 break;
             }
@@ -121,9 +121,8 @@ impl Dependencies {
         }
     }
 
-    /// The validator of all that was recorded; None where one of the paths had changed shortly before
-    /// `began`, the time of the first record in seconds since 1970, and may have changed since without
-    /// showing it.
+    /// The validator of everything recorded. None where one of the paths had changed shortly before `began`,
+    /// the time of the first record in seconds since 1970: a later change of it may be invisible.
     pub fn validator(self, began: i64) -> Option<Validator> {
         let fingerprints = self.fingerprints.into_inner();
         let mut known = fingerprints.values().flat_map(BTreeMap::values).flatten();
@@ -138,7 +137,7 @@ impl Dependencies {
     }
 }
 
-/// The fingerprint of what is at a path; None where nothing is visible. ELOOP for a symbolic link.
+/// The fingerprint of a path; None where nothing is visible there. ELOOP for a symbolic link.
 fn look(item: &OpenItem, path: &[u8]) -> Result<Option<Fingerprint>, Errno> {
     let found = match path {
         [] => rustix::fs::fstat(&item.directory),
@@ -151,7 +150,7 @@ fn look(item: &OpenItem, path: &[u8]) -> Result<Option<Fingerprint>, Errno> {
     }
 }
 
-/// Passes errors on but those that mean that nothing is there, or nothing is visible.
+/// Succeeds for errors that mean that nothing is visible at a path, and returns all others.
 fn unseen(errno: Errno) -> Result<(), Errno> {
     match errno {
         Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::NAMETOOLONG => Ok(()),
@@ -165,11 +164,11 @@ pub struct Validator {
     items: Vec<(Place, Paths)>,
 }
 
-/// The same as [`Fingerprints`], as a list.
+/// [`Fingerprints`] as a list.
 type Paths = Vec<(Vec<u8>, Option<Fingerprint>)>;
 
 impl Validator {
-    /// Whether nothing has changed; false where the kernel cannot say so without waiting for a disk.
+    /// Whether nothing has changed; false where the kernel cannot answer without waiting for a disk.
     pub fn is_current(&self, tree: &Tree) -> bool {
         self.items.iter().all(|(place, fingerprints)| {
             let Ok(item) = tree.open_cached(place) else {
@@ -182,7 +181,7 @@ impl Validator {
         })
     }
 
-    /// Its size in memory, in bytes, roughly.
+    /// The approximate size in memory, in bytes.
     pub fn size(&self) -> usize {
         let of_marks = |fingerprints: &Paths| -> usize {
             let each = fingerprints

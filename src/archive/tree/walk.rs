@@ -1,4 +1,4 @@
-//! Walking a store: names of a directory, files of an item, items and tombstones of the whole.
+//! Walking a store: the names in a directory, the files of an item, all items and tombstones.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -13,29 +13,29 @@ use super::validator::Fingerprint;
 use super::{Area, OpenItem, Tree, TreeError};
 use ibi::rep::component_key;
 
-/// Of an item with more directories than so many it is not noted how they were.
+/// An item with more directories than this has no record of their state.
 const MOST_DIRECTORIES: usize = 1024;
 
 /// The paths of an item's files, and the directories in which they were found.
 #[derive(Debug)]
 pub struct Files {
-    /// The paths of all that is no directory, sorted, relative to the item.
+    /// The paths of all entries that are not directories, sorted, relative to the item.
     pub paths: Vec<Vec<u8>>,
-    /// As they were when they were listed; None where there are too many.
+    /// Their state when they were listed; None where there are too many.
     pub directories: Option<Directories>,
 }
 
-/// Directories of an item as they were at an instant.
+/// The state of an item's directories at one time.
 #[derive(Debug)]
 pub struct Directories(Vec<(Vec<u8>, Fingerprint)>);
 
 impl Directories {
-    /// Whether a change after this instant, in nanoseconds, shows in all of them.
+    /// Whether a change after `now`, in nanoseconds, would be visible in all of them.
     pub fn are_settled(&self, now: i128) -> bool {
         self.0.iter().all(|(_, mark)| mark.is_settled(now))
     }
 
-    /// How many bytes this takes, roughly.
+    /// The approximate size in memory, in bytes.
     pub fn size(&self) -> usize {
         let each =
             |(path, _): &(Vec<u8>, Fingerprint)| path.len() + size_of::<(Vec<u8>, Fingerprint)>();
@@ -43,11 +43,11 @@ impl Directories {
     }
 }
 
-/// The paths of an item's files together, in bytes: a million of 250 each.
+/// The most bytes of all paths of an item's files together: a million paths of 250 bytes.
 const LONGEST_LIST: usize = 250_000_000;
 
 impl Tree {
-    /// Calls `visit` with every name in a directory and whether it is itself a directory.
+    /// Calls `visit` with every name in a directory and whether the name is a directory.
     pub fn each_name(&self, path: &str, visit: impl FnMut(&[u8], bool)) -> Result<(), TreeError> {
         let directory = self
             .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
@@ -55,7 +55,7 @@ impl Tree {
         each_name_of(&directory, path, visit)
     }
 
-    /// How a name is spelled in a directory, if it is there in any case of its letters.
+    /// The spelling of a name in a directory, compared without regard to case.
     pub fn spelling_in(&self, path: &str, name: &str) -> Result<Option<String>, TreeError> {
         if self.is_directory(&format!("{path}/{name}")) {
             return Ok(Some(name.to_owned()));
@@ -68,8 +68,8 @@ impl Tree {
         Ok(names.into_iter().find(|known| component_key(known) == key))
     }
 
-    /// The paths of all that is no directory below an item, sorted, relative to the item. EFBIG
-    /// where they are too long together to be held.
+    /// The paths of all entries below an item that are not directories, sorted, relative to the item. EFBIG
+    /// where the paths together are too long to be held in memory.
     pub fn files_in(&self, item: &OpenItem) -> Result<Files, TreeError> {
         let mut files = Vec::new();
         let mut directories = Some(Vec::new());
@@ -108,7 +108,7 @@ impl Tree {
         })
     }
 
-    /// Whether the directories that were listed are as they were, and may be read by the user who looks.
+    /// Whether the listed directories are unchanged, and the calling user may read them.
     pub fn are_so_still(&self, item: &OpenItem, directories: &Directories) -> bool {
         directories.0.iter().all(|(path, mark)| {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
@@ -118,8 +118,8 @@ impl Tree {
         })
     }
 
-    /// The directory names in a directory, sorted. Names that are not UTF-8 are passed over: no
-    /// identifier is spelled so.
+    /// The names of directories in a directory, sorted. A name that is not UTF-8 is skipped: it is not part
+    /// of an identifier.
     pub fn directories_in(&self, path: &str) -> Result<Vec<String>, TreeError> {
         let mut names = Vec::new();
         self.each_name(path, |name, is_directory| {
@@ -131,8 +131,8 @@ impl Tree {
         Ok(names)
     }
 
-    /// Visits every item directory: four levels below `col/`, two below `ibip/`. `visit` gets
-    /// the path below that area; names that are no identifiers are the visitor's to judge.
+    /// Visits every item directory: four levels below `col/`, two below `ibip/`. `visit` gets the path below
+    /// that area, and decides about names that are not identifiers.
     pub fn each_item<E: From<TreeError>>(
         &self,
         visit: impl FnMut(Area, &str) -> Result<(), E>,
@@ -162,7 +162,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Visits the items of an area, and whatever is not as it should be on the way to them.
+    /// Visits the items of an area, and everything on the way to them that does not belong there.
     pub fn survey_items<E>(&self, area: Area, visit: Visit<'_, E>) -> Result<(), E> {
         self.descend(area.name(), "", area.depth(), false, visit)
     }
@@ -187,7 +187,7 @@ impl Tree {
         };
         let level = match self.level(&join(root, path), depth == 1 && to_files) {
             Ok(level) => level,
-            // Taken away since it was listed.
+            // Removed since it was listed.
             Err(error) if error.errno() == Errno::NOENT => return Ok(()),
             Err(error) => return visit(Seen::Unreadable(path, error)),
         };
@@ -209,8 +209,8 @@ impl Tree {
         Ok(())
     }
 
-    /// What is in a directory of levels: the names that go on from here, and the others. Names
-    /// that are not UTF-8 are passed over: no identifier is spelled so.
+    /// The content of a directory above the items: the names that lead to items, and the others. A name that
+    /// is not UTF-8 is skipped: it is not part of an identifier.
     fn level(&self, path: &str, wants_files: bool) -> Result<Level, TreeError> {
         let directory = self
             .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
@@ -235,21 +235,21 @@ impl Tree {
     }
 }
 
-/// What is seen on the way through an area; paths are relative to it.
+/// What a walk through an area meets; paths are relative to the area.
 #[derive(Debug)]
 pub enum Seen<'a> {
-    /// An item or a tombstone, if its name is an identifier.
+    /// A path at the depth of an item or a tombstone; its name may not be an identifier.
     Named(&'a str),
-    /// A link instead of a level, or something else than a directory instead of an item.
+    /// A link in place of a level, or anything but a directory in place of an item.
     Other(&'a str),
-    /// Two directories that differ in nothing but their spelling.
+    /// Two directories whose names differ only in spelling.
     Twice(&'a str, &'a str),
     /// A directory that cannot be listed.
     Unreadable(&'a str, TreeError),
 }
 
 impl<'a> Seen<'a> {
-    /// The path of an item or a tombstone; what could not be listed is an error.
+    /// The path of an item or a tombstone; an error for a directory that cannot be listed.
     pub(super) fn named(self) -> Result<Option<&'a str>, TreeError> {
         match self {
             Seen::Named(path) => Ok(Some(path)),
@@ -259,7 +259,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Who is told what is seen.
+/// The callback of a walk.
 pub type Visit<'a, E> = &'a mut dyn FnMut(Seen<'_>) -> Result<(), E>;
 
 #[derive(Default)]
@@ -268,7 +268,7 @@ struct Level {
     others: Vec<(String, bool)>,
 }
 
-/// The names that are there in another spelling as well, each with the other one.
+/// Pairs of names that differ only in spelling.
 fn twins(names: &[String]) -> Vec<(&str, &str)> {
     let mut known = HashMap::new();
     let mut twins = Vec::new();
@@ -289,7 +289,7 @@ pub(super) fn each_name_of(
     each_entry_of(directory, visit).map_err(failed(Action::List, path))
 }
 
-/// Calls `visit` with every name in an open directory and whether it is itself a directory.
+/// Calls `visit` with every name in an open directory and whether the name is a directory.
 pub fn each_entry_of(directory: &OwnedFd, mut visit: impl FnMut(&[u8], bool)) -> Result<(), Errno> {
     each_typed_of(directory, |name, file_type| {
         visit(name, file_type == FileType::Directory);
