@@ -1,15 +1,15 @@
-//! Scrubbing: every file is read again and compared with the digest that is kept of it.
+//! Scrubbing: reads every file again and compares it with its recorded digest.
 //!
-//! It reads the store's directories beside a mount, never through a symbolic link, and needs no index.
-//! It writes in `fixity/` alone, where one scrub at a time is at work: `fixity/col/<rep>/` and
-//! `fixity/ibip/<ibip>/` hold an item's manifest. Not in the item, with which it would travel.
+//! A scrub reads the store's directories, also while the store is mounted, never through a symbolic link, and
+//! needs no index. It writes only in `fixity/`, where one scrub runs at a time. `fixity/col/<rep>/` and
+//! `fixity/ibip/<ibip>/` hold the manifest of an item; in the item it would travel with the item.
 //!
-//! What was edited, added and removed is told once and recorded. What is damaged or lost is told
-//! each time and changes nothing, until somebody accepts it. A sidecar is no file of the item here: it
-//! changes by what is done to others, and `fsck` compares it with the index.
+//! Edited, added and removed files are reported once and recorded. Damaged and lost files are reported by
+//! every scrub and change no record until a user accepts them. A sidecar is not scrubbed as a file of its
+//! item: changes to other items change it, and `fsck` compares it with the index.
 //!
-//! What is told is told before it is recorded, so that a crash may have it told twice, never not at
-//! all. Memory is that of one item's names and digests.
+//! A finding is reported before it is recorded: a crash may cause a second report, but never loses one. A
+//! scrub needs the memory for the names and digests of one item.
 
 mod finding;
 mod position;
@@ -35,28 +35,28 @@ use reading::{Reader, Seen};
 /// The directory of the store that holds the manifests.
 pub const DIRECTORY: &str = "fixity";
 
-/// A file that was written so shortly before it was read may be written again without a new time:
-/// clocks of filesystems tick, and a page that is mapped is noticed again when it has been written
-/// back, half a minute later.
+/// A file written less than this before it was read may be written again without a new time: clocks of
+/// filesystems tick, and the kernel notices a write through a mapping only after writeback, up to half a
+/// minute later.
 const UNSETTLED_SECONDS: i64 = 60;
 
-/// How a scrub is to be done.
+/// Options of a scrub.
 #[derive(Clone, Debug, Default)]
 pub struct ScrubOptions {
-    /// What is there now is right, whatever was recorded.
+    /// Accept the current content, whatever was recorded.
     pub accept: bool,
     /// Record nothing.
     pub dry_run: bool,
-    /// Begin anew, wherever the last pass stopped.
+    /// Begin from the start, wherever the last pass stopped.
     pub restart: bool,
-    /// Bytes a second to be read at most.
+    /// The most bytes to read per second.
     pub rate: Option<u64>,
 }
 
-/// Told each thing that is found, as it is found.
+/// Receives each finding as it is found.
 pub type Tell<'a> = dyn FnMut(&Finding) -> std::io::Result<()> + 'a;
 
-/// A scrub at work.
+/// A running scrub.
 pub struct Scrub<'a> {
     tree: &'a Tree,
     options: ScrubOptions,
@@ -87,8 +87,8 @@ struct Recorded {
 }
 
 impl<'a> Scrub<'a> {
-    /// Prepares a scrub; refused while another is at work on the store. `progress` is told at which
-    /// item it is, from 1, and how many bytes it has read.
+    /// Prepares a scrub; an error while another one runs on the store. `progress` receives the number of the
+    /// current item, from 1, and the number of bytes read.
     pub fn new(
         tree: &'a Tree,
         options: ScrubOptions,
@@ -111,7 +111,7 @@ impl<'a> Scrub<'a> {
         })
     }
 
-    /// Where an interrupted pass goes on: after this item.
+    /// The last item of an interrupted pass, after which this one continues.
     pub fn goes_on_after(&self) -> Option<&str> {
         if self.options.restart {
             None
@@ -120,7 +120,7 @@ impl<'a> Scrub<'a> {
         }
     }
 
-    /// Scrubs the whole store, from where an interrupted pass stopped.
+    /// Scrubs the whole store, or the rest of an interrupted pass.
     pub fn all(mut self) -> Result<Tally, ScrubError> {
         let after = self.goes_on_after().map(str::to_owned);
         let is_done = |item: &str| {
@@ -152,7 +152,7 @@ impl<'a> Scrub<'a> {
         Ok(self.tally)
     }
 
-    /// Scrubs some items, by their places; where a whole pass stands does not change.
+    /// Scrubs some items, by their places. The position of a whole pass does not change.
     pub fn some(mut self, places: &[Place]) -> Result<Tally, ScrubError> {
         for place in places {
             self.reader.items += 1;
@@ -173,7 +173,7 @@ impl<'a> Scrub<'a> {
             return Ok(());
         };
         if position.is_sync_due() {
-            // What the position says is done must not be less on disk than the position is.
+            // The records on disk must reach at least as far as the synced position.
             if std::mem::take(&mut self.unsynced) {
                 self.tree.sync_all()?;
             }
@@ -226,7 +226,7 @@ impl<'a> Scrub<'a> {
         });
         match listed {
             Ok(()) => {}
-            // Removed meanwhile: then a tombstone tells it, or the look for what is lost does.
+            // Removed meanwhile: a tombstone records it, or the search for lost items finds it.
             Err(error) if error.errno() == Errno::NOENT => return Ok(()),
             Err(error) => unreadable.push((Vec::new(), error.errno())),
         }
@@ -260,7 +260,7 @@ impl<'a> Scrub<'a> {
         if !old.exists && !new.manifest.is_empty() {
             self.tally.recorded += 1;
         }
-        // What is not taken for true is kept as it is, every byte.
+        // A manifest that is not accepted is kept as it is, byte by byte.
         let is_kept = !old.bad_lines.is_empty() && !self.options.accept;
         if self.options.dry_run || is_kept {
             Ok(())
@@ -269,7 +269,7 @@ impl<'a> Scrub<'a> {
         }
     }
 
-    /// Reads a file and judges it. False where it is no regular file, or none any more.
+    /// Reads a file and compares it. False where it is not, or no longer, a regular file.
     fn file(
         &mut self,
         item: &str,
@@ -299,7 +299,7 @@ impl<'a> Scrub<'a> {
         let verdict = fixity::judge(known, old.notes.get(path), &found, &written);
         let code = match verdict {
             Verdict::Same => None,
-            // An item seen for the first time is counted, not told file by file.
+            // The files of an item seen for the first time are counted, not reported one by one.
             Verdict::New if !old.exists => None,
             Verdict::New => Some(Code::New),
             Verdict::Changed => Some(Code::Changed),
@@ -336,8 +336,8 @@ impl<'a> Scrub<'a> {
         }
     }
 
-    /// A file that was there. Whoever removes one writes to its directory; where nobody has, since
-    /// the item was last scrubbed, the file is lost.
+    /// A recorded file that is missing. Removing a file changes its directory; if the directory has not
+    /// changed since the item was last scrubbed, the file is lost.
     fn missing(
         &mut self,
         item: &str,
@@ -363,7 +363,7 @@ impl<'a> Scrub<'a> {
         self.found(code, item, path, None)
     }
 
-    /// When the names of the nearest directory above a path were last changed.
+    /// The last change of the nearest existing directory above a path.
     fn directory_changed(&self, item: &str, path: &[u8]) -> Option<(i64, u32)> {
         let mut above = path;
         while !above.is_empty() {
@@ -378,8 +378,8 @@ impl<'a> Scrub<'a> {
         None
     }
 
-    /// Something is recorded of an item whose directory is not there. A removed item has left a
-    /// tombstone, and what is recorded of it is kept, should it come back.
+    /// Reports a recorded item whose directory is missing. A removed item has a tombstone, and its record is
+    /// kept for its return.
     fn look_for_lost(&mut self, item: &str) -> Result<(), ScrubError> {
         let is_removed = self.tree.read_small(&format!("deleted/{item}"))?.is_some();
         let old = self.recorded(item)?;
@@ -414,7 +414,7 @@ impl<'a> Scrub<'a> {
             self.unsynced = true;
         }
         let write = |name: &str, bytes: &[u8]| {
-            // Nothing is lost with one that is new: the item is recorded again.
+            // A new one need not be synced: if it is lost, the item is recorded again.
             self.tree.write_beside(&directory, name, bytes, old.exists)
         };
         if !old.bad_lines.is_empty() || new.manifest != old.manifest {
@@ -423,7 +423,7 @@ impl<'a> Scrub<'a> {
         if new.notes != old.notes {
             write(fixity::WRITTEN, &fixity::notes_text(&new.notes))?;
         }
-        // Its own time says when the item was last scrubbed.
+        // The modification time of the file is the time of the item's last scrub.
         let opened = self.tree.open_directory(&directory)?;
         let time = rustix::fs::Timespec {
             tv_sec: started.0,
@@ -451,7 +451,7 @@ impl<'a> Scrub<'a> {
         Ok(())
     }
 
-    /// An item that lay under its IBIp until its sidecar named its rep brings its manifest with it.
+    /// An item that moved from its IBIp to its rep takes its manifest along.
     fn take_over(&self, item: &str) -> Result<(), ScrubError> {
         let Some(rep) = item.strip_prefix("col/") else {
             return Ok(());
@@ -481,10 +481,10 @@ impl<'a> Scrub<'a> {
     }
 }
 
-/// What is recorded of an item.
+/// The record of an item.
 fn recorded(tree: &Tree, item: &str) -> Result<Recorded, ScrubError> {
     let read = |name: &str| tree.read_whole(&format!("{DIRECTORY}/{item}/{name}"));
-    // An empty one is one that a power cut came across, or of an item that held nothing.
+    // An empty manifest was cut off by a power cut, or belongs to an item without files.
     let bytes = read(fixity::MANIFEST)?.unwrap_or_default();
     let (manifest, bad_lines) = fixity::parse_manifest(&bytes);
     let notes = fixity::parse_notes(&read(fixity::WRITTEN)?.unwrap_or_default());
@@ -503,24 +503,24 @@ fn recorded(tree: &Tree, item: &str) -> Result<Recorded, ScrubError> {
     })
 }
 
-/// What all files of an item hold, as it lies in a store.
+/// The content of all files of an item in a store.
 #[derive(Debug, Default)]
 pub struct Content {
     /// Their digests, by path.
     pub manifest: Manifest,
-    /// Those that are damaged, by what a scrub has recorded of them.
+    /// The paths that are damaged according to the record of a scrub.
     pub damaged: Vec<Vec<u8>>,
-    /// What cannot be read, or was written each time that it was read, with the reason.
+    /// The paths that cannot be read, or changed during each attempt, with the reason.
     pub unread: Vec<(Vec<u8>, Message)>,
 }
 
-/// Reads all files of an item, by its place, but for its sidecar; nothing is recorded.
+/// Reads all files of an item, by its place, except its sidecar; records nothing.
 pub fn content(
     tree: &Tree,
     item: &str,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Content, ScrubError> {
-    // Who may read an item need not see what is recorded of all.
+    // A user who may read an item may lack the right to read the records.
     let old = match recorded(tree, item) {
         Err(ScrubError::Tree(error)) if error.errno() == Errno::ACCESS => Recorded::default(),
         other => other?,
@@ -568,7 +568,7 @@ impl From<TreeError> for ScrubError {
     }
 }
 
-/// Size and time of modification as the system tells them.
+/// Size and modification time as the system reports them.
 fn written(stat: &rustix::fs::Stat) -> Written {
     Written {
         size: u64::try_from(stat.st_size).unwrap_or_default(),

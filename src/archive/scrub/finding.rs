@@ -1,4 +1,4 @@
-//! What a scrub finds, as words and sentences.
+//! Findings of a scrub: words for scripts and sentences for people.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ findings! {
 }
 
 impl Code {
-    /// Whether something is wrong, and not only different.
+    /// Whether the finding is an error, not a mere difference.
     pub fn is_wrong(self) -> bool {
         self.severity() == Severity::Error
     }
@@ -40,26 +40,26 @@ impl Code {
 /// One thing found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What.
+    /// The kind of finding.
     pub code: Code,
-    /// Where the item lies below the store.
+    /// The place of the item, relative to the store.
     pub item: String,
-    /// Which file of it, by its path below the item; empty for the item itself.
+    /// The path of the file below the item; empty for the item itself.
     pub path: Vec<u8>,
-    /// More, where there is more to say.
+    /// More about this case, if there is more to say.
     pub detail: Option<Message>,
-    /// Whether what is there now is recorded as right.
+    /// Whether the current content is recorded as right.
     pub accepted: bool,
 }
 
 impl Finding {
-    /// What is wrong, and what can be done.
+    /// A sentence: what is wrong, and what can be done.
     pub fn sentence(&self) -> Message {
         with_detail(self.code, self.detail.as_ref())
     }
 }
 
-/// What a scrub has read and found.
+/// Counts of what a scrub has read and found.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Items read.
@@ -70,9 +70,9 @@ pub struct Tally {
     pub bytes: u64,
     /// Items recorded for the first time.
     pub recorded: u64,
-    /// How many of each code.
+    /// Number of findings of each code.
     pub found: BTreeMap<Code, u64>,
-    /// Whether something is wrong that was not accepted.
+    /// Whether there is an error that was not accepted.
     pub is_wrong: bool,
 }
 
@@ -86,11 +86,11 @@ impl Tally {
 /// Why a scrub ends early.
 #[derive(Debug)]
 pub enum ScrubError {
-    /// The directories failed.
+    /// An operation on the store's directories failed.
     Tree(TreeError),
-    /// Another scrub is at work.
+    /// Another scrub is running.
     Busy,
-    /// What was found could not be told.
+    /// A finding could not be reported.
     Report(std::io::Error),
 }
 

@@ -1,8 +1,8 @@
-//! How far a pass has come, in `fixity/progress`; whoever scrubs holds a lock on that file.
+//! The position of a pass, in `fixity/progress`. A running scrub holds a lock on that file.
 //!
-//! It is written after each item, which survives the end of the process, and synced every few
-//! seconds, which survives a power cut. It is one line: a half written one is none, and the pass
-//! begins anew.
+//! The position is written after each item, and so survives the end of the process. It is synced every few
+//! seconds, and so survives a power cut. It is one line: an incomplete line is ignored, and the pass begins
+//! from the start.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -30,9 +30,9 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// Makes `fixity/` where it is missing, takes the lock and reads where a pass has stopped.
+    /// Makes `fixity/` where it is missing, takes the lock and reads the position of an interrupted pass.
     pub(super) fn take(tree: &Tree) -> Result<Position, ScrubError> {
-        // Names and digests of files are nobody's business who may not look into the items.
+        // A user who may not look into the items may not see names and digests of files.
         match rustix::fs::mkdirat(tree.root(), DIRECTORY, Mode::from_raw_mode(0o700)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(tree.error(Action::Make, DIRECTORY, errno).into()),
@@ -56,29 +56,28 @@ impl Position {
         })
     }
 
-    /// The last item that an interrupted pass has done.
+    /// The last item that an interrupted pass completed.
     pub(super) fn last(&self) -> Option<&str> {
         self.last.as_deref()
     }
 
-    /// Whether the next mark is to be synced.
+    /// Whether the next position is to be synced.
     pub(super) fn is_sync_due(&self) -> bool {
         self.synced.elapsed() > SYNCED_EVERY
     }
 
-    /// Notes that an item is done.
+    /// Records that an item is done.
     pub(super) fn mark(&mut self, tree: &Tree, item: &str, synced: bool) -> Result<(), ScrubError> {
         self.write(tree, &format!("last {}\n", percent_encode(item)), synced)
     }
 
-    /// Notes that the pass is done.
+    /// Records that the pass is done.
     pub(super) fn finish(&mut self, tree: &Tree) -> Result<(), ScrubError> {
         self.write(tree, "", true)
     }
 
     fn write(&mut self, tree: &Tree, text: &str, synced: bool) -> Result<(), ScrubError> {
-        // The line is read up to its end: what a longer one leaves behind it until it is cut off
-        // does no harm.
+        // A line is read up to its end: the rest of a longer old one does no harm until it is cut off.
         let written = self
             .file
             .write_all_at(text.as_bytes(), 0)

@@ -1,5 +1,4 @@
-//! Reading one file whole: from the disk, at the pace that was asked for, and only if it stays the
-//! same meanwhile.
+//! Reads a whole file from the disk, at the requested rate, and only if the file does not change meanwhile.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,39 +13,39 @@ use super::written;
 use crate::archive::tree::Tree;
 use crate::formats::fixity::{Digest, Written};
 
-/// How much is read at once.
+/// How many bytes are read at once.
 const BLOCK: usize = 1 << 20;
 
-/// At a slow pace less is read at once, so that it is an even one.
+/// The block size for a rate: smaller blocks keep a slow rate even.
 fn block(rate: Option<u64>) -> usize {
     let tenth = rate.and_then(|rate| usize::try_from(rate / 10).ok());
     tenth.unwrap_or(BLOCK).clamp(4096, BLOCK)
 }
 
-/// How often a file is read that changes meanwhile.
+/// How many times a file is read that changes meanwhile.
 const TRIES: usize = 3;
 
-/// How far the pace may be made good after a pause.
+/// How much time lost in a pause may be made up for.
 const CREDIT: Duration = Duration::from_millis(100);
 
-/// What reading a file gave.
+/// The result of reading a file.
 #[derive(Debug)]
 pub(super) enum Seen {
     Digest(Digest, Written),
-    /// It is no regular file, or none any more.
+    /// It is not, or no longer, a regular file.
     NoFile,
     Unreadable(Errno),
-    /// It was written each time that it was read.
+    /// It changed during each attempt.
     Unsteady,
 }
 
-/// What reads files.
+/// Reads files one after another.
 pub(super) struct Reader<'a> {
     tree: &'a Tree,
     buffer: Vec<u8>,
     rate: Option<u64>,
     due: Instant,
-    /// At which item the scrub is.
+    /// The number of the current item.
     pub(super) items: u64,
     bytes: u64,
     progress: &'a mut dyn FnMut(u64, u64),
@@ -84,21 +83,21 @@ impl<'a> Reader<'a> {
         Seen::Unsteady
     }
 
-    /// None where it was written or replaced while it was read.
+    /// None where the file was written or replaced meanwhile.
     fn try_once(&mut self, path: &[u8]) -> Result<Option<Seen>, Errno> {
         let file = self.tree.open_to_read(path)?;
         let before = rustix::fs::fstat(&file)?;
         if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
             return Ok(Some(Seen::NoFile));
         }
-        // What lies in memory says nothing of the disk.
+        // The page cache may differ from the disk.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
         let read = self.read_through(&file);
-        // Nor does anybody need it there because we have read it.
+        // The scrub leaves nothing in the page cache that others do not need.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
         let digest = read?;
-        // A file that is replaced by another loses a name, which changes the time of its inode.
+        // A file that is replaced loses a name, which changes the time of its inode.
         let after = rustix::fs::fstat(&file)?;
         let is_same = written(&before) == written(&after)
             && (before.st_ctime, before.st_ctime_nsec) == (after.st_ctime, after.st_ctime_nsec);

@@ -134,7 +134,7 @@ fn each_change_has_its_code() {
     }
 }
 
-/// Gone, while the directory last changed before the item was last scrubbed.
+/// A file is missing, but its directory last changed before the item was last scrubbed.
 #[test]
 fn a_file_that_was_not_removed_is_lost() {
     let fixture = Fixture::new();
