@@ -1,19 +1,19 @@
 //! Tables of findings: what a check, a scrub, a backup, a package or a transfer can report.
 //!
-//! A row of a table is a variant of an enum, with a stable word for scripts, how bad it is, and a
-//! sentence for people: what is wrong and, after a semicolon, what can be done.
+//! A row of a table is a variant of an enum, with a stable word for scripts, a severity, and a sentence for
+//! people: what is wrong and, after a semicolon, what can be done.
 
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Answers are wrong or missing, or something may be lost.
     Error,
-    /// Something is not as it should be; the answers hold, or a decision is needed.
+    /// Something is not as it should be; the answers are right, or a decision is needed.
     Warning,
-    /// Worth knowing. Nothing is wrong.
+    /// Information only: nothing is wrong.
     Notice,
 }
 
@@ -29,7 +29,7 @@ impl Localize for Severity {
 
 display_message!(Severity);
 
-/// A sentence with what was found in this case, if there is more to say.
+/// A sentence, followed by the detail of this case, if there is one.
 pub fn with_detail(what: impl Localize, detail: Option<&Message>) -> Message {
     match detail {
         Some(detail) => message!("{what}: {detail}", what, detail),
@@ -37,11 +37,11 @@ pub fn with_detail(what: impl Localize, detail: Option<&Message>) -> Message {
     }
 }
 
-/// Makes an enum of a table. A row is `Variant "word" Severity "sentence"`. A variant with a value is
+/// Makes an enum from a table. A row is `Variant "word" Severity "sentence"`. A variant with a value is
 /// `Variant(name: Type)`, and its sentence names the value, or the arguments in parentheses.
 ///
-/// With `const ALL:` before the attributes a row has also whether a repair mends it (`repaired` or
-/// `reported`) and, after the sentence, the remedy apart; the enum then has the list of its variants.
+/// With `const ALL:` before the attributes a row also states whether a repair mends it (`repaired` or
+/// `reported`) and, after the sentence, the remedy separately; the enum then has a list of its variants.
 macro_rules! findings {
     (const ALL: $(#[$attribute:meta])* pub enum $name:ident {
         $($code:ident $word:literal $severity:ident $repair:ident $what:literal $remedy:literal)*
@@ -52,10 +52,10 @@ macro_rules! findings {
         }
 
         impl $name {
-            /// Every code there is.
+            /// All codes.
             pub const ALL: &[$name] = &[$($name::$code),*];
 
-            /// Whether a repair mends it, as far as there is something to mend it from.
+            /// Whether a repair mends it, if the store has the data to mend it from.
             #[must_use]
             pub fn is_repairable(&self) -> bool {
                 match self {
@@ -91,7 +91,7 @@ macro_rules! findings {
 
         #[allow(dead_code, reason = "a table need not be printed with all its columns")]
         impl $name {
-            /// The word that stands for it, in print and in JSON; it never changes.
+            /// The word for this finding, in print and in JSON; it never changes.
             #[must_use]
             pub fn word(&self) -> &'static str {
                 match self {
@@ -99,7 +99,7 @@ macro_rules! findings {
                 }
             }
 
-            /// How bad it is.
+            /// The severity.
             #[must_use]
             pub fn severity(&self) -> $crate::archive::finding::Severity {
                 match self {
