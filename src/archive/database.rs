@@ -1,9 +1,9 @@
-//! The files that SQLite opens: by their directory, no others, and no links.
+//! Restricts SQLite to the files of its databases: by their directory, and never through a link.
 //!
-//! SQLite goes by path, follows a link there, writes over whatever has the name of its log, and waits
-//! for a FIFO. So its system calls are ours. A database is named by the descriptor of its directory,
-//! which nobody can swap, and only files in such a directory are opened, if they are regular and have
-//! no second name.
+//! SQLite itself goes by path, follows a link there, overwrites any file that has the name of its log, and
+//! waits for a FIFO. This module therefore replaces its system calls. A database is named by the descriptor
+//! of its directory, which no other process can swap. SQLite opens only files in such a directory, and only
+//! regular files without a second name.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -17,14 +17,14 @@ use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 use rusqlite::{Connection, Transaction, TransactionBehavior, ffi};
 
-/// Why what has a database's name is not opened as one.
+/// Why a file with a database's name is not opened as a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// There is nothing.
+    /// It does not exist.
     Missing,
     /// It is a directory, a device or a pipe.
     NotAFile,
-    /// It is a link or has a second name.
+    /// It is a link or has a second name (hard link).
     Shared,
 }
 
@@ -42,16 +42,16 @@ impl Localize for Unfit {
 
 display_message!(Unfit);
 
-/// The path of the database of this name in an open directory; good as long as that is open.
+/// The path of a database in an open directory; valid as long as the directory is open.
 pub fn path_in(directory: BorrowedFd<'_>, name: &OsStr) -> PathBuf {
     static GUARD: Once = Once::new();
     GUARD.call_once(guard);
     PathBuf::from(format!("{DESCRIPTORS}{}", directory.as_raw_fd())).join(name)
 }
 
-/// How a database of which this is the path is opened for reading. SQLite makes a file beside what it
-/// reads; on a read-only filesystem it is told that nobody writes there, unless a crash has left a log,
-/// without which what it would read is not all there is.
+/// The path for opening a database for reading. SQLite makes a file beside a database that it reads. On a
+/// read-only filesystem the path declares the database immutable instead, unless a crash has left a log,
+/// without which SQLite would read incomplete data.
 pub fn path_to_read(path: PathBuf, directory: BorrowedFd<'_>) -> PathBuf {
     let mut log = path.clone().into_os_string();
     log.push("-wal");
@@ -63,8 +63,8 @@ pub fn path_to_read(path: PathBuf, directory: BorrowedFd<'_>) -> PathBuf {
     }
 }
 
-/// Whether a filesystem as a whole is read-only. One that is mounted elsewhere for writing is not,
-/// though this directory of it may be read-only.
+/// Whether a filesystem as a whole is read-only. A filesystem that is mounted elsewhere for writing is not,
+/// even if this mount of it is read-only.
 fn is_fixed(directory: BorrowedFd<'_>) -> bool {
     let Ok(stat) = rustix::fs::fstat(directory) else {
         return false;
@@ -79,7 +79,8 @@ fn is_fixed(directory: BorrowedFd<'_>) -> bool {
     here.any(|mount| mount.is_fixed)
 }
 
-/// Says plainly what would be refused without a reason: what is no file of this database alone.
+/// Gives a plain error for what SQLite would refuse without a reason: a file that is not this database's
+/// alone.
 pub fn check(directory: BorrowedFd<'_>, name: &OsStr, is_written: bool) -> Result<(), Unfit> {
     let path = path_in(directory, name);
     match path.symlink_metadata() {
@@ -92,7 +93,7 @@ pub fn check(directory: BorrowedFd<'_>, name: &OsStr, is_written: bool) -> Resul
     }
 }
 
-/// An error in opening a database, without a path that means nothing to anybody.
+/// An error of opening a database, without its `/proc` path, which means nothing to a user.
 pub fn plain(error: rusqlite::Error) -> rusqlite::Error {
     match error {
         rusqlite::Error::SqliteFailure(code, Some(text)) => {
@@ -103,7 +104,7 @@ pub fn plain(error: rusqlite::Error) -> rusqlite::Error {
     }
 }
 
-/// Why a database does not have the schema that this program knows.
+/// Why a database does not have a schema that this program knows.
 #[derive(Debug)]
 pub enum SchemaError {
     /// SQLite refused or failed.
@@ -115,7 +116,7 @@ pub enum SchemaError {
         /// The newest one this program knows.
         known: usize,
     },
-    /// The number of the version is none.
+    /// The version number is not valid.
     Version(i64),
 }
 
@@ -125,16 +126,16 @@ impl From<rusqlite::Error> for SchemaError {
     }
 }
 
-/// Begins to write: at once, so that nobody else can come between what is read and what is written.
+/// Begins a write transaction at once, so that no other process writes between reading and writing.
 pub fn writing(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
-/// How long whoever opens a database waits for others who have it.
+/// How long opening or writing a database waits for other connections.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Has others read while one writes, and one wait for another. Whoever opens a new database beside others
-/// may be refused this at once, without any waiting of SQLite's own.
+/// Allows readers beside one writer, and makes a second writer wait. While several connections open a new
+/// database, SQLite may refuse this at once, without its own waiting; it is tried again until the timeout.
 pub fn share(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(PATIENCE)?;
     let started = Instant::now();
@@ -152,13 +153,13 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
-/// How many migrations a database has been through.
+/// The number of migrations that a database has had.
 pub fn version(connection: &Connection) -> Result<usize, SchemaError> {
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     usize::try_from(found).map_err(|_| SchemaError::Version(found))
 }
 
-/// Takes a database through the migrations that it has not been through, all in one transaction.
+/// Applies the missing migrations to a database in one transaction.
 pub fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), SchemaError> {
     let known = migrations.len();
     if version(connection)? == known {
@@ -178,16 +179,16 @@ pub fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), S
 
 const DESCRIPTORS: &str = "/proc/self/fd/";
 
-/// The names of SQLite's own temporary files begin so.
+/// The prefix of SQLite's own temporary files.
 const TEMPORARY: &[u8] = b"etilqs_";
 
-/// Gives SQLite our system calls for its own.
+/// Replaces SQLite's system calls by those of this module.
 fn guard() {
     type Call = unsafe extern "C" fn();
     type Open = unsafe extern "C" fn(*const c_char, c_int, c_int) -> c_int;
     type Look = unsafe extern "C" fn(*const c_char, *mut libc::stat) -> c_int;
     type Remove = unsafe extern "C" fn(*const c_char) -> c_int;
-    // SAFETY: each is called as what it is; SQLite knows their types by their names.
+    // SAFETY: SQLite knows the type of each call by its name, and these are those types.
     let calls = unsafe {
         [
             (c"open", std::mem::transmute::<Open, Call>(open)),
@@ -195,7 +196,7 @@ fn guard() {
             (c"unlink", std::mem::transmute::<Remove, Call>(unlink)),
         ]
     };
-    // SAFETY: the names end with a NUL, and the default VFS is there as long as the process.
+    // SAFETY: the names end with a NUL, and the default VFS lives as long as the process.
     unsafe {
         let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
         let Some(set) = vfs.as_ref().and_then(|vfs| vfs.xSetSystemCall) else {
@@ -207,13 +208,13 @@ fn guard() {
     }
 }
 
-/// What a path is to us.
+/// What a path means to this module.
 enum Meaning {
-    /// A file of a database in a directory of ours.
+    /// A file of a database, in a directory given by its descriptor.
     Ours,
     /// That directory itself.
     Directory,
-    /// A temporary file, or where SQLite finds random numbers and nothing.
+    /// A temporary file, a source of random numbers, or `/dev/null`.
     Elsewhere,
     Stranger,
 }
@@ -229,7 +230,7 @@ fn meaning(path: &CStr) -> Meaning {
     if name.starts_with(TEMPORARY) || matches!(bytes, b"/dev/null" | b"/dev/urandom") {
         return Meaning::Elsewhere;
     }
-    // SQLite makes up no name but those beside one that was given by its path here.
+    // SQLite derives names only from a path that it was given here.
     let number = above.strip_prefix(DESCRIPTORS.as_bytes());
     let number = number.and_then(|number| number.strip_suffix(b"/"));
     if number.is_some_and(is_number) && !name.is_empty() {
@@ -240,7 +241,7 @@ fn meaning(path: &CStr) -> Meaning {
 }
 
 fn refuse(errno: c_int) -> c_int {
-    // SAFETY: the address of this thread's errno.
+    // SAFETY: the pointer is to this thread's errno.
     unsafe { *libc::__errno_location() = errno };
     -1
 }
@@ -265,7 +266,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
 fn open_ours(name: &CStr, flags: c_int, mode: c_int) -> c_int {
     let is_new = libc::O_CREAT | libc::O_EXCL;
     loop {
-        // Found first: to open a FIFO would wait, and to open a device may do something already.
+        // Found first with O_PATH: opening a FIFO would wait, and opening a device may have an effect.
         let look = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         // SAFETY: the name ends with a NUL.
         let found = unsafe { libc::open(name.as_ptr(), look) };
@@ -275,7 +276,7 @@ fn open_ours(name: &CStr, flags: c_int, mode: c_int) -> c_int {
             } else {
                 open_found(found, flags & !is_new & !libc::O_NOFOLLOW)
             };
-            // SAFETY: takes no pointer; the descriptor is ours. It leaves errno as it is.
+            // SAFETY: takes no pointer; the descriptor is owned here. It leaves errno as it is.
             unsafe { libc::close(found) };
             return opened;
         }
@@ -292,9 +293,9 @@ fn open_ours(name: &CStr, flags: c_int, mode: c_int) -> c_int {
     }
 }
 
-/// Opens a file that has been found, if it is a database's alone.
+/// Opens a file that has been found, if it belongs to a database alone.
 fn open_found(found: c_int, flags: c_int) -> c_int {
-    // SAFETY: a structure of numbers, which the call fills.
+    // SAFETY: stat is a structure of numbers, which the call fills.
     let stat = unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
         if libc::fstat(found, &mut stat) != 0 {
