@@ -1,8 +1,9 @@
-//! One writer a store: an advisory lock on `STORE/lock`, which says who holds it, and on the store's
-//! directory, which stays when somebody removes that file.
+//! One writer per store: advisory locks on `STORE/lock`, which names the holder, and on the store's
+//! directory, which remains locked if the file is removed.
 //!
-//! The file holds a random word as well, which the ledger repeats and which changes at the start and at
-//! the end of each process that writes the store: a copy of the two that was taken in between is known.
+//! The file also holds a random word. The ledger repeats it, and every process that writes the
+//! store changes it at its start and at its end. A copy of the two files taken in between is
+//! therefore detected.
 
 use std::ffi::OsString;
 use std::io::{Read, Seek, Write};
@@ -23,37 +24,38 @@ use crate::os::random;
 use ibi::message;
 use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
 
-/// How long another command is waited for.
+/// Timeout for a lock held by another command.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A process that takes both locks takes less from the one to the other.
+/// How long a free lock file may go with a locked directory. A process that takes both locks needs
+/// less time between the two.
 const MOMENT: Duration = Duration::from_secs(3);
 
-/// How long somebody may hold the lock who only looks whether it is free, see [`holder`].
+/// How long a process that only tests the lock may hold it, see [`holder`].
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// File name of the lock.
 pub(super) const FILE: &str = "lock";
 
-/// The held lock; it ends with this value or with the process.
+/// The held lock. It is released when this value is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct Lock {
-    /// None where the filesystem locks no directories, such as NFS.
+    /// None where the filesystem cannot lock directories, such as NFS.
     _directory: Option<OwnedFd>,
     found: Found,
     told: RankedMutex<Told>,
 }
 
-/// What the lock file was when it was taken.
+/// The lock file as it was when the lock was taken.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     /// See [`fingerprint`].
     pub(super) fingerprint: String,
-    /// The word in it; none where an ibifs wrote it that knew of no words, or somebody else.
+    /// The word in the file. None if another program wrote the file, or a version of ibifs without words.
     pub(super) word: Option<String>,
 }
 
-/// What the lock file says now.
+/// The current contents of the lock file.
 #[derive(Debug)]
 struct Told {
     file: std::fs::File,
@@ -62,7 +64,8 @@ struct Told {
 }
 
 impl Lock {
-    /// Takes the lock or says who has it. A command ends by itself and is waited for; a mount is not.
+    /// Takes the lock, or fails with the holder's name. It waits for a command, which ends by
+    /// itself, but not for a mount.
     pub(super) fn take(tree: &Tree) -> Result<Lock, ArchiveError> {
         let path = tree.path().join(FILE);
         let failed = |error: std::io::Error| ArchiveError::Lock {
@@ -75,7 +78,7 @@ impl Lock {
         };
         let open = || {
             tree.open_own(FILE).map_err(|error| {
-                // It is written to: it must be no link to somebody else's file.
+                // The file is written to, so it must not be a link to a file of another owner.
                 match error.errno() {
                     Errno::LOOP | Errno::MLINK => ArchiveError::Lock {
                         what: message!(
@@ -90,7 +93,8 @@ impl Lock {
         let started = Instant::now();
         let mut removed = None;
         loop {
-            // The directory first: where it is taken, no file is made in the place of a removed one.
+            // The directory is locked first, so that a removed lock file is not created again while
+            // another process holds the directory.
             let taken = match lock_directory(tree.root(), WRITER) {
                 Ok(directory) => Some(directory),
                 Err(Errno::WOULDBLOCK) => None,
@@ -107,7 +111,7 @@ impl Lock {
             let file = read(tree.path());
             let holder = file.as_ref().map(read_holder).unwrap_or_default();
             let is_mounted = holder.mount_point.is_some() && Instant::now() > started + GLANCE;
-            // The file of a daemon has been removed, or a process is between the two locks.
+            // The lock file of a daemon has been removed, or a process is between the two locks.
             let is_free = |file| {
                 let locked = rustix::fs::flock(file, READER);
                 let _ = rustix::fs::flock(file, FlockOperation::Unlock);
@@ -145,13 +149,13 @@ impl Lock {
         })
     }
 
-    /// Has the lock say where the store is mounted from the next [`Lock::describe`] on.
+    /// Sets the mount point that [`Lock::describe`] writes from the next call on.
     pub(super) fn mounted_at(&self, mount_point: &Path) {
         self.told.lock().mount_point = Some(mount_point.to_owned());
     }
 
-    /// Writes down who holds the lock, and where the store is mounted, with a new word. It is on disk
-    /// when this returns. A lock file that was removed or replaced meanwhile is made again.
+    /// Writes the holder, the mount point and a new word to the lock file, and syncs it. A lock
+    /// file that was removed or replaced is created again.
     pub(super) fn describe(&self, tree: &Tree, word: &str) -> std::io::Result<()> {
         let mut told = self.told.lock();
         let named = tree.read_own(FILE).ok().flatten();
@@ -162,7 +166,7 @@ impl Lock {
             log::warn!("the lock file was removed or replaced; it is made again");
             told.file = file;
         }
-        // The word first: what a power cut leaves of a short file is its beginning, old or new.
+        // The word comes first: after a power cut a short file is left with its beginning, old or new.
         let mut text = format!("word {word}\npid {}\n", std::process::id());
         if let Some(mount_point) = &told.mount_point {
             let path = percent_encode(mount_point.as_os_str().as_bytes());
@@ -177,28 +181,28 @@ impl Lock {
         Ok(())
     }
 
-    /// The word that the lock has now.
+    /// The current word of the lock.
     pub(super) fn word(&self) -> Option<String> {
         self.told.lock().word.clone()
     }
 
-    /// What the lock file was when it was taken.
+    /// The lock file as it was when the lock was taken.
     pub(super) fn found(&self) -> &Found {
         &self.found
     }
 
-    /// What the lock file is now.
+    /// The fingerprint of the lock file as it is now.
     pub(super) fn fingerprint(&self) -> std::io::Result<String> {
         fingerprint(&self.told.lock().file)
     }
 }
 
-/// A new word, which no other lock has.
+/// Draws a new random word, different from that of any other lock.
 pub(super) fn new_word() -> std::io::Result<String> {
     Ok(Hex(&random::draw::<16>()?).to_string())
 }
 
-/// Whether two fingerprints are of one file, whatever has been written in it in between.
+/// Whether two fingerprints are of the same file, regardless of writes in between.
 pub(super) fn is_same_file(this: &str, that: &str) -> bool {
     let file = |fingerprint: &str| {
         fingerprint
@@ -211,13 +215,13 @@ pub(super) fn is_same_file(this: &str, that: &str) -> bool {
 const WRITER: FlockOperation = FlockOperation::NonBlockingLockExclusive;
 const READER: FlockOperation = FlockOperation::NonBlockingLockShared;
 
-/// Locks the directory of a store, by a descriptor of its own; WOULDBLOCK where somebody else has it.
-/// None where the filesystem locks no directories.
+/// Locks the directory of a store through a descriptor of its own. Returns WOULDBLOCK if another
+/// process holds the lock, and None if the filesystem cannot lock directories.
 fn lock_directory(root: impl AsFd, how: FlockOperation) -> Result<Option<OwnedFd>, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = match rustix::fs::openat(root, ".", flags, Mode::empty()) {
         Ok(directory) => directory,
-        // Some may look into it who may not list it.
+        // A user may have search permission on the directory without read permission.
         Err(Errno::ACCESS) if how == READER => return Ok(None),
         Err(errno) => return Err(errno),
     };
@@ -231,7 +235,7 @@ fn lock_directory(root: impl AsFd, how: FlockOperation) -> Result<Option<OwnedFd
     }
 }
 
-/// Locks a file as a writer, past those who only look whether it is free.
+/// Locks a file exclusively, and retries while other processes only test the lock.
 fn lock_soon(file: &std::fs::File) -> bool {
     let until = Instant::now() + GLANCE * 10;
     loop {
@@ -244,17 +248,18 @@ fn lock_soon(file: &std::fs::File) -> bool {
     }
 }
 
-/// Who reads a whole store: nobody begins to write it meanwhile, unless somebody does already.
+/// A shared lock for reading a whole store. No process starts to write the store meanwhile, unless
+/// one already does.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// Hold the locks, shared with other readers.
+    /// Hold the locks, which are shared with other readers.
     _file: Option<std::fs::File>,
     _directory: Option<OwnedFd>,
     is_alone: bool,
 }
 
 impl Reading {
-    /// Begins to read a store; nothing is written for it.
+    /// Starts to read a store. Nothing is written.
     pub(super) fn of(store: &Path) -> Reading {
         let file = read(store);
         let locked = file.as_ref().map(|file| rustix::fs::flock(file, READER));
@@ -266,14 +271,14 @@ impl Reading {
         }
     }
 
-    /// Whether nobody writes the store.
+    /// Whether no process writes the store.
     pub(super) fn is_alone(&self) -> bool {
         self.is_alone
     }
 }
 
-/// What tells this store from a copy of it, and from itself with a backup put back over it: no copy
-/// has the lock file's inode and birth, and nobody can write a file without its change time.
+/// Distinguishes this store from a copy of it, and from itself after a backup was restored over it.
+/// No copy has the inode and birth time of the lock file, and every write changes the change time.
 fn fingerprint(file: &std::fs::File) -> std::io::Result<String> {
     let metadata = file.metadata()?;
     let born = metadata
@@ -288,7 +293,7 @@ fn fingerprint(file: &std::fs::File) -> std::io::Result<String> {
     ))
 }
 
-/// Opens the lock of a store, where there is one, to be read.
+/// Opens the lock file of a store for reading, if it exists.
 fn read(store: &Path) -> Option<std::fs::File> {
     Tree::open_as_it_is(store).ok()?.read_own(FILE).ok()?
 }
@@ -300,14 +305,14 @@ fn shared_directory(store: &Path) -> Result<Option<OwnedFd>, Errno> {
     }
 }
 
-/// Who holds the store right now, if anybody does.
+/// Returns the current holder of the store, if it is locked.
 pub fn holder(store: &Path) -> Option<Holder> {
     let file = read(store);
-    // This takes a free lock for an instant; whoever wants it then tries again. The system's table
-    // of locks would disturb nobody, but it skips lines while others lock and unlock.
+    // This takes a free lock for an instant; a process that wants it then retries. `/proc/locks`
+    // would not disturb others, but it skips lines while other processes lock and unlock.
     let is_held = |file| {
         let locked = rustix::fs::flock(file, READER);
-        // The rest takes a while.
+        // Dropping the files takes longer, so the lock is released here.
         let _ = rustix::fs::flock(file, FlockOperation::Unlock);
         locked == Err(Errno::WOULDBLOCK)
     };
@@ -316,8 +321,8 @@ pub fn holder(store: &Path) -> Option<Holder> {
     is_held.then(|| told_holder(store, file.as_ref()))
 }
 
-/// Who holds a store that is held: as its lock says, or, where that has been removed, as the system
-/// says of the store's directory.
+/// The holder of a locked store: from the lock file, or, if that was removed, from the system's
+/// records of the store's directory.
 fn told_holder(store: &Path, file: Option<&std::fs::File>) -> Holder {
     let told = file.map(read_holder).unwrap_or_default();
     match told.pid {
@@ -329,7 +334,7 @@ fn told_holder(store: &Path, file: Option<&std::fs::File>) -> Holder {
     }
 }
 
-/// The process that has the directory of a store locked, where the caller may see that.
+/// The process that has the directory of a store locked, if the caller has permission to see it.
 fn process_that_locks(store: &Path) -> Option<u32> {
     let directory = identity_at(store)?;
     let processes = names_in("/proc").filter_map(|name| name.parse().ok());
@@ -337,18 +342,18 @@ fn process_that_locks(store: &Path) -> Option<u32> {
     holding.next()
 }
 
-/// Whether a process holds the store for writing. Whoever may write in the store can write any number
-/// into the lock file, so the system is asked which of the process's open files has the lock.
+/// Whether a process holds the store for writing. Any user who may write in the store can write any number
+/// into the lock file, so this asks the system which of the process's open files has the lock.
 pub fn is_held_by(store: &Path, pid: u32) -> bool {
     let file = read(store).and_then(|file| identity(&file));
     let locks: Vec<Identity> = file.into_iter().chain(identity_at(store)).collect();
     holds(pid, &locks)
 }
 
-/// Whether a process has one of these files locked as a writer does.
+/// Whether a process holds an exclusive lock on one of these files.
 fn holds(pid: u32, locks: &[Identity]) -> bool {
-    // Threads share their files, so that one thread is enough; of a killed process, those that are gone
-    // have none any more.
+    // Threads share their files, so one thread is enough. In a killed process, the threads that
+    // have ended have no files.
     let threads: Vec<String> = names_in(&format!("/proc/{pid}/task")).collect();
     let files = threads.into_iter().map(|thread| {
         let of_thread = format!("/proc/{pid}/task/{thread}");
@@ -366,7 +371,7 @@ fn holds(pid: u32, locks: &[Identity]) -> bool {
     })
 }
 
-/// Whether the system tells so of a lock such as [`Lock`].
+/// Whether a line of `fdinfo` describes an exclusive lock such as [`Lock`].
 fn is_writers_lock(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     matches!(words[..], ["lock:", _, "FLOCK", _, "WRITE", ..])
@@ -377,10 +382,10 @@ fn names_in(directory: &str) -> impl Iterator<Item = String> {
     entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
 }
 
-/// Which file it is, of all on this machine.
+/// Identifies a file on this machine.
 type Identity = (u32, u32, u64);
 
-/// Nobody's daemon is asked, which might not answer.
+/// Uses cached attributes: a network or FUSE filesystem might not answer.
 fn identity(file: impl AsFd) -> Option<Identity> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let stat = rustix::fs::statx(file, "", flags, StatxFlags::INO).ok()?;
@@ -392,7 +397,7 @@ fn identity_at(path: &Path) -> Option<Identity> {
     identity(rustix::fs::open(path, flags, Mode::empty()).ok()?)
 }
 
-/// What a lock file says; nothing where it cannot be read.
+/// The text of a lock file; empty if it cannot be read.
 fn read_text(mut file: &std::fs::File) -> Vec<u8> {
     let mut text = Vec::new();
     let read = file
@@ -416,7 +421,7 @@ fn read_holder(file: &std::fs::File) -> Holder {
     let text = read_text(file);
     let word = |name: &str| word_in(&text, name);
     let pid: Option<u32> = word("pid").and_then(|pid| pid.parse().ok());
-    // Whoever has just taken the lock may not have written its name over the last one's yet.
+    // A process that has just taken the lock may not have replaced the previous holder's entry yet.
     let is_there = pid.is_none_or(|pid| Path::new(&format!("/proc/{pid}")).exists());
     if !is_there {
         return Holder::default();

@@ -1,12 +1,12 @@
-//! What harvesters have been told: each record's datestamp, and what it said then.
+//! The state reported to harvesters: the datestamp of each record and a digest of its content.
 //!
-//! A database of its own, because it is no index of the tree: it knows when a change was noticed, which
-//! the tree does not tell. Who loses it loses no record; all are given a new datestamp, and harvesters
-//! take them once more.
+//! This is a database of its own, because it is not an index of the tree: it records when a change
+//! was noticed, which the tree does not show. If it is lost, no record is lost: every record gets a
+//! new datestamp, and harvesters fetch it again.
 //!
-//! No change is missed: a datestamp is the second in which a change is written here, and whoever lists
-//! reads the clock in a transaction too. What a list does not tell yet bears a datestamp that is not
-//! before that list's date.
+//! No change is missed: a datestamp is the second in which a change is written here, and a list
+//! reads the clock within a transaction as well. A change that a list does not contain yet gets a
+//! datestamp that is not before the date of that list.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -20,7 +20,7 @@ use ibi::message;
 /// File name of the database.
 pub const HARVEST_FILE: &str = "harvest.sqlite3";
 
-/// As in the relation store: one entry a version, none is ever changed.
+/// As in the relation store: one entry for each version, and no entry is ever changed.
 const MIGRATIONS: &[&str] = &["
     -- One row a record that was ever told. `mark` is a digest of what it said; NULL once it is deleted.
     CREATE TABLE record (
@@ -34,48 +34,49 @@ const MIGRATIONS: &[&str] = &["
     CREATE TABLE whole (one INTEGER PRIMARY KEY CHECK (one = 1)) STRICT;
 "];
 
-/// What there is to tell of an item at present.
+/// The present state of an item's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// It has a record, of this digest.
+    /// It has a record with this digest.
     Told(Vec<u8>),
-    /// It was removed: harvesters are told so, whether they knew it or not.
+    /// It was removed. Harvesters get a deleted record, whether or not they knew the item.
     Removed,
-    /// It has no record, or not for everybody: only who has been told one is told.
+    /// It has no record, or none that is public. Only a record that was reported before is reported
+    /// as deleted.
     Withdrawn,
 }
 
-/// A record that is or was told.
+/// A record that is or was reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamped {
     /// The canonical spelling of the item's name.
     pub name: String,
-    /// When it was last noticed to have changed, in Unix seconds.
+    /// When its last change was noticed, in Unix seconds.
     pub datestamp: i64,
-    /// Whether there is no such record any more.
+    /// Whether the record is deleted.
     pub is_deleted: bool,
 }
 
-/// The digest that a record was told with, if it is not deleted; the record.
+/// The digest with which a record was reported, if it is not deleted, and the record.
 type Known = (Option<Vec<u8>>, Stamped);
 
-/// Some records, in the order of datestamp and name.
+/// A page of records, in the order of datestamp and name.
 #[derive(Debug)]
 pub struct HarvestPage {
     /// The records.
     pub records: Vec<Stamped>,
     /// Whether more follow.
     pub has_more: bool,
-    /// When they were looked up, in Unix seconds.
+    /// When they were read, in Unix seconds.
     pub at: i64,
 }
 
-/// Which records are listed.
+/// Selects the records that are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Of this second or later.
+    /// From this second, inclusive.
     pub from: Option<i64>,
-    /// Of this second or earlier.
+    /// Until this second, inclusive.
     pub until: Option<i64>,
     /// After the record of this datestamp and name.
     pub after: Option<(i64, String)>,
@@ -86,12 +87,12 @@ pub struct Window {
 pub struct Harvest {
     connection: Mutex<Connection>,
     is_kept: bool,
-    /// Where the database lies; SQLite goes by this until it is closed, above.
+    /// The directory of the database; SQLite uses its path until the connection above is closed.
     _directory: Option<OwnedFd>,
 }
 
 impl Harvest {
-    /// Opens the database in a store's directory, or makes it.
+    /// Opens the database in a store's directory, and creates it if necessary.
     pub fn open(directory: BorrowedFd<'_>) -> Result<Harvest, StoreError> {
         let opened = beside::open(directory, HARVEST_FILE, true, MIGRATIONS)?;
         let (connection, directory) = opened.ok_or_else(|| StoreError::Broken {
@@ -100,7 +101,7 @@ impl Harvest {
         Ok(Harvest::over(connection, Some(directory)))
     }
 
-    /// A database that ends with this process.
+    /// Opens a database that ends with this process.
     pub fn temporary() -> Result<Harvest, StoreError> {
         let mut connection = Connection::open("")?;
         database::migrate(&mut connection, MIGRATIONS)?;
@@ -116,7 +117,7 @@ impl Harvest {
         }
     }
 
-    /// Whether what is written here outlives this process.
+    /// Whether the contents outlive this process.
     pub fn is_kept(&self) -> bool {
         self.is_kept
     }
@@ -125,7 +126,7 @@ impl Harvest {
         self.connection.lock()
     }
 
-    /// Nobody else writes or lists meanwhile.
+    /// Runs `act` in a write transaction, so that nothing else is written or listed meanwhile.
     fn transact<T>(
         &self,
         act: impl FnOnce(&Connection) -> Result<T, StoreError>,
@@ -137,14 +138,15 @@ impl Harvest {
         Ok(done)
     }
 
-    /// Notes what there is to tell of some items at present. What differs from what was told gets the
-    /// present second for its datestamp. Answers what is to be told of each, None for what never was.
+    /// Records the present state of items. An item whose state differs from the one reported before
+    /// gets the present second as its datestamp. Returns the record of each item, None for one that
+    /// was never reported.
     pub fn note(
         &self,
         marks: &[(String, Mark)],
         now: &dyn Fn() -> i64,
     ) -> Result<Vec<Option<Stamped>>, StoreError> {
-        // Most often nothing has changed, and nobody has to wait.
+        // In most cases nothing has changed, and a write transaction would only make others wait.
         let known = marks.iter().map(|(name, mark)| match self.known(name)? {
             None if *mark == Mark::Withdrawn => Ok(Some(None)),
             Some((told, stamped)) if told == mark.told() => Ok(Some(Some(stamped))),
@@ -168,7 +170,7 @@ impl Harvest {
         })
     }
 
-    /// What is told of an item.
+    /// The record of an item.
     pub fn told(&self, name: &str) -> Result<Option<Stamped>, StoreError> {
         Ok(self.known(name)?.map(|(_, stamped)| stamped))
     }
@@ -177,7 +179,7 @@ impl Harvest {
         known_of(&self.lock(), name)
     }
 
-    /// Some of the records in a window.
+    /// At most `most` of the records in a window.
     pub fn page(
         &self,
         window: &Window,
@@ -191,7 +193,7 @@ impl Harvest {
                  WHERE (datestamp, name) > (:datestamp, :name) AND datestamp <= :until
                  ORDER BY datestamp, name LIMIT :most",
             )?;
-            // No name is empty: what follows it is all of that second.
+            // No name is empty, so this precedes all records of that second.
             let from = (window.from.unwrap_or(i64::MIN), String::new());
             let after = window
                 .after
@@ -222,7 +224,7 @@ impl Harvest {
         })
     }
 
-    /// The names of records that are not deleted, in their order: so many, after a name.
+    /// The names of at most `most` records that are not deleted, in order, after a name.
     pub fn names_after(&self, name: &str, most: usize) -> Result<Vec<String>, StoreError> {
         let connection = self.lock();
         let mut statement = connection.prepare_cached(
@@ -233,7 +235,7 @@ impl Harvest {
         Ok(names.collect::<Result<_, _>>()?)
     }
 
-    /// No record has an earlier datestamp; None where there is no record.
+    /// The earliest datestamp of all records; None if the database is empty.
     pub fn earliest(&self) -> Result<Option<i64>, StoreError> {
         let connection = self.lock();
         let sql = "SELECT min(datestamp) FROM record";
@@ -247,7 +249,7 @@ impl Harvest {
         Ok(connection.query_row(sql, [], |row| row.get(0))?)
     }
 
-    /// Notes that they have.
+    /// Records that all records of the store have been noted.
     pub fn set_whole(&self) -> Result<(), StoreError> {
         self.transact(|connection| {
             connection.execute("INSERT OR IGNORE INTO whole VALUES (1)", [])?;
@@ -257,7 +259,7 @@ impl Harvest {
 }
 
 impl Mark {
-    /// As it is written down.
+    /// The value of the column `mark`.
     fn told(&self) -> Option<Vec<u8>> {
         match self {
             Mark::Told(digest) => Some(digest.clone()),
@@ -282,7 +284,7 @@ fn known_of(connection: &Connection, name: &str) -> Result<Option<Known>, StoreE
     }))
 }
 
-/// The present second; not before any that was given, should the clock have been set back.
+/// The present second, or the last datestamp if the clock has been set back since.
 fn stamp(connection: &Connection, now: &dyn Fn() -> i64) -> Result<i64, StoreError> {
     let last: Option<i64> =
         connection.query_row("SELECT max(datestamp) FROM record", [], |row| row.get(0))?;
@@ -326,7 +328,7 @@ mod tests {
             .collect()
     }
 
-    /// The first requests to a new service come together.
+    /// A new service may receive its first requests at the same time.
     #[test]
     fn a_new_database_is_kept_by_all_who_open_it_at_once() {
         for turn in 0..20 {
@@ -398,7 +400,7 @@ mod tests {
             after: None,
         };
         assert_eq!(names(&page(both, 3)), [("e", 20, false)]);
-        // What changes goes to the end, and is met there.
+        // A changed record moves to the end of the list, where a later page contains it.
         let changed = harvest.note(&[("a".to_owned(), Mark::Removed)], &|| 40);
         changed.expect("noted");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Whether the index has been changed since: told in a moment, and without waiting for anybody.
+//! Detects changes of the index by other connections, immediately and without waiting.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::AsFd;
@@ -10,20 +10,20 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::{Store, StoreError, file_in};
 use crate::archive::database;
 
-/// So many threads may ask at once; others wait for one of them.
+/// How many threads may ask at once; others wait for one of them.
 const WATCHES: usize = 4;
 
-/// What tells whether others change the index: connections of their own, since the other one may be
-/// busy for long.
+/// Watches for changes of the index. It has connections of its own, since the main one may be busy
+/// for a long time.
 #[derive(Debug, Default)]
 pub(super) struct Version {
-    /// Raised by each connection that notices a change, be it the same one: all that matters is that
-    /// none is passed over.
+    /// Raised by each connection that notices a change, even if another one has noticed the same
+    /// change: what matters is that no change is missed.
     number: AtomicI64,
     watches: [Mutex<Option<Watch>>; WATCHES],
 }
 
-/// A connection, and what SQLite has last told it; only it can make something of that.
+/// A connection and the last value of its `data_version`, which is only comparable within one connection.
 #[derive(Debug)]
 struct Watch {
     connection: Connection,
@@ -46,7 +46,7 @@ impl Watch {
 }
 
 impl Store {
-    /// Has it told from now on whether others change the index.
+    /// Starts to watch for changes of the index by others.
     pub fn watch(&self) -> Result<(), StoreError> {
         let Some(directory) = &self.directory else {
             return Ok(());
@@ -55,7 +55,7 @@ impl Store {
             let path = file_in(directory.as_fd());
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let connection = Connection::open_with_flags(path, flags).map_err(database::plain)?;
-            // Who asks does not wait, not even for a moment.
+            // The query must not wait at all.
             connection.busy_timeout(Duration::ZERO)?;
             let told = Watch::ask(&connection)?;
             *place.lock() = Some(Watch { connection, told });
@@ -63,9 +63,9 @@ impl Store {
         Ok(())
     }
 
-    /// A number that is another one, and larger, after each change that somebody else makes. What is
-    /// read after it was told is as new as that or newer. None where it cannot be told at once, or
-    /// nobody watches.
+    /// A number that grows with each change by another connection. Data read after this call is at
+    /// least as new as the number. None if the number is not available at once, or the store does
+    /// not watch for changes.
     pub fn version(&self) -> Result<Option<i64>, StoreError> {
         let mut free = self.version.free();
         let Some(watch) = &mut *free else {
