@@ -1,10 +1,9 @@
-//! Tree against index: adopting, reindexing, and the check that names whatever is not as it should
-//! be.
+//! Compares tree and index: adopting a tree, reindexing, and the check that reports every
+//! inconsistency.
 //!
-//! A check reads, and writes nothing in the store. It makes an index of its own from the tree, in a
-//! temporary file, and compares the two side by side, so that it needs no more memory for a large
-//! store than for a small one. It can be made beside a daemon: what it finds then is looked at again,
-//! since it may have been under way.
+//! A check only reads the store. It builds an index of its own from the tree, in a temporary file, and
+//! compares the two side by side, so that its memory use does not grow with the store. It may run beside a
+//! daemon: what it finds then is checked again, since a change may have been in progress.
 
 mod compare;
 mod finding;
@@ -29,18 +28,18 @@ use ibi::{AliasPair, Ibi, Ibip, Rep, Timestamp};
 pub use crate::archive::finding::Severity;
 pub use finding::{Code, Finding, Report};
 
-/// Told now and then how many items have been looked at.
+/// Called now and then with the number of items read so far.
 pub type Progress<'a> = dyn FnMut(u64) + 'a;
 
-/// How often a store in use is looked over before what was found each time is believed.
+/// How many passes over a store in use confirm a finding before it is reported.
 const LOOKS: usize = 3;
 
-/// What reading the whole tree gave, beside the records themselves.
+/// The result of reading the whole tree, apart from the records themselves.
 #[derive(Default)]
 struct Walk {
-    /// The last date of the Archive's own name space that is not in the future, and the rep that has it.
+    /// The last date in the Archive's own name space that is not in the future, and its rep.
     own: Option<(Timestamp, String)>,
-    /// The last one of all.
+    /// The last date of all in that name space, and its rep.
     latest: Option<(Timestamp, String)>,
     report: Report,
 }
@@ -66,11 +65,11 @@ impl Marks {
     }
 }
 
-/// What was believed of sidecars before, for those that cannot be believed now.
+/// The state known before, for items whose sidecar is not accepted now.
 struct Before<'a> {
     index: Option<&'a Store>,
-    /// Whether the index is to be forgotten: then what it had otherwise is told, and a tree that
-    /// cannot be read is an error.
+    /// Whether the index is about to be replaced. Then differences from it are reported, and a tree
+    /// that cannot be read is an error.
     is_last: bool,
 }
 
@@ -94,35 +93,35 @@ impl Before<'_> {
     ) -> Result<Option<T>, ArchiveError> {
         match self.index.map(ask) {
             Some(Err(error)) if self.is_last => Err(error.into()),
-            // A damaged index is named where it is compared.
+            // A damaged index is reported by the comparison.
             Some(known) => Ok(known.ok().flatten()),
             None => Ok(None),
         }
     }
 }
 
-/// What reading the tree needs to know of the time.
+/// The time against which dates in the tree are checked.
 struct Present {
     /// The present.
     now: Timestamp,
-    /// Up to where dates of the own name space count as handed out: the present, at least.
+    /// Dates of the own name space up to this one count as given out; not before the present.
     last: Option<Timestamp>,
 }
 
 /// One place of the tree while it is read.
 struct Reading<'a> {
-    /// The name that the place gives an item.
+    /// The item's name according to its place.
     place: &'a Names,
     before: &'a Before<'a>,
-    /// The sidecar that was last believed of it.
+    /// The sidecar that was last accepted for the item.
     said_before: Option<&'a [u8]>,
     present: &'a Present,
 }
 
-/// The aliases of a sidecar that are IBIps, which its item does not get by that.
+/// A finding for an alias in the sidecar that is an IBIp: a sidecar cannot give its item an IBIp that way.
 fn refused_aliases(place: &Names, record: &Record) -> Option<Finding> {
     let bytes = record.sidecar.as_ref()?;
-    // Few sidecars have any, and these have been read once.
+    // Few sidecars contain the pair, so only those are parsed a second time.
     bytes.windows(ALIAS.len()).find(|part| *part == ALIAS)?;
     let sidecar = Sidecar::parse(bytes).ok()?;
     let alias = sidecar
@@ -133,7 +132,7 @@ fn refused_aliases(place: &Names, record: &Record) -> Option<Finding> {
     Some(Finding::of(Code::NameRefused, place).saying(ArchiveError::NoAlias { alias }))
 }
 
-/// That the IBIp of a record is another item's.
+/// The error for a record whose IBIp belongs to another item.
 fn ibip_taken(record: &Record, holder: Names) -> StoreError {
     let ibip = record.names.ibip();
     StoreError::Taken {
@@ -142,20 +141,20 @@ fn ibip_taken(record: &Record, holder: Names) -> StoreError {
     }
 }
 
-/// The pair of aliases in a sidecar.
+/// The name of the pair that holds aliases.
 const ALIAS: &[u8] = b"ibi.alias";
 
 impl Archive {
-    /// Makes the index anew from the tree: identifiers, relations, states, tombstones and the
-    /// date from which minting goes on.
+    /// Rebuilds the index from the tree: identifiers, relations, states, tombstones and the date
+    /// from which minting continues.
     pub fn reindex(&self, progress: &mut Progress<'_>) -> Result<Report, ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
-        // What the ledger reserves goes with the rows: nobody is handed a date meanwhile.
+        // Rebuilding also replaces what the ledger reserves, so no date is given out meanwhile.
         let mut dates = self.dates.lock();
-        // So does which directories are not on disk.
+        // The rows to be replaced also list the directories that are not on disk yet.
         self.settle_now()?;
-        // A reader beside the writer sees what there was, until the writer commits.
+        // A reader beside the writer sees the previous contents until the writer commits.
         let index = Store::open_read_only(self.tree.root())?;
         let before = Before {
             index: Some(&index),
@@ -184,7 +183,7 @@ impl Archive {
             now,
         };
         let mut removed = Marks::default();
-        // The store's closure speaks its own errors; ours is carried round it.
+        // The store's closure has its own error type, so other errors are passed around it.
         let mut failed = None;
         let outcome = store.replace_all(|refill| {
             let result = self.each_sight(&mut |sight| {
@@ -195,7 +194,7 @@ impl Archive {
                     .own_date
                     .filter(|(date, _)| !self.dates.is_ahead(date));
                 walk.latest = walk.latest.take().max(own_date.clone());
-                // What lies in the future has not been minted here, or is known without the tree.
+                // A date in the future was not minted here, or is known from the ledger.
                 let own_date = own_date.filter(|(date, _)| *date <= present.now);
                 walk.own = walk.own.take().max(own_date);
                 walk.report.findings.extend(sight.finding);
@@ -244,8 +243,8 @@ impl Archive {
         Ok(walk)
     }
 
-    /// What is recorded of an item that is here: what its sidecar says, if the item may have those names
-    /// and that state; else its place alone.
+    /// The record of an item that is present: according to its sidecar, if the item may have those
+    /// names and that state, else according to its place alone.
     fn admitted(
         &self,
         reading: &Reading<'_>,
@@ -283,8 +282,8 @@ impl Archive {
         Ok((Record::bare(place.clone(), State::Copy), false))
     }
 
-    /// Another item that is here and has the IBIp that a sidecar claims, by its place or by the index that
-    /// there was.
+    /// Another item that is present and has the IBIp that a sidecar claims, according to its place
+    /// or to the previous index.
     fn holder_of_ibip(
         &self,
         reading: &Reading<'_>,
@@ -309,7 +308,7 @@ impl Archive {
         Ok(known.filter(is_another).map(|item| item.names))
     }
 
-    /// Records an item as its sidecar says, or as the last one said that was believed.
+    /// Records an item according to its sidecar, or to the last sidecar that was accepted.
     fn put_believed(
         &self,
         reading: &Reading<'_>,
@@ -348,7 +347,7 @@ impl Archive {
                         holder = holder.preferred()
                     ))
                 };
-                // Who was first is not known but by the index that there was.
+                // Only the previous index shows which item had the alias first.
                 if reading.before.has_alias(reading.place, alias)? {
                     refill.free_alias(alias)?;
                     report.add(taken(&holder, &record.names));
@@ -366,8 +365,8 @@ impl Archive {
         }
     }
 
-    /// Records an item, unless another has one of its names that it does not have by its own place, nor
-    /// by the index that there was: then it says so.
+    /// Records an item. If another item has one of its names, and neither its place nor the
+    /// previous index gives it to this one, the error is returned.
     fn put_or_replace(
         &self,
         reading: &Reading<'_>,
@@ -402,8 +401,8 @@ impl Archive {
         }
     }
 
-    /// What the index has known until now of an item whose sidecar is not believed: it must not be
-    /// forgotten before the sidecar is mended from it.
+    /// The previous record of an item whose sidecar is not accepted. It is kept until the sidecar
+    /// is repaired from it.
     fn believed_before(
         &self,
         reading: &Reading<'_>,
@@ -434,8 +433,7 @@ impl Archive {
         Ok(refused.is_none().then_some(known))
     }
 
-    /// An item that claims another's name is still here: it is indexed by what was believed of it
-    /// before, else by its place alone.
+    /// Indexes an item that claims the name of another one: by its previous record, else by its place alone.
     fn put_without_taken_name(
         &self,
         reading: &Reading<'_>,
@@ -456,8 +454,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Takes over what lies in `col/` without sidecars: items of the Archive's own name space
-    /// become originals, all are indexed.
+    /// Takes over items in `col/` that have no sidecar. Those of the Archive's own name space
+    /// become originals; all are indexed.
     pub(super) fn adopt(&self, progress: &mut Progress<'_>) -> Result<Report, ArchiveError> {
         self.tree.each_item::<ArchiveError>(|area, path| {
             let Some(names) = names_at(area, path) else {
@@ -466,7 +464,7 @@ impl Archive {
             let place = Place::of(&names);
             if let Some(rep) = names.rep()
                 && self.is_own_rep(rep)?
-                // One that is dated later than now was not minted, and is reported.
+                // A rep dated in the future was not minted, and is reported.
                 && rep.timestamp() <= self.clock.now()
                 && self.tree.read_sidecar(&place)?.is_none()
             {
@@ -480,8 +478,7 @@ impl Archive {
         self.reindex(progress)
     }
 
-    /// Dependencies a whole store over and names whatever is not as it should be, beside whoever has it
-    /// mounted. Nothing is changed.
+    /// Checks a whole store and reports all inconsistencies. Nothing is changed; the store may be mounted.
     pub fn check(
         path: &Path,
         clock: &dyn Clock,
@@ -494,7 +491,7 @@ impl Archive {
             if reading.is_alone() || report.findings.is_empty() {
                 break;
             }
-            // What was under way is done by now; what is wrong is there again.
+            // A change in progress has ended by now; a real inconsistency is found again.
             let again = look(path, false, clock, progress)?;
             let found = report.identities();
             report = again;
@@ -505,8 +502,8 @@ impl Archive {
         Ok(report)
     }
 
-    /// Opens a store for reading while `look` looks at it. Where nobody else has it, nothing is written
-    /// beside it either.
+    /// Opens a store for reading and calls `look` with it. If no other process has the store open,
+    /// no auxiliary files are written either.
     pub fn looked_at<T, E: From<ArchiveError>>(
         path: &Path,
         look: impl FnOnce(&Archive) -> Result<T, E>,
@@ -519,8 +516,8 @@ impl Archive {
         look(&Archive::over(facts, tree, store, clock, None))
     }
 
-    /// The originals here, as the index knows them, that another Archive claims as well, by what it says
-    /// of each.
+    /// Compares the index with the answers of another Archive. Reports originals here that the
+    /// other Archive claims too, and copies here whose original it has removed.
     pub fn check_with<E: From<ArchiveError>>(
         &self,
         other: &Names,
@@ -555,7 +552,7 @@ impl Archive {
     }
 }
 
-/// A directory that has neither the facts nor the index is no damaged store, but none.
+/// Fails if a directory has neither the facts nor the index: it is not a store.
 fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
     let holds = |name: &str| path.join(name).symlink_metadata().is_ok();
     if holds(super::facts::FILE) || holds(crate::archive::store::FILE) {
@@ -565,7 +562,7 @@ fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
     }
 }
 
-/// Dependencies a store over once.
+/// Checks a store once.
 fn look(
     path: &Path,
     is_quiet: bool,
@@ -580,7 +577,7 @@ fn look(
     if is_quiet {
         grounds::look_around(&tree, &mut report);
     }
-    // Without these nobody could say what the tree means.
+    // Without these the contents of the tree cannot be interpreted.
     let (Some(facts), false) = (facts, report.has(Code::IndexNewer)) else {
         return Ok(report);
     };
@@ -615,7 +612,7 @@ fn look(
     told.check_editions(&mut report)?;
     told.check_relations(&mut report)?;
     if report.has(Code::AreaMissing) || report.has(Code::Unreadable) {
-        // An index made anew would forget what cannot be seen now.
+        // Rebuilding the index now would drop the items that cannot be read.
         for finding in &mut report.findings {
             finding.repairable = false;
         }
@@ -638,7 +635,7 @@ impl Archive {
     }
 
     fn check_editions(&self, report: &mut Report) -> Result<(), ArchiveError> {
-        // Each chain is followed once: what leads into one that ends, ends as well.
+        // Each chain is followed once: a chain that leads into one that ends, ends as well.
         let (mut ending, mut circling) = (Marks::default(), Marks::default());
         for id in self.store.with_next_edition()? {
             let Some(item) = self.store.item(id)? else {
@@ -679,7 +676,7 @@ impl Archive {
 
     fn check_relations(&self, report: &mut Report) -> Result<(), ArchiveError> {
         for claim in self.store.contested()? {
-            // What strangers claim is no fault of the item.
+            // A claim by an item whose owner may not write this one is not a fault of this one.
             if !self.may_speak(&claim.other, &claim.names)? {
                 continue;
             }
@@ -693,11 +690,11 @@ impl Archive {
         }
         let circling = report.subjects(Code::EditionCycle);
         for claim in self.store.one_sided()? {
-            // Which of the editions in a circle is wrong is not known: none is written once more.
+            // Which edition in a circle is wrong is not known, so no missing pair is added to one.
             if circling.contains(&claim.near.preferred()) {
                 continue;
             }
-            // Who may not write the other end has said all that there is to say.
+            // The near end alone suffices if its owner may not write the far end.
             if !self.may_speak(&claim.near, &claim.far)? {
                 continue;
             }
@@ -712,7 +709,7 @@ impl Archive {
     }
 }
 
-/// Whether a place lies in one of these directories.
+/// Whether a place is in one of these directories.
 fn is_below(place: &Place, directories: &BTreeSet<String>) -> bool {
     let above = place.as_str().match_indices('/');
     above
@@ -720,7 +717,7 @@ fn is_below(place: &Place, directories: &BTreeSet<String>) -> bool {
         .any(|above| directories.contains(above))
 }
 
-/// The names that a place in the tree gives an item, if it is the place of one.
+/// The names that a path in the tree gives an item, if an item can be at that path.
 pub(super) fn names_at(area: Area, path: &str) -> Option<Names> {
     let ibi = match area {
         Area::Col => Ibi::Rep(Rep::parse(path).ok()?),

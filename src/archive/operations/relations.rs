@@ -1,6 +1,6 @@
-//! Declaring relations and taking them back.
+//! Declaring and removing relations.
 //!
-//! A relation is written in the sidecar of each end of which this Archive holds the original.
+//! A relation is written to the sidecar of each end whose original is in this Archive.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use ibi::Ibi;
 use ibi::message;
 use ibi::relation::RelationKind;
 
-/// So many others are looked through for one to which an item is what it was to another.
+/// How many other items are searched for one that has the same relation to an item.
 const MOST_THIRD: usize = 64;
 
 impl Archive {
-    /// Completes names with the other form where the item is held here.
+    /// Completes names with the other form, if the item is held here.
     pub fn complete(&self, names: &Names) -> Result<Names, ArchiveError> {
         Ok(self
             .store
@@ -25,11 +25,11 @@ impl Archive {
             .map_or_else(|| names.clone(), |item| item.names))
     }
 
-    /// Declares that the item `source` has `target` as its next edition, translation or metadata, and
-    /// replaces what it has said of that; or, by an inverse kind, that it is one of `target`.
+    /// Declares that `target` is the next edition, a translation or the metadata of `source`, and
+    /// replaces a previous target. With an inverse kind, declares that `source` is one of `target`.
     ///
-    /// A relation is declared by a user who may write the sidecar of `source`. At the other end it is
-    /// written, too, where the user may write there; but there an inverse kind replaces nothing.
+    /// The user must have permission to write the sidecar of `source`. The relation is also written at the
+    /// other end if the user may write there, but an inverse kind replaces nothing at that end.
     pub fn relate(
         &self,
         actor: &dyn Actor,
@@ -87,8 +87,7 @@ impl Archive {
                 {
                     let author = self.author_after(actor, &far.names)?;
                     let edit = telling_far_end(*kind, back, source);
-                    // The end that has the relation goes first: what it says counts wherever a crash
-                    // comes in between.
+                    // The end that has the relation is written first: it is valid alone if a crash follows.
                     let at = if kind.is_inverse() { 0 } else { 1 };
                     edits.insert(at, (far, edit, author));
                 }
@@ -114,7 +113,7 @@ impl Archive {
                 if let (Some(near), Some((uid, gid))) = (near, actor.owner())
                     && !self.may_speak_for(&far, &near)
                 {
-                    // The user may declare it; whose sidecar this was may not.
+                    // The user may declare the relation, but the previous owner of the sidecar may not.
                     author = Author::User { uid, gid };
                 }
                 edits.push((far, telling_far_end(*kind, back, source), author));
@@ -123,7 +122,7 @@ impl Archive {
         self.edit_sidecars(edits)
     }
 
-    /// What an item says itself of a kind.
+    /// What an item itself declares for a kind.
     fn word_of(
         &self,
         item: &Item,
@@ -137,7 +136,7 @@ impl Archive {
         Ok(self.word_of(item, kind)?.is_some())
     }
 
-    /// Where an item has come to say its language, what it is a translation of is told so.
+    /// After the language of an item was set, updates the item of which it is a translation.
     pub(super) fn tell_of_translation(
         &self,
         actor: &dyn Actor,
@@ -150,7 +149,7 @@ impl Archive {
         }
     }
 
-    /// The direct kind that an inverse one stands for, seen from the other end.
+    /// The direct kind of an inverse one, as seen from the other end.
     fn direct_of(
         &self,
         kind: &RelationKind,
@@ -170,7 +169,7 @@ impl Archive {
         })
     }
 
-    /// Takes the inverse pair out of the target that a relation had until now, where that is another.
+    /// Removes the inverse pair from the previous target of a relation, if the target changes.
     fn forgetting_far_end(
         &self,
         actor: &dyn Actor,
@@ -200,9 +199,9 @@ impl Archive {
         })
     }
 
-    /// Takes out of an item's sidecar what it is to another one. Where it is that to a third one as
-    /// well (two items may have the same next edition), and that one may say so, it says so of that one
-    /// instead.
+    /// Removes an item's relations of these kinds to another item. If a third item also declares
+    /// the same relation (two items may have the same next edition), and its owner may write this
+    /// sidecar, the pair is set to the third item instead.
     fn letting_go(
         &self,
         item: &Item,
@@ -235,9 +234,9 @@ impl Archive {
         }))
     }
 
-    /// After an original's sidecar was written: what it declares newly, and what it no longer does, is
-    /// written at the far ends that are originals here and that the user may write. The caller holds
-    /// `edits`.
+    /// After the sidecar of an original was written, updates the far ends of relations that were
+    /// added or removed. Only originals here are written, and only those that the user may write.
+    /// The caller holds `edits`.
     pub(super) fn tell_far_ends(
         &self,
         actor: &dyn Actor,
@@ -249,7 +248,7 @@ impl Archive {
         }
         let now = self.store.relations_of(near.id)?;
         for (kind, names, is_new) in changes(before, &now) {
-            // The near end says it already: a far end that cannot be written is left to fsck.
+            // The near end is already valid, so a far end that cannot be written is left to fsck.
             if let Err(error) = self.tell_far_end(actor, near, &kind, &names, is_new) {
                 log::warn!("{} of {}: {error}", kind.pair_name(), near.names);
             }
@@ -257,7 +256,7 @@ impl Archive {
         Ok(())
     }
 
-    /// The places of an item and of the originals here that are to be told when what it says changes.
+    /// The places of an item and of the originals here whose sidecars change with its relations.
     pub(super) fn ends_of(
         &self,
         near: &Names,
@@ -278,9 +277,9 @@ impl Archive {
         Ok(ends)
     }
 
-    /// What an original says is written at those far ends that are meant and say nothing of the kind;
-    /// and one of them that claims to be what the original says another is, claims it no more. A change
-    /// of both ends may have come so far only. The caller holds `edits`.
+    /// Completes a change of both ends that was interrupted. Writes what an original declares at
+    /// the far ends selected by `is_meant` that declare nothing of that kind, and removes claims of
+    /// selected far ends that contradict the original. The caller holds `edits`.
     pub(super) fn tell_again(
         &self,
         actor: &dyn Actor,
@@ -359,7 +358,7 @@ impl Archive {
         let Some(back) = kind.inverse(near.language) else {
             return Ok(());
         };
-        // What the far end says of its own next edition, translation or metadata counts there.
+        // The far end's own next edition, translation or metadata has precedence there.
         let is_taken = kind.is_inverse() && declared.iter().any(|(known, _)| *known == back);
         if !says_so.is_empty() || is_taken || !self.may_say(actor, &far.names, true)? {
             return Ok(());
@@ -381,8 +380,7 @@ impl Archive {
             .any(|(known, names)| known == kind && names.matches(target)))
     }
 
-    /// Takes a relation back, at each end of which this Archive holds the original and that the user
-    /// may write.
+    /// Removes a relation from each end whose original is here and whose sidecar the user may write.
     pub fn unrelate(
         &self,
         actor: &dyn Actor,
@@ -407,7 +405,7 @@ impl Archive {
         self.unrelate_pair(actor, &item.names, &direct, (inverse(kind), &target), &item)
     }
 
-    /// The item that another is something to, and the words that it may have for that.
+    /// The item that has a relation to this one, and the kinds under which it may declare it.
     fn direct_relation_behind(
         &self,
         item: &Item,
@@ -463,11 +461,12 @@ impl Archive {
                     let author = self.author_after(actor, &item.names)?;
                     edits.push((item, edit, author));
                 }
-                // It may not be taken back here; or the other end's word would go on counting here.
+                // The user may not remove it here, or the declaration of the other end would remain
+                // valid here.
                 false if is_here || !back_at_here && self.may_speak_for(&item, at) => {
                     return Err(ArchiveError::NotAllowed(item.names.into()));
                 }
-                // What the other end says is its own affair.
+                // The declaration of the other end is left as it is.
                 false => refused = Some(item.names),
             }
         }
@@ -480,7 +479,7 @@ impl Archive {
         }
     }
 
-    /// The names that a path or text ends in: a rep's four last components or an IBIp's two.
+    /// The names at the end of a path or text: the last four components for a rep, two for an IBIp.
     pub fn names_at_end_of(&self, text: &str) -> Option<Names> {
         let parts: Vec<&str> = text
             .trim_end_matches('/')
@@ -506,7 +505,7 @@ impl Archive {
     }
 }
 
-/// What is declared no longer, and what is declared anew (`true`). A sidecar declares each kind once.
+/// The relations that were removed (`false`) and added (`true`). A sidecar declares each kind once.
 fn changes(
     before: &[(RelationKind, Names)],
     now: &[(RelationKind, Names)],
@@ -523,7 +522,7 @@ fn changes(
     gone.chain(new).collect()
 }
 
-/// Writes at the far end of a relation what it is to the near one, and in which language.
+/// Writes the inverse relation at the far end, and its language if the far end has none.
 fn telling_far_end(kind: RelationKind, back: RelationKind, near: Names) -> Edit {
     Box::new(move |sidecar| {
         sidecar.set_relation(&back, &near);
@@ -535,8 +534,7 @@ fn telling_far_end(kind: RelationKind, back: RelationKind, near: Names) -> Edit 
     })
 }
 
-/// The kind under which the far end says the same of a direct kind. An inverse one, which callers
-/// have turned round before, is its own.
+/// The inverse of a direct kind. An inverse kind is returned unchanged; callers have converted it before.
 pub(super) fn inverse(kind: &RelationKind) -> RelationKind {
     kind.inverse(None).unwrap_or(*kind)
 }

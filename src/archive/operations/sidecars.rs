@@ -1,4 +1,4 @@
-//! Sidecars: how they are validated and accepted, changed, and written again.
+//! Sidecars: validating, accepting, editing and restoring them.
 
 use rustix::io::Errno;
 
@@ -13,29 +13,29 @@ use ibi::message;
 use ibi::relation::RelationKind;
 use ibi::{AliasPair, Timestamp};
 
-/// What came of a sidecar that was written into an item.
+/// The outcome of a sidecar that was written into an item.
 #[derive(Debug)]
 pub enum Acceptance {
-    /// It is the item's sidecar; the index says what it says.
+    /// It was accepted and is in the index.
     Accepted(Box<Item>),
-    /// It was there before, byte for byte.
+    /// It is equal to the accepted sidecar, byte for byte.
     Unchanged,
-    /// It stays on disk as it is and changes nothing; fsck names it.
+    /// It stays on disk and has no effect; fsck reports it.
     Rejected(ArchiveError),
 }
 
 /// A change of a sidecar.
 pub(super) type Edit = Box<dyn FnOnce(&mut Sidecar)>;
 
-/// A change of an item's sidecar, and to whom that belongs afterwards.
+/// A change of an item's sidecar, and the owner that the sidecar gets.
 pub(super) type EditOf = (Item, Edit, Author);
 
-/// What was on disk before a change, where it is there no more; with the error of one that failed.
+/// The previous contents on disk if they were overwritten; on failure, together with the error.
 type Edited = Result<Option<Vec<u8>>, (ArchiveError, Option<Vec<u8>>)>;
 
 impl Archive {
-    /// What a sidecar makes of an item that is here, as a row of the index. State follows from the
-    /// Archive service that the sidecar names; what a tombstone would say of it does not count.
+    /// The index record of a present item according to its sidecar. Its state follows from the
+    /// Archive service that the sidecar names; the pairs of a tombstone are ignored.
     pub(super) fn record_of(&self, names: Names, sidecar: &Sidecar, bytes: Vec<u8>) -> Record {
         let service = sidecar.archive_service().cloned();
         let original = service
@@ -58,7 +58,7 @@ impl Archive {
         }
     }
 
-    /// What a tombstone makes of a removed item: it has no relations any more.
+    /// The index record of a removed item according to its tombstone. It has no relations.
     pub(super) fn record_of_removed(
         &self,
         names: Names,
@@ -73,14 +73,14 @@ impl Archive {
         }
     }
 
-    /// Reads an item's directory into a row, with the reason where its sidecar is not accepted.
+    /// Reads an item's directory into a record, with the error if its sidecar is not accepted.
     pub(super) fn read_item(
         &self,
         names: &Names,
     ) -> Result<(Record, Option<ArchiveError>), ArchiveError> {
         let place = Place::of(names);
         let bare = |names: &Names| -> Result<Record, ArchiveError> {
-            // An item that comes back piece by piece keeps the names its tombstone tells.
+            // An item that is restored file by file keeps the names in its tombstone.
             let tombstone = self.tree.read_tombstone(&place)?;
             let known = tombstone.and_then(|bytes| self.parse_for(names, &bytes).ok());
             let names = known.map_or_else(|| names.clone(), |told| merged(names, told.names()));
@@ -93,7 +93,8 @@ impl Archive {
         };
         match self.record_from(names, bytes) {
             Ok(record) if record.state == State::Original => {
-                // One that is being handed over says itself whose the original is.
+                // For an item in a transfer of ownership, the transfer record says which Archive
+                // has the original.
                 let given = self.given(&record.names).ok().flatten();
                 match given.filter(|given| given.is_taken) {
                     None => Ok((record, None)),
@@ -113,7 +114,7 @@ impl Archive {
         }
     }
 
-    /// A row from the bytes of an item's sidecar, if they are valid.
+    /// A record from the bytes of an item's sidecar, if they are valid.
     pub(super) fn record_from(
         &self,
         names: &Names,
@@ -148,8 +149,8 @@ impl Archive {
         Ok(sidecar)
     }
 
-    /// Takes in the sidecar that now lies in an item's directory: names, state, relations. An item
-    /// that lay under its IBIp is moved to the place that its rep gives it.
+    /// Accepts the sidecar in an item's directory, with its names, state and relations. An item in
+    /// the directory of its IBIp is moved to that of its rep.
     pub fn accept_sidecar(
         &self,
         actor: &dyn Actor,
@@ -160,8 +161,8 @@ impl Archive {
         self.accept_as(actor, actor, id)
     }
 
-    /// The same where one user brings the item, and with that its names, and another says what the
-    /// sidecar says.
+    /// Like [`Archive::accept_sidecar`], if one user brings the item and its names, and another is
+    /// the author of the sidecar.
     pub fn accept_brought(
         &self,
         bringer: &dyn Actor,
@@ -186,7 +187,7 @@ impl Archive {
         })
     }
 
-    /// Where a sidecar is unchanged, the index may still differ from the tree by an earlier error.
+    /// Even if a sidecar is unchanged, the index may still differ from the tree after an earlier error.
     fn replayed(&self, accepted: Acceptance, id: ItemId) -> Result<Acceptance, ArchiveError> {
         if matches!(accepted, Acceptance::Unchanged) {
             self.replay_at(&Place::of(&self.known(id)?.names))?;
@@ -200,7 +201,7 @@ impl Archive {
         self.replayed(accepted, id)
     }
 
-    /// The same without a look at the recovery queue.
+    /// The same without checking the recovery queue.
     pub(super) fn accept_now(
         &self,
         bringer: &dyn Actor,
@@ -213,7 +214,8 @@ impl Archive {
         let bytes = match self.tree.read_sidecar(&place) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Ok(Acceptance::Unchanged),
-            // Something else than a small file has been put there; it is there all the same.
+            // Something other than a small file was created at the path, so it is rejected rather
+            // than failing.
             Err(error) if is_no_small_file(error.errno()) => {
                 return Ok(Acceptance::Rejected(error.into()));
             }
@@ -226,7 +228,7 @@ impl Archive {
             Ok(sidecar) => (sidecar, bytes),
             Err(error) => {
                 if let (ArchiveError::OtherItem { .. }, State::Original) = (&error, item.state) {
-                    // Content of another item copied into an original: the original stays itself.
+                    // Another item's content was copied into an original, which keeps its identity.
                     self.restore(&item)?;
                 }
                 return Ok(Acceptance::Rejected(error));
@@ -249,11 +251,12 @@ impl Archive {
             && let Some(given) = self.given(&item.names)?
         {
             if self.store.sidecar(id)?.is_some() {
-                // What said so before counts, whoever has kept it: the other Archive may have it by now.
+                // An earlier sidecar, even a saved one, does not reclaim the original: the other
+                // Archive may have it.
                 self.restore(&item)?;
                 return Ok(Acceptance::Rejected(ArchiveError::Given(item.names.into())));
             }
-            // It comes back where it was removed, and another Archive has claimed it since.
+            // The item was removed, is restored now, and another Archive has claimed it in between.
             sidecar.set_archive_service(&given.other);
             bytes = sidecar.to_bytes();
             self.write_sidecar(&item.names, &bytes, Author::Same)?;
@@ -274,8 +277,8 @@ impl Archive {
         self.apply_accepted(actor, &item, &place, names, &sidecar, bytes)
     }
 
-    /// Records what a sidecar says in the index, moves the item to the place of its names, and updates
-    /// the items that it is related to.
+    /// Records a sidecar in the index, moves the item to the place of its names, and updates
+    /// related items.
     fn apply_accepted(
         &self,
         actor: &dyn Actor,
@@ -296,7 +299,7 @@ impl Archive {
             _ => Vec::new(),
         };
         if sidecar.language() != item.language.as_ref() {
-            // Into which language it translates another is said only now.
+            // The language of this translation is known only now.
             before.retain(|(kind, _)| *kind != RelationKind::TranslationOf);
         }
         let record = self.record_of(names, sidecar, bytes);
@@ -304,8 +307,8 @@ impl Archive {
             || record.state == State::Original
             || self.has_tombstone(&record.names)?
         {
-            // What the Archive that holds the original says it does not forget, whether or not
-            // whoever wrote it has synced it; nor does it forget the names that a tombstone tells.
+            // The Archive that holds the original must not lose its sidecar, even if the author did
+            // not sync it; nor must it lose the names in a tombstone.
             self.tree.sync_item(&new_place)?;
         }
         let ends = match record.state {
@@ -322,7 +325,8 @@ impl Archive {
                 if let Some(moving) = moving {
                     moving.done();
                 }
-                // The next close finds the sidecar accepted, and must not take that for all.
+                // The next close finds the sidecar accepted, but the work is not complete before
+                // the far ends are.
                 let change = self.recovery.begin(&new_place, Durability::Synced)?;
                 let item = self.known(id)?;
                 self.remove_tombstones(&item.names)?;
@@ -339,7 +343,7 @@ impl Archive {
         }
     }
 
-    /// An item that is here was not removed, under whichever of its names it was known when it was.
+    /// Removes the tombstones of a present item, under all of its names.
     pub(super) fn remove_tombstones(&self, names: &Names) -> Result<(), ArchiveError> {
         for place in Place::all_of(names) {
             self.tree.remove_tombstone(&place)?;
@@ -356,7 +360,8 @@ impl Archive {
         Ok(false)
     }
 
-    /// Writes an item's sidecar again as it was last accepted; nothing where there never was one.
+    /// Restores the last accepted sidecar of an item. Does nothing if a sidecar is there or none
+    /// was accepted.
     pub fn restore_sidecar(&self, id: ItemId) -> Result<(), ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
@@ -387,13 +392,13 @@ impl Archive {
         Ok(())
     }
 
-    /// The items whose sidecars the Archive has written since the last call: what a front end has cached
-    /// of their directories is stale.
+    /// The items whose sidecars the Archive has written since the last call. A front end
+    /// invalidates its caches of their directories.
     pub fn take_rewritten(&self) -> Vec<Names> {
         self.rewritten.take()
     }
 
-    /// The sidecar as last accepted, or a new one that says no more than the names.
+    /// The last accepted sidecar, or a new one that contains only the names.
     pub(super) fn accepted_sidecar(&self, item: &Item) -> Result<Sidecar, ArchiveError> {
         match self.store.sidecar(item.id)? {
             Some(bytes) => Sidecar::parse(&bytes).map_err(|cause| ArchiveError::Sidecar {
@@ -404,12 +409,12 @@ impl Archive {
         }
     }
 
-    /// What a removed item leaves: its last sidecar, with state and the present time.
+    /// The tombstone of an item: its last sidecar, with the state Deleted and the present time.
     pub(super) fn tombstone_of(&self, item: &Item) -> Result<Sidecar, ArchiveError> {
         Ok(self.tombstone_after(self.accepted_sidecar(item)?))
     }
 
-    /// A tombstone that says what this sidecar said, with state and the present time.
+    /// A tombstone with the contents of a sidecar, the state Deleted and the present time.
     pub(super) fn tombstone_after(&self, last: Sidecar) -> Sidecar {
         let mut tombstone = last;
         tombstone.set_state(State::Deleted);
@@ -417,7 +422,7 @@ impl Archive {
         tombstone
     }
 
-    /// Changes an original's sidecar, on disk and in the index. The caller holds `edits`.
+    /// Changes an original's sidecar on disk and in the index. The caller holds `edits`.
     pub(super) fn edit_sidecar(
         &self,
         actor: &dyn Actor,
@@ -428,8 +433,8 @@ impl Archive {
         self.edit_sidecars(vec![(item.clone(), Box::new(edit), author)])
     }
 
-    /// Changes the sidecars of originals, all or none: what an error leaves undone is put back. The
-    /// caller holds `edits`.
+    /// Changes the sidecars of originals, all or none: after an error, changes already made are
+    /// reverted. The caller holds `edits`.
     pub(super) fn edit_sidecars(&self, edits: Vec<EditOf>) -> Result<(), ArchiveError> {
         let place = |(item, ..): &EditOf| Place::of(&item.names);
         let ends: Vec<Place> = edits.iter().map(place).collect();
@@ -447,7 +452,7 @@ impl Archive {
     }
 
     fn edit_each(&self, edits: Vec<EditOf>) -> Result<(), ArchiveError> {
-        // All are marked before the first is changed.
+        // All places are marked before the first sidecar is changed.
         let marked = |(item, edit, author): EditOf| {
             let place = Place::of(&item.names);
             let change = self.recovery.begin(&place, Durability::Synced)?;
@@ -488,12 +493,13 @@ impl Archive {
         Ok(())
     }
 
-    /// Changes one sidecar, and gives what was on disk before where that has been written over.
+    /// Changes one sidecar. Returns the previous contents on disk if they were overwritten.
     fn edit_one(&self, item: &Item, edit: Edit, author: Author) -> Edited {
         let untouched = |error: ArchiveError| (error, None);
         let place = Place::of(&item.names);
         let on_disk = self.tree.read_sidecar(&place);
-        // The file on disk counts, not what the index has: one that was not accepted is not overwritten.
+        // The file on disk is authoritative, not the index: a sidecar that was not accepted is not
+        // overwritten.
         let read = on_disk.map_err(|error| untouched(error.into()))?;
         let mut sidecar = match &read {
             Some(bytes) => self.parse_for(&item.names, bytes),
@@ -503,7 +509,7 @@ impl Archive {
         let known = self.store.sidecar(item.id);
         let known = known.map_err(|error| untouched(error.into()))?;
         if read.is_some() && read != known {
-            // Nor is one that was changed outside the Archive accepted on the way.
+            // A sidecar that was changed outside the Archive is not accepted in passing.
             return Err(untouched(ArchiveError::Changed(item.names.clone().into())));
         }
         let before = read.unwrap_or_else(|| sidecar.to_bytes());
@@ -512,7 +518,7 @@ impl Archive {
         if bytes == before && known.as_ref() == Some(&bytes) {
             return Ok(None);
         }
-        // A sync that fails comes after the rename.
+        // A failed sync comes after the rename, so the previous contents were overwritten.
         let written = self.write_sidecar(&item.names, &bytes, author);
         written.map_err(|error| (error, Some(before.clone())))?;
         let record = self.record_of(item.names.clone(), &sidecar, bytes);
@@ -522,7 +528,7 @@ impl Archive {
         }
     }
 
-    /// Sets a plain fact of an original: its language or its target file, or takes it away.
+    /// Sets or removes a language or a target file of an original, or adds an alias.
     pub fn set_fact(
         &self,
         actor: &dyn Actor,
@@ -560,7 +566,7 @@ impl Archive {
     }
 }
 
-/// The aliases that an item gets by its sidecar, unless another has them.
+/// The aliases that a sidecar gives its item, unless another item has them.
 fn admitted_aliases(sidecar: &Sidecar) -> Vec<AliasPair> {
     let aliases = sidecar.aliases().iter();
     aliases.filter(|alias| !is_ibip(alias)).cloned().collect()
@@ -573,19 +579,19 @@ fn is_no_small_file(errno: Errno) -> bool {
     )
 }
 
-/// A plain fact that a sidecar can say of its item.
+/// A simple fact about an item that its sidecar can state.
 #[derive(Clone, Debug)]
 pub enum Fact {
     /// The item's language.
     Language(Option<ibi::relation::Language>),
     /// Its target file below `doc/`.
     Target(Option<String>),
-    /// A recorded alias.
+    /// An alias to be recorded.
     Alias(ibi::AliasPair),
 }
 
-/// The names known from either side, as the tree spells them: the place tells the rep, or the IBIp
-/// of an item that has none; the sidecar tells the rest.
+/// Combines the names from two sources. The place gives the rep, or the IBIp of an item without a
+/// rep; the sidecar gives the other form.
 pub(super) fn merged(known: &Names, told: &Names) -> Names {
     let rep = known.rep().or(told.rep()).cloned();
     let ibip = match rep {

@@ -1,5 +1,5 @@
-//! Reading the whole tree: several readers, since most of it is waiting for a disk, and what they
-//! have read in the order of the tree, since the first to tell a name has it.
+//! Reads the whole tree. Several threads read, since most of the time is spent waiting for the disk. Results
+//! are delivered in the order of the tree, because the first item that claims a name gets it.
 
 use parking_lot::Mutex;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -16,54 +16,54 @@ use ibi::Timestamp;
 use ibi::message;
 use ibi::message::{Localize, Message};
 
-/// How many read at once.
+/// The number of reader threads.
 const READERS: usize = 4;
 
-/// How many places are handed to a reader at a time, and how many such groups may lie ahead.
+/// How many places form a group, and how many groups may be queued.
 const GROUP: usize = 64;
 const AHEAD: usize = 4 * READERS;
 
-/// What the name of a tombstone ends in that was set aside, before a number.
+/// The suffix of a tombstone that was set aside; a number may follow.
 pub(super) const ASIDE: &str = ".broken";
 
-/// What one place of the tree shows.
+/// What was found at one place of the tree.
 #[derive(Default)]
 pub(super) struct Sight {
-    /// The name that its place in the tree gives it.
+    /// The name that the place in the tree gives it.
     pub(super) place: Option<Names>,
-    /// The item or tombstone, and whether its sidecar is believed.
+    /// The item or tombstone, and whether its sidecar is accepted.
     pub(super) record: Option<(Record, bool)>,
-    /// Whether it is an item rather than a tombstone.
+    /// Whether it is an item and not a tombstone.
     pub(super) is_here: bool,
-    /// What is wrong.
+    /// An inconsistency found there.
     pub(super) finding: Option<Finding>,
-    /// A directory that could not be listed: what lies below it is not known.
+    /// A directory that could not be listed; its contents are unknown.
     pub(super) unlisted: Option<TreeError>,
-    /// Its date, where it is of the Archive's own name space.
+    /// The date and the rep, if the rep is in the Archive's own name space.
     pub(super) own_date: Option<(Timestamp, String)>,
 }
 
-/// What the walk meets.
+/// What the walk finds.
 enum Spot {
-    /// A name in the tree where an item or a tombstone lies.
+    /// A path in the tree at which an item or a tombstone is expected.
     Named {
         area: Area,
         path: String,
         is_tombstone: bool,
     },
-    /// What is wrong without being looked at.
+    /// An inconsistency that is evident without reading the place.
     Wrong(Finding, Option<TreeError>),
 }
 
 type Sights = Vec<Result<Sight, ArchiveError>>;
 
-/// Places to be read, and where what they show is waited for.
+/// Places to be read, and the channel for the results.
 type Work = (Vec<Spot>, Sender<Sights>);
 
-/// Nobody wants to know more.
+/// The receiver of the results is gone.
 struct Unheard;
 
-/// Groups what is met on the walk, and hands it out.
+/// Groups what the walk finds and passes the groups to the readers.
 struct Foreman {
     group: Vec<Spot>,
     work: SyncSender<Work>,
@@ -80,7 +80,7 @@ impl Foreman {
             }
         };
         let spot = match seen {
-            // One that was set aside lies beside the good one.
+            // A tombstone that was set aside is beside the valid one.
             Seen::Named(path) if is_tombstone && path.contains(ASIDE) => return Ok(()),
             Seen::Named(path) => Spot::Named {
                 area,
@@ -91,7 +91,8 @@ impl Foreman {
                 let twice = Finding::new(Code::SpelledTwice, below(second));
                 Spot::Wrong(twice.saying(Message::verbatim(below(first))), None)
             }
-            // Only what would be an item, and links to levels: any other file is nobody's business.
+            // Only entries at the level of items, and links among the levels above, are reported;
+            // other files are ignored.
             Seen::Other(path) if is_item_level(area, path) && names_at(area, path).is_none() => {
                 return Ok(());
             }
@@ -118,8 +119,8 @@ impl Foreman {
 }
 
 impl Archive {
-    /// Calls `see` with every tombstone and every item of the tree, in this order, so that an item
-    /// that is back counts as here and keeps the names its tombstone tells.
+    /// Calls `see` for every tombstone, then for every item of the tree. An item that was restored
+    /// then counts as present and keeps the names in its tombstone.
     pub(super) fn each_sight(
         &self,
         see: &mut dyn FnMut(Sight) -> Result<(), ArchiveError>,
@@ -129,7 +130,8 @@ impl Archive {
         let (ordered, sights) = sync_channel(AHEAD);
         let jobs = Mutex::new(jobs);
         std::thread::scope(|scope| {
-            // Moved in, so that the readers end with the walk, and the walk with whoever listens.
+            // Moved in, so that the readers end with the walk, and the walk with the receiver of
+            // its results.
             let (jobs, sights) = (&jobs, sights);
             let thread = || std::thread::Builder::new().name("reading".to_owned());
             let mut foreman = Foreman {
@@ -176,7 +178,7 @@ impl Archive {
                 return;
             };
             let sights = group.into_iter().map(|spot| self.look_at(spot)).collect();
-            // Where nobody hears it, the walk ends, too.
+            // If the receiver is gone, the walk ends as well.
             let _ = told.send(sights);
         }
     }
@@ -251,7 +253,7 @@ impl Archive {
         }
     }
 
-    /// A row from the bytes of a tombstone, if it is that of the item whose place it has.
+    /// The record from the bytes of a tombstone, if it belongs to the item of that place.
     pub(super) fn tombstone_from(
         &self,
         names: &Names,
@@ -285,7 +287,7 @@ impl Archive {
     }
 }
 
-/// Whether something could not be read that may be good.
+/// Whether the error is one of reading, so that the file itself may be intact.
 fn is_unreadable(error: &TreeError) -> bool {
     !matches!(
         error.errno(),
@@ -293,7 +295,7 @@ fn is_unreadable(error: &TreeError) -> bool {
     )
 }
 
-/// What is wrong with a sidecar, without what the finding says anyway.
+/// The cause of the error without the parts that the finding states anyway.
 fn in_short(error: &ArchiveError) -> Message {
     match error {
         ArchiveError::Sidecar { cause, .. } => cause.with_cause(),
