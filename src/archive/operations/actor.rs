@@ -1,7 +1,7 @@
-//! On whose behalf a change is made, and what that user may do on the native filesystem.
+//! The user on whose behalf a change is made, and that user's permissions on the native filesystem.
 //!
-//! The Archive knows neither requests nor processes: what calls it says who asks. What is brought from
-//! elsewhere is brought by a user, too; what is read from the disk is its owner's.
+//! The Archive knows neither requests nor processes: its callers name the user. Items that come
+//! from elsewhere are brought by a user as well; files read from the disk act for their owner.
 
 use crate::os::opening::by_descriptor;
 use std::os::fd::BorrowedFd;
@@ -11,26 +11,25 @@ use rustix::process::{getegid, geteuid};
 
 /// A user who asks for a change.
 pub trait Actor {
-    /// Whether the user has this access to an open file or directory, as the native filesystem would
-    /// have it; a descriptor with O_PATH will do. The way to it is not looked at.
+    /// Whether the user has this access to an open file or directory, as the native filesystem
+    /// would grant it. A descriptor with O_PATH suffices. The path to the file is not checked.
     fn may(&self, file: BorrowedFd<'_>, access: Access) -> bool;
 
-    /// Whether what belongs to a user counts as this user's own, as in a sticky directory.
+    /// Whether files of `uid` count as this user's own, as in a sticky directory.
     fn owns(&self, uid: u32) -> bool;
 
-    /// Runs something with the user's rights. False where this process cannot take them: then it has
-    /// not been run.
+    /// Runs `act` with the user's credentials. Returns false, without running it, if this process
+    /// cannot take them.
     fn run(&self, act: &mut dyn FnMut()) -> bool;
 
-    /// The user and first group to whom a file belongs that the user makes; None where that is
-    /// not known.
+    /// The user and primary group that own files which the user creates; None if they are not known.
     fn owner(&self) -> Option<(u32, u32)> {
         None
     }
 }
 
-/// Whether a user could make, remove and rename names in a directory, that of a file of the user
-/// `owner` in a sticky one.
+/// Whether a user may create, remove and rename entries in a directory. In a sticky directory,
+/// `owner` is the owner of the file in question.
 pub fn may_replace(actor: &dyn Actor, directory: BorrowedFd<'_>, owner: Option<u32>) -> bool {
     if !actor.may(directory, Access::WRITE_OK | Access::EXEC_OK) {
         return false;
@@ -42,7 +41,7 @@ pub fn may_replace(actor: &dyn Actor, directory: BorrowedFd<'_>, owner: Option<u
     !is_sticky || actor.owns(above.st_uid) || owner.is_none_or(|owner| actor.owns(owner))
 }
 
-/// The user that this process is: for a command on a store that is not mounted.
+/// The user of this process, for a command on a store that is not mounted.
 #[derive(Clone, Copy, Debug)]
 pub struct Process;
 
@@ -66,7 +65,7 @@ impl Actor for Process {
     }
 }
 
-/// An Archive at the other end of a connection, which has no rights in this one.
+/// An Archive at the other end of a connection, which has no permissions in this one.
 #[derive(Clone, Copy, Debug)]
 pub struct Stranger;
 
@@ -84,13 +83,13 @@ impl Actor for Stranger {
     }
 }
 
-/// The owner of a file, with the rights that follow from what is on disk alone, so that they are the
-/// same whenever and by whichever process they are looked up.
+/// The owner of a file, with the permissions that follow from the disk alone. They are therefore
+/// the same at any time and in any process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerOnDisk {
     /// The user.
     pub uid: u32,
-    /// A group that the user is known to be in.
+    /// A group of which the user is known to be a member.
     pub gid: Option<u32>,
 }
 
@@ -104,7 +103,7 @@ impl Actor for OwnerOnDisk {
         };
         let bits = match (self.uid == stat.st_uid, self.gid == Some(stat.st_gid)) {
             (true, _) => stat.st_mode >> 6,
-            // An access list may say less of this user than the bits do.
+            // An access list may grant this user less than the mode bits do.
             _ if has_access_list(file) => 0,
             (_, true) => stat.st_mode >> 3,
             _ => stat.st_mode,

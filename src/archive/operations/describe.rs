@@ -1,4 +1,4 @@
-//! What the Archive says of an item in words: its Dublin Core and the list of its files.
+//! Descriptions of an item: its Dublin Core record and the list of its files.
 
 use rustix::io::Errno;
 
@@ -11,17 +11,17 @@ use crate::archive::tree::{
 use crate::formats::item::Names;
 use crate::formats::metadata::{DublinCore, Element, RecordFormat};
 
-/// Runs what it is given, with somebody's credentials.
+/// Runs a closure with the credentials of a user.
 pub type Act<'a> = &'a dyn Fn(&mut dyn FnMut());
 
-/// Where persistent URLs begin (SPEC 7).
+/// The beginning of persistent URLs, see ibi(7).
 const PERSISTENT_URL: &str = "http://urlib.net/";
 
 impl Archive {
     /// The item's Dublin Core as an `oai_dc` XML document. The record comes from the metadata item
-    /// `from`, else from the item's own metadata item or text; identifier, date, type and what is
-    /// known of language and relations are always there.
-    /// The files are read by `act`, as whoever asks.
+    /// `from`, else from the item's own metadata item or text. Identifier, date, type, and the
+    /// known language and relations are always included. The files are read by `act`, with the
+    /// credentials of the reader.
     pub fn dublin_core(
         &self,
         item: &Item,
@@ -72,7 +72,7 @@ impl Archive {
         Ok(core)
     }
 
-    /// The record that describes an item; one that cannot be read counts as none.
+    /// The record that describes an item. A record that cannot be read counts as none.
     fn record_about(
         &self,
         item: &Item,
@@ -102,8 +102,8 @@ impl Archive {
         }))
     }
 
-    /// The best record among the files of a metadata item: an `oai_dc` XML before BibTeX before
-    /// `refer` before a text of our own.
+    /// The best record among the files of a metadata item: in order of preference `oai_dc` XML,
+    /// BibTeX, `refer`, and the metadata text of ibifs.
     fn record_in(&self, metadata: &Item, act: Act<'_>) -> Result<DublinCore, ArchiveError> {
         self.acting(act, || {
             let open = self.tree.open_for_reader(&Place::of(&metadata.names))?;
@@ -111,7 +111,7 @@ impl Archive {
         })
     }
 
-    /// What comes of reading as somebody.
+    /// The result of reading with the credentials of a user.
     pub(super) fn acting<T, E: From<TreeError>>(
         &self,
         act: Act<'_>,
@@ -119,7 +119,7 @@ impl Archive {
     ) -> Result<T, E> {
         let mut outcome = None;
         act(&mut || outcome = Some(read()));
-        // Whoever does not act may not read.
+        // If the credentials could not be taken, access is denied.
         outcome.unwrap_or_else(|| Err(self.tree.error(Action::Read, ".", Errno::ACCESS).into()))
     }
 
@@ -138,7 +138,7 @@ impl Archive {
             };
             let bytes = match open.read_small(&path) {
                 Ok(Some(bytes)) => bytes,
-                // What the record would say is not for this reader.
+                // This reader may not read the record.
                 Err(error) if error.errno() == Errno::ACCESS => return Err(error.into()),
                 Ok(None) | Err(_) => continue,
             };
@@ -163,9 +163,11 @@ impl Archive {
         Ok(best.map(|(_, record)| record).unwrap_or_default())
     }
 
-    /// The item's files, one path a line, relative to the item; a control character or `%` in a
-    /// name is written `%hh`. What ibifs keeps beside them is left out.
-    /// The directories are read by `act`, as whoever asks: who may not read all of them gets no list.
+    /// The item's files, one path per line, relative to the item. A control character or `%` in a
+    /// name is written `%hh`. Files that ibifs keeps beside the content are left out.
+    ///
+    /// The directories are read by `act`, with the credentials of the reader. Fails if the reader
+    /// may not read all of them.
     pub fn file_list(&self, item: &Item, act: Act<'_>) -> Result<FileList, ArchiveError> {
         let mut list = Vec::new();
         let began = self.clock.now().as_nanoseconds();
@@ -193,7 +195,7 @@ impl Archive {
         })
     }
 
-    /// Whether a list of an item's files still says what there is, for whoever acts.
+    /// Whether a list of an item's files is still current, with the credentials of `act`.
     pub fn is_list_still(&self, item: &Item, list: &FileList, act: Act<'_>) -> bool {
         let Some(directories) = &list.directories else {
             return false;
@@ -208,12 +210,12 @@ impl Archive {
     }
 }
 
-/// A text that was made of what lies in an item.
+/// A text made from the contents of an item.
 #[derive(Debug)]
 pub struct FileList {
-    /// What it says.
+    /// The text.
     pub text: Vec<u8>,
-    /// The directories that it was made of, where a change of them would show.
+    /// The directories it was made from, if a change of them can be detected.
     directories: Option<Directories>,
 }
 
@@ -227,18 +229,18 @@ impl From<Vec<u8>> for FileList {
 }
 
 impl FileList {
-    /// Whether it can be seen later that it still says what there is.
+    /// Whether it can be checked later that the list is still current.
     pub fn lasts(&self) -> bool {
         self.directories.is_some()
     }
 
-    /// How many bytes it takes, roughly.
+    /// Its approximate size in bytes.
     pub fn size(&self) -> usize {
         self.text.capacity() + self.directories.as_ref().map_or(0, Directories::size)
     }
 }
 
-/// The persistent URL of an item, by its IBIp where it has one (SPEC 7).
+/// The persistent URL of an item, by its IBIp if it has one, see ibi(7).
 pub fn persistent_url(names: &Names) -> String {
     match names.ibip() {
         Some(ibip) => format!("{PERSISTENT_URL}{ibip}"),

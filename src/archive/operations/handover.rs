@@ -1,11 +1,12 @@
-//! Handing an original over: what this Archive has noted of it, and the change of a sidecar that does it.
+//! Transfer of ownership of an original: the transfer record, and the change of the sidecar that
+//! carries it out.
 //!
-//! State follows from the Archive service that a sidecar names, so that an original is handed over by
-//! two writings of one pair: the Archive that has it stops claiming it, then the other one begins.
-//! Between the two neither does, and both hold the content. What is noted in `handover/` tells each of
-//! them after a crash how far it was, and makes sure that the second change is made once: the receiver
-//! draws a word when it expects an item, the giver tells it after it has given the item up, and the
-//! receiver forgets it with the change.
+//! The state of an item follows from the Archive service that its sidecar names, so a transfer
+//! consists of two writes of one pair: the giver stops claiming the original, then the receiver
+//! claims it. Between the two neither Archive claims it, and both hold the content. After a crash
+//! the records in `handover/` show each Archive how far it was. They also ensure that the second
+//! change is made only once: the receiver draws a one-time token when it expects an item, the giver
+//! sends it after it has given the item up, and the receiver discards it with the change.
 
 use std::fs::File;
 
@@ -20,7 +21,7 @@ use crate::archive::tree::{Author, HANDOVER, Maker, Place, Tree};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::pairs::{Pairs, Value};
 
-/// Which end of a hand-over an Archive is.
+/// The role of an Archive in a transfer of ownership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It gives the original.
@@ -38,28 +39,28 @@ impl Role {
     }
 }
 
-/// What is noted of an item that is being handed over.
+/// The record of an item whose ownership is being transferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handover {
-    /// Whether it goes or comes.
+    /// Whether this Archive gives or expects the item.
     pub role: Role,
     /// The service of the Archive at the other end.
     pub other: Names,
-    /// The receiver's word for this hand-over.
+    /// The receiver's one-time token for this transfer.
     pub word: String,
-    /// Whether the other Archive is known to have taken it: what stays noted then keeps this one from
-    /// making an original of an item that was removed here and claimed by the other.
+    /// Whether the other Archive is known to have claimed the original. The record that remains
+    /// then prevents an item that was removed here from becoming an original again.
     pub is_taken: bool,
 }
 
 impl Handover {
-    /// Whether it goes to another Archive that may not have taken it yet.
+    /// Whether the item is given to another Archive that may not have claimed it yet.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         self.role == Role::Gives && !self.is_taken
     }
 
-    /// As it is written: a list of pairs.
+    /// The record as a list of pairs.
     fn to_bytes(&self, names: &Names) -> Vec<u8> {
         let mut pairs = Pairs::default();
         pairs.set("ibi", names.to_value());
@@ -71,7 +72,7 @@ impl Handover {
         pairs.to_bytes()
     }
 
-    /// Reads it; None for what nobody has written so.
+    /// Parses a record; None if it has another form.
     fn parse(bytes: &[u8]) -> Option<Handover> {
         let pairs = Pairs::parse(bytes).ok()?;
         let other = |role: Role| {
@@ -91,14 +92,14 @@ impl Handover {
     }
 }
 
-/// Nobody else hands anything over from or to a store as long as this lives.
+/// While this lives, no other process transfers items from or to the store.
 #[derive(Debug)]
 #[must_use]
 pub struct HandoverLock(#[allow(dead_code, reason = "held, not read")] File);
 
 impl Archive {
-    /// Keeps everybody else from handing items of this store over, beside a mount as well. None where
-    /// somebody does already.
+    /// Locks the store against transfers by other processes, beside a mount as well. Returns None
+    /// if another process holds the lock.
     pub fn lock_handovers(tree: &Tree) -> Result<Option<HandoverLock>, ArchiveError> {
         let file = tree.open_handover_lock()?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -108,7 +109,7 @@ impl Archive {
         }
     }
 
-    /// What is noted of an item that is being handed over, under whichever of its names.
+    /// The transfer record of an item, under any of its names.
     pub fn handover(&self, names: &Names) -> Result<Option<Handover>, ArchiveError> {
         for place in Place::all_of(names) {
             if let Some(bytes) = self.tree.read_handover(&place)? {
@@ -121,13 +122,13 @@ impl Archive {
         Ok(None)
     }
 
-    /// Notes it, durably, for whoever holds the lock of hand-overs.
+    /// Writes the record durably. The caller holds the transfer lock.
     pub fn note_handover(&self, names: &Names, handover: &Handover) -> Result<(), ArchiveError> {
         let bytes = handover.to_bytes(names);
         Ok(self.tree.write_handover(&Place::of(names), &bytes)?)
     }
 
-    /// Forgets it, durably.
+    /// Removes the record durably.
     pub fn forget_handover(&self, names: &Names) -> Result<(), ArchiveError> {
         for place in Place::all_of(names) {
             self.tree.remove_handover(&place)?;
@@ -135,7 +136,7 @@ impl Archive {
         Ok(())
     }
 
-    /// The items of which something is noted, with that.
+    /// The items that have a transfer record, with the record.
     pub fn handovers(&self) -> Result<Vec<(Names, Handover)>, ArchiveError> {
         let mut found = Vec::new();
         self.tree.each_handover::<ArchiveError>(|area, path| {
@@ -149,15 +150,15 @@ impl Archive {
         Ok(found)
     }
 
-    /// What is noted of an item that has been given to another Archive, which may not have taken it yet,
-    /// or has claimed it after its removal here: nothing makes it an original here.
+    /// The record of an item that was given to another Archive, which may not have claimed it yet,
+    /// or has claimed it after its removal here. Such an item cannot become an original here.
     pub(super) fn given(&self, names: &Names) -> Result<Option<Handover>, ArchiveError> {
         let handover = self.handover(names)?;
         Ok(handover.filter(|handover| handover.role == Role::Gives))
     }
 
-    /// The item of these names, registered and with a directory where it was not here: for whoever
-    /// copies it in.
+    /// Registers an item that is to be copied in, and creates its directory if it is not here.
+    /// Returns the item.
     pub fn expected(
         &self,
         actor: &dyn Actor,
@@ -177,8 +178,8 @@ impl Archive {
         self.register(actor, &names, maker)
     }
 
-    /// Has the record of an item's removal name the Archive that has claimed the original since; durable
-    /// when this returns.
+    /// Writes the Archive that has claimed the original since into the tombstone of a removed item.
+    /// The change is durable when this returns.
     pub fn redirect_tombstone(&self, names: &Names, holder: &Names) -> Result<(), ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
@@ -201,7 +202,7 @@ impl Archive {
         Ok(())
     }
 
-    /// The same for all that others have claimed beside a mount, which alone may change its records.
+    /// The same for all items claimed beside a mount, since only the mount may change its tombstones.
     pub(super) fn redirect_tombstones(&self) -> Result<(), ArchiveError> {
         for (names, handover) in self.handovers()? {
             if handover.role == Role::Gives && handover.is_taken {
@@ -211,8 +212,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Changes the sidecar of an item, whatever its state, and takes in what it says then: durable
-    /// when this returns.
+    /// Changes the sidecar of an item in any state and accepts it. The change is durable when this returns.
     pub fn change_sidecar(
         &self,
         actor: &dyn Actor,

@@ -1,4 +1,4 @@
-//! What the Archive gives to anybody: which file of an item is meant, and when it last changed.
+//! What the Archive publishes: the file of an item that a request means, and its last change.
 
 use std::collections::BinaryHeap;
 
@@ -13,12 +13,12 @@ use crate::archive::tree::{
 use crate::formats::item::State;
 use ibi::Timestamp;
 
-/// Where an item's content lies in it (SPEC 5).
+/// The directory of an item's content, see ibifs-tree(7).
 const DOC: &str = "doc";
 
 impl Archive {
-    /// The path in an item of the file that is meant by a path relative to `doc/`, or of the item's
-    /// target file where none is given; None where there is no such file, or not for whoever acts.
+    /// The path of a file in an item, from a path relative to `doc/`, or of the item's target file
+    /// if no path is given. None if the file does not exist or the reader may not read it.
     pub fn content_path(
         &self,
         item: &Item,
@@ -44,7 +44,7 @@ impl Archive {
         })
     }
 
-    /// The one file in an item's `doc/`, if there is one alone; or its `index.html`.
+    /// The single file in an item's `doc/`, or its `index.html`.
     fn only_file(
         &self,
         open: &OpenItem,
@@ -63,8 +63,8 @@ impl Archive {
         Ok(is_file.then_some(path))
     }
 
-    /// Opens what lies at a path in an item, as whoever acts may: a file, or a directory. What ibifs
-    /// keeps beside the content is not there.
+    /// Opens a file or directory in an item with the credentials of `act`. Files that ibifs keeps
+    /// beside the content are not visible.
     pub fn open_content(
         &self,
         item: &Item,
@@ -77,8 +77,8 @@ impl Archive {
         })
     }
 
-    /// The same for whoever cannot wait for a disk: EAGAIN where somebody would have to. Whoever acts must
-    /// be let through to the item, too.
+    /// The same without waiting for a disk: returns EAGAIN if that were necessary. The user must
+    /// have access to the directory of the item as well.
     pub fn open_content_cached(
         &self,
         item: &Item,
@@ -91,7 +91,7 @@ impl Archive {
                 .map_err(|errno| self.tree.error(Action::Open, place.as_str(), errno))
                 .and_then(|()| self.tree.publish_cached(&place, path));
             match opened {
-                // Either may lie on the way to the item, or lead to what is in it.
+                // A link or a mount point may be on the path to the item, or lead to a file in it.
                 Err(error) if [Errno::LOOP, Errno::XDEV].contains(&error.errno()) => {
                     self.published(&self.tree.open_cached(&place)?, path)
                 }
@@ -107,7 +107,7 @@ impl Archive {
         })
     }
 
-    /// Opens the metadata text of an item whose metadata are no item, as whoever acts may.
+    /// Opens the metadata text of an item that has no metadata item, with the credentials of `act`.
     pub fn open_metadata_text(&self, item: &Item, act: Act<'_>) -> Result<Published, ArchiveError> {
         self.acting(act, || {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
@@ -123,8 +123,8 @@ impl Archive {
         })
     }
 
-    /// When an item last changed: its target file, its content or what is said of it, the latest.
-    /// When it was removed, of a removed one.
+    /// The last change of an item: of its target file, its content or its description, whichever is
+    /// latest. For a removed item, the time of its removal.
     pub fn updated(
         &self,
         item: &Item,
@@ -147,7 +147,7 @@ impl Archive {
         })
     }
 
-    /// Whether an item has a metadata text of its own that who acts may read.
+    /// Whether an item has a metadata text of its own that the reader may read.
     pub fn has_metadata_text(
         &self,
         item: &Item,
@@ -165,7 +165,7 @@ impl Archive {
     }
 }
 
-/// The only name in `doc/` but for directories.
+/// The only name in `doc/` apart from directories.
 fn only_name(open: &OpenItem) -> Result<Option<Vec<u8>>, Errno> {
     let doc = publish(open, DOC.as_bytes())?;
     let (mut count, mut only) = (0_usize, None);
@@ -180,19 +180,19 @@ fn only_name(open: &OpenItem) -> Result<Option<Vec<u8>>, Errno> {
     Ok(only.filter(|_| count == 1))
 }
 
-/// The same, noted before it is looked at.
+/// Opens a path, and records it as a dependency before reading it.
 fn look(open: &OpenItem, path: &[u8], dependencies: &Dependencies) -> Result<Published, Errno> {
     check(path)?;
     dependencies.at(open, path, || sight(open, path))
 }
 
-/// Opens what lies at a path, but for what is ours, however it is spelled and whatever links to it.
+/// Opens a path unless the file is one of ibifs, regardless of spelling and links.
 fn publish(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
     check(path)?;
     not_ours(open.publish(path))
 }
 
-/// The same for who reads no content.
+/// The same for a caller that reads no content.
 fn sight(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
     check(path)?;
     not_ours(open.inspect(path))
@@ -207,7 +207,7 @@ fn not_ours(found: Result<Published, TreeError>) -> Result<Published, Errno> {
     }
 }
 
-/// ENOENT for a path that climbs, or that of what is ours.
+/// ENOENT for a path with `.` or `..`, or that of a file of ibifs.
 fn check(path: &[u8]) -> Result<(), Errno> {
     let mut parts = path.split(|byte| *byte == b'/');
     if parts.any(|part| part == b".." || part == b".") || is_ours(path) {
@@ -222,29 +222,30 @@ fn without_slashes(path: &[u8]) -> &[u8] {
     path.get(start.unwrap_or(path.len())..).unwrap_or_default()
 }
 
-/// Some of an item's files, as they are given to anybody.
+/// Some of an item's files, as they are published.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// The files, in the order of their paths.
     pub files: Vec<PublicFile>,
-    /// Whether there are more after these.
+    /// Whether more files follow.
     pub has_more: bool,
 }
 
-/// A file that anybody may read.
+/// A published file.
 #[derive(Debug)]
 pub struct PublicFile {
     /// Its path in the item.
     pub path: Vec<u8>,
     /// Its length in bytes.
     pub length: u64,
-    /// When it changed last.
+    /// Its last change.
     pub changed: Timestamp,
 }
 
 impl Archive {
-    /// The item's files that whoever acts may read, in the order of their paths: so many, of those
-    /// after a path. What ibifs keeps beside the content is left out, and so is what is no file.
+    /// At most `most` of the item's files that the reader may read, in the order of their paths,
+    /// after a path. Files that ibifs keeps beside the content are left out, and so is everything
+    /// that is not a file.
     pub fn listing(
         &self,
         item: &Item,
@@ -259,21 +260,21 @@ impl Archive {
     }
 }
 
-/// So many names of a directory are held and sorted at once; a longer one is read again for those that
-/// follow.
+/// How many names of a directory are held and sorted at once. A longer directory is read again for
+/// the names that follow.
 const MOST_NAMES: usize = 20_000;
 
-/// What is still to be looked at.
+/// A step that remains in the walk.
 enum Next {
-    /// What has this path and is no directory.
+    /// An entry with this path that is not a directory.
     Entry(Vec<u8>),
-    /// What is in a directory, whose path ends with a slash, and comes after this path in it.
+    /// The entries of a directory, whose path ends with a slash, that follow this path in it.
     Below(Vec<u8>, Vec<u8>),
 }
 
 fn listed(open: &OpenItem, after: &[u8], most: usize) -> Listing {
     let mut listing = Listing::default();
-    // The next one last.
+    // A stack: the next step is last.
     let mut waiting = vec![Next::Below(Vec::new(), Vec::new())];
     while let Some(next) = waiting.pop() {
         let path = match next {
@@ -302,8 +303,8 @@ fn listed(open: &OpenItem, after: &[u8], most: usize) -> Listing {
     listing
 }
 
-/// Adds what is in a directory, beyond a path in it, and may have to do with files after a path, the last
-/// one first; nothing where it cannot be read.
+/// Adds the entries of a directory after a path in it that can lead to files after `after`, the
+/// last one first. Adds nothing if the directory cannot be read.
 fn names_below(
     open: &OpenItem,
     directory: Vec<u8>,
@@ -347,8 +348,8 @@ fn names_below(
     }));
 }
 
-/// Whether a path in an item is that of what ibifs keeps there: the sidecar, the metadata text, which is
-/// had as metadata, and what a repair has set aside.
+/// Whether a path in an item is that of a file of ibifs: the sidecar, the metadata text (which is
+/// published as metadata), or a file that a repair has set aside.
 fn is_ours(path: &[u8]) -> bool {
     let mut parts = path.split(|byte| *byte == b'/');
     let first = parts.find(|part| !part.is_empty());

@@ -1,6 +1,6 @@
-//! Recovery: the index says what the tree says, after a crash or an error.
+//! Recovery: brings the index in agreement with the tree after a crash or an error.
 //!
-//! Where to look is in the recovery log. What was begun and did not end counts as not begun.
+//! The recovery log lists the dirty regions. A change that was begun and did not end counts as not begun.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::archive::tree::{Area, Author, Place};
 use crate::formats::item::{Names, Sidecar, State};
 
 impl Archive {
-    /// To be called, and kept, before an item's sidecar is changed, replaced or removed through the
-    /// mount.
+    /// Must be called before an item's sidecar is changed, replaced or removed through the mount.
+    /// The caller keeps the result until the change has ended.
     pub fn begin_write(&self, id: ItemId) -> Result<WriteIntent, ArchiveError> {
         let place = Place::of(&self.known(id)?.names);
         self.recovery.begin(&place, Durability::Unsynced)
@@ -27,8 +27,8 @@ impl Archive {
         }
     }
 
-    /// Reads again what an error has left behind; the caller holds `edits`. What cannot be read stays in
-    /// the queue.
+    /// Reads the queued places again. A place that cannot be read stays in the queue. The caller
+    /// holds `edits`.
     pub(super) fn replay(&self) {
         for (place, durability) in self.recovery.take_queue() {
             if let Err(error) = self.read_again(&place, durability) {
@@ -38,8 +38,8 @@ impl Archive {
         }
     }
 
-    /// Reads a place again that could not be read until now: an error of it reaches the user who asks.
-    /// The caller holds `edits`.
+    /// Reads a queued place again, and returns its error to the user who asks for it. The caller
+    /// holds `edits`.
     pub(super) fn replay_at(&self, place: &Place) -> Result<(), ArchiveError> {
         match self.recovery.queued(place) {
             Some(durability) => self.read_again(place, durability),
@@ -47,7 +47,7 @@ impl Archive {
         }
     }
 
-    /// After a crash: has the index say what the tree says in the dirty regions.
+    /// After a crash: updates the index from the tree in the dirty regions.
     pub(super) fn recover(&self) -> Result<(), ArchiveError> {
         let _edits = self.edits();
         let is_item = |path: &String| {
@@ -72,7 +72,7 @@ impl Archive {
         Ok(())
     }
 
-    /// What some of these items say of others of them, the others say as well.
+    /// Completes the relations among these items: what one declares is written at the other end.
     fn tell_each_other(&self, ends: &[Names]) -> Result<(), ArchiveError> {
         let is_meant = |far: &Names| ends.iter().any(|end| end.matches(far));
         for names in ends {
@@ -112,7 +112,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Has the index say of a place what the tree says; the caller holds `edits`.
+    /// Updates the index from the tree at one place. The caller holds `edits`.
     fn read_again(&self, place: &Place, durability: Durability) -> Result<(), ArchiveError> {
         let Some(names) = area_of(place.as_str()).and_then(|(area, path)| names_at(area, path))
         else {
@@ -128,8 +128,8 @@ impl Archive {
         }
     }
 
-    /// An item that is in the tree. What was begun and did not come to its end counts as not begun: a
-    /// sidecar that is gone comes back, a tombstone goes.
+    /// An item that is in the tree. A change that did not end counts as not begun: a missing
+    /// sidecar is restored, and a tombstone is removed.
     fn read_present(
         &self,
         names: &Names,
@@ -139,15 +139,15 @@ impl Archive {
         let place = Place::of(names);
         let bytes = match self.tree.read_sidecar(&place) {
             Ok(bytes) => bytes,
-            // Something else has been put there; it stays, and fsck reports it.
+            // Something else was created at the path; it stays, and fsck reports it.
             Err(_) => return Ok(()),
         };
         let item = match known {
             Some(item) => item,
             None => {
                 log::info!("{names} is registered after a crash");
-                // An item that is coming back, or was not removed for good, has the names that its
-                // tombstone tells until its sidecar is believed.
+                // An item that is being restored, or whose removal did not finish, has the names in
+                // its tombstone until its sidecar is accepted.
                 let names = match self.read_item(names)?.0 {
                     record if record.sidecar.is_none() => record.names,
                     _ => names.clone(),
@@ -157,15 +157,15 @@ impl Archive {
             }
         };
         let believed = self.store.sidecar(item.id)?;
-        // A file that was not synced comes back empty, or with its length and nothing but zeros.
+        // After a crash, a file that was not synced is empty, or has its length and contains only zeros.
         let is_zero = |bytes: &Vec<u8>| bytes.iter().all(|byte| *byte == 0);
         let says_nothing = bytes.as_ref().is_none_or(is_zero);
         if says_nothing && believed.is_some() {
-            // What it said was not synced, or somebody was removing it.
+            // Its new contents were not synced, or a removal was in progress.
             self.restore(&item)?;
         } else if bytes != believed || believed.is_none() {
             if says_nothing && bytes.is_some() {
-                // What it was to say is lost.
+                // Its contents are lost.
                 self.tree.remove_sidecar(&place)?;
             }
             let believed_now = self.with_author(&item.names, |author| {
@@ -176,28 +176,28 @@ impl Archive {
                 Acceptance::Unchanged | Acceptance::Rejected(_) if believed.is_none() => {
                     self.believe_place(names, &item, bytes.as_deref())?;
                 }
-                // The sidecar that was accepted last counts, as it did before.
+                // The sidecar that was accepted last remains valid.
                 Acceptance::Rejected(error) => log::warn!("{error}"),
                 Acceptance::Unchanged => {}
             }
         }
         if durability != Durability::Unsynced {
-            // A relation may have been written at one end.
+            // A relation may have been written at one end only.
             let item = self.known(item.id)?;
             self.with_author(&item.names, |author| {
                 self.tell_again(author, &item, |_| true)
             })?;
         }
         if believed.is_some() {
-            // It was written for a removal that did not come. One of an item that is coming back
-            // tells its names until there is a sidecar.
+            // It was written for a removal that did not finish. The tombstone of an item that is
+            // being restored keeps its names until there is a sidecar.
             self.remove_tombstones(&self.known(item.id)?.names)?;
         }
         Ok(())
     }
 
-    /// An item of which no sidecar was ever accepted is what its place says. A name that the index
-    /// alone has kept is written down.
+    /// An item for which no sidecar was ever accepted is known by its place alone. A name that only
+    /// the index has is written to a sidecar.
     fn believe_place(
         &self,
         names: &Names,
@@ -229,7 +229,7 @@ impl Archive {
             return Ok(());
         }
         if item.state == State::Copy || durability == Durability::NotPlaced {
-            // It was being copied in, and whoever did so had not synced it; or it was never placed.
+            // It was being copied in and had not been synced, or it was never placed.
             log::info!("{} is not in the tree and is forgotten", item.names);
             self.store.forget(item.id)?;
         }
@@ -237,7 +237,7 @@ impl Archive {
     }
 }
 
-/// The area of a path below the store, and the rest of it.
+/// The area of a path below the store, and the rest of the path.
 fn area_of(path: &str) -> Option<(Area, &str)> {
     [Area::Col, Area::Ibip].into_iter().find_map(|area| {
         let below = path.strip_prefix(area.name())?.strip_prefix('/')?;

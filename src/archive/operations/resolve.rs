@@ -1,8 +1,8 @@
-//! Following relations: next and last edition, translations, metadata, modifiers (SPEC 6).
+//! Follows relations: next and last edition, translations, metadata, modifiers; see ibi(7).
 //!
-//! What an item's own sidecar says comes first. Where it says nothing of the kind, what others say of
-//! it counts as far as the owners of their sidecars may write its own; all else is a claim, which is
-//! shown and followed by nothing.
+//! An item's own sidecar has precedence. If it declares nothing of a kind, declarations by other
+//! items count if the owners of their sidecars may write this one's. All others are claims, which
+//! are shown but not followed.
 
 use std::collections::HashSet;
 
@@ -13,12 +13,12 @@ use crate::formats::item::{Names, State};
 use ibi::Ibi;
 use ibi::relation::{Language, Modifier, RelationKind, Step};
 
-/// What a modifier leads to.
+/// The result of a modifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Related {
     /// An item, held here or not.
     Item(Names),
-    /// The metadata text of a held item whose metadata are no item.
+    /// The metadata text of a held item that has no metadata item.
     Text(Item),
     /// The Dublin Core of a held item, taken from this metadata item or from its own text.
     DublinCore {
@@ -29,16 +29,17 @@ pub enum Related {
     },
 }
 
-/// So many items are heard of what they say of another; one named by very many would take for ever.
+/// How many declarations by other items are considered, so that an item with very many takes no
+/// unbounded time.
 const MOST_SAID: usize = 10_000;
 
-/// Items that have been met. A sidecar may name very many, and editions may follow one another for
-/// very long: looking through a list for each would take for ever.
+/// The items visited so far. A set, because a sidecar may name very many items and a chain of
+/// editions may be very long.
 #[derive(Debug, Default)]
 pub(super) struct Met(HashSet<Ibi>);
 
 impl Met {
-    /// Notes an item; tells whether none was met before that shares a form of its names.
+    /// Adds an item. Returns whether no item with a form of its names was added before.
     pub(super) fn note(&mut self, names: &Names) -> bool {
         let rep = names.rep().cloned().map(Ibi::Rep);
         let ibip = names.ibip().cloned().map(Ibi::Ibip);
@@ -50,7 +51,7 @@ impl Met {
     }
 }
 
-/// Which of some translations is meant by a wanted language: the one in it, else one that meets it.
+/// The translation for a wanted language: the one in exactly that language, else one that matches it.
 pub fn meeting<'a>(
     translations: impl Iterator<Item = &'a (Language, Names)> + Clone,
     wanted: &Language,
@@ -65,10 +66,10 @@ pub fn meeting<'a>(
     })
 }
 
-/// Everything that is known of an item's relations.
+/// All known relations of an item, by name.
 pub type Relations = Vec<(String, Names)>;
 
-/// What others say of an item and counts for nothing: in their words, and who says it.
+/// The declarations by other items that do not count, with the declaring item.
 pub type Claims = Vec<(RelationKind, Names)>;
 
 impl Archive {
@@ -86,9 +87,9 @@ impl Archive {
         }
     }
 
-    /// What others say of an item that counts for it. One that is not held here has no sidecar that a
-    /// user could write: what is said of it counts for an item from which it is met, `asker`, that the
-    /// sayer may write.
+    /// The declarations by other items that count for this one. For an item that is not held here,
+    /// which has no sidecar, those count whose authors may write the sidecar of `asker`, the item
+    /// from which it was reached.
     fn told_of(
         &self,
         names: &Names,
@@ -111,8 +112,8 @@ impl Archive {
         Ok(said)
     }
 
-    /// What others say of an item and it does not say itself: the relation in the words of each of them,
-    /// where that counts for nothing.
+    /// The relations that other items declare with this one, where neither its own sidecar does nor
+    /// they count for it.
     pub fn claims(&self, item: &Item) -> Result<Claims, ArchiveError> {
         let mut claims = Claims::new();
         if item.state == State::Deleted {
@@ -128,7 +129,7 @@ impl Archive {
             let says_so = own
                 .iter()
                 .any(|(known, names)| is_the_other(known) && names.matches(&sayer.names));
-            // Of these an item has one: its own word, else the first.
+            // An item has one of these: the one in its own sidecar, else the first.
             let target = match kind {
                 RelationKind::EditionOf => self.next_edition(&item.names)?,
                 RelationKind::MetadataOf => self.metadata(&item.names)?,
@@ -145,7 +146,7 @@ impl Archive {
         Ok(claims)
     }
 
-    /// The one target of a kind: as the item itself says, else as an item that points back says.
+    /// The single target of a kind: from the item's own sidecar, else from an item that points back.
     fn target_of(
         &self,
         names: &Names,
@@ -166,7 +167,7 @@ impl Archive {
             .map(|(_, item)| item.names))
     }
 
-    /// The next edition, if there is one.
+    /// The next edition, if it has one.
     pub fn next_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
         self.next_edition_for(names, names)
     }
@@ -180,18 +181,18 @@ impl Archive {
         self.target_of(names, asker, &kind, &back)
     }
 
-    /// The metadata item, if there is one.
+    /// The metadata item, if it has one.
     pub fn metadata(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
         let (kind, back) = (RelationKind::Metadata, RelationKind::MetadataOf);
         self.target_of(names, names, &kind, &back)
     }
 
-    /// What the item is the metadata of, if it is.
+    /// The item of which this one is the metadata, if any.
     pub fn metadata_of(&self, item: &Item) -> Result<Option<Names>, ArchiveError> {
         self.points_back(item, &RelationKind::MetadataOf)
     }
 
-    /// The last edition: the item itself where there is no next one.
+    /// The last edition; the item itself if it has no next one.
     pub fn last_edition(&self, names: &Names) -> Result<Names, ArchiveError> {
         let mut current = self.complete(names)?;
         let mut met = Met::default();
@@ -237,8 +238,8 @@ impl Archive {
         Ok(meeting(others, wanted).map(|(_, names)| names.clone()))
     }
 
-    /// The item and its translations, each with its language, as far as the languages are known.
-    /// Translations of one original are translations of each other.
+    /// The item and its translations, each with its language if known. Translations of one original
+    /// are translations of each other.
     pub fn translations(&self, names: &Names) -> Result<Vec<(Language, Names)>, ArchiveError> {
         let own = self.complete(names)?;
         let mut found: Vec<(Language, Names)> = Vec::new();
@@ -271,7 +272,7 @@ impl Archive {
                 add(item.language, source.clone(), false);
                 for (kind, target) in self.store.relations_of(item.id)? {
                     if let RelationKind::Translation(language) = kind {
-                        // What the item itself says counts, be it one text in two languages.
+                        // The item's own declarations count, even if they name one text for two languages.
                         add(Some(language), self.complete(&target)?, index == 0);
                     }
                 }
@@ -285,8 +286,8 @@ impl Archive {
         Ok(found)
     }
 
-    /// The translation into a wanted language, or by the reader's preferences where none is
-    /// named; where those fit nothing, any translation is better than none.
+    /// The translation into a wanted language, or by the reader's preferences if none is named. If
+    /// no translation matches the preferences, any translation is returned.
     fn translation(
         &self,
         names: &Names,
@@ -308,7 +309,7 @@ impl Archive {
         Ok(chosen.map(|(_, names)| names.clone()))
     }
 
-    /// Follows a modifier, step by step. None: there is no such relation.
+    /// Follows a modifier step by step. Returns None if a relation is missing.
     pub fn resolve(
         &self,
         names: &Names,
@@ -360,7 +361,7 @@ impl Archive {
             return Ok(None);
         };
         let place = crate::archive::tree::Place::of(&item.names);
-        // Too large to be read as a record, it is there all the same: to be looked at and removed.
+        // A text too large for a record still exists, and can be read and removed.
         match self.tree.read_metadata_text(&place) {
             Ok(text) => Ok(text.map(|_| Related::Text(item))),
             Err(error) if error.errno() == rustix::io::Errno::FBIG => Ok(Some(Related::Text(item))),
@@ -368,7 +369,7 @@ impl Archive {
         }
     }
 
-    /// All relations of an item, by the names of SPEC 6 and 8, with what they lead to.
+    /// All relations of an item with their targets, under the names of ibi(7) and ibi-resolution(7).
     pub fn relations(&self, item: &Item) -> Result<Relations, ArchiveError> {
         let mut relations = Relations::new();
         if item.state == State::Deleted {
@@ -376,7 +377,7 @@ impl Archive {
         }
         match self.last_edition(&item.names) {
             Ok(last) => relations.push(("lastedition".to_owned(), last)),
-            // Editions in a circle have no last one; the rest can be told, and mended by it.
+            // Editions in a circle have no last one. The others are returned, and help to correct it.
             Err(ArchiveError::Cycle { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -407,7 +408,7 @@ impl Archive {
         Ok(relations)
     }
 
-    /// Whether an item is the metadata of another that is held here, or was.
+    /// Whether an item is the metadata of another that is or was held here.
     pub fn is_metadata_here(&self, item: &Item) -> Result<bool, ArchiveError> {
         match self.points_back(item, &RelationKind::MetadataOf)? {
             Some(names) if !names.matches(&item.names) => {

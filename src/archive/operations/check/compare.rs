@@ -1,4 +1,4 @@
-//! What the tree and the index say differently, as findings.
+//! Differences between the tree and the index, as findings.
 
 use super::super::ledger::LEDGER;
 use super::{Code, Finding, Report, Walk, is_below};
@@ -10,11 +10,11 @@ use ibi::message;
 use ibi::message::{Localize, Message};
 use ibi::pairs::{Pairs, Value};
 
-/// How far ahead of the clock the last date handed out may lie.
+/// How far ahead of the clock the last date given out may be, in seconds.
 const AHEAD_SECONDS: i64 = 60;
 
 impl Archive {
-    /// Compares what the tree tells, which is this Archive, with the index.
+    /// Compares this Archive, which was read from the tree, with the index.
     pub(super) fn compare(&self, index: &Store, report: &mut Report) -> Result<(), ArchiveError> {
         let differences = match self.store.differences(index) {
             Err(error) if error.is_damage() => {
@@ -50,7 +50,7 @@ impl Archive {
                 continue;
             }
             let finding = self.finding_of(difference)?;
-            // What follows from what has been found of the same item already is not told.
+            // A finding that follows from another one of the same item is not reported.
             let is_explained = match finding.code {
                 Code::ChangedSidecar => {
                     name_taken.contains(&finding.subject) || alias_taken.contains(&finding.subject)
@@ -65,15 +65,15 @@ impl Archive {
         Ok(())
     }
 
-    /// The areas that hold no item although the index knows of some: a disk that is not mounted, or
-    /// the loss of all.
+    /// The areas that hold no item although the index has some: a disk that is not mounted, or the
+    /// loss of all items.
     fn missing_areas(&self, lost: &[Difference]) -> Result<Vec<(Area, usize)>, ArchiveError> {
         let mut missing = Vec::new();
         for area in [Area::Col, Area::Ibip] {
             let count = lost.iter().filter(|lost| area_of(lost) == Some(area));
             let count = count.count();
             let is_there = self.tree.is_directory(area.name());
-            // The service's own item lies in col/, which is never empty.
+            // The service's own item is in `col/`, which is therefore never empty.
             let is_empty = area == Area::Col && !self.store.has_reps()?;
             if count > 0 && (!is_there || is_empty) {
                 missing.push((area, count));
@@ -93,7 +93,7 @@ impl Archive {
                     Code::IndexDiffers,
                     Some(message!("a row of the index has no good names")),
                 ),
-                // It goes by another of its names in the tree.
+                // The tree has the item under another of its names.
                 Some(names) if self.store.find_by_names(names)?.is_some() => {
                     let what = message!("the index has it as an item of its own");
                     (Code::IndexDiffers, Some(what))
@@ -119,7 +119,7 @@ impl Archive {
         })
     }
 
-    /// Compares what is known of the last date handed out.
+    /// Compares the records of the last date given out.
     pub(super) fn check_dates(
         &self,
         index: &Store,
@@ -148,7 +148,7 @@ impl Archive {
             && mark.seconds() > clock.now().seconds() + AHEAD_SECONDS
         {
             let ahead = Finding::new(Code::DateAhead, mark.to_rfc3339());
-            // It may be there for that alone, from before such items were refused.
+            // That item may be the only reason, if it dates from a version that accepted such items.
             report.add(match &walk.latest {
                 Some((date, rep)) if date == mark => {
                     ahead.saying(message!("it is that of {rep}", rep))
@@ -162,7 +162,7 @@ impl Archive {
         Ok(())
     }
 
-    /// The ledger is written at each regular end; after any other the index is ahead of it.
+    /// The ledger is written at each regular end. After any other end the index is ahead of it.
     fn check_ledger(
         &self,
         last: Option<Timestamp>,
@@ -214,7 +214,7 @@ fn said(what: Option<Message>) -> Option<Message> {
     what.or_else(|| Some(message!("only in pairs that ibifs does not read")))
 }
 
-/// Where an item lies that only the index has, if it is to be here.
+/// The area of an item that only the index has, if the item should be present.
 fn area_of(difference: &Difference) -> Option<Area> {
     match (&difference.kind, &difference.names) {
         (

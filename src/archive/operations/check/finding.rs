@@ -1,4 +1,4 @@
-//! What a check can find: one table of codes, which ibifs-fsck(1) lists as well.
+//! The findings of a check: one table of codes, which ibifs-fsck(1) also lists.
 
 use std::collections::BTreeSet;
 
@@ -143,20 +143,20 @@ findings! {
     }
 }
 
-/// One thing that is not as it should be.
+/// One inconsistency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind of thing.
+    /// Its kind.
     pub code: Code,
     /// The item, by its name, or the path below the store.
     pub subject: String,
-    /// What was found here in particular, if there is more to say.
+    /// Details of this finding, if any.
     pub detail: Option<Message>,
-    /// Whether a repair would mend it.
+    /// Whether a repair can correct it.
     pub repairable: bool,
     /// Whether it was repaired.
     pub repaired: bool,
-    /// The item's names, where it is about an item.
+    /// The item's names, if the finding is about an item.
     pub(super) names: Option<Box<Names>>,
 }
 
@@ -186,32 +186,32 @@ impl Finding {
         }
     }
 
-    /// What is wrong here.
+    /// A sentence that describes the finding.
     #[must_use]
     pub fn sentence(&self) -> Message {
         with_detail(self.code, self.detail.as_ref())
     }
 
-    /// Whether something is wrong that has not been repaired.
+    /// Whether it is an error or a warning that has not been repaired.
     #[must_use]
     pub fn is_left(&self) -> bool {
         !self.repaired && self.code.severity() != Severity::Notice
     }
 
-    /// What makes it the same finding when it is seen again.
+    /// Identifies the finding in a later pass.
     pub(super) fn identity(&self) -> (Code, String) {
         (self.code, self.subject.clone())
     }
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub struct Report {
     /// How many items are in the tree.
     pub items: u64,
-    /// Whether somebody was writing the store meanwhile.
+    /// Whether another process was writing the store meanwhile.
     pub in_use: bool,
-    /// What is not as it should be.
+    /// The inconsistencies.
     pub findings: Vec<Finding>,
 }
 
@@ -228,13 +228,13 @@ impl Report {
         self.findings.iter().map(Finding::identity).collect()
     }
 
-    /// Of what there are findings with this code.
+    /// The subjects of the findings with this code.
     pub(super) fn subjects(&self, code: Code) -> BTreeSet<String> {
         let those = self.findings.iter().filter(|finding| finding.code == code);
         those.map(|finding| finding.subject.clone()).collect()
     }
 
-    /// How many findings have this severity and are not repaired.
+    /// The number of findings that have this severity and are not repaired.
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         let counts = |finding: &&Finding| !finding.repaired && finding.code.severity() == severity;

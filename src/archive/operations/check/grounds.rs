@@ -1,4 +1,4 @@
-//! What a store stands on: its index, its facts, what lies in its own directory.
+//! Checks of the store itself: its index, its facts and the files in its own directory.
 
 use super::super::ledger::LEDGER;
 use super::super::{facts, lock};
@@ -9,7 +9,7 @@ use crate::archive::{Archive, ArchiveError, Facts};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
-/// What only the Archive should write, in the store's directory.
+/// The entries of the store's directory that only the Archive should be able to write.
 const OWN: [&str; 13] = [
     ".",
     facts::FILE,
@@ -26,7 +26,7 @@ const OWN: [&str; 13] = [
     store::ACCESSES_FILE,
 ];
 
-/// Opens the index and has SQLite look it over. None where it cannot be read.
+/// Opens the index and runs SQLite's checks. Returns None if it cannot be read.
 pub(super) fn open_index(
     tree: &Tree,
     is_quiet: bool,
@@ -63,7 +63,7 @@ pub(super) fn open_index(
     }
 }
 
-/// Who the Archive is: as it was when the store was last used, else as its file says.
+/// The identity of the Archive: as it was when the store was last used, else from the facts file.
 pub(super) fn read_facts(tree: &Tree, index: Option<&Store>, report: &mut Report) -> Option<Facts> {
     let kept = index.and_then(|index| index.facts().ok().flatten());
     let kept_facts = kept.as_deref().and_then(|text| Facts::parse(text).ok());
@@ -101,7 +101,7 @@ pub(super) fn read_facts(tree: &Tree, index: Option<&Store>, report: &mut Report
     facts
 }
 
-/// The first line that differs.
+/// A message with the first line that differs.
 fn what_changed(before: &[u8], now: &[u8]) -> Message {
     let lines = |text: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(text).into_owned();
@@ -121,8 +121,8 @@ fn what_changed(before: &[u8], now: &[u8]) -> Message {
     message!("only in the space between its words")
 }
 
-/// Whether users who do not own the store reach what lies in it: their own files, which they can have the
-/// daemon wait for, and the index.
+/// Reports if users who do not own the store can reach its contents: their own files, for which
+/// they can make the daemon wait, and the index.
 pub(super) fn look_at_the_way_in(tree: &Tree, report: &mut Report) {
     if let Some(mode) = tree.mode_of(".")
         && mode & 0o001 != 0
@@ -134,7 +134,7 @@ pub(super) fn look_at_the_way_in(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// What lies in the store's own directory, where nobody writes it now.
+/// Checks the store's own directory, if no process writes it now.
 pub(super) fn look_around(tree: &Tree, report: &mut Report) {
     for name in tree.left_in_staging() {
         report.add(Finding::new(Code::StagingLeft, format!("staging/{name}")));
@@ -149,7 +149,7 @@ pub(super) fn look_around(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// What is noted of items that are being handed over to others.
+/// Reports unfinished transfers of ownership to other Archives.
 pub(super) fn look_at_handovers(archive: &Archive, report: &mut Report) {
     let looked = archive.tree().each_handover::<ArchiveError>(|area, path| {
         let Some(names) = names_at(area, path) else {
@@ -168,7 +168,7 @@ pub(super) fn look_at_handovers(archive: &Archive, report: &mut Report) {
         Ok(())
     });
     if let Err(error) = looked {
-        // Whoever may not read the notes cannot finish a hand-over either.
+        // A user who may not read the records cannot finish a transfer either.
         log::debug!("what is being handed over cannot be told: {error}");
     }
 }

@@ -91,8 +91,7 @@ impl Foreman {
                 let twice = Finding::new(Code::SpelledTwice, below(second));
                 Spot::Wrong(twice.saying(Message::verbatim(below(first))), None)
             }
-            // Only entries at the level of items, and links among the levels above, are reported;
-            // other files are ignored.
+            // A file at the level of items is reported only if its name is that of an item.
             Seen::Other(path) if is_item_level(area, path) && names_at(area, path).is_none() => {
                 return Ok(());
             }

@@ -1,6 +1,6 @@
-//! Mending what a check has found. The tree counts: whatever was changed beside us is believed, and
-//! what an original said before is kept. What cannot be believed is set aside, every byte kept, and
-//! comes back from the index. In the end the index is made anew.
+//! Repairs what a check has found. The tree is authoritative: changes made outside the Archive are accepted,
+//! and the earlier sidecar of an original is kept. A sidecar that cannot be accepted is set aside, every
+//! byte kept, and is written again from the index. At the end the index is rebuilt.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use crate::archive::{Archive, ArchiveError, Clock};
 use crate::formats::item::{Names, Sidecar, State};
 
 impl Archive {
-    /// Dependencies a whole store over, mends what can be mended, and looks again: what is not there any
-    /// more counts as repaired. Refused while somebody else writes the store.
+    /// Checks a whole store, repairs what can be repaired, and checks again: a finding that is gone
+    /// counts as repaired. Fails while another process writes the store.
     pub fn repair(
         path: &Path,
         clock: Box<dyn Clock>,
@@ -80,14 +80,14 @@ impl Archive {
         Ok(())
     }
 
-    /// The item as the index has it.
+    /// The item in the index.
     fn known_as(&self, names: &Names) -> Result<Option<Item>, ArchiveError> {
         Ok(self.store.find_by_names(names)?)
     }
 
-    /// Sets an unbelieved sidecar aside, every byte kept, and writes what the index knows.
+    /// Sets a sidecar that is not accepted aside, every byte kept, and writes the one in the index.
     fn mend_sidecar(&self, names: &Names) -> Result<(), ArchiveError> {
-        // What a crash left half written has been made again by now.
+        // The sidecar may have been accepted by now: recovery after a crash restores half-written ones.
         if self.read_item(names)?.1.is_none() {
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl Archive {
         self.write_believed(names)
     }
 
-    /// Writes an item's sidecar again as it was last believed; nothing where there never was one.
+    /// Writes the last accepted sidecar of an item. Does nothing if none was accepted.
     fn write_believed(&self, names: &Names) -> Result<(), ArchiveError> {
         match self.store.accepted_sidecar(names)? {
             Some(bytes) if self.record_from(names, bytes.clone()).is_ok() => Ok(self
@@ -107,7 +107,7 @@ impl Archive {
         }
     }
 
-    /// Keeps what an original said until its sidecar was changed beside us.
+    /// Keeps the sidecar that an original had before it was changed outside the Archive.
     fn keep_before(&self, names: &Names) -> Result<(), ArchiveError> {
         let Some(item) = self.known_as(names)? else {
             return Ok(());
@@ -121,7 +121,7 @@ impl Archive {
         }
     }
 
-    /// Writes the tombstone of a removed item again as the index knows it.
+    /// Writes the tombstone of a removed item again, from the index.
     fn mend_tombstone(&self, names: &Names) -> Result<(), ArchiveError> {
         let Some(item) = self.known_as(names)? else {
             return Ok(());
@@ -140,25 +140,25 @@ impl Archive {
         }
     }
 
-    /// Leaves a tombstone for an item whose directory is gone.
+    /// Writes a tombstone for an item whose directory is gone.
     fn bury(&self, names: &Names) -> Result<(), ArchiveError> {
         let Some(item) = self.known_as(names)? else {
             return Ok(());
         };
         let place = Place::of(&item.names);
-        // Looked at just now; whatever has come back since is not buried.
+        // Checked again here: an item that was restored since does not get a tombstone.
         if self.tree.is_directory(place.as_str()) {
             return Ok(());
         }
         let tombstone = match self.tombstone_of(&item) {
             Ok(tombstone) => tombstone,
-            // What the index kept of it cannot be read: its names are all that is left.
+            // The sidecar in the index cannot be read, so only the names are left.
             Err(_) => self.tombstone_after(Sidecar::new(&item.names)),
         };
         Ok(self.tree.write_tombstone(&place, &tombstone.to_bytes())?)
     }
 
-    /// Makes the Archive service's own item again, or makes it the original that it is.
+    /// Restores the Archive service's own item, and its state as an original.
     fn mend_service(&self, names: &Names) -> Result<(), ArchiveError> {
         let place = Place::of(names);
         let believed = self.store.accepted_sidecar(names)?;
@@ -184,7 +184,7 @@ impl Archive {
     }
 }
 
-/// What must be mended before the store can be opened.
+/// Repairs what prevents the store from being opened.
 fn mend_grounds(path: &Path, report: &Report) -> Result<(), ArchiveError> {
     let tree = Tree::open(path)?;
     if report.has(Code::FactsBroken) || report.has(Code::FactsMissing) {
@@ -210,7 +210,7 @@ fn mend_grounds(path: &Path, report: &Report) -> Result<(), ArchiveError> {
 }
 
 impl Archive {
-    /// Sets the damaged index of a store aside, and tells how it is called then.
+    /// Sets the damaged index of a store aside and returns its new name.
     pub fn set_index_aside(path: &Path) -> Result<Option<String>, ArchiveError> {
         let tree = Tree::open_as_it_is(path)?;
         let _lock = lock::Lock::take(&tree)?;
@@ -218,7 +218,7 @@ impl Archive {
     }
 }
 
-/// Sets a damaged database aside, with the log that belongs to it.
+/// Sets a damaged database aside, with its write-ahead log.
 fn set_index_aside(tree: &Tree) -> Result<Option<String>, ArchiveError> {
     let mut aside = None;
     for suffix in ["", "-wal", "-shm"] {

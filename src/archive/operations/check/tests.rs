@@ -9,8 +9,8 @@ fn none() -> Vec<String> {
     Vec::new()
 }
 
-/// What is done to a store behind the Archive's back, what a check says of it, and what is left of that
-/// after a repair.
+/// Applies a change to a store outside the Archive, and compares the findings of a check, and those
+/// left after a repair.
 fn check(damage: impl FnOnce(&TestArchive), found: &[&str], left: &[&str]) {
     let mut archive = TestArchive::new();
     archive.copy(COPY);
@@ -125,7 +125,7 @@ fn a_missing_index_is_made_from_the_tree() {
     });
     assert_eq!(archive.dump(), before);
     assert_eq!(archive.findings(), none());
-    // What was minted before is not minted again.
+    // Dates that were minted before are not given out again.
     let last = other.names.rep().map(ibi::Rep::timestamp);
     assert!(archive.reserve().expect("a date").date > last.expect("a date"));
 }
