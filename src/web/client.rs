@@ -1,4 +1,4 @@
-//! The HTTP client: one GET, with limits on the time and the memory that an answer takes.
+//! The HTTP client: one GET request, with limits on the time and the size of the answer.
 
 pub mod announcement;
 pub mod archive;
@@ -14,27 +14,27 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
-/// How long a connection may take to be made.
+/// The timeout of a connection attempt.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a connection that nobody uses is kept for the next question.
+/// How long an idle connection is kept for the next request.
 const IDLE: Duration = Duration::from_secs(30);
-/// How many such are kept for one other side.
+/// The most idle connections that are kept for one host.
 const MOST_IDLE: usize = 32;
-/// The longest head of an answer, in bytes.
+/// The longest head of a response, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Debug)]
 pub(crate) enum ClientError {
-    /// What was to be asked is no URL.
+    /// The URL is malformed.
     Url,
-    /// It took too long.
+    /// The timeout has elapsed.
     Patience(Duration),
-    /// The other side cannot be reached, or ends the connection.
+    /// The server cannot be reached, or closes the connection.
     Failed(String),
-    /// Another status than 200, with what was said.
+    /// A status other than 200, with the start of the body.
     Status(u16, String),
-    /// The answer is longer than it may be.
+    /// The body is longer than this limit, in bytes.
     TooLong(usize),
 }
 
@@ -57,7 +57,7 @@ impl Localize for ClientError {
 
 display_message!(ClientError);
 
-/// A client that keeps its connections.
+/// An HTTP client with a connection pool.
 #[derive(Clone, Debug)]
 pub(crate) struct Client(hyper_util::client::legacy::Client<HttpConnector, Empty<Bytes>>);
 
@@ -78,7 +78,8 @@ impl Default for Client {
 }
 
 impl Client {
-    /// What is answered under a URL with status 200: at most so many bytes, in at most so long a time.
+    /// Gets the body at a URL. The status must be 200, the body at most `most` bytes, the whole within
+    /// `patience`.
     pub(crate) async fn get(
         &self,
         url: &str,
@@ -117,7 +118,7 @@ impl Client {
     }
 }
 
-/// An error of the library says only the half of it; the rest is in what caused it.
+/// The message of an error with those of its causes: the library's own message names only the outermost.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,13 +1,14 @@
-//! What harvesters are told of the items: which have records, and since when each says what it says.
+//! The records of the items for OAI-PMH harvesters: which items have one, and when each last changed.
 //!
-//! A record is told anew when what it says has changed, whatever changed it: a file of the metadata, a
-//! sidecar, another item's sidecar, or who may read. Nothing but saying it again tells all of that, so
-//! all records are gone through now and then, and each is compared with what was told of it. Its
-//! datestamp is when the change was noticed, which no harvester who was answered earlier can have seen.
+//! A record gets a new datestamp when its content has changed, for any reason: a metadata file, a sidecar,
+//! another item's sidecar, or permissions. Only generating the record again detects all of these, so all
+//! records are scanned from time to time, and each is compared with what was last recorded of it. The
+//! datestamp is the time at which the change was noticed, so no harvester can have received the new content
+//! earlier.
 //!
-//! Items have records, but for those that are only metadata of another that is held here or was, whose
-//! record says what they say, and for the Archive's service. Removed items have deleted records, and so has
-//! what was told once and is not there any more, or not for everybody.
+//! Every item has a record, with two exceptions: the Archive's service, and items that are only metadata of
+//! another item that is or was held here, whose record contains what they say. Removed items have deleted
+//! records. So has an item whose record was published once and that no longer exists, or is no longer public.
 
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
@@ -18,44 +19,44 @@ use crate::archive::{Act, Archive, ArchiveError, Clock};
 use crate::formats::item::{Names, State};
 use crate::formats::oai::local_name;
 
-/// How much of a digest tells records apart, in bytes.
+/// The length of the digest that detects changes of a record, in bytes.
 const MARK_BYTES: usize = 16;
 
-/// An Archive and what harvesters know of it.
+/// An Archive and the state of its records.
 #[allow(missing_debug_implementations, reason = "it borrows closures")]
 pub struct Harvester<'a> {
     /// The Archive.
     pub archive: &'a Archive,
-    /// What was told.
+    /// The recorded state of the records.
     pub harvest: &'a Harvest,
-    /// Whoever records are for: what they may not read has none.
+    /// Runs a read as the user for whom the records are. An item that this user may not read has no record.
     pub act: Act<'a>,
-    /// What the datestamps are read from.
+    /// The source of the datestamps.
     pub clock: &'a dyn Clock,
 }
 
-/// A record that is or was told, with what it says at present.
+/// A current or deleted record, with its present content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Whose it is, and since when it says it.
+    /// Its item and its datestamp.
     pub stamped: Stamped,
-    /// Its oai_dc, as an element; none of a deleted one.
+    /// Its `oai_dc` element. None for a deleted record.
     pub metadata: Option<String>,
 }
 
-/// Some records.
+/// A page of records.
 #[derive(Debug)]
 pub struct Part {
     /// The records.
     pub found: Vec<Found>,
-    /// The datestamp and name after which more follow.
+    /// The datestamp and name after which the next page begins.
     pub next: Option<(i64, String)>,
-    /// When they were looked up, in Unix seconds.
+    /// When the page was read, in Unix seconds.
     pub at: i64,
 }
 
 impl Harvester<'_> {
-    /// What there is to tell of an item at present.
+    /// The present state of an item's record.
     fn look(&self, item: &Item) -> Result<(Mark, Option<String>), ArchiveError> {
         if item.state == State::Deleted {
             let is_public = self
@@ -88,7 +89,7 @@ impl Harvester<'_> {
         }
     }
 
-    /// The record under a local name, as it is at present; None where none was ever told.
+    /// The present record of a local name. None if it never had one.
     pub fn record(&self, name: &str) -> Result<Option<Found>, ArchiveError> {
         let (mark, metadata) = match self.item_of(name)? {
             Some(item) => self.look(&item)?,
@@ -101,13 +102,14 @@ impl Harvester<'_> {
         Ok(stamped.map(|stamped| Found { stamped, metadata }))
     }
 
-    /// The item that has its record under a local name.
+    /// The item whose record has this local name.
     fn item_of(&self, name: &str) -> Result<Option<Item>, ArchiveError> {
         let found = self.archive.find_named(name)?;
         Ok(found.filter(|item| local_name(&item.names) == name))
     }
 
-    /// Some records of a window, as they are at present; no more once they come to so many bytes.
+    /// A page of the records of a window, with their present content. Ends early once they reach
+    /// `most_bytes`.
     pub fn records(
         &self,
         window: &Window,
@@ -134,7 +136,7 @@ impl Harvester<'_> {
             } else {
                 self.record(&stamped.name)?
             };
-            // What has changed just now may be later than what is asked for.
+            // A record that has changed just now may be later than the window.
             let is_in_time = |found: &Found| {
                 window
                     .until
@@ -153,7 +155,7 @@ impl Harvester<'_> {
         Ok(part)
     }
 
-    /// The headers of some records of a window.
+    /// The headers of a page of records of a window.
     pub fn headers(&self, window: &Window, most: usize) -> Result<Part, ArchiveError> {
         let page = self
             .harvest
@@ -173,8 +175,7 @@ impl Harvester<'_> {
         })
     }
 
-    /// Notes what there is to tell of some items, from after one on; answers the last of them, None at
-    /// the end.
+    /// Updates the records of up to `most` items after one. Returns the last of these items, None at the end.
     pub fn go_through_items(
         &self,
         after: ItemId,
@@ -185,7 +186,7 @@ impl Harvester<'_> {
         for item in &items {
             match self.look(item) {
                 Ok((mark, _)) => marks.push((local_name(&item.names), mark)),
-                // It is as it was, as far as we can tell.
+                // The record is not known to have changed, and stays as it was.
                 Err(error) => log::warn!("the record of {} is not known: {error}", item.names),
             }
         }
@@ -193,7 +194,8 @@ impl Harvester<'_> {
         Ok(items.last().map(|item| item.id))
     }
 
-    /// Notes which records have no item any more, or have another name now, in the same way.
+    /// Withdraws records whose item no longer exists or has another name, in pages as
+    /// [`Self::go_through_items`].
     pub fn go_through_records(
         &self,
         after: &str,
@@ -211,7 +213,7 @@ impl Harvester<'_> {
     }
 }
 
-/// Whether what could not be read may be read the next time.
+/// Whether an error is temporary, so that a later attempt may succeed.
 fn may_pass(errno: Errno) -> bool {
     [
         Errno::MFILE,
@@ -225,7 +227,7 @@ fn may_pass(errno: Errno) -> bool {
     .contains(&errno)
 }
 
-/// The local name that an identifier has in the records.
+/// The local name of an identifier in the records.
 #[must_use]
 pub fn name_of(ibi: ibi::Ibi) -> String {
     local_name(&Names::from(ibi))

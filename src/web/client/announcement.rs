@@ -6,13 +6,13 @@ use crate::web::client::Client;
 use crate::web::registry::{Inclusion, RESOLVER_SERVICE};
 use ibi::pairs::Pairs;
 
-/// How long a resolver may take: it checks that it reaches the Archive before it answers.
+/// The timeout of a request. The resolver checks that it reaches the Archive before it answers.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a resolver may take while the service shuts down.
+/// The timeout of a request during shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// The longest answer, in bytes.
 const LONGEST_ANSWER: usize = 4096;
-/// The first and the longest pause before another attempt; each is twice the one before.
+/// The first and the longest pause before another attempt. Each pause is twice the one before.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// What an Archive announces, and to which resolver.
@@ -42,7 +42,7 @@ impl Announcement {
         })
     }
 
-    /// Asks for inclusion until the resolver confirms it, and passes its answer to `report`.
+    /// Requests inclusion until the resolver confirms it, then passes the outcome to `report`.
     pub async fn include(self, report: impl Fn(&str) + Send) {
         let (mut pause, longest) = PAUSES;
         loop {
@@ -58,7 +58,7 @@ impl Announcement {
         }
     }
 
-    /// Asks for exclusion, once.
+    /// Requests exclusion, once.
     pub async fn exclude(self) {
         if let Err(error) = self.ask("exclusionRequest", SHUTDOWN_TIMEOUT).await {
             log::warn!("not excluded with {}: {error}", self.service);

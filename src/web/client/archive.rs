@@ -1,4 +1,4 @@
-//! An Archive that is known by HTTP alone: as the destination of items, and asked what it holds.
+//! A remote Archive over HTTP: as the destination of a transfer, and as a source of item states.
 
 use std::fmt;
 use std::fs::File;
@@ -31,32 +31,32 @@ use ibi::message::{Localize, Message};
 use ibi::pairs::{Pairs, Value};
 use ibi::{Ibi, Timestamp};
 
-/// How long a connection may take to be made.
+/// The timeout of a connection attempt.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
-/// How long a step may take: the other side reads the whole item again in one of them.
+/// The timeout of a step. In one of them the destination reads the whole item again.
 const PATIENCE: Duration = Duration::from_secs(3600);
-/// The longest answer, in bytes: a digest for each of a million files.
+/// The longest answer, in bytes: it has room for the digests of a million files.
 const LONGEST_ANSWER: usize = 80 << 20;
-/// The longest answer to what anybody may ask, in bytes, and how long it may take.
+/// The longest answer to a public request, in bytes, and its timeout.
 const LONGEST_TOLD: usize = 64 << 10;
 const TOLD_PATIENCE: Duration = Duration::from_secs(10);
-/// How much of a file is sent at once, in bytes.
+/// How much of a file is sent at a time, in bytes.
 const PIECE: usize = 256 << 10;
 
-/// Whether a destination is named by a URL.
+/// Whether a destination is a URL.
 #[must_use]
 pub fn is_url(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-/// An Archive elsewhere that items are sent to.
+/// A remote Archive to which items are transferred.
 #[derive(Debug)]
 pub struct Remote {
     link: Link,
     service: Names,
 }
 
-/// The way to it.
+/// The connection to a remote Archive.
 struct Link {
     runtime: Runtime,
     client: hyper_util::client::legacy::Client<HttpConnector, Sent>,
@@ -66,7 +66,7 @@ struct Link {
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the token.
+        // The token is a secret and is left out.
         let url = &self.url;
         f.debug_struct("Link")
             .field("url", url)
@@ -75,7 +75,7 @@ impl fmt::Debug for Link {
 }
 
 impl Remote {
-    /// The Archive at a URL, which is asked who it is.
+    /// Connects to the Archive at a URL and asks for its service.
     pub fn at(url: &str, token: &str) -> Result<Remote, TransferError> {
         let uri: Uri = url
             .parse()
@@ -127,7 +127,7 @@ impl Link {
         TransferError::Remote(message!("the Archive at {url}: {what}", url, what))
     }
 
-    /// Asks for a step, and reads the pairs of the answer.
+    /// Requests a step and reads the pairs of the answer.
     fn ask(&self, query: &str, sent: Sent) -> Result<Pairs, TransferError> {
         let answer = self.runtime.block_on(async {
             let answer = tokio::time::timeout(PATIENCE, self.send(query, sent)).await;
@@ -176,7 +176,7 @@ impl Link {
         Ok((status, body.to_bytes()))
     }
 
-    /// Sends those files that the other side has not got.
+    /// Sends the files that the destination is missing.
     fn send_files(
         &self,
         directory: &Tree,
@@ -204,7 +204,7 @@ impl Link {
     }
 }
 
-/// An item or an Archive in a query.
+/// The query parameters that name an item or an Archive.
 fn named(names: &Names, before: &str) -> String {
     let rep = names.rep().map(|rep| ("rep", rep.to_string()));
     let ibip = names.ibip().map(|ibip| ("ibip", ibip.to_string()));
@@ -231,7 +231,7 @@ impl Destination for Remote {
         })
     }
 
-    /// All is compared whatever is asked: the digests are how files are named on the way.
+    /// Digests are always compared: the protocol names files by their digests.
     fn receive(
         &mut self,
         source: &Local,
@@ -286,7 +286,7 @@ impl Destination for Remote {
     }
 }
 
-/// What is sent: bytes, or as much of a file as was said.
+/// A request body: bytes, or `left` bytes of a file.
 #[derive(Debug, Default)]
 struct Sent {
     bytes: Option<Bytes>,
@@ -329,13 +329,13 @@ impl Body for Sent {
         }
         let wanted = usize::try_from(self.left).unwrap_or(PIECE).min(PIECE);
         let mut piece = vec![0; wanted];
-        // The command has nothing else to do meanwhile.
+        // A blocking read: the command has no other work meanwhile.
         let read = match &mut self.file {
             Some(file) => file.read(&mut piece),
             None => Ok(0),
         };
         Poll::Ready(Some(match read {
-            // It is shorter than it was: the other side would wait for the rest.
+            // The file has become shorter, and the destination would wait for the rest.
             Ok(0) => Err(std::io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => {
                 piece.truncate(count);
@@ -355,7 +355,7 @@ impl Body for Sent {
     }
 }
 
-/// An Archive elsewhere that is asked what it holds, as anybody may ask it.
+/// A remote Archive whose public service is queried for the state of items.
 pub struct Asked {
     runtime: Runtime,
     client: Client,
@@ -393,18 +393,18 @@ impl Asked {
         })
     }
 
-    /// The item of its service.
+    /// The names of the Archive's service.
     #[must_use]
     pub fn service(&self) -> &Names {
         &self.service
     }
 
-    /// What it says that it holds of an item; None where it knows nothing of it.
+    /// The state of an item in that Archive. None if the Archive does not know the item.
     pub fn state(&self, names: &Names) -> Result<Option<State>, TransferError> {
         Ok(self.told(names)?.state)
     }
 
-    /// The same with the rest. The answer must be of the service that was asked, and of this item.
+    /// The status of an item. The answer must come from the expected service, and be about this item.
     fn told(&self, names: &Names) -> Result<RemoteStatus, TransferError> {
         let fault = |what: &dyn Localize| {
             let url = &self.url;
@@ -452,7 +452,7 @@ impl Asked {
     }
 }
 
-/// It proves the removal, and does not take part: nothing is noted there.
+/// A public service proves the removal but does not take part: it records nothing.
 impl Remover for Asked {
     fn service(&self) -> &Names {
         &self.service

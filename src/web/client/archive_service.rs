@@ -1,5 +1,5 @@
-//! The service of an Archive, as a resolver asks it: a limit on the requests that wait for it, and a shorter
-//! timeout once it has not answered for a while.
+//! The service of an Archive as a resolver uses it. The requests that wait for an Archive are limited, and
+//! the timeout is shorter for an Archive that has stopped answering.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use crate::formats::query::encoded;
 use crate::web::registry::{Address, ArchiveId, Inclusion};
 use ibi::pairs::Pairs;
 
-/// How long an Archive may take to answer.
+/// The timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// The same for an Archive that did not answer its last [`SILENCE`] requests.
+/// The timeout for an Archive that did not answer its last [`SILENCE`] requests.
 const SHORT_TIMEOUT: Duration = Duration::from_millis(250);
-/// How many requests in a row without an answer shorten the timeout.
+/// How many consecutive requests without an answer shorten the timeout.
 const SILENCE: u32 = 3;
 /// The most requests that wait for one Archive at a time.
 const MOST_WAITING: usize = 512;
 /// The longest answer, in bytes.
 const LONGEST_ANSWER: usize = 1 << 20;
-/// How long an Archive may take to accept an acknowledgment.
+/// The timeout of an acknowledgment.
 const ACKNOWLEDGMENT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long an Archive may take to confirm that it is reached.
+/// The timeout of a confirmation that the Archive is reached.
 const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest confirmation, in bytes.
 const LONGEST_CONFIRMATION: usize = 4096;
@@ -30,19 +30,19 @@ const LONGEST_CONFIRMATION: usize = 4096;
 /// The service of an Archive that is included with a resolver.
 #[derive(Debug)]
 pub(crate) struct ArchiveService {
-    /// Which Archive.
+    /// The Archive.
     pub(crate) id: ArchiveId,
-    /// Where it is reached: `host` or `host:port`.
+    /// Its address: `host` or `host:port`.
     pub(crate) address: String,
     /// The URL of its service.
     pub(crate) url: String,
-    /// Requests in a row that it has not answered.
+    /// Consecutive requests that it has not answered.
     failures: AtomicU32,
     /// Requests that wait for its answer.
     waiting: AtomicUsize,
 }
 
-/// A request that waits for its answer; it counts until this is dropped.
+/// A request that waits for its answer. It is counted until it is dropped.
 #[derive(Debug)]
 struct Waiting<'a>(&'a ArchiveService);
 
@@ -64,10 +64,9 @@ impl ArchiveService {
         }
     }
 
-    /// Asks for the pairs that answer a query. Does not change [`Self::note`]'s count.
+    /// Requests the pairs that answer a query. Does not change [`Self::note`]'s count.
     ///
-    /// # Errors
-    /// No answer in time, too many requests that wait, or an answer that is not a list of pairs.
+    /// # Errors No answer in time, too many waiting requests, or an answer that is not a list of pairs.
     pub(crate) async fn ask(&self, client: &Client, query: &str) -> Result<Pairs, ClientError> {
         let url = format!("{}?{query}", self.url);
         let body = match self.begin() {
@@ -93,7 +92,7 @@ impl ArchiveService {
         answer.await.map(drop)
     }
 
-    /// Counts a request as answered or not.
+    /// Records whether a request was answered.
     pub(crate) fn note(&self, has_answered: bool) {
         if has_answered {
             self.failures.store(0, Ordering::Relaxed);
@@ -110,7 +109,7 @@ impl ArchiveService {
         }
     }
 
-    /// Counts a request; None where too many wait.
+    /// Counts a request. None if too many are waiting.
     fn begin(&self) -> Option<Waiting<'_>> {
         let waiting = Waiting(self);
         if self.waiting.fetch_add(1, Ordering::Relaxed) < MOST_WAITING {
