@@ -1,7 +1,8 @@
-//! What a resolver knows: the Archives that are registered with it and where they are now (SPEC 8).
-//! All its SQL.
+//! The database of a resolver: the Archives that are registered with it and their present addresses
+//! (ibi-resolution(7)), and the registrations of the protocol of 2009. All SQL of the resolver is here.
 //!
-//! One SQLite file. It is written seldom, and synced whenever it is; the one lock is a leaf.
+//! It is one SQLite file, rarely written, and synced at every commit. No other lock is taken while its lock
+//! is held.
 
 mod actors;
 mod bounds;
@@ -44,7 +45,7 @@ pub use requester::{LookupError, Requester};
 /// The identifier of every resolver's own service (ibi-resolution(7), "Inclusion").
 pub const RESOLVER_SERVICE: &str = "J8LNKB5R7W/3FUQHC5";
 
-/// One entry a version of the schema; none is changed once it has been released.
+/// The migrations, one for each version of the schema. A released entry never changes.
 const MIGRATIONS: &[&str] = &["
     -- An Archive, by the identifier of its service, in the forms that are known. `secret` is what is
     -- kept of its registration key. It is included while it has an address.
@@ -140,13 +141,13 @@ const MIGRATIONS: &[&str] = &["
     ALTER TABLE registration ADD COLUMN is_own INTEGER NOT NULL DEFAULT 0;
     "];
 
-/// Which Archive, among those that are registered.
+/// The row of an Archive that is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ArchiveId(i64);
 
 #[cfg(test)]
 impl ArchiveId {
-    /// Any, where there is no database.
+    /// An identifier for tests without a database.
     pub(crate) fn for_test(id: i64) -> ArchiveId {
         ArchiveId(id)
     }
@@ -155,24 +156,24 @@ impl ArchiveId {
 /// An Archive that is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registered {
-    /// Which one.
+    /// Its row.
     pub id: ArchiveId,
     /// The identifier of its service.
     pub service: Names,
     /// When it was registered.
     pub registered_at: Timestamp,
-    /// Where it is now; None while it is excluded.
+    /// Where it is reached. None while it is excluded.
     pub included: Option<Included>,
 }
 
-/// Where an Archive is that has asked to be included.
+/// Where an included Archive is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Included {
     /// `host` or `host:port`.
     pub address: Address,
-    /// The address of whoever is written to about it.
+    /// The e-mail address of its administrator.
     pub email: String,
-    /// Since when.
+    /// When it was included.
     pub since: Timestamp,
 }
 
@@ -181,15 +182,15 @@ pub struct Included {
 pub struct Registry {
     connection: Mutex<Connection>,
     bounds: Bounds,
-    /// SQLite goes by this until it is closed, above.
+    /// The path of the database leads through this descriptor until SQLite has closed it, above.
     _directory: OwnedFd,
 }
 
 impl Registry {
-    /// Opens the database, making or migrating it where needed.
+    /// Opens the database. Creates or migrates it where needed.
     ///
-    /// # Errors
-    /// What cannot be opened, is no database, or was written by a newer program.
+    /// # Errors The database cannot be opened, is not a database, is open to other users, or was written by a
+    /// newer version of the program.
     pub fn open(path: &Path) -> Result<Registry, RegistryError> {
         let name = path.file_name().ok_or(RegistryError::NoName)?;
         let above = match path.parent() {
@@ -208,7 +209,7 @@ impl Registry {
         })
     }
 
-    /// Makes ready what the first request of the protocol of 2009 would else wait for.
+    /// Computes in advance what the first request of the protocol of 2009 would otherwise wait for.
     pub fn prepare(&self) {
         secret::prepare();
     }
@@ -217,10 +218,10 @@ impl Registry {
         self.connection.lock()
     }
 
-    /// Registers an Archive by the identifier of its service; one that is registered gets a new key.
+    /// Registers an Archive by the identifier of its service. An Archive that is registered already gets a
+    /// new key.
     ///
-    /// # Errors
-    /// Two Archives that are registered have one name each of these.
+    /// # Errors The forms of the identifier belong to two registered Archives.
     pub fn register(
         &self,
         service: &Names,
@@ -252,10 +253,9 @@ impl Registry {
         Ok(transaction.commit()?)
     }
 
-    /// Forgets an Archive.
+    /// Deletes an Archive.
     ///
-    /// # Errors
-    /// It is not registered.
+    /// # Errors It is not registered.
     pub fn unregister(&self, service: &Names) -> Result<(), RegistryError> {
         let connection = self.lock();
         let (known, _) = by_service(&connection, service)?
@@ -264,10 +264,9 @@ impl Registry {
         Ok(())
     }
 
-    /// All that are registered, in the order in which they were.
+    /// All registered Archives, in order of registration.
     ///
-    /// # Errors
-    /// The database cannot be read.
+    /// # Errors The database cannot be read.
     pub fn archives(&self) -> Result<Vec<Registered>, RegistryError> {
         let connection = self.lock();
         let mut statement = connection.prepare_cached(&format!("{SELECT} ORDER BY id"))?;
@@ -279,19 +278,17 @@ impl Registry {
         Ok(found)
     }
 
-    /// A number that is another one whenever somebody else has changed the database.
+    /// A number that changes whenever another process changes the database.
     ///
-    /// # Errors
-    /// The database cannot be read.
+    /// # Errors The database cannot be read.
     pub fn version(&self) -> Result<i64, RegistryError> {
         let connection = self.lock();
         Ok(connection.query_row("PRAGMA data_version", [], |row| row.get(0))?)
     }
 
-    /// Includes an Archive at the address that it gives, if its key is the one it was registered with.
+    /// Includes an Archive at the address that it announces, if its key is valid.
     ///
-    /// # Errors
-    /// It is not registered, or the key is another one.
+    /// # Errors It is not registered, or the key is another one.
     pub fn include(&self, inclusion: &Inclusion, now: &Timestamp) -> Result<(), RegistryError> {
         let id = self.checked(inclusion)?;
         let mut connection = self.lock();
@@ -313,10 +310,9 @@ impl Registry {
         Ok(transaction.commit()?)
     }
 
-    /// Excludes an Archive, if its key is the one it was registered with.
+    /// Excludes an Archive, if its key is valid.
     ///
-    /// # Errors
-    /// It is not registered, or the key is another one.
+    /// # Errors It is not registered, or the key is another one.
     pub fn exclude(&self, inclusion: &Inclusion) -> Result<(), RegistryError> {
         let id = self.checked(inclusion)?;
         self.lock().execute(
@@ -330,7 +326,7 @@ impl Registry {
         let found = by_service(&self.lock(), &inclusion.service)?;
         let refused = || RegistryError::NotRegistered(Box::new(inclusion.service.clone()));
         let (known, secret) = found.ok_or_else(refused)?;
-        // It takes a while, and nobody need wait for it.
+        // Hashing takes long, so it runs without the lock.
         if secret::is_of(&inclusion.key.to_string(), &secret) {
             Ok(known.id)
         } else {

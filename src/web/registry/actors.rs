@@ -1,4 +1,4 @@
-//! The actors of the protocol of 2009, and the identifiers that are made for them.
+//! The actors of the protocol of 2009, and the identifiers that are generated for them.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use ibi::distributor::{Granularity, TemporalDistributor};
 use ibi::message;
 use ibi::{Ibi, Rep, RepPrefix, Timestamp};
 
-/// Nobody waits longer for an identifier (SPEC 10.5).
+/// The longest time that a request waits for the date of its identifier.
 const WAIT_LIMIT: Duration = Duration::from_secs(10);
-/// So many identifiers that are taken are passed over, each a step of a thousandth of a second.
+/// How many taken identifiers are skipped at most, each a step of a millisecond.
 const MOST_TAKEN: usize = 1000;
 const DAY: i64 = 86_400;
 
@@ -35,16 +35,16 @@ pub(super) struct Actor {
     pub(super) email: String,
     /// The hash of its password.
     pub(super) secret: String,
-    /// The client address from which it was registered, and its domain; None where the actor is older than
+    /// The client address from which it was registered, and its domain. None for an actor that is older than
     /// these columns.
     pub(super) client: Option<String>,
     pub(super) domain: Option<String>,
-    /// What its identifiers begin with.
+    /// The prefix of its identifiers.
     prefix: RepPrefix,
     pub(super) registered_at: Timestamp,
-    /// When it registered its last document; None where it has registered none, and is not in effect.
+    /// When it registered its last document. None if it has registered none, and is not yet in effect.
     pub(super) confirmed_at: Option<Timestamp>,
-    /// Since when none of its URLs has worked; None where one has.
+    /// Since when none of its URLs has worked. None while one works.
     pub(super) dead_since: Option<Timestamp>,
     /// The last date that was used in an identifier of its prefix.
     last_date: Timestamp,
@@ -55,19 +55,20 @@ const COLUMNS: &str = "id, rep, prefix, host, port, email, secret, client, domai
                        confirmed_at, dead_since, last_date";
 
 impl Registry {
-    /// The actor, if the password is its own.
+    /// The actor, if the password is valid.
     pub(super) fn proven(&self, who: &Credentials) -> Result<Actor, VerbError> {
         let known = Verbs(&self.lock()).actor(&who.actor)?;
         match known {
             Some(actor) if secret::is_of(who.password.as_str(), &actor.secret) => return Ok(actor),
             Some(_) => {}
-            // As long as for a password that is another one.
+            // Takes as long as the check of a wrong password, so that the time does not show which actors
+            // exist.
             None => secret::is_of_nothing(who.password.as_str()),
         }
         Err(Refusal::Credentials(who.actor.to_string()).into())
     }
 
-    /// Changes something for an actor that was proven: all of it, or nothing.
+    /// Runs a change for an authenticated actor in one transaction.
     pub(super) fn change<T>(
         &self,
         actor: &Actor,
@@ -82,7 +83,7 @@ impl Registry {
         Ok(done)
     }
 
-    /// Registers an actor; one that is registered is told its identifier again.
+    /// Registers an actor. Returns the identifier again to an actor that is registered already.
     pub(super) fn register_actor(
         &self,
         provider: &Provider,
@@ -153,14 +154,14 @@ impl Registry {
                 )?;
                 (Answer::Actor(actor.id), Duration::ZERO)
             }
-            // Somebody was faster by a moment.
+            // Another request has registered it meanwhile.
             _ => return Err(other_password(provider).into()),
         };
         transaction.commit()?;
         Ok(done)
     }
 
-    /// Gives an actor another password.
+    /// Changes an actor's password.
     pub(super) fn change_password(
         &self,
         who: &Credentials,
@@ -176,7 +177,7 @@ impl Registry {
         })
     }
 
-    /// Gives an actor another e-mail address.
+    /// Changes an actor's e-mail address.
     pub(super) fn change_email(
         &self,
         who: &Credentials,
@@ -226,7 +227,7 @@ impl Actor {
         })
     }
 
-    /// Whether nobody else may register it anew.
+    /// Whether the registration still excludes others.
     fn holds_its_place(&self, now: &Timestamp) -> bool {
         let age = now.seconds() - self.registered_at.seconds();
         self.confirmed_at.is_some() || age <= DAYS_TO_TAKE_EFFECT * DAY
@@ -250,7 +251,7 @@ impl Verbs<'_> {
         rows.next()?.map(Actor::of_row).transpose()
     }
 
-    /// All actors, in the order in which they were registered, each with its number of documents and copies.
+    /// All actors in order of registration, each with its number of documents and copies.
     pub(super) fn all_actors(&self) -> Result<Vec<(Actor, u64)>, RegistryError> {
         let select = format!(
             "SELECT {COLUMNS}, (SELECT count(*) FROM registration WHERE actor = actor.id) AS documents
@@ -266,7 +267,7 @@ impl Verbs<'_> {
         Ok(actors)
     }
 
-    /// Refuses what an Archive makes.
+    /// Refuses what a registered Archive makes.
     pub(super) fn refuse_archives(&self, maker: &Maker, what: &str) -> Result<(), VerbError> {
         if makers::is_of_an_archive(self.0, maker)? {
             Err(Refusal::OfAnArchive(what.to_owned()).into())
@@ -275,7 +276,7 @@ impl Verbs<'_> {
         }
     }
 
-    /// Refuses an actor too many from one client address.
+    /// Enforces the limit on the actors of one client address.
     fn see_to_room_from(&self, bounds: Bounds, client: &str) -> Result<(), VerbError> {
         let select = "SELECT count(*) FROM actor WHERE client = ?1";
         if self.count(select, [client])? < bounds.actors_of_client {
@@ -285,8 +286,8 @@ impl Verbs<'_> {
         }
     }
 
-    /// Refuses an actor too many, unless others make room that hold their places no longer. Their
-    /// identifiers are not made again: those have a date that is past.
+    /// Enforces the limits on actors. At the overall limit, deletes actors that have not taken effect in
+    /// time. Their identifiers are not generated again, since those have a date in the past.
     fn see_to_room_for_an_actor(
         &self,
         bounds: Bounds,
@@ -318,7 +319,7 @@ impl Verbs<'_> {
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    /// Refuses an actor whose password was changed since it was proven.
+    /// Refuses an actor whose password has changed since it was authenticated.
     pub(super) fn check_secret(&self, actor: &Actor) -> Result<(), VerbError> {
         let select = "SELECT 1 FROM actor WHERE id = ?1 AND secret = ?2";
         let mut statement = self.0.prepare_cached(select)?;
@@ -329,7 +330,7 @@ impl Verbs<'_> {
         }
     }
 
-    /// Notes that an actor has registered a document.
+    /// Records that an actor has registered a document.
     pub(super) fn confirm(&self, actor: &Actor, now: &Timestamp) -> Result<(), VerbError> {
         self.0.execute(
             "UPDATE actor SET effective_at = ifnull(effective_at, ?2), confirmed_at = ?2,
@@ -340,13 +341,13 @@ impl Verbs<'_> {
         Ok(())
     }
 
-    /// An identifier for a document of this actor that nothing had before.
+    /// A new identifier for a document of this actor.
     pub(super) fn new_document(
         &self,
         actor: &Actor,
         now: &Timestamp,
     ) -> Result<(Rep, Duration), VerbError> {
-        // Read again: others may have got identifiers since the actor was.
+        // Read the actor again: other requests may have got identifiers since.
         let last = self.actor_at(&actor.prefix.canonical())?;
         let last = last.map(|actor| actor.last_date);
         let (rep, wait) = self.new_label(&actor.prefix, last, now)?;
@@ -354,7 +355,7 @@ impl Verbs<'_> {
         Ok((rep, wait))
     }
 
-    /// Sees to it that no identifier is made again that an actor has made itself.
+    /// Records a date that an actor has used itself, so that it is not generated again.
     pub(super) fn use_date(&self, id: &Ibi) -> Result<(), VerbError> {
         let Ibi::Rep(rep) = id else {
             return Ok(());
@@ -372,7 +373,7 @@ impl Verbs<'_> {
         Ok(())
     }
 
-    /// The next identifier of a prefix (SPEC 4), and how long it must not be told.
+    /// The next identifier of a prefix (ibi(7), "Dates"), and how long the answer must wait for its date.
     fn new_label(
         &self,
         prefix: &RepPrefix,

@@ -1,12 +1,13 @@
-//! How much may be registered by the protocol of 2009. Anybody may register, so that every count is bounded.
+//! The limits on registrations by the protocol of 2009. Registration is open to all, so every count is
+//! limited.
 
-/// The most hosts, beside the actor's own, that the URLs of one document may name.
+/// The most hosts, besides the actor's own, that the URLs of one document may name.
 pub(super) const MOST_HOSTS: usize = 2;
 
-/// The days for which an actor that has registered no document keeps its place against others.
+/// The days for which an actor without documents excludes other registrations of its host and port.
 pub(super) const DAYS_TO_TAKE_EFFECT: i64 = 30;
 
-/// The most that is registered. What took effect does not lapse by itself.
+/// The most registrations of each kind. An actor that has taken effect is not removed to make room.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Actors.
@@ -19,7 +20,7 @@ pub(super) struct Bounds {
     pub(super) actors_of_client: u64,
     /// Actors of one domain.
     pub(super) actors_of_domain: u64,
-    /// Documents and copies of all actors that were registered from one client address, or are of one
+    /// Documents and copies of all actors that were registered from one client address, or that belong to one
     /// domain.
     pub(super) of_one_origin: u64,
 }

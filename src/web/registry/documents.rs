@@ -1,4 +1,4 @@
-//! The documents that actors have registered, and who has a copy.
+//! The documents that actors have registered, and their copies.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ use ibi::message;
 use ibi::relation::{Format, Language};
 use ibi::{Ibi, Timestamp};
 
-/// A clock may be wrong by so many seconds before the date of an identifier is one to come.
+/// How far, in seconds, the date of an identifier may lie in the future, to allow for clocks that differ.
 const MOST_AHEAD: i64 = 1;
 
-/// A document in the database, and its name as it was first written.
+/// A document in the database, with its identifier as first written.
 struct Known {
     row: i64,
     id: String,
 }
 
-/// That one actor has a document.
+/// The registration of a document by one actor.
 struct Held {
     row: i64,
     actor: i64,
@@ -36,20 +36,19 @@ struct Held {
 }
 
 impl Registry {
-    /// All that is registered of a document; None if nothing is.
+    /// The registrations of a document. None if it has none.
     ///
-    /// # Errors
-    /// The database cannot be read.
+    /// # Errors The database cannot be read.
     pub fn registered_document(&self, id: &Ibi) -> Result<Option<Record>, RegistryError> {
         let mut connection = self.lock();
-        // One instant for all that is read.
+        // One transaction, so that all reads see the same state.
         let transaction = connection.transaction()?;
         Verbs(&transaction).record(id)
     }
 }
 
 impl Verbs<'_> {
-    /// Registers what an actor has of a document, over what it said of it before.
+    /// Registers a document for an actor. Replaces the actor's earlier registration of it.
     pub(super) fn register_document(
         &self,
         actor: &Actor,
@@ -62,7 +61,8 @@ impl Verbs<'_> {
             document,
             is_own,
         } = *request;
-        // The Archive may have come after the actor, whose own identifiers are refused then, too.
+        // The Archive may have been registered after the actor; the actor's own identifiers are refused then,
+        // too.
         self.refuse_archives(&Maker::of_host(&actor.host), &actor.host)?;
         let url = document.content.as_ref().map(|content| &content.url);
         let same = match url {
@@ -116,7 +116,7 @@ impl Verbs<'_> {
         Ok((Answer::Document(known.id), wait))
     }
 
-    /// Makes another actor the one for whom a document is no copy.
+    /// Transfers a document to another actor. The registration of the first becomes a copy.
     pub(super) fn change_actor(
         &self,
         actor: &Actor,
@@ -145,7 +145,7 @@ impl Verbs<'_> {
         };
         let set =
             "UPDATE registration SET is_copy = ?2, is_original = ?3, is_own = ?4 WHERE id = ?1";
-        // In this order: there is never more than one that is no copy.
+        // In this order, since at most one registration of a document is not a copy.
         self.0.execute(set, params![held.row, true, false, false])?;
         let now = params![copy.row, false, held.is_original, held.is_own];
         self.0.execute(set, now)?;
@@ -160,7 +160,7 @@ impl Verbs<'_> {
         )))
     }
 
-    /// Forgets that an actor has a document.
+    /// Deletes an actor's registration of a document.
     pub(super) fn delete_registration(
         &self,
         actor: &Actor,
@@ -186,7 +186,7 @@ impl Verbs<'_> {
         )))
     }
 
-    /// Refuses a document or copy too many.
+    /// Enforces the limits on documents and copies.
     fn see_to_room_for_a_document(&self, actor: &Actor, bounds: Bounds) -> Result<(), VerbError> {
         let own = "SELECT count(*) FROM registration WHERE actor = ?1";
         if self.count(own, [actor.row])? >= bounds.of_one_actor {
@@ -220,8 +220,8 @@ impl Verbs<'_> {
         }
     }
 
-    /// Makes what another actor holds of a document a copy, where the identifier is not of its making: it
-    /// is of this one's.
+    /// Makes the registration of another actor a copy if the identifier is not of that actor's own making. It
+    /// is of this actor's.
     fn give_way(&self, actor: &Actor, known: &Known) -> Result<(), VerbError> {
         let set = "UPDATE registration SET is_copy = 1, is_original = 0
              WHERE document = ?1 AND is_copy = 0 AND is_own = 0 AND actor <> ?2";
@@ -257,7 +257,7 @@ impl Verbs<'_> {
         Ok(statement.query_row([id.canonical()], known).optional()?)
     }
 
-    /// The document that an actor has at this URL.
+    /// The document that an actor has registered with this URL.
     fn with_url(&self, actor: &Actor, url: &WebUrl) -> Result<Option<Known>, VerbError> {
         let select = "SELECT document.id, spelling FROM document
              JOIN registration ON registration.document = document.id
@@ -278,7 +278,7 @@ impl Verbs<'_> {
         })
     }
 
-    /// What an actor has of a document that it names.
+    /// An actor's registration of a document.
     fn held(&self, actor: &Actor, id: &Ibi) -> Result<(Known, Held), VerbError> {
         let known = self.document(id)?;
         let known = known.ok_or_else(|| Refusal::UnknownDocument(id.to_string()))?;
@@ -300,7 +300,7 @@ impl Verbs<'_> {
         Ok(found.optional()?)
     }
 
-    /// The one for whom a document is no copy.
+    /// The registration that is not a copy.
     fn holder(&self, known: &Known) -> Result<Option<Held>, VerbError> {
         let select = "SELECT id, actor, is_copy, is_original, is_own FROM registration
              WHERE document = ?1 AND is_copy = 0";
@@ -315,7 +315,7 @@ impl Verbs<'_> {
         self.actor_id(holder.ok_or_else(broken)?.actor)
     }
 
-    /// The actors who have a copy, the oldest first.
+    /// The actors that have a copy, the oldest first.
     fn copies(&self, known: &Known) -> Result<Vec<String>, VerbError> {
         let select = "SELECT rep FROM registration JOIN actor ON actor.id = registration.actor
              WHERE document = ?1 AND is_copy = 1 ORDER BY registration.id";

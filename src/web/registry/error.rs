@@ -1,4 +1,4 @@
-//! What can go wrong in a resolver's database, as sentences with the remedy.
+//! The errors of a resolver's database, each with its remedy.
 
 use std::path::PathBuf;
 
@@ -7,33 +7,33 @@ use crate::formats::item::Names;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
-/// What went wrong.
+/// An error of a resolver's database.
 #[derive(Debug)]
 pub enum RegistryError {
-    /// The path of the database names no file.
+    /// The path of the database has no file name.
     NoName,
     /// The directory of the database cannot be opened.
     Directory(std::io::Error),
-    /// It can be read or written by others than its owner.
+    /// Users other than its owner can read or write the database.
     Open {
-        /// The path given.
+        /// The path.
         path: PathBuf,
-        /// Its mode.
+        /// The mode.
         mode: u32,
     },
-    /// Something else has its name.
+    /// The file is not suitable as a database.
     Unfit(Unfit),
     /// SQLite refused or failed.
     Sqlite(rusqlite::Error),
-    /// A newer program has written it.
+    /// A newer version of the program has written it; this is the schema.
     Newer(usize),
-    /// A value that cannot have been written by us.
+    /// A value that this program does not write.
     Broken(Message),
-    /// A secret cannot be hashed: the system gives no random numbers.
+    /// A secret cannot be hashed: the system returns no random numbers.
     Hash(argon2::password_hash::Error),
     /// No Archive is registered by this identifier of its service.
     NotRegistered(Box<Names>),
-    /// The forms of the identifier are those of different Archives.
+    /// The forms of the identifier belong to different Archives.
     TwoArchives(Box<Names>),
     /// No actor of the protocol of 2009 has this identifier.
     NoActor(String),

@@ -1,5 +1,5 @@
-//! The database of a resolver is for its owner alone: it holds addresses of persons, and what keys and
-//! passwords can be guessed by.
+//! The permissions of a resolver's database. Only its owner may read it: it holds personal addresses, and
+//! hashes from which keys and passwords can be guessed.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -10,15 +10,15 @@ use rustix::io::Errno;
 
 use super::RegistryError;
 
-/// What a database may be to others: nothing.
+/// The mode bits that must be clear.
 const OTHERS: u32 = 0o077;
 
-/// Makes the database where there is none, and refuses one that is open to others. Whatever else has its
-/// name is told of when it is opened.
+/// Creates the database if it does not exist, and refuses one that is open to other users. A file of another
+/// type is reported when the database is opened.
 pub(super) fn guard(directory: &OwnedFd, name: &OsStr, path: &Path) -> Result<(), RegistryError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     if let Ok(made) = rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR) {
-        // Whatever mask this process has: SQLite gives the files beside it the same mode.
+        // Independent of the umask. SQLite gives its auxiliary files the same mode.
         let set = rustix::fs::fchmod(&made, Mode::RUSR | Mode::WUSR);
         return set.map_err(|errno| RegistryError::Directory(errno.into()));
     }

@@ -1,4 +1,5 @@
-//! What an Archive says when it is switched on or off (SPEC 8, inclusion): both sides of the message.
+//! The messages by which an Archive asks to be included or excluded (ibi-resolution(7), "Inclusion"): reading
+//! and writing.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,18 +11,17 @@ use ibi::message::{Localize, Message};
 use ibi::{Ibi, Quoted};
 use ibi::{display_message, message};
 
-/// The longest texts that an Archive may give of itself.
+/// The longest text in a message, in bytes.
 const LONGEST_TEXT: usize = 255;
 
-/// Where an Archive is reached: `host` or `host:port` (RFC 3986, `host [":" port]`).
+/// The address of an Archive: `host` or `host:port` (RFC 3986, `host [":" port]`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address(String);
 
 impl Address {
-    /// Reads an address.
+    /// Parses an address.
     ///
-    /// # Errors
-    /// What is no name or number of a host, or no port behind it.
+    /// # Errors The host is neither a name nor an IP address, or the port is not valid.
     pub fn parse(text: &str) -> Result<Address, InclusionError> {
         let refuse = || InclusionError::Address(text.to_owned());
         let end = if text.starts_with('[') {
@@ -38,7 +38,7 @@ impl Address {
             None => is_name(host),
         };
         let is_port = match port.strip_prefix(':') {
-            // A number may have a sign, a port may not.
+            // `parse` accepts a sign, and a port has none.
             Some(port) => !port.starts_with('+') && port.parse::<u16>().is_ok_and(|port| port > 0),
             None => port.is_empty(),
         };
@@ -55,7 +55,7 @@ impl Address {
         &self.0
     }
 
-    /// The host, an IPv6 address without its brackets.
+    /// The host. An IPv6 address has no brackets.
     #[must_use]
     pub fn host(&self) -> &str {
         match self.0.strip_prefix('[') {
@@ -86,13 +86,13 @@ pub struct Inclusion {
     pub address: Address,
     /// The identifier of its service.
     pub service: Names,
-    /// The address of its machine.
+    /// The IP address of its machine.
     pub ip: IpAddr,
     /// The version of its software.
     pub version: String,
-    /// Whom to write to.
+    /// The e-mail address of its administrator.
     pub email: String,
-    /// The key with which it was registered.
+    /// Its registration key.
     pub key: Key,
 }
 
@@ -101,17 +101,17 @@ pub struct Inclusion {
 pub enum InclusionError {
     /// A pair is missing.
     Missing(&'static str),
-    /// What is no `host` or `host:port`.
+    /// Not a `host` or `host:port`.
     Address(String),
-    /// What is no identifier.
+    /// Not an identifier.
     Service(String),
-    /// What is no IP address.
+    /// Not an IP address.
     Ip(String),
-    /// Another protocol than HTTP.
+    /// A protocol other than HTTP.
     Protocol(String),
-    /// A text that is empty, too long, or has characters outside ASCII.
+    /// A text that is empty, too long, or has characters outside printable ASCII.
     Text(&'static str),
-    /// What is no key.
+    /// Not a registration key.
     Key,
 }
 
@@ -155,8 +155,7 @@ impl std::error::Error for InclusionError {}
 impl Inclusion {
     /// Reads the pairs of the message.
     ///
-    /// # Errors
-    /// A pair that is missing or has not its form.
+    /// # Errors A pair is missing or malformed.
     pub fn of(query: &Query) -> Result<Inclusion, InclusionError> {
         let get = |name: &'static str| query.get(name).ok_or(InclusionError::Missing(name));
         let text = |name: &'static str| {
@@ -185,7 +184,8 @@ impl Inclusion {
         })
     }
 
-    /// The query of the message with this subject, as in the examples 5.2 and 5.3 of text 004.
+    /// The query of the message with this subject, with the pairs in the order of ibi-resolution(7),
+    /// "Inclusion".
     #[must_use]
     pub fn query(&self, subject: &str) -> String {
         let pairs = [
@@ -207,7 +207,7 @@ impl Inclusion {
 mod tests {
     use super::*;
 
-    /// Example 5.2 of text 004.
+    /// An example of the message from the documents of the protocol.
     const EXAMPLE: &str = "servicesubject=inclusionRequest&archiveaddress=mtc-m21.sid.inpe.br\
         &archiveserviceibi=sid.inpe.br/mtc-m21/2012/06.05.15.34.39&archiveip=150.163.34.239\
         &archiveprotocol=HTTP&archiveplatformversion=2014:11.09.02.16.15\

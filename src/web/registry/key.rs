@@ -1,20 +1,20 @@
-//! Registration keys (SPEC 8): `10*DIGIT ["-" 10*DIGIT]`.
+//! Registration keys (ibi-resolution(7), "Inclusion"): `10*DIGIT ["-" 10*DIGIT]`.
 
 use crate::os::random;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 use std::fmt;
 
-/// No key is longer.
+/// The longest key, in characters.
 const LONGEST: usize = 128;
-/// A part has at least so many digits.
+/// The fewest digits of a part.
 const SHORTEST_PART: usize = 10;
 
-/// The key with which an Archive proves that it is the one that was registered.
+/// The key by which an Archive proves that it is the one that was registered.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
-/// What is no key.
+/// The text is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyError;
 
@@ -34,10 +34,9 @@ display_message!(KeyError);
 impl std::error::Error for KeyError {}
 
 impl Key {
-    /// Reads a key.
+    /// Parses a key.
     ///
-    /// # Errors
-    /// It has not the form of one.
+    /// # Errors The text does not have the form of a key.
     pub fn parse(text: &str) -> Result<Key, KeyError> {
         let mut parts = text.splitn(2, '-');
         let is_good = text.len() <= LONGEST
@@ -47,10 +46,9 @@ impl Key {
         is_good.then(|| Key(text.to_owned())).ok_or(KeyError)
     }
 
-    /// A new key, drawn at random.
+    /// A new random key.
     ///
-    /// # Errors
-    /// The system gives no random numbers.
+    /// # Errors The system returns no random numbers.
     pub fn drawn() -> std::io::Result<Key> {
         let number = u128::from_ne_bytes(random::draw()?);
         let (first, second) = ((number >> 64) as u64, number as u64);
@@ -64,7 +62,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// A key is for one reader alone.
+/// Does not print the key, which is a secret.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(..)")

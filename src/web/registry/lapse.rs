@@ -1,8 +1,8 @@
-//! Actors that lapse: those of whose URLs none has worked for two years (source document 002, 4.1).
+//! Actors that lapse: those none of whose URLs has worked for two years.
 //!
-//! Which URLs are to be tried is told here, and what came of it noted; who tries them is elsewhere. Of an
-//! actor some URLs are tried at a time, the next ones the next time. It lapses when none has worked for two
-//! years, each has been tried in that time, and it has registered no document meanwhile.
+//! This module selects the URLs to try and records the results; the caller tries them. Only some URLs of an
+//! actor are tried at a time, the next ones the next time. An actor lapses when none has worked for two
+//! years, each has been tried in that time, and the actor has registered no document meanwhile.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -12,11 +12,11 @@ use crate::archive::database;
 use crate::formats::registration::WebUrl;
 use ibi::Timestamp;
 
-/// After so many days in which no URL works an actor lapses.
+/// An actor lapses after so many days in which no URL works.
 pub const LAPSE_DAYS: i64 = 2 * 365;
-/// An actor whose URLs work is left alone for so many days, and so is one that registers documents.
+/// The days between two trials of an actor whose URLs work, or that registers documents.
 const REST_DAYS: i64 = 30;
-/// So many URLs are tried at a time: with one such time a day, as many in two years as an actor may have.
+/// How many URLs are tried at a time. With one trial a day, two years cover as many as an actor may have.
 const MOST_TRIED: usize = 16;
 const DAY: i64 = 86_400;
 
@@ -26,18 +26,17 @@ pub struct ToTry {
     row: i64,
     /// Its identifier.
     pub actor: String,
-    /// URLs of its documents, of which one that works is enough.
+    /// URLs of its documents. One that works is enough.
     pub urls: Vec<WebUrl>,
     confirmed_at: String,
-    /// The registration after which the next URLs are; None where these are the last ones.
+    /// The registration after which the next trial begins. None if these URLs are the last.
     next: Option<i64>,
 }
 
 impl Registry {
-    /// The actor whose URLs are to be tried next, if any are.
+    /// The actor whose URLs are to be tried next. None if no trial is due.
     ///
-    /// # Errors
-    /// The database cannot be read.
+    /// # Errors The database cannot be read.
     pub fn to_try(&self, now: &Timestamp) -> Result<Option<ToTry>, RegistryError> {
         let ago = |days: i64| Timestamp::from_unix(now.seconds() - days * DAY, 0).to_rfc3339();
         let connection = self.lock();
@@ -80,10 +79,9 @@ impl Registry {
         Ok(Some(to_try))
     }
 
-    /// Notes whether any of the URLs works; tells whether the actor has lapsed by that, and is forgotten.
+    /// Records whether any of the URLs works. Returns whether the actor has lapsed, and is deleted.
     ///
-    /// # Errors
-    /// The database cannot be written.
+    /// # Errors The database cannot be written.
     pub fn tried(
         &self,
         tried: &ToTry,

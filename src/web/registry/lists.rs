@@ -1,4 +1,4 @@
-//! What the administrator of a resolver sees and removes of the registrations of 2009.
+//! The registrations of the protocol of 2009 as the administrator of a resolver lists and removes them.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -20,16 +20,16 @@ pub struct ListedActor {
     pub port: u16,
     /// Its e-mail address.
     pub email: String,
-    /// The client address from which it was registered, of IPv6 the network; None where that was before
-    /// it was noted.
+    /// The client address from which it was registered; of IPv6, the network. None for an actor that was
+    /// registered before addresses were recorded.
     pub client: Option<String>,
     /// When it was registered.
     pub registered_at: String,
-    /// When it registered its last document; None where it has registered none.
+    /// When it registered its last document. None if it has registered none.
     pub confirmed_at: Option<String>,
-    /// Since when none of its URLs has been found to work; None where one has.
+    /// Since when none of its URLs has worked. None while one works.
     pub dead_since: Option<String>,
-    /// How many documents and copies it has registered.
+    /// The number of documents and copies that it has registered.
     pub documents: u64,
 }
 
@@ -38,19 +38,18 @@ pub struct ListedActor {
 pub struct ListedDocument {
     /// Its identifier.
     pub id: String,
-    /// The actors, first the one for whom it is no copy.
+    /// The actors that have registered it; the first one's registration is not a copy.
     pub actors: Vec<String>,
-    /// Where it is had, as that actor says; None where only its metadata are registered.
+    /// Its URL according to the first actor. None if only its metadata are registered.
     pub url: Option<String>,
-    /// Whether its prefix is that of an Archive that is registered, so that it leads no reader anywhere.
+    /// Whether its prefix belongs to a registered Archive. Such a document is not resolved to its URL.
     pub is_of_archive: bool,
 }
 
 impl Registry {
-    /// The actors of the protocol of 2009, in the order in which they were registered.
+    /// The actors of the protocol of 2009, in order of registration.
     ///
-    /// # Errors
-    /// The database cannot be read.
+    /// # Errors The database cannot be read.
     pub fn actors(&self) -> Result<Vec<ListedActor>, RegistryError> {
         let connection = self.lock();
         let actors = Verbs(&connection).all_actors()?.into_iter();
@@ -68,10 +67,9 @@ impl Registry {
         Ok(listed.collect())
     }
 
-    /// The documents of the protocol of 2009, in the order in which they were registered.
+    /// The documents of the protocol of 2009, in order of registration.
     ///
-    /// # Errors
-    /// The database cannot be read.
+    /// # Errors The database cannot be read.
     pub fn documents(&self) -> Result<Vec<ListedDocument>, RegistryError> {
         let connection = self.lock();
         let mut statement = connection.prepare_cached(
@@ -105,11 +103,10 @@ impl Registry {
         Ok(found)
     }
 
-    /// Forgets an actor with all that it has registered. Of a document of which others have copies, the
-    /// oldest of these is no copy from then on.
+    /// Deletes an actor with all its registrations. Of a document that others have copies of, the oldest copy
+    /// takes the place of the deleted registration.
     ///
-    /// # Errors
-    /// It is not registered.
+    /// # Errors The actor is not registered.
     pub fn remove_actor(&self, id: &Ibi) -> Result<(), RegistryError> {
         let mut connection = self.lock();
         let transaction = database::writing(&mut connection)?;
@@ -120,10 +117,9 @@ impl Registry {
         Ok(transaction.commit()?)
     }
 
-    /// Forgets a document, with all copies.
+    /// Deletes a document with all its copies.
     ///
-    /// # Errors
-    /// It is not registered.
+    /// # Errors The document is not registered.
     pub fn remove_document(&self, id: &Ibi) -> Result<(), RegistryError> {
         let mut connection = self.lock();
         let transaction = database::writing(&mut connection)?;
@@ -138,7 +134,7 @@ impl Registry {
 }
 
 impl Verbs<'_> {
-    /// Forgets an actor with all that it has registered.
+    /// Deletes an actor with all its registrations.
     pub(super) fn forget_actor(&self, actor: i64) -> Result<(), RegistryError> {
         self.0.execute(
             "UPDATE registration SET is_copy = 1, is_original = 0 WHERE actor = ?1",

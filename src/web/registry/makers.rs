@@ -1,9 +1,9 @@
-//! Who makes the identifiers of a prefix: what an Archive makes is no actor's.
+//! The makers of identifiers, by prefix. An actor may not register what a registered Archive makes.
 //!
-//! An Archive has the host and the address of the identifier of its service, those at which it asks to be
-//! included, and those of the identifiers of which it has said that it holds the original. They stay its
-//! own while it is registered, included or not. Ports do not count: `@80`, `.80` and none are written for
-//! one, and an Archive moves from one to another.
+//! An Archive makes the identifiers of the host and the address in the identifier of its service, of those at
+//! which it asks to be included, and of the prefixes of the originals that it has reported to hold. They
+//! belong to it while it is registered, included or not. Ports do not count: `@80`, `.80` and no port mean
+//! the same, and an Archive can move to another port.
 
 use std::net::IpAddr;
 
@@ -14,15 +14,15 @@ use crate::archive::database;
 use crate::formats::item::Names;
 use ibi::{Ibi, RepPrefix, Timestamp};
 
-/// So many makers are noted for one Archive by what it answers.
+/// The most makers that are recorded for one Archive.
 const MOST_NOTED: i64 = 100_000;
 
-/// What the identifiers of one maker have in common, however they are spelled.
+/// What the identifiers of one maker have in common, in a normalized spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Maker(String);
 
 impl Maker {
-    /// Who has made an identifier, by its prefix.
+    /// The maker of an identifier, by its prefix.
     #[must_use]
     pub fn of(ibi: &Ibi) -> Maker {
         match ibi {
@@ -49,18 +49,16 @@ impl Maker {
 }
 
 impl Registry {
-    /// Whether the prefix of an identifier is that of an Archive that is registered.
+    /// Whether the prefix of an identifier belongs to a registered Archive.
     ///
-    /// # Errors
-    /// The database cannot be read.
+    /// # Errors The database cannot be read.
     pub fn is_of_an_archive(&self, ibi: &Ibi) -> Result<bool, RegistryError> {
         is_of_an_archive(&self.lock(), &Maker::of(ibi))
     }
 
-    /// Notes that an Archive makes the identifiers of a prefix; tells whether that is new.
+    /// Records that an Archive makes the identifiers of a prefix. Returns whether that is new.
     ///
-    /// # Errors
-    /// The database cannot be written.
+    /// # Errors The database cannot be written.
     pub fn note_maker(
         &self,
         archive: ArchiveId,
@@ -75,7 +73,7 @@ impl Registry {
     }
 }
 
-/// Notes the makers of what an Archive says of itself when it asks to be included.
+/// Records the makers that an Archive's request for inclusion names.
 pub(super) fn note_included(
     connection: &Connection,
     archive: ArchiveId,
@@ -86,7 +84,7 @@ pub(super) fn note_included(
     let host = inclusion.address.host();
     let maker = match host.parse::<IpAddr>() {
         Ok(address) => Maker::of_address(address),
-        // A host that no rep can be built on makes none.
+        // A host that cannot be part of a rep makes no identifiers.
         Err(_) if RepPrefix::from_host(host, 80).is_err() => return Ok(()),
         Err(_) => Maker::of_host(host),
     };
@@ -94,7 +92,7 @@ pub(super) fn note_included(
     Ok(())
 }
 
-/// Notes the makers of the names of an Archive's service.
+/// Records the makers of the names of an Archive's service.
 pub(super) fn note_service(
     connection: &Connection,
     archive: ArchiveId,
@@ -118,7 +116,7 @@ fn note(
     if count >= MOST_NOTED {
         return Ok(false);
     }
-    // It may have been unregistered meanwhile.
+    // The Archive may have been unregistered meanwhile.
     let added = connection.execute(
         "INSERT OR IGNORE INTO maker (archive, name, noted_at)
          SELECT id, ?2, ?3 FROM archive WHERE id = ?1",
@@ -127,7 +125,7 @@ fn note(
     Ok(added > 0)
 }
 
-/// Whether a maker is an Archive that is registered.
+/// Whether a maker belongs to a registered Archive.
 pub(super) fn is_of_an_archive(
     connection: &Connection,
     maker: &Maker,
@@ -137,7 +135,7 @@ pub(super) fn is_of_an_archive(
     if found.is_some() {
         return Ok(true);
     }
-    // Those that were registered before makers were noted have their services alone.
+    // Archives that were registered before makers were recorded: compare their services and addresses.
     let mut statement = connection.prepare_cached(&format!(
         "{} WHERE id NOT IN (SELECT archive FROM maker)",
         super::SELECT

@@ -1,4 +1,4 @@
-//! Why a good request of the registration protocol is refused, as sentences with the remedy.
+//! Why a well-formed request of the registration protocol is refused, each with its remedy.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use super::requester::LookupError;
 use crate::formats::registration::RequestError;
 use ibi::distributor::WaitTooLong;
 
-/// Why a request is not done.
+/// Why a request fails.
 #[derive(Debug)]
 pub(super) enum VerbError {
-    /// It cannot be read.
+    /// The request cannot be parsed.
     Request(RequestError),
-    /// It must not be done.
+    /// The rules forbid it.
     Refused(Refusal),
-    /// It could not be done.
+    /// The database failed.
     Failed(RegistryError),
 }
 
@@ -43,12 +43,12 @@ impl From<rusqlite::Error> for VerbError {
     }
 }
 
-/// What the rules forbid. Actors and documents are named as they were registered.
+/// The rules that requests violate. Actors and documents are named as they were registered.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// There is no such actor, or its password is another one: which, is nobody's business.
+    /// The actor does not exist, or has another password. The message does not say which.
     Credentials(String),
-    /// The actor is registered, with another password.
+    /// The actor is registered with another password.
     OtherPassword { host: String, port: u16 },
     /// The URL has another port than the actor.
     OtherPort {
@@ -56,49 +56,49 @@ pub(super) enum Refusal {
         url: String,
         port: u16,
     },
-    /// The URL is of another host than the actor.
+    /// The URL has another host than the actor.
     OtherHost {
         name: &'static str,
         url: String,
         host: String,
     },
-    /// The URLs are of too many hosts.
+    /// The URLs name too many hosts.
     TooManyHosts,
-    /// There are as many actors as there may be.
+    /// The limit on actors is reached.
     TooManyActors(u64),
-    /// There are as many actors of one client address or domain as there may be.
+    /// The limit on the actors of one client address or domain is reached.
     TooManyActorsOf(&'static str, u64),
-    /// There are as many documents and copies of one client address or domain as there may be.
+    /// The limit on the documents and copies of one client address or domain is reached.
     TooManyDocumentsOf(&'static str, u64),
-    /// The host, or the prefix of the identifier, is that of an Archive.
+    /// The host, or the prefix of the identifier, belongs to an Archive.
     OfAnArchive(String),
     /// The addresses of a host are not found.
     Lookup(String, LookupError),
-    /// The actor has registered as much as it may.
+    /// The limit on the registrations of one actor is reached.
     TooManyOfOne { actor: String, most: u64 },
-    /// All actors together have.
+    /// The limit on the registrations of all actors is reached.
     TooManyInAll(u64),
-    /// The identifier has a date to come.
+    /// The date of the identifier lies in the future.
     NotYet { document: String, date: String },
-    /// It is an actor's identifier.
+    /// The identifier belongs to an actor.
     IsAnActor(String),
-    /// The URL is that of another document of the actor.
+    /// The actor has registered another document with this URL.
     SameUrl { url: String, document: String },
-    /// What the actor has is a copy, and no copy is an original.
+    /// The actor has a copy, and a copy cannot be an original.
     CopyNoOriginal { document: String, holder: String },
-    /// Nobody has registered it.
+    /// The document is not registered.
     UnknownDocument(String),
-    /// This actor has not registered it.
+    /// This actor has not registered the document.
     NotHeld { document: String, actor: String },
-    /// What the actor has is a copy, and only the other can hand the document over.
+    /// The actor has a copy, and only the holder can transfer the document.
     CopyNotHandedOver { document: String, holder: String },
-    /// There is no such actor to hand it over to.
+    /// The new actor is not registered.
     UnknownNewActor(String),
     /// The new actor is the old one.
     SameActor(String),
     /// The new actor has no copy.
     NewActorHasNone { document: String, actor: String },
-    /// Others have copies.
+    /// Other actors have copies.
     HasCopies {
         document: String,
         actors: Vec<String>,

@@ -1,36 +1,35 @@
-//! The protocol of 2009 from end to end: parameters in, XML out (SPEC 9).
+//! The protocol of 2009 from end to end: parameters in, XML out (ibi-resolution(7), "Registration protocol of
+//! 2009").
 //!
-//! A request that changes something is checked and done in one transaction, so that nothing comes
-//! between. Two things take a while and are done before it: to hash a password, and to ask for the
-//! addresses of a host. So the transaction looks again whether the password is still the one that
-//! was checked.
+//! A request that changes something is checked and executed in one transaction. Two slow steps run before it:
+//! the password hash, and the lookup of host addresses. The transaction therefore checks again that the
+//! password is still the one that was verified.
 //!
-//! Where the text is silent, or says what nobody can see to:
+//! Where the protocol is silent or cannot be enforced, these rules apply:
 //!
-//! - An actor that is registered again gets its identifier again if the password is its own, and
-//!   nothing is overwritten: the address has [`Verb::ChangeEMailAddress`]. With another password it is
-//!   refused. Else whoever knew the name of a host could take its actor over.
-//! - A registration "takes effect with its first document". Before that it holds the place against
-//!   others for 30 days; then whoever registers it anew gets the same identifier, with a password of
-//!   its own. So nobody can keep a place that he never uses.
+//! - An actor that is registered again with its own password gets its identifier again, and nothing is
+//!   overwritten: [`Verb::ChangeEMailAddress`] changes the address. With another password it is refused.
+//!   Otherwise anyone who knows the name of a host could take over its actor.
+//! - A registration "takes effect with its first document". Until then it excludes others for 30 days. After
+//!   that, another registration gets the same identifier with a password of its own. So an unused
+//!   registration does not block a host for ever.
 //! - A registration "lapses after two years with all URLs dead": see [`super::lapse`].
-//! - All URLs, those of other editions too, must be of the actor's own host and port ("if one URL does
-//!   not belong, the registration is not done"). Of its host is what has its name, or else an address
-//!   in common with it, as `nslookup` would tell. The port is that of the URL's scheme if none is
-//!   written. No more than two other hosts are looked up, since each may take a while.
-//! - A document without `documentID` whose `documentURL` the actor has registered is that document: an
-//!   actor never has two that are the same. One with another `documentID` is refused.
-//! - To register again overwrites all that was said before: what is left out is gone, and
-//!   `originalDocument` left out is `no`.
-//! - Any actor may ask what is registered of a document; no e-mail address is told.
-//! - How many actors and documents are registered is bounded, of all, from one client address and in one
-//!   domain. An actor that nobody need wait for any more, since no document followed, makes room for
-//!   another where there is none.
-//! - What a registered Archive makes is not registered: no actor has its host, no document an identifier
-//!   of its prefix. What was registered before the Archive came stays in the record and leads nowhere.
-//! - An original is one where its identifier is the actor's own: of its host, or of the address from which
-//!   it was registered, with URLs on the actor's host by name; or handed over by an actor whose own it was.
-//!   Whose own it is holds it, whoever was first.
+//! - All URLs, including those of other editions, must belong to the actor's own host and port ("if one URL
+//!   does not belong, the registration is not done"). A URL belongs to the host if it has the same name, or
+//!   if the two names share an address. The port is that of the URL's scheme if none is written. At most two
+//!   other hosts are looked up, since each lookup may take long.
+//! - A document without `documentID` whose `documentURL` the actor has registered is that document: an actor
+//!   never has two documents with one URL. The same URL with another `documentID` is refused.
+//! - A repeated registration replaces the earlier one: what is omitted is removed, and an omitted
+//!   `originalDocument` means `no`.
+//! - Any actor may query the registrations of a document; the answer contains no e-mail address.
+//! - The numbers of actors and documents are limited: overall, for one client address, and for one domain. At
+//!   the overall limit, actors without documents that no longer exclude others are removed to make room.
+//! - What a registered Archive makes is not registered: no actor has its host, no document an identifier of
+//!   its prefix. What was registered before the Archive stays in the database but is not resolved.
+//! - A registration is an original if the identifier is the actor's own: of its host, or of the address from
+//!   which it was registered, with URLs on the actor's host by name; or if an actor whose own it was has
+//!   transferred it. The actor whose own it is holds the document, even if another registered it first.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -48,29 +47,29 @@ use ibi::{Ibi, Timestamp};
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyStatus {
-    /// It is done.
+    /// The request is executed.
     Done,
-    /// It is refused; who asks again in the same way is refused again.
+    /// The request is refused. The same request would be refused again.
     Refused,
-    /// The resolver could not do it. The log says why.
+    /// The resolver failed. The log has the reason.
     Failed,
 }
 
-/// What is sent back.
+/// The reply to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// How it ended.
     pub status: ReplyStatus,
     /// The answer, in UTF-8.
     pub xml: String,
-    /// It must not be sent before so long: an identifier in it has a date that is still to come.
+    /// How long the reply must be delayed: an identifier in it has a date that lies in the future.
     pub wait: Duration,
-    /// Whether it is refused for an actor that is unknown or has another password.
+    /// Whether the actor is unknown or the password wrong.
     pub is_unproven: bool,
 }
 
 impl Registry {
-    /// Does what the parameters ask. It takes a while, and blocks.
+    /// Executes the request that the parameters make up. Slow, and blocks the thread.
     #[must_use]
     pub fn answer(&self, fields: &Fields, requester: Requester<'_>, now: &Timestamp) -> Reply {
         let verb = verb_of(fields);
@@ -158,9 +157,9 @@ fn found(lookup: Lookup<'_>, host: &str) -> Result<Vec<IpAddr>, Refusal> {
     lookup(host).map_err(|why| Refusal::Lookup(host.to_owned(), why))
 }
 
-/// Whether an identifier is of an actor's own making, and leads to its own host by name: of its host, or of
-/// the address from which it asks. Names of hosts prove nothing here: to whom one leads may change as soon
-/// as it has been looked for.
+/// Whether an identifier is of an actor's own making, and all URLs are on its host by name: the identifier is
+/// of the actor's host and port, or of the address from which the request comes. The addresses of host names
+/// prove nothing here, since they may change at any time after the lookup.
 fn is_own(actor: &Actor, id: Option<&Ibi>, document: &Document, address: IpAddr) -> bool {
     let is_made = match id {
         None => true,
@@ -170,7 +169,7 @@ fn is_own(actor: &Actor, id: Option<&Ibi>, document: &Document, address: IpAddr)
     is_made && document.urls().all(|(_, url)| url.host() == actor.host)
 }
 
-/// Whether all URLs are of the actor's own host and port.
+/// Refuses URLs that do not belong to the actor's own host and port.
 fn check_urls(actor: &Actor, document: &Document, lookup: Lookup<'_>) -> Result<(), Refusal> {
     let mut own: Option<Vec<IpAddr>> = None;
     let mut others: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! Who sends a request of the protocol of 2009, and how the addresses of hosts are looked up for it.
+//! The sender of a request of the protocol of 2009, and the lookup of host addresses for it.
 
 use std::net::IpAddr;
 
@@ -11,10 +11,10 @@ pub enum LookupError {
     Busy,
 }
 
-/// Dependencies up the addresses of a host. A host that has none gives an empty list.
+/// Looks up the addresses of a host. A host that has none gives an empty list.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Result<Vec<IpAddr>, LookupError>;
 
-/// Who sends a request, as far as the connection shows it.
+/// The sender of a request, as known from the connection.
 #[allow(missing_debug_implementations, reason = "it borrows a closure")]
 #[derive(Clone, Copy)]
 pub struct Requester<'a> {
@@ -22,6 +22,6 @@ pub struct Requester<'a> {
     pub address: IpAddr,
     /// The address or network that counts as one client.
     pub client: IpAddr,
-    /// Dependencies up the addresses of hosts for this client.
+    /// Looks up the addresses of hosts for this client.
     pub lookup: Lookup<'a>,
 }

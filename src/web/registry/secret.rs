@@ -1,4 +1,4 @@
-//! What is kept of a key or password: enough to know it again, too little to learn it (argon2id).
+//! Hashes of keys and passwords (argon2id): enough to check a secret, too little to recover it.
 
 use std::sync::LazyLock;
 
@@ -8,17 +8,17 @@ use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 
 use super::RegistryError;
 
-/// What is kept of a secret that nothing has, made as all others are; None where nothing can be.
+/// The hash that [`is_of_nothing`] compares with. None if it cannot be computed.
 static OF_NOTHING: LazyLock<Option<String>> = LazyLock::new(|| kept("").ok());
 
-/// What is kept of a secret.
+/// The hash of a secret.
 pub(super) fn kept(secret: &str) -> Result<String, RegistryError> {
     let hash = Argon2::default().hash_password(secret.as_bytes());
     hash.map(|hash| hash.to_string())
         .map_err(RegistryError::Hash)
 }
 
-/// Whether a secret is the one of which this was kept.
+/// Whether a secret has this hash.
 pub(super) fn is_of(secret: &str, kept: &str) -> bool {
     PasswordHash::new(kept).is_ok_and(|kept| {
         Argon2::default()
@@ -27,14 +27,14 @@ pub(super) fn is_of(secret: &str, kept: &str) -> bool {
     })
 }
 
-/// Takes as long as to tell that a secret is not the one of which something was kept.
+/// Takes as long as [`is_of`] for a wrong secret.
 pub(super) fn is_of_nothing(secret: &str) {
     if let Some(kept) = OF_NOTHING.as_deref() {
         std::hint::black_box(is_of(secret, kept));
     }
 }
 
-/// Makes ready what [`is_of_nothing`] compares with, which else takes part of the first such call.
+/// Computes the hash that [`is_of_nothing`] compares with, which would otherwise delay its first call.
 pub(super) fn prepare() {
     LazyLock::force(&OF_NOTHING);
 }

@@ -1,11 +1,10 @@
-//! The verbs of the protocol of 2009, on a connection whose lock is held. Each module of the registry adds
-//! those of its own tables.
+//! The verbs of the protocol of 2009. Each module of the registry adds those of its own tables.
 
 use ibi::Ibi;
 
 use crate::formats::registration::Document;
 
-/// A connection whose lock is held, and on which the verbs work.
+/// The database connection of the verbs, whose lock is held.
 pub(super) struct Verbs<'a>(pub(super) &'a rusqlite::Connection);
 
 /// A request to register a document.
