@@ -1,4 +1,4 @@
-//! How a store is doing, at a glance: what `fsck` would look for is not looked for here.
+//! The state of a store at a glance. It does not look for what `fsck` checks.
 
 use std::path::Path;
 
@@ -12,27 +12,27 @@ use ibi::message::{Localize, Message};
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 
-/// Whether the index can be gone by.
+/// The state of the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexState {
-    /// It says what the tree says, as far as is known.
+    /// It agrees with the tree, as far as is known.
     Current,
-    /// A crash has left it behind; the next start brings it up to date.
+    /// It is out of date after a crash; the next start updates it.
     Behind,
-    /// An older ibifs has written it; the next start brings it up to date.
+    /// An older ibifs has written it; the next start updates it.
     Older,
     /// A newer ibifs has written it.
     Newer,
-    /// It is not there; the next start makes it anew.
+    /// It is missing; the next start rebuilds it.
     Missing,
     /// SQLite cannot read it.
     Damaged,
-    /// It cannot be opened, or the store cannot.
+    /// It or the store cannot be opened.
     Unreadable,
 }
 
 impl IndexState {
-    /// The word for it.
+    /// The word for the state.
     pub fn word(&self) -> &'static str {
         match self {
             IndexState::Current => "current",
@@ -46,7 +46,7 @@ impl IndexState {
     }
 }
 
-/// How many items were minted lately, by the dates in their names.
+/// The number of items minted lately, by the dates in their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minted {
     /// In the last hour.
@@ -55,22 +55,22 @@ pub struct Minted {
     pub day: u64,
     /// In the last 30 days.
     pub month: u64,
-    /// The last date handed out, as last written down.
+    /// The last date given out, as last recorded.
     pub last: Option<Timestamp>,
 }
 
-/// How a store is doing.
+/// The state of a store.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// The state of its index.
     pub index: IndexState,
-    /// What is wrong with that, in a sentence.
+    /// A sentence about a problem with the index.
     pub trouble: Option<Message>,
-    /// How many items there are, where the index can be read.
+    /// The number of items, if the index can be read.
     pub items: Option<Counts>,
-    /// How many were minted lately, where the index can be read.
+    /// The number of items minted lately, if the index can be read.
     pub minted: Option<Minted>,
-    /// Originals that were removed in the last 30 days and not claimed since, the last one first.
+    /// Originals removed in the last 30 days that no other Archive has claimed, the latest first.
     pub removed: Vec<Removed>,
 }
 
@@ -79,12 +79,12 @@ pub struct Status {
 pub struct Removed {
     /// The item.
     pub names: Names,
-    /// When.
+    /// The time of its removal.
     pub at: Timestamp,
 }
 
 impl Status {
-    /// Dependencies at a store, mounted or not. Whatever cannot be read is told, not an error.
+    /// The status of a store, mounted or not. What cannot be read is part of the status, not an error.
     pub fn of(store: &Path, clock: &dyn Clock) -> Status {
         let looked = Archive::open_read_only(store).and_then(|archive| archive.status(clock));
         looked.unwrap_or_else(|error| {
@@ -113,7 +113,7 @@ fn is_missing(store: &Path) -> bool {
 }
 
 impl Archive {
-    /// The originals that were removed in the last 30 days, and that no other Archive has claimed.
+    /// The originals removed in the last 30 days that no other Archive has claimed.
     fn removed_originals(&self, now: &Timestamp) -> Result<Vec<Removed>, ArchiveError> {
         let since = Timestamp::from_unix(now.seconds().saturating_sub(30 * DAY), 0);
         let mut removed = Vec::new();
@@ -131,7 +131,7 @@ impl Archive {
             Ok(())
         })?;
         removed.sort_by(|one, other| other.at.cmp(&one.at));
-        // What was claimed beside a mount is written in the record later.
+        // A claim that was made beside a mount is written to the tombstone later.
         removed.retain(|it| {
             let noted = self.handover(&it.names).ok().flatten();
             !noted.is_some_and(|noted| noted.is_taken)
@@ -152,7 +152,7 @@ impl Archive {
             month: since(30 * DAY)?,
             last: self.store.last_date()?,
         };
-        // Whoever has the store open leaves marks that mean nothing as long as it is at work.
+        // A process that has the store open leaves marks, which mean nothing while it runs.
         let is_marked = || -> Result<bool, ArchiveError> {
             Ok(!self.store.dirty_regions()?.is_empty() || !self.store.unsettled()?.is_empty())
         };

@@ -1,30 +1,30 @@
-//! What the items of a whole store say of each other that does not fit.
+//! Contradictory and incomplete relations among the items of a store.
 
 use super::{ItemId, Store, StoreError, rows};
 use crate::formats::item::Names;
 use ibi::relation::RelationKind;
 
-/// A relation that two items claim to be.
+/// A relation that two items claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contested {
-    /// The item whose relation it is.
+    /// The item that has the relation.
     pub names: Names,
-    /// Which one.
+    /// The kind of the relation.
     pub kind: RelationKind,
-    /// What the item itself says.
+    /// The target in the item's own sidecar.
     pub target: Names,
-    /// Who says otherwise.
+    /// The item that claims to be the target.
     pub other: Names,
 }
 
-/// A relation of two originals that only one of them tells.
+/// A relation of two originals that only one of them declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OneSided {
-    /// The item that tells it.
+    /// The item that declares it.
     pub near: Names,
-    /// What it tells.
+    /// The kind that it declares.
     pub kind: RelationKind,
-    /// The item that does not.
+    /// The item that does not declare it.
     pub far: Names,
 }
 
@@ -42,7 +42,8 @@ const CONTESTED: &str = "
         AND NOT ifnull(relation.target_ibip_key = other.ibip_key, 0)
     ORDER BY item.id, other.id";
 
-/// What the far end says itself counts there: only what it says nothing of is missing.
+/// The far end's own declarations have precedence there, so a pair is missing only if the far end
+/// declares nothing of that kind.
 const ONE_SIDED: &str = "
     SELECT item.rep AS rep, item.ibip AS ibip, relation.kind AS kind,
         relation.target_rep AS target_rep, relation.target_ibip AS target_ibip,
@@ -67,7 +68,7 @@ const ONE_SIDED: &str = "
     ORDER BY item.id, relation.kind";
 
 impl Store {
-    /// The next editions and metadata that one item claims to have and another claims to be.
+    /// The next editions and metadata that an item declares and that another item claims to be.
     pub fn contested(&self) -> Result<Vec<Contested>, StoreError> {
         self.claims(CONTESTED, |names, kind, target, other| Contested {
             names,
@@ -77,7 +78,7 @@ impl Store {
         })
     }
 
-    /// The relations of two originals that only one of them tells.
+    /// The relations of two originals that only one of them declares.
     pub fn one_sided(&self) -> Result<Vec<OneSided>, StoreError> {
         self.claims(ONE_SIDED, |near, kind, _, far| OneSided { near, kind, far })
     }
@@ -102,7 +103,7 @@ impl Store {
         Ok(claims)
     }
 
-    /// The items that have a next edition, by what they say or by what it says.
+    /// The items that have a next edition, by their own sidecar or by that of the next edition.
     pub fn with_next_edition(&self) -> Result<Vec<ItemId>, StoreError> {
         let connection = self.lock();
         let mut statement = connection.prepare(

@@ -1,6 +1,6 @@
-//! Looking a database over: whether SQLite finds it whole, and what two of them say differently.
+//! Checks of a database: SQLite's own, and the comparison of two databases.
 //!
-//! What is looked at may be damaged, so values are compared as bytes, whatever they should be.
+//! The database may be damaged, so values are compared as bytes, whatever type they should have.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -13,13 +13,13 @@ use ibi::Ibi;
 use ibi::message;
 use ibi::message::Message;
 
-/// So many complaints of SQLite tell enough of a damaged database.
+/// How many messages of SQLite about a damaged database are reported.
 const COMPLAINTS: usize = 5;
 
-/// Page cache of a database that is only made to compare with: as large as a refill's is not needed.
+/// Page cache of a database that is only used for comparison, in KiB; it needs less than a refill.
 const CACHE_KIB: i64 = -32_768;
 
-/// What is compared of an item, in this order; the first four are its names.
+/// The columns of an item that are compared, in this order. The first four are its names.
 const COLUMNS: [&str; 14] = [
     "rep",
     "ibip",
@@ -40,7 +40,7 @@ const COLUMNS: [&str; 14] = [
 const STATE: usize = 4;
 const SIDECAR: usize = 10;
 
-/// Both keys, relations and aliases in an order of their own, so that equal items have equal rows.
+/// Both keys, and relations and aliases in a fixed order, so that equal items have equal rows.
 const ROW: &str = "
     SELECT rep, ibip, rep_key, ibip_key, state, service_rep, service_ibip, language, target,
         removed_at, sidecar,
@@ -55,14 +55,14 @@ const ROW: &str = "
         EXISTS (SELECT 1 FROM unsettled WHERE unsettled.item = item.id) AS unsettled
     FROM item";
 
-/// An item of which two databases do not say the same.
+/// An item for which two databases differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The name to call it by.
+    /// The name to report.
     pub subject: String,
     /// Its names, unless they cannot be read.
     pub names: Option<Names>,
-    /// What differs.
+    /// The difference.
     pub kind: DifferenceKind,
 }
 
@@ -73,14 +73,14 @@ pub enum DifferenceKind {
     OnlyFirst,
     /// Only the second has it.
     OnlySecond {
-        /// Whether the second knows it as removed.
+        /// Whether it is a removed item in the second.
         is_removed: bool,
         /// Whether it was minted and is not known to be in the tree.
         is_unsettled: bool,
     },
     /// Both have it.
     Differs {
-        /// What differs; `None` where nothing but the sidecar does.
+        /// The columns that differ; `None` if only the sidecars do.
         what: Option<Message>,
         /// Whether the sidecars differ.
         sidecar: bool,
@@ -90,7 +90,7 @@ pub enum DifferenceKind {
 }
 
 impl Store {
-    /// An empty store that lies in a temporary file and goes with this value.
+    /// Creates an empty store in a temporary file, which ends with this value.
     pub fn temporary() -> Result<Store, StoreError> {
         let mut connection = Connection::open("")?;
         connection.pragma_update(None, "journal_mode", "off")?;
@@ -99,13 +99,13 @@ impl Store {
         Ok(Store::over(connection, None))
     }
 
-    /// Gives a temporary store that has been filled room to be asked at random.
+    /// Sets the cache size of a filled temporary store for random access.
     pub fn widen(&self) -> Result<(), StoreError> {
         Ok(self.lock().pragma_update(None, "cache_size", CACHE_KIB)?)
     }
 
-    /// Opens a database as it is, to be looked over and nothing else. Where nobody writes it
-    /// meanwhile, nothing is written beside it either.
+    /// Opens a database for checking only. If no process writes it meanwhile, no auxiliary files
+    /// are written either.
     pub fn open_as_it_is(directory: BorrowedFd<'_>, is_quiet: bool) -> Result<Store, StoreError> {
         let directory = kept(directory)?;
         check_file(directory.as_fd(), false)?;
@@ -116,7 +116,7 @@ impl Store {
         let mut flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = if is_quiet && !has_log {
             flags |= OpenFlags::SQLITE_OPEN_URI;
-            // The name of a file that nobody changes while it is open.
+            // A file that does not change while it is open.
             Connection::open_with_flags(format!("file:{}?immutable=1", path.display()), flags)
         } else {
             Connection::open_with_flags(path, flags)
@@ -128,7 +128,7 @@ impl Store {
         Ok(Store::beside(connection, directory))
     }
 
-    /// What SQLite finds wrong with the database itself, and whether it is built as ours are.
+    /// SQLite's messages about the database, and whether its schema is ours.
     pub fn complaints(&self) -> Result<Vec<Message>, StoreError> {
         let connection = self.lock();
         let mut complaints = Vec::new();
@@ -156,8 +156,8 @@ impl Store {
         Ok(complaints)
     }
 
-    /// Every item of which this store and another do not say the same. Both are read in the order
-    /// of the names, side by side.
+    /// The items for which this store and another differ. Both are read in the order of the names,
+    /// side by side.
     pub fn differences(&self, second: &Store) -> Result<Vec<Difference>, StoreError> {
         let (first, second) = (self.lock(), second.lock());
         let mut differences = Vec::new();
@@ -190,7 +190,7 @@ fn bytes(row: &Row<'_>, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
     })
 }
 
-/// One item as a database has it.
+/// One item in a database.
 struct Said {
     columns: Vec<Option<Vec<u8>>>,
     is_unsettled: bool,
@@ -218,7 +218,7 @@ impl Said {
         self.columns[STATE].as_deref() == Some(b"Deleted")
     }
 
-    /// Its names, if they are good and its keys are theirs.
+    /// Its names, if they are valid and match its keys.
     fn names(&self) -> Option<Names> {
         let mut ibis = Vec::new();
         for (column, key) in [(0, 2), (1, 3)] {
