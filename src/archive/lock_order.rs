@@ -1,17 +1,17 @@
-//! Mutexes that have a rank: a thread takes them in the order of their ranks.
+//! Mutexes with a rank. A thread locks them in the order of their ranks.
 //!
-//! A build with debug assertions checks this at each lock, so that an order that could deadlock fails in
-//! the first test that takes it, whether or not another thread comes in between. A release build checks
-//! nothing and a mutex takes no more room than its content needs.
+//! A build with debug assertions checks this at each lock, so that an order that could deadlock
+//! fails in the first test that uses it, even if no other thread interferes. A release build checks
+//! nothing, and the mutex needs no additional memory.
 //!
-//! The locks of an Archive, the first to be taken first:
+//! The locks of an Archive, in the order in which they are taken:
 //!
 //! | rank | lock | protects |
 //! |---|---|---|
-//! | [`Rank::Changes`] | `Archive::edits` | what tree and index say of items: one change at a time |
-//! | [`Rank::Dates`] | `DateLedger` | the last date handed out, and how far dates are reserved |
-//! | [`Rank::JointChanges`] | `RecoveryLog` | the entries of joint changes that are over |
-//! | [`Rank::DirtyRegions`] | `RecoveryLog` | the levels that the log has, and who changes them |
+//! | [`Rank::Changes`] | `Archive::edits` | tree and index: one change of items at a time |
+//! | [`Rank::Dates`] | `DateLedger` | the last date given out, and how far dates are reserved |
+//! | [`Rank::JointChanges`] | `RecoveryLog` | the entries of joint changes that have ended |
+//! | [`Rank::DirtyRegions`] | `RecoveryLog` | the levels in the log, and the number of their users |
 //! | [`Rank::Index`] | `Store` | the connection to the index |
 //! | [`Rank::IndexBefore`] | `Store`, read only | the connection to an index that is read beside another |
 //! | [`Rank::CommitResult`] | group commit | the result of one queued write |
@@ -22,7 +22,7 @@ use std::ops::{Deref, DerefMut};
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// The place of a lock in the order. A thread that has a lock takes no other of the same or a lower rank.
+/// The rank of a lock. A thread that holds a lock may not take another of the same or a lower rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
     Changes,
@@ -55,7 +55,7 @@ impl<T> RankedMutex<T> {
         }
     }
 
-    /// Takes the lock. With debug assertions, panics where the thread has one of this or a higher rank.
+    /// Takes the lock. With debug assertions, panics if the thread holds a lock of this or a higher rank.
     pub(crate) fn lock(&self) -> RankedGuard<'_, T> {
         RankedGuard {
             #[cfg(debug_assertions)]
@@ -65,7 +65,7 @@ impl<T> RankedMutex<T> {
     }
 }
 
-/// A lock that is held; dropped to let it go.
+/// A held lock; dropping it releases the lock.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct RankedGuard<'a, T> {
@@ -95,11 +95,11 @@ mod taken {
     use super::Rank;
 
     thread_local! {
-        /// A bit for each rank of which this thread has a lock.
+        /// One bit for each rank of which this thread holds a lock.
         static HELD: Cell<u32> = const { Cell::new(0) };
     }
 
-    /// The note that a thread has a lock of a rank.
+    /// Records that a thread holds a lock of a rank.
     #[derive(Debug)]
     pub(super) struct Taken(Rank);
 
@@ -128,7 +128,7 @@ mod taken {
 mod tests {
     use super::*;
 
-    /// Takes locks of these ranks one after another; whether that is let pass.
+    /// Takes locks of these ranks one after another, and returns whether this is permitted.
     fn may_take(ranks: &[Rank]) -> bool {
         let locks: Vec<_> = ranks
             .iter()
@@ -155,7 +155,7 @@ mod tests {
             assert!(!may_take(&[Rank::Changes, Rank::Leaf, Rank::Dates]));
             assert!(!may_take(&[Rank::Leaf, Rank::Leaf]));
         }
-        // What a panic has let go may be taken.
+        // A lock released by a panic can be taken again.
         assert!(may_take(&[Rank::Changes, Rank::Leaf]));
     }
 

@@ -1,14 +1,14 @@
-//! The Archive: mint, find, relate, resolve, remove. Both front ends and the commands call it.
+//! The Archive: mint, find, relate, resolve, remove. Both front ends and the commands use it.
 //!
-//! The tree is the truth and the relation store its index: whatever changes is written to the tree
-//! first, then to the index, so that a crash in between leaves an index that lags and can be
-//! brought up from the tree. Only minting goes the other way: a minted item is a row that is synced, and
-//! a start after a crash makes its directory where that is missing.
+//! The tree is authoritative and the relation store is its index. A change is written to the tree
+//! first and to the index after it, so that after a crash the index can be updated from the tree.
+//! Only minting uses the opposite order: a minted item is a synced row of the index, and a start
+//! after a crash creates its directory if it is missing.
 //!
-//! The parts of an [`Archive`] have their own locks and keep their own invariants: `DateLedger` (dates
-//! handed out), `RecoveryLog` (where tree and index may differ), `SettleQueue` (minted items to be
-//! synced), `RewrittenSidecars`. The order of all locks is in [`crate::archive::lock_order`], which
-//! checks it in debug builds.
+//! The parts of an [`Archive`] have their own locks and maintain their own invariants: `DateLedger`
+//! (the dates given out), `RecoveryLog` (where tree and index may differ), `SettleQueue` (minted
+//! items to be synced), `RewrittenSidecars`. The order of all locks is in
+//! [`crate::archive::lock_order`], which checks it in debug builds.
 
 mod actor;
 mod admission;
@@ -72,18 +72,18 @@ use crate::formats::item::{Names, State};
 use ibi::pairs::Pairs;
 use ibi::{AliasPair, Ibi, Rep, Timestamp};
 
-/// A request to mint that would have to wait longer is refused (SPEC 10, ruling 5).
+/// The longest wait of a request to mint. A request that would have to wait longer is refused.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
-/// The file in which a backup describes itself. A backup whose file does not say `finished` is not opened.
+/// The file in which a backup describes itself. A backup is not opened unless the file says `finished`.
 pub const BACKUP_NOTE: &str = "backup.ibi";
 
-/// A store that no other process opens for writing.
+/// A lock on a store: no other process can open it for writing.
 #[derive(Debug)]
 #[must_use]
 pub struct Held(#[allow(dead_code, reason = "held, not read")] lock::Lock);
 
-/// Where the time comes from.
+/// A source of the current time.
 pub trait Clock: Send + Sync {
     /// The present instant, UTC.
     fn now(&self) -> Timestamp;
@@ -95,7 +95,7 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        // Not the calendar library's own clock: it panics past the last year it can hold.
+        // Not the calendar library's own clock, which panics after the last year that it can represent.
         match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
             Ok(after) => Timestamp::from_unix(
                 i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
@@ -112,7 +112,7 @@ pub struct Archive {
     tree: Arc<Tree>,
     store: Arc<Store>,
     clock: Box<dyn Clock>,
-    /// One change at a time of what tree and index say of items.
+    /// Serialises changes of the tree and the index.
     edits: RankedMutex<()>,
     dates: DateLedger,
     recovery: RecoveryLog,
@@ -130,8 +130,8 @@ impl std::fmt::Debug for Archive {
 }
 
 impl Archive {
-    /// Opens a store for writing. Fails with [`ArchiveError::Busy`] while another process has it open. A
-    /// missing index is rebuilt from the tree.
+    /// Opens a store for writing. Fails with [`ArchiveError::Busy`] while another process has it
+    /// open. A missing index is rebuilt from the tree.
     pub fn open(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
         let archive = Archive::open_as_it_is(path, clock)?;
         if archive.store.is_empty()? {
@@ -141,9 +141,9 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Opens a store for writing whatever its index holds.
+    /// Opens a store for writing and does not rebuild an empty index.
     pub fn open_as_it_is(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
-        // Only a store is locked.
+        // A directory that is not a store is not locked.
         Archive::refuse_other_directories(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
         Archive::open_held(path, clock, lock, false)
@@ -180,8 +180,8 @@ impl Archive {
         Ok(archive)
     }
 
-    /// `archive.ibi` decides what is minted. A file that differs from what the index keeps of it is
-    /// accepted only where the caller asks for that.
+    /// `archive.ibi` determines what is minted. A file that differs from the copy in the index is
+    /// accepted only if the caller requests it.
     fn believe_facts(&self, believes: bool) -> Result<(), ArchiveError> {
         let text = self.tree.read_small(facts::FILE)?.unwrap_or_default();
         match self.store.facts()? {
@@ -207,7 +207,7 @@ impl Archive {
         Ok(Archive::over(facts, tree, store, clock, None))
     }
 
-    /// An Archive of its parts, of which no date is known yet.
+    /// Builds an Archive from its parts, without any dates.
     fn over(
         facts: Facts,
         tree: Tree,
@@ -230,7 +230,7 @@ impl Archive {
         }
     }
 
-    /// Keeps other processes from opening a store for writing until the result is dropped.
+    /// Prevents other processes from opening a store for writing until the result is dropped.
     pub fn hold(tree: &Tree) -> Result<Held, ArchiveError> {
         Ok(Held(lock::Lock::take(tree)?))
     }
@@ -258,7 +258,7 @@ impl Archive {
         Ok((Facts::parse(&text)?, tree))
     }
 
-    /// Who this Archive is.
+    /// The identity of this Archive.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -273,7 +273,7 @@ impl Archive {
         &self.store
     }
 
-    /// Records where the store is mounted, for the error that other processes get.
+    /// Records the mount point, which other processes report in their error message.
     pub fn describe_mount(&self, mount_point: &Path) {
         let Some(lock) = &self.lock else {
             return;
@@ -282,7 +282,7 @@ impl Archive {
         self.close();
     }
 
-    /// The right to change what is known of items. What an earlier error left behind is read first.
+    /// Takes the lock for changes of items, and first reads the places that an earlier error has queued.
     fn edits(&self) -> RankedGuard<'_, ()> {
         let edits = self.edits.lock();
         if self.lock.is_some() && self.recovery.is_queued() {
@@ -298,7 +298,7 @@ impl Archive {
         }
     }
 
-    /// The item with this identifier, in whatever form and spelling, removed ones included.
+    /// The item with this identifier, in any form and spelling, including removed items.
     pub fn find(&self, ibi: &Ibi) -> Result<Option<Item>, ArchiveError> {
         Ok(match ibi {
             Ibi::Rep(rep) => self.store.find_by_rep(rep)?,
@@ -306,7 +306,7 @@ impl Archive {
         })
     }
 
-    /// The item that a text names: a rep, an IBIp or a recorded alias. None if none is recorded.
+    /// The item with a name: a rep, an IBIp or a recorded alias. Returns None if the item is unknown.
     pub fn find_named(&self, text: &str) -> Result<Option<Item>, ArchiveError> {
         match Ibi::parse(text) {
             Ok(ibi) => self.find(&ibi),
@@ -323,8 +323,8 @@ impl Archive {
         Ok(found.filter(|item| item.state != State::Deleted))
     }
 
-    /// The item whose directory lies at this rep. A directory that the index does not know yet
-    /// (a crash came between the two) is registered on sight.
+    /// The item in the directory of this rep. If a crash has kept a directory out of the index, it
+    /// is registered now.
     pub fn item_at(&self, rep: &Rep) -> Result<Item, ArchiveError> {
         match self.store.find_by_rep(rep)? {
             Some(item) if item.state != State::Deleted => Ok(item),
@@ -332,16 +332,16 @@ impl Archive {
         }
     }
 
-    /// Registers an item whose directory is in the tree, by what its sidecar says.
+    /// Registers an item whose directory is in the tree, according to its sidecar.
     pub fn item_on_sight(&self, names: &Names) -> Result<Item, ArchiveError> {
-        // Another thread may just have removed it; then it must not come back.
+        // Another thread may just have removed it; it must not be registered again.
         let _edits = self.edits();
         if !self.tree.is_directory(Place::of(names).as_str()) {
             return Err(ArchiveError::Unknown {
                 name: names.preferred(),
             });
         }
-        // It has the name of its place. The owner of its sidecar brings it.
+        // The place gives its name. The owner of its sidecar counts as the user who brings it.
         let (record, _) = self.read_item(names)?;
         let bare = match record.sidecar {
             Some(_) => names.clone(),
@@ -361,8 +361,8 @@ impl Archive {
         })
     }
 
-    /// Registers a directory made for an item that is copied in: a Copy, until a sidecar says
-    /// otherwise. In this Archive's own name space only dates already handed out are taken.
+    /// Registers a directory created for an item that is being copied in. It is a copy until its sidecar
+    /// says otherwise. In this Archive's own name space only dates already given out are accepted.
     pub fn register(
         &self,
         actor: &dyn Actor,
@@ -376,7 +376,7 @@ impl Archive {
             Some(item) if item.state != State::Deleted => {
                 return Err(ArchiveError::Exists(item.names.clone().into()));
             }
-            // The whole identity of a removed item comes back with either of its names.
+            // A removed item that is restored under one of its names gets all of them.
             Some(item) => {
                 self.refuse_elsewhere(actor, names, &item.names)?;
                 item.names.clone()
@@ -389,7 +389,7 @@ impl Archive {
         let id = match self.store.put(&Record::bare(names, State::Copy)) {
             Ok(id) => id,
             Err(error) => {
-                // It is not half made: nothing is in it yet.
+                // The directory is still empty, so removing it reverts the change.
                 if self.tree.remove_item(&place).is_ok() {
                     change.done();
                 }
@@ -400,7 +400,7 @@ impl Archive {
         self.known(id)
     }
 
-    /// Whether a rep is of this Archive's own name space.
+    /// Whether a rep is in this Archive's own name space.
     pub fn is_own_rep(&self, rep: &Rep) -> Result<bool, ArchiveError> {
         let own = self.facts.rep_prefix()?.canonical();
         Ok(rep
@@ -409,7 +409,7 @@ impl Archive {
             .is_some_and(|rest| rest.starts_with('/')))
     }
 
-    /// A rep in the spelling that its levels have here, so that one level is one directory.
+    /// The rep in the spelling of its levels here, so that each level is a single directory.
     fn as_spelled_here(&self, rep: &Rep) -> Result<Rep, ArchiveError> {
         let [subdomain, word, year, time] = rep.components();
         let mut path = "col".to_owned();
@@ -421,7 +421,7 @@ impl Archive {
         Ok(Rep::parse(&format!("{below}/{time}"))?)
     }
 
-    /// Removes an item that holds nothing but its sidecar, and leaves a tombstone.
+    /// Removes an item that contains nothing but its sidecar, and writes a tombstone.
     pub fn remove(&self, id: ItemId) -> Result<(), ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
@@ -448,7 +448,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Writes a tombstone in the place of an item.
+    /// Writes the tombstone of an item.
     fn write_tombstone(&self, item: &Item, place: &Place) -> Result<(), ArchiveError> {
         let tombstone = self.tombstone_of(item)?;
         let bytes = tombstone.to_bytes();

@@ -1,11 +1,13 @@
-//! The gate through which an item gets a name, whichever way it comes.
+//! Admission control: which names an item may get, by whatever route it comes.
 //!
-//! In this Archive's own name space, however it is spelled, a name is admitted that was minted here or
-//! whose date is not later than the last one handed out. Elsewhere a user gets no name that he could not
-//! have made by mkdir in the mount: the rep of an item that lies under its IBIp, the IBIp of one that
-//! lies under its rep. No item gets a name that another has, and none in the own name space becomes an
-//! original because a user says so. What is read from the tree, where nobody is asked who wrote it, goes
-//! through the same gate: by its place an item has one name, by its sidecar only what is admitted.
+//! In this Archive's own name space, in any spelling, a name is admitted if it was minted here or
+//! if its date is not later than the last one given out. Elsewhere a user can only add a name that
+//! mkdir in the mount could have created: the rep of an item in the directory of its IBIp, the IBIp
+//! of one in the directory of its rep. No item gets a name that another one has, and no item of the
+//! own name space becomes an original because a user claims it.
+//!
+//! Items read from the tree, where the author may be unknown, pass the same checks: the place gives
+//! an item one name, the sidecar only what is admitted.
 
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -20,13 +22,13 @@ use crate::archive::tree::Place;
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::{AliasPair, Ibi, Ibip, Timestamp};
 
-/// The forms of an identifier, one by one.
+/// The forms of an identifier, one after the other.
 pub(super) fn forms(names: &Names) -> impl Iterator<Item = Ibi> {
     let rep = names.rep().cloned().map(Ibi::Rep);
     rep.into_iter().chain(names.ibip().cloned().map(Ibi::Ibip))
 }
 
-/// Whether an alias is an IBIp as well: those are names of the items that have them.
+/// Whether an alias is also an IBIp. IBIps are names of the items that have them.
 pub(super) fn is_ibip(alias: &AliasPair) -> bool {
     Ibip::parse(alias.as_str()).is_ok()
 }
@@ -38,14 +40,14 @@ fn date_of(ibi: &Ibi) -> Timestamp {
     }
 }
 
-/// An IPv4 address in the clothes of an IPv6 one is the same host.
+/// An IPv4-mapped IPv6 address is the same host as the IPv4 address.
 fn plain(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
 impl Archive {
-    /// Whether a name is of this Archive's own name space. The port of a rep may be written with `.`,
-    /// with `@` or not at all where it is 80: only one of these is minted, all are of this host.
+    /// Whether a name is in this Archive's own name space. The port of a rep may follow `.` or `@`,
+    /// or be left out if it is 80: only one of these is minted, but all belong to this host.
     pub(super) fn is_own(&self, ibi: &Ibi) -> bool {
         match ibi {
             Ibi::Rep(rep) => {
@@ -58,18 +60,18 @@ impl Archive {
         }
     }
 
-    /// The last date that counts as handed out.
+    /// The last date that counts as given out.
     fn handed_out(&self) -> Result<Option<Timestamp>, ArchiveError> {
         match self.lock {
             Some(_) => Ok(self.dates.last()),
-            // A reader goes by what is on disk.
+            // A reader uses the dates on disk.
             None => Ok(self.store.last_date()?.max(self.store.reserved_date()?)),
         }
     }
 
-    /// Refuses names of the own name space that have not been handed out. Among the dates that a clock
-    /// handed out which ran ahead, an item that is known here has its own; others are for the
-    /// administrator to put back.
+    /// Refuses names of the own name space that have not been given out. Of the dates given out
+    /// while the clock ran ahead, an item that is known here keeps its own; only the administrator
+    /// can restore others.
     pub(super) fn refuse_unminted(
         &self,
         user: &dyn Actor,
@@ -94,14 +96,14 @@ impl Archive {
         Ok(())
     }
 
-    /// Whether a user administers the store: root, or the user to whom it belongs.
+    /// Whether a user administers the store: root or the owner of the store.
     fn is_administrator(&self, user: &dyn Actor) -> Result<bool, ArchiveError> {
         let root = rustix::fs::fstat(self.tree.root());
         let root = root.map_err(|errno| self.tree.error(Action::Read, ".", errno))?;
         Ok(user.owns(root.st_uid))
     }
 
-    /// Why an item does not get what its sidecar says of its names and its state, if it does not.
+    /// The reason why an item does not get the names and the state in its sidecar, if any.
     pub(super) fn refusal(
         &self,
         user: &dyn Actor,
@@ -122,7 +124,7 @@ impl Archive {
         }
     }
 
-    /// Refuses the names that a sidecar adds to those of an item.
+    /// Refuses names that a sidecar adds to those of an item.
     fn check_new_names(
         &self,
         user: &dyn Actor,
@@ -144,7 +146,7 @@ impl Archive {
         }
         let (from, to) = (Place::of(&item.names), Place::of(names));
         let may = if from == to {
-            // Its other name makes it visible below the mount point.
+            // The other name makes the item visible below the mount point.
             self.may_make(user, "col")?
         } else {
             self.may_make(user, to.parent())? && self.may_take(user, &from)?
@@ -159,7 +161,7 @@ impl Archive {
         }
     }
 
-    /// Whether a user could make a directory in this one, with the levels above it that are missing.
+    /// Whether a user could create a directory in this one, including the missing levels above it.
     fn may_make(&self, user: &dyn Actor, path: &str) -> Result<bool, ArchiveError> {
         let mut level = self.tree.open_directory("col")?;
         let below = path.strip_prefix("col/").unwrap_or_default();
@@ -176,8 +178,8 @@ impl Archive {
         Ok(user.may(level.as_fd(), Access::WRITE_OK | Access::EXEC_OK))
     }
 
-    /// Whether a user could move an item away that lies under its IBIp: the prefixes have the owner and
-    /// the mode of the mount's root.
+    /// Whether a user could move an item out of the directory of its IBIp. The prefixes have the
+    /// owner and the mode of the mount's root.
     fn may_take(&self, user: &dyn Actor, place: &Place) -> Result<bool, ArchiveError> {
         let above = self.tree.open_directory("col")?;
         let item = self.tree.open_item(place)?;
@@ -185,13 +187,13 @@ impl Archive {
         Ok(may_replace(user, above.as_fd(), owner.or(Some(0))))
     }
 
-    /// Makes the levels of a place for the user whose item comes there.
+    /// Creates the levels of a place for the user whose item is to be there.
     pub(super) fn make_levels(&self, user: &dyn Actor, place: &Place) -> Result<(), ArchiveError> {
         Ok(self.tree.make_levels_for(place.parent(), user.owner())?)
     }
 
-    /// Refuses a user to bring an item back that was removed, where it does not come to lie where he
-    /// makes it.
+    /// Refuses to restore a removed item by its IBIp, if the user could not create the directory
+    /// of its rep.
     pub(super) fn refuse_elsewhere(
         &self,
         user: &dyn Actor,
@@ -212,8 +214,8 @@ impl Archive {
         }
     }
 
-    /// Refuses a sidecar that makes an original of a name in the own name space which was not minted
-    /// here, as far as that is known. The administrator puts originals back that are not known any more.
+    /// Refuses a sidecar that makes an original of a name in the own name space that was not minted
+    /// here, as far as is known. The administrator restores originals that are no longer known.
     fn check_claim(
         &self,
         user: &dyn Actor,
@@ -224,7 +226,7 @@ impl Archive {
         if !self.claims_original(sidecar) || !forms(names).any(|ibi| self.is_own(&ibi)) {
             return Ok(());
         }
-        // Not even the administrator puts an original there that lies in the future.
+        // Even the administrator cannot create an original dated in the future.
         self.refuse_unminted(user, names)?;
         if item.state == State::Original
             || self.is_administrator(user)?
@@ -245,7 +247,7 @@ impl Archive {
         service.is_some_and(|service| service.matches(&self.facts.service))
     }
 
-    /// Whether the record of a removal says that the item was an original here.
+    /// Whether the tombstone says that the item was an original here.
     fn was_original(&self, names: &Names) -> Result<bool, ArchiveError> {
         for place in Place::all_of(names) {
             let bytes = self.tree.read_tombstone(&place)?;
@@ -274,7 +276,7 @@ impl Archive {
         }
     }
 
-    /// Says in the log which aliases of a sidecar its item does not get.
+    /// Logs the aliases in a sidecar that its item does not get.
     pub(super) fn log_refused_aliases(&self, item: &Item, sidecar: &Sidecar) {
         for alias in sidecar.aliases() {
             if let Err(error) = self.check_alias(item, alias) {
@@ -284,19 +286,20 @@ impl Archive {
     }
 }
 
-/// What is known beside the tree while it is read.
+/// What is known, apart from the tree, while the tree is read.
 pub(super) struct Known<'a> {
-    /// Up to which date names of the own name space count as handed out: the present, at least.
+    /// Names of the own name space count as given out up to this date; not before the present.
     pub(super) last: Option<&'a Timestamp>,
-    /// Whether this very sidecar was accepted before, when it was known who wrote it.
+    /// Whether this same sidecar was accepted before, when its author was known.
     pub(super) said_this: bool,
-    /// What the index has known of the item until now.
+    /// The previous index entry of the item.
     pub(super) item: Option<&'a Item>,
 }
 
 impl Archive {
-    /// Why an item that is read from the tree, with what its sidecar says, is not recorded so: by its
-    /// place it has one name, and who wrote the sidecar is known by the owner of that file alone.
+    /// The reason why an item read from the tree is not recorded with the contents of its sidecar,
+    /// if any. The place gives it one name, and the author of the sidecar is only known as the
+    /// owner of the file.
     pub(super) fn refusal_of_read(
         &self,
         place: &Names,
@@ -313,7 +316,7 @@ impl Archive {
             }
         }
         let added = match (place.rep(), record.names.rep(), record.names.ibip()) {
-            // Where it lies it has not been moved to its rep.
+            // Its place shows that it was not moved to that of its rep.
             (None, Some(rep), _) => Some(rep.to_string()),
             (Some(_), _, Some(ibip)) if !known.said_this => match known.item {
                 Some(item) if item.names.ibip().is_none() => {
@@ -342,8 +345,8 @@ impl Archive {
         Ok(None)
     }
 
-    /// Reads an item that the index knows into a row; by its place alone where it may not have what its
-    /// sidecar says.
+    /// Reads an item that the index knows into a record: by its place alone, if it may not have the
+    /// names and the state in its sidecar.
     pub(super) fn read_admitted(&self, place: &Names, item: &Item) -> Result<Record, ArchiveError> {
         let (record, _) = self.read_item(place)?;
         let last = self.handed_out()?.max(Some(self.clock.now()));
@@ -361,8 +364,8 @@ impl Archive {
         })
     }
 
-    /// Whether an item of the own name space that calls itself an original may be one, of which the index
-    /// does not know it.
+    /// Whether an item of the own name space that claims to be an original may be one, although the
+    /// index does not have it as one.
     fn may_be_original(
         &self,
         place: &Names,
@@ -371,11 +374,12 @@ impl Archive {
     ) -> Result<bool, ArchiveError> {
         let known = known.item.filter(|item| item.state != State::Deleted);
         if let (Some(rep), None) = (place.rep(), known) {
-            // Where the index is lost, what lies in the own levels is what was minted.
+            // If the index is lost, the items in the Archive's own levels are those that were minted.
             if self.is_own(&Ibi::Rep(rep.clone())) {
                 return Ok(true);
             }
-            // It may have been minted under an earlier host name: then its levels are not the user's.
+            // It may have been minted under an earlier host name; then its author cannot write in
+            // its levels.
             let level = Place::of_rep(rep);
             if !self.with_author(place, |author| self.may_make(author, level.parent()))? {
                 return Ok(true);

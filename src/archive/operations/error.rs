@@ -1,4 +1,4 @@
-//! What the Archive refuses and why, as sentences for people; the doors choose errno and status.
+//! The errors of the Archive, as sentences for people. The front ends choose errno and HTTP status.
 
 use std::path::{Path, PathBuf};
 
@@ -13,27 +13,27 @@ use ibi::message::{Localize, Message};
 use ibi::pairs::PairsError;
 use ibi::{display_message, message};
 
-/// Who holds a store: the process that writes it, and where it has mounted it.
+/// The holder of a store: the process that writes it, and its mount point.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holder {
-    /// Process number, where it could be read.
+    /// Process ID, if it could be read.
     pub pid: Option<u32>,
     /// Mount point, if the holder is a mount.
     pub mount_point: Option<PathBuf>,
 }
 
-/// Why the Archive did not do what it was asked.
+/// An error of the Archive.
 #[derive(Debug)]
 pub enum ArchiveError {
     /// The relation store failed.
     Store(StoreError),
-    /// The directories failed.
+    /// The tree failed.
     Tree(TreeError),
-    /// An identifier could not be read or made.
+    /// An identifier could not be parsed or created.
     Ibi(ParseError),
-    /// A store that this user may not enter.
+    /// This user may not enter the store.
     ClosedStore {
-        /// Where it is.
+        /// The path of the store.
         path: PathBuf,
     },
     /// The store directory is not a store.
@@ -41,27 +41,27 @@ pub enum ArchiveError {
         /// The directory.
         path: PathBuf,
     },
-    /// The directory of the new store is one already.
+    /// The directory for a new store is a store already.
     IsAStore {
         /// The directory.
         path: PathBuf,
     },
-    /// A backup that was interrupted.
+    /// The directory is a backup that was interrupted.
     Unfinished {
         /// The directory.
         path: PathBuf,
     },
     /// `archive.ibi` cannot be read.
     Facts {
-        /// What is wrong with it.
+        /// The cause.
         what: Message,
     },
     /// The store cannot be locked.
     Lock {
-        /// What is wrong with the lock file.
+        /// The cause.
         what: Message,
     },
-    /// Somebody else writes this store.
+    /// Another process writes this store.
     Busy(Holder),
     /// The store was opened for reading.
     ReadOnly,
@@ -70,12 +70,12 @@ pub enum ArchiveError {
         /// The name.
         name: String,
     },
-    /// There is no such relation.
+    /// The relation is missing.
     NoRelation {
-        /// The item, and what was asked of it.
+        /// The item and the relation.
         what: Message,
     },
-    /// The item is here already.
+    /// The item is held here already.
     Exists(Box<Names>),
     /// The item has a relation of this kind already.
     HasOne {
@@ -83,22 +83,22 @@ pub enum ArchiveError {
         names: Box<Names>,
         /// The relation, by its pair in the sidecar.
         kind: String,
-        /// What it leads to.
+        /// Its target.
         target: Box<Names>,
     },
-    /// A date of this Archive's own name space that it has not handed out.
+    /// A name of this Archive's own name space with a date that was not given out.
     NotMintedYet {
         /// The refused name.
         name: String,
     },
-    /// A name that the user who claims it for an item could not make.
+    /// The user who claims a name for an item could not create it.
     MayNotName {
         /// The item.
         names: Box<Names>,
         /// The refused name.
         name: String,
     },
-    /// An original of the own name space that is not known to have been minted here.
+    /// An original of the own name space that was not minted here, as far as is known.
     NotMintedHere(Box<Names>),
     /// Another item has this alias.
     AliasTaken {
@@ -107,58 +107,58 @@ pub enum ArchiveError {
         /// The item that has it.
         holder: Box<Names>,
     },
-    /// An IBIp is no alias.
+    /// An IBIp cannot be an alias.
     NoAlias {
         /// The IBIp.
         alias: String,
     },
-    /// The Archive service's own item cannot be removed or handed over.
+    /// The Archive service's own item cannot be removed or transferred.
     ServiceItem,
-    /// The user may not change what the item says of itself.
+    /// The user may not change the item's sidecar.
     NotAllowed(Box<Names>),
     /// Neither end of the relation is an original of this Archive.
     NotOriginal {
         /// The two ends.
         what: Message,
     },
-    /// The editions would go in a circle.
+    /// The editions would form a circle.
     Cycle {
-        /// Where the circle closes.
+        /// The item at which the circle closes.
         names: Box<Names>,
     },
-    /// The item's sidecar on disk cannot be believed, so it is not rewritten.
+    /// The item's sidecar on disk is not valid, so it is not rewritten.
     Sidecar {
         /// The item.
         names: Box<Names>,
-        /// What is wrong.
+        /// The cause.
         cause: Box<SidecarError>,
     },
     /// The sidecar belongs to another item.
     OtherItem {
-        /// The item it lies in.
+        /// The item whose directory contains it.
         names: Box<Names>,
-        /// The item it names.
+        /// The item that it names.
         found: Box<Names>,
     },
-    /// The sidecar on disk is not the one that was last believed: it was changed beside us.
+    /// The sidecar on disk is not the one that was last accepted: it was changed outside the Archive.
     Changed(Box<Names>),
-    /// `archive.ibi` is not what it was when the store was last used.
+    /// `archive.ibi` has changed since the store was last used.
     FactsChanged,
     /// Minting would have to wait too long.
     Wait(WaitTooLong),
     /// The item still holds files.
     NotEmpty(Box<Names>),
-    /// The item has been given to another Archive, which may not have taken it yet.
+    /// The item was given to another Archive, which may not have claimed it yet.
     Given(Box<Names>),
-    /// What is noted of an item that is being handed over cannot be read.
+    /// The record of a transfer of ownership cannot be read.
     Handover {
-        /// Where it is noted.
+        /// The path of the record.
         path: PathBuf,
     },
 }
 
 impl ArchiveError {
-    /// Why a directory is not taken for a store.
+    /// The error for a directory that is not a store.
     pub(super) fn no_store(path: &Path) -> ArchiveError {
         let path = path.to_owned();
         match std::fs::metadata(path.join(super::facts::FILE)) {
@@ -169,7 +169,7 @@ impl ArchiveError {
         }
     }
 
-    /// Why a path leads to no store.
+    /// The error for a path that does not lead to a store.
     pub fn not_found(path: &Path) -> ArchiveError {
         match Tree::open_as_it_is(path) {
             Err(error) if error.errno() == Errno::NAMETOOLONG => error.into(),

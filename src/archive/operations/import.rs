@@ -1,5 +1,5 @@
-//! Taking in what others have kept: what a table says of items becomes part of their sidecars, looked at
-//! whole first and written then; whole items are made out of sight and appear.
+//! Import. The rows of a table become part of the sidecars of their items: all rows are checked
+//! first, then all are written. A whole item is built in the staging area and appears complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -17,24 +17,24 @@ use ibi::message;
 use ibi::message::{Localize, Message};
 use ibi::relation::RelationKind;
 
-/// A sidecar as a row of a table makes it.
+/// The new sidecar for a row of a table.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The line of the row.
+    /// The line number of the row.
     pub line: u64,
-    /// The item, by the names that it has now.
+    /// The item, by its present names.
     pub names: Names,
     /// The new sidecar.
     pub sidecar: Vec<u8>,
-    /// The pairs in it that are new or say something else than before.
+    /// The pairs that are new or have another value than before.
     pub changed: Vec<String>,
 }
 
-/// What a row makes of an item's sidecar, while the others are looked at.
+/// The sidecar of one row while the other rows are checked.
 struct Draft {
     line: u64,
     names: Names,
-    /// The sidecar until now; of an item without one, that which says no more than its names.
+    /// The present sidecar; for an item without one, a sidecar that contains only the names.
     before: Sidecar,
     sidecar: Sidecar,
 }
@@ -61,12 +61,13 @@ impl Draft {
     }
 }
 
-/// Which items follow which, as the table and the Archive have it together.
+/// The next edition of each item, from the table and the Archive together.
 type Editions = BTreeMap<String, Names>;
 
 impl Archive {
-    /// What the rows of a table make of the items that they name, or why they cannot be taken. With
-    /// `replace` a row counts where the item's sidecar says something else. Nothing is changed.
+    /// Returns the sidecars that the rows of a table produce, or the reasons why they cannot be
+    /// accepted. With `replace`, a row takes precedence over a different value in the item's
+    /// sidecar. Nothing is changed.
     pub fn plan(
         &self,
         rows: &[Row],
@@ -112,8 +113,8 @@ impl Archive {
         Ok((drafts.into_iter().map(Draft::planned).collect(), faults))
     }
 
-    /// What one original of the table says of another is written at both: either may become an
-    /// original only now, and then nobody tells it later.
+    /// Writes relations between originals of the table at both ends. An item may become an original
+    /// only now, in which case nothing else would write the far end later.
     fn tell_originals(&self, drafts: &mut [Draft]) {
         let is_original = |sidecar: &Sidecar| {
             let service = sidecar.archive_service();
@@ -157,7 +158,7 @@ impl Archive {
         }
     }
 
-    /// The item that a row is about.
+    /// The item of a row.
     fn item_of(&self, row: &Row) -> Result<Result<Item, Message>, ArchiveError> {
         let find = |ibi: Option<Ibi>| match ibi {
             Some(ibi) => self.held(&Names::from(ibi)),
@@ -165,7 +166,7 @@ impl Archive {
         };
         let by_rep = find(row.names.rep().cloned().map(Ibi::Rep))?;
         let by_ibip = match (row.names.ibip(), &by_rep) {
-            // A removed item keeps its name, too.
+            // A removed item keeps its name as well.
             (Some(ibip), Some(_)) => self.store.find_by_ibip(ibip)?,
             (ibip, _) => find(ibip.cloned().map(Ibi::Ibip))?,
         };
@@ -192,7 +193,7 @@ impl Archive {
         })
     }
 
-    /// The sidecar of an item with what a row says.
+    /// The sidecar of an item with the contents of a row.
     fn sidecar_of(
         &self,
         row: &Row,
@@ -217,7 +218,7 @@ impl Archive {
         }))
     }
 
-    /// Adds what a row says to a sidecar.
+    /// Adds the contents of a row to a sidecar.
     fn said(
         &self,
         row: &Row,
@@ -285,7 +286,7 @@ impl Archive {
             Ok(sidecar) => sidecar,
             Err(what) => return Ok(Err(what)),
         };
-        // The command may be anybody's; what it may do is looked at again where it is done.
+        // Any user may run the command; the permissions are checked again when the sidecar is written.
         let refusal = self.refusal(&Process, item, &names, &sidecar)?;
         Ok(match refusal {
             Some(error) => Err(error.message()),
@@ -345,7 +346,7 @@ impl Archive {
         Ok(editions)
     }
 
-    /// The item at which the editions of a row's item would come back to it.
+    /// The item at which the editions of a row's item would form a circle.
     fn circle(
         &self,
         row: &Row,
@@ -373,7 +374,7 @@ impl Archive {
             if self.edition_key(&next)? == start {
                 return Ok(Some(current.preferred()));
             }
-            // A circle that others are in is told of them.
+            // A circle among other items is reported for those items.
             if !passed.insert(key) {
                 return Ok(None);
             }
@@ -381,7 +382,7 @@ impl Archive {
         }
     }
 
-    /// Writes an item's sidecar as somebody would who edits it, and takes in what it says.
+    /// Writes an item's sidecar as a user who edits it would, and accepts it.
     pub fn replace_sidecar(
         &self,
         actor: &dyn Actor,
@@ -407,8 +408,8 @@ impl Archive {
         }
     }
 
-    /// Refuses an item that is held here already, or that has a name of this Archive's own that it has
-    /// not handed out.
+    /// Refuses an item that is held here already, or that has a name of this Archive's own name
+    /// space that it has not given out.
     pub fn check_taking(&self, names: &Names) -> Result<(), ArchiveError> {
         let forms = [
             names.rep().cloned().map(Ibi::Rep),
@@ -422,8 +423,8 @@ impl Archive {
         self.refuse_unminted(&Process, names)
     }
 
-    /// Takes in an item that `fill` makes in an empty directory, sidecar included. It appears whole, and
-    /// is on disk when this returns; its sidecar says what state it has, as with any copy.
+    /// Takes in an item that `fill` creates in an empty directory, including the sidecar. The item appears
+    /// complete and is on disk when this returns. As for any copy, its state follows from its sidecar.
     pub fn take_in<E: From<ArchiveError>>(
         &self,
         actor: &dyn Actor,
@@ -475,7 +476,7 @@ impl Archive {
             && names.rep().is_some()
             && names.ibip().is_some()
         {
-            // Nothing else in the tree would say the second name.
+            // The tree would not contain the second name otherwise.
             self.write_sidecar(names, &Sidecar::new(names).to_bytes(), Author::Same)?;
         }
         let belief = self.with_writer(actor, names, |writer| self.accept(writer, id))?;

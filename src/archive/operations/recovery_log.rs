@@ -1,13 +1,13 @@
 //! The recovery log: where the tree and the index may differ after a crash or an error.
 //!
-//! The tree is written first and the index after it, and what a program copies in and has not synced may
-//! reach the disk in any order, or not at all. So before a change, its level (a year of reps, a prefix of
-//! IBIps) is logged in the index as a dirty region: durably, and once, however much changes there
-//! afterwards. A start that finds dirty regions reads these levels, and no others, from the tree. A
-//! regular end syncs and clears them.
+//! The tree is written before the index, and files that a program copies in without syncing them
+//! may reach the disk in any order, or not at all. Therefore the level of a change (a year of reps,
+//! a prefix of IBIps) is logged in the index as a dirty region before the change: durably, and only
+//! once for any number of later changes. At the next start, the dirty regions, and no other levels,
+//! are read from the tree. A regular end syncs and clears them.
 //!
-//! An error may leave tree and index apart while the Archive runs on. A change that does not end is queued
-//! by its place, which is read again before the next change.
+//! After an error, tree and index may differ while the Archive continues to run. The place of a
+//! change that does not end is queued, and is read again before the next change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,39 +18,38 @@ use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::archive::store::Store;
 use crate::archive::tree::{Place, Tree};
 
-/// With so many dirty regions, those that are idle are synced: a start after a crash should not have to
-/// read much more.
+/// With this many dirty regions, the idle ones are synced, to limit the work of a start after a crash.
 pub(super) const MANY: usize = 64;
 
 /// The dirty regions, by the path of their level.
 type Regions = Arc<RankedMutex<BTreeMap<String, Region>>>;
 
-/// The places to be read again, each with what is known of its last change.
+/// The places to be read again, each with the durability of its last change.
 type Queue = Arc<RankedMutex<Vec<(Place, Durability)>>>;
 
-/// What is known of a dirty region.
+/// The state of a dirty region.
 #[derive(Debug, Default)]
 struct Region {
-    /// How many changes are under way there.
+    /// The number of changes in progress.
     users: usize,
-    /// Whether something was changed there that the Archive has not synced.
+    /// Whether it contains changes that the Archive has not synced.
     is_unsynced: bool,
-    /// Whether it is being synced and has not been changed since that began.
+    /// Whether it is being synced and was not changed since the sync began.
     is_settling: bool,
 }
 
-/// Whether what changes is on disk when the change is over.
+/// Whether a change is on disk when it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Durability {
-    /// It is: the Archive syncs it.
+    /// Yes: the Archive syncs it.
     Synced,
-    /// It is when the program that changes it has synced it.
+    /// Only once the program that makes the change syncs it.
     Unsynced,
-    /// It was minted in the index and did not appear in the tree.
+    /// The item was minted in the index and did not appear in the tree.
     NotPlaced,
 }
 
-/// A change in a dirty region; dropped when the change is over.
+/// A change in a dirty region; dropped when the change has ended.
 #[derive(Debug)]
 pub(super) struct DirtyRegion {
     regions: Regions,
@@ -65,8 +64,8 @@ impl Drop for DirtyRegion {
     }
 }
 
-/// A change of an item that is under way. If it is dropped before it is done, the item's place is read
-/// again before the next change.
+/// A change of an item in progress. If it is dropped before [`WriteIntent::done`], the item's place
+/// is read again before the next change.
 #[derive(Debug)]
 pub struct WriteIntent {
     place: Place,
@@ -77,7 +76,7 @@ pub struct WriteIntent {
 }
 
 impl WriteIntent {
-    /// The index says what the tree says.
+    /// Marks the change as complete: the index agrees with the tree.
     pub fn done(mut self) {
         self.is_done = true;
     }
@@ -99,7 +98,7 @@ pub(super) struct RecoveryLog {
     store: Arc<Store>,
     regions: Regions,
     queue: Queue,
-    /// The items of joint changes that are over, which are still in the index's log.
+    /// The items of joint changes that have ended and are still in the index's log.
     ended: RankedMutex<Vec<String>>,
 }
 
@@ -114,8 +113,8 @@ impl RecoveryLog {
         }
     }
 
-    /// Logs the level of a place, before the tree changes there in a way that the index must know. The
-    /// result is kept until the change is over.
+    /// Logs the level of a place before a change of the tree that affects the index. The caller
+    /// keeps the result until the change has ended.
     pub(super) fn enter(
         &self,
         place: &Place,
@@ -135,7 +134,7 @@ impl RecoveryLog {
             None => false,
         };
         if !is_logged {
-            // A removal begins with this, and must not fail for want of room.
+            // A removal begins with this write, and must not fail because the disk is full.
             with_reserve(&self.tree, || Ok(self.store.log_dirty(&[&level], &[])?))?;
             let count = {
                 let mut regions = self.regions.lock();
@@ -167,8 +166,8 @@ impl RecoveryLog {
         })
     }
 
-    /// A level that an earlier process has left dirty; it stays so, since what is found there need not
-    /// be on disk after a mere kill.
+    /// Adds a level that an earlier process has left dirty. It remains unsynced: after a process
+    /// was killed, its changes need not be on disk.
     pub(super) fn inherit(&self, level: &str) {
         let region = Region {
             is_unsynced: true,
@@ -177,30 +176,30 @@ impl RecoveryLog {
         self.regions.lock().insert(level.to_owned(), region);
     }
 
-    /// Has a place read again before the next change.
+    /// Queues a place to be read again before the next change.
     pub(super) fn queue(&self, place: Place, durability: Durability) {
         self.queue.lock().push((place, durability));
     }
 
-    /// Whether any place is to be read again.
+    /// Whether the queue has any places.
     pub(super) fn is_queued(&self) -> bool {
         !self.queue.lock().is_empty()
     }
 
-    /// The places to be read again, which are then queued no longer.
+    /// Takes the places in the queue.
     pub(super) fn take_queue(&self) -> Vec<(Place, Durability)> {
         std::mem::take(&mut *self.queue.lock())
     }
 
-    /// What is known of the last change of a place, if that is to be read again.
+    /// The durability of the last change of a place, if the place is in the queue.
     pub(super) fn queued(&self, place: &Place) -> Option<Durability> {
         let queue = self.queue.lock();
         let mut found = queue.iter().filter(|(of, _)| of == place);
         found.next().map(|(_, durability)| *durability)
     }
 
-    /// Logs items that are about to say something of each other, durably: a start after a crash that
-    /// finds one of them saying it has the others say it as well.
+    /// Durably logs items that are about to declare relations with each other. If a start after a
+    /// crash finds one of the declarations, it completes the others.
     pub(super) fn begin_joint(&self, places: &[Place]) -> Result<(), ArchiveError> {
         if places.is_empty() {
             return Ok(());
@@ -212,14 +211,15 @@ impl RecoveryLog {
         Ok(())
     }
 
-    /// All of the items say it, or none: they are cleared with the next joint change, or at a regular end.
+    /// Ends a joint change: all declarations were written, or none. The log entries are cleared
+    /// with the next joint change or at a regular end.
     pub(super) fn end_joint(&self, places: &[Place]) {
         let paths = places.iter().map(|place| place.as_str().to_owned());
         self.ended.lock().extend(paths);
     }
 
-    /// Clears the joint changes of an item that are over, before it comes to say something by itself:
-    /// otherwise a start after a crash would write what they said again.
+    /// Clears the log entries of an item's ended joint changes before it is changed alone.
+    /// Otherwise a start after a crash would write the declarations of the joint change again.
     pub(super) fn clear_joint(&self, place: &Place) -> Result<(), ArchiveError> {
         let mut ended = self.ended.lock();
         if ended.iter().any(|end| end == place.as_str()) {
@@ -229,7 +229,7 @@ impl RecoveryLog {
         Ok(())
     }
 
-    /// Syncs the regions that are idle, in a thread that no caller waits for.
+    /// Syncs the idle regions in a separate thread.
     fn settle_idle(&self) {
         let (tree, store) = (Arc::clone(&self.tree), Arc::clone(&self.store));
         let regions = Arc::clone(&self.regions);
@@ -240,13 +240,13 @@ impl RecoveryLog {
         };
         let thread = std::thread::Builder::new().name("settle".to_owned());
         if let Err(error) = thread.spawn(settling) {
-            // They stay in the log, and the next start reads them.
+            // The regions stay in the log, and the next start reads them.
             log::warn!("cannot sync what was changed: {error}");
         }
     }
 
-    /// Syncs the regions that are idle and clears them, unless a place is still to be read again: then
-    /// the next start does that.
+    /// Syncs and clears the idle regions. Does nothing while places are queued: the next start
+    /// reads those regions.
     pub(super) fn settle_now(&self) -> Result<(), ArchiveError> {
         if self.is_queued() {
             return Ok(());
