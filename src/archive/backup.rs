@@ -1,16 +1,15 @@
-//! A backup: another store that is the same as this one at one instant, whatever goes on meanwhile.
+//! Backups: another store with the state of this one at one instant, while this one stays in use.
 //!
-//! First the trees are copied, which takes its time, then the index, which is that of one instant
-//! (SQLite's own interface for it). Which items there are, what their sidecars say and which are
-//! removed is in the index as well: the copy's tree is made to agree with the copied index, see
-//! [`settling`], and the two are checked as `fsck` does. What the items' files hold is that of some
-//! moment of the backup, each file whole.
+//! The trees are copied first, which takes time; then the index, at one instant, through SQLite's backup
+//! interface. The index also records which items exist, what their sidecars contain and which items are
+//! removed. The copied tree is made to agree with the copied index, see [`settling`], and both are checked as
+//! `fsck` does. The content of a file is that of some moment of the backup, each file as a whole.
 //!
-//! Own code and no child process of a copying tool: those walk by names, and whoever may write in an
-//! item may swap a directory for a link under them; and none of them knows what belongs together.
+//! No copying tool is run as a child process. Such tools walk by names, so a user with write permission in an
+//! item could swap a directory for a link during the copy, and they do not know which files belong together.
 //!
-//! A backup says of itself, in `backup.ibi`, which Archive it is of and whether it is finished. It
-//! is a store; one that is not finished cannot be opened by mistake. Its lock is held meanwhile.
+//! `backup.ibi` in a backup names the Archive that it is of, and whether it is finished. A backup is a store;
+//! an unfinished one cannot be opened by mistake. Its lock is held while it is made.
 
 mod content;
 mod copying;
@@ -38,87 +37,87 @@ pub use item::{ItemCopier, UNCOMPARED};
 pub use metadata::{Attributes, attributes_of};
 
 findings! {
-    /// What is reported of a path that is not, or not certainly, in the backup as it is in the store.
+    /// What is reported of a path that is not, or may not be, in the backup as it is in the store.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Code {
-        // It changed while it was copied, each time.
+        // It changed during each attempt to copy it.
         Unsteady "unsteady" Warning
             "changed each time that it was copied; make the backup again when it rests"
-        // It cannot be read, or cannot be made.
+        // It cannot be read or created.
         NotCopied "not-copied" Error
             "is not in the backup as it is now"
-        // The store has lost it, the backup keeps it.
+        // The store has lost it; the backup still has it.
         Kept "kept" Warning
             "is gone from the store, though nobody has removed it; the backup still has it"
-        // The store itself is not sound there; the backup is the same.
+        // The store itself has an error there, and so has the backup.
         Unsound "unsound" Error
             "the store itself is not sound, and the backup is the same; run 'ibifs fsck' on both"
     }
 }
 
-/// One thing that is reported.
+/// One finding of a backup.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What.
+    /// The kind of finding.
     pub code: Code,
-    /// Where, below the store.
+    /// The path, relative to the store.
     pub path: Vec<u8>,
-    /// More, where there is more to say.
+    /// More about this case, if there is more to say.
     pub detail: Option<Message>,
 }
 
 impl Finding {
-    /// What is wrong, and what can be done.
+    /// A sentence: what is wrong, and what can be done.
     pub fn sentence(&self) -> Message {
         with_detail(self.code, self.detail.as_ref())
     }
 }
 
-/// Told each thing that is found, as it is found.
+/// Receives each finding as it is found.
 pub type Tell<'a> = dyn FnMut(&Finding) -> std::io::Result<()> + 'a;
 
-/// What a backup has done.
+/// Counts of what a backup has done.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Items in the backup.
     pub items: u64,
     /// Files and other entries that were copied.
     pub copied: u64,
-    /// Bytes that were moved for them.
+    /// Bytes copied for them.
     pub bytes: u64,
-    /// Entries that were there already.
+    /// Entries that were already there.
     pub unchanged: u64,
     /// Entries that were removed from an earlier backup.
     pub removed: u64,
-    /// How much was told.
+    /// Number of findings.
     pub found: u64,
-    /// Directories looked at as a whole, for showing how far it is.
+    /// Directories completed, for the progress report.
     units: u64,
 }
 
-/// Why there is no backup, or no finished one.
+/// Why a backup failed or is not finished.
 #[derive(Debug)]
 pub enum BackupError {
-    /// The store or the backup failed.
+    /// An operation on the store or the backup failed.
     Archive(ArchiveError),
-    /// The backup would lie in the store, or the store in it.
+    /// The backup would lie in the store, or the store in the backup.
     Nested,
-    /// There is something else.
+    /// The destination holds something other than a backup.
     NotABackup {
-        /// Where.
+        /// The destination.
         path: PathBuf,
     },
-    /// It is the backup of another Archive.
+    /// The destination is a backup of another Archive.
     OtherArchive {
-        /// Whose it is.
+        /// The names of that Archive.
         service: Box<Names>,
     },
-    /// It has been written as a store since.
+    /// The earlier backup has since been used as a store.
     Used {
-        /// An item that the store does not know.
+        /// An item that the source store does not know.
         names: Box<Names>,
     },
-    /// What was found could not be told.
+    /// A finding could not be reported.
     Report(std::io::Error),
 }
 
@@ -163,11 +162,10 @@ impl From<StoreError> for BackupError {
     }
 }
 
-/// What is copied first, as the index is then made to agree with it: with the number of levels above
-/// its units.
+/// The areas that are copied before the index, each with the number of levels above its units.
 const AREAS: [(&str, usize); 4] = [("col", 4), ("ibip", 2), ("deleted", 3), ("fixity", 5)];
 
-/// How many directories a backup will look at as a whole, about; None where they cannot be counted.
+/// An estimate of the number of directories to copy; None where they cannot be counted.
 pub fn count(from: &Tree) -> Option<u64> {
     let mut count = 0;
     for (area, depth) in AREAS {
@@ -180,8 +178,9 @@ pub fn count(from: &Tree) -> Option<u64> {
     Some(count)
 }
 
-/// What of the store's own directory is not taken along: what belongs to whoever has it open, what is
-/// made for the backup, and what harvesters were told: a store that is restored knows less than they do.
+/// Whether an entry of the store's own directory is not copied: files of the process that has the store open,
+/// files made for the backup, and the record of what harvesters have received, which a restored store must
+/// not claim to know.
 fn is_left(path: &[u8]) -> bool {
     let own: [&[u8]; 7] = [
         b"lock",
@@ -199,12 +198,12 @@ fn is_left(path: &[u8]) -> bool {
         || AREAS.iter().any(|(area, _)| area.as_bytes() == path)
 }
 
-/// Of an area nothing is left but how far a scrub has come.
+/// Within an area only the position of a scrub is not copied.
 fn is_left_below(path: &[u8]) -> bool {
     path == b"fixity/progress"
 }
 
-/// Copies what a file holds into an empty one, holes as holes.
+/// Copies the content of a file into an empty one, preserving holes.
 pub fn copy_content(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
     let stat = rustix::fs::fstat(from)?;
     content::copy(from, to, &stat)
@@ -214,8 +213,8 @@ pub fn copy_content(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
         })
 }
 
-/// Makes a backup, or brings an earlier one up to date. `progress` is told how many directories have
-/// been looked at, see [`count`].
+/// Makes a backup, or updates an earlier one. `progress` receives the number of directories done so far, see
+/// [`count`].
 pub fn make(
     from: &Archive,
     destination: &Path,
@@ -241,7 +240,7 @@ pub fn make(
             copier.levels(area.as_bytes(), depth, prune, is_left_below, &mut vanished)?;
         }
     }
-    // Whatever else lies beside them.
+    // Then everything else in the store's own directory.
     copier.levels(b"", 1, false, is_left, &mut Vec::new())?;
     settling::settle(from, destination, &mut copier, &vanished, clock)?;
     if let Err(error) = copy_accesses(from, &to) {
@@ -257,7 +256,7 @@ pub fn make(
     Ok(tally)
 }
 
-/// Takes along how often items were reached. Nothing else in a backup depends on it.
+/// Copies the access counts of items. Nothing else in a backup depends on them.
 fn copy_accesses(from: &Archive, to: &Tree) -> Result<(), StoreError> {
     match store::Accesses::open_if_there(from.tree().root())? {
         Some(accesses) => accesses.copy_to(to.root()),
@@ -265,7 +264,7 @@ fn copy_accesses(from: &Archive, to: &Tree) -> Result<(), StoreError> {
     }
 }
 
-/// Refuses what is no place for a backup of this store, and makes the directory.
+/// Rejects a destination that cannot hold a backup of this store, and makes the directory.
 fn prepare(from: &Archive, destination: &Path) -> Result<Tree, BackupError> {
     let failed = |error: std::io::Error| {
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
@@ -294,7 +293,7 @@ fn prepare(from: &Archive, destination: &Path) -> Result<Tree, BackupError> {
     Ok(Tree::create(&path)?)
 }
 
-/// Refuses a directory that is not an earlier backup of this store.
+/// Rejects a directory that is not an earlier backup of this store.
 fn whose(from: &Archive, path: &Path) -> Result<(), BackupError> {
     let not = || BackupError::NotABackup {
         path: path.to_owned(),
@@ -313,7 +312,7 @@ fn whose(from: &Archive, path: &Path) -> Result<(), BackupError> {
             service: service.into(),
         });
     }
-    // Whoever mints in a backup has made a store of it; it is not thrown away for an older one.
+    // A backup in which identifiers were minted is a store: it is not overwritten by an older state.
     let Ok(tree) = Tree::open_as_it_is(path) else {
         return Ok(());
     };
@@ -336,7 +335,7 @@ fn whose(from: &Archive, path: &Path) -> Result<(), BackupError> {
 /// How many items are read from an index at once.
 const PAGE: usize = 1000;
 
-/// Visits every item of an index, whose lock is free meanwhile: `visit` may ask another index.
+/// Visits every item of an index. The index is not locked during `visit`, which may query another index.
 fn each_item_of(
     index: &Store,
     mut visit: impl FnMut(&Item) -> Result<(), BackupError>,
@@ -352,7 +351,7 @@ fn each_item_of(
     }
 }
 
-/// Whether a directory holds no more than is made before a backup says what it is.
+/// Whether a directory holds at most what is made before `backup.ibi` is written.
 fn is_hardly_begun(path: &Path) -> bool {
     let names = |path: &Path| {
         let entries = std::fs::read_dir(path).into_iter().flatten();
@@ -360,7 +359,7 @@ fn is_hardly_begun(path: &Path) -> bool {
     };
     names(path).all(|name| match name.to_str() {
         Some("lock") => true,
-        // What is being written there is ours; whatever else is called so is somebody else's.
+        // A half-written file is ours; anything else in a directory of this name is not.
         Some("staging") => names(&path.join(name))
             .all(|name| name.to_str().is_some_and(|name| name.starts_with("write-"))),
         Some("col" | "ibip" | "deleted") => names(&path.join(name)).next().is_none(),
@@ -368,7 +367,7 @@ fn is_hardly_begun(path: &Path) -> bool {
     })
 }
 
-/// What a backup says of itself.
+/// The content of `backup.ibi`.
 struct Note<'a> {
     from: &'a Archive,
     to: &'a Tree,

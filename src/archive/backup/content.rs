@@ -1,28 +1,28 @@
-//! What a file holds, from one descriptor to another: shared where the filesystem can, else copied, its
-//! holes left as holes.
+//! Copies file content from one descriptor to another: shared where the filesystem can do so, otherwise
+//! copied, preserving holes.
 
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{SeekFrom, Stat};
 use rustix::io::Errno;
 
-/// How much is copied at once.
+/// How many bytes are copied at once.
 const BLOCK: usize = 1 << 20;
 
-/// On which side copying failed.
+/// The side on which copying failed.
 #[derive(Debug)]
 pub(super) enum ContentError {
     From(Errno),
     To(Errno),
 }
 
-/// Copies all of a file into an empty one, and tells how many bytes were moved.
+/// Copies a whole file into an empty one and returns the number of bytes copied.
 pub(super) fn copy(from: &OwnedFd, to: &OwnedFd, stat: &Stat) -> Result<u64, ContentError> {
     let size = u64::try_from(stat.st_size).unwrap_or_default();
     if size == 0 {
         return Ok(0);
     }
-    // Whatever is said against sharing, it can be copied.
+    // If the filesystem refuses to share, for whatever reason, the content is copied.
     if rustix::fs::ioctl_ficlone(to, from).is_ok() {
         return Ok(0);
     }
@@ -34,7 +34,7 @@ pub(super) fn copy(from: &OwnedFd, to: &OwnedFd, stat: &Stat) -> Result<u64, Con
                 let end = rustix::fs::seek(from, SeekFrom::Hole(start)).unwrap_or(size);
                 (start, end.min(size))
             }
-            // From here on there is a hole.
+            // The rest of the file is a hole.
             Err(Errno::NXIO) => break,
             Err(_) => (offset, size),
         };
@@ -45,7 +45,7 @@ pub(super) fn copy(from: &OwnedFd, to: &OwnedFd, stat: &Stat) -> Result<u64, Con
     Ok(moved)
 }
 
-/// Copies a part, as far as there is one.
+/// Copies a range, up to the end of the file.
 fn range(from: &OwnedFd, to: &OwnedFd, start: u64, end: u64) -> Result<u64, ContentError> {
     let mut at = start;
     let mut in_kernel = true;
@@ -56,14 +56,14 @@ fn range(from: &OwnedFd, to: &OwnedFd, start: u64, end: u64) -> Result<u64, Cont
             let (mut read, mut write) = (at, at);
             let wanted = wanted.min(64 * BLOCK);
             match rustix::fs::copy_file_range(from, Some(&mut read), to, Some(&mut write), wanted) {
-                // A file that says less than it holds, such as those of /proc, or a shorter one now.
+                // A file with a wrong size, such as one in /proc, or one that is shorter now.
                 Ok(0) => in_kernel = false,
                 Ok(count) => at += count as u64,
                 Err(Errno::INTR) => {}
                 Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => {
                     return Err(ContentError::To(errno));
                 }
-                // Between two filesystems, or an error of either side: reading and writing tells.
+                // Two filesystems, or an error on one side, which reading and writing will show.
                 Err(_) => in_kernel = false,
             }
             continue;

@@ -1,11 +1,10 @@
-//! Copying directories from one store to another: names, content, and all that a filesystem keeps
-//! beside it.
+//! Copies directories from one store to another: names, content and metadata.
 //!
-//! By descriptors, and never through a symbolic link on either side: who may write in an item may
-//! swap names while it is read. A file is made in the other store's `staging/`, complete, and takes its
-//! name then, so that what was there before is whole until it is replaced. What has the same size
-//! and time of modification, and was copied after the original's inode was last changed, is left
-//! as it is: a file that rots changes none of these, and does not overwrite its good copy.
+//! All access goes through descriptors and never through a symbolic link on either side, because a user with
+//! write permission in an item may swap names meanwhile. A file is completed in the `staging/` of the
+//! destination and then renamed, so the previous copy is intact until it is replaced. A copy is left as it is
+//! if it has the size and modification time of the original and was made after the original's inode last
+//! changed: a file that decays on disk changes none of these, and does not overwrite its good copy.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -21,60 +20,60 @@ use crate::archive::tree::{Tree, TreeError, joined};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
-/// How often is copied what changes meanwhile.
+/// How many times an entry is copied that changes meanwhile.
 const TRIES: usize = 3;
 
-/// Names at the top of an item's or the store's area that are not taken along.
+/// Selects names at the top of an area that are not copied.
 pub(super) type Leave = fn(&[u8]) -> bool;
 
-/// What copies.
+/// Copies units, such as items, from one store to another.
 pub(super) struct Copier<'a> {
     pub(super) from: &'a Tree,
     pub(super) to: &'a Tree,
     staging: OwnedFd,
-    /// How what is not complete yet is called there.
+    /// The name prefix of incomplete files in `staging`.
     temporaries: String,
     next: u64,
-    /// What of a unit is not taken along.
+    /// Selects the parts of a unit that are not copied.
     leave: Leave,
     pub(super) tally: Tally,
     pub(super) tell: &'a mut Tell<'a>,
     progress: &'a mut dyn FnMut(u64),
 }
 
-/// What is known of the files of one unit that have several names.
+/// Files of one unit that have several names.
 #[derive(Default)]
 struct Links {
-    /// By device and number of the original: where its copy is, and the copy's number.
+    /// By device and inode number of the original: the path of its copy, and the copy's inode number.
     copied: HashMap<(u64, u64), (Vec<u8>, u64)>,
-    /// Numbers of copies that have an original already.
+    /// Inode numbers of copies that belong to an original already.
     taken: HashSet<u64>,
 }
 
-/// A directory's two sides while it is copied.
+/// A directory in both stores while it is copied.
 struct Pair {
     path: Vec<u8>,
     from: OwnedFd,
     to: OwnedFd,
 }
 
-/// How copying what is no directory ended.
+/// The result of copying an entry that is not a directory.
 enum Copied {
     /// It is in the copy.
     Placed,
-    /// It cannot be copied, which has been told.
+    /// It cannot be copied, and this has been reported.
     Left,
-    /// It is not there any more, or something else.
+    /// It no longer exists, or has another file type.
     Gone,
 }
 
-/// How copying a unit ended.
+/// The result of copying a unit.
 enum End {
-    /// It was the same from the beginning to the end.
+    /// It did not change meanwhile.
     Steady,
-    /// Names came or went meanwhile.
+    /// Names or content changed meanwhile.
     Changing,
-    /// It is not there.
+    /// It does not exist.
     Gone,
 }
 
@@ -86,7 +85,7 @@ impl<'a> Copier<'a> {
         progress: &'a mut dyn FnMut(u64),
     ) -> Result<Copier<'a>, BackupError> {
         let staging = to.open_directory("staging")?;
-        // What an interrupted backup has left.
+        // Left behind by an interrupted backup.
         for (name, _) in names_of(to, b"staging")? {
             remove(to, b"staging", &name)?;
         }
@@ -94,7 +93,7 @@ impl<'a> Copier<'a> {
         Ok(Copier::over(from, to, staging, temporaries, tell, progress))
     }
 
-    /// What copies between two directories whatever they are, with a place for what is not complete.
+    /// A copier between any two directories, with a directory for incomplete files.
     pub(super) fn over(
         from: &'a Tree,
         to: &'a Tree,
@@ -116,7 +115,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Has something of a unit not be taken along, and not be removed from the copy.
+    /// Selects parts of a unit that are neither copied nor removed from the copy.
     pub(super) fn leaving(self, leave: Leave) -> Copier<'a> {
         Copier { leave, ..self }
     }
@@ -136,8 +135,9 @@ impl<'a> Copier<'a> {
         (self.tell)(&finding).map_err(BackupError::Report)
     }
 
-    /// Copies the levels above units (items, above all), and the units below them. What is gone from the
-    /// original is removed from the copy, units and levels only if `prune`; the others are told.
+    /// Copies the levels above units (above all, items), and the units below them. What the original no
+    /// longer has is removed from the copy. Units and levels are removed only with `prune`; otherwise they
+    /// are added to `vanished`.
     pub(super) fn levels(
         &mut self,
         path: &[u8],
@@ -187,7 +187,7 @@ impl<'a> Copier<'a> {
             .map_err(|errno| failed(self.to, Action::CopyAttributes, path, errno))
     }
 
-    /// Copies a directory with all that is below it. False where there is none.
+    /// Copies a directory and everything below it. False where it does not exist.
     pub(super) fn unit(&mut self, path: &[u8]) -> Result<bool, BackupError> {
         self.tally.units += 1;
         (self.progress)(self.tally.units);
@@ -249,14 +249,14 @@ impl<'a> Copier<'a> {
                 }
             }
         }
-        // Last, since each name made in a directory changes its time; the deepest first.
+        // Last, because each name made in a directory changes its time; the deepest first.
         for (path, before) in met.iter().rev() {
             steady &= self.set_metadata(path, Some(before))?;
         }
         Ok(if steady { End::Steady } else { End::Changing })
     }
 
-    /// Does so for all directories above a path.
+    /// Sets the metadata of all directories above a path.
     pub(super) fn dress_above(&mut self, path: &[u8]) -> Result<(), BackupError> {
         let mut above = path;
         while let Some(cut) = above.iter().rposition(|byte| *byte == b'/') {
@@ -266,8 +266,8 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Gives a directory's copy its owner, permission bits, attributes and times. False where
-    /// the original is not as it was before.
+    /// Gives a directory's copy its owner, permission bits, attributes and times. False where the original
+    /// has changed since `before`.
     pub(super) fn set_metadata(
         &mut self,
         path: &[u8],
@@ -282,7 +282,7 @@ impl<'a> Copier<'a> {
         Ok(before.is_none_or(|before| metadata::is_same(before, &stat)))
     }
 
-    /// Copies one file of the top by its name. False where there is none, or no file.
+    /// Copies one file of the store's own directory by its name. False where there is no regular file.
     pub(super) fn one(&mut self, name: &[u8]) -> Result<bool, BackupError> {
         let Some(pair) = self.pair(b"")? else {
             return Ok(false);
@@ -290,7 +290,7 @@ impl<'a> Copier<'a> {
         Ok(matches!(self.file(&pair, name)?, Copied::Placed))
     }
 
-    /// Opens a directory on both sides, and makes it in the copy. None where the original has none.
+    /// Opens a directory on both sides and makes it in the copy. None where the original has none.
     fn pair(&mut self, path: &[u8]) -> Result<Option<Pair>, BackupError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let from = match self.from.open_far(path, flags) {
@@ -332,7 +332,7 @@ impl<'a> Copier<'a> {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(failed(errno)),
         }
-        // Nobody else looks into it before it has its own permission bits.
+        // Closed to other users until it has its own permission bits.
         rustix::fs::mkdirat(&opened, name, Mode::from_raw_mode(0o700)).map_err(failed)
     }
 
@@ -353,7 +353,7 @@ impl<'a> Copier<'a> {
         self.found(Code::NotCopied, path, Some(why))
     }
 
-    /// Copies what is no directory. False where it is not what it was when it was listed.
+    /// Copies an entry that is not a directory. False where it has changed since it was listed.
     fn entry(&mut self, pair: &Pair, name: &[u8], links: &mut Links) -> Result<bool, BackupError> {
         let path = joined(&pair.path, name);
         let stat = match rustix::fs::statat(&pair.from, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -415,7 +415,7 @@ impl<'a> Copier<'a> {
         format!("{}{}", self.temporaries, self.next)
     }
 
-    /// Lets what is complete in `staging/` take its name.
+    /// Renames a complete file from `staging/` to its name.
     fn place(&self, temporary: &str, pair: &Pair, name: &[u8]) -> Result<(), BackupError> {
         let placed = loop {
             match rustix::fs::renameat(&self.staging, temporary, &pair.to, name) {
@@ -423,7 +423,7 @@ impl<'a> Copier<'a> {
                 other => break other,
             }
         };
-        // Two names of one file: then rename does nothing and leaves both.
+        // If both are names of one file, rename does nothing and keeps both.
         let _ = rustix::fs::unlinkat(&self.staging, temporary, AtFlags::empty());
         placed.map_err(|errno| failed(self.to, Action::Write, &joined(&pair.path, name), errno))
     }
@@ -448,7 +448,7 @@ impl<'a> Copier<'a> {
         for attempt in 1..=TRIES {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let open = |flags| rustix::fs::openat(&pair.from, name, flags, Mode::empty());
-            // Only its owner may leave the access time alone.
+            // Only the owner of a file may open it with O_NOATIME.
             let opened = match open(flags | OFlags::NOATIME) {
                 Err(Errno::PERM) => open(flags),
                 other => other,
@@ -520,7 +520,7 @@ impl<'a> Copier<'a> {
         };
         match made.and_then(|()| metadata::special(stat, &self.staging, &temporary)) {
             Ok(()) => {}
-            // Only root makes devices.
+            // Only root may make devices.
             Err(errno @ (Errno::PERM | Errno::ACCESS)) => {
                 self.not_copied(&path, errno)?;
                 return Ok(Copied::Left);
@@ -547,7 +547,7 @@ fn is_directory(parent: &OwnedFd, name: &[u8]) -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-/// The directory that a path is in, and its name there.
+/// The directory of a path, and the last component.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(cut) => (&path[..cut], &path[cut + 1..]),
@@ -570,7 +570,7 @@ fn names_of(tree: &Tree, path: &[u8]) -> Result<Vec<(Vec<u8>, bool)>, BackupErro
         .map_err(|errno| failed(tree, Action::List, path, errno))
 }
 
-/// Removes a name, and all below it where it is a directory.
+/// Removes a name and, for a directory, everything below it.
 fn remove(tree: &Tree, path: &[u8], name: &[u8]) -> Result<(), BackupError> {
     let root = joined(path, name);
     let mut directories = vec![root.clone()];

@@ -1,4 +1,4 @@
-//! One item copied to where it lies elsewhere, as a backup copies it: all that a filesystem keeps of it.
+//! Copies one item to another directory, as a backup does: with all its metadata.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -9,10 +9,10 @@ use super::copying::Copier;
 use super::{BackupError, Tally, Tell, metadata};
 use crate::archive::tree::{Met, SIDECAR, Tree};
 
-/// A name in an item whose copy was begun and has not been compared since.
+/// The file in an item that marks a copy that was begun and not compared since.
 pub const UNCOMPARED: &str = ".ibifs-copy-uncompared";
 
-/// All that is no directory, but for what is not copied with the rest.
+/// All entries that are not directories, except those that are not copied with the rest.
 fn files_of(tree: &Tree) -> Result<BTreeMap<Vec<u8>, Stat>, BackupError> {
     let mut paths = Vec::new();
     tree.each_met_below("", |met| match met {
@@ -27,13 +27,13 @@ fn files_of(tree: &Tree) -> Result<BTreeMap<Vec<u8>, Stat>, BackupError> {
     Ok(paths.into_iter().filter_map(stat).collect())
 }
 
-/// An item's directory that is made the same as another.
+/// Makes an item's directory identical to another one.
 #[allow(missing_debug_implementations, reason = "it holds closures")]
 pub struct ItemCopier<'a>(Copier<'a>);
 
 impl<'a> ItemCopier<'a> {
-    /// From one item's directory to another's. What is not complete yet lies in `staging`, which is on
-    /// the filesystem of the copy; where that is the item itself, nothing else in it may begin with
+    /// Copies from one item's directory to another's. Incomplete files lie in `staging`, which is on the
+    /// filesystem of the copy. If `staging` is the item itself, no other name in it may begin with
     /// [`ItemCopier::TEMPORARY`].
     pub fn new(
         from: &'a Tree,
@@ -49,10 +49,10 @@ impl<'a> ItemCopier<'a> {
         )
     }
 
-    /// How the names begin of what is not complete yet.
+    /// The name prefix of incomplete files.
     pub const TEMPORARY: &'static str = ".ibifs-copy-";
 
-    /// Whether a file is there on one side only, or differs as far as one can see without reading it.
+    /// Whether a file exists on one side only, or differs according to its metadata.
     pub fn is_due(from: &Tree, to: &Tree) -> Result<bool, BackupError> {
         let [here, there] = [files_of(from)?, files_of(to)?];
         Ok(here.len() != there.len()
@@ -62,23 +62,23 @@ impl<'a> ItemCopier<'a> {
             }))
     }
 
-    /// Copies everything but the sidecar, and removes what the copy has beside that. False where there
-    /// is no such item.
+    /// Copies everything but the sidecar, and removes what only the copy has. False where the item does not
+    /// exist.
     pub fn content(&mut self) -> Result<bool, BackupError> {
         self.0.unit(b"")
     }
 
-    /// Copies the sidecar, where there is one.
+    /// Copies the sidecar. False where the item has none.
     pub fn sidecar(&mut self) -> Result<bool, BackupError> {
         self.0.one(SIDECAR.as_bytes())
     }
 
-    /// Gives the copy's directory the time of the original's again, after something was made in it.
+    /// Sets the time of the copy's directory to that of the original again, after a file was made in it.
     pub fn finish(&mut self) -> Result<(), BackupError> {
         self.0.set_metadata(b"", None).map(drop)
     }
 
-    /// What was done so far.
+    /// The counts so far.
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.0.tally

@@ -1,19 +1,19 @@
-//! What a filesystem keeps of a file beside its content: owner, permission bits, extended attributes
-//! (access control lists are some of them), times.
+//! The metadata of files: owner, permission bits, extended attributes (including access control lists) and
+//! times.
 
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-/// Whether nobody has written to a file or changed anything about it between two looks.
+/// Whether a file has not changed between two calls of stat(2).
 pub(super) fn is_same(before: &Stat, after: &Stat) -> bool {
     (before.st_size, modified(before), changed(before))
         == (after.st_size, modified(after), changed(after))
 }
 
-/// Whether a copy is of this original: the same kind, size and time of modification, and made after
-/// anything of the original was last changed.
+/// Whether a copy is up to date: it has the same file type, size and modification time, and was made after
+/// the last change of the original.
 pub(super) fn is_copied(original: &Stat, copy: &Stat) -> bool {
     FileType::from_raw_mode(original.st_mode) == FileType::from_raw_mode(copy.st_mode)
         && original.st_size == copy.st_size
@@ -47,7 +47,7 @@ fn owner(stat: &Stat) -> (Option<Uid>, Option<Gid>) {
     )
 }
 
-/// Only root gives files away; what an ordinary user keeps is that user's.
+/// Only root may change owners; an ordinary user's copies belong to that user.
 fn as_far_as_allowed(given: Result<(), Errno>) -> Result<(), Errno> {
     match given {
         Err(Errno::PERM) => Ok(()),
@@ -55,17 +55,17 @@ fn as_far_as_allowed(given: Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-/// Gives a new file what another has.
+/// Copies the metadata of a file to a new file.
 pub(super) fn file(from: &OwnedFd, stat: &Stat, to: &OwnedFd) -> Result<(), Errno> {
     let (uid, gid) = owner(stat);
     as_far_as_allowed(rustix::fs::fchown(to, uid, gid))?;
-    // After the owner, whose change takes set-user-ID bits and capabilities away.
+    // After the owner, whose change removes set-user-ID bits and capabilities.
     rustix::fs::fchmod(to, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
     attributes(from, to)?;
     rustix::fs::futimens(to, &times(stat))
 }
 
-/// Gives a directory what another has, as far as it differs.
+/// Copies the metadata of a directory to another one, where they differ.
 pub(super) fn directory(from: &OwnedFd, stat: &Stat, to: &OwnedFd) -> Result<(), Errno> {
     let now = rustix::fs::fstat(to)?;
     if (now.st_uid, now.st_gid) != (stat.st_uid, stat.st_gid) {
@@ -84,7 +84,7 @@ pub(super) fn directory(from: &OwnedFd, stat: &Stat, to: &OwnedFd) -> Result<(),
     }
 }
 
-/// Gives a symbolic link, FIFO, socket or device what another has.
+/// Copies the metadata of a symbolic link, FIFO, socket or device.
 pub(super) fn special(stat: &Stat, directory: &OwnedFd, name: &str) -> Result<(), Errno> {
     let (uid, gid) = owner(stat);
     let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -96,7 +96,7 @@ pub(super) fn special(stat: &Stat, directory: &OwnedFd, name: &str) -> Result<()
     rustix::fs::utimensat(directory, name, &times(stat), flags)
 }
 
-/// Makes the extended attributes of a file those of another.
+/// Replaces the extended attributes of a file by those of another.
 fn attributes(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
     let (wanted, there) = (names(from)?, names(to)?);
     for name in there.iter().filter(|name| !wanted.contains(name)) {
@@ -129,7 +129,7 @@ pub fn attributes_of(file: &OwnedFd) -> Result<Attributes, Errno> {
     Ok(found)
 }
 
-/// Attributes of the system's own security are for the system, or root, to set.
+/// Ignores a refusal for attributes of system security, which only the system or root may set.
 fn let_pass(name: &[u8], outcome: Result<(), Errno>) -> Result<(), Errno> {
     let is_ours = !name.starts_with(b"security.") && !name.starts_with(b"trusted.");
     match outcome {
@@ -141,7 +141,7 @@ fn let_pass(name: &[u8], outcome: Result<(), Errno>) -> Result<(), Errno> {
 fn names(file: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
     let listed = grown(|buffer| rustix::fs::flistxattr(file, buffer));
     let listed = match listed {
-        // A filesystem without them.
+        // The filesystem does not support extended attributes.
         Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
         other => other?,
     };
@@ -155,13 +155,13 @@ fn names(file: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
 fn value(file: &OwnedFd, name: &[u8]) -> Result<Option<Vec<u8>>, Errno> {
     match grown(|buffer| rustix::fs::fgetxattr(file, name, buffer)) {
         Ok(value) => Ok(Some(value)),
-        // Taken away meanwhile.
+        // Removed meanwhile.
         Err(Errno::NODATA) => Ok(None),
         Err(errno) => Err(errno),
     }
 }
 
-/// Asks with room for as much as there may be.
+/// Calls `ask` with a larger buffer until the result fits.
 fn grown(mut ask: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
     let mut buffer = vec![0; 256];
     loop {
@@ -170,7 +170,7 @@ fn grown(mut ask: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u
                 buffer.truncate(count);
                 return Ok(buffer);
             }
-            // 64 KiB is the most that there can be of either.
+            // 64 KiB is the maximum of both a value and a list of names.
             Err(Errno::RANGE) if buffer.len() < 65_536 => buffer.resize(65_536, 0),
             Err(errno) => return Err(errno),
         }

@@ -1,10 +1,10 @@
-//! Making the copied tree agree with an index of one instant.
+//! Makes the copied tree agree with an index of one instant.
 //!
-//! Which items there are, their sidecars and tombstones are taken from the index: the copies in the
-//! tree are of many moments. Where the store's own tree and index do not agree, and not because something
-//! is just being written, the tree is the truth, and the copy gets what it holds. What the index
-//! has and the copy lacks is copied now; what is gone by now is so in a newer index, which is taken
-//! then. The result is checked as `fsck` does.
+//! The items, their sidecars and tombstones are taken from the index, because the copies in the tree are of
+//! many moments. Where the store's own tree and index disagree, and not because of a write in progress, the
+//! tree is the truth: the copy gets the content of the tree. What the index has and the copy lacks is copied
+//! now. What has been removed by now is also removed in a newer index, which is taken then. The result is
+//! checked as `fsck` does.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -21,10 +21,10 @@ use ibi::message;
 use ibi::pairs::{Pairs, Value};
 use ibi::{Ibi, Rep};
 
-/// How often a newer index is taken.
+/// How many times a newer index is taken.
 const ROUNDS: usize = 10;
 
-/// How long is waited, all in all, for what is just being written.
+/// The total time of waiting for writes in progress.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const LEDGER: &str = "ledger";
@@ -48,7 +48,7 @@ pub(super) fn settle(
         }
         let report = Archive::check(destination, clock, &mut |_| {})?;
         copier.tally.items = report.items;
-        // The same twice is not something that was just being written.
+        // A finding that occurs twice is not a write in progress.
         if report.findings.is_empty() || last.as_ref() == Some(&report.findings) || round == ROUNDS
         {
             for finding in report.findings.iter().filter(|finding| finding.is_left()) {
@@ -63,7 +63,7 @@ pub(super) fn settle(
         }
         last = Some(report.findings);
     }
-    // The last to close a database for writing takes its log away.
+    // The last connection that closes a database for writing removes its log.
     drop(Store::open(copier.to.root())?);
     for path in vanished {
         let is_kept = copier.to.open_far(path, rustix::fs::OFlags::PATH).is_ok()
@@ -78,7 +78,7 @@ pub(super) fn settle(
     Ok(())
 }
 
-/// Takes the index as it is now and makes the tree agree. Tells how many items could not be had.
+/// Copies the current index and makes the tree agree with it. Returns how many items could not be copied.
 fn one_round(from: &Archive, copier: &mut Copier<'_>) -> Result<u64, BackupError> {
     let staging = copier
         .to
@@ -86,7 +86,7 @@ fn one_round(from: &Archive, copier: &mut Copier<'_>) -> Result<u64, BackupError
         .map_err(ArchiveError::from)?;
     remove_index(&staging);
     from.store().copy_to(staging.as_fd())?;
-    // Two connections: one goes through the items, the other is asked about them.
+    // Two connections: one lists the items, the other answers queries about them.
     let index = Store::open(staging.as_fd())?;
     let asked = Store::open(staging.as_fd())?;
     let mut round = Round {
@@ -99,7 +99,7 @@ fn one_round(from: &Archive, copier: &mut Copier<'_>) -> Result<u64, BackupError
     each_item_of(&index, |item| round.item(item))?;
     round.what_is_too_much()?;
     let missing = round.missing;
-    // Every directory will be on disk before the backup says that it is finished.
+    // Every directory is on disk before the backup is marked as finished.
     let unsettled: Vec<ItemId> = asked.unsettled()?.iter().map(|lost| lost.item.id).collect();
     if missing == 0 {
         asked.settle(&unsettled)?;
@@ -107,7 +107,7 @@ fn one_round(from: &Archive, copier: &mut Copier<'_>) -> Result<u64, BackupError
     let ledger = from.tree().read_small(LEDGER)?.unwrap_or_default();
     let mut ledger = Pairs::parse(&ledger).unwrap_or_default();
     if let Some(last) = asked.last_date()? {
-        // The ledger goes with the index, whatever the store has minted since.
+        // The ledger must match the index, whatever the store has minted since.
         ledger.set("last", Value::Word(last.to_rfc3339()));
     }
     copier
@@ -116,7 +116,7 @@ fn one_round(from: &Archive, copier: &mut Copier<'_>) -> Result<u64, BackupError
     drop(asked);
     drop(index);
     let root = copier.to.root();
-    // Its log belongs to the old one.
+    // The log belongs to the old index.
     remove_index(root);
     rustix::fs::renameat(&staging, store::FILE, root, store::FILE)
         .map_err(|errno| copier.to.error(Action::Rename, store::FILE, errno).into())
@@ -127,7 +127,7 @@ fn one_round(from: &Archive, copier: &mut Copier<'_>) -> Result<u64, BackupError
 fn remove_index(directory: impl AsFd) {
     for tail in ["", "-wal", "-shm", "-journal"] {
         let name = format!("{}{tail}", store::FILE);
-        // Mostly there is none; one that stays is told by whoever opens it.
+        // Usually missing; one that cannot be removed causes an error when the index is opened.
         let _ = rustix::fs::unlinkat(&directory, name, rustix::fs::AtFlags::empty());
     }
 }
@@ -149,7 +149,7 @@ impl Round<'_, '_> {
             if to.is_directory(place.as_str()) {
                 self.copier.remove_unit(place.as_str())?;
             }
-            // One that is not believed is no good list of pairs, and is not made better here.
+            // A tombstone that is not accepted is not a valid list of pairs, and is not repaired here.
             let there = to.read_tombstone(&place).ok().flatten();
             if let Some(said) = said.filter(|said| Some(said) != there.as_ref())
                 && (there.is_none() || !self.is_settled_otherwise(item, &place, &said)?)
@@ -180,12 +180,12 @@ impl Round<'_, '_> {
                 .copier
                 .remove_unit(&format!("{}/{SIDECAR}", place.as_str()))?,
         }
-        // The directory has been written to.
+        // The write has changed the directory's time.
         self.copier.set_metadata(place.as_str().as_bytes(), None)?;
         Ok(())
     }
 
-    /// Whether the store's tree says something else than its index, for good.
+    /// Whether the store's tree disagrees with its index permanently.
     fn is_settled_otherwise(
         &mut self,
         item: &Item,
@@ -208,7 +208,7 @@ impl Round<'_, '_> {
                 None => None,
             };
             match in_tree {
-                // Written again, removed or moved since: the instant of the index counts.
+                // Written again, removed or moved since: the index copy decides.
                 _ if !is_same => return Ok(false),
                 Ok(in_tree) if in_tree == in_index => return Ok(false),
                 Ok(Some(in_tree)) if in_tree == said => return Ok(false),
@@ -218,8 +218,8 @@ impl Round<'_, '_> {
         }
     }
 
-    /// What the copy has and the index has not: items that came too late, or that have moved to
-    /// the place their rep gives them, and the tombstones of items that have come back.
+    /// Removes from the copy what the index does not have: items that were made too late, or that have moved
+    /// to the place of their rep, and tombstones of items that exist again.
     fn what_is_too_much(&mut self) -> Result<(), BackupError> {
         let to = self.copier.to;
         let mut places = Vec::new();
@@ -235,7 +235,7 @@ impl Round<'_, '_> {
         Ok(())
     }
 
-    /// Waits a moment, if there is time left to wait and anybody who could be writing.
+    /// Waits a moment, if there is time left and another process may be writing.
     fn waits(&mut self) -> bool {
         let pause = Duration::from_millis(20);
         self.patience = self.patience.saturating_sub(pause);
@@ -253,7 +253,7 @@ impl Round<'_, '_> {
         };
         let full = format!("{}/{path}", area.name());
         let Some(ibi) = ibi else {
-            // No item: there as long as the store has it.
+            // Not an item: it is kept as long as the store has it.
             return Ok(self.from.tree().is_directory(&full));
         };
         let find = |store: &Store| match &ibi {
@@ -269,8 +269,8 @@ impl Round<'_, '_> {
             None if !self.from.tree().is_directory(&full) => return Ok(false),
             None => {}
         }
-        // In the tree and not in the index: either it has just been made, and the next backup has it,
-        // or nobody has met it yet, and it is the store's all the same.
+        // In the tree and not in the index: either it is new, and the next backup has it, or the index does
+        // not know it yet, and it belongs to the store all the same.
         loop {
             if find(self.from.store())?.is_some() || !self.from.tree().is_directory(&full) {
                 return Ok(false);

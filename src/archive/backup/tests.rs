@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::super::operations::testing::{TemporaryDirectory, TestArchive};
 use super::*;
 
-/// What a backup reports, a line each, and what it counts.
+/// The findings of a backup, one line each, and its counts.
 fn backup(from: &TestArchive, to: &Path) -> Result<(Vec<String>, Tally), BackupError> {
     let mut found = Vec::new();
     let mut report = |finding: &Finding| {
@@ -50,7 +50,7 @@ fn a_backup_is_the_store_and_a_second_one_moves_nothing() {
     let to = directory.path().join("backup");
     let (found, tally) = backup(&archive, &to).expect("a backup");
     assert!(found.is_empty(), "{found:?}");
-    // With the item of the service.
+    // Including the item of the service.
     assert_eq!(tally.items, 3);
     for area in ["col", "ibip", "deleted"] {
         assert_eq!(
