@@ -1,14 +1,15 @@
-//! Items as packages that other archives read: BagIt bags (RFC 8493) and OCFL objects (version 1.1),
-//! there and back.
+//! Items as packages that other archives read: BagIt bags (RFC 8493) and OCFL objects (version 1.1), for
+//! export and import.
 //!
-//! A package has an item's directory as it is, sidecar included, in `data/`, and beside it
-//! `ibifs.mtree`, which says what neither format can: names that are not UTF-8, empty directories,
-//! symbolic links, FIFOs, permission bits, times, files with several names, extended attributes. Who
-//! knows nothing of ibifs has the files; who does gets back what was there.
+//! A package has an item's directory as it is, including the sidecar, in `data/`. Beside it `ibifs.mtree`
+//! describes what neither format can: names that are not UTF-8, empty directories, symbolic links, FIFOs,
+//! permission bits, times, files with several names, extended attributes. A program that does not know ibifs
+//! gets the files; ibifs restores the item as it was.
 //!
-//! An item is read beside a mount, each file whole and compared with the digest that a scrub has kept
-//! of it, and copied out of sight; the package appears when it is complete. A package is not believed: all
-//! digests are compared before anything is taken from it, and no symbolic link in it is followed.
+//! An item may be read while the store is mounted. Each file is read whole and compared with the digest
+//! recorded by a scrub, and is copied to a staging directory; the package appears when it is complete. A
+//! package is not trusted: all digests are compared before any content is used, and no symbolic link in it is
+//! followed.
 
 mod bagit;
 mod filling;
@@ -30,7 +31,7 @@ use std::path::Path;
 use crate::archive::store::Item;
 use crate::archive::{Archive, Clock};
 
-/// The text of mtree(5) in a package.
+/// The file in a package that describes it in the format mtree(5).
 pub const MTREE: &str = "ibifs.mtree";
 
 /// The formats of packages.
@@ -38,14 +39,14 @@ pub const MTREE: &str = "ibifs.mtree";
 pub enum Format {
     /// A bag for each item.
     Bagit,
-    /// An object for each item, a version for each export of it that differs from the last.
+    /// An object for each item, with a version for each export that differs from the last.
     Ocfl,
 }
 
-/// Told how many files and bytes have been copied.
+/// Receives the number of files and bytes copied.
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 
-/// What writes packages into a directory.
+/// Writes packages into a directory.
 pub struct Exporter<'a> {
     format: Format,
     work: work::Work,
@@ -56,11 +57,11 @@ pub struct Exporter<'a> {
 }
 
 impl<'a> Exporter<'a> {
-    /// Prepares a directory for packages, making it where it is missing.
+    /// Prepares a directory for packages, and makes it where it is missing.
     ///
     /// # Errors
-    /// It cannot be made, holds something that has no place beside the packages, or another export is
-    /// at work there.
+    /// The directory cannot be made, holds something that does not belong beside packages, or another export
+    /// is running there.
     pub fn new(
         format: Format,
         destination: &Path,
@@ -84,7 +85,7 @@ impl<'a> Exporter<'a> {
     /// Writes the package of an item.
     ///
     /// # Errors
-    /// The first thing that stands in the way; then the package is not there, or as it was.
+    /// The first failure; the package is then missing, or unchanged.
     pub fn export(&mut self, archive: &Archive, item: &Item) -> Result<Outcome, PackageError> {
         self.work.clear()?;
         let mut count = |bytes: u64| {
@@ -101,10 +102,10 @@ impl<'a> Exporter<'a> {
         outcome
     }
 
-    /// Waits until all is on disk, and leaves nothing but the packages.
+    /// Waits until everything is on disk, and leaves only the packages.
     ///
     /// # Errors
-    /// The system's.
+    /// A failed system call.
     pub fn end(self) -> Result<(), PackageError> {
         self.work.end()
     }

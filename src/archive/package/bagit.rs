@@ -13,18 +13,18 @@ use crate::archive::tree::Action;
 use crate::archive::{Archive, Clock};
 use crate::formats::fixity::{self, Digest, Manifest};
 
-/// Where bags are made.
+/// Where bags are assembled.
 pub(super) const STAGING: &str = ".ibifs-export";
-/// What makes a directory a bag.
+/// The file that makes a directory a bag.
 pub(super) const DECLARATION: &str = "bagit.txt";
 /// The digests of the tag files.
 pub(super) const TAG_MANIFEST: &str = "tagmanifest-sha256.txt";
-/// What is said of the bag.
+/// The metadata of the bag.
 pub(super) const INFO: &str = "bag-info.txt";
-/// The names of the item in there.
+/// The tag with the names of the item.
 pub(super) const IDENTIFIER: &str = "External-Identifier";
 
-/// Makes a bag of a staged item, at the path that its name gives.
+/// Makes a bag of a staged item, with the path that its name gives.
 pub(super) fn finish(
     archive: &Archive,
     item: &Item,

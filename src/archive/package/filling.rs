@@ -1,5 +1,5 @@
-//! Making an item of a package: in an empty directory, by descriptors and never through a symbolic
-//! link, since what a package says may come from anyone.
+//! Makes an item from a package: in an empty directory, by descriptors and never through a symbolic link,
+//! because the content of a package is not trusted.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,18 +16,18 @@ use crate::archive::tree::Action;
 use crate::archive::tree::{SIDECAR, open_far};
 use crate::formats::mtree::{Entry, Kind};
 
-/// What is given to the files beside their content.
+/// Which metadata the files get.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manner {
-    /// The users and groups that they belonged to, and the bits that act with their rights.
+    /// Restores the owners and groups of the files, and their set-user-ID and set-group-ID bits.
     pub same_owner: bool,
 }
 
-/// Fills an empty directory with what a package has. The sidecar comes last: with it the item is
-/// complete. `count` is told the bytes copied, and 0 for each file that is begun.
+/// Fills an empty directory with the content of a package. The sidecar comes last, because it makes the item
+/// complete. `count` receives the bytes copied, and 0 at the start of each file.
 ///
 /// # Errors
-/// The system's; what has been made then stays.
+/// A failed system call; what has been made then stays.
 pub fn fill(
     package: &Package,
     item: &OwnedFd,
@@ -49,7 +49,7 @@ pub fn fill(
     for entry in entries.iter().filter(is_sidecar) {
         filler.make(entry)?;
     }
-    // The deepest first, and the item's own last: what is made in a directory changes its time.
+    // The deepest first, and the item's own last: each name made in a directory changes its time.
     for entry in entries.iter().rev() {
         if entry.kind == Kind::Directory {
             filler.dress_directory(entry)?;
@@ -62,7 +62,7 @@ struct Filler<'a> {
     package: &'a Package,
     item: &'a OwnedFd,
     manner: Manner,
-    /// The first names of files that have several.
+    /// The first name of each file that has several.
     linked: BTreeMap<u64, Vec<u8>>,
     count: &'a mut dyn FnMut(u64),
 }
@@ -74,13 +74,13 @@ impl Filler<'_> {
             return Ok(());
         }
         let (parent, name) = split(&entry.path);
-        // Packages that others have made list no directories.
+        // Packages of other programs do not list directories.
         make_directories(self.item, parent).map_err(failed)?;
         let parent = open_far(self.item, parent, OFlags::PATH | OFlags::DIRECTORY);
         let parent = parent.map_err(failed)?;
         match &entry.kind {
             Kind::Directory => {
-                // Nobody but us looks in before it is complete.
+                // Closed to other users until it is complete.
                 match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o700)) {
                     Ok(()) | Err(Errno::EXIST) => Ok(()),
                     Err(errno) => Err(failed(errno)),
@@ -145,7 +145,7 @@ impl Filler<'_> {
         dressed.map_err(PackageError::io(Action::Make, &entry.path))
     }
 
-    /// Permission bits; those that act with another's rights only together with the owner.
+    /// The permission bits; set-user-ID and set-group-ID only together with the owner.
     fn mode(&self, entry: &Entry) -> u32 {
         if self.manner.same_owner {
             entry.mode
@@ -195,7 +195,7 @@ fn times(entry: &Entry) -> Timestamps {
     }
 }
 
-/// The directory that a path is in, and its name there.
+/// The directory of a path, and the last component.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(cut) => (&path[..cut], &path[cut + 1..]),

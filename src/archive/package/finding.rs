@@ -1,4 +1,4 @@
-//! What came of an item or a package, and why nothing did.
+//! Results and errors of exporting and importing packages.
 
 use std::path::PathBuf;
 
@@ -14,22 +14,22 @@ use crate::formats::mtree::MtreeError;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
-/// What became of an item's package.
+/// The result of exporting an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is new, at this path below the destination.
+    /// The package is new, at this path below the destination.
     New(String),
-    /// It is there in a new version.
+    /// The package exists and has a new version.
     Version(String, u64),
-    /// It is there already, and says the same.
+    /// The package exists and has the same content.
     Unchanged(String),
 }
 
 findings! {
-    /// What is wrong with one of an item's files.
+    /// What is wrong with a file of an item.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Problem {
-        // It differs from what was scrubbed, and its time says that it was not written since.
+        // It differs from the scrubbed content, although its time has not changed since.
         Damaged "damaged" Error
             "is damaged: nobody has written it since it was scrubbed, and it holds something else; put it back from a copy, or run 'ibifs scrub --accept' if it is right"
         Unreadable(errno: Errno) "unreadable" Error
@@ -38,7 +38,7 @@ findings! {
             "changed each time that it was read; export the item when it rests"
         NoFile "no-file" Error
             "is a socket or a device, which no package can hold; take it out of the item"
-        // Its digest is another than the package says, or it is not there.
+        // Its digest differs from that in the package, or the file is missing.
         Differs "differs" Error
             "is not what the package says; get the package again"
         Stray "stray" Error
@@ -46,52 +46,52 @@ findings! {
     }
 }
 
-/// Why there is no package, or nothing was taken from one.
+/// Why an export or an import failed.
 #[derive(Debug)]
 pub enum PackageError {
-    /// The store failed.
+    /// An operation on the store failed.
     Archive(ArchiveError),
-    /// The destination or the package failed.
+    /// An operation on the destination or the package failed.
     Io {
-        /// What was tried.
+        /// The action.
         action: Action,
-        /// Where.
+        /// The path.
         path: String,
-        /// The system's answer.
+        /// The system's error.
         errno: Errno,
     },
-    /// A file of the item or of the package.
+    /// A file of the item or of the package has a problem.
     File {
-        /// Where, below the item or the package.
+        /// The path, below the item or the package.
         path: Vec<u8>,
         /// What is wrong.
         problem: Problem,
     },
-    /// A package is there already.
+    /// The package exists already.
     Exists {
-        /// Where, below the destination.
+        /// The path, below the destination.
         path: String,
     },
-    /// The destination is not one for such packages.
+    /// The destination cannot hold packages of this format.
     Unfit {
-        /// What it is, and the remedy.
+        /// What the destination is, and the remedy.
         what: Message,
     },
-    /// Another export is at work there.
+    /// Another export is running there.
     Busy,
-    /// There is no package.
+    /// No package was found.
     Nothing {
-        /// Where.
+        /// Where it was searched for.
         path: PathBuf,
     },
-    /// A file of the package that describes it is not good.
+    /// A file that describes the package is not valid.
     Broken {
-        /// Which.
+        /// Its path.
         path: String,
         /// What is wrong with it.
         what: Message,
     },
-    /// The package does not say which item it is of.
+    /// The package does not name its item.
     Nameless,
 }
 

@@ -1,4 +1,4 @@
-//! The inventory of an OCFL object, as far as ibifs reads and writes it. Pure.
+//! The inventory of an OCFL object: the parts that ibifs reads and writes. No input or output.
 
 use ibi::message;
 use ibi::message::Message;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// The file's name in an object and in each of its versions.
 pub(super) const INVENTORY: &str = "inventory.json";
-/// That of its digest.
+/// The file with the digest of the inventory.
 pub(super) const SIDECAR: &str = "inventory.json.sha512";
 
 /// Paths by their digest.
@@ -17,22 +17,22 @@ pub(super) type ByDigest = BTreeMap<String, Vec<String>>;
 /// An inventory.
 #[derive(Clone, Debug)]
 pub(super) struct Inventory {
-    /// Which object it is of.
+    /// The identifier of the object.
     pub(super) id: String,
     /// The number of the last version.
     pub(super) head: u64,
-    /// Where content lies in the object, by digest.
+    /// The paths of content in the object, by digest.
     pub(super) manifest: ByDigest,
     /// The logical paths of the last version, by digest.
     pub(super) state: ByDigest,
-    /// All versions, as they stand.
+    /// All versions, unchanged.
     versions: Map<String, Value>,
-    /// Whatever else there is.
+    /// All other members, unchanged.
     rest: Map<String, Value>,
 }
 
 impl Inventory {
-    /// The inventory of an object that is to get its first version.
+    /// The inventory of an object that has no version yet.
     pub(super) fn new(id: &str) -> Inventory {
         Inventory {
             id: id.to_owned(),
@@ -86,7 +86,7 @@ impl Inventory {
         })
     }
 
-    /// Adds a version, which has these files, and was made then by somebody, a name and an address.
+    /// Adds a version with these files, a time of creation, and a user: a name and an address.
     pub(super) fn add(&mut self, state: ByDigest, created: &str, user: (&str, &str)) {
         self.head += 1;
         let version = json!({
@@ -99,7 +99,7 @@ impl Inventory {
         self.state = state;
     }
 
-    /// The inventory as it is written.
+    /// The inventory as bytes of the file.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut object = Map::new();
         object.insert("id".into(), json!(self.id));

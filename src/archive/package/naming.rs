@@ -1,5 +1,5 @@
-//! What an item's files are called in a package: paths that BagIt and OCFL can write and that every
-//! program reads in the same way. Pure.
+//! Names of an item's files in a package: paths that BagIt and OCFL can represent and that every program
+//! reads in the same way. No input or output.
 
 use std::fmt::Write;
 
@@ -7,16 +7,16 @@ use crate::formats::hex::Hex;
 use sha2::Digest as _;
 use unicode_normalization::is_nfc;
 
-/// Where an item's files lie in a package.
+/// The directory of an item's files in a package.
 pub(super) const PAYLOAD: &str = "data";
 
-/// The longest name that filesystems take, in bytes.
+/// The longest name that filesystems accept, in bytes.
 const LONGEST: usize = 255;
 
-/// The path in a package of a path in an item. What is not certainly read as it is written is written
-/// as `=hh` for each byte: `=` itself, `%` (which programs disagree about), control characters, blanks
-/// at an end, other white space than blanks, and whatever is not ASCII in a name that is no UTF-8 or not
-/// in its composed form (NFC). A name that has become too long ends in its digest instead.
+/// The path in a package for a path in an item. Bytes that a program might read differently are written as
+/// `=hh` each: `=` itself, `%` (programs differ on it), control characters, spaces at an end, other white
+/// space, and non-ASCII bytes in a name that is not UTF-8 or not in composed form (NFC). A name that gets too
+/// long is cut and ends in its digest instead.
 pub(super) fn payload_path(path: &[u8]) -> String {
     let mut payload = PAYLOAD.to_owned();
     for name in path.split(|byte| *byte == b'/') {
@@ -64,7 +64,7 @@ fn escape(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Room for a `=` and the digest's first 32 digits.
+/// Leaves room for a `=` and the first 32 digits of the digest.
 fn shorten(written: &mut String, name: &[u8]) {
     let mut length = LONGEST - 33;
     while !written.is_char_boundary(length) {

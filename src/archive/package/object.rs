@@ -1,4 +1,4 @@
-//! OCFL objects: an object for each item, a version for each export that differs from the last.
+//! OCFL objects: an object for each item, with a version for each export that differs from the last.
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -16,12 +16,12 @@ use crate::formats::item::Names;
 use ibi::message;
 use ibi::message::Localize;
 
-/// What makes a directory an object.
+/// The file that makes a directory an object.
 pub(super) const DECLARATION: &str = "0=ocfl_object_1.1";
-/// What the identifiers of objects begin with.
+/// The prefix of the identifiers of objects.
 pub(super) const RESOLVER: &str = "http://urlib.net/";
 
-/// The identifier of an item's object: the same in whatever case the item's name is spelled.
+/// The identifier of an item's object; it does not depend on the case of the item's name.
 fn id_of(names: &Names) -> String {
     let name = match (names.rep(), names.ibip()) {
         (Some(rep), _) => rep.canonical(),
@@ -31,7 +31,7 @@ fn id_of(names: &Names) -> String {
     format!("{RESOLVER}{name}")
 }
 
-/// Makes an object of a staged item, or a version of the one that is there.
+/// Makes an object of a staged item, or a new version of an existing one.
 pub(super) fn finish(
     archive: &Archive,
     item: &Item,
@@ -154,7 +154,7 @@ fn move_content(work: &Work, from: &str, to: &str) -> Result<(), PackageError> {
     rustix::fs::renameat(&from_parent, name(from), &to_parent, name(to)).map_err(failed)
 }
 
-/// Whether a directory is an object, of a version of OCFL that is read.
+/// Whether a directory is an object of a supported version of OCFL.
 pub(super) fn is_object(directory: &std::os::fd::OwnedFd) -> Result<bool, PackageError> {
     let declarations = [DECLARATION, "0=ocfl_object_1.0"];
     for declaration in declarations {

@@ -1,7 +1,7 @@
-//! OCFL storage roots, version 1.1: what makes a directory one, and where in it an object lies.
+//! OCFL storage roots, version 1.1: how a root is marked, and where an object lies in it.
 //!
-//! The layout is that of extension 0003: three directories of three digits of the identifier's SHA-256
-//! digest, and the identifier itself, percent-encoded.
+//! The layout is extension 0003: three directories, of three digits each, from the SHA-256 digest of the
+//! identifier, and then the percent-encoded identifier.
 
 use std::os::fd::OwnedFd;
 
@@ -18,16 +18,17 @@ use crate::archive::tree::Action;
 use crate::archive::tree::{each_entry_of, open_far};
 use ibi::message;
 
-/// Where objects are made: a root may hold extensions of anybody's.
+/// Where objects are assembled: a root may hold the extensions of any program.
 pub(super) const STAGING: &str = "extensions/ibifs-export";
-/// What makes a directory a storage root.
+/// The file that makes a directory a storage root.
 pub(super) const ROOT: &str = "0=ocfl_1.1";
 const LAYOUT: &str = "0003-hash-and-id-n-tuple-storage-layout";
 const LAYOUT_FILE: &str = "ocfl_layout.json";
-/// The longest encoded identifier that is written whole.
+/// The longest encoded identifier that is not shortened.
 const LONGEST: usize = 100;
 
-/// Makes a storage root of an empty directory; refuses one with another layout, and what is none.
+/// Makes a storage root of an empty directory. Rejects a root with another layout, and a directory with other
+/// content.
 pub(super) fn prepare_root(root: &OwnedFd) -> Result<(), PackageError> {
     let config = format!("extensions/{LAYOUT}/config.json");
     let settings = json!({
@@ -44,7 +45,7 @@ pub(super) fn prepare_root(root: &OwnedFd) -> Result<(), PackageError> {
         let extension = read_json(root, LAYOUT_FILE)?;
         let extension = extension.as_ref().and_then(|value| value.get("extension"));
         let is_ours = extension.and_then(Value::as_str) == Some(LAYOUT);
-        // What the file leaves out is the same by default.
+        // Members that the file omits have the same default.
         let given = read_json(root, &config)?.unwrap_or_else(|| json!({}));
         let is_same = |name: &str| given.get(name).is_none_or(|value| *value == settings[name]);
         let names = ["digestAlgorithm", "tupleSize", "numberOfTuples"];
@@ -72,7 +73,7 @@ pub(super) fn prepare_root(root: &OwnedFd) -> Result<(), PackageError> {
             what: message!("it is not empty and no OCFL 1.1 storage root; name another directory"),
         });
     }
-    // Last what makes it one: whoever was cut short before begins again.
+    // The declaration comes last, so that an interrupted run is repeated.
     for (path, text) in [
         (config.as_str(), format!("{settings:#}\n")),
         (LAYOUT_FILE, format!("{layout:#}\n")),
@@ -100,7 +101,7 @@ fn read_json(root: &OwnedFd, path: &str) -> Result<Option<Value>, PackageError> 
     })
 }
 
-/// Where the object with this identifier lies in the root.
+/// The path in the root of the object with this identifier.
 pub(super) fn path_of(id: &str) -> String {
     let digest = Hex(&sha2::Sha256::digest(id)).to_string();
     let mut encoded = String::new();
@@ -117,7 +118,7 @@ pub(super) fn path_of(id: &str) -> String {
     format!("{}/{encoded}", tuples.join("/"))
 }
 
-/// Whether an error says that there is nothing.
+/// Whether an error means that a file does not exist.
 pub(super) fn is_missing(errno: Errno) -> bool {
     matches!(errno, Errno::NOENT | Errno::NOTDIR)
 }
@@ -126,7 +127,7 @@ pub(super) fn is_missing(errno: Errno) -> bool {
 mod tests {
     use super::*;
 
-    /// The examples of the extension's own text.
+    /// The examples in the text of the extension.
     #[test]
     fn objects_lie_where_the_extension_says() {
         assert_eq!(path_of("object-01"), "3c0/ff4/240/object-01");

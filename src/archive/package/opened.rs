@@ -1,5 +1,4 @@
-//! Reading packages: what they say they hold is compared with what they hold before anything is
-//! taken from them.
+//! Reads packages: the content is compared with the package's own description before any of it is used.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -24,42 +23,42 @@ use ibi::Ibi;
 use ibi::message;
 use ibi::pairs::Pairs;
 
-/// A text that describes a package and is larger than this many bytes is refused.
+/// The most bytes of a file that describes a package; a larger one is refused.
 const LARGEST_TEXT: u64 = 1 << 28;
 
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 
-/// Where a file's content lies, and its digest in hexadecimal digits.
+/// The path of a file's content, and its digest in hexadecimal digits.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
     pub(super) path: Vec<u8>,
     digest: String,
 }
 
-/// A package that has been read and found whole.
+/// A package that has been read and verified.
 #[derive(Debug)]
 pub struct Package {
     pub(super) root: OwnedFd,
     pub(super) entries: Vec<Entry>,
-    /// By the paths that the entries have for them.
+    /// By the paths that the entries use.
     pub(super) contents: BTreeMap<Vec<u8>, Content>,
     names: Names,
 }
 
 impl Package {
-    /// Which item it is of.
+    /// The names of the item.
     pub fn names(&self) -> &Names {
         &self.names
     }
 }
 
-/// The packages at and below a directory, sorted. What is found in a package is part of it, and no
-/// symbolic link is followed.
+/// The packages at and below a directory, sorted. The inside of a package is not searched, and no symbolic
+/// link is followed.
 ///
 /// # Errors
-/// The directory cannot be read, or there is no package.
+/// The directory cannot be read, or holds no package.
 pub fn find(path: &Path) -> Result<Vec<PathBuf>, PackageError> {
     let mut found = Vec::new();
     let mut waiting = vec![path.to_owned()];
@@ -95,10 +94,10 @@ pub fn find(path: &Path) -> Result<Vec<PathBuf>, PackageError> {
     }
 }
 
-/// Opens a bag or an object, of which the last version counts, and compares all digests.
+/// Opens a bag, or the last version of an object, and compares all digests.
 ///
 /// # Errors
-/// It is not whole, or its descriptions are not good.
+/// The package is not complete, or its descriptions are not valid.
 pub fn open(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Package, PackageError> {
     let shown = path.as_os_str().as_encoded_bytes();
     let root = rustix::fs::open(path, DIRECTORY, Mode::empty())
@@ -124,7 +123,7 @@ pub fn open(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Package, PackageE
 
 type Contents = BTreeMap<Vec<u8>, Content>;
 
-/// The files of a bag, and the identifiers that it says.
+/// The files of a bag, and the identifiers in its metadata.
 fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
     let declaration = read_small(root, bagit::DECLARATION.as_bytes())?.unwrap_or_default();
     let declared = tags(&declaration);
@@ -177,7 +176,7 @@ fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
     Ok((contents, said.map(|(_, value)| value).collect()))
 }
 
-/// The lines `Name: value` of a text, names in lower case.
+/// The `Name: value` lines of a text, with names in lower case.
 fn tags(text: &[u8]) -> Vec<(String, String)> {
     let text = String::from_utf8_lossy(text);
     let tags = text.lines().filter_map(|line| line.split_once(':'));
@@ -211,7 +210,7 @@ fn open_object(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> 
     Ok((contents, vec![inventory.id]))
 }
 
-/// The inventory of an object, if it has the digest that is kept of it.
+/// The inventory of an object, if it matches its recorded digest.
 pub(super) fn inventory_of(object: &OwnedFd) -> Result<Inventory, PackageError> {
     let read = |name: &str| {
         let bytes = read_small(object, name.as_bytes())?;
@@ -229,7 +228,7 @@ pub(super) fn inventory_of(object: &OwnedFd) -> Result<Inventory, PackageError> 
     }
 }
 
-/// Reads the file of a package to its end, part by part.
+/// Reads a file of a package to its end, in parts.
 pub(super) fn read_through(
     file: &mut impl Read,
     path: &[u8],
@@ -249,7 +248,7 @@ pub(super) fn read_through(
     }
 }
 
-/// Compares a file with its digest, whose length tells which it is.
+/// Compares a file with its digest; the length of the digest gives the algorithm.
 fn verify(
     root: &OwnedFd,
     content: &Content,
@@ -285,8 +284,8 @@ fn verify(
     }
 }
 
-/// What the item holds: as the package's text of mtree(5) says, or, of one that others have made, its
-/// files as they are.
+/// The entries of the item: as the mtree(5) text of the package lists them or, for a package of another
+/// program, its files as they are.
 fn entries(root: &OwnedFd, contents: &Contents) -> Result<Vec<Entry>, PackageError> {
     if let Some(content) = contents.get(MTREE.as_bytes()) {
         let text = read_small(root, &content.path)?.unwrap_or_default();
@@ -345,8 +344,8 @@ fn entries(root: &OwnedFd, contents: &Contents) -> Result<Vec<Entry>, PackageErr
     Ok(entries)
 }
 
-/// Which item a package is of: its sidecar says, else ibifs has said so beside its files, else the
-/// package.
+/// The names of the item: from its sidecar, else from the identifier that ibifs wrote beside the files, else
+/// from the package's metadata.
 fn names(
     root: &OwnedFd,
     entries: &[Entry],
@@ -380,7 +379,7 @@ fn names(
     Names::collect(identifiers).ok_or(PackageError::Nameless)
 }
 
-/// The paths of all that is no directory below one, with its name before them.
+/// The paths of all entries below a directory that are not directories, each with its name in front.
 fn files_below(root: &OwnedFd, name: &str) -> Result<Vec<Vec<u8>>, PackageError> {
     let mut files = Vec::new();
     let mut waiting = vec![name.as_bytes().to_vec()];
@@ -400,7 +399,7 @@ fn files_below(root: &OwnedFd, name: &str) -> Result<Vec<Vec<u8>>, PackageError>
     Ok(files)
 }
 
-/// Opens a regular file of a package, following no link.
+/// Opens a regular file of a package without following a link.
 pub(super) fn open_file(root: &OwnedFd, path: &[u8]) -> Result<std::fs::File, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = open_far(root, path, flags)?;
@@ -410,7 +409,7 @@ pub(super) fn open_file(root: &OwnedFd, path: &[u8]) -> Result<std::fs::File, Er
     }
 }
 
-/// A whole text of a package; None where there is none.
+/// Reads a whole text of a package; None where it does not exist.
 pub(super) fn read_small(root: &OwnedFd, path: &[u8]) -> Result<Option<Vec<u8>>, PackageError> {
     let failed = |errno| PackageError::io(Action::Read, path)(errno);
     let file = match open_file(root, path) {

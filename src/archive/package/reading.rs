@@ -1,5 +1,5 @@
-//! Reading an item: all of it is copied to where its package is made, and what a package cannot say is
-//! noted.
+//! Reads an item: copies all of it to the staging directory of its package, and describes what a package
+//! cannot represent.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -21,22 +21,22 @@ use crate::formats::fixity::{self, Digest, Manifest, Notes, Verdict, Written};
 use crate::formats::hex::Hex;
 use crate::formats::mtree::{self, Attribute, Entry, Kind};
 
-/// How much is copied at once.
+/// How many bytes are copied at once.
 const BLOCK: usize = 1 << 20;
 
-/// How often a file is read that changes meanwhile.
+/// How many times a file is read that changes meanwhile.
 const TRIES: usize = 3;
 
-/// An item, copied to where its package is made.
+/// An item copied to the staging directory.
 #[derive(Debug, Default)]
 pub(super) struct Staged {
     /// The files, by their paths in the package.
     pub(super) files: BTreeMap<String, Digests>,
-    /// The bytes of the files in `data/`, together.
+    /// The total number of bytes of the files in `data/`.
     pub(super) bytes: u64,
 }
 
-/// Copies an item. `count` is told the bytes copied, and 0 for each file that is begun.
+/// Copies an item. `count` receives the bytes copied, and 0 at the start of each file.
 pub(super) fn stage(
     archive: &Archive,
     item: &Item,
@@ -112,7 +112,7 @@ impl Stager<'_> {
         Ok(())
     }
 
-    /// Takes in something in a directory; says whether it is a directory itself.
+    /// Adds an entry of a directory; returns whether it is a directory itself.
     fn meet(&mut self, above: &OwnedFd, name: &[u8], path: &[u8]) -> Result<bool, PackageError> {
         let unreadable = |errno| PackageError::file(path, Problem::Unreadable(errno));
         let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -170,7 +170,7 @@ impl Stager<'_> {
         }
     }
 
-    /// None where it was written while it was copied.
+    /// None where the file was written during the copy.
     fn copy(
         &mut self,
         path: &[u8],
@@ -228,7 +228,7 @@ impl Stager<'_> {
         Ok(Some((entry, digests)))
     }
 
-    /// A sidecar that somebody has removed is not forgotten: the item has it in the package.
+    /// Adds the sidecar from the index, if the item's directory has lost it.
     fn remembered_sidecar(&mut self, archive: &Archive, item: &Item) -> Result<(), PackageError> {
         let is_there = self
             .entries
@@ -257,8 +257,8 @@ impl Stager<'_> {
         Ok(())
     }
 
-    /// Numbers the files that have several names in the item, in their order: the filesystem's own
-    /// numbers would make each export differ from the last.
+    /// Numbers the files that have several names in the item, in their order. Inode numbers of the filesystem
+    /// would make each export differ from the last.
     fn several_names(&mut self) {
         let mut counts: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
         for entry in &self.entries {
@@ -294,7 +294,7 @@ fn entry(path: Vec<u8>, kind: Kind, stat: &Stat) -> Entry {
     }
 }
 
-/// The digests of bytes at hand.
+/// The digests of bytes in memory.
 pub(super) fn digests(bytes: &[u8]) -> Digests {
     Digests {
         sha256: Digest(sha2::Sha256::digest(bytes).into()),
@@ -302,7 +302,7 @@ pub(super) fn digests(bytes: &[u8]) -> Digests {
     }
 }
 
-/// The users' own extended attributes and the access control lists; the system's are for the system.
+/// The users' own extended attributes and the access control lists; attributes of the system are omitted.
 fn attributes(file: impl std::os::fd::AsFd) -> Result<Vec<Attribute>, Errno> {
     let mut buffer = vec![0; 65_536];
     let count = match rustix::fs::flistxattr(file.as_fd(), &mut buffer[..]) {
@@ -319,7 +319,7 @@ fn attributes(file: impl std::os::fd::AsFd) -> Result<Vec<Attribute>, Errno> {
                 value.truncate(count);
                 attributes.push((name.to_vec(), value));
             }
-            // Taken away meanwhile.
+            // Removed meanwhile.
             Err(Errno::NODATA) => {}
             Err(errno) => return Err(errno),
         }

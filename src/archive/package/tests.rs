@@ -1,4 +1,4 @@
-//! Packages of an item of an Archive in a temporary directory, there and back.
+//! Packages of an item of an Archive in a temporary directory, exported and imported.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ impl Fixture {
         open(&found[0], &mut |_| ())
     }
 
-    /// The file of the package that ends so.
+    /// The file of the package whose name ends with `end`.
     fn packaged(&self, end: &str) -> PathBuf {
         let mut waiting = vec![self.destination()];
         while let Some(path) = waiting.pop() {

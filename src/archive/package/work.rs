@@ -1,4 +1,4 @@
-//! The directory that packages are written into, and the place in it where they are made out of sight.
+//! The destination of packages, and the staging directory in it where they are assembled.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,17 +16,17 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 
-/// A directory for packages, with nobody else at work in it.
+/// A directory for packages, locked against other exports.
 #[derive(Debug)]
 pub(super) struct Work {
     destination: OwnedFd,
     staging: &'static str,
-    /// Where the next package is made.
+    /// The staging directory, where the next package is assembled.
     pub(super) directory: OwnedFd,
 }
 
 impl Work {
-    /// Makes a directory where it is missing, locks it, and has it prepared.
+    /// Makes a directory where it is missing, locks it, and calls `prepare` with it.
     pub(super) fn begin(
         path: &Path,
         staging: &'static str,
@@ -53,12 +53,12 @@ impl Work {
             staging,
             directory,
         };
-        // What an interrupted export has left.
+        // Left behind by an interrupted export.
         work.clear()?;
         Ok(work)
     }
 
-    /// Empties the place where packages are made.
+    /// Empties the staging directory.
     pub(super) fn clear(&self) -> Result<(), PackageError> {
         let staging = self.staging;
         clear(&self.directory).map_err(PackageError::io(Action::Empty, staging))
@@ -69,7 +69,7 @@ impl Work {
         open_far(&self.destination, path.as_bytes(), flags)
     }
 
-    /// Puts all that has been made into a new directory beside it.
+    /// Moves everything that has been made into a new directory in the staging directory.
     pub(super) fn gather(&self, name: &str) -> Result<(), PackageError> {
         let gathered = (|| {
             let mut names = Vec::new();
@@ -84,12 +84,12 @@ impl Work {
         gathered.map_err(PackageError::io(Action::Make, name))
     }
 
-    /// Lets something that was made appear at its path. EEXIST where something is there.
+    /// Moves something from the staging directory to its path. EEXIST where the path exists.
     pub(super) fn appear(&self, made: &str, path: &str) -> Result<(), Errno> {
         self.put(made, path, RenameFlags::NOREPLACE)
     }
 
-    /// The same in the place of what is there.
+    /// Like [`Work::appear`], but replaces what is there.
     pub(super) fn replace(&self, made: &str, path: &str) -> Result<(), Errno> {
         self.put(made, path, RenameFlags::empty())
     }
@@ -101,7 +101,7 @@ impl Work {
         rustix::fs::renameat_with(&self.directory, made, &parent, name, flags)
     }
 
-    /// Waits for the disk, and takes the place away where packages are made.
+    /// Waits for the disk and removes the staging directory.
     pub(super) fn end(self) -> Result<(), PackageError> {
         let failed = PackageError::io(Action::Sync, self.staging);
         rustix::fs::syncfs(&self.destination).map_err(failed)?;
@@ -114,7 +114,7 @@ impl Work {
     }
 }
 
-/// Makes a directory below another, and those above it where they are missing.
+/// Makes a directory below another one, with the missing levels above it.
 pub(super) fn make_directories(below: &OwnedFd, path: &[u8]) -> Result<(), Errno> {
     match open_far(below, path, OFlags::PATH | OFlags::DIRECTORY) {
         Ok(_) => return Ok(()),
@@ -153,7 +153,7 @@ pub(super) fn write_file(below: &OwnedFd, path: &str, bytes: &[u8]) -> Result<()
     written.map_err(PackageError::io(Action::Write, path))
 }
 
-/// Removes all that is in a directory, following no link.
+/// Removes everything in a directory without following a link.
 fn clear(directory: &OwnedFd) -> Result<(), Errno> {
     let mut names = Vec::new();
     let listed = open_far(directory, b".", DIRECTORY)?;
