@@ -1,14 +1,14 @@
-//! Items copied to another Archive, and originals handed over to it.
+//! Copies items to another Archive, and transfers originals to it.
 //!
-//! A copy is the item's directory as it is, with its sidecar last: as long as that is not there, or
-//! says something else, the copy may be half of one, and the next time goes on with it. Before the
-//! sidecar is placed, all files are read again on both sides and their digests compared.
+//! A copy is the item's directory as it is, with the sidecar last. While the sidecar is missing or differs,
+//! the copy may be incomplete, and the next run continues it. Before the sidecar is placed, all files are
+//! read again on both sides and their digests are compared.
 //!
-//! An original is handed over in steps, each on disk before the next begins. The receiver has the
-//! content, and a word for this hand-over; the giver notes to whom it gives, and says in the sidecar
-//! that the other Archive holds the original; told the word, the receiver says so, too. Whichever side
-//! is stopped at whichever step: at most one claims the original, both hold the content, and the same
-//! command again goes on where it was.
+//! An original is transferred in steps, each on disk before the next begins. First the receiver has the
+//! content and draws a one-time token for this transfer. Then the giver records the receiver and the token,
+//! and its sidecar names the other Archive as the holder of the original. Finally the receiver gets the token
+//! and names itself as the holder. At whatever step either side is stopped, at most one claims the original,
+//! both have the content, and the same command continues the transfer.
 
 mod claim;
 mod incoming;
@@ -34,28 +34,28 @@ use ibi::Timestamp;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
-/// RemoteStatus now and then how many bytes were moved or read again, of the item under way.
+/// Receives from time to time how many bytes of the current item have been copied or read again.
 pub type Progress<'a> = dyn FnMut(u64) + 'a;
 
-/// What came of an item.
+/// The result for an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is there now, with so much moved.
+    /// The item was copied.
     Copied(Moved),
-    /// It was there already, as it is here.
+    /// The copy was already identical.
     Unchanged,
-    /// The destination holds the original now.
+    /// The destination now holds the original.
     HandedOver(Moved),
-    /// The copy that is held here is the original now.
+    /// The local copy is now the original.
     Claimed {
-        /// Whether the Archive where it was removed has noted that.
+        /// Whether the Archive where it was removed has recorded that.
         is_remembered: bool,
     },
-    /// It was not copied or handed over.
+    /// It was not copied or transferred.
     Skipped(Skip),
 }
 
-/// What was moved for an item.
+/// What was copied for an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Files and other entries.
@@ -64,20 +64,20 @@ pub struct Moved {
     pub bytes: u64,
 }
 
-/// Why copying or handing over ended.
+/// Why copying or transferring failed.
 #[derive(Debug)]
 pub enum TransferError {
-    /// One of the stores failed.
+    /// An operation on one of the stores failed.
     Archive(ArchiveError),
-    /// The system failed on the way.
+    /// A system call failed.
     System(Message),
     /// Both sides are the same Archive.
     SameArchive,
-    /// Somebody else hands items over from or to the store.
+    /// Another process transfers items from or to the store.
     Busy(String),
-    /// The destination cannot be asked, or refuses.
+    /// The destination does not answer, or refuses.
     Remote(Message),
-    /// The item is not for this destination; the others may be.
+    /// The item cannot go to this destination; other items may.
     Skip(Skip),
 }
 
@@ -102,7 +102,7 @@ display_message!(TransferError);
 
 impl std::error::Error for TransferError {}
 
-/// The error of a system that gives no random numbers: no token can be made.
+/// The system returned no random numbers, so no token can be made.
 fn not_drawn(_: rustix::io::Errno) -> TransferError {
     TransferError::System(message!("the system draws no random numbers"))
 }
@@ -149,28 +149,28 @@ impl From<Skip> for TransferError {
     }
 }
 
-/// What an Archive says of an item.
+/// The status of an item at an Archive.
 #[derive(Clone, Debug, Default)]
 pub struct RemoteStatus {
-    /// What it holds of it; None where it has never heard of it.
+    /// Whether it has the original or a copy, or removed it; None where the item is unknown there.
     pub state: Option<State>,
-    /// The service that its sidecar names as that of the original's Archive.
+    /// The service of the Archive that its sidecar names as the holder of the original.
     pub service: Option<Names>,
     /// When it was removed.
     pub removed_at: Option<Timestamp>,
 }
 
-/// An Archive that items are copied and handed over to.
+/// An Archive to which items are copied and transferred.
 pub trait Destination {
-    /// The item of its service, by which sidecars name it.
+    /// The item of the Archive's service, which sidecars name.
     fn service(&self) -> &Names;
 
-    /// What it says of an item.
+    /// The status of an item there.
     fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError>;
 
-    /// Takes a copy of an item; all of it is on disk, and compared where anything is new or
-    /// `is_compared`, when this returns. The sidecar is that of the source, but that it names
-    /// `original_at` as the original's Archive, where that is given.
+    /// Receives a copy of an item. When this returns, all of it is on disk, and compared if anything is new
+    /// or `is_compared` is set. The sidecar is that of the source, except that it names `original_at`, if
+    /// given, as the Archive of the original.
     fn receive(
         &mut self,
         source: &Local,
@@ -180,14 +180,14 @@ pub trait Destination {
         progress: &mut Progress<'_>,
     ) -> Result<Moved, TransferError>;
 
-    /// Draws a word for the hand-over of an item that it holds a copy of, and keeps it.
+    /// Draws and records a one-time token for the transfer of an item of which it has a copy.
     fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError>;
 
-    /// Becomes the one that holds the original. An Archive that does so already says yes.
+    /// Becomes the holder of the original. Succeeds if it is the holder already.
     fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError>;
 }
 
-/// Copies an item that a store holds.
+/// Copies an item of a store.
 pub fn copy(
     source: &Local,
     names: &Names,
@@ -210,7 +210,7 @@ pub fn copy(
     })())
 }
 
-/// Hands an original over, or goes on with that where it was stopped.
+/// Transfers an original, or continues an interrupted transfer.
 pub fn hand_over(
     source: &Local,
     names: &Names,
@@ -247,7 +247,7 @@ pub fn hand_over(
     })())
 }
 
-/// Sends all that the other side needs, and gives the word that it has drawn for taking the original.
+/// Sends the content of an item, and returns the token that the other side has drawn for it.
 fn send(
     source: &Local,
     names: &Names,
@@ -259,7 +259,7 @@ fn send(
     Ok((moved, destination.expect(names, service)?))
 }
 
-/// Hands over what this side claims.
+/// Transfers an original that this side claims.
 fn give(
     source: &Local,
     names: &Names,
@@ -276,7 +276,7 @@ fn give(
     };
     source.archive().note_handover(names, &handover)?;
     if source.looks(names)? != before {
-        // What was written since is not there.
+        // The other side lacks what was written since.
         source.archive().forget_handover(names)?;
         return Err(Skip::Changed.into());
     }
@@ -285,7 +285,7 @@ fn give(
     Ok(Outcome::HandedOver(moved))
 }
 
-/// Goes on with what this side claims no more.
+/// Continues a transfer after which this side no longer claims the original.
 fn go_on(
     source: &Local,
     names: &Names,
@@ -298,7 +298,7 @@ fn go_on(
     let is_third =
         |holder: &Names| !holder.matches(&service) && !holder.matches(destination.service());
     if told.service.as_ref().is_some_and(is_third) {
-        // It took the original before, and has handed it on.
+        // It received the original earlier, and has transferred it to a third Archive.
         source.archive().forget_handover(names)?;
         return Ok(Outcome::HandedOver(Moved::default()));
     }
@@ -306,7 +306,7 @@ fn go_on(
         Err(TransferError::Skip(Skip::NotTaken(_))) => {}
         other => return other.map(|()| Outcome::HandedOver(Moved::default())),
     }
-    // It has lost the copy, or the word.
+    // It has lost the copy or the token.
     let (moved, word) = send(source, names, destination, progress)?;
     let again = Handover {
         word,
@@ -346,7 +346,7 @@ fn may_arrive(told: &RemoteStatus, brings_back: bool) -> Result<(), Skip> {
     }
 }
 
-/// What concerns one item alone ends nothing.
+/// Turns an error that concerns one item into a skipped item: the run continues.
 fn skipped(outcome: Result<Outcome, TransferError>) -> Result<Outcome, TransferError> {
     match outcome {
         Err(TransferError::Skip(skip)) => Ok(Outcome::Skipped(skip)),

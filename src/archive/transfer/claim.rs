@@ -1,36 +1,36 @@
-//! A copy becomes the original where the original was removed: claiming it.
+//! Claiming: a copy becomes the original after the original was removed.
 //!
-//! The Archive that the copy's sidecar names must hold a record of the removal. It is a transfer of
-//! ownership without the giver's content: the Archive that claims draws a word and notes it, the other
-//! one notes durably to whom the original goes, and only then the sidecar of the copy says that it is
-//! the original. From the second step on the other Archive makes no original of the item, whoever puts
-//! it back there, and gives it to no third one. Whichever side is stopped at whichever step: at most one
-//! claims the original, and the same command again goes on where it was.
+//! The Archive that the copy's sidecar names must have a record of the removal. Claiming is a transfer of
+//! ownership without content from the giver. The claiming Archive draws a one-time token and records it. The
+//! other Archive durably records to which Archive the original goes. Only then the sidecar of the copy names
+//! its own Archive as the holder. From the second step on, the other Archive does not accept the item as an
+//! original again and gives it to no third Archive. At whatever step either side is stopped, at most one
+//! claims the original, and the same command continues the claim.
 
 use super::{Destination, Local, Outcome, RemoteStatus, Skip, TransferError};
 use crate::archive::{Handover, Role};
 use crate::formats::item::{Names, State};
 
-/// An Archive that the original of an item was removed from.
+/// An Archive where the original of an item was removed.
 pub trait Remover {
-    /// The item of its service, by which sidecars name it.
+    /// The item of the Archive's service, which sidecars name.
     fn service(&self) -> &Names;
 
-    /// What it says of an item.
+    /// The status of an item there.
     fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError>;
 
-    /// What it has noted of where the original goes.
+    /// The record of the transfer of the original, if it has one.
     fn given(&self, names: &Names) -> Result<Option<Handover>, TransferError>;
 
-    /// Notes, durably, that the original goes to an Archive, by this word; refused where it holds the
-    /// item again, or the original goes to another one.
+    /// Records durably, with this token, that the original goes to an Archive. An error where it has the item
+    /// again, or the original goes to another Archive.
     fn give_up(&mut self, names: &Names, to: &Names, word: &str) -> Result<(), TransferError>;
 
-    /// Notes that it is there; says whether this Archive remembers where it is.
+    /// Records that the transfer is complete; returns whether this Archive remembers where the original is.
     fn is_taken(&mut self, names: &Names, by: &Names) -> Result<bool, TransferError>;
 }
 
-/// Makes a copy that is held here the original, or goes on with that where it was stopped.
+/// Makes a local copy the original, or continues an interrupted claim.
 pub fn claim(
     local: &mut Local,
     names: &Names,
@@ -56,7 +56,7 @@ fn claimed(
     match item.state {
         State::Deleted => return Err(Skip::RemovedHere.into()),
         State::Original => {
-            // It may have been stopped just before its end.
+            // The claim may have been interrupted just before its end.
             let noted = local.archive().handover(names)?;
             let word = noted.filter(|it| it.role == Role::Expects && it.other.matches(&from));
             let is_open = given.is_some_and(|given| !given.is_taken);
@@ -101,7 +101,7 @@ fn finish(names: &Names, ours: &Names, other: &mut dyn Remover) -> Result<Outcom
     Ok(Outcome::Claimed { is_remembered })
 }
 
-/// Refuses what was not removed at the Archive that held the original.
+/// Fails unless the Archive that held the original has removed it.
 fn has_removed(told: &RemoteStatus, from: &Names) -> Result<(), Skip> {
     match told.state {
         None => Err(Skip::UnknownThere(from.clone().into())),
@@ -142,7 +142,7 @@ impl Remover for Local {
             is_taken: false,
         };
         archive.note_handover(names, &handover)?;
-        // An item that comes back from now on finds the note; one that came before is known by now.
+        // An item that returns from now on meets the record; one that returned before is known by now.
         let from = Local::service(self).clone();
         if let Err(skip) = has_removed(&Destination::status(self, names)?, &from) {
             self.archive().forget_handover(names)?;

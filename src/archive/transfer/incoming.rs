@@ -1,5 +1,5 @@
-//! Items on their way in over HTTP: their files, one by one and each under its digest, in
-//! `handover/incoming/`, until all are there. What arrived before is not sent again.
+//! Items that arrive over HTTP. Their files are stored one by one, each under its digest, in
+//! `handover/incoming/` until all are there. A file that has arrived is not sent again.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -24,20 +24,20 @@ use crate::os::random;
 use ibi::message;
 use ibi::message::{Localize, Message};
 
-/// Room that is left on a disk, in bytes.
+/// Disk space that is kept free, in bytes.
 const SPARE: u64 = 64 << 20;
-/// So many zeros in a row, in bytes, are a hole.
+/// A run of this many zero bytes becomes a hole.
 const HOLE: usize = 64 << 10;
 
-/// The place of one item that arrives.
+/// The directory of one arriving item.
 #[derive(Debug)]
 pub struct Incoming<'a> {
     tree: &'a Tree,
-    /// Below the store.
+    /// Relative to the store.
     path: String,
 }
 
-/// A file that arrives.
+/// An arriving file.
 #[derive(Debug)]
 pub struct Receiving<'a> {
     incoming: &'a Incoming<'a>,
@@ -50,9 +50,9 @@ pub struct Receiving<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    /// The place of an item, which is made where it is missing.
+    /// The directory of an item; it is made where it is missing.
     pub fn of(tree: &'a Tree, names: &Names) -> Result<Incoming<'a>, TransferError> {
-        // An identifier may be longer than a name in a directory.
+        // An identifier may be longer than a file name.
         let name = names.preferred().to_ascii_lowercase();
         let key = Digest(sha2::Sha256::digest(name.as_bytes()).into());
         let path = format!("{HANDOVER}/incoming/{key}");
@@ -69,8 +69,8 @@ impl<'a> Incoming<'a> {
         self.tree.error(action, &shown(path), errno).into()
     }
 
-    /// The digests of the files that are neither here nor in the copy that is held. An error where there
-    /// is no room for the item.
+    /// The digests of the files that are neither here nor in the local copy. An error where there is no room
+    /// for the item.
     pub fn missing(
         &self,
         inventory: &Inventory,
@@ -105,7 +105,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Begins to take a file of this digest and length.
+    /// Begins to receive a file with this digest and length in bytes.
     pub fn receive(&self, digest: Digest, length: u64) -> Result<Receiving<'_>, TransferError> {
         self.has_room_for(length)?;
         let directory = self.tree.open_directory(&self.path)?;
@@ -125,7 +125,7 @@ impl<'a> Incoming<'a> {
         })
     }
 
-    /// Puts the item together and has the store take it as a copy.
+    /// Assembles the item and adds it to the store as a copy.
     pub fn complete(
         &self,
         local: &Local,
@@ -170,7 +170,7 @@ impl<'a> Incoming<'a> {
         Ok(moved)
     }
 
-    /// Removes a directory of this place and all that is in it.
+    /// Removes a directory below the store, with everything in it.
     fn clear(&self, path: &str) -> Result<(), TransferError> {
         let mut waiting = vec![path.as_bytes().to_vec()];
         let mut directories = Vec::new();
@@ -208,7 +208,7 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// An item that is put together of its files.
+/// An item that is assembled from its files.
 struct Building<'a> {
     incoming: &'a Incoming<'a>,
     local: &'a Local,
@@ -222,7 +222,7 @@ impl Building<'_> {
         for entry in &self.inventory.entries {
             self.put(entry)?;
         }
-        // Last, since each name made in a directory changes its time; the deepest first.
+        // Last, because each name made in a directory changes its time; the deepest first.
         for entry in self.inventory.entries.iter().rev() {
             if entry.kind == Kind::Directory {
                 self.set_metadata(entry)?;
@@ -238,7 +238,7 @@ impl Building<'_> {
         })
     }
 
-    /// Makes one name of the item.
+    /// Makes one entry of the item.
     fn put(&self, entry: &Entry) -> Result<(), TransferError> {
         let failed = |errno| self.incoming.failed(Action::Make, &entry.path, errno);
         let (parent, name) = split(&entry.path);
@@ -272,7 +272,7 @@ impl Building<'_> {
         }
     }
 
-    /// A file with this digest: one that arrived, or one of the copy that is held.
+    /// Opens a file with this digest: one that arrived, or one of the local copy.
     fn content_of(&self, digest: &Digest) -> Result<OwnedFd, TransferError> {
         let path = self.incoming.file_path(digest);
         let tree = self.incoming.tree;
@@ -283,7 +283,7 @@ impl Building<'_> {
             let directory = self.local.directory(item)?;
             for (path, known, _) in self.inventory.files() {
                 let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-                // What it holds is compared in the end.
+                // Its content is compared at the end.
                 if known == *digest
                     && let Ok(file) = directory.open_far(path, flags)
                 {
@@ -297,7 +297,7 @@ impl Building<'_> {
 }
 
 impl Receiving<'_> {
-    /// Takes a piece.
+    /// Appends a part of the file.
     pub fn take(&mut self, piece: &[u8]) -> Result<(), TransferError> {
         self.left = match self.left.checked_sub(piece.len() as u64) {
             Some(left) => left,
@@ -317,7 +317,7 @@ impl Receiving<'_> {
         })
     }
 
-    /// Ends it: the file is on disk under its digest, or it is not there.
+    /// Completes the file: it is on disk under its digest, or an error is returned and it is not kept.
     pub fn finish(self) -> Result<(), TransferError> {
         if self.left > 0 {
             return Err(self.not_it(message!("it is shorter than was said")));
@@ -327,7 +327,7 @@ impl Receiving<'_> {
         }
         let directory = self.incoming.tree.open_directory(&self.incoming.path)?;
         let name = self.digest.to_string();
-        // It may end with a hole.
+        // The file may end with a hole.
         rustix::fs::ftruncate(&self.file, self.length)
             .and_then(|()| rustix::fs::fsync(&self.file))
             .and_then(|()| rustix::fs::renameat(&directory, &self.temporary, &directory, &name))
@@ -352,14 +352,14 @@ impl Receiving<'_> {
 
 impl Drop for Receiving<'_> {
     fn drop(&mut self) {
-        // Nothing where it has taken its name.
+        // A completed file no longer has this name.
         if let Ok(directory) = self.incoming.tree.open_directory(&self.incoming.path) {
             let _ = rustix::fs::unlinkat(&directory, &self.temporary, AtFlags::empty());
         }
     }
 }
 
-/// Refuses a sidecar that is not the item's, or that would make an original of it.
+/// Rejects a sidecar that is not the item's, or that would make the item an original.
 fn check_sidecar(local: &Local, names: &Names, sidecar: &[u8]) -> Result<Sidecar, TransferError> {
     let not_good = |why: Message| TransferError::from(Skip::NotTaken(why));
     let parsed = Sidecar::parse(sidecar).map_err(|error| not_good(error.message()))?;
@@ -377,7 +377,7 @@ fn check_sidecar(local: &Local, names: &Names, sidecar: &[u8]) -> Result<Sidecar
     }
 }
 
-/// Whether a copy that is held is what is sent, every name of it.
+/// Whether the local copy is identical to what is sent, in every entry.
 fn is_so_already(
     local: &Local,
     item: &Item,
@@ -394,7 +394,7 @@ fn is_so_already(
     Ok(held.as_ref() == Ok(inventory))
 }
 
-/// The directory that a path is in, and its name there.
+/// The directory of a path, and the last component.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(cut) => (&path[..cut], &path[cut + 1..]),
@@ -413,7 +413,7 @@ fn times(entry: &Entry) -> Timestamps {
     }
 }
 
-/// Gives a file or directory its attributes, permission bits and time.
+/// Sets the attributes, permission bits and modification time of a file or directory.
 fn set_metadata(directory: &Tree, entry: &Entry) -> Result<(), Errno> {
     let file = directory.open_far(&entry.path, OFlags::RDONLY | OFlags::NONBLOCK)?;
     for (name, value) in &entry.attributes {

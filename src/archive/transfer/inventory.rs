@@ -1,9 +1,9 @@
-//! What an item holds, as a text: for Archives that know each other by HTTP alone.
+//! The content of an item as a text, for Archives that communicate over HTTP only.
 //!
-//! A line an entry, its words joined by spaces, paths percent-encoded: the kind, the permission bits in
-//! octal, the time of modification, the path, and what belongs to the kind. A directory stands before
-//! what is in it, a file before further names of it. The text comes from anyone: a path that would leave
-//! the item, and what is none of these kinds, is refused.
+//! The text has a line for each entry, with words separated by spaces and percent-encoded paths: the kind,
+//! the permission bits in octal, the modification time, the path, and what the kind requires. A directory
+//! stands before its entries, and a file before its further names. The text is not trusted: a path that leads
+//! out of the item, and any other kind, is rejected.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -19,49 +19,49 @@ use ibi::message::{Localize, Message};
 use ibi::pairs::{percent_decode, percent_encode};
 use ibi::{display_message, message};
 
-/// The longest value of an attribute that Linux keeps, in bytes.
+/// The longest attribute value that Linux stores, in bytes.
 const LONGEST_VALUE: usize = 65_536;
-/// The longest path that is taken, in bytes.
+/// The longest accepted path, in bytes.
 const LONGEST_PATH: usize = 65_536;
-/// The longest name, in bytes.
+/// The longest accepted name, in bytes.
 const LONGEST_NAME: usize = 255;
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A directory; the item's own has the empty path.
     Directory,
-    /// A regular file.
+    /// A regular file: digest, and size in bytes.
     File(Digest, u64),
-    /// A symbolic link, and where it leads.
+    /// A symbolic link, and its target.
     Link(Vec<u8>),
     /// Another name of the file at this path.
     Same(Vec<u8>),
 }
 
-/// One name in an item.
+/// One entry of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its path in the item.
     pub path: Vec<u8>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Permission bits.
     pub mode: u32,
-    /// Time of modification: seconds since 1970, and nanoseconds.
+    /// Modification time: seconds since 1970, and nanoseconds.
     pub modified: (i64, u32),
     /// Extended attributes of users.
     pub attributes: Attributes,
 }
 
-/// All that an item holds but its sidecar.
+/// Everything in an item except its sidecar.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// The entries, each after what it needs.
+    /// The entries; each follows those that it depends on.
     pub entries: Vec<Entry>,
 }
 
-/// What is wrong with the text of an inventory.
+/// An error in the text of an inventory, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InventoryError {
     line: usize,
@@ -83,11 +83,11 @@ display_message!(InventoryError);
 impl std::error::Error for InventoryError {}
 
 impl Inventory {
-    /// What an item's directory holds; of its files, whose digests are known.
+    /// The inventory of an item's directory; `manifest` has the digests of its files.
     ///
     /// # Errors
-    /// The path of what cannot be told: a FIFO, a socket, a device, or what is not as it was when the
-    /// digests were taken.
+    /// The path of an entry that cannot be represented: a FIFO, a socket, a device, or a file that has
+    /// changed since the digests were taken.
     pub fn of(directory: &Tree, manifest: &Manifest) -> Result<Inventory, Message> {
         let mut lister = Lister {
             directory,
@@ -104,11 +104,11 @@ impl Inventory {
         })
     }
 
-    /// Reads the text.
+    /// Parses the text of an inventory.
     ///
     /// # Errors
-    /// A line that is none, a path that is met twice, climbs, or lies in no directory before it, the
-    /// path of the sidecar, an attribute that is no user's.
+    /// An invalid line; a path that occurs twice, has `..`, has no directory before it, or is that of the
+    /// sidecar; an attribute that is not a user's.
     pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
         let mut inventory = Inventory::default();
         let mut known = Known::default();
@@ -130,7 +130,7 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// Bytes in all files.
+    /// The total size of all files, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.files()
@@ -184,11 +184,11 @@ impl fmt::Display for Inventory {
     }
 }
 
-/// Goes through an item's directory.
+/// Lists an item's directory.
 struct Lister<'a> {
     directory: &'a Tree,
     manifest: &'a Manifest,
-    /// By device and number, the first name of each file that has several.
+    /// By device and inode number, the first name of each file that has several.
     first_names: HashMap<(u64, u64), Vec<u8>>,
     waiting: Vec<Vec<u8>>,
     entries: Vec<Entry>,
@@ -226,7 +226,7 @@ impl Lister<'_> {
         Ok(())
     }
 
-    /// What is no directory.
+    /// Adds an entry that is not a directory.
     fn file(&mut self, parent: &OwnedFd, name: &[u8], path: Vec<u8>) -> Result<(), Message> {
         let failed = |errno: Errno| {
             message!(
@@ -270,7 +270,7 @@ impl Lister<'_> {
     }
 }
 
-/// What was met so far of a text.
+/// The paths of a text that have been read so far.
 #[derive(Default)]
 struct Known {
     paths: BTreeSet<Vec<u8>>,
@@ -312,7 +312,7 @@ impl Known {
     }
 }
 
-/// Refuses a path that is not one of a name in the item.
+/// Rejects a path that cannot be that of an entry of the item.
 fn check_path(path: &[u8]) -> Result<(), Message> {
     if path.len() > LONGEST_PATH || path.contains(&0) {
         return Err(message!("it is no path"));
@@ -358,7 +358,7 @@ fn parse_entry(words: &[&str]) -> Option<Entry> {
     Some(Entry {
         path: percent_decode(path),
         kind,
-        // Whose set-user-ID it would be here, nobody knows.
+        // No set-user-ID or set-group-ID bit: the owner may be another user here.
         mode: mode.filter(|mode| *mode <= 0o1777)?,
         modified: (seconds.parse().ok()?, nanoseconds.min(999_999_999)),
         attributes: Attributes::new(),
@@ -376,7 +376,7 @@ fn entry(path: Vec<u8>, kind: Kind, stat: &Stat, attributes: Attributes) -> Entr
     }
 }
 
-/// The attributes of users; others mean something on one machine only.
+/// The users' own attributes; others have a meaning on one machine only.
 fn user_attributes(file: &OwnedFd) -> Result<Attributes, Errno> {
     let mut attributes = attributes_of(file)?;
     attributes.retain(|(name, _)| name.starts_with(b"user."));

@@ -1,8 +1,8 @@
-//! A store on this machine as one end: mounted or not.
+//! A store on this machine as one end of a transfer, mounted or not.
 //!
-//! What is not mounted is changed by the Archive, whose lock is held. A mounted store is changed
-//! through its mount, as any shell does it: the daemon sees it, and the caller's rights count. Reading
-//! goes by the store's own directories in either case.
+//! A store that is not mounted is changed by the Archive, which holds its lock. A mounted store is changed
+//! through its mount, as by any program: the daemon notices the changes, and the caller's rights apply.
+//! Reading uses the store's own directories in both cases.
 
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
@@ -29,40 +29,40 @@ use crate::os::writing;
 use ibi::message;
 use ibi::message::{Localize, Message};
 
-/// What is drawn for a hand-over, in bytes.
+/// The length of a one-time token, in bytes.
 const TOKEN_BYTES: usize = 16;
 
-/// A store of this machine.
+/// A store on this machine.
 #[derive(Debug)]
 pub struct Local {
     archive: Archive,
-    /// Where it is mounted; None where this holds its lock, or only reads.
+    /// The mount point; None where this holds the store's lock, or only reads.
     mount_point: Option<PathBuf>,
     /// None where this only reads.
     lock: Option<HandoverLock>,
-    /// Whether what arrives comes from an Archive that has no rights here.
+    /// Whether arriving items come from an Archive that has no rights here.
     is_for_strangers: bool,
 }
 
-/// What tells whether anything of an item has changed.
+/// The state of an item's files, by which a change is noticed.
 pub(super) type FileStates = Vec<(Vec<u8>, [i64; 5])>;
 
-/// An item that arrives.
+/// An arriving item.
 pub(super) struct Arrival<'a> {
-    /// All that it holds, and its sidecar if that is as it is to be.
+    /// All its content, and its sidecar if that is used unchanged.
     pub directory: &'a Tree,
-    /// What it is called where it comes from.
+    /// Its names at the source.
     pub names: &'a Names,
     /// The sidecar that it gets.
     pub sidecar: Option<Vec<u8>>,
-    /// Whether that is the one in the directory.
+    /// Whether that is the sidecar in the directory.
     pub is_as_it_is: bool,
     /// The digests of its files.
     pub manifest: &'a dyn Fn(&mut Progress<'_>) -> Result<Manifest, TransferError>,
 }
 
 impl Local {
-    /// A store that is only read.
+    /// Opens a store for reading.
     pub fn reading(store: &Path) -> Result<Local, TransferError> {
         Ok(Local {
             archive: Archive::open_read_only(store)?,
@@ -72,8 +72,8 @@ impl Local {
         })
     }
 
-    /// A store that is changed, through its mount where it has one. Nobody else hands over from or to
-    /// it meanwhile.
+    /// Opens a store for changes, through its mount where it has one. A lock prevents other transfers from or
+    /// to it meanwhile.
     pub fn changing(store: &Path, mount_point: Option<&Path>) -> Result<Local, TransferError> {
         let archive = match mount_point {
             Some(_) => Archive::open_read_only(store)?,
@@ -89,13 +89,13 @@ impl Local {
             return Err(TransferError::Busy(store.display().to_string()));
         }
         if mount_point.is_none() {
-            // Nobody else writes it: this is of whoever was stopped before.
+            // No other process writes it: what is there was left by an interrupted run.
             local.archive.tree().clear_staging();
         }
         Ok(local)
     }
 
-    /// What arrives comes from an Archive that has no rights here.
+    /// Declares that arriving items come from an Archive that has no rights here.
     #[must_use]
     pub fn for_strangers(self) -> Local {
         Local {
@@ -104,7 +104,7 @@ impl Local {
         }
     }
 
-    /// On whose behalf a store is changed that is not mounted.
+    /// With whose rights an unmounted store is changed.
     fn actor(&self) -> &'static dyn Actor {
         if self.is_for_strangers {
             &Stranger
@@ -113,31 +113,31 @@ impl Local {
         }
     }
 
-    /// Ends it; a store that is not mounted is closed as after any command.
+    /// Closes a store that is not mounted and was opened for changes.
     pub fn close(&self) {
         if self.mount_point.is_none() && self.lock.is_some() {
             self.archive.close();
         }
     }
 
-    /// Whether this holds the store's lock, so that it changes it itself.
+    /// Whether this holds the store's lock and changes the store itself.
     pub(super) fn is_held(&self) -> bool {
         self.mount_point.is_none() && self.lock.is_some()
     }
 
-    /// The Archive, to be asked.
+    /// The Archive, for queries.
     #[must_use]
     pub fn archive(&self) -> &Archive {
         &self.archive
     }
 
-    /// The item of its service.
+    /// The names of the item of its service.
     #[must_use]
     pub fn service(&self) -> &Names {
         &self.archive.facts().service
     }
 
-    /// What is known of an item.
+    /// The index entry of an item.
     pub fn item(&self, names: &Names) -> Result<Item, TransferError> {
         let found = self.archive.store().find_by_names(names)?;
         let unknown = || ArchiveError::Unknown {
@@ -146,14 +146,14 @@ impl Local {
         Ok(found.ok_or_else(unknown)?)
     }
 
-    /// An item's directory, in the store itself.
+    /// Opens an item's directory in the store itself.
     pub fn directory(&self, item: &Item) -> Result<Tree, TransferError> {
         let store = self.archive.tree().path();
         let place = Place::of(&item.names);
         Ok(Tree::open_as_it_is(&store.join(place.as_str()))?)
     }
 
-    /// An item's directory, to be changed in.
+    /// Opens an item's directory for changes.
     fn directory_to_change(&self, item: &Item) -> Result<Tree, TransferError> {
         match &self.mount_point {
             Some(mount_point) => {
@@ -164,7 +164,7 @@ impl Local {
         }
     }
 
-    /// What an item looks like, as far as one can see it without reading its files.
+    /// The state of an item's files, without reading their content.
     pub(super) fn looks(&self, names: &Names) -> Result<FileStates, TransferError> {
         let directory = self.directory(&self.item(names)?)?;
         let mut paths = Vec::new();
@@ -177,7 +177,7 @@ impl Local {
             let stat = directory
                 .open_far(&path, OFlags::PATH | OFlags::NOFOLLOW)
                 .and_then(rustix::fs::fstat);
-            // What is gone meanwhile looks like nothing.
+            // Zeros stand for a file that has been removed meanwhile.
             let seen = stat.map_or([0; 5], |stat| {
                 let [inode, fraction] = [stat.st_ino, stat.st_ctime_nsec].map(u64::cast_signed);
                 [inode, stat.st_size, stat.st_mtime, stat.st_ctime, fraction]
@@ -187,7 +187,7 @@ impl Local {
         Ok(paths.into_iter().map(look).collect())
     }
 
-    /// Has an item's sidecar name the Archive that holds the original; durable when this returns.
+    /// Makes an item's sidecar name the Archive that holds the original; durable when this returns.
     pub(super) fn name_holder(&self, names: &Names, holder: &Names) -> Result<(), TransferError> {
         let item = self.item(names)?;
         if self.mount_point.is_none() {
@@ -201,7 +201,7 @@ impl Local {
             replace(&directory, &sidecar.to_bytes(), is_strangers)
                 .map_err(|errno| directory.error(Action::Write, SIDECAR, errno))?;
         }
-        // The daemon may not have believed it.
+        // The daemon may have rejected the sidecar.
         let item = self.item(names)?;
         if item.service.as_ref().is_some_and(|it| it.matches(holder)) {
             Ok(())
@@ -214,7 +214,7 @@ impl Local {
         }
     }
 
-    /// An item's sidecar, as it is or as it was believed last.
+    /// An item's sidecar as it is, or the last accepted one where it has none.
     fn sidecar_of(&self, item: &Item) -> Result<Sidecar, TransferError> {
         let bytes = self.archive.tree().read_sidecar(&Place::of(&item.names))?;
         let Some(bytes) = bytes.or(self.archive.store().sidecar(item.id)?) else {
@@ -227,7 +227,7 @@ impl Local {
         Ok(Sidecar::parse(&bytes).map_err(broken)?)
     }
 
-    /// The sidecar to be sent: as it is, or one that names the service of the original's Archive.
+    /// The sidecar to send: as it is, or changed to name the service of the original's Archive.
     pub fn sidecar_to_send(
         &self,
         item: &Item,
@@ -243,7 +243,7 @@ impl Local {
         }
     }
 
-    /// What the files of an item hold.
+    /// The content of an item's files.
     pub(super) fn content(
         &self,
         item: &Item,
@@ -258,7 +258,7 @@ impl Local {
         )?)
     }
 
-    /// The digests of an item that is sent, if all of it can be.
+    /// The digests of an item to send; an error if a file is damaged or cannot be read.
     pub fn sound_manifest(
         &self,
         item: &Item,
@@ -276,7 +276,7 @@ impl Local {
         }
     }
 
-    /// Compares what an item holds here with what it is to hold.
+    /// Compares an item's content here with what is expected.
     fn compare(
         &self,
         item: &Item,
@@ -292,7 +292,7 @@ impl Local {
         }
     }
 
-    /// Refuses an item that must not be copied over what is here.
+    /// Rejects an item that must not be copied over the local one.
     pub(super) fn may_receive(&self, names: &Names, from: &Names) -> Result<(), TransferError> {
         let noted = self.archive.handover(names)?;
         if let Some(given) = noted.filter(Handover::is_pending)
@@ -310,10 +310,10 @@ impl Local {
         }
     }
 
-    /// The item to copy to: where it is not here, an empty one.
+    /// The local item to copy to; an empty one is made where it is missing.
     fn arriving(&self, names: &Names) -> Result<Item, TransferError> {
         let Some(mount_point) = &self.mount_point else {
-            // Whoever runs the command owns what it makes, until the copy is given its owner.
+            // The user who runs the command owns it until the copy gets its owner.
             let maker = Maker {
                 uid: rustix::process::geteuid().as_raw(),
                 gid: rustix::process::getegid().as_raw(),
@@ -337,7 +337,7 @@ impl Local {
         }
     }
 
-    /// Copies an item's directory, its sidecar last; all is compared before that, where anything is new.
+    /// Copies an item's directory, its sidecar last. If anything is new, everything is compared before that.
     pub(super) fn copy_in(
         &self,
         arrival: &Arrival<'_>,
@@ -354,7 +354,7 @@ impl Local {
         let is_new = there != arrival.sidecar || there.is_none();
         let is_due =
             is_new || is_compared || is_marked(&to) || ItemCopier::is_due(arrival.directory, &to)?;
-        // What is damaged is not copied over what may be good.
+        // A damaged file must not overwrite a good copy.
         let wanted = if is_due {
             Some((arrival.manifest)(progress)?)
         } else {
@@ -396,7 +396,7 @@ impl Local {
         }
         if is_new && arrival.sidecar.is_some() {
             moved.files += 1;
-            // With its owner and times, where it is to say what it says there; a stranger's is marked.
+            // An unchanged sidecar keeps its owner and times; one from an Archive without rights is marked.
             let is_as_it_is = arrival.is_as_it_is && !self.is_for_strangers && copier.sidecar()?;
             if let (false, Some(bytes)) = (is_as_it_is, &arrival.sidecar) {
                 replace(&to, bytes, self.is_for_strangers)
@@ -405,7 +405,7 @@ impl Local {
         }
         copier.finish()?;
         if let Some(changing) = changing {
-            // The names are brought by this process, which takes items in; what is said of others is not.
+            // This process may give names to the items that it adds; claims about other items need rights.
             if let Acceptance::Rejected(error) =
                 self.archive
                     .accept_brought(&Process, self.actor(), item.id)?
@@ -422,7 +422,7 @@ impl Local {
         Ok(moved)
     }
 
-    /// Refuses an item that the mount has taken in without all of its names: then it has not accepted the
+    /// Rejects an item that the mount has added without all of its names, because it has not accepted the
     /// sidecar.
     fn refuse_unnamed(&self, names: &Names) -> Result<(), TransferError> {
         let known = self.item(names)?.names;
@@ -439,7 +439,7 @@ impl Local {
         }
     }
 
-    /// Where what is not complete lies: a mount has no other place on its filesystem than the item.
+    /// The directory for incomplete files. On a mount only the item itself is on the same filesystem.
     fn staging(&self, item: &Tree) -> Result<OwnedFd, TransferError> {
         match self.mount_point {
             Some(_) => {
@@ -450,7 +450,7 @@ impl Local {
         }
     }
 
-    /// Has all that was written be on disk: first what the mount has not handed down yet.
+    /// Waits until all writes are on disk, first those that the kernel has not passed to the mount yet.
     fn sync(&self, directory: &Tree) -> Result<(), TransferError> {
         directory.sync_all()?;
         Ok(self.archive.tree().sync_all()?)
@@ -537,7 +537,7 @@ impl Destination for Local {
     }
 }
 
-/// What of the Archive's refusals concerns one item alone.
+/// Turns a refusal of the Archive that concerns one item alone into a skipped item.
 pub(super) fn of_the_item(error: TransferError) -> TransferError {
     match error {
         TransferError::Archive(
@@ -558,7 +558,7 @@ fn is_marked(directory: &Tree) -> bool {
         .is_ok()
 }
 
-/// Notes in an item, durably, that its copy is begun: as long as this is there, whoever copies compares.
+/// Marks an item durably as an incomplete copy. While the mark exists, every run compares all files.
 fn mark(directory: &Tree) -> Result<(), Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o600);
@@ -573,12 +573,12 @@ fn unmark(directory: &Tree) -> Result<(), Errno> {
     }
 }
 
-/// Puts a sidecar in the place of another, whole and synced, as tools do it.
+/// Replaces a sidecar as a whole, synced.
 fn replace(directory: &Tree, bytes: &[u8], is_strangers: bool) -> Result<(), Errno> {
     let name = format!("{}{}-sidecar", ItemCopier::TEMPORARY, std::process::id());
     let root = directory.root();
     let _ = rustix::fs::unlinkat(root, &name, AtFlags::empty());
-    // It has its mark before it has its name, under which it may be accepted at once.
+    // The mark is set before the rename, because the sidecar may be accepted at once under its name.
     let mode = 0o644 | if is_strangers { STRANGERS } else { 0 };
     let file = writing::create(root, &name, bytes, mode, None)?;
     writing::rename_into_place(&file, (root, &name), (root, SIDECAR), true)
@@ -590,7 +590,7 @@ fn is_strangers(directory: &Tree) -> bool {
         .is_ok_and(|stat| stat.st_mode & STRANGERS != 0)
 }
 
-/// What a mount's answer to the making of an item means.
+/// The meaning of a mount's error on making an item.
 fn not_made(path: &Path, error: &std::io::Error) -> TransferError {
     match Errno::from_io_error(error) {
         Some(Errno::PERM) => Skip::NotTaken(message!(

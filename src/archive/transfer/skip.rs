@@ -7,8 +7,8 @@ use ibi::Timestamp;
 use ibi::message::{Localize, Message};
 
 findings! {
-    /// Why an item was not copied or transferred. A notice is as it should be: nothing is wrong with
-    /// the item or on the way.
+    /// Why an item was not copied or transferred. For a notice nothing is wrong with the item or the
+    /// transfer.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Skip {
         RemovedHere "removed-here" Notice
@@ -30,10 +30,10 @@ findings! {
             "the original is held by the Archive {holder}"
         GivenTo(other: Box<Names>) "given" Warning
             "it is being handed over to the Archive {other}; finish that first"
-        // By what a scrub has recorded of the file.
+        // According to the record of a scrub.
         Damaged(path: String) "damaged" Error
             "'{path}' is damaged here; see 'ibifs scrub', and put it back from a copy"
-        // It cannot be read, or changed each time that it was read.
+        // It cannot be read, or changed during each attempt.
         Unread(what: Message) "unread" Error
             "it cannot be read whole: {what}"
         Changed "changed" Warning
@@ -62,7 +62,7 @@ findings! {
 }
 
 impl Skip {
-    /// The reason that is sent to the other Archive: the reason alone, where that has one of its own.
+    /// The reason to send to the other Archive, without the sentence around a reason of its own.
     #[must_use]
     pub fn sentence(&self) -> Message {
         match self {
@@ -71,7 +71,7 @@ impl Skip {
         }
     }
 
-    /// Whether it is as it should be.
+    /// Whether this is expected and no error.
     #[must_use]
     pub fn is_expected(&self) -> bool {
         self.severity() == Severity::Notice

@@ -1,4 +1,4 @@
-//! The tokens by which an Archive knows who may hand items over to it over HTTP.
+//! The tokens that authorize other Archives to transfer items to this one over HTTP.
 
 use sha2::Digest as _;
 
@@ -7,46 +7,46 @@ use ibi::Ibi;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
-/// The shortest token that is taken: 128 bits in hexadecimal digits.
+/// The shortest accepted token: 128 bits in hexadecimal digits.
 const SHORTEST: usize = 32;
 
-/// The tokens of a file: one a line, and behind it, if there is one, the Archive that has it: by its URL or by
-/// the identifier of its service.
+/// The tokens of a file: one per line, optionally followed by the Archive that has it, by its URL or by the
+/// identifier of its service.
 #[derive(Clone, Debug)]
 pub struct Tokens(Vec<Known>);
 
-/// What is kept of a token: enough to know it again.
+/// A stored token: its digest and its holder.
 #[derive(Clone, Debug)]
 struct Known {
     digest: [u8; 32],
     giver: Giver,
 }
 
-/// Who has shown a token, and what originals may be taken with it.
+/// The holder of a token, and the originals that are accepted with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Giver {
-    /// It sends copies alone: nothing tells which Archive it is.
+    /// May send copies only: the token names no Archive.
     Copies,
-    /// It is the Archive that is served at this URL, which is asked before an original is taken from it.
+    /// The Archive at this URL, which is queried before an original is accepted from it.
     Asked(String),
-    /// It is the Archive with this service, and what it says of its own originals is taken for true.
+    /// The Archive with this service, whose claims about its own originals are trusted.
     Trusted(Names),
 }
 
 impl Giver {
-    /// Whether originals of an Archive may be taken from it, by the identifier of that Archive's service.
+    /// Whether originals are accepted of the Archive that `from` identifies by its service.
     #[must_use]
     pub fn may_give_for(&self, from: &Names) -> bool {
         match self {
             Giver::Copies => false,
-            // Which Archive is served there is asked when an original is taken.
+            // The Archive at the URL is queried when an original is transferred.
             Giver::Asked(_) => true,
             Giver::Trusted(service) => service.matches(from),
         }
     }
 }
 
-/// Why a file of tokens is refused.
+/// Why a file of tokens is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokensError(Message);
 
@@ -61,11 +61,11 @@ display_message!(TokensError);
 impl std::error::Error for TokensError {}
 
 impl Tokens {
-    /// Reads a file of tokens; empty lines and those that begin with `#` say nothing.
+    /// Parses a file of tokens. Empty lines and lines that begin with `#` are ignored.
     ///
     /// # Errors
-    /// No token, one that is too short or has other characters than printable ASCII, something behind it
-    /// that is no URL.
+    /// A file without tokens; a token that is too short or has characters other than printable ASCII; text
+    /// after a token that is neither a URL nor an identifier.
     pub fn parse(text: &str) -> Result<Tokens, TokensError> {
         let mut known = Vec::new();
         for (at, line) in text.lines().enumerate() {
@@ -107,7 +107,7 @@ impl Tokens {
         }
     }
 
-    /// Who has a token. How long this takes tells nothing of the tokens that are known.
+    /// The holder of a token, in a time that does not depend on the known tokens.
     #[must_use]
     pub fn giver(&self, shown: &str) -> Option<Giver> {
         let digest: [u8; 32] = sha2::Sha256::digest(shown.as_bytes()).into();
@@ -123,7 +123,7 @@ impl Tokens {
     }
 }
 
-/// The identifier of a service, in one form or both.
+/// The names of a service, from one or both forms of its identifier.
 fn names(forms: &[&str]) -> Option<Names> {
     let forms = forms.iter().map(|form| Ibi::parse(form));
     Names::collect(forms.collect::<Result<Vec<Ibi>, _>>().ok()?)
