@@ -1,7 +1,7 @@
-//! The HTTP door: listening, and what nobody may take more of than their share.
+//! The HTTP front end: it listens, and limits what each client may use.
 //!
-//! What is answered is decided in the rooms of the two services ([`archive`], [`resolver`]); here connections
-//! are taken, bounded and ended.
+//! The modules of the two services ([`archive`], [`resolver`]) decide the answers; this module accepts,
+//! limits and closes connections.
 
 mod answer;
 pub mod archive;
@@ -35,47 +35,49 @@ pub use share::Proxies;
 use share::{Shares, client_of};
 use threads::Threads;
 
-/// Connections at once; who comes later waits until one ends.
+/// The most connections at a time. Later connections wait until one is closed.
 pub const MOST_CONNECTIONS: usize = 4096;
-/// Connections at once from one client, but for those that a proxy passes on; more are ended at once.
+/// The most connections of one client at a time, except those that a proxy forwards. Excess connections are
+/// closed at once.
 pub const MOST_OF_ONE_CLIENT: usize = 256;
-/// What is said to who has as many.
+/// The answer to an excess connection.
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nConnection: close\r\n\
     Content-Type: text/plain; charset=utf-8\r\nContent-Length: 45\r\n\r\n\
     too many connections come from this address\r\n";
-/// Requests at once that may have to wait for a disk or the index; further ones wait for one of them.
+/// The most requests that block on a disk or the index at a time. Further ones wait.
 pub const MOST_ASIDE: usize = 512;
-/// A request's line and headers together, in bytes; beyond it is 431.
+/// The longest request line with headers, in bytes. A longer one is answered with 431.
 pub const LONGEST_HEAD: usize = 16 * 1024;
-/// How long a client may take for a request's line and headers, and rest between two requests.
+/// The timeout of a request line with headers, and the idle timeout between two requests.
 pub const HEAD_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a client may take nothing of an answer, or send nothing of a body.
+/// How long a client may leave an answer unread, or stop sending a body.
 pub const STALL_PATIENCE: Duration = Duration::from_secs(30);
-/// Shorter than any time that is given to a request or a connection.
+/// The interval of the timer that [`Threads`] keep set. Shorter than every timeout of a request or
+/// connection.
 const TICK: Duration = Duration::from_secs(1);
-/// How long answers under way may take after the end has been asked for.
+/// How long answers in progress may take after shutdown was requested.
 pub const END_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The address of whoever a request comes from, as an extension of it.
+/// The address of the peer that sent a request, as an extension of the request.
 #[derive(Clone, Copy, Debug)]
 struct Peer(IpAddr);
 
-/// What is served, and what is done beside it.
+/// What a service runs.
 #[allow(missing_debug_implementations, reason = "it holds futures")]
 pub struct Started {
-    /// What is answered, made for each thread that answers; None ends it at once.
+    /// Makes the routes of each thread that answers. None ends the service at once.
     pub routes: Option<Routes>,
-    /// What each thread that answers does first.
+    /// Runs first in each thread that answers.
     pub begin: fn(),
-    /// What goes on while it is served; None for nothing.
+    /// Runs while the service is up.
     pub beside: Option<Work>,
-    /// What is done when it ends, for a short while; None for nothing.
+    /// Runs after the service has stopped, for at most [`END_PATIENCE`].
     pub afterwards: Option<Work>,
 }
 
 impl Started {
-    /// Nothing: it ends at once.
+    /// A service that ends at once.
     #[must_use]
     pub fn nothing() -> Started {
         Started {
@@ -90,10 +92,10 @@ impl Started {
 /// Makes the routes of a thread.
 pub type Routes = Box<dyn Fn() -> Router + Send + Sync>;
 
-/// Something to be done.
+/// A background task.
 pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Serves until `end` is ready; then answers under way are finished.
+/// Serves until `end` is ready, then finishes the answers in progress.
 async fn serve(
     listener: TcpListener,
     routes: Routes,
@@ -119,7 +121,7 @@ async fn serve(
             Ok((stream, peer)) if !proxies.has(peer.ip()) => {
                 let share = shares.take(client_of(peer.ip()));
                 if share.is_none() {
-                    // Nobody waits for what does not fit.
+                    // If the message does not fit into the socket buffer, it is dropped.
                     let _ = stream.try_write(TOO_MANY);
                     log::debug!("{} has too many connections", peer.ip());
                     continue;
@@ -128,12 +130,12 @@ async fn serve(
             }
             _ => None,
         };
-        // The stream goes over to the thread that answers.
+        // Detach the stream from this runtime: the thread that answers registers it with its own.
         let taken = accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer)));
         let (stream, peer) = match taken {
             Ok(taken) => taken,
             Err(error) => {
-                // Out of descriptors, most likely: others end meanwhile.
+                // Most likely out of descriptors. Wait for other connections to close.
                 log::warn!("a connection is not taken: {error}");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -152,7 +154,7 @@ async fn serve(
     let _ = tokio::time::timeout(END_PATIENCE, graceful.shutdown()).await;
 }
 
-/// Answers what comes on a connection until it ends.
+/// Answers the requests of a connection until it is closed.
 async fn connection(
     stream: std::net::TcpStream,
     peer: IpAddr,
@@ -174,8 +176,7 @@ async fn connection(
     Ok(watcher.watch(connection).await?)
 }
 
-/// Listens, and serves until the process is told to end (SIGTERM, SIGINT). `start` is told the address
-/// that was taken.
+/// Listens, and serves until the process receives SIGTERM or SIGINT. `start` receives the bound address.
 pub fn run(
     listen: SocketAddr,
     proxies: &Proxies,
@@ -185,7 +186,7 @@ pub fn run(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(MOST_ASIDE)
-        // A thread that answers may start one, and stay somebody that this one is not to be.
+        // A thread inherits the identity of its parent, which may be a thread that answers.
         .on_thread_start(crate::os::caller::act_as_process)
         .build()?;
     runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! Answers that any service gives, and the bounds of every request.
+//! Answers that both services use, and the rules for every request.
 
 use axum::Router;
 use axum::body::Body;
@@ -9,7 +9,7 @@ use tower::Service;
 use super::threads;
 use ibi::pairs::Pairs;
 
-/// A whole answer of one type.
+/// A complete answer of one type.
 pub fn whole(
     status: StatusCode,
     content_type: &'static str,
@@ -26,22 +26,23 @@ pub fn whole(
     response
 }
 
-/// A sentence for whoever asked in a way that cannot be answered.
+/// An error answer: one sentence as plain text.
 pub fn refusal(status: StatusCode, sentence: &str) -> Response<Body> {
     whole(status, "text/plain; charset=utf-8", format!("{sentence}\n"))
 }
 
-/// A list of pairs (SPEC 8); it changes with every answer.
+/// A list of pairs (ibi-resolution(7), "List of pairs"). It is not cached, since it changes with every
+/// answer.
 pub fn pairs(pairs: &Pairs) -> Response<Body> {
     written_pairs(pairs.to_bytes())
 }
 
-/// The same, of what is written already.
+/// The same for pairs that are already formatted.
 pub fn written_pairs(bytes: Vec<u8>) -> Response<Body> {
     no_store(whole(StatusCode::OK, "text/plain", bytes))
 }
 
-/// The same answer, to be kept by nobody.
+/// Forbids caches to store the answer.
 pub fn no_store(response: Response<Body>) -> Response<Body> {
     with(
         response,
@@ -50,7 +51,7 @@ pub fn no_store(response: Response<Body>) -> Response<Body> {
     )
 }
 
-/// The same answer, which may change at any time: whoever keeps it asks whether it has.
+/// Requires caches to validate the answer before each use, since it may change at any time.
 pub fn fresh(response: Response<Body>) -> Response<Body> {
     with(
         response,
@@ -59,19 +60,19 @@ pub fn fresh(response: Response<Body>) -> Response<Body> {
     )
 }
 
-/// The same answer, which another reader may be given in another language.
+/// Marks an answer as dependent on the language of the reader.
 pub fn by_language(mut response: Response<Body>) -> Response<Body> {
     let name = HeaderValue::from_static("Accept-Language");
     response.headers_mut().append(header::VARY, name);
     response
 }
 
-/// Refuses for a while; the client may ask again in so many seconds.
+/// Refuses temporarily. The client may try again after so many seconds.
 pub fn busy(sentence: &str, seconds: u16) -> Response<Body> {
     again_later(refusal(StatusCode::SERVICE_UNAVAILABLE, sentence), seconds)
 }
 
-/// The same answer, to be asked for again in so many seconds.
+/// Adds the number of seconds after which the client may try again.
 pub fn again_later(response: Response<Body>, seconds: u16) -> Response<Body> {
     with(response, header::RETRY_AFTER, seconds.into())
 }
@@ -81,7 +82,7 @@ fn with(mut response: Response<Body>, name: HeaderName, value: HeaderValue) -> R
     response
 }
 
-/// Refuses a method; these are allowed there.
+/// Refuses a method, and lists those that are allowed.
 pub fn no_method(method: &Method, allowed: &'static str) -> Response<Body> {
     let sentence = format!("{method} is not a method of this service; use GET");
     let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, &sentence);
@@ -90,7 +91,7 @@ pub fn no_method(method: &Method, allowed: &'static str) -> Response<Body> {
     response
 }
 
-/// Runs what may wait for a disk or another process, where it keeps nobody else waiting.
+/// Runs work that may wait for a disk or another process in a thread that may block.
 pub async fn aside<T: Send + 'static>(
     find: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Response<Body>> {
@@ -102,8 +103,7 @@ pub async fn aside<T: Send + 'static>(
     })
 }
 
-/// What the routes answer to a request that is within bounds: everything here is only read. A POST is
-/// for the routes to refuse.
+/// Routes a request if its method is GET, HEAD or POST. The routes decide whether a POST is allowed.
 pub async fn bounded<B>(mut routes: Router, request: Request<B>) -> Response<Body>
 where
     B: axum::body::HttpBody<Data = bytes::Bytes> + Send + 'static,
@@ -119,10 +119,10 @@ where
     }
 }
 
-/// Says who may be told where a reader comes from (no one), and who may have an answer in a page of theirs:
-/// pages, lists and refusals only this service. The content of items is for all, and says so itself: a page
-/// in an item runs without an origin, so that nothing else would let it show its own pictures. So is what
-/// leads there.
+/// Sets the headers that protect readers. No page to which a link leads learns where the reader comes from.
+/// Pages, lists and refusals may be embedded only by pages of this service. The content of items sets its own
+/// header and may be embedded by all: a page in an item runs without an origin, and could not show its own
+/// images otherwise. Redirects lead there, so they may be embedded as well.
 fn careful(mut response: Response<Body>) -> Response<Body> {
     let policy = if response.status().is_redirection() {
         FOR_ALL
@@ -138,7 +138,7 @@ fn careful(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// Whose pages may have an answer in them.
+/// The header that restricts which pages may embed an answer.
 pub const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
-/// See [`RESOURCE_POLICY`]: all.
+/// The value of [`RESOURCE_POLICY`] for all pages.
 pub const FOR_ALL: HeaderValue = HeaderValue::from_static("cross-origin");

@@ -29,7 +29,8 @@ use cache::{Cache, SingleFlight};
 
 pub use transfer::Receiver;
 
-/// For whom the content is, where the service runs as root: what this user may not read is not published.
+/// The user as whom content is read if the service runs as root. What this user may not read is not
+/// published.
 const NOBODY: Caller = Caller::NOBODY;
 
 /// An Archive that is served.
@@ -43,13 +44,13 @@ pub struct Site {
     front: pages::Front,
     oai: oai::Oai,
     cache: Cache,
-    /// None where nobody may hand items over to it.
+    /// The receiver of transferred items. None if the Archive accepts none.
     receiver: Option<Arc<Receiver>>,
 }
 
 impl Site {
-    /// The site of an Archive that others reach at this `host` or `host:port`, and whose administrator has
-    /// this e-mail address.
+    /// The site of an Archive with this public address, `host` or `host:port`, and its administrator's e-mail
+    /// address.
     #[must_use]
     pub fn new(archive: Archive, address: String, email: String, clock: SiteClock) -> Site {
         archive.tree().keep_open();
@@ -71,11 +72,9 @@ impl Site {
         }
     }
 
-    /// Gives up for good what root may, where this process is root's. Whatever has to be opened with that
-    /// is open then.
+    /// Drops root privileges permanently if the process has them. Opens first what needs them.
     ///
-    /// # Errors
-    /// The system refuses that, and nothing must be served.
+    /// # Errors The system refuses, and nothing may be served.
     pub fn give_up_root(&self) -> std::io::Result<()> {
         if let Err(error) = oai::open(self) {
             log::warn!("records cannot be harvested: {}", error.cause());
@@ -84,7 +83,7 @@ impl Site {
         NOBODY.become_for_good()
     }
 
-    /// The same, to which others may hand items over.
+    /// Adds a receiver of transferred items.
     #[must_use]
     pub fn receiving(self, receiver: Option<Receiver>) -> Site {
         Site {
@@ -93,8 +92,8 @@ impl Site {
         }
     }
 
-    /// The version of the index, for which entries of the cache hold. None where it cannot be read at once:
-    /// then the cache is not used.
+    /// The version of the index for which cache entries are valid. None if it cannot be read without waiting;
+    /// the cache is not used then.
     fn index_version(&self) -> Option<i64> {
         self.archive.store().version().unwrap_or_else(|error| {
             log::debug!("whether the index has changed is not known: {error}");
@@ -102,35 +101,35 @@ impl Site {
         })
     }
 
-    /// Where others reach it.
+    /// The public address.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 }
 
-/// What a thread that answers does first: it stays whoever the content is for.
+/// Initializes a thread that answers: it acts as the public.
 pub fn begin() {
     NOBODY.act_by_default();
 }
 
-/// Runs what it is given as whoever the content is for.
+/// Runs a read as the public.
 fn act(read: &mut dyn FnMut()) {
     let ran = NOBODY.read(|| {
         read();
         Ok::<(), Errno>(())
     });
-    // What is not read counts as not to be read.
+    // The read has not run, so its content counts as unreadable.
     if let Err(errno) = ran {
         log::error!("content cannot be read as those for whom it is: {errno}");
     }
 }
 
-/// How long an access may not be written down; a crash loses those of no longer a time.
+/// The interval between two writes of the access counts. A crash loses at most the counts of one interval.
 const WRITE_EVERY: Duration = Duration::from_secs(5);
 
-/// What is served, with what goes on beside it: accesses are written down, and a resolver is told when the
-/// site is there and when no longer. `tell` is told what comes of that.
+/// The service of a site with its background tasks: access counts are written, and the site is included with
+/// and excluded from a resolver. `tell` receives the outcome of the inclusion.
 #[must_use]
 pub fn started(
     site: Arc<Site>,
@@ -179,7 +178,7 @@ async fn write_accesses(site: &Arc<Site>) {
     }
 }
 
-/// What is answered under which path, by one thread.
+/// The routes of one thread.
 pub fn routes(site: Arc<Site>) -> Router {
     let handle = SiteHandle {
         site,
@@ -196,13 +195,13 @@ struct SiteHandle {
 }
 
 impl SiteHandle {
-    /// See [`Site::index_version`]; it is read after this is called.
+    /// See [`Site::index_version`]. The version is read after this is called.
     async fn index_version(&self) -> Option<i64> {
         self.version.get(|| self.site.index_version()).await
     }
 }
 
-/// Identifiers are paths of two or four components, so that the path is read by hand.
+/// Routes by hand, since an identifier is a path of two or four components.
 async fn dispatch(State(handle): State<SiteHandle>, request: Request<Body>) -> Response<Body> {
     let uri = request.uri();
     let path = uri.path().trim_start_matches('/');

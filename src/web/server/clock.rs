@@ -1,4 +1,4 @@
-//! The clock of a site, which is handed in: tests may give another than the system's.
+//! The clock of a site. The caller passes it in, so that tests can use another than the system's.
 
 use std::fmt;
 use std::sync::Arc;

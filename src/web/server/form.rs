@@ -1,4 +1,4 @@
-//! The fields of a form in the body of a POST.
+//! The fields of a form in the body of a POST request.
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -7,10 +7,10 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::{HEAD_PATIENCE, answer};
 
-/// What ends the search for an answer: one that says why there is no other.
+/// An answer that ends a request early, with the reason.
 type Refusal = Box<Response<Body>>;
 
-/// The fields as they are written: at most so many bytes, sent as quickly as a head.
+/// Reads the encoded fields: at most `most` bytes, within the timeout of a request head.
 pub(super) async fn in_body(parts: &Parts, body: Body, most: usize) -> Result<String, Refusal> {
     let refuse = |status: StatusCode, sentence: &str| Box::new(answer::refusal(status, sentence));
     let kind = parts.headers.get(header::CONTENT_TYPE);

@@ -1,21 +1,21 @@
-//! Which languages a reader prefers, by `Accept-Language` (RFC 9110, 12.5.4).
+//! The languages that a reader prefers, from `Accept-Language` (RFC 9110, section 12.5.4).
 
 use axum::http::{HeaderMap, header};
 
 use super::preference::{BEST, quality, ranges, thousandths};
 use ibi::relation::Language;
 
-/// More are not looked at.
+/// The most language ranges that are read.
 const MOST: usize = 32;
 
-/// The languages, the most preferred first; after a language of one country, that of any. What cannot be
-/// read, and what no item can be in, is passed over.
+/// The languages in order of preference. A language with a country is followed by the language alone.
+/// Malformed ranges, and languages in which no item can be, are skipped.
 pub fn preferred(headers: &HeaderMap) -> Vec<Language> {
     let mut wanted: Vec<(Language, u16)> = ranges(headers, &header::ACCEPT_LANGUAGE)
         .take(MOST)
         .filter_map(range)
         .collect();
-    // What is equally good stays in its order.
+    // The sort is stable, so languages of equal quality keep their order.
     wanted.sort_by_key(|(_, quality)| std::cmp::Reverse(*quality));
     let refused: Vec<Language> = wanted
         .iter()
@@ -84,11 +84,11 @@ mod tests {
         prefers("en ; q=0.1 , pt ; Q=0.2", "pt en");
         prefers("en,fr;q=0,pt;q=1.000", "en pt");
         prefers("pt-BR,pt;q=0,en;q=0.001", "pt-BR en");
-        // As some clients write it.
+        // Some clients write more or fewer digits.
         prefers("fr;q=0.1234,pt;q=.3", "pt fr");
         prefers("*", "");
         prefers("zh-Hant-TW,es-419", "zh-TW zh es");
-        // What is wrong spoils nothing else.
+        // A malformed range does not affect the others.
         prefers(
             "en;q=2,fr;q=0.12x4,de;x=1,ru;q=,it;q=0.5;a=b,,ast,p t,pt;q=0.3",
             "pt",

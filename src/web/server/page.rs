@@ -1,4 +1,4 @@
-//! What every page has around it: the head, the style, the way home, and the headers of the answer.
+//! The frame of every page: the head, the style, the link to the home page, and the headers of the answer.
 
 pub(super) mod accept;
 pub(super) mod html;
@@ -14,28 +14,29 @@ use super::answer;
 use accept::Form;
 use html::{finished, link};
 
-/// The one style of all pages.
+/// The style of all pages.
 const STYLE: &str = include_str!("page/style.css");
 
-/// What every head has. Void elements are closed, as XML wants and HTML allows; maud does not close them.
+/// The start of every head. Void elements are closed, which XML requires and HTML allows; maud does not close
+/// them.
 const META: &str = "<meta charset=\"utf-8\" />\n\
      <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n\
      <meta name=\"color-scheme\" content=\"light dark\" />\n";
 
-/// Nothing is fetched and nothing runs but the style, which is known by its digest.
+/// The page loads and runs nothing but the style, which the policy identifies by its digest.
 const POLICY: &str = "default-src 'none'; \
      style-src 'sha256-lkxFAHHECdCsXav9F+ayRm8PhsOiNVD4sIKxEumIqBU='; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What pages say, in one language.
+/// The texts of pages in one language.
 pub(super) trait Words: 'static {
     /// The language, as HTML and HTTP name it.
     fn tag(&self) -> &'static str;
 }
 
-/// An answer to be given in the reader's language, in the form that the reader wants.
+/// A page in the reader's language and preferred form.
 pub(super) struct Page<'a, W: Words> {
-    /// Where the service is reached that answers.
+    /// The public address of the service.
     pub(super) address: &'a str,
     pub(super) words: &'static W,
     pub(super) form: Form,
@@ -43,7 +44,7 @@ pub(super) struct Page<'a, W: Words> {
 }
 
 impl<W: Words> Page<'_, W> {
-    /// A page that there is in these languages and forms, the first where none is wanted.
+    /// A page that is available in these languages and forms. The first of each is the default.
     pub(super) fn asked<'a>(
         address: &'a str,
         languages: [&'static W; 2],
@@ -68,7 +69,7 @@ impl<W: Words> Page<'_, W> {
         self.sent("text/plain; charset=utf-8", text)
     }
 
-    /// The answer as a page with this title, and this below it.
+    /// The answer as a page with this title and content.
     pub(super) fn html(&self, title: &str, main: &Markup) -> Response<Body> {
         let language = self.words.tag();
         let head = finished(&html! { title { (title) " - " (self.address) } });

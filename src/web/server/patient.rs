@@ -1,6 +1,6 @@
-//! A connection whose client may keep us waiting only so long.
+//! A connection with a stall timeout.
 //!
-//! The timers are set when they have fired, not with each request: to set one costs more than to answer.
+//! A timer is set again only after it has fired, not for each request: setting it costs more than an answer.
 
 use std::future::Future;
 use std::io::{Error, ErrorKind, IoSlice};
@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::STALL_PATIENCE;
 
-/// A connection, of which an error comes when its client rests for too long.
+/// A connection that fails with an error if its client stalls for [`STALL_PATIENCE`].
 #[derive(Debug)]
 pub(super) struct Patient {
     stream: TcpStream,
@@ -21,10 +21,10 @@ pub(super) struct Patient {
     writing: Patience,
 }
 
-/// How long the client has been waited for.
+/// The stall timeout of one direction.
 #[derive(Debug)]
 struct Patience {
-    /// None while it is not waited for.
+    /// The start of the stall. None while there is none.
     since: Option<Instant>,
     timer: Pin<Box<Sleep>>,
 }
@@ -37,7 +37,7 @@ impl Patience {
         }
     }
 
-    /// What has come of trying to go on; an error where that has been waited for too long.
+    /// Passes on the result of an attempt, or an error if the stall has lasted too long.
     fn judge<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -52,7 +52,7 @@ impl Patience {
             if end <= Instant::now() {
                 return Poll::Ready(Err(Error::from(ErrorKind::TimedOut)));
             }
-            // It was set for an earlier rest.
+            // The timer was set for an earlier stall.
             self.timer.as_mut().reset(end);
         }
         Poll::Pending

@@ -1,12 +1,12 @@
-//! Headers by which a client says what it prefers: ranges with a quality (RFC 9110, 12.4.2).
+//! Headers with a client's preferences: ranges with a quality (RFC 9110, section 12.4.2).
 
 use axum::http::HeaderMap;
 use axum::http::header::HeaderName;
 
-/// The quality of a range that tells none.
+/// The quality of a range without the parameter `q`.
 pub(super) const BEST: u16 = 1000;
 
-/// The ranges in all lines of a header, each with its parameters as they are written.
+/// The ranges in all lines of a header, each with its raw parameters.
 pub(super) fn ranges<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -16,15 +16,15 @@ pub(super) fn ranges<'a>(
     texts.flat_map(|text| text.split(',')).map(str::trim)
 }
 
-/// What a parameter gives as the quality; None where it is another parameter.
+/// The quality that a parameter gives. None for another parameter.
 pub(super) fn quality(parameter: &str) -> Option<&str> {
     let (name, value) = parameter.split_once('=')?;
     let is_quality = name.trim().eq_ignore_ascii_case("q");
     is_quality.then(|| value.trim())
 }
 
-/// A quality from 0 to 1, in thousandths. Some clients leave out the first digit or write more than
-/// three behind the point.
+/// A quality from 0 to 1, in thousandths. Some clients omit the first digit, or write more than three
+/// decimals.
 pub(super) fn thousandths(quality: &str) -> Option<u16> {
     let (whole, fraction) = quality.split_once('.').unwrap_or((quality, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,5 @@
-//! The resolver over HTTP: persistent links (SPEC 7), its own service (SPEC 8), and pages for people.
+//! The resolver over HTTP: persistent URLs (ibi(7)), its own service (ibi-resolution(7)), and pages for
+//! people.
 
 mod alive;
 mod archives;
@@ -30,18 +31,18 @@ use asking::Resolution;
 use ibi::relation::Step;
 use registration::Registrations;
 
-/// Identifiers that are resolved at once; who comes later waits.
+/// The most identifiers that are resolved at a time. Further requests wait.
 pub const MOST_RESOLUTIONS: usize = 256;
-/// How long one waits for that, before being asked to come again.
+/// How long such a request waits before it is refused.
 const TURN_PATIENCE: Duration = Duration::from_secs(5);
-/// When to come again, in seconds.
+/// The seconds after which a refused client may try again.
 const ASK_AGAIN: u16 = 10;
-/// How often what somebody else has changed in the database is looked for.
+/// The interval at which the database is checked for changes by other processes.
 const REFRESH: Duration = Duration::from_secs(1);
 /// The most addresses of a reader and proxies that are passed on.
 const MOST_ADDRESSES: usize = 16;
 
-/// A resolver that runs.
+/// A running resolver.
 #[derive(Debug)]
 pub struct Resolver {
     registry: Arc<Registry>,
@@ -51,16 +52,15 @@ pub struct Resolver {
     archives: Archives,
     turns: Semaphore,
     hashing: Semaphore,
-    /// None where the protocol of 2009 is switched off.
+    /// The state of the protocol of 2009. None if it is disabled.
     registrations: Option<Registrations>,
     proxies: Proxies,
 }
 
 impl Resolver {
-    /// The resolver with this database, which readers reach at this `host` or `host:port`.
+    /// The resolver with this database and this public address, `host` or `host:port`.
     ///
-    /// # Errors
-    /// The database cannot be read.
+    /// # Errors The database cannot be read.
     pub fn new(
         registry: Registry,
         address: String,
@@ -81,7 +81,7 @@ impl Resolver {
         Ok(resolver)
     }
 
-    /// The same, which takes registrations by the protocol of 2009.
+    /// Enables registrations by the protocol of 2009.
     #[must_use]
     pub fn registering(self) -> Resolver {
         self.registry.prepare();
@@ -91,13 +91,13 @@ impl Resolver {
         }
     }
 
-    /// The same, to which these web servers pass on what others ask.
+    /// Sets the proxies that forward requests.
     #[must_use]
     pub fn behind(self, proxies: Proxies) -> Resolver {
         Resolver { proxies, ..self }
     }
 
-    /// Where readers reach it.
+    /// The public address.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
@@ -109,12 +109,12 @@ impl Resolver {
     }
 }
 
-/// What is answered under which path.
+/// The routes of the resolver.
 pub fn routes(resolver: Arc<Resolver>) -> Router {
     Router::new().fallback(dispatch).with_state(resolver)
 }
 
-/// What goes on beside answering.
+/// The background tasks of the resolver.
 pub async fn go_on(resolver: Arc<Resolver>) {
     let trying = async {
         if let Some(registrations) = &resolver.registrations {
@@ -124,7 +124,7 @@ pub async fn go_on(resolver: Arc<Resolver>) {
     tokio::join!(keep_up(Arc::clone(&resolver)), trying);
 }
 
-/// Goes on learning what others change in the database: who is registered there, who no longer.
+/// Reloads the included Archives whenever another process has changed the database.
 async fn keep_up(resolver: Arc<Resolver>) {
     let mut known = None;
     loop {
@@ -169,7 +169,7 @@ async fn dispatch(State(resolver): State<Arc<Resolver>>, request: Request<Body>)
     }
 }
 
-/// Sends a reader to what a persistent URL names, or says why not.
+/// Redirects a reader to the target of a persistent URL, or explains why not.
 async fn resolved(
     resolver: &Arc<Resolver>,
     persistent: &Persistent,
@@ -216,7 +216,7 @@ fn redirect(url: &str) -> Response<Body> {
             response.headers_mut().insert(header::LOCATION, location);
             response
         }
-        // Printable ASCII always is a value.
+        // Cannot happen for printable ASCII, which all accepted URLs are.
         Err(_) => answer::refusal(
             StatusCode::BAD_GATEWAY,
             "an Archive has told what is no URL",
@@ -224,7 +224,7 @@ fn redirect(url: &str) -> Response<Body> {
     }
 }
 
-/// The persistent URL as the reader wrote it, with the port, as the documents' examples have it.
+/// The persistent URL as the reader wrote it, with the port as the protocol's examples have it.
 fn url_of(resolver: &Resolver, request: &Parts) -> String {
     let address = resolver.address();
     let port = match address.rsplit_once(':') {
@@ -239,7 +239,7 @@ fn url_of(resolver: &Resolver, request: &Parts) -> String {
     format!("http://{address}{port}{path}")
 }
 
-/// The addresses of the reader and of the proxies on the way (SPEC 8), the reader's first.
+/// The addresses of the reader and of the proxies on the way (ibi-resolution(7)), the reader's first.
 fn addresses(request: &Parts) -> String {
     let mut found = forwarded(&request.headers);
     if let Some(Peer(address)) = request.extensions.get() {

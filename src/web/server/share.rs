@@ -1,4 +1,4 @@
-//! What one client may take, by its address: of those that share an address or a network, all together.
+//! Limits for each client, by address. Clients that share an address or a network share a limit.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 
-/// What counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address, of which whoever
-/// has one has all that begin so.
+/// What counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address, since a client
+/// usually has all addresses with that prefix.
 #[must_use]
 pub(super) fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -20,12 +20,12 @@ pub(super) fn client_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Web servers that pass on what others ask, so that their address is not that of the client.
+/// Web servers that forward requests, so that their address is not that of the client.
 #[derive(Clone, Debug)]
 pub struct Proxies(Vec<IpAddr>);
 
 impl Proxies {
-    /// Those at these addresses; 127.0.0.1 and `::1` always are.
+    /// The proxies at these addresses, and always those at 127.0.0.1 and `::1`.
     #[must_use]
     pub fn new(addresses: &[IpAddr]) -> Proxies {
         let own = ["127.0.0.1", "::1"]
@@ -35,13 +35,13 @@ impl Proxies {
         Proxies(own.chain(addresses).collect())
     }
 
-    /// Whether what comes from an address is passed on.
+    /// Whether an address belongs to a proxy.
     pub(super) fn has(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
 
-    /// The address of the client, by the connection, or by what proxies say from whom they have it: the
-    /// last in `X-Forwarded-For` that is no proxy itself. What stands before it anybody may have written.
+    /// The address of the client: the peer or, if that is a proxy, the last address in `X-Forwarded-For` that
+    /// is not a proxy. The client can forge the addresses before it.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         let lines = headers.get_all("x-forwarded-for").iter();
@@ -59,7 +59,7 @@ impl Proxies {
     }
 }
 
-/// How many places each client has taken.
+/// The number of places that each client has taken.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     most: usize,
@@ -67,7 +67,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// So many for one client.
+    /// A limit of so many places for each client.
     pub(super) fn new(most: usize) -> Shares {
         Shares {
             most,
@@ -75,7 +75,7 @@ impl Shares {
         }
     }
 
-    /// Takes a place; None where the client has as many as it may.
+    /// Takes a place. None if the client has reached the limit.
     pub(super) fn take(&self, client: IpAddr) -> Option<Share> {
         let mut taken = self.taken.lock();
         let count = taken.entry(client).or_default();
@@ -90,7 +90,7 @@ impl Shares {
     }
 }
 
-/// A place that a client has taken, until this is dropped.
+/// A place that a client has taken. It is freed on drop.
 #[derive(Debug)]
 pub(super) struct Share {
     client: IpAddr,

@@ -1,5 +1,4 @@
-//! The threads that answer: a connection stays with one of them from its beginning to its end, so that
-//! they need not wake each other.
+//! The threads that answer. A connection stays with one thread, so that threads need not wake each other.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -11,12 +10,12 @@ use tokio::sync::oneshot;
 use super::TICK;
 
 thread_local! {
-    /// Where a thread that answers has done what may have to wait.
+    /// The runtime that runs blocking work for this thread.
     static ASIDE: RefCell<Option<Handle>> = const { RefCell::new(None) };
 }
 
-/// Does what may have to wait for a disk or another process in a thread that keeps nobody else waiting;
-/// all threads that answer share them, see [`super::MOST_ASIDE`].
+/// Runs work that may wait for a disk or another process in a blocking thread. All threads that answer share
+/// these threads, see [`super::MOST_ASIDE`].
 pub(super) fn aside<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> tokio::task::JoinHandle<T> {
@@ -26,7 +25,7 @@ pub(super) fn aside<T: Send + 'static>(
     }
 }
 
-/// Running threads; they end when this is dropped.
+/// Running threads. They end when this is dropped.
 #[derive(Debug)]
 pub(super) struct Threads {
     each: Vec<Thread>,
@@ -36,21 +35,21 @@ pub(super) struct Threads {
 #[derive(Debug)]
 struct Thread {
     handle: Handle,
-    /// Never sent to: its end is the thread's.
+    /// Nothing is sent. Dropping it ends the thread.
     going_on: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Threads {
-    /// Starts one for each processor. Each does `begin` first. What may have to wait is done by threads of
-    /// the runtime that this is called in.
+    /// Starts a thread for each processor. Each runs `begin` first. The current runtime runs their blocking
+    /// work.
     pub(super) fn start(begin: fn()) -> std::io::Result<Threads> {
         let aside = Handle::current();
         let count = std::thread::available_parallelism().map_or(1, usize::from);
         let each = (0..count).map(|_| {
             let runtime = Builder::new_current_thread()
                 .enable_all()
-                // What Tokio itself has done aside, such as looking names up.
+                // For Tokio's own blocking work, such as name lookups.
                 .on_thread_start(crate::os::caller::act_as_process)
                 .build()?;
             Thread::start(runtime, begin, aside.clone())
@@ -61,13 +60,13 @@ impl Threads {
         })
     }
 
-    /// Where the next connection is answered, and its place in the list of all.
+    /// The runtime that answers the next connection, and its index.
     pub(super) fn next(&mut self) -> (usize, &Handle) {
         self.next = (self.next + 1) % self.each.len();
         (self.next, &self.each[self.next].handle)
     }
 
-    /// How many there are.
+    /// The number of threads.
     pub(super) fn count(&self) -> usize {
         self.each.len()
     }
@@ -91,10 +90,10 @@ impl Thread {
     }
 }
 
-/// Goes on until the end.
+/// Runs until `end` is ready.
 ///
-/// A timer that is to fire before all others wakes the thread that sets it, by a system call. None of
-/// those that requests set is before this one.
+/// Setting a timer that is earlier than all others wakes the thread by a system call. This one is always
+/// earlier than those that requests set.
 async fn until(end: impl Future) {
     let mut ticks = tokio::time::interval(TICK);
     let ticking = async {

@@ -4,17 +4,17 @@
 //!
 //! 1. reads the version of the index ([`SingleFlight`] reads it once for all requests that have arrived at a
 //!    thread by then),
-//! 2. looks for an entry of this version,
-//! 3. and, for an answer, compares the files and directories on which it depends with how they were when it
-//!    was made (its [`Validator`], a validator). The comparison never waits for a disk: what the kernel does not
-//!    have in memory counts as changed.
+//! 2. looks up an entry of this version,
+//! 3. and, for an answer, compares the files and directories on which it depends with their state when it was
+//!    made (its [`Validator`]). The comparison never waits for a disk: what the kernel does not have in
+//!    memory counts as changed.
 //!
-//! An answer that depends on a file that changed within the last seconds has no validator, since times on
-//! disk are that coarse, and is not cached.
+//! An answer that depends on a file that changed within the last seconds has no validator, because times on
+//! disk are that coarse. It is not cached.
 //!
-//! Requests that miss are not coalesced: a request that joined the search of an earlier one would get an
-//! answer that may be older than itself, and one search that cannot be cached would make a queue of all
-//! others. [`versioned`] is an LRU cache with a bound in bytes.
+//! Requests that miss are not coalesced. A request that joined an earlier search could get an answer older
+//! than itself, and one search that cannot be cached would delay all others. [`versioned`] is an LRU cache
+//! with a limit in bytes.
 
 mod single_flight;
 mod versioned;
@@ -27,19 +27,19 @@ use crate::web::service::{Answer, Question};
 pub(super) use single_flight::SingleFlight;
 use versioned::Versioned;
 
-/// The most entries of a kind.
+/// The most entries of each kind.
 const MOST_ENTRIES: usize = 16_384;
-/// The most bytes in the entries of a kind, roughly.
+/// The approximate limit on the entries of each kind, in bytes.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
-/// An answer, with the validator for what it depends on beside the index.
+/// An answer, with the validator of what it depends on besides the index.
 #[derive(Debug)]
 pub(super) struct CachedAnswer {
     pub(super) answer: Answer,
     validator: Validator,
 }
 
-/// The cache of a site; all threads share it.
+/// The cache of a site. All threads share it.
 #[derive(Debug)]
 pub(super) struct Cache {
     answers: Versioned<Question, CachedAnswer>,
@@ -56,7 +56,7 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// The answer to a question while the index has this version, if it still holds on disk.
+    /// The answer to a question for this version of the index, if its validator is still current.
     pub(super) fn answer(
         &self,
         version: i64,
@@ -67,7 +67,7 @@ impl Cache {
         cached.validator.is_current(tree).then_some(cached)
     }
 
-    /// Adds an answer. `version` was read before the search began.
+    /// Adds an answer. `version` must have been read before the search began.
     pub(super) fn add_answer(
         &self,
         version: i64,
@@ -80,12 +80,12 @@ impl Cache {
         self.answers.insert(version, question, cached, size);
     }
 
-    /// The item with this rep while the index has this version.
+    /// The item with this rep for this version of the index.
     pub(super) fn item(&self, version: i64, rep: &str) -> Option<Arc<Item>> {
         self.items.get(version, rep)
     }
 
-    /// Adds an item. `version` was read before it was looked up.
+    /// Adds an item. `version` must have been read before the lookup.
     pub(super) fn add_item(&self, version: i64, rep: String, item: Item) {
         let size = rep.len() + item.size();
         self.items.insert(version, rep, item, size);

@@ -1,43 +1,44 @@
-//! Whether a file is sent, and which part of it, by the conditions of a request (RFC 9110, 13 and 14).
+//! Conditional and range requests: whether a file is sent, and which part of it (RFC 9110, sections 13 and
+//! 14).
 
 use std::time::SystemTime;
 
 use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderMap, HeaderValue};
 
-/// What a client may know a file by.
+/// The validators of a file.
 #[derive(Debug)]
 pub(super) struct Version {
-    /// The entity tag, in its quotes; always a strong one.
+    /// The strong entity tag, with its quotes.
     pub(super) tag: String,
-    /// When it changed last, to the second; None for what HTTP has no date for.
+    /// The time of the last change, to the second. None if HTTP cannot express the date.
     pub(super) changed: Option<SystemTime>,
-    /// Whether that second was over when the file was looked at, so that the date tells the content.
+    /// Whether that second was over when the file was examined, so that the date identifies the content.
     pub(super) is_settled: bool,
 }
 
-/// What the conditions come to.
+/// The result of the conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The file is sent.
     Send,
-    /// The client has it already: 304.
+    /// The client has the file already: 304.
     NotModified,
-    /// It is not what the client takes it for: 412.
+    /// A precondition failed: 412.
     Failed,
 }
 
-/// Which part of a file is sent.
+/// The part of a file that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Whole,
-    /// From the first byte to before the second.
+    /// From the first offset up to the second, exclusive.
     Range(u64, u64),
-    /// None of the bytes that are asked for is there: 416.
+    /// The range is outside the file: 416.
     Nothing,
 }
 
-/// Judges in the order of RFC 9110, 13.2.2.
+/// Evaluates the conditions in the order of RFC 9110, section 13.2.2.
 pub(super) fn judge(headers: &HeaderMap, version: &Version) -> Verdict {
     if headers.contains_key(header::IF_MATCH) {
         if !names(headers, header::IF_MATCH, version, false) {
@@ -62,7 +63,7 @@ pub(super) fn judge(headers: &HeaderMap, version: &Version) -> Verdict {
     Verdict::Send
 }
 
-/// The part that is asked for. Several ranges, and what is no range, count as none.
+/// The requested part. Multiple or malformed ranges are ignored.
 pub(super) fn part(headers: &HeaderMap, version: &Version, length: u64) -> Part {
     let mut lines = headers.get_all(header::RANGE).iter();
     let (Some(range), None) = (lines.next(), lines.next()) else {
@@ -101,13 +102,13 @@ fn range_in(text: &str, length: u64) -> Option<Part> {
     })
 }
 
-/// A number of digits; one too great for any file is the greatest.
+/// A decimal number. A number that is too large for u64 becomes the maximum.
 fn number(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// Whether a list of entity tags names a version; one marked as weak, only where that is enough.
+/// Whether a list of entity tags matches a version. A weak tag matches only if `weak_is_enough`.
 fn names(headers: &HeaderMap, name: HeaderName, version: &Version, weak_is_enough: bool) -> bool {
     let lines = headers.get_all(name).iter();
     let mut tags = lines
@@ -194,7 +195,7 @@ mod tests {
         judged(&[("if-none-match", "*")], NotModified);
         judged(&[("if-none-match", "\"x\"")], Send);
         judged(&[("if-none-match", "a-1")], Send);
-        // A tag says more than a date.
+        // A tag has precedence over a date.
         judged(&[("if-none-match", "\"x\""), ("if-modified-since", AFTER)], Send);
         judged(&[("if-modified-since", BEFORE)], Send);
         judged(&[("if-modified-since", THEN)], NotModified);

@@ -1,5 +1,5 @@
-//! The content of items: the files below `col/<rep>/`, and the persistent form `<ibi><mdf>/path` of
-//! SPEC 7 for what is held here.
+//! The content of items: the files below `col/<rep>/`, and persistent URLs of the form `<ibi><mdf>/path`
+//! (ibi(7), "Persistent URLs") for items that are held here.
 
 use std::sync::Arc;
 
@@ -19,23 +19,23 @@ use crate::web::service::content_url;
 use ibi::relation::{Modifier, Request as Asked, Step, split_tail};
 use ibi::{Ibi, Rep};
 
-/// How a request is answered.
+/// The result of a request.
 enum Outcome {
-    /// By this.
+    /// An answer.
     Answer(Response<Body>),
-    /// By an open file, whose type goes by the name.
+    /// An open file. The name determines its type.
     File {
         found: Published,
         name: Vec<u8>,
-        /// Where else it is had.
+        /// The URL of the file itself, if the request used another one.
         location: Option<String>,
     },
 }
 
-/// What ends the search for an answer: one that says why there is no other.
+/// An answer that ends a search early, with the reason.
 type Refusal = Box<Response<Body>>;
 
-/// A path: its components, decoded; whether a slash ends it.
+/// A path: its decoded components, and whether it ends with a slash.
 struct Path {
     components: Vec<Vec<u8>>,
     is_directory: bool,
@@ -80,7 +80,7 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
     }
 }
 
-/// A file below `col/`, where neither the index nor a disk has to be waited for to open it.
+/// A file below `col/`, if it can be opened without waiting for the index or a disk.
 fn open_cached(site: &Site, version: i64, request: &Parts) -> Option<Outcome> {
     let path = read_path(request.uri.path()).ok()?;
     let (first, below) = path.components.split_first()?;
@@ -98,7 +98,7 @@ fn open_cached(site: &Site, version: i64, request: &Parts) -> Option<Outcome> {
     })
 }
 
-/// Finds what a request means, and whether that depends on the languages of the reader.
+/// Resolves a request. Returns whether the result depends on the languages of the reader.
 fn find(site: &Site, version: Option<i64>, request: &Parts) -> Result<(Outcome, bool), Refusal> {
     let path = read_path(request.uri.path())?;
     match path.components.split_first() {
@@ -111,7 +111,7 @@ fn find(site: &Site, version: Option<i64>, request: &Parts) -> Result<(Outcome, 
     }
 }
 
-/// Splits a path before it is decoded: an encoded slash is none, and no name holds one.
+/// Splits a path before it is decoded. A name cannot contain an encoded slash, so such a path is not found.
 fn read_path(text: &str) -> Result<Path, Refusal> {
     let mut components = Vec::new();
     for part in text.split('/').filter(|part| !part.is_empty()) {
@@ -131,7 +131,7 @@ fn read_path(text: &str) -> Result<Path, Refusal> {
     })
 }
 
-/// What lies below `col/`, as it lies there.
+/// The content of an item below `col/`.
 fn in_repository(
     site: &Site,
     version: Option<i64>,
@@ -160,7 +160,7 @@ fn in_repository(
     let found = match site.archive.open_content(&item, &path, &act) {
         Ok(found) => found,
         Err(error) => {
-            // Of what is not for readers nothing is said, as of what is unknown.
+            // An item that is not public gets the same answer as an unknown one.
             let name = text_of(rep_of(below)).unwrap_or_default();
             present(site, Some(item), &name, request)?;
             return Err(failed(error));
@@ -173,7 +173,7 @@ fn rep_of(below: &[Vec<u8>]) -> &[Vec<u8>] {
     below.get(..4).unwrap_or(below)
 }
 
-/// What is answered by what lies at a path in an item.
+/// The result for a file or directory of an item.
 fn at_path(
     site: &Site,
     item: &Item,
@@ -198,7 +198,7 @@ fn at_path(
     }
 }
 
-/// What SPEC 7 says of an identifier, its modifier, a path and a query.
+/// Resolves an identifier with its modifier, path and query (ibi(7), "Persistent URLs").
 fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(Outcome, bool), Refusal> {
     let (item, name, tail, below) = named(site, &path.components, request)?;
     let query = request.uri.query().unwrap_or_default();
@@ -240,15 +240,15 @@ fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(Outcome, boo
     }
 }
 
-/// What is wanted of an item.
+/// What a request wants of an item.
 struct Wanted {
-    /// The path of a file, relative to its `doc/`.
+    /// The path of a file, relative to the item's `doc/`.
     below: Vec<u8>,
-    /// Whether a slash ends it.
+    /// Whether it ends with a slash.
     is_directory: bool,
-    /// The list of its files.
+    /// Whether the list of files is wanted.
     is_list: bool,
-    /// The original alone.
+    /// Whether only the original is acceptable.
     is_original: bool,
 }
 
@@ -276,18 +276,18 @@ impl Wanted {
     }
 }
 
-/// An item, and what related one is asked for.
+/// An item, and the modifier that leads to a related one.
 struct Modified {
     item: Item,
     modifier: Modifier,
     preferences: Vec<ibi::relation::Language>,
 }
 
-/// An item by its identifier: as it is recorded, as it was written, the tail of signs, the path below.
+/// A named item: its record if there is one, the identifier as written, the modifier signs, the path below.
 type Named<'a> = (Option<Item>, String, String, &'a [Vec<u8>]);
 
-/// Reads the identifier at the start of a path: a rep of four components, an IBIp or alias of two. Where
-/// either may be meant, what is known here is.
+/// Reads the identifier at the start of a path: a rep has four components, an IBIp or alias has two. If both
+/// are possible, an item that is known here takes precedence.
 fn named<'a>(
     site: &Site,
     components: &'a [Vec<u8>],
@@ -321,7 +321,7 @@ fn named<'a>(
     })
 }
 
-/// An item that is held here, and is there for readers.
+/// The item if it is held here and public. Otherwise the page that says why not.
 fn present(site: &Site, found: Option<Item>, name: &str, request: &Parts) -> Result<Item, Refusal> {
     let is_public = |item: &Item| site.archive.is_public(item, &act, &Dependencies::default());
     match found {
@@ -336,10 +336,10 @@ fn present(site: &Site, found: Option<Item>, name: &str, request: &Parts) -> Res
     }
 }
 
-/// The item itself: a file of it, the list of its files, or its target file.
+/// The item itself: one of its files, its file list, or its target file.
 fn of_item(site: &Site, item: Item, wanted: &Wanted, request: &Parts) -> Result<Outcome, Refusal> {
     wanted.refuse_copies(&item)?;
-    // What may not be looked at is not there, nor is anything of it.
+    // If the item itself may not be read, nothing in it is published.
     let root = site.archive.open_content(&item, b"", &act);
     let root = root.map_err(failed)?;
     if wanted.is_list {
@@ -378,7 +378,7 @@ fn of_item(site: &Site, item: Item, wanted: &Wanted, request: &Parts) -> Result<
     }
 }
 
-/// What a modifier leads to.
+/// The item or metadata to which a modifier leads.
 fn of_related(
     site: &Site,
     modified: &Modified,
@@ -429,7 +429,7 @@ fn of_related(
     }
 }
 
-/// Sends the reader on to where somebody knows the first item on the way that is not held here.
+/// Redirects to the persistent URL of the first item on the way that is not held here.
 fn elsewhere(site: &Site, modified: &Modified, wanted: &Wanted) -> Result<Outcome, Refusal> {
     let steps = modified.modifier.steps();
     for count in 1..=steps.len() {
@@ -446,7 +446,7 @@ fn elsewhere(site: &Site, modified: &Modified, wanted: &Wanted) -> Result<Outcom
         if site.archive.held(&names).map_err(failed)?.is_some() {
             continue;
         }
-        // Whether another edition follows is not known here.
+        // This Archive does not know whether that edition has a successor.
         let mut rest = left.to_vec();
         if taken.last() == Some(&Step::LastEdition) {
             rest.insert(0, Step::LastEdition);
@@ -466,7 +466,7 @@ fn elsewhere(site: &Site, modified: &Modified, wanted: &Wanted) -> Result<Outcom
     Err(refuse(StatusCode::NOT_FOUND, &sentence))
 }
 
-/// The persistent URL of what is asked for of an item that is held by others.
+/// The persistent URL of what is wanted of an item that is held elsewhere.
 fn onward(names: &Names, signs: &str, wanted: &Wanted) -> String {
     let mut url = format!("{}{signs}", persistent_url(names));
     if !wanted.below.is_empty() {

@@ -1,6 +1,6 @@
-//! The one table from what the Archive refuses to the HTTP status that a client sees.
+//! Maps the errors of the Archive to HTTP statuses.
 //!
-//! The answer never says where the store lies or what it holds that is not published; the log does.
+//! An answer never contains the path of the store or unpublished content; the log does.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -9,25 +9,25 @@ use rustix::io::Errno;
 use crate::archive::ArchiveError;
 use crate::web::server::answer;
 
-/// When to ask again, in seconds, where there were too many at once.
+/// The seconds after which an overloaded server may be asked again.
 const ASK_AGAIN: u16 = 10;
 
-/// What an error means to the client.
+/// What an error means for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
-    /// 404, with the error's own sentence.
+    /// 404, with the error's own message.
     NotFound,
-    /// 404: a file that is absent, or that the public may not read.
+    /// 404: the file does not exist, or is not public.
     NoFile,
     /// 503: the server is out of descriptors or memory.
     Overload,
-    /// 503: another program has a lease on the file, which it is asked to give back.
+    /// 503: another program holds a lease on the file, and has been asked to release it.
     Leased,
     /// 500: the store cannot be read.
     Fault,
 }
 
-/// What each error means. No catch-all: a new error does not compile until one is chosen.
+/// Maps each error. No catch-all: a new error does not compile until its meaning is chosen.
 fn meaning(error: &ArchiveError) -> Meaning {
     match error {
         ArchiveError::Tree(error) => meaning_of(error.errno()),
@@ -46,7 +46,7 @@ fn meaning(error: &ArchiveError) -> Meaning {
         | ArchiveError::OtherItem { .. }
         | ArchiveError::Changed(_)
         | ArchiveError::Handover { .. } => Meaning::Fault,
-        // These refuse a change. A request that only reads meets none of them.
+        // These errors refuse a change. A read does not cause them.
         ArchiveError::IsAStore { .. }
         | ArchiveError::Lock { .. }
         | ArchiveError::Busy(_)
@@ -67,8 +67,8 @@ fn meaning(error: &ArchiveError) -> Meaning {
     }
 }
 
-/// What the system says of a path. The system's errors are an open set: an errno that is not named here
-/// says nothing about the request.
+/// Maps the system's errors about a path. They are an open set: an errno that is not listed says nothing
+/// about the request.
 fn meaning_of(errno: Errno) -> Meaning {
     match errno {
         Errno::NOENT
@@ -85,7 +85,7 @@ fn meaning_of(errno: Errno) -> Meaning {
     }
 }
 
-/// The answer for an error about an item or what is in it.
+/// The answer for an error about an item or its content.
 pub(super) fn of(error: &ArchiveError) -> Response<Body> {
     let not_found = |sentence: &str| answer::refusal(StatusCode::NOT_FOUND, sentence);
     match meaning(error) {
@@ -103,7 +103,7 @@ pub(super) fn of(error: &ArchiveError) -> Response<Body> {
     }
 }
 
-/// The answer where the store cannot be read, whatever the request.
+/// The answer if the store cannot be read.
 pub(super) fn fault(error: &ArchiveError) -> Response<Body> {
     log::error!("a request fails: {error}");
     answer::refusal(

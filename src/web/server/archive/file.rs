@@ -1,4 +1,4 @@
-//! One file over HTTP: what it is, and its bytes, whole or a range of them, in bounded pieces.
+//! A file over HTTP: its headers, and its bytes, whole or a range, in pieces of limited size.
 
 use std::fs::File;
 use std::future::Future;
@@ -21,17 +21,17 @@ use crate::archive::tree::Published;
 use crate::web::server::answer::{FOR_ALL, RESOURCE_POLICY, refusal};
 use crate::web::server::threads;
 
-/// How much is read at once, and so how much of a file a connection holds. What the kernel has in memory
-/// is read where the request is, which costs less than handing it over.
+/// The size of a read, and so the memory that a connection uses for a file, in bytes. Data in the page cache
+/// is read in the thread of the request, which costs less than passing it to another.
 const PIECE: usize = 64 * 1024;
-/// A text is read before it is sent, to tell its encoding; of a longer one nothing is said.
+/// The longest text that is examined for its encoding before it is sent, in bytes.
 const LONGEST_TEXT: u64 = 1024 * 1024;
-/// From then on HTTP has no date (the year 10000).
+/// The first second that HTTP cannot express (the year 10000), in Unix seconds.
 const LAST_DATE: u64 = 253_402_300_800;
-/// What the content of an item may do in a browser: nothing in the name of the Archive.
+/// The policy for pages in items: they may run scripts, but not with the origin of the Archive.
 const SANDBOX: &str = "sandbox allow-scripts";
 
-/// Answers with an open file; its type goes by the name. `now` is in Unix seconds.
+/// Answers with an open file. The name determines the type. `now` is in Unix seconds.
 pub(super) async fn answer(
     method: &Method,
     headers: &HeaderMap,
@@ -69,7 +69,7 @@ pub(super) async fn answer(
             &httpdate::fmt_http_date(changed),
         );
     }
-    // It may change at any time: whoever keeps it asks whether it has.
+    // The file may change at any time, so caches must validate it.
     set(lines, header::CACHE_CONTROL, "no-cache");
     response
 }
@@ -77,7 +77,7 @@ pub(super) async fn answer(
 fn version_of(found: &Published, now: i64) -> Version {
     let seconds = u64::try_from(found.changed().seconds()).ok();
     let now = u64::try_from(now).unwrap_or(0);
-    // A date to come is none.
+    // A date in the future is not sent.
     let seconds = seconds.filter(|seconds| *seconds < LAST_DATE && *seconds <= now);
     Version {
         tag: format!("\"{}\"", found.fingerprint()),
@@ -86,7 +86,7 @@ fn version_of(found: &Published, now: i64) -> Version {
     }
 }
 
-/// The answer that sends a file, or the part of it that is asked for.
+/// The answer with the file or the requested part.
 async fn bytes_of(
     method: &Method,
     headers: &HeaderMap,
@@ -96,7 +96,7 @@ async fn bytes_of(
 ) -> std::io::Result<Response<Body>> {
     let length = found.length();
     let file = Arc::new(found.file);
-    // RFC 9110, 14.2: only GET knows ranges.
+    // RFC 9110, section 14.2: ranges apply to GET only.
     let part = match *method {
         Method::GET => part(headers, version, length),
         _ => Part::Whole,
@@ -160,7 +160,7 @@ fn empty(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// Inserts a line; all that we write fits in one.
+/// Inserts a header. All values that occur here are valid.
 fn set(lines: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         lines.insert(name, value);
@@ -176,17 +176,17 @@ fn extension(name: &[u8]) -> String {
     }
 }
 
-/// Whether a browser shows a type as a page that may hold scripts.
+/// Whether browsers display a type as a page that may contain scripts.
 fn is_a_page(kind: &str) -> bool {
     kind.contains("html") || kind.ends_with("xml") || kind.ends_with("/xsl")
 }
 
-/// Whether bytes are UTF-8 beyond doubt: UTF-16 may look like it, but for its zeros.
+/// Whether bytes are UTF-8. UTF-16 can be valid UTF-8, but contains zero bytes.
 fn is_utf8(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok() && !bytes.contains(&0)
 }
 
-/// Reads a part of a file that must be there.
+/// Reads a part of a file. A file that is too short is an error.
 async fn read(file: &Arc<File>, at: u64, length: u64) -> std::io::Result<Bytes> {
     let length = usize::try_from(length).map_err(std::io::Error::other)?;
     if let Some(bytes) = read_cached(file, at, length) {
@@ -197,7 +197,7 @@ async fn read(file: &Arc<File>, at: u64, length: u64) -> std::io::Result<Bytes> 
     reading.await.map_err(std::io::Error::other)?
 }
 
-/// A short part of a file, where the kernel has all of it in memory.
+/// A short part of a file, if all of it is in the page cache.
 fn read_cached(file: &File, at: u64, length: usize) -> Option<Bytes> {
     if length > PIECE {
         return None;
@@ -214,7 +214,7 @@ fn read_here(file: &File, at: u64, length: usize) -> std::io::Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// A long part of a file: a piece is read when the one before it has been taken.
+/// A long part of a file as a body. A piece is read when the client has taken the one before.
 struct Pieces {
     file: Arc<File>,
     at: u64,
@@ -249,7 +249,7 @@ impl HttpBody for Pieces {
         });
         let read = ready!(Pin::new(reading).poll(context));
         this.reading = None;
-        // What has become shorter meanwhile ends the connection, so that the client knows.
+        // A file that has become shorter closes the connection, so that the client notices.
         let piece = read.map_err(std::io::Error::other).and_then(|read| read);
         this.at += length as u64;
         Poll::Ready(Some(piece.map(Frame::data)))

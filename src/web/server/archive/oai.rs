@@ -1,9 +1,9 @@
 //! OAI-PMH at `/oai`.
 //!
-//! All records are gone through before a list is begun, so that a small Archive tells what it holds at
-//! that moment; who asks a large one waits no longer than [`PATIENCE`], and is told what was known when
-//! they were last gone through. It is done anew every ten minutes once somebody has asked, and never
-//! takes more than half of the time.
+//! All records are updated before a list begins, so a small Archive lists its present items. For a large
+//! Archive the client waits at most [`PATIENCE`], and gets the result of the last complete update. After the
+//! first request the update is repeated about every ten minutes, but never takes more than half of the
+//! time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -29,35 +29,35 @@ use ibi::message::Message;
 /// The path of the service.
 const PATH: &str = "oai";
 
-/// The arguments in a body, in bytes.
+/// The longest arguments in a body, in bytes.
 const LONGEST_BODY: usize = 64 * 1024;
-/// Records in one answer.
+/// The most records in one answer.
 const RECORDS: usize = 100;
-/// Headers in one answer.
+/// The most headers in one answer.
 const HEADERS: usize = 1000;
-/// No further record is in an answer once they come to this, in bytes.
+/// The size of the records after which an answer is full, in bytes.
 const ENOUGH: usize = 4 * 1024 * 1024;
-/// Answers that are made at once; who comes later waits.
+/// The most answers that are prepared at a time. Further requests wait.
 const AT_ONCE: usize = 8;
-/// How long whoever begins a list waits for all records to be gone through.
+/// How long a request that begins a list waits for the update of all records.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long they are left alone if nobody asks.
+/// The shortest pause between two updates if no request comes.
 const REST: Duration = Duration::from_secs(10 * 60);
-/// When to ask again, in seconds, while they are gone through for the first time.
+/// The seconds after which a client may try again during the first update.
 const ASK_AGAIN: u16 = 30;
-/// How many items are gone through at a time.
+/// How many items are updated in one step.
 const STEP: usize = 256;
 
-/// What the service keeps.
+/// The state of the service.
 #[derive(Debug)]
 pub(super) struct Oai {
     email: String,
     base_url: String,
     harvest: OnceLock<Harvest>,
     is_begun: AtomicBool,
-    /// How often going through all records was begun.
+    /// The number of updates that have begun.
     begun: AtomicU64,
-    /// How often it was ended.
+    /// The number of updates that have ended.
     ended: watch::Sender<u64>,
     wanted: Notify,
     places: Semaphore,
@@ -77,7 +77,7 @@ impl Oai {
         }
     }
 
-    /// Waits until all records have been gone through, beginning after this call.
+    /// Waits until an update that begins after this call has ended.
     async fn gone_through(&self) {
         let next = self.begun.load(Ordering::SeqCst) + 1;
         self.wanted.notify_one();
@@ -86,12 +86,12 @@ impl Oai {
     }
 }
 
-/// Whether a path is that of this service.
+/// Whether a path belongs to this service.
 pub(super) fn is_of(path: &str) -> bool {
     path == PATH
 }
 
-/// What was told, in the store where it can be written there.
+/// The database of the records: in the store, or temporary if that cannot be written.
 fn harvest(site: &Site) -> Result<&Harvest, StoreError> {
     if let Some(harvest) = site.oai.harvest.get() {
         return Ok(harvest);
@@ -110,7 +110,7 @@ fn harvest(site: &Site) -> Result<&Harvest, StoreError> {
     Ok(site.oai.harvest.get_or_init(|| opened))
 }
 
-/// Opens what was told, to be written to from now on.
+/// Opens the database of the records for writing.
 pub(super) fn open(site: &Site) -> Result<(), StoreError> {
     harvest(site).map(drop)
 }
@@ -165,13 +165,13 @@ pub(super) async fn answer(site: Arc<Site>, request: HttpRequest<Body>) -> Respo
     }
 }
 
-/// The protocol's own way to have a harvester come back.
+/// The protocol's own way of making a harvester try again later.
 fn refuse_for_now() -> Response<Body> {
     let sentence = "the records are being gone through; ask again in a while";
     answer::busy(sentence, ASK_AGAIN)
 }
 
-/// Whether a list is begun.
+/// Whether a request begins a list.
 fn is_beginning(asked: &Asked) -> bool {
     match &asked.request {
         Ok(Request::ListIdentifiers(listed) | Request::ListRecords(listed)) => {
@@ -181,7 +181,7 @@ fn is_beginning(asked: &Asked) -> bool {
     }
 }
 
-/// The document of an answer; None while it is not known yet which records there are.
+/// The document of an answer. None until the first update has ended.
 fn reply(site: &Site, asked: &Asked) -> Result<Option<Vec<u8>>, ArchiveError> {
     let said = match &asked.request {
         Ok(request) => said(site, request)?,
@@ -198,12 +198,12 @@ fn reply(site: &Site, asked: &Asked) -> Result<Option<Vec<u8>>, ArchiveError> {
     }))
 }
 
-/// What is said to a good request, and of which second that is.
+/// The reply to a valid request, with the second for which it is valid.
 fn said(site: &Site, request: &Request) -> Result<Option<(i64, Reply)>, ArchiveError> {
     let host = &site.archive.facts().host;
     let at = site.clock.seconds();
     let reply = match request {
-        // It is refused as it is read.
+        // It is refused when the request is parsed.
         Request::ListSets => fault(Code::NoSetHierarchy, "this Archive has no sets".into()),
         Request::Identify => identity(site, at)?,
         Request::ListMetadataFormats { identifier: None } => Reply::Formats,
@@ -261,7 +261,7 @@ fn identity(site: &Site, at: i64) -> Result<Reply, ArchiveError> {
     }))
 }
 
-/// What a list has in one answer; None while it is not known yet which records there are.
+/// One page of a list. None until the first update has ended.
 fn part(
     site: &Site,
     listed: &Listed,
@@ -273,7 +273,7 @@ fn part(
     }
     let mut window = window(listed);
     let mut part = look(&harvester, &window)?;
-    // All of them may have changed just now.
+    // The whole page may have changed just now, and be empty. Continue with the next.
     while part.found.is_empty() && part.next.is_some() {
         window.after = part.next;
         part = look(&harvester, &window)?;
@@ -344,7 +344,7 @@ fn next(part: &Part, listed: &Listed) -> Option<Option<Position>> {
     }
 }
 
-/// Goes through all records again and again.
+/// Repeats the update of all records.
 async fn go_on(site: Arc<Site>) {
     let oai = &site.oai;
     loop {
@@ -361,7 +361,7 @@ async fn go_on(site: Arc<Site>) {
     }
 }
 
-/// Goes through all records, some at a time, so that the end of the service waits for no more.
+/// Updates all records in small steps, so that shutdown does not wait for more than one.
 async fn go_through(site: &Arc<Site>) -> Result<(), ArchiveError> {
     let mut after = Some(ItemId(0));
     while let Some(id) = after {
@@ -377,7 +377,7 @@ async fn go_through(site: &Arc<Site>) -> Result<(), ArchiveError> {
     apart(site, |harvester| Ok(harvester.harvest.set_whole()?)).await
 }
 
-/// Does something that takes a while where it keeps nobody waiting.
+/// Runs work in a thread that may block.
 async fn apart<T: Send + 'static>(
     site: &Arc<Site>,
     act: impl FnOnce(&Harvester<'_>) -> Result<T, ArchiveError> + Send + 'static,
@@ -386,7 +386,7 @@ async fn apart<T: Send + 'static>(
     let done = threads::aside(move || act(&harvester(&site)?));
     match done.await {
         Ok(done) => done,
-        // The service ends, and this with it.
+        // The service shuts down, and this task with it.
         Err(error) if error.is_cancelled() => std::future::pending().await,
         Err(error) => Err(ArchiveError::Store(StoreError::Broken {
             what: message!(

@@ -1,6 +1,6 @@
-//! Pages for people, and the same content as JSON for their programs.
+//! Pages for people, and the same content as JSON for programs.
 //!
-//! A page has no script and fetches nothing. The name of an item and what its metadata say stay text.
+//! A page has no script and loads nothing. Names and metadata are always text, never markup.
 
 mod files;
 mod home;
@@ -27,23 +27,23 @@ use ibi::Timestamp;
 pub(super) use files::file_list;
 pub(super) use home::{Front, home};
 
-/// How many files an item's page shows.
+/// The most files on an item's page.
 const FILES_ON_A_PAGE: usize = 1000;
 
-/// The forms of most pages.
+/// The forms in which most pages are available.
 const PAGE: [Form; 2] = [Form::Html, Form::Json];
 
-/// Whether a request names pages as what it accepts, as browsers do.
+/// Whether a request explicitly accepts HTML, as browsers do.
 pub(super) fn is_for_people(request: &Parts) -> bool {
     accept::names(&request.headers, Form::Html)
 }
 
-/// Whether a request names JSON as what it accepts, and no pages.
+/// Whether a request explicitly accepts JSON but not HTML.
 pub(super) fn is_for_programs(request: &Parts) -> bool {
     accept::names(&request.headers, Form::Json) && !is_for_people(request)
 }
 
-/// An item's own page.
+/// An item's page.
 pub(super) fn landing(site: &Site, item: &Item, request: &Parts) -> Response<Body> {
     let page = Page::asked(&site.address, BOTH, request, &PAGE);
     let view = match ItemView::of(site, item, FILES_ON_A_PAGE) {
@@ -97,7 +97,7 @@ pub(super) fn metadata(site: &Site, item: &Item, request: &Parts) -> Response<Bo
     )
 }
 
-/// What is left of an item that was removed: 410.
+/// The page of a removed item: 410.
 pub(super) fn removed(site: &Site, item: &Item, request: &Parts) -> Response<Body> {
     let mut page = Page::asked(&site.address, BOTH, request, &PAGE);
     page.status = StatusCode::GONE;
@@ -129,7 +129,7 @@ pub(super) fn removed(site: &Site, item: &Item, request: &Parts) -> Response<Bod
     )
 }
 
-/// A name that nothing here has: 404.
+/// The page for an unknown name: 404.
 pub(super) fn unknown(site: &Site, text: &str, request: &Parts) -> Response<Body> {
     let mut page = Page::asked(&site.address, BOTH, request, &PAGE);
     page.status = StatusCode::NOT_FOUND;
@@ -148,12 +148,12 @@ pub(super) fn unknown(site: &Site, text: &str, request: &Parts) -> Response<Body
     )
 }
 
-/// A part of a page, below a heading.
+/// A section of a page with a heading.
 fn section(title: &str, content: &Markup) -> Markup {
     html! { section { h2 { (title) } (content) } }
 }
 
-/// A line of a list of facts.
+/// An entry of a list of facts.
 fn fact(name: &str, value: &Markup) -> Markup {
     html! { dt { (name) } dd { (value) } }
 }

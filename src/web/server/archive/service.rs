@@ -1,4 +1,4 @@
-//! The Archive service's three subjects (SPEC 8).
+//! The three subjects of the Archive service (ibi-resolution(7), "Archive service").
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use ibi::Ibi;
 use ibi::pairs::{Pairs, Value};
 use ibi::relation::Request;
 
-/// Whether a path is that of the Archive's service, in either form of its identifier.
+/// Whether a path is an identifier of the Archive's service, in either form.
 pub(super) fn is_of(site: &Site, path: &str) -> bool {
     let text = path.trim_end_matches('/');
     Ibi::parse(text).is_ok_and(|ibi| site.archive.facts().service.matches(&Names::from(ibi)))
@@ -38,7 +38,7 @@ pub(super) async fn answer(handle: &SiteHandle, method: &Method, query: &str) ->
     };
     match query.get("servicesubject") {
         Some("inclusionConfirmationRequest") => one("confirmation", Value::Word("yes".to_owned())),
-        // It counts something, which a HEAD never may.
+        // An acknowledgment counts an access, and HEAD must not change anything.
         Some("acknowledgment") if *method == Method::HEAD => answer::no_method(method, "GET"),
         Some("acknowledgment") => {
             match query
@@ -82,7 +82,7 @@ fn question(query: &Query) -> Result<Question, String> {
     })
 }
 
-/// The answer from the cache, if it still holds; otherwise it is searched for in a thread that may block.
+/// The cached answer if it is still valid. Otherwise the search runs in a thread that may block.
 async fn url_list(handle: &SiteHandle, question: Question) -> Response<Body> {
     let site = &handle.site;
     let version = handle.index_version().await;

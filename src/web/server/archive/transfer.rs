@@ -1,7 +1,7 @@
-//! Items that other Archives send, and originals that they hand over: for whoever shows a token.
+//! Receives items from other Archives, and the transfer of originals, from clients with a token.
 //!
-//! Each step is a POST to `/transfer`, named in the query with the item; what is to be told goes in the
-//! body. Whatever is refused for the sake of one item is 409, a word and a sentence.
+//! Each step is a POST to `/transfer`. The query names the step and the item; the body holds the data. A step
+//! that is refused because of the item is answered with 409, a keyword and a sentence.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,23 +28,23 @@ use ibi::message;
 use ibi::message::{Localize, Message};
 use ibi::pairs::{Pairs, Value};
 
-/// Where it is answered.
+/// The path of the service.
 const PATH: &str = "transfer";
 /// The longest inventory, in bytes.
 const LONGEST_INVENTORY: usize = 64 << 20;
-/// Pieces of a file that have come and are not written yet, at most.
+/// The most pieces of a file that have been received and not yet written.
 const MOST_PIECES: usize = 8;
-/// How long another hand-over of the store is waited for.
+/// How long a step waits while another transfer uses the store.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the Archive that gives may take to say so.
+/// How long the source Archive may take to confirm that it has given up the item.
 const GIVER_PATIENCE: Duration = Duration::from_secs(10);
-/// The longest answer of it, in bytes.
+/// The longest confirmation, in bytes.
 const LONGEST_ANSWER: usize = 64 << 10;
 
-/// Opens the store to be changed, through its mount where it has one now.
+/// Opens the store for writing, through its mount if it is mounted.
 pub type Opener = Box<dyn Fn() -> Result<Local, TransferError> + Send + Sync>;
 
-/// What takes items in.
+/// The receiver of transferred items.
 pub struct Receiver {
     tokens: Tokens,
     open: Opener,
@@ -57,13 +57,13 @@ impl fmt::Debug for Receiver {
 }
 
 impl Receiver {
-    /// For those who have one of these tokens.
+    /// A receiver for clients that have one of these tokens.
     #[must_use]
     pub fn new(tokens: Tokens, open: Opener) -> Receiver {
         Receiver { tokens, open }
     }
 
-    /// Does something with the store, when nobody else hands items over from or to it.
+    /// Runs a change of the store. Waits while another transfer uses it.
     fn with_store<T>(
         &self,
         act: impl FnOnce(&mut Local) -> Result<T, TransferError>,
@@ -83,12 +83,12 @@ impl Receiver {
     }
 }
 
-/// Whether a path is answered here.
+/// Whether a path belongs to this service.
 pub(super) fn is_of(path: &str) -> bool {
     path == PATH
 }
 
-/// What ends a request early.
+/// An answer that ends a request early.
 type Refusal = Box<Response<Body>>;
 
 fn refuse(status: StatusCode, sentence: &str) -> Refusal {
@@ -169,7 +169,7 @@ async fn step(site: Arc<Site>, request: Request<Body>) -> Result<Response<Body>,
     }
 }
 
-/// Whoever shows a token.
+/// The source that the token of a request authorizes.
 fn authorised(tokens: &Tokens, headers: &HeaderMap) -> Result<Giver, Refusal> {
     let shown = headers.get(header::AUTHORIZATION);
     let shown = shown.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
@@ -191,7 +191,7 @@ fn one(name: &str, value: Value) -> Response<Body> {
     answer::pairs(&pairs)
 }
 
-/// Runs what waits for disks, and makes an answer of what it refuses.
+/// Runs a step in a thread that may block, and maps its errors to answers.
 async fn blocking(
     act: impl FnOnce() -> Result<Response<Body>, TransferError> + Send + 'static,
 ) -> Result<Response<Body>, Refusal> {
@@ -199,8 +199,7 @@ async fn blocking(
     done.map_err(refused)
 }
 
-/// The answer to a step that is refused. No catch-all: a new error does not compile until a status is
-/// chosen.
+/// Maps the errors of a step to answers. No catch-all: a new error does not compile until a status is chosen.
 fn refused(error: TransferError) -> Refusal {
     match &error {
         TransferError::Skip(skip) => {
@@ -219,7 +218,7 @@ fn refused(error: TransferError) -> Refusal {
     }
 }
 
-/// A body of bounded length.
+/// A body of limited length.
 async fn whole(body: Body) -> Result<Vec<u8>, Refusal> {
     match Limited::new(body, LONGEST_INVENTORY).collect().await {
         Ok(body) => Ok(body.to_bytes().to_vec()),
@@ -251,7 +250,7 @@ fn tell(receiver: &Receiver, names: &Names) -> Result<Response<Body>, TransferEr
     Ok(answer::pairs(&pairs))
 }
 
-/// Which files are to be sent.
+/// The files that the source must send.
 fn plan(
     site: &Site,
     names: &Names,
@@ -261,7 +260,7 @@ fn plan(
     let tree = site.archive.tree();
     if let Some(item) = site.archive.held(names)? {
         let place = Place::of(&item.names);
-        // A file is taken from the copy that is held by its path.
+        // A file that the held copy has at the same path is not sent.
         let manifest = scrub::content(tree, place.as_str(), &mut |_, _| ())?.manifest;
         let files = inventory.files();
         let those = files.filter(|(path, digest, _)| manifest.get(*path) == Some(digest));
@@ -272,7 +271,8 @@ fn plan(
     Ok(one("missing", Value::List(words.collect())))
 }
 
-/// Takes a file as it comes, piece by piece: whoever reads the connection hands them on to whoever writes.
+/// Receives a file piece by piece. The task that reads the connection passes the pieces to a thread that
+/// writes.
 async fn file(
     site: Arc<Site>,
     names: Names,
@@ -293,7 +293,7 @@ async fn file(
             let Ok(frame) = frame else {
                 return false;
             };
-            // Whoever writes may have ended, which tells more.
+            // The writer may have ended with an error, which is reported instead.
             if let Ok(piece) = frame.into_data()
                 && pieces.send(piece).await.is_err()
             {
@@ -312,7 +312,7 @@ async fn file(
     Ok(one("digest", Value::Word(digest.to_string())))
 }
 
-/// Puts together what has arrived: the body is the length of the sidecar, the sidecar, the inventory.
+/// Assembles the received item. The body is the length of the sidecar, the sidecar, and the inventory.
 fn complete(
     receiver: &Receiver,
     names: &Names,
@@ -338,7 +338,7 @@ fn sidecar_and_rest(body: &[u8]) -> Option<(&[u8], &[u8])> {
     body[cut + 1..].split_at_checked(length)
 }
 
-/// Refuses originals of an Archive that is not the one whose token is shown.
+/// Refuses originals from an Archive to which the token does not belong.
 fn check_giver(giver: &Giver, from: &Names) -> Result<(), Refusal> {
     if giver.may_give_for(from) {
         return Ok(());
@@ -352,7 +352,7 @@ fn check_giver(giver: &Giver, from: &Names) -> Result<(), Refusal> {
     Err(refuse(StatusCode::CONFLICT, &sentence))
 }
 
-/// Asks the Archive that gives, where the token says where it is, whether it has given the item up.
+/// Asks the source Archive whether it has given up the item, if the token contains its URL.
 async fn given_up(giver: &Giver, names: &Names, from: &Names) -> Result<(), Refusal> {
     let Giver::Asked(url) = giver else {
         return Ok(());

@@ -1,7 +1,7 @@
-//! What a reader prefers, by the headers `Accept` and `Accept-Language`.
+//! The reader's preferences, from the headers `Accept` and `Accept-Language`.
 //!
-//! Read forgivingly: what cannot be understood is passed over, and who accepts nothing that there is
-//! gets the page all the same, in the first language.
+//! Parsing is lenient: malformed ranges are skipped, and a request that accepts none of the available forms
+//! or languages gets the first one.
 
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, ACCEPT_LANGUAGE, HeaderName};
@@ -9,7 +9,7 @@ use axum::http::header::{ACCEPT, ACCEPT_LANGUAGE, HeaderName};
 use super::Words;
 use crate::web::server::preference::{BEST, quality, ranges, thousandths};
 
-/// In which form an answer is wanted.
+/// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::web::server) enum Form {
     Html,
@@ -27,13 +27,13 @@ impl Form {
     }
 }
 
-/// The form that is wanted most of those that there are, the first where it is the same.
+/// The preferred form of those available, the first among equals.
 pub(in crate::web::server) fn form(headers: &HeaderMap, there_are: &[Form]) -> Form {
     let ranges = weighted(headers, &ACCEPT);
     best(there_are, |form| weight_of(&ranges, form.media_type())).unwrap_or(Form::Html)
 }
 
-/// Whether a form is named, by itself and not among any others.
+/// Whether a form is named explicitly, not through a wildcard.
 pub(in crate::web::server) fn names(headers: &HeaderMap, form: Form) -> bool {
     let ranges = weighted(headers, &ACCEPT);
     ranges
@@ -41,7 +41,7 @@ pub(in crate::web::server) fn names(headers: &HeaderMap, form: Form) -> bool {
         .any(|(range, weight)| range == form.media_type() && *weight > 0)
 }
 
-/// The words of the language that is wanted most, the first where it is the same.
+/// The texts in the preferred language, the first among equals.
 pub(in crate::web::server) fn words<W: Words>(
     headers: &HeaderMap,
     there_are: [&'static W; 2],
@@ -51,7 +51,7 @@ pub(in crate::web::server) fn words<W: Words>(
     best(&there_are, |words| {
         let is_it = |range: &str| range == "*" || range.split('-').next() == Some(words.tag());
         let found = ranges.iter().filter(|(range, _)| is_it(range));
-        // A language that is named counts before any.
+        // A named language has precedence over the wildcard.
         found
             .max_by_key(|(range, weight)| (range != "*", *weight))
             .map_or(0, |(_, weight)| *weight)
@@ -70,13 +70,13 @@ fn best<T: Copy>(of: &[T], weight: impl Fn(&T) -> u16) -> Option<T> {
     found.map(|(one, _)| one)
 }
 
-/// How much a media type is wanted: by the range that fits it closest.
+/// The weight of a media type, from the most specific range that matches.
 fn weight_of(ranges: &[(String, u16)], media_type: &str) -> u16 {
     let whole = media_type.split('/').next().unwrap_or_default();
     let closeness = |range: &str| match range.strip_suffix("/*") {
         Some("*") => Some(0),
         Some(kind) => (kind == whole).then_some(1),
-        // As some old libraries write it.
+        // Some old libraries write the wildcard so.
         None if range == "*" => Some(0),
         None => (range == media_type).then_some(2),
     };

@@ -1,5 +1,5 @@
-//! What pages add to maud, which writes the elements and escapes every text and attribute: characters that a
-//! reader does not see are shown by their numbers, and the result is XML as well as HTML.
+//! Additions to maud, which writes elements and escapes texts and attributes: invisible characters are shown
+//! by their numbers, and the result is XML as well as HTML.
 
 use maud::{Markup, html};
 
@@ -8,17 +8,17 @@ pub(in crate::web::server) fn link(href: &str, text: &str) -> Markup {
     html! { a href=(href) { bdi { (text) } } }
 }
 
-/// The elements that stay within a line; after the end of any other, a line ends.
+/// Inline elements. A line ends after the end tag of any other element.
 const INLINE: [&str; 6] = ["a", "bdi", "time", "code", "strong", "small"];
 
-/// Markup as it is sent. Every page goes through this, whatever its texts are: control characters and those
-/// that would turn the writing around are shown by their numbers. The elements have no void ones among
-/// them, so that the markup is XML too.
+/// Markup as it is sent. Every page passes through this, whatever its texts are: control characters and those
+/// that change the direction of writing are shown by their numbers. No element is void, so the markup is XML
+/// too.
 pub(super) fn finished(markup: &Markup) -> String {
     let mut text = String::new();
     let mut rest = markup.0.as_str();
     while let Some(at) = rest.find("</") {
-        // A text has no `<`: it is escaped.
+        // Texts contain no `<`, since it is escaped.
         let end = rest[at..].find('>').map_or(rest.len(), |end| at + end + 1);
         show(&mut text, &rest[..end]);
         if !INLINE.contains(&rest[at + 2..end].trim_end_matches('>')) {
@@ -33,7 +33,7 @@ pub(super) fn finished(markup: &Markup) -> String {
 fn show(to: &mut String, text: &str) {
     for character in text.chars() {
         match character {
-            // maud writes attributes in double quotes, so that a single one is always part of a text.
+            // maud writes attributes in double quotes, so a single quote is always part of a text.
             '\'' => to.push_str("&#39;"),
             character if is_unseen(character) => to.extend(character.escape_default()),
             character => to.push(character),
@@ -41,7 +41,7 @@ fn show(to: &mut String, text: &str) {
     }
 }
 
-/// Control characters, those that direct the writing or join it unseen, and what XML cannot carry.
+/// Control characters, invisible format characters, and those that XML cannot represent.
 fn is_unseen(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -50,7 +50,7 @@ fn is_unseen(character: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A name of bytes, as a text: what is not UTF-8 is shown by its number.
+/// A name as text. Bytes that are not UTF-8 are shown by their numbers.
 pub(in crate::web::server) fn shown(name: &[u8]) -> String {
     let mut text = String::new();
     for chunk in name.utf8_chunks() {

@@ -1,8 +1,8 @@
-//! Whether the URLs of actors work, tried one by one and seldom, so that those lapse of which none does.
+//! Checks from time to time whether the URLs of actors work, so that actors lapse if none does.
 //!
-//! Anybody may register a URL: what is tried must harm nobody. Only public addresses are tried, by what was
-//! found of the name a moment before; what has another counts as not working. No redirect is followed, and
-//! nothing is told of what comes but whether it is an answer.
+//! Registration is open to all, so a check must not harm third parties. Only public addresses are tried, each
+//! as looked up a moment before; a URL with another address counts as not working. Redirects are not
+//! followed, and only the status line of the answer is read.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,16 +19,16 @@ use crate::web::registry::{RegistryError, ToTry};
 use crate::web::server::threads;
 use ibi::message::Message;
 
-/// Between one actor and the next.
+/// The pause between two actors.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Where there is none to be tried.
+/// The pause if no check is due.
 const REST: Duration = Duration::from_secs(10 * 60);
-/// How long a URL may take.
+/// The timeout of one URL.
 const URL_PATIENCE: Duration = Duration::from_secs(5);
-/// No more is read of an answer than its status line.
+/// The most bytes of an answer that are read: enough for the status.
 const LONGEST_LINE: usize = 64;
 
-/// Tries the URLs of one actor after another.
+/// Checks the URLs of one actor after another.
 pub(super) async fn go_on(resolver: Arc<Resolver>, lookups: Lookups) {
     loop {
         let rest = match try_next(&resolver, &lookups).await {
@@ -43,7 +43,7 @@ pub(super) async fn go_on(resolver: Arc<Resolver>, lookups: Lookups) {
     }
 }
 
-/// Tries the URLs of the next actor; whether there was one.
+/// Checks the URLs of the next actor. Returns whether there was one.
 async fn try_next(resolver: &Arc<Resolver>, lookups: &Lookups) -> Result<bool, RegistryError> {
     let (registry, clock) = (Arc::clone(&resolver.registry), resolver.clock.clone());
     let next = done(move || registry.to_try(&clock.now())).await?;
@@ -95,7 +95,7 @@ async fn works(url: &WebUrl, lookups: &Lookups) -> bool {
         return false;
     };
     if scheme.eq_ignore_ascii_case("https") {
-        // That somebody answers there is all that can be told without TLS.
+        // Without TLS, an accepted connection is the only evidence.
         return true;
     }
     let rest = rest.split('#').next().unwrap_or(rest);
@@ -110,7 +110,7 @@ async fn works(url: &WebUrl, lookups: &Lookups) -> bool {
     line.is_ok_and(|line| is_answer(&line))
 }
 
-/// Sends a request and reads the status line of what is answered.
+/// Sends a request and reads the status line of the answer.
 async fn asked(stream: &TcpStream, request: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut rest = request;
     while !rest.is_empty() {
@@ -135,7 +135,7 @@ async fn asked(stream: &TcpStream, request: &[u8]) -> std::io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Whether a status line says that there is something, be it not for us or not by HEAD.
+/// Whether a status line shows that the resource exists, even if it is not public or HEAD is not allowed.
 fn is_answer(line: &[u8]) -> bool {
     let line = String::from_utf8_lossy(line);
     let mut words = line.split(' ');
@@ -146,8 +146,8 @@ fn is_answer(line: &[u8]) -> bool {
     is_http && matches!(status, Some(200..=399 | 401 | 403 | 405 | 429 | 501))
 }
 
-/// Whether an address is one of the public Internet: of what is this machine's, its network's or reserved,
-/// nothing is tried.
+/// Whether an address belongs to the public Internet. Addresses that are private, local or reserved are not
+/// tried.
 fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => {
@@ -163,7 +163,7 @@ fn is_public(address: IpAddr) -> bool {
                 || (first == 192 && second == 88 && third == 99)
                 || (first == 198 && (18..20).contains(&second)))
         }
-        // Of 2000::/3, those in which an IPv4 address may be hidden, and those of documentation, are left out.
+        // Of 2000::/3, ranges that can embed an IPv4 address and those for documentation are excluded.
         IpAddr::V6(address) => {
             let [first, second, ..] = Ipv6Addr::segments(&address);
             (0x2000..0x4000).contains(&first)

@@ -1,5 +1,4 @@
-//! The Archives that are asked: which there are, which of them have gone silent, and which answered last
-//! for a prefix.
+//! The Archives that a resolver asks, and which of them answered last for a prefix.
 
 use parking_lot::{Mutex, RwLock};
 use std::collections::{HashMap, HashSet};
@@ -9,23 +8,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::web::client::archive_service::{ArchiveService, service_url};
 use crate::web::registry::{ArchiveId, Maker, Registered};
 
-/// For so many prefixes is known which Archive answered last.
+/// The most prefixes for which the last answer is remembered.
 const MOST_REMEMBERED: usize = 100_000;
 
-/// All of them.
+/// The Archives of a resolver.
 #[derive(Debug, Default)]
 pub(super) struct Archives {
     included: RwLock<Arc<Vec<Arc<ArchiveService>>>>,
-    /// How many are registered and not included: they give no answer.
+    /// The number of Archives that are registered and not included. They cannot answer.
     absent: AtomicUsize,
-    /// By prefix, who answered last.
+    /// The Archive that answered last, by prefix.
     remembered: Mutex<HashMap<String, ArchiveId>>,
-    /// Who holds originals of which maker, as far as it is in the database.
+    /// The Archives that hold originals of a maker, as far as recorded in the database by this process.
     originals: Mutex<HashSet<(ArchiveId, Maker)>>,
 }
 
 impl Archives {
-    /// Takes over who is included now; what is known of those who were stays.
+    /// Replaces the included Archives. The state of those that remain is kept.
     pub(super) fn replace(&self, registered: &[Registered]) {
         let known = self.all();
         let included = |archive: &Registered| {
@@ -44,18 +43,18 @@ impl Archives {
         *self.included.write() = Arc::new(included);
     }
 
-    /// Who is included.
+    /// The included Archives.
     pub(super) fn all(&self) -> Arc<Vec<Arc<ArchiveService>>> {
         Arc::clone(&self.included.read())
     }
 
-    /// How many are registered and not included.
+    /// The number of Archives that are registered and not included.
     pub(super) fn absent(&self) -> usize {
         self.absent.load(Ordering::Relaxed)
     }
 
-    /// Notes that an Archive holds the original of an identifier; tells whether it may be the first with
-    /// the prefix.
+    /// Notes that an Archive holds an original of a maker. Returns whether that is new since the last start
+    /// or overflow.
     pub(super) fn note_original(&self, maker: &Maker, archive: &ArchiveService) -> bool {
         let mut known = self.originals.lock();
         if known.len() >= MOST_REMEMBERED {
@@ -64,16 +63,16 @@ impl Archives {
         known.insert((archive.id, maker.clone()))
     }
 
-    /// Who answered last for an identifier with this one's prefix.
+    /// The Archive that answered last for an identifier with the same prefix.
     pub(super) fn remembered(&self, ibi: &str) -> Option<Arc<ArchiveService>> {
         let id = *self.remembered.lock().get(prefix(ibi))?;
         self.all().iter().find(|known| known.id == id).cloned()
     }
 
-    /// Remembers who answered.
+    /// Remembers the Archive that answered.
     pub(super) fn remember(&self, ibi: &str, archive: &ArchiveService) {
         let mut remembered = self.remembered.lock();
-        // It is soon learnt again.
+        // The map is soon filled again.
         if remembered.len() >= MOST_REMEMBERED {
             remembered.clear();
         }
@@ -81,7 +80,7 @@ impl Archives {
     }
 }
 
-/// What the identifiers of one maker have in common: the first two parts of a rep, the first of an IBIp.
+/// The common part of one maker's identifiers: the first two components of a rep, the first of an IBIp.
 fn prefix(ibi: &str) -> &str {
     let slashes: Vec<usize> = ibi.match_indices('/').map(|(at, _)| at).collect();
     let end = match slashes.as_slice() {

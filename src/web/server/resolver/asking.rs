@@ -1,4 +1,4 @@
-//! Asks the Archives, in rounds, until one says where the target of a persistent link is (ibi-resolution(7)).
+//! Asks the Archives, in rounds, for the target of a persistent URL (ibi-resolution(7), "Resolution").
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,55 +17,56 @@ use crate::web::server::threads;
 use ibi::Ibi;
 use ibi::relation::{Language, Request};
 
-/// So often is asked on, from edition to edition or to what is related.
+/// The most rounds, each of which follows an edition or a relation.
 const MOST_ROUNDS: usize = 16;
-/// How long the whole may take.
+/// The timeout of a resolution.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How long the Archive that answered last for a prefix is waited for before the others are asked, too.
+/// How long the Archive that answered last for a prefix has before the others are asked, too.
 const HEAD_START: Duration = Duration::from_millis(50);
-/// How long the Archive that holds the original is waited for after another has answered what is related
-/// to the item.
+/// How long a round waits for the Archive that holds the original, after another has answered about relations
+/// of the item.
 const PRECEDENCE: Duration = Duration::from_secs(1);
 
-/// Where a persistent link leads.
+/// The result of a resolution.
 pub(super) enum Resolution {
     Found(Arc<ArchiveService>, Reached),
-    /// A URL that an actor has registered (SPEC 9), where no Archive has what is asked for.
+    /// A URL that an actor has registered, if no Archive knows the item (ibi-resolution(7)).
     Registered(String),
     Alert(Alert),
 }
 
-/// Why a reader is not sent anywhere.
+/// Why a reader is not redirected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Alert {
-    /// No Archive knows the item or, if `is_known`, what is asked for of it; so many gave no answer.
+    /// No Archive knows the item or, if `is_known`, what is requested of it. `silent` Archives did not
+    /// answer.
     Unknown { silent: usize, is_known: bool },
     /// The item was removed.
     Deleted,
-    /// The original is asked for, and only copies are held.
+    /// The original is required, and only copies were found.
     CopiesOnly { silent: usize },
-    /// These Archives all claim to hold the original.
+    /// Several Archives claim to hold the original.
     Suspects(Vec<String>),
-    /// Editions or relations lead in a circle, or too far.
+    /// Editions or relations form a cycle, or lead too far.
     Endless,
-    /// The Archives took too long.
+    /// The resolution timed out.
     TooLong,
 }
 
-/// All Archives that are registered have answered, and none knows the item.
+/// All registered Archives have answered, and none knows the item.
 const NOBODYS: Alert = Alert::Unknown {
     silent: 0,
     is_known: false,
 };
 
-/// What one round of questions came to.
+/// The result of one round.
 enum RoundResult {
     Found(Arc<ArchiveService>, Reached),
     Onward(Question),
     Alert(Alert),
 }
 
-/// Finds what a persistent URL names.
+/// Resolves a persistent URL.
 pub(super) async fn resolve(
     resolver: &Arc<Resolver>,
     persistent: &Persistent,
@@ -95,7 +96,8 @@ async fn search(
         };
         match round.run().await {
             RoundResult::Found(archive, reached) => return Resolution::Found(archive, reached),
-            // Anybody may register a document: their word is for what no Archive has a word on.
+            // Registration is open to all, so a registered URL counts only if no Archive knows the
+            // identifier.
             RoundResult::Alert(alert) if alert == NOBODYS => {
                 let registered = registered(&round).await;
                 return registered.map_or(Resolution::Alert(alert), Resolution::Registered);
@@ -107,7 +109,7 @@ async fn search(
     Resolution::Alert(Alert::Endless)
 }
 
-/// What an actor has registered of what is asked for.
+/// The URL that an actor has registered for the target.
 async fn registered(round: &Round<'_>) -> Option<String> {
     round.resolver.registrations.as_ref()?;
     let ibi = Ibi::parse(&round.question.ibi).ok()?;
@@ -118,7 +120,7 @@ async fn registered(round: &Round<'_>) -> Option<String> {
     let registry = Arc::clone(&round.resolver.registry);
     let found = threads::aside(move || {
         if registry.is_of_an_archive(&ibi)? {
-            // An Archive answers for its names, no longer an older registration.
+            // An Archive that makes the identifiers of this prefix has precedence over older registrations.
             Ok::<_, RegistryError>(None)
         } else {
             registry.registered_document(&ibi)
@@ -143,7 +145,7 @@ async fn registered(round: &Round<'_>) -> Option<String> {
     }
 }
 
-/// One question to all.
+/// One question to all Archives.
 struct Round<'a> {
     resolver: &'a Arc<Resolver>,
     question: Arc<Question>,
@@ -154,14 +156,14 @@ struct Round<'a> {
 
 type Answers = JoinSet<(Arc<ArchiveService>, Option<Answer>)>;
 
-/// What an Archive answers.
+/// The answer of an Archive.
 struct Answer {
     meaning: Meaning,
-    /// Whether it speaks of relations of an item whose original is elsewhere.
+    /// Whether it is about relations of an item whose original is elsewhere.
     is_hearsay: bool,
 }
 
-/// What is known of the answers that have come.
+/// The answers received so far.
 #[derive(Default)]
 struct Tally {
     originals: Vec<(Arc<ArchiveService>, Reached)>,
@@ -169,8 +171,8 @@ struct Tally {
     is_deleted: bool,
     is_known: bool,
     onward: Option<Question>,
-    /// What the first Archive has answered that does not hold the original, and how long that one is
-    /// waited for.
+    /// The first result from an Archive that does not hold the original, and how long to wait for one that
+    /// does.
     hearsay: Option<(Instant, RoundResult)>,
     silent: usize,
 }
@@ -179,20 +181,20 @@ impl Round<'_> {
     async fn run(&self) -> RoundResult {
         let mut answers = Answers::new();
         let result = self.answered(&mut answers).await;
-        // A connection on which an answer is awaited could not be used again if nobody took it.
+        // Pending answers are still received, since their connections could not be reused otherwise.
         answers.detach_all();
         result
     }
 
     async fn answered(&self, answers: &mut Answers) -> RoundResult {
         let all = self.resolver.archives.all();
-        // Who is registered and not included may hold the item all the same.
+        // An Archive that is registered and not included may still hold the item.
         let mut tally = Tally {
             silent: self.resolver.archives.absent(),
             ..Tally::default()
         };
         let remembered = if self.is_original_required {
-            // All Archives have to answer.
+            // All Archives must answer.
             None
         } else {
             self.resolver.archives.remembered(&self.question.ibi)
@@ -230,7 +232,7 @@ impl Round<'_> {
         tally.judged()
     }
 
-    /// The next answer; None where all have come, or those that have not are waited for no longer.
+    /// The next answer. None if all have come, or the wait for the others is over.
     async fn next(
         &self,
         answers: &mut Answers,
@@ -244,7 +246,7 @@ impl Round<'_> {
         }
     }
 
-    /// Asks one Archive; the answer comes with the others'.
+    /// Asks one Archive. The result is added to `answers`.
     fn ask(&self, archive: &Arc<ArchiveService>, answers: &mut Answers) {
         let query = self.question.query(self.reader);
         let (archive, client) = (Arc::clone(archive), self.resolver.client.clone());
@@ -252,7 +254,7 @@ impl Round<'_> {
         let reader = self.reader.to_owned();
         answers.spawn(async move {
             let answer = archive.ask(&client, &query).await;
-            // An Archive may leave out what tells whose word its answer is.
+            // The answer may lack the pairs that show who holds the original. Ask for the item itself, too.
             let item = match answer
                 .as_ref()
                 .ok()
@@ -276,9 +278,8 @@ impl Round<'_> {
         });
     }
 
-    /// Takes an answer in. The first that satisfies ends the round, unless all must be heard, or it is not
-    /// that of the Archive which holds the original: what that one says of its item's relations has
-    /// precedence.
+    /// Adds an answer. The first that satisfies ends the round, unless all must answer, or it is hearsay: the
+    /// Archive that holds the original has precedence for the relations of its item.
     fn take(
         &self,
         archive: Arc<ArchiveService>,
@@ -332,7 +333,7 @@ impl Round<'_> {
 }
 
 impl Round<'_> {
-    /// Notes whose the prefix of the identifier is: of an Archive that holds the original.
+    /// Records that the maker of the identifier is an Archive that holds the original.
     fn note_original(&self, archive: &ArchiveService) {
         let Ok(ibi) = Ibi::parse(&self.question.ibi) else {
             return;
@@ -343,7 +344,7 @@ impl Round<'_> {
         }
         let (registry, id) = (Arc::clone(&self.resolver.registry), archive.id);
         let clock = self.resolver.clock.clone();
-        // The reader does not wait for that.
+        // In the background, so that the reader does not wait.
         threads::aside(move || {
             if let Err(error) = registry.note_maker(id, &maker, &clock.now()) {
                 log::warn!("{error}");
@@ -353,7 +354,7 @@ impl Round<'_> {
 }
 
 impl Tally {
-    /// What all answers together say.
+    /// The result of all answers.
     fn judged(mut self) -> RoundResult {
         if let Some((_, round)) = self.hearsay {
             return round;
@@ -377,7 +378,7 @@ impl Tally {
     }
 }
 
-/// Tells an Archive that its answer was chosen. The reader does not wait for that.
+/// Notifies an Archive that its answer was chosen, in the background.
 pub(super) fn acknowledge(resolver: &Arc<Resolver>, archive: &Arc<ArchiveService>, query: String) {
     let (client, archive) = (resolver.client.clone(), Arc::clone(archive));
     tokio::spawn(async move {

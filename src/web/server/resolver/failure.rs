@@ -1,5 +1,5 @@
-//! The one table from what the resolver refuses to the HTTP status that a client sees. No catch-all: a new
-//! error does not compile until a status is chosen.
+//! Maps the errors of the resolver to HTTP statuses. No catch-all: a new error does not compile until a
+//! status is chosen.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -8,7 +8,7 @@ use crate::formats::resolution::PersistentError;
 use crate::web::registry::RegistryError;
 use crate::web::server::answer;
 
-/// The answer to an Archive that the database does not accept.
+/// The answer to a request of an Archive that the registry refuses.
 pub(super) fn of(error: &RegistryError) -> Response<Body> {
     match error {
         RegistryError::NotRegistered(_)
@@ -16,8 +16,8 @@ pub(super) fn of(error: &RegistryError) -> Response<Body> {
         | RegistryError::TwoArchives(_) => {
             answer::refusal(StatusCode::FORBIDDEN, &error.to_string())
         }
-        // The database is absent, damaged, unsafe or busy. No request over HTTP names an actor or a
-        // document of the registry by these: the protocol of 2009 answers in its own XML.
+        // The database is missing, damaged, unsafe or busy. No HTTP request causes `NoActor` or `NoDocument`:
+        // the protocol of 2009 answers in its own XML.
         RegistryError::NoName
         | RegistryError::Directory(_)
         | RegistryError::Open { .. }
@@ -35,7 +35,7 @@ pub(super) fn of(error: &RegistryError) -> Response<Body> {
     }
 }
 
-/// The answer to a URL that is not a persistent link.
+/// The answer to a URL that is not a persistent URL.
 pub(super) fn of_link(error: &PersistentError) -> Response<Body> {
     let status = match error {
         PersistentError::NoIdentifier(_) => StatusCode::NOT_FOUND,

@@ -1,5 +1,5 @@
-//! Archives that are switched on and off (SPEC 8, inclusion), by GET. Not by HEAD: it never may change
-//! anything.
+//! Inclusion and exclusion of Archives (ibi-resolution(7), "Inclusion"), by GET. HEAD is refused, since it
+//! must not change anything.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::web::server::{answer, threads};
 use ibi::message::Message;
 use ibi::pairs::Pairs;
 
-/// Keys that are compared at once: each takes some milliseconds of a core and 19 MiB, on purpose.
+/// The most keys that are checked at a time. Each check uses some milliseconds of CPU and 19 MiB, by design.
 pub(super) const MOST_AT_ONCE: usize = 2;
 /// Answers a request to the resolver's service.
 pub(super) async fn answer(
@@ -66,7 +66,7 @@ pub(super) async fn answer(
     answer::pairs(&Pairs::parse(status.as_bytes()).unwrap_or_default())
 }
 
-/// Checks the key, which takes a while, and writes it down.
+/// Checks the key, which is slow, and records the change.
 async fn change(
     resolver: &Arc<Resolver>,
     inclusion: Inclusion,

@@ -1,5 +1,4 @@
-//! The addresses of hosts, looked for in bounded time: what the system's resolver still waits for keeps a
-//! thread, and no request.
+//! Looks up host addresses within a time limit. A lookup that takes longer keeps a thread, but no request.
 
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::{Arc, mpsc};
@@ -10,14 +9,14 @@ use tokio::sync::Semaphore;
 use crate::web::registry::LookupError;
 use crate::web::server::share::Shares;
 
-/// How long the addresses of all hosts of one request may take.
+/// The timeout of all lookups of one request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
-/// Look-ups under way, with those that are not waited for any more.
+/// The most lookups in progress, including those that timed out.
 const MOST_UNDER_WAY: usize = 16;
-/// The same for one client.
+/// The most lookups in progress for one client.
 const MOST_OF_CLIENT: usize = 4;
 
-/// Look-ups under way.
+/// The lookups in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Lookups {
     places: Arc<Semaphore>,
@@ -34,7 +33,7 @@ impl Default for Lookups {
 }
 
 impl Lookups {
-    /// The addresses of a host, none for one that has none. It blocks, until then at the most.
+    /// The addresses of a host, empty if it has none. Blocks until `until` at most.
     pub(super) fn find(
         &self,
         client: IpAddr,

@@ -1,4 +1,4 @@
-//! What a reader is told who is not sent anywhere, and what the resolver is.
+//! The pages of the resolver: its home page, and alerts for readers who are not redirected.
 
 mod words;
 
@@ -19,7 +19,7 @@ use words::BOTH;
 
 const FORMS: [Form; 2] = [Form::Html, Form::Json];
 
-/// Why there is nothing to send the reader to.
+/// The page that explains why a reader is not redirected.
 pub(super) fn alert(
     resolver: &Resolver,
     alert: &Alert,
@@ -113,7 +113,7 @@ pub(super) fn alert(
     }
 }
 
-/// What the resolver is.
+/// The home page.
 pub(super) fn home(resolver: &Resolver, request: &Parts) -> Response<Body> {
     let page = Page::asked(resolver.address(), BOTH, request, &FORMS);
     let (words, archives) = (page.words, resolver.archives.all().len());

@@ -1,5 +1,5 @@
-//! The registration protocol of 2009, by GET and by POST, where it is switched on. Not by HEAD: a GET
-//! changes something here, and a HEAD never may.
+//! The registration protocol of 2009, by GET and POST, if it is enabled. HEAD is refused, since it must not
+//! change anything and a GET does here.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -20,27 +20,27 @@ use crate::web::registry::{ReplyStatus, Requester};
 use crate::web::server::share::{Share, Shares, client_of};
 use crate::web::server::{Peer, answer, form};
 
-/// Requests that are done at once. They wait for each other and not for the keys of Archives: a password
-/// takes as long as a key.
+/// The most requests that are executed at a time. They do not wait for the key checks of Archives, although a
+/// password check takes as long.
 const MOST_AT_ONCE: usize = 2;
-/// The same for one client.
+/// The most requests of one client that are executed at a time.
 const MOST_OF_CLIENT: usize = 1;
-/// How often one that waits for its own request looks whether that is done.
+/// The interval at which a request checks whether the client's earlier one is done.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// So many wrong passwords may come from a client in so long a time.
+/// The most wrong passwords from one client within [`WRONG_FOR`].
 const MOST_WRONG: u32 = 20;
 /// See [`MOST_WRONG`].
 const WRONG_FOR: Duration = Duration::from_secs(10 * 60);
-/// Of so many clients is known that they gave wrong passwords.
+/// The most clients for which wrong passwords are counted.
 const MOST_KNOWN: usize = 10_000;
 
-/// What is known of requests, where the protocol is switched on.
+/// The state of the protocol, if it is enabled.
 #[derive(Debug)]
 pub(super) struct Registrations {
     turns: Semaphore,
     of_clients: Shares,
     pub(super) lookups: Lookups,
-    /// Wrong passwords, and since when.
+    /// The number of wrong passwords by client, and the time of the first.
     wrong: Mutex<HashMap<IpAddr, (u32, Instant)>>,
 }
 
@@ -56,7 +56,7 @@ impl Default for Registrations {
 }
 
 impl Registrations {
-    /// Waits for the client's own request to be done.
+    /// Waits until the client has no other request in progress.
     async fn of_client(&self, client: IpAddr) -> Share {
         loop {
             match self.of_clients.take(client) {
@@ -88,12 +88,12 @@ impl Registrations {
     }
 }
 
-/// Whether a request is one of this protocol: by its method, or because it has a verb.
+/// Whether a request belongs to this protocol: it is a POST, or has a verb.
 pub(super) fn is_one(method: &Method, query: &str) -> bool {
     method == Method::POST || query.split('&').any(|pair| pair.starts_with("verb="))
 }
 
-/// Does what is asked, and answers in XML.
+/// Executes a request and answers in XML.
 pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> Response<Body> {
     if request.method() == Method::HEAD {
         return answer::no_method(request.method(), "GET, POST");

@@ -1,17 +1,17 @@
-//! One reading for all requests that wait for it: single flight.
+//! Single flight: one read for all requests that wait for it.
 //!
-//! quick_cache's guards coalesce requests too, but a request would join a reading that began before it
-//! arrived, and could so miss a change. Here it joins one that has not begun.
+//! quick_cache's guards coalesce requests too, but a request would join a read that began before it arrived,
+//! and could miss a change. Here it joins a read that has not begun.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-/// Coalesces the requests of one thread for a value: each gets what is read after it has asked.
+/// Coalesces the requests of one thread for a value. Each gets a value that is read after the request.
 #[derive(Debug)]
 pub(in super::super) struct SingleFlight<T> {
-    /// The reading that has not begun yet, which requests join.
+    /// The read that has not begun yet, which requests join.
     next: Mutex<Arc<OnceCell<T>>>,
 }
 
@@ -24,11 +24,11 @@ impl<T> Default for SingleFlight<T> {
 }
 
 impl<T: Copy + Send + Sync> SingleFlight<T> {
-    /// The value, read by this request or by another one; in either case after this is called.
+    /// The value, read by this or another request, but always after this is called.
     pub(in super::super) async fn get(&self, read: impl FnOnce() -> T + Send) -> T {
         let flight = Arc::clone(&self.next.lock());
         let first = async {
-            // All other requests that this thread has received join before it goes on.
+            // Let all other requests that this thread has received join first.
             tokio::task::yield_now().await;
             let mut next = self.next.lock();
             if Arc::ptr_eq(&next, &flight) {
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(count.into_inner(), 2);
     }
 
-    /// A request that arrives while the value is being read joins the next reading.
+    /// A request that arrives during a read joins the next one.
     #[test]
     fn no_request_gets_what_was_read_before_it() {
         let version: SingleFlight<usize> = SingleFlight::default();

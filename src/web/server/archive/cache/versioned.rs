@@ -1,4 +1,4 @@
-//! An LRU cache whose entries hold for one version of the index. The cache itself is quick_cache's.
+//! An LRU cache, based on quick_cache, whose entries are valid for one version of the index.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use quick_cache::sync::Cache;
 use quick_cache::{OptionsBuilder, Weighter};
 
-/// The cache is divided so; an entry that is larger than one part is not kept.
+/// The number of shards. An entry that is larger than one shard is not cached.
 const SHARDS: usize = 4;
 
-/// Entries by key, each of which holds for one version of the index.
+/// Entries by key, each valid for one version of the index.
 #[derive(Debug)]
 pub(super) struct Versioned<K, V> {
     entries: Cache<K, Entry<V>, Size>,
-    /// The newest version of which there are entries. Versions rise.
+    /// The newest version that has entries. Versions only increase.
     newest: AtomicI64,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Versioned<K, V> {
 struct Entry<V> {
     version: i64,
     value: Arc<V>,
-    /// In bytes, with the key.
+    /// The size of key and value, in bytes.
     size: usize,
 }
 
@@ -36,7 +36,7 @@ impl<V> Clone for Entry<V> {
     }
 }
 
-/// Weighs entries by their size, and each as at least so many bytes, which bounds their number.
+/// Weighs entries by size, but at least by `least` bytes, which limits their number.
 #[derive(Clone, Debug)]
 struct Size {
     least: usize,
@@ -63,7 +63,7 @@ impl<K: Eq + Hash, V> Versioned<K, V> {
             Ok(options) => {
                 Cache::with_options(options, size, Default::default(), Default::default())
             }
-            // Only a missing capacity is refused.
+            // Only a missing capacity is an error.
             Err(_) => Cache::with_weighter(entries, bytes as u64, size),
         };
         Versioned {
@@ -72,7 +72,7 @@ impl<K: Eq + Hash, V> Versioned<K, V> {
         }
     }
 
-    /// The value that was inserted for a key and this version.
+    /// The value for a key and this version.
     pub(super) fn get<Q>(&self, version: i64, key: &Q) -> Option<Arc<V>>
     where
         K: Borrow<Q>,
@@ -82,8 +82,8 @@ impl<K: Eq + Hash, V> Versioned<K, V> {
         (entry.version == version).then_some(entry.value)
     }
 
-    /// Inserts a value that was found after the index was seen to have this version. `size` is that of the
-    /// key and the value, in bytes.
+    /// Inserts a value. `version` must have been read before the value was found. `size` is that of key and
+    /// value, in bytes.
     pub(super) fn insert(&self, version: i64, key: K, value: V, size: usize) {
         let newest = self.newest.fetch_max(version, Ordering::SeqCst);
         if newest > version {

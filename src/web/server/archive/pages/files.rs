@@ -1,4 +1,4 @@
-//! The list of an item's files: as a page, as JSON, or one path a line.
+//! The list of an item's files: as a page, as JSON, or as text with one path per line.
 
 use axum::body::Body;
 use axum::http::Response;
@@ -18,9 +18,9 @@ use crate::web::server::page::Page;
 use crate::web::server::page::accept::Form;
 use crate::web::server::page::html::{link, shown};
 
-/// How many files one part of the list holds; it links to the next part.
+/// The most files in one part of the list. Each part links to the next.
 const FILES_IN_A_PART: usize = 10_000;
-/// The same for the list as lines of text, which has no links that a reader could follow.
+/// The most files in one part of the text list, which has no visible link to the next.
 const FILES_IN_A_TEXT: usize = 100_000;
 
 /// A table of files, each with its size and the time of its last change.
@@ -46,7 +46,7 @@ pub(super) fn table(words: &Words, names: &Names, files: &[PublicFile]) -> Marku
     }
 }
 
-/// The list of an item's files. What does not fit into one answer follows in the next, to which it links.
+/// One part of an item's file list, with a link to the next part.
 pub(in super::super) fn file_list(site: &Site, item: &Item, request: &Parts) -> Response<Body> {
     let page = Page::asked(
         &site.address,
@@ -98,14 +98,14 @@ pub(in super::super) fn file_list(site: &Site, item: &Item, request: &Parts) -> 
     response
 }
 
-/// The path after which a part of the list begins. It need not be UTF-8, as a value in a query must:
-/// it is percent-encoded within its value.
+/// The path after which a part of the list begins. A query value must be UTF-8 and a path need not be, so the
+/// path is percent-encoded within the value.
 fn after(request: &Parts) -> Option<Vec<u8>> {
     let query = Query::parse(request.uri.query()?).ok()?;
     percent_decoded_bytes(query.get("after")?)
 }
 
-/// A path on one line of UTF-8: a control character, `%`, and what is not UTF-8 are written `%hh`.
+/// A path as one line of UTF-8. Control characters, `%`, and bytes that are not UTF-8 are written as `%hh`.
 fn line(path: &[u8]) -> String {
     let mut line = String::new();
     for chunk in path.utf8_chunks() {

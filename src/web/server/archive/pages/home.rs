@@ -1,4 +1,4 @@
-//! The page of the Archive itself: where it is, and the items that were identified last.
+//! The home page of the Archive: its address, and the latest items.
 
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
@@ -19,29 +19,29 @@ use crate::web::server::page::Page;
 use crate::web::server::page::accept::Form;
 use crate::web::server::page::html::link;
 
-/// How many items the page shows.
+/// The most items on the page.
 const LATEST_ITEMS: usize = 50;
-/// How many of the latest items are examined for those that are public.
+/// How many of the latest items are examined to find public ones.
 const EXAMINED_FOR_LATEST: usize = 500;
-/// How long what the page shows is kept: counting goes through every item.
+/// How long the content of the page is cached. Counting reads every item.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
-/// What the Archive's page shows, and when it was found.
+/// The cached content of the home page.
 #[derive(Debug, Default)]
 pub(in super::super) struct Front {
     kept: Mutex<Option<(Instant, Overview)>>,
 }
 
-/// What the Archive's page shows.
+/// The content of the home page.
 #[derive(Clone, Debug)]
 struct Overview {
-    /// How many items are held.
+    /// The number of items held.
     items: u64,
     /// The latest public items, each with its title.
     latest: Vec<(Names, Option<String>)>,
 }
 
-/// The Archive's own page.
+/// The home page of the Archive.
 pub(in super::super) fn home(site: &Site, request: &Parts) -> Response<Body> {
     let page = Page::asked(&site.address, BOTH, request, &PAGE);
     let overview = match overview(site) {
@@ -114,8 +114,8 @@ fn latest(words: &Words, overview: &Overview) -> Markup {
     }
 }
 
-/// What the page shows. It is found again when it is older than [`KEPT_FOR`]; other requests wait for that
-/// rather than count too.
+/// The content of the page. It is computed again when it is older than [`KEPT_FOR`]; concurrent requests wait
+/// for the result instead of counting too.
 fn overview(site: &Site) -> Result<Overview, ArchiveError> {
     let mut kept = site.front.kept.lock();
     if let Some((since, overview)) = kept.as_ref()

@@ -8,7 +8,7 @@ use super::{both_names, fact, files, section, time};
 use crate::archive::persistent_url;
 use crate::web::server::page::html::link;
 
-/// All below the title.
+/// The content below the title.
 pub(super) fn main(words: &Words, item: &ItemView) -> Markup {
     html! {
         @if let Some(url) = &item.main_file {
@@ -65,7 +65,7 @@ fn others(words: &Words, named: &[(&str, &Option<OtherItem>)]) -> Markup {
         .filter_map(|(name, found)| Some((name, found.as_ref()?)));
     let known: Vec<_> = known.collect();
     html! {
-        // An empty list is not valid.
+        // An empty `dl` is not valid HTML.
         @if !known.is_empty() {
             dl {
                 @for (name, found) in known { (fact(name, &other(words, found))) }
@@ -102,7 +102,7 @@ fn translations(words: &Words, item: &ItemView) -> Markup {
     }
 }
 
-/// What other items say of this one, each with its own word for the relation.
+/// The claims of other items about this one, each with its relation.
 fn claims(words: &Words, item: &ItemView) -> Markup {
     html! {
         p { (words.claims_sentence) }

@@ -1,4 +1,4 @@
-//! What a page shows of an item, before it is written as HTML or as JSON: both say the same.
+//! The content of an item's page, independent of its form. HTML and JSON show the same.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -14,13 +14,13 @@ use crate::web::server::page::html::shown;
 use crate::web::service::content_url;
 use ibi::Timestamp;
 
-/// The most translations that a page shows.
+/// The most translations on a page.
 pub(super) const MOST_TRANSLATIONS: usize = 1000;
 
-/// The most items that claim to be related to an item that a page shows.
+/// The most claims of other items on a page.
 const MOST_CLAIMS: usize = 100;
 
-/// Another item, as a page links to it.
+/// Another item that a page links to.
 #[derive(Debug)]
 pub(super) struct OtherItem {
     pub(super) names: Names,
@@ -49,7 +49,7 @@ impl OtherItem {
     }
 }
 
-/// What an item's page shows.
+/// The content of an item's page.
 #[derive(Debug)]
 pub(super) struct ItemView {
     pub(super) names: Names,
@@ -68,7 +68,7 @@ pub(super) struct ItemView {
     pub(super) translation_of: Option<OtherItem>,
     pub(super) metadata: Option<OtherItem>,
     pub(super) metadata_of: Option<OtherItem>,
-    /// What other items say of it and it does not, in their words.
+    /// Relations that other items claim and this one does not.
     pub(super) claims: Vec<(String, OtherItem)>,
     pub(super) has_metadata_text: bool,
     pub(super) listing: Listing,
@@ -180,7 +180,7 @@ impl ItemView {
     }
 }
 
-/// What public items claim to be to another.
+/// The claims of public items to be related to an item.
 fn claims(archive: &Archive, item: &Item) -> Result<Vec<(String, OtherItem)>, ArchiveError> {
     let mut claims = Vec::new();
     let dependencies = Dependencies::default();
@@ -205,7 +205,7 @@ fn taken(relations: &mut Relations, name: &str) -> Option<Names> {
     Some(relations.remove(at).1)
 }
 
-/// The item's Dublin Core, as far as it is public.
+/// The item's Dublin Core. None if it is not public.
 pub(super) fn record(site: &Site, item: &Item) -> Option<DublinCore> {
     match site.archive.described(item, None, &act) {
         Ok(record) => Some(record),
@@ -220,13 +220,13 @@ pub(super) fn title(site: &Site, item: &Item) -> Option<String> {
     record(site, item)?.first(Element::Title).map(str::to_owned)
 }
 
-/// When an item was identified, by its name.
+/// The date in an item's identifier.
 pub(super) fn date_of(names: &Names) -> Option<Timestamp> {
     let by_rep = names.rep().map(|rep| rep.timestamp());
     by_rep.or_else(|| names.ibip().map(|ibip| ibip.timestamp()))
 }
 
-/// An instant to the second.
+/// A time in RFC 3339, to the second.
 pub(super) fn second(instant: &Timestamp) -> String {
     Timestamp::from_unix(instant.seconds(), 0).to_rfc3339()
 }
@@ -251,7 +251,7 @@ pub(super) fn file_url(names: &Names, path: &[u8]) -> String {
     format!("/{}", content_url(names, path))
 }
 
-/// Both names; null for the form that is not known.
+/// Both forms of the identifier. An unknown form is null.
 pub(super) fn json_of_names(names: &Names) -> Value {
     json!({
         "rep": names.rep().map(ToString::to_string),
@@ -271,7 +271,7 @@ pub(super) fn json_of_files(names: &Names, files: &[PublicFile]) -> Vec<Value> {
     files.iter().map(file).collect()
 }
 
-/// The JSON of a page without an item.
+/// The JSON of an error page.
 pub(super) fn json_of_none(status: StatusCode, title: &str) -> Value {
     json!({ "status": status.as_u16(), "error": title })
 }

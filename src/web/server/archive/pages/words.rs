@@ -1,14 +1,14 @@
-//! The words of the pages, in two languages.
+//! The texts of the pages, in two languages.
 
 use crate::formats::item::State;
 use crate::formats::metadata::Element;
 use crate::web::server::page;
 
-/// All that a page says.
+/// The texts in one language.
 #[derive(Debug)]
 pub(super) struct Words {
     tag: &'static str,
-    /// What divides a number from its fraction.
+    /// The decimal separator.
     pub(super) point: char,
     pub(super) rep: &'static str,
     pub(super) ibip: &'static str,
@@ -68,7 +68,7 @@ impl page::Words for Words {
     }
 }
 
-/// The languages that there are.
+/// The available languages.
 pub(super) static BOTH: [&Words; 2] = [&ENGLISH, &PORTUGUESE];
 
 impl Words {
@@ -88,14 +88,14 @@ impl Words {
             .unwrap_or(element.name())
     }
 
-    /// A length in bytes, in the unit that suits it.
+    /// A length in bytes, with a suitable unit.
     pub(super) fn bytes(&self, bytes: u64) -> String {
         const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
         if bytes < 1000 {
             return format!("{bytes} B");
         }
         let (mut tenths, mut unit) = (bytes / 100, 0);
-        // What would be rounded to a thousand is one of the next unit.
+        // 1000 of a unit is 1 of the next.
         while tenths >= 10_000 && unit + 1 < UNITS.len() {
             (tenths, unit) = (tenths / 1000, unit + 1);
         }

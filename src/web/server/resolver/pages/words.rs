@@ -1,8 +1,8 @@
-//! The words of the resolver's pages, in two languages.
+//! The texts of the resolver's pages, in two languages.
 
 use crate::web::server::page;
 
-/// All that a page says.
+/// The texts in one language.
 #[derive(Debug)]
 pub(super) struct Words {
     tag: &'static str,
@@ -30,7 +30,7 @@ impl page::Words for Words {
     }
 }
 
-/// The languages that there are.
+/// The available languages.
 pub(super) static BOTH: [&Words; 2] = [
     &Words {
         tag: "en",
