@@ -29,7 +29,7 @@ pub struct Question {
     pub ibi: String,
     /// The file whose URL is wanted, relative to the item's `doc/`.
     pub filepath: Option<String>,
-    /// Which of the items related to it.
+    /// Which related items the answer describes.
     pub wanted: Wanted,
 }
 
@@ -59,24 +59,24 @@ pub struct Service<'a> {
     pub archive: &'a Archive,
     /// Where it is reached: `host` or `host:port` (the pair `archiveaddress`).
     pub address: &'a str,
-    /// Reads as the public: only what it may read has a URL.
+    /// Reads as the public. Only what the public may read has a URL.
     pub act: Act<'a>,
     /// Records the files and directories on which the answer depends.
     pub dependencies: &'a Dependencies,
 }
 
-/// An answer without its key, which is new in each.
+/// An answer without its key, which is different each time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The pairs before the key's and after it, one a line.
+    /// The formatted pairs before the key and after it.
     before: Vec<u8>,
     after: Vec<u8>,
-    /// The name of the item for which a key is issued; None for an answer without a key.
+    /// The item for which a key is issued. None for an answer without a key.
     item: Option<String>,
 }
 
 impl Answer {
-    /// The whole answer. `key` makes the `urlkey` for an item.
+    /// The complete answer. `key` returns the `urlkey` for an item.
     pub fn with_key(&self, key: impl FnOnce(&str) -> String) -> Vec<u8> {
         let mut bytes = self.before.clone();
         if let Some(item) = &self.item {
@@ -94,12 +94,11 @@ impl Answer {
     }
 }
 
-/// The pair that is new in each answer.
+/// The pair that is different in each answer.
 const KEY: &str = "urlkey";
 
 impl Service<'_> {
-    /// The answer, with its pairs in the order of their names. Empty for an item that is unknown or not
-    /// public.
+    /// The answer, with its pairs sorted by name. Empty for an item that is unknown or not public.
     pub fn answer(&self, question: &Question) -> Result<Answer, ArchiveError> {
         let Some(item) = self.archive.find_named(&question.ibi)? else {
             return Ok(Answer::default());
@@ -166,8 +165,7 @@ impl Service<'_> {
         Ok(())
     }
 
-    /// The URL of a subject, with the item that it serves; None for one that is not held here or not
-    /// public.
+    /// The URL of a subject, with the item that it serves. None if the item is not held here or not public.
     fn url(
         &self,
         memo: &Memo<'_>,
@@ -223,7 +221,7 @@ fn subjects(memo: &Memo<'_>, item: &Item, wanted: &Wanted) -> Result<Vec<Subject
     }
 }
 
-/// The path of the content of an item: `col/<rep>/path`, or below its IBIp where it has no rep.
+/// The path of the content of an item: `col/<rep>/path`, or below its IBIp if it has no rep.
 #[must_use]
 pub fn content_url(names: &Names, path: &[u8]) -> String {
     let place = match names.rep() {
@@ -237,7 +235,7 @@ fn word(text: impl Into<String>) -> Value {
     Value::Word(text.into())
 }
 
-/// An instant to the second, in RFC 3339.
+/// A time in RFC 3339, to the second.
 fn seconds(instant: &Timestamp) -> String {
     Timestamp::from_unix(instant.seconds(), 0).to_rfc3339()
 }

@@ -1,4 +1,4 @@
-//! Counts how often items were reached (ibi-resolution(7), "acknowledgment"): in memory at once, on disk when
+//! Counts the accesses to items (ibi-resolution(7), "acknowledgment"): in memory at once, on disk when
 //! [`Accesses::write`] is called.
 
 use parking_lot::Mutex;
@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use crate::archive::Archive;
 use crate::archive::store::{self, StoreError};
 
-/// The accesses to an Archive's items. Where they cannot be written, those since the start.
+/// The accesses to an Archive's items. If the file cannot be opened, only those since the start.
 #[derive(Debug, Default)]
 pub struct Accesses {
-    /// Those that are not on disk yet, by the item's name.
+    /// Accesses that are not on disk yet, by item.
     new: Mutex<HashMap<String, u64>>,
-    /// Those on disk. Locked before `new`, and while counts move from there, so that a reader sees each once.
+    /// Accesses on disk. Locked before `new`, and held while counts move from there, so that a reader counts
+    /// each access once.
     written: Mutex<Option<store::Accesses>>,
 }
 
@@ -22,7 +23,7 @@ impl Accesses {
         *self.new.lock().entry(item).or_default() += 1;
     }
 
-    /// Opens the file for writing while the process still may. A failure is reported by the first
+    /// Opens the file before the process drops its privileges. A failure is reported by the first
     /// [`Accesses::write`] that has something to write.
     pub fn open(&self, archive: &Archive) {
         match store::Accesses::open(archive.tree().root()) {
@@ -31,7 +32,7 @@ impl Accesses {
         }
     }
 
-    /// How often an item was reached. What is on disk counts if it can be read.
+    /// The number of accesses to an item. Counts on disk are included if they can be read.
     pub fn of(&self, archive: &Archive, item: &str) -> u64 {
         let mut written = self.written.lock();
         let earlier = (|| {
@@ -50,10 +51,9 @@ impl Accesses {
         earlier + self.new.lock().get(item).copied().unwrap_or(0)
     }
 
-    /// Writes what is not on disk yet. What cannot be written stays for the next time.
+    /// Writes the accesses that are not on disk yet. If that fails, they are kept for the next attempt.
     ///
-    /// # Errors
-    /// The file cannot be opened or written.
+    /// # Errors The file cannot be opened or written.
     pub fn write(&self, archive: &Archive) -> Result<(), StoreError> {
         let mut written = self.written.lock();
         let new = std::mem::take(&mut *self.new.lock());

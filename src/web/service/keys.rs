@@ -1,12 +1,12 @@
-//! The keys of answers (ibi-resolution(7), `urlkey`): each is new, and authorises counting one access.
+//! The keys of answers (ibi-resolution(7), `urlkey`). Each key is unique and authorizes counting one access.
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 
-/// The most keys that are kept; the acknowledgment of an older one counts nothing.
+/// The most keys that are stored. The acknowledgment of an older key counts nothing.
 const MOST_KEYS: usize = 65_536;
 
-/// The keys that were issued and are not acknowledged yet.
+/// The keys that have been issued and not yet acknowledged.
 #[derive(Debug, Default)]
 pub struct Keys {
     issued: Mutex<Issued>,
@@ -19,7 +19,7 @@ struct Issued {
 }
 
 impl Keys {
-    /// Issues a key for an answer about an item: the second, and random digits that cannot be guessed.
+    /// Issues a key for an answer about an item: the time in seconds, and random digits.
     pub fn issue(&self, item: &str, second: i64, random: u64) -> String {
         let key = format!("{second:010}-{random:020}");
         let mut issued = self.issued.lock();
@@ -33,8 +33,7 @@ impl Keys {
         key
     }
 
-    /// The item for which the key was issued; None for a key that was never issued, or was acknowledged
-    /// before.
+    /// The item for which the key was issued. None for an unknown key, or one that was acknowledged before.
     pub fn acknowledge(&self, key: &str) -> Option<String> {
         self.issued.lock().items.remove(key)
     }

@@ -1,5 +1,4 @@
-//! What one answer looks up in the Archive: once for each item, whatever the number of relations that lead
-//! to it.
+//! The lookups of one answer in the Archive. Each runs once for each item, even if many relations lead to it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,7 +10,7 @@ use crate::formats::item::Names;
 use ibi::Timestamp;
 use ibi::relation::Language;
 
-/// An Archive, and what was looked up in it for an answer.
+/// An Archive with the results of the lookups for one answer.
 pub(super) struct Memo<'a> {
     archive: &'a Archive,
     act: Act<'a>,
@@ -27,7 +26,7 @@ pub(super) struct Memo<'a> {
     updated: Memoized<Option<Timestamp>>,
 }
 
-/// What was looked up of items, by their names.
+/// The results of one kind of lookup, by item.
 struct Memoized<T>(RefCell<HashMap<Names, T>>);
 
 impl<T> Default for Memoized<T> {
@@ -83,8 +82,8 @@ impl<'a> Memo<'a> {
         self.shown.once(names, find)
     }
 
-    /// The last edition, as far as this Archive knows: of an edition that is held elsewhere it does not know
-    /// the next one.
+    /// The last edition, as far as this Archive knows. It does not know the successors of an edition that is
+    /// held elsewhere.
     pub(super) fn last_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
         self.last.once(names, || {
             match self
@@ -150,7 +149,7 @@ impl<'a> Memo<'a> {
         self.has_text.once(&item.names, find)
     }
 
-    /// The path of the requested file. One answer asks for one path.
+    /// The path of the requested file. One answer requests only one path.
     pub(super) fn content_path(
         &self,
         item: &Item,

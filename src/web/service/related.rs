@@ -6,11 +6,11 @@ use crate::archive::{ArchiveError, meeting};
 use crate::formats::item::Names;
 use ibi::relation::{Format, Language, Modifier, Step};
 
-/// The most subjects of one answer: very many items may name one.
+/// The most subjects of one answer, since the number of items that name one is not limited.
 const MOST_SUBJECTS: usize = 1000;
 
-/// What pairs of an answer describe, and the relation that leads to it: `.translation(pt).metadata`, or
-/// nothing for the item itself.
+/// What pairs of an answer describe, and the relation that leads to it: `.translation(pt).metadata`, or empty
+/// for the item itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
     pub(super) relation: String,
@@ -24,7 +24,7 @@ pub(super) enum Target {
     Item(Names),
     /// The metadata text of an item whose metadata are not an item.
     Text(Item),
-    /// The Dublin Core of an item, which these signs after its identifier name.
+    /// The Dublin Core of an item, named by these signs after its identifier.
     DublinCore {
         item: Item,
         metadata: Option<Names>,
@@ -45,7 +45,7 @@ impl Subject {
     }
 }
 
-/// The item, and all that the fourteen compositions lead to, with every parameter.
+/// The item, and the targets of all fourteen compositions, with every parameter.
 pub(super) fn all(memo: &Memo<'_>, item: &Item) -> Result<Vec<Subject>, ArchiveError> {
     let mut found = vec![Subject::itself(item)];
     for modifier in Modifier::compositions() {
@@ -57,7 +57,7 @@ pub(super) fn all(memo: &Memo<'_>, item: &Item) -> Result<Vec<Subject>, ArchiveE
     Ok(found)
 }
 
-/// A composition as it is, and with the format in which metadata are available.
+/// A composition as it is, and with the available metadata format.
 fn with_formats(steps: &[Step]) -> Vec<Vec<Step>> {
     let formatted: Vec<Step> = steps
         .iter()
@@ -73,15 +73,15 @@ fn with_formats(steps: &[Step]) -> Vec<Vec<Step>> {
     }
 }
 
-/// Where following a composition ends.
+/// The result of following a composition.
 pub(super) struct Followed {
     /// The subjects at its end.
     pub(super) reached: Vec<Subject>,
-    /// Items on the way that are held elsewhere, so that another Archive knows the rest of it.
+    /// Items on the way that are held elsewhere. Other Archives know how the composition continues.
     pub(super) elsewhere: Vec<Subject>,
 }
 
-/// Follows a composition. A step without its parameter leads to every one.
+/// Follows a composition. A step without a parameter leads to every target.
 pub(super) fn follow(
     memo: &Memo<'_>,
     item: &Item,
@@ -140,7 +140,7 @@ fn step_from(
             }
         }
         Step::Translation(wanted) => {
-            // In a format, the translation of the metadata is in that format too.
+            // In a format, the translation of the metadata has that format too.
             let leading = |to: Names, sign: &str| match &found.target {
                 Target::DublinCore { item, signs, .. } => Target::DublinCore {
                     item: item.clone(),
@@ -151,7 +151,7 @@ fn step_from(
             };
             let translations = memo.translations(names)?;
             if translations.is_empty() && wanted.is_none() && memo.held(names)?.is_some() {
-                // What has no language has no other name than this.
+                // An item without a language has no other name than this.
                 add(".translation", leading(names.clone(), "+"));
             }
             for (language, to) in chosen(translations, wanted.as_ref()) {
