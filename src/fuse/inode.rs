@@ -1,16 +1,15 @@
-//! Nodes: the numbers by which the kernel knows files, and how often it has looked each one up.
+//! Nodes: the numbers by which the kernel identifies files, and their lookup counts.
 //!
-//! - A number stays the same while the kernel knows the node. It is the same in both trees for a
-//!   regular file, so that cached pages are shared, and differs for a directory, because the kernel
-//!   allows a directory one parent.
-//! - The number of a real node is its inode number on the disk, marked with the tree if the node is a
-//!   directory or a symbolic link. The number of a virtual node is a hash of its content: a link that
-//!   changes its target becomes another node, so that no cached target outlives the truth.
-//! - `stat` reports [`Node::st_ino`], the inode number on the disk, which is the same in all trees:
-//!   tools recognize two names of one file by it.
+//! - A number stays the same while the kernel knows the node. A regular file has the same number in both
+//!   trees, so that cached pages are shared. A directory has different numbers, because the kernel allows a
+//!   directory only one parent.
+//! - The number of a real node is its inode number on the disk, combined with a mark of the tree for a
+//!   directory or a symbolic link. The number of a virtual node is a hash of its content: a link that changes
+//!   its target becomes another node, so that a cached target is never stale.
+//! - `stat` reports [`Node::st_ino`], the inode number on the disk, which is the same in all trees: tools
+//!   recognize two names of one file by it.
 //!
-//! The table makes no system call. A node's file is opened through `descriptors`, when an operation
-//! asks for it.
+//! The table makes no system calls. A node's file is opened through `descriptors` when an operation needs it.
 
 mod node;
 mod table;
@@ -28,13 +27,13 @@ pub const ROOT: NodeId = NodeId(1);
 /// The tree in which a directory or link is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum View {
-    /// The rep tree; regular files of all trees are numbered here.
+    /// The rep tree. Regular files of all trees have their numbers here.
     Rep,
     /// The IBIp tree.
     Ibip,
     /// `.mint/NAME`.
     Mint,
-    /// `<ibi>+(pt)` and the like in the IBIp tree, as a directory for the program that has just made it.
+    /// A directory such as `<ibi>+(pt)` in the IBIp tree, as seen by the program that has just created it.
     Declared,
     /// The same in the rep tree.
     DeclaredInRep,
@@ -49,7 +48,7 @@ impl View {
         View::DeclaredInRep,
     ];
 
-    /// The view of a directory just made under a modifier's name.
+    /// The view of a directory that has just been created under a modifier's name.
     pub fn declared_in(tree: View) -> View {
         match tree {
             View::Rep => View::DeclaredInRep,
@@ -57,7 +56,7 @@ impl View {
         }
     }
 
-    /// Whether an item is seen here under a name that its depositor gave it.
+    /// Whether an item appears here under a name that its depositor gave it.
     pub fn is_deposit(self) -> bool {
         matches!(self, View::Mint | View::Declared | View::DeclaredInRep)
     }

@@ -1,4 +1,4 @@
-//! Start and stop: checks before a mount, its options, signals, and an end that always comes.
+//! Mounting and unmounting: the checks before a mount, its options, signals, and shutdown in bounded time.
 
 mod error;
 mod nesting;
@@ -23,7 +23,7 @@ pub use table::{Mounted, mounts};
 
 use signals::{block_signals, wait_for_signal, wake};
 
-/// How long an unmount asked for by a signal waits for those who still use the tree.
+/// How long an unmount waits for processes that still use the tree, and a mount for a daemon that shuts down.
 const LAST_ORDERS: Duration = Duration::from_secs(5);
 
 /// Receives the events of a mount, for the program that started it.
@@ -32,7 +32,7 @@ pub trait Watcher {
     fn ready(&self);
     /// The mount is about to end.
     fn stopping(&self);
-    /// A signal asks for more to be logged (true), or for less.
+    /// A signal requests more logging (true) or less (false).
     fn log_more(&self, more: bool);
 }
 
@@ -69,7 +69,7 @@ pub fn serve(
     let background = session.spawn().map_err(failed)?;
     // The tree is usable when its root answers.
     std::fs::read_dir(&mount_point).map_err(failed)?;
-    // The first file opened shows whether the kernel takes files, which `ibifs status` then knows.
+    // The first file opened shows whether passthrough works, which `ibifs status` then reports.
     let own = mount_point.join(archive.facts().service.preferred());
     if let Err(error) = std::fs::File::open(own.join(SIDECAR)) {
         log::info!("{}: {error}", own.display());
@@ -91,7 +91,7 @@ pub fn serve(
         is_over = background.guard.is_finished();
     }
     if is_over {
-        // The session is over, but what it held may take a while to let go of.
+        // The session is over, but releasing its resources may take time.
         if let Err(error) = background.join() {
             log::warn!("the session ended with: {error}");
         }
@@ -103,7 +103,7 @@ pub fn serve(
     Ok(())
 }
 
-/// Opens a store for writing; or for reading, where it is mounted read-only and the disk is so, too.
+/// Opens a store for writing. If its filesystem is read-only, opens it for reading, which requires `-o ro`.
 fn open(store: &Path, settings: &Settings) -> Result<Archive, MountError> {
     let is_fixed = rustix::fs::statvfs(store)
         .is_ok_and(|disk| disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
@@ -134,7 +134,7 @@ fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountEr
             return Err(dead.unwrap_or_else(|| ArchiveError::not_found(store).into()));
         }
     };
-    // What lies below another mount is not in the way.
+    // Only the topmost mount matters; mounts below it are hidden.
     let mounts = mounts();
     let seen = mounts.iter().rfind(|mount| mount.mount_point == resolved);
     if seen.is_some_and(Mounted::is_ours) {
@@ -154,7 +154,7 @@ fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountEr
         return Err(MountError::NoFuse { cause: error });
     }
     let in_path = |name: &str| {
-        // mount(8) takes PATH away where it acts for an ordinary user.
+        // mount(8) removes PATH when it acts for an ordinary user.
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
         std::env::split_paths(&path).any(|directory| directory.join(name).is_file())
     };
@@ -164,8 +164,8 @@ fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountEr
     Ok((store, resolved))
 }
 
-/// umount(8) returns when the tree is gone from the names; its daemon may need a moment more to let
-/// go of the store, and is waited for.
+/// Waits for a daemon that is shutting down. umount(8) returns when the mount has disappeared, but its daemon
+/// may still need a moment to release the store.
 fn wait_for_leaving(store: &Path) {
     let is_leaving = || {
         let holder = crate::archive::holder(store)?;
@@ -180,8 +180,7 @@ fn wait_for_leaving(store: &Path) {
     }
 }
 
-/// A mount of ours whose daemon is gone answers nothing any more; it is taken away, and so is what
-/// comes to light below it.
+/// Detaches ibifs mounts whose daemon has exited, one after the other while they lie on top of each other.
 fn detach_dead_mount(mount_point: &Path) {
     let resolved = resolve(mount_point);
     cut_off_killed(&resolved);
@@ -198,13 +197,14 @@ fn detach_dead_mount(mount_point: &Path) {
     }
 }
 
-/// Whether the daemon of what is mounted somewhere is gone. Its root's attributes the kernel may
-/// remember for longer; how full it is, it always asks.
+/// Whether the daemon of a mount has exited. The kernel may cache the attributes of the root, but always asks
+/// the daemon for statfs.
 fn is_dead(mount_point: &Path) -> bool {
     rustix::fs::statfs(mount_point).err() == Some(rustix::io::Errno::NOTCONN)
 }
 
-/// Dead mounts of a store that is ours now, wherever they are: bind mounts of a tree outlive it.
+/// Detaches the dead mounts of a store that this process has opened, at all mount points: bind mounts of a
+/// tree outlive its daemon.
 fn detach_dead_mounts_of(store: &Path) {
     for mount in mounts() {
         if mount.is_ours() && mount.source == store {
@@ -213,7 +213,7 @@ fn detach_dead_mounts_of(store: &Path) {
     }
 }
 
-/// The dead mount that a path leads into.
+/// The dead mount in which a path lies.
 fn dead_mount_above(path: &Path) -> Option<MountError> {
     let path = std::path::absolute(path).ok()?;
     let mounts = mounts();
@@ -226,8 +226,8 @@ fn dead_mount_above(path: &Path) -> Option<MountError> {
 }
 
 /// Aborts the mount of a daemon that was killed while one of its threads waited in the kernel for a
-/// directory: that thread and the process that has locked the directory, which waits for the daemon, would
-/// wait for each other for ever. Returns whether that has unmounted it.
+/// directory. That thread would deadlock with the process that has locked the directory and waits for the
+/// daemon. Returns whether this has unmounted it.
 pub fn cut_off_killed(mount_point: &Path) -> bool {
     let mut gone = false;
     for mount in mounts() {
@@ -238,7 +238,7 @@ pub fn cut_off_killed(mount_point: &Path) -> bool {
         let is_daemon = |pid: &u32| crate::archive::is_held_by(&mount.source, *pid);
         if pid.filter(is_daemon).is_some_and(is_killed) {
             log::warn!("the daemon of {} was killed", mount_point.display());
-            // Where the mount is busy, all who wait for it are sent away nevertheless.
+            // A busy mount is not unmounted, but its waiting requests are aborted.
             let flags = rustix::mount::UnmountFlags::FORCE;
             gone |= rustix::mount::unmount(mount_point, flags).is_ok();
         }
@@ -246,7 +246,7 @@ pub fn cut_off_killed(mount_point: &Path) -> bool {
     gone
 }
 
-/// Whether a process has been killed and is not gone yet.
+/// Whether a process has been killed and has not exited yet.
 fn is_killed(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let value = |name: &str| {
@@ -262,7 +262,7 @@ fn is_killed(pid: u32) -> bool {
         || is_waiting("ShdPnd:")
 }
 
-/// The absolute path of a mount point, of a dead one too, which is not itself asked.
+/// The absolute path of a mount point. Works for a dead mount too, since the mount itself is not accessed.
 pub fn resolve(mount_point: &Path) -> PathBuf {
     let through_parent = || {
         let absolute = std::path::absolute(mount_point).ok()?;
@@ -294,7 +294,7 @@ pub fn unmount(mount_point: &Path) -> Result<(), String> {
         refused = match command.arg(flag).arg("--").arg(mount_point).output() {
             Ok(output) if output.status.success() => return Ok(()),
             Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-            // Where there is none, what the kernel said to us counts.
+            // Without fusermount3, the kernel's message is reported.
             Err(_) if !refused.is_empty() => refused,
             Err(error) => format!("fusermount3: {error}"),
         };

@@ -1,17 +1,19 @@
-//! FUSE passthrough: files that the kernel reads and writes itself, and why it does not.
+//! FUSE passthrough: files that the kernel reads and writes itself, and the reasons why it does not.
 //!
-//! The kernel reads, writes and maps a registered file without a request to us, with the credentials of the
-//! thread that registered it. So we register it as the caller, and without CAP_SYS_RESOURCE: the space that a
-//! full disk reserves for root stays reserved, and quotas apply. All handles of a file share one registration.
+//! The kernel reads, writes and maps a registered file without requests to the daemon, with the credentials
+//! of the thread that registered it. The daemon therefore registers the file as the caller, and without
+//! CAP_SYS_RESOURCE: the space that a full disk reserves for root stays reserved, and quotas apply. All
+//! handles of a file share one registration.
 //!
-//! - Passthrough leaves set-id bits alone, which a file may get while it is open. A caller that may not keep
-//!   them has them cleared by a request that the kernel sends before the write.
-//! - Blocks count towards the file's owner, not the writer. Only a registration by root exceeds limits,
-//!   and the kernel accepts no second one while the first is in use. So root registers as root only files
-//!   that no other user may write, and other files as their owner: the owner's limits apply to root there.
+//! - Passthrough does not clear set-id bits, which a file may get while it is open. For a caller that may not
+//!   keep them, the kernel sends a request that clears them before the write.
+//! - Blocks count towards the file's owner, not the writer. Only a registration by root exceeds limits, and
+//!   the kernel accepts no second registration while the first is in use. The daemon therefore registers as
+//!   root only files that no other user may write, and other files as their owner: there the owner's limits
+//!   apply to root.
 //! - Passthrough and FUSE's write-back cache exclude each other on a file. Passthrough is the better choice:
-//!   it has the native filesystem's own cache, write-back included. Without passthrough writes go straight
-//!   to us, so that nothing acknowledged waits in a second cache.
+//!   it has the native filesystem's own cache, including write-back. Without passthrough writes go straight
+//!   to the daemon, so that no acknowledged data waits in a second cache.
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -36,7 +38,7 @@ pub(super) struct Backing {
 impl Drop for Backing {
     fn drop(&mut self) {
         let mut registered = self.registered.lock();
-        // Another one may have taken its place since the last handle went.
+        // Another registration may have replaced it since the last handle was closed.
         if let Some(known) = registered.by_node.get(&self.node)
             && known.strong_count() == 0
         {
@@ -53,13 +55,13 @@ const KEPT: usize = 16_384;
 struct Registered {
     by_node: HashMap<NodeId, Weak<Backing>>,
     kept: HashMap<NodeId, Arc<Backing>>,
-    /// In the order in which they were kept; some may be gone.
+    /// In the order in which they were kept. Some may have been removed since.
     oldest: VecDeque<NodeId>,
     path: DataPath,
 }
 
 impl Registered {
-    /// Keeps one more; gives what is kept no longer, to be dropped without the lock.
+    /// Keeps one more registration. Returns those that are no longer kept, to be dropped without the lock.
     fn keep(&mut self, backing: Arc<Backing>) -> Vec<Arc<Backing>> {
         let mut gone = Vec::new();
         self.oldest.push_back(backing.node);
@@ -76,23 +78,23 @@ impl Registered {
 /// How files are read and written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DataPath {
-    /// By the kernel, as far as is known.
+    /// By the kernel, unless the first registration fails.
     Kernel {
-        /// Whether it has been seen to work.
+        /// Whether a registration has succeeded.
         tried: bool,
     },
-    /// By us, with the reason.
+    /// By the daemon, with the reason.
     Daemon(String),
 }
 
-/// How one open file is to be read and written.
+/// How one open file is read and written.
 #[derive(Debug)]
 pub(super) enum Route {
     /// By the kernel.
     Kernel(Arc<Backing>),
-    /// By us, through the kernel's cache.
+    /// By the daemon, through the kernel's cache.
     Cached,
-    /// By us and past the cache: other handles of the file go past it too.
+    /// By the daemon, bypassing the cache: other handles of the file bypass it too.
     Direct,
 }
 
@@ -114,7 +116,7 @@ impl Backings {
         }
     }
 
-    /// How files are read and written, as a sentence.
+    /// How files are read and written, as a message.
     pub(super) fn describe(&self) -> String {
         match &self.registered.lock().path {
             DataPath::Kernel { tried: true } => {
@@ -130,7 +132,7 @@ impl Backings {
         self.registered.lock().by_node.len()
     }
 
-    /// From now on files go through us.
+    /// Stops passthrough: from now on the daemon reads and writes files.
     pub(super) fn give_up(&self, reason: &str) {
         let mut registered = self.registered.lock();
         if matches!(registered.path, DataPath::Kernel { .. }) {
@@ -139,13 +141,13 @@ impl Backings {
         }
     }
 
-    /// After the kernel has forgotten a node.
+    /// Ends the kept registration of a node that the kernel has forgotten.
     pub(super) fn forget(&self, node: NodeId) {
         let gone = self.registered.lock().kept.remove(&node);
         drop(gone);
     }
 
-    /// How a file that has just been opened for a caller is read and written.
+    /// Decides how a file that has just been opened for a caller is read and written.
     pub(super) fn route(
         &self,
         node: NodeId,
@@ -157,14 +159,14 @@ impl Backings {
         let is_read = access == OFlags::RDONLY;
         let registrar = registrar(file, caller);
         let owner = (registrar.uid, registrar.gid);
-        // OpenDeposit until it is registered: two first openers must not register it twice.
+        // Hold the lock until the file is registered: two concurrent opens must not register it twice.
         let mut registered = self.registered.lock();
         if let DataPath::Daemon(_) = registered.path {
             return Route::Cached;
         }
         if let Some(known) = registered.by_node.get(&node).and_then(Weak::upgrade) {
             let is_kept = registered.kept.contains_key(&node);
-            // What is only kept for the next one is no handle's.
+            // A kept registration does not count as a handle.
             let is_free = Arc::strong_count(&known) == 1 + usize::from(is_kept);
             let is_fit = known.owner == owner || (is_read && !caller.is_other());
             if is_fit || !is_free {
@@ -187,7 +189,7 @@ impl Backings {
                     registered: Arc::clone(&self.registered),
                 });
                 registered.by_node.insert(node, Arc::downgrade(&backing));
-                // One that was opened for writing would keep others from running the file.
+                // A file registered for writing could not be executed meanwhile.
                 let gone = if is_read {
                     registered.keep(Arc::clone(&backing))
                 } else {
@@ -210,8 +212,8 @@ impl Backings {
     }
 }
 
-/// The user as whom a file is registered for a caller: the caller, but for root one to whom limits apply,
-/// because others use the registration too.
+/// The user as whom a file is registered for a caller: the caller itself or, for root, a user to whom limits
+/// apply, because other users share the registration.
 fn registrar(file: BorrowedFd<'_>, caller: &Caller) -> Caller {
     if caller.is_other() {
         return *caller;
@@ -219,7 +221,7 @@ fn registrar(file: BorrowedFd<'_>, caller: &Caller) -> Caller {
     let as_user = |uid, gid| Caller { uid, gid, pid: 0 };
     match rustix::fs::fstat(file) {
         Ok(stat) if stat.st_uid != 0 => as_user(stat.st_uid, stat.st_gid),
-        // The bits of the group are those of an ACL, too.
+        // With an ACL, the group bits hold its mask.
         Ok(stat) if stat.st_mode & 0o022 != 0 => as_user(NO_USER, NO_USER),
         _ => *caller,
     }
@@ -228,7 +230,7 @@ fn registrar(file: BorrowedFd<'_>, caller: &Caller) -> Caller {
 /// The user and group `nobody`, who own no files.
 const NO_USER: u32 = 65_534;
 
-/// Why the kernel does not take a file.
+/// Why the kernel refuses to register a file.
 fn reason(error: &std::io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EPERM) => "FUSE passthrough wants CAP_SYS_ADMIN".to_owned(),

@@ -1,4 +1,4 @@
-//! Open files and directories, by the number the kernel knows them by.
+//! Open files and directories, by the kernel's handle number.
 
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
@@ -25,16 +25,16 @@ pub(super) enum Handle {
     File {
         file: OwnedFd,
         writable: bool,
-        /// The user who opened it, who is charged for pages that are written through a mapping, and answers
-        /// for what a sidecar then says.
+        /// The user who opened it. This user is charged for pages that are written through a mapping, and is
+        /// responsible for the content of a sidecar.
         opener: Caller,
         node: Arc<Node>,
-        /// A sidecar that may be written: what it says is taken in when it is closed.
+        /// The write intent of a sidecar that may be written: its content is applied when it is closed.
         change: Mutex<Option<WriteIntent>>,
-        /// Where a depositor has made it: the deposit goes on until it is closed.
+        /// For a file that a depositor has created: the deposit lasts until the handle is closed.
         #[allow(dead_code, reason = "kept for as long as the handle")]
         deposit: Option<OpenDeposit>,
-        /// Lives as long as any handle of the file: the kernel reads and writes through it.
+        /// Lives as long as any handle of the file, since the kernel reads and writes through it.
         #[allow(dead_code, reason = "kept for as long as the handle")]
         backing: Option<Arc<Backing>>,
     },
@@ -42,21 +42,21 @@ pub(super) enum Handle {
     Text(Arc<Node>),
     /// A virtual file whose text was generated when it was opened.
     Generated(Arc<GeneratedText>),
-    /// A real directory inside an item, listed as it stands.
+    /// A real directory inside an item, listed directly.
     Directory(Directory),
-    /// A listing above the items, as it stood when it was opened.
+    /// A listing above the items, as of when it was opened.
     Listing {
         listed: Vec<Listed>,
         node: Arc<Node>,
     },
 }
 
-/// A real directory, opened when it is first read: mostly the kernel lists it from memory.
+/// A real directory. It is opened when it is first read, since the kernel usually lists it from its cache.
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) node: Arc<Node>,
     opened: Mutex<Option<Arc<OwnedFd>>>,
-    /// Where its listing stands, if that is known.
+    /// The current position in the directory, if known.
     position: Mutex<Option<u64>>,
 }
 
@@ -81,9 +81,10 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Lists names from an offset on, as many as come at a time; `visit` gets the directory, the
-    /// name, its inode, its type and where the listing goes on, and says whether it wants more.
-    /// What it passes over does not count as an answer: `is_wanted` says what does.
+    /// Lists names from an offset on, as many as one system call returns. `visit` gets the directory, the
+    /// name, its inode, its type and the offset of the next name, and returns whether it wants more. Names
+    /// that `is_wanted` rejects are skipped: if all are, the next ones are read, since an empty answer would
+    /// be the end.
     pub(super) fn list(
         &self,
         offset: u64,
@@ -92,7 +93,7 @@ impl Directory {
     ) -> Outcome<()> {
         let directory = self.open()?;
         let directory = directory.as_fd();
-        // OpenDeposit to the end: it says where the descriptor stands.
+        // Held to the end: it describes the position of the shared descriptor.
         let mut position = self.position.lock();
         if *position != Some(offset) {
             *position = None;
@@ -113,7 +114,7 @@ impl Directory {
                 Ok(Some(Part { is_all: true })) => Some(last),
                 _ => None,
             };
-            // An empty answer would be the end.
+            // An empty answer would mean the end of the directory.
             if any || part?.is_none() {
                 return Ok(());
             }
@@ -121,10 +122,10 @@ impl Directory {
     }
 }
 
-/// How many names of a listing above the items take as much as an open file.
+/// How many names of a listing above the items count as much as an open file.
 const NAMES: usize = 32;
 
-/// An open file or directory, and whose it is.
+/// An open file or directory, with its user.
 #[derive(Debug)]
 struct Opened {
     handle: Arc<Handle>,
@@ -135,12 +136,12 @@ struct Opened {
 #[derive(Debug, Default)]
 struct Open {
     handles: HashMap<u64, Opened>,
-    /// How much each user has open.
+    /// The weight of each user's open handles.
     of_users: HashMap<u32, usize>,
 }
 
-/// All that is open, with a share for each user but root and the daemon's own: descriptors are the
-/// daemon's, and a user who took them all would leave others none. Its lock is a leaf.
+/// All open handles, with a limit for each user except root and the daemon's own. The descriptors belong to
+/// the daemon, and one user could exhaust them. No other lock is taken under its lock.
 #[derive(Debug)]
 pub(super) struct Handles {
     open: RwLock<Open>,
@@ -159,7 +160,7 @@ impl Handles {
         }
     }
 
-    /// Refuses a user who has their share open, before anything is opened or made.
+    /// Refuses a user who has reached the limit, before anything is opened or created.
     pub(super) fn check(&self, user: u32) -> Outcome<()> {
         if [0, self.exempt].contains(&user) {
             return Ok(());
@@ -174,7 +175,7 @@ impl Handles {
     pub(super) fn add(&self, user: u32, handle: Handle) -> FileHandle {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let weight = match &handle {
-            // Of the longest a user may have four.
+            // A single listing counts at most as a quarter of the limit, so that every user can open some.
             Handle::Listing { listed, .. } => (1 + listed.len() / NAMES).min(1 + self.share / 4),
             _ => 1,
         };
@@ -196,7 +197,7 @@ impl Handles {
         Some(Arc::clone(&opened.handle))
     }
 
-    /// Takes a handle out; what it holds is closed when the answer is dropped.
+    /// Removes a handle. What it holds is closed when the return value is dropped.
     pub(super) fn remove(&self, number: FileHandle) -> Option<Arc<Handle>> {
         let mut open = self.open.write();
         let opened = open.handles.remove(&number.0)?;
@@ -209,8 +210,8 @@ impl Handles {
         Some(opened.handle)
     }
 
-    /// Whether some process has a file open for writing. It goes through all that is open: asked for
-    /// files with set-id bits alone.
+    /// Whether any process has a file open for writing. This scans all handles, so it is used only for files
+    /// with set-id bits.
     pub(super) fn is_written(&self, id: NodeId) -> bool {
         let open = self.open.read();
         open.handles.values().any(|handle| match &*handle.handle {
@@ -219,7 +220,7 @@ impl Handles {
         })
     }
 
-    /// How many are open.
+    /// The number of open handles.
     pub(super) fn len(&self) -> usize {
         self.open.read().handles.len()
     }

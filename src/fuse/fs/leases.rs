@@ -1,9 +1,9 @@
 //! Requests that wait until another program releases a lease (fcntl(2), F_SETLEASE).
 //!
-//! The holder of a lease keeps an open or a truncation waiting for up to
-//! `/proc/sys/fs/lease-break-time` seconds. The caller waits, as on the native filesystem, and no
-//! thread does: one thread tries again, without waiting, for all of them. How many may wait is bounded
-//! for each user and in all; beyond that the answer is EAGAIN.
+//! The holder of a lease can delay an open or a truncation for up to `/proc/sys/fs/lease-break-time` seconds.
+//! The caller waits, as on the native filesystem, but no thread does: one thread retries all waiting requests
+//! without blocking. The number of waiting requests is limited for each user and in total; beyond that the
+//! answer is EAGAIN.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -17,13 +17,13 @@ use rustix::io::Errno;
 use crate::fuse::inside::Outcome;
 use crate::os::opening;
 
-/// How many requests of one user may wait.
+/// The most waiting requests of one user.
 const MOST_OF_ONE: usize = 64;
-/// How many may wait in all.
+/// The most waiting requests in total.
 const MOST: usize = 512;
-/// The pauses between two attempts: the first, and the longest.
+/// The first and the longest pause between two attempts.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
-/// How much longer than the kernel's limit a request waits: the lease may be taken again.
+/// How much longer than the kernel's limit a request waits, since the lease may be taken again.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Why a file is not opened at once.
@@ -42,7 +42,7 @@ impl From<Errno> for Blocked {
 }
 
 impl Blocked {
-    /// What the errno of an attempt to open a file means.
+    /// The meaning of the errno of an attempt to open a file.
     pub(super) fn of(errno: Errno) -> Blocked {
         match errno {
             opening::LEASED => Blocked::Lease,
@@ -59,9 +59,9 @@ impl Blocked {
     }
 }
 
-/// Opens the file without waiting; what it gives keeps new leases away.
+/// Opens the file without blocking. While the result is open, no new lease can be taken.
 pub(super) type Attempt = Box<dyn Fn() -> Outcome<OwnedFd> + Send>;
-/// Goes on with the request, with the file or without.
+/// Continues the request with the file or the error.
 pub(super) type Next = Box<dyn FnOnce(Outcome<OwnedFd>) + Send>;
 
 struct Waiting {
@@ -73,10 +73,10 @@ struct Waiting {
     _counted: Counted,
 }
 
-/// How many requests wait, by user.
+/// The number of waiting requests, by user.
 type Counts = Arc<Mutex<HashMap<u32, usize>>>;
 
-/// A request that is counted as waiting.
+/// A request that counts as waiting until this is dropped.
 struct Counted {
     user: u32,
     counts: Counts,
@@ -94,7 +94,7 @@ impl Drop for Counted {
     }
 }
 
-/// The requests that wait. They end with this value, unanswered.
+/// The waiting requests. They are dropped unanswered with this value.
 #[derive(Debug)]
 pub(super) struct Leases {
     waiting: Sender<Waiting>,
@@ -121,7 +121,7 @@ impl Leases {
         })
     }
 
-    /// Has a request wait until the file can be opened.
+    /// Makes a request wait until the file can be opened.
     pub(super) fn wait(&self, user: u32, attempt: Attempt, next: Next) {
         let Some(counted) = self.count(user) else {
             log::debug!("user {user} waits for too many leases");
@@ -156,7 +156,7 @@ impl Leases {
     }
 }
 
-/// How long the kernel gives the holder of a lease.
+/// How long the kernel lets the holder of a lease delay others.
 fn break_time() -> Duration {
     let text = std::fs::read_to_string("/proc/sys/fs/lease-break-time");
     let seconds = text.ok().and_then(|text| text.trim().parse().ok());
@@ -183,7 +183,7 @@ fn serve(received: &Receiver<Waiting>) {
     }
 }
 
-/// Tries one that is due; gives it back where it has to wait longer.
+/// Retries a request that is due. Returns it if it has to wait longer.
 fn try_one(mut waiting: Waiting, now: Instant) -> Option<Waiting> {
     let outcome = (waiting.attempt)();
     if matches!(outcome, Err(opening::LEASED)) && now < waiting.until {
@@ -191,8 +191,8 @@ fn try_one(mut waiting: Waiting, now: Instant) -> Option<Waiting> {
         waiting.due = now + waiting.pause;
         return Some(waiting);
     }
-    // What comes next may have to wait for a disk, and others wait here. Without a thread the reply is
-    // dropped, which answers EIO.
+    // The rest of the request may wait for a disk, so it must not delay the others. If no thread can be
+    // started, the reply is dropped, which answers EIO.
     let Waiting { next, _counted, .. } = waiting;
     let thread = std::thread::Builder::new().name("leased".to_owned());
     let spawned = thread.spawn(move || {

@@ -1,4 +1,4 @@
-//! What a node is.
+//! The nodes that the kernel knows, and their kinds.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::{NodeId, View};
 use crate::archive::store::ItemId;
 use crate::fuse::descriptors::Pinned;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The mount's root: the real directory `col/`.
@@ -19,7 +19,7 @@ pub enum Kind {
     Level(String),
     /// An item's own directory.
     Item(ItemId),
-    /// Anything inside an item, or a staged file.
+    /// Any file or directory inside an item, or a staged file.
     Inside,
     /// The virtual directory of an IBIp prefix, as recorded.
     Prefix(String),
@@ -27,8 +27,8 @@ pub enum Kind {
     Mint,
     /// A virtual symbolic link with its target.
     Link(Vec<u8>),
-    /// The same, as seen by a user who may replace or remove it, and owned by that user: in a directory
-    /// with the sticky bit the kernel decides by the owner.
+    /// A virtual symbolic link as seen by a user who may replace or remove it. This user owns it, because in
+    /// a directory with the sticky bit the kernel decides by the owner.
     OwnLink(Vec<u8>, u32),
     /// A virtual file with its content.
     Text(Vec<u8>),
@@ -36,7 +36,7 @@ pub enum Kind {
     Generated(Generated),
 }
 
-/// Which text about an item is generated.
+/// Which generated text about an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Generated {
     /// The list of its files.
@@ -45,7 +45,7 @@ pub enum Generated {
     Record {
         /// The item.
         item: ItemId,
-        /// The metadata item that was asked for, if it is not the item's own.
+        /// The metadata item that was requested, if it is not the item's own.
         from: Option<ItemId>,
     },
 }
@@ -70,18 +70,18 @@ pub struct Node {
     pub id: NodeId,
     /// The inode number that `stat` reports, the same in all trees.
     pub st_ino: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// The tree in which it is seen.
+    /// The tree in which it appears.
     pub view: View,
     /// Its file, unless it is virtual.
     pub real: Option<Real>,
-    /// What operations have learnt of the file while the kernel knows the node.
+    /// What operations have found out about the file while the kernel knows the node.
     pub learnt: Learnt,
 }
 
 impl Node {
-    /// The file, open with O_PATH; EPERM for a virtual node.
+    /// The file, open with O_PATH. EPERM for a virtual node.
     pub fn file(&self) -> Result<Arc<OwnedFd>, Errno> {
         match &self.real {
             Some(real) => real.file.open(),
@@ -89,13 +89,13 @@ impl Node {
         }
     }
 
-    /// Whether the node is an item's directory or lies in one, where names are the native filesystem's.
+    /// Whether the node is an item's directory or lies in one, where names follow the native filesystem.
     pub fn is_in_item(&self) -> bool {
         matches!(self.kind, Kind::Item(_) | Kind::Inside)
     }
 }
 
-/// What operations have learnt of a file. The node carries it; the table does not look at it.
+/// What operations have found out about a file. The node stores it; the table does not use it.
 #[derive(Debug, Default)]
 pub struct Learnt {
     sidecar_of: AtomicI64,
@@ -112,7 +112,7 @@ impl Learnt {
         }
     }
 
-    /// Notes that this file is an item's sidecar, or is one no longer.
+    /// Records which item's sidecar this file is, if any.
     pub fn set_sidecar_of(&self, item: Option<ItemId>) {
         self.sidecar_of
             .store(item.map_or(0, |item| item.0), Ordering::Relaxed);
@@ -123,7 +123,7 @@ impl Learnt {
         self.lacks_capability.load(Ordering::Relaxed)
     }
 
-    /// Notes whether this file is known to have no `security.capability`.
+    /// Records whether this file is known to have no `security.capability`.
     pub fn set_lacks_capability(&self, lacks: bool) {
         self.lacks_capability.store(lacks, Ordering::Relaxed);
     }
@@ -133,7 +133,7 @@ impl Learnt {
         self.may_be_mapped.load(Ordering::Relaxed)
     }
 
-    /// Notes that the kernel may; returns whether that is new.
+    /// Records that the kernel may write this file through a mapping. Returns whether that is new.
     pub fn note_mapped(&self) -> bool {
         !self.may_be_mapped.swap(true, Ordering::Relaxed)
     }

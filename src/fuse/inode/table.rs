@@ -10,7 +10,7 @@ use super::node::Learnt;
 use super::{Kind, Node, NodeId, ROOT, Real, View};
 use crate::archive::store::ItemId;
 
-/// The mark of virtual nodes, beside those of [`View`].
+/// The mark of virtual nodes, distinct from those of [`View`].
 const VIRTUAL: u64 = 7 << 60;
 
 /// A file in a tree: device number, inode number, tree.
@@ -21,8 +21,8 @@ fn preferred(key: &Key) -> NodeId {
     NodeId(key.1 | key.2.mark())
 }
 
-/// A hash of node numbers. A filesystem assigns them in order and has no reason to make them collide, so
-/// that this need not resist an attacker.
+/// A hash of node numbers. A filesystem assigns them in order and has no reason to make them collide, so it
+/// need not resist an attacker.
 #[derive(Clone, Copy, Debug, Default)]
 struct NumberHasher(u64);
 
@@ -43,7 +43,7 @@ impl Hasher for NumberHasher {
     }
 }
 
-/// A node and how often the kernel has looked it up.
+/// A node with its lookup count.
 #[derive(Debug)]
 struct Counted {
     node: Arc<Node>,
@@ -53,12 +53,12 @@ struct Counted {
 #[derive(Debug, Default)]
 struct Inner {
     nodes: HashMap<NodeId, Counted, BuildHasherDefault<NumberHasher>>,
-    /// The files that do not have their preferred number: the root, and those whose number is taken.
+    /// The files that do not have their preferred number: the root, and files whose number is taken.
     displaced: HashMap<Key, NodeId>,
-    /// The symbolic links in trees that do not read them as they are on the disk. All of them are checked
-    /// when a directory is moved.
+    /// The symbolic links in trees that translate their targets. All of them are checked when a directory is
+    /// moved.
     translated_links: HashSet<NodeId>,
-    /// Nodes that the kernel considers removed, although their files exist.
+    /// Nodes that the kernel considers removed although their files exist.
     retired: HashSet<NodeId>,
 }
 
@@ -100,8 +100,8 @@ impl Inner {
         node
     }
 
-    /// The preferred number, unless it is the root's or taken: by a file of another device, or by one that
-    /// was removed and that the kernel still knows.
+    /// The preferred number, unless it belongs to the root or is taken: by a file of another device, or by a
+    /// removed file that the kernel still knows.
     fn free_id(&self, preferred: NodeId) -> NodeId {
         let mut id = preferred;
         while id == ROOT || id.0 == 0 || self.nodes.contains_key(&id) {
@@ -115,7 +115,7 @@ impl Inner {
 #[derive(Debug, Default)]
 pub struct Table {
     inner: RwLock<Inner>,
-    /// Whether any file but the root does not have its preferred number.
+    /// Whether any file except the root lacks its preferred number.
     any_displaced: AtomicBool,
     /// The device whose inode numbers `stat` reports.
     main_device: Option<u64>,
@@ -153,7 +153,7 @@ impl Table {
         inner.nodes.get(&id).map(|known| Arc::clone(&known.node))
     }
 
-    /// The number that a file has, or would have, in a tree.
+    /// The number that a file has or would get in a tree.
     pub fn id_of(&self, device: u64, inode: u64, view: View) -> NodeId {
         let key = (device, inode, view);
         if self.any_displaced.load(Ordering::Relaxed) {
@@ -170,15 +170,15 @@ impl Table {
         NodeId(VIRTUAL | (hasher.finish() >> 4))
     }
 
-    /// Counts a lookup of a real file, and makes its node if the kernel does not know it yet.
+    /// Counts a lookup of a real file. Creates its node if the kernel does not know it yet.
     pub fn remember(&self, real: Real, view: View, kind: Kind) -> Arc<Node> {
         let key = (real.device, real.inode, view);
         let mut inner = self.write();
         if let Some(id) = inner.id(&key)
             && !inner.retired.contains(&id)
             && let Some(Counted { node, lookups }) = inner.nodes.get_mut(&id)
-            // A directory may become an item's after it was looked up as something else, and an inode
-            // number may pass to another file while the kernel still knows the old one.
+            // A directory may become an item's after it was looked up as something else, and an inode number
+            // may be reused for another file while the kernel still knows the old one.
             && node.kind == kind
             && node.real.as_ref().is_some_and(|known| known.file.is_same_file(&real.file))
         {
@@ -190,8 +190,8 @@ impl Table {
             _ => inner.free_id(preferred(&key)),
         };
         if id == preferred(&key) {
-            // A removed file that had this inode number and that the kernel knows by another number must
-            // not be mistaken for this one.
+            // A removed file with this inode number, which the kernel knows by another number, must not be
+            // mistaken for this one.
             inner.displaced.remove(&key);
         } else {
             inner.displaced.insert(key, id);
@@ -226,7 +226,7 @@ impl Table {
         }
     }
 
-    /// Subtracts lookups. Returns true if that was the last one, with which the node goes.
+    /// Subtracts lookups. Returns true if no lookups remain, and removes the node then.
     pub fn forget(&self, id: NodeId, lookups: u64) -> bool {
         if id == ROOT {
             return false;
@@ -248,13 +248,13 @@ impl Table {
         let gone = inner.nodes.remove(&id);
         inner.translated_links.remove(&id);
         inner.retired.remove(&id);
-        // Closing the descriptor may take time: not under the lock.
+        // Closing the descriptor may take time, so it happens without the lock.
         drop(inner);
         drop(gone);
         true
     }
 
-    /// Notes that the kernel considers a node removed: its file gets another number at its next lookup.
+    /// Records that the kernel considers a node removed. Its file gets another number at its next lookup.
     pub fn retire(&self, id: NodeId) {
         let mut inner = self.write();
         if id != ROOT && inner.nodes.contains_key(&id) {
@@ -273,7 +273,7 @@ impl Table {
         items.collect()
     }
 
-    /// The numbers by which the kernel knows a file of the disk, in any tree.
+    /// The numbers by which the kernel knows a file of the disk, in all trees.
     pub fn in_all_views(&self, device: u64, inode: u64) -> Vec<NodeId> {
         let inner = self.read();
         View::ALL
@@ -300,12 +300,12 @@ impl Table {
         directories.map(|node| node.id).collect()
     }
 
-    /// The symbolic links that the kernel knows in trees that do not read them as they are on the disk.
+    /// The symbolic links that the kernel knows in trees that translate their targets.
     pub fn translated_links(&self) -> Vec<NodeId> {
         self.read().translated_links.iter().copied().collect()
     }
 
-    /// How many nodes the kernel knows.
+    /// The number of nodes that the kernel knows.
     pub fn len(&self) -> usize {
         self.read().nodes.len()
     }
@@ -322,7 +322,7 @@ mod tests {
         let root = OwnedFd::from(std::fs::File::open("/").expect("the root opens"));
         let keeper = Arc::new(Descriptors::new(root.as_fd(), 16).expect("a keeper"));
         let mut stat = rustix::fs::fstat(&root).expect("the root is there");
-        // No device of this number: the descriptor stays open and no handle is compared.
+        // No device has this number, so the descriptor stays open and no handle is compared.
         stat.st_dev = u64::MAX;
         Real {
             file: keeper.keep(root, &stat, true),

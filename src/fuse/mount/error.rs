@@ -1,4 +1,4 @@
-//! Why a store was not mounted, as sentences with the remedy.
+//! Why a store was not mounted, each reason with its remedy.
 
 use std::path::PathBuf;
 
@@ -13,56 +13,56 @@ use ibi::{display_message, message};
 pub enum MountError {
     /// The store could not be opened.
     Archive(ArchiveError),
-    /// The mount point is not there or no directory.
+    /// The mount point does not exist or is not a directory.
     MountPoint {
-        /// The path given.
+        /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         cause: Message,
     },
-    /// One of store and mount point lies in the other.
+    /// The store lies in the mount point, or the mount point in the store.
     Nested {
         /// The store.
         store: PathBuf,
         /// The mount point.
         mount_point: PathBuf,
     },
-    /// Store or mount point lies in a mount whose daemon is gone.
+    /// The store or the mount point lies in a mount whose daemon has exited.
     Dead {
         /// The store that was mounted.
         store: PathBuf,
-        /// Where.
+        /// Its mount point.
         mount_point: PathBuf,
     },
-    /// The store's filesystem is read-only, and the mount would not be.
+    /// The store's filesystem is read-only, and the mount is not.
     ReadOnlyDisk {
         /// The store.
         store: PathBuf,
     },
-    /// Something is mounted there already.
+    /// An ibifs mount is already at the mount point.
     Mounted {
         /// The mount point.
         path: PathBuf,
     },
-    /// `/dev/fuse` is not there or not ours to open.
+    /// `/dev/fuse` does not exist or cannot be opened.
     NoFuse {
-        /// The system's answer.
+        /// The system's error.
         cause: std::io::Error,
     },
-    /// An ordinary user needs fusermount3.
+    /// fusermount3 is missing, which an ordinary user needs.
     NoHelper,
-    /// The system lets no ordinary user open a mount to others.
+    /// The system does not allow ordinary users to open a mount to others.
     AllowOther,
-    /// Root of a container or service without the capabilities to act as the users of the mount.
+    /// Root lacks the capabilities to act as the users of the mount, as in a container or service.
     CannotAct,
-    /// A mount option that does not exist.
+    /// An unknown mount option.
     Option {
         /// The option as given.
         text: String,
     },
     /// The system refused the mount.
     Failed {
-        /// What it said.
+        /// The system's message.
         cause: Message,
     },
 }

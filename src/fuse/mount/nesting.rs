@@ -1,14 +1,14 @@
-//! Whether a store and a mount point lie one in the other, by whatever names: bind mounts give one
-//! directory several, and so does a mounted store.
+//! Whether a store and a mount point lie one in the other. Both may have several paths: bind mounts give a
+//! directory more than one, and so does a mounted store.
 
 use std::path::{Path, PathBuf};
 
 use super::table::{Mounted, mounts};
 
-/// How many mounted stores lie one in the other at most.
+/// The most levels of mounted stores that lie in one another.
 const DEPTH: usize = 8;
 
-/// A directory by the filesystem that it is on.
+/// A directory, identified by its filesystem and the path there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     device: String,
@@ -22,7 +22,7 @@ impl Place {
     }
 }
 
-/// Whether one of two paths, both without links, leads into the other.
+/// Whether one of two paths lies in the other. Both paths must be free of symbolic links.
 pub(super) fn is_nested(store: &Path, mount_point: &Path) -> bool {
     let mounts = mounts();
     let points = places(mount_point, &mounts);
@@ -33,12 +33,12 @@ pub(super) fn is_nested(store: &Path, mount_point: &Path) -> bool {
             .any(|place| points.iter().any(|point| place.meets(point)))
 }
 
-/// Where a path is: on its own filesystem; and if that is a mounted store, somewhere in the store, too.
+/// The places of a path: on its own filesystem and, if that is a mounted store, within the store.
 fn places(path: &Path, mounts: &[Mounted]) -> Vec<Place> {
     let mut found = Vec::new();
     let mut path = path.to_owned();
     for _ in 0..DEPTH {
-        // The last of those that are mounted at one place is the one that is seen.
+        // Of several mounts at one place, the last one is visible.
         let holds = |mount: &&Mounted| path.starts_with(&mount.mount_point);
         let depth = |mount: &&Mounted| mount.mount_point.components().count();
         let Some(mount) = mounts.iter().filter(holds).max_by_key(depth) else {

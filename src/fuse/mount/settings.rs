@@ -1,4 +1,4 @@
-//! Mount options: what `-o` says, and which flags the kernel gets.
+//! Mount options: parsing of `-o`, and the flags for the kernel.
 
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,7 +12,7 @@ use crate::fuse::fs::Ibifs;
 use ibi::message::Message;
 use ibi::relation::Language;
 
-/// The options of `-o`; a word that ends with `=` has a value.
+/// The options of `-o`. An option that ends with `=` has a value.
 pub(super) const OPTION_NAMES: [&str; 18] = [
     "lang=",
     "list=",
@@ -34,7 +34,8 @@ pub(super) const OPTION_NAMES: [&str; 18] = [
     "dirsync",
 ];
 
-/// Options of fstab(5) that are for mount(8) and systemd, or always hold: accepted and ignored.
+/// Options of fstab(5) that concern mount(8) and systemd, or that always apply. They are accepted and
+/// ignored.
 const PASSED_OVER: [&str; 15] = [
     "defaults",
     "default_permissions",
@@ -53,7 +54,7 @@ const PASSED_OVER: [&str; 15] = [
     "comment",
 ];
 
-/// Whether a word of `-o` is for other programs.
+/// Whether an option is for other programs.
 fn is_passed_over(word: &str) -> bool {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     PASSED_OVER.contains(&name) || name.starts_with("x-") || name.starts_with("X-")
@@ -62,24 +63,24 @@ fn is_passed_over(word: &str) -> bool {
 /// The options of a mount.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Languages that `+` prefers.
+    /// The languages that `+` prefers.
     pub languages: Vec<Language>,
-    /// Whether listings show everything.
+    /// Whether listings show all names.
     pub list_all: bool,
-    /// Whether the kernel may read and write files without us.
+    /// Whether the kernel may read and write files without the daemon.
     pub passthrough: bool,
-    /// Whether other users may enter: what root mounts is for all, as with any filesystem; each
+    /// Whether other users may access the mount. The default for root is yes, as with any filesystem. Each
     /// access is checked with the caller's credentials.
     pub allow_other: bool,
-    /// The least that is logged of what is worth it, where that is said.
+    /// The log level, if given.
     pub log: Option<log::LevelFilter>,
     /// The flags for the kernel.
     flags: Vec<MountOption>,
 }
 
 impl Settings {
-    /// Reads the texts given with `-o`; languages that are not given are the user's own, from
-    /// LANGUAGE, LC_ALL, LC_MESSAGES and LANG as `variable` returns them.
+    /// Parses the values of `-o`. The default languages are the user's own, from LANGUAGE, LC_ALL,
+    /// LC_MESSAGES and LANG as `variable` returns them.
     pub fn parse(
         texts: &[String],
         variable: impl Fn(&str) -> Option<String>,
@@ -92,7 +93,7 @@ impl Settings {
             log: None,
             flags: Vec::new(),
         };
-        // `lang=pt-BR,pt,en`: a word that is a language and no option goes on with the list.
+        // `lang=pt-BR,pt,en`: a word that is a language and not an option continues the list.
         let mut in_languages = false;
         for word in texts.iter().flat_map(|text| text.split(',')) {
             if word.is_empty() {
@@ -160,7 +161,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The last of two options that exclude each other counts, as with mount(8).
+    /// As with mount(8), the last of two options that exclude each other applies.
     fn flag(&mut self, option: MountOption, instead_of: &MountOption) {
         self.flags
             .retain(|known| known != instead_of && *known != option);
@@ -187,8 +188,8 @@ impl Settings {
 }
 
 impl Settings {
-    /// Mounts. As root directly, because fuser leaves the subtype out there, by which `mount`, `df`
-    /// and we ourselves know the mount; an ordinary user goes through fusermount3.
+    /// Mounts the file system. As root directly, because fuser would omit the subtype, by which `mount`, `df`
+    /// and ibifs itself recognize the mount. An ordinary user goes through fusermount3.
     pub(super) fn attach(
         &self,
         filesystem: Ibifs,
@@ -244,13 +245,13 @@ impl Settings {
         session
     }
 
-    /// Changes the kernel's flags of a mount: read-only or not, and so on.
+    /// Changes the kernel's flags of a mount, such as read-only.
     pub fn remount(&self, mount_point: &Path) -> std::io::Result<()> {
         rustix::mount::mount_remount(mount_point, self.kernel_flags(), "")?;
         Ok(())
     }
 
-    /// Whether nothing can be changed through the mount.
+    /// Whether the mount is read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.flags.contains(&MountOption::RO)
@@ -281,7 +282,7 @@ fn languages_of_user(variable: impl Fn(&str) -> Option<String>) -> Vec<Language>
     let list = variable("LANGUAGE").unwrap_or_default();
     let mut languages = Vec::new();
     for locale in list.split(':').chain(first.as_deref()) {
-        // Like gettext: a reader of fr_FR who finds no text in it reads any other French.
+        // As in gettext: if there is no text in fr_FR, any other French is used.
         let exact = Language::from_locale(locale);
         let any_country = exact.map(|language| language.without_country());
         for language in [exact, any_country].into_iter().flatten() {

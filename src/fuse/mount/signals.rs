@@ -1,8 +1,8 @@
-//! The signals that a mount obeys: left by all threads to the one that waits for them.
+//! The signals that a mount handles. All threads block them; one thread waits for them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The signals that end a mount, those that ask for more to be logged and for less.
+/// The signals that end a mount, and those that request more or less logging.
 const OBEYED: [i32; 5] = [
     libc::SIGTERM,
     libc::SIGINT,
@@ -11,7 +11,7 @@ const OBEYED: [i32; 5] = [
     libc::SIGUSR2,
 ];
 
-/// Whether the kernel has let go of the mount.
+/// Whether the session has ended.
 static OVER: AtomicBool = AtomicBool::new(false);
 
 fn signal_set() -> libc::sigset_t {
@@ -26,15 +26,15 @@ fn signal_set() -> libc::sigset_t {
     }
 }
 
-/// Called before any thread is started, so that all of them leave these signals to the waiting one.
+/// Blocks the signals. Called before any thread is started, so that all threads inherit the mask.
 pub(super) fn block_signals() {
     let set = signal_set();
-    // SAFETY: the set is initialised and the old mask is not asked for.
+    // SAFETY: the set is initialised, and a null pointer is allowed for the old mask.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) };
 }
 
-/// Waits for the end; true if the kernel has let go of the mount, false if a signal asks for it.
-/// Meanwhile SIGUSR1 and SIGUSR2 ask for more to be logged, or for less.
+/// Waits for the end of the mount. Returns true if the session has ended, false if a signal requests an
+/// unmount. Meanwhile SIGUSR1 and SIGUSR2 request more or less logging.
 pub(super) fn wait_for_signal(log_more: impl Fn(bool)) -> bool {
     let set = signal_set();
     loop {
@@ -51,9 +51,9 @@ pub(super) fn wait_for_signal(log_more: impl Fn(bool)) -> bool {
     }
 }
 
-/// Tells the waiting thread that the session is over.
+/// Notifies the waiting thread that the session has ended.
 pub(super) fn wake() {
     OVER.store(true, Ordering::SeqCst);
-    // SAFETY: sends a blocked signal to this very process.
+    // SAFETY: sends a blocked signal to this process.
     unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
 }

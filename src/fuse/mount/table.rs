@@ -1,4 +1,4 @@
-//! What a mount of ours says of itself, beside the system's table of mounts.
+//! What is known of ibifs mounts besides the system's table of mounts.
 
 pub use crate::os::mounts::{Mounted, mounts, mounts_of};
 
@@ -8,7 +8,7 @@ impl Mounted {
         self.kind == "fuse.ibifs"
     }
 
-    /// How files are read and written there, as its daemon says; None where it does not answer.
+    /// How files are read and written there, as reported by its daemon. None if it does not answer.
     pub fn data(&self) -> Option<String> {
         let mut text = vec![0; 1024];
         let length =

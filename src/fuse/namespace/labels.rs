@@ -1,4 +1,4 @@
-//! The labels of `.mint`: the names that a user has given to minted items. Each user has labels of their own.
+//! The labels of `.mint`: names that users have given to minted items. Each user has separate labels.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
@@ -13,7 +13,7 @@ use crate::fuse::inode::{Kind, View};
 use crate::fuse::inside::Outcome;
 use crate::os::caller::Caller;
 
-/// How many labels a user may have; the oldest is dropped for a new one.
+/// The most labels of a user. A new one replaces the oldest.
 const LABELS: usize = 10_000;
 
 /// The labels of all users. No other lock is taken under its lock.
@@ -22,7 +22,7 @@ pub(super) struct Labels {
     inner: Mutex<(u64, HashMap<u32, OfUser>)>,
 }
 
-/// A user's labels, each with its item and its place in the order in which they were made.
+/// A user's labels, each with its item and a sequence number.
 type OfUser = BTreeMap<String, (ItemId, u64)>;
 
 impl Labels {
@@ -33,7 +33,7 @@ impl Labels {
         Some(*item)
     }
 
-    /// Gives an item a label; false if the user has that label already.
+    /// Adds a label to an item. Returns false if the user has that label already.
     pub(super) fn add(&self, uid: u32, label: &str, item: ItemId) -> bool {
         let mut inner = self.inner.lock();
         let (next, users) = &mut *inner;
@@ -82,7 +82,7 @@ impl Labels {
 }
 
 impl Namespace {
-    /// `.mint/NAME` and `.mint/.NAME` of the caller's user.
+    /// Looks up `.mint/NAME` and `.mint/.NAME` for the caller's user.
     pub(super) fn lookup_label(&self, caller: &Caller, name: &OsStr) -> Outcome<Entry> {
         let name = text(name)?;
         let (label, is_link) = match name.strip_prefix('.') {
@@ -107,7 +107,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// After an item was removed: removes its labels.
+    /// Removes the labels of an item that was removed.
     pub(super) fn forget_labels_of(&self, item: ItemId) {
         self.labels.forget_item(item);
         self.whiteouts.forget(|_, known| known == item);

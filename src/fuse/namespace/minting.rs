@@ -1,9 +1,9 @@
-//! `.mint`, and minting what a modifier names.
+//! `.mint`, and minting by creating a modifier's name.
 //!
-//! A program that has just made a directory goes on filling it under the name that it gave: `cp -a DIR
-//! .mint/` makes `.mint/DIR` and then what is in it. So `.mint/NAME` is a directory, empty but for the
-//! sidecar, which is not in its maker's way (see `filling`), and `mkdir '<ibi>+(pt)'` is a directory for
-//! the program that made it, while it fills it, and a link for all others.
+//! A program that has just created a directory continues to fill it under the same name: `cp -a DIR .mint/`
+//! creates `.mint/DIR` and then its content. Therefore `.mint/NAME` is a directory. It is empty except for
+//! the sidecar, which does not hinder its creator (see `filling`). Likewise `mkdir '<ibi>+(pt)'` creates a
+//! directory for the program that called it, while it fills it, and a link for all others.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -23,27 +23,27 @@ use crate::fuse::inside::Outcome;
 use crate::os::caller::Caller;
 use crate::os::charging;
 
-/// What came of a mkdir.
+/// The result of a mkdir.
 #[derive(Debug)]
 pub enum Made {
-    /// The directory is there.
+    /// The directory exists.
     Done(Entry),
-    /// It is to be minted, which may have to wait: see [`Namespace::mint`].
+    /// An item must be minted, which may have to wait: see [`Namespace::mint`].
     Minting(Minting),
 }
 
-/// A mint that was asked for.
+/// A requested mint.
 #[derive(Debug)]
 pub struct Minting {
     relative: Option<Relative>,
     label: Option<String>,
     declared: Option<(NodeId, OsString)>,
     owner: Owner,
-    /// The view of what is made under a modifier's name: its links climb as in that tree.
+    /// The view of a directory under a modifier's name: its links are relative to that tree.
     view: View,
 }
 
-/// Who owns what is minted for a caller.
+/// The owner and mode of what is minted for a caller.
 pub(super) fn owner(caller: &Caller, mode: u32, umask: u32) -> Owner {
     Owner {
         uid: caller.uid,
@@ -111,8 +111,8 @@ impl Namespace {
         ))
     }
 
-    /// Mints in a thread of its own, because it may have to wait for the date, and passes the entry on. If no
-    /// thread can be started `done` is dropped, and with it the reply: the caller gets EIO.
+    /// Mints in a thread of its own, because the mint may have to wait for the date, and passes the entry on.
+    /// If no thread can be started, `done` is dropped, and with it the reply: the caller gets EIO.
     pub fn mint_in_background(
         self: &Arc<Self>,
         caller: Caller,
@@ -133,8 +133,8 @@ impl Namespace {
         }
     }
 
-    /// Mints, and waits for the date if it must: no two items get the same one (ibi(7)). EINTR as soon as
-    /// the caller is interrupted.
+    /// Mints, and waits for the date if necessary: no two items get the same date (ibi(7), "Dates"). EINTR as
+    /// soon as the caller is interrupted.
     pub(super) fn mint(&self, caller: &Caller, minting: &Minting) -> Outcome<Entry> {
         let item = loop {
             let reservation = self.archive.reserve()?;
@@ -143,14 +143,14 @@ impl Namespace {
             let (relative, owner) = (minting.relative.as_ref(), Some(minting.owner));
             let date = &reservation.date;
             match self.archive.mint_empty(caller, date, relative, owner) {
-                // An item with this name was copied in before we minted it: take the next date.
+                // An item with this name was copied in meanwhile: take the next date.
                 Err(ArchiveError::Exists(_)) => continue,
                 other => break other?,
             }
         };
         self.note_placed(&item.names);
         if let Some(label) = &minting.label
-            // Of two mints with the same label at once, the later one keeps its item but not the label.
+            // Of two concurrent mints with the same label, the later one keeps its item but not the label.
             && !self.labels.add(caller.uid, label, item.id)
         {
             return Err(Errno::EXIST);
@@ -168,7 +168,7 @@ impl Namespace {
 /// How long a thread that waits for a date sleeps before it checks whether the caller was interrupted.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Waits for a date to come; EINTR if the caller is interrupted meanwhile.
+/// Waits until a date has come. EINTR if the caller is interrupted meanwhile.
 fn wait(time: Duration, timer: &dyn Timer, is_interrupted: impl Fn() -> bool) -> Outcome<()> {
     let until = timer.now() + time;
     loop {

@@ -1,7 +1,7 @@
-//! How the levels in a directory are spelled, for names that are not there as they were asked for.
+//! The spelling of names in a directory, for names that do not exist as requested.
 //!
-//! To list a directory of 20,000 subdomains for each missing name would keep a processor busy. A listing
-//! is kept; what is made in the mount is added to it, and what is changed on the disk beneath is seen
+//! Listing a directory of 20,000 subdomains for each missing name would be too slow, so listings are cached.
+//! Names that are created through the mount are added. Changes on the disk beneath the mount are noticed
 //! after [`LASTING`] at most.
 
 use parking_lot::Mutex;
@@ -13,23 +13,23 @@ use std::time::{Duration, Instant};
 use crate::fuse::inside::{self, Outcome};
 use ibi::rep::component_key;
 
-/// How long a listing is good for, whatever happens beneath the mount.
+/// How long a listing is valid regardless of changes beneath the mount.
 const LASTING: Duration = Duration::from_secs(1);
-/// How many names are kept in all. A directory with more is not looked through.
+/// The most names that are cached in total. A directory with more names is not searched.
 const MOST_NAMES: usize = 500_000;
-/// How many directories are kept.
+/// The most directories that are cached.
 const MOST_DIRECTORIES: usize = 4096;
 
-/// What changes with the names of a directory.
+/// The mtime and ctime of a directory, which change with its names.
 type Mark = (i64, u64, i64, u64);
 
 #[derive(Debug, Default)]
 struct Listing {
-    /// As it was before it was listed; seen for the first time so long ago.
+    /// The mark from before the directory was listed, and when that mark was first seen.
     seen: Option<(Mark, Instant)>,
     listed: Option<Instant>,
     is_too_long: bool,
-    /// As all spellings have it; with the name, where that is another.
+    /// By the normalized spelling. The value is the name on the disk if that is different.
     names: HashMap<Box<str>, Option<Box<str>>>,
 }
 
@@ -38,7 +38,7 @@ impl Listing {
         let Some((listed, (seen, since))) = self.listed.zip(self.seen) else {
             return false;
         };
-        // Times are so coarse that a change right after the listing may not show.
+        // Timestamps are so coarse that a change right after the listing may not show.
         listed.elapsed() < LASTING || (seen == mark && listed > since + LASTING)
     }
 
@@ -87,18 +87,19 @@ type Key = (u64, u64);
 #[derive(Debug, Default)]
 struct Slots {
     all: HashMap<Key, Slot>,
-    /// How often any was asked for.
+    /// A counter of requests, for the LRU order.
     asked: u64,
 }
 
-/// The listings. The lock of all is a leaf; that of one is held while it is read.
+/// The cached listings. No other lock is taken under the lock of the map; the lock of a listing is held while
+/// the directory is read.
 #[derive(Debug, Default)]
 pub(super) struct Spellings {
     slots: Mutex<Slots>,
 }
 
 impl Spellings {
-    /// How a name is spelled in a directory in which it is not there as it is.
+    /// The spelling of a name in a directory in which the requested spelling does not exist.
     pub(super) fn find(&self, directory: BorrowedFd<'_>, name: &str) -> Outcome<Option<String>> {
         let stat = rustix::fs::fstat(directory)?;
         let key = (stat.st_dev, stat.st_ino);
@@ -120,7 +121,7 @@ impl Spellings {
             return Ok(None);
         };
         let known = known.as_deref().unwrap_or(&folded).to_owned();
-        // It may have gone since, and is not there in the spelling that was asked for.
+        // It may have been removed since. The requested spelling itself is known not to exist.
         let is_there = known != name && inside::find(directory, known.as_ref()).is_ok();
         if !is_there {
             listing.names.remove(folded.as_str());
@@ -128,7 +129,7 @@ impl Spellings {
         Ok(is_there.then_some(known))
     }
 
-    /// A name has just been made in a directory.
+    /// Adds a name that has just been created in a directory.
     pub(super) fn note(&self, directory: BorrowedFd<'_>, name: &str) {
         let Ok(stat) = rustix::fs::fstat(directory) else {
             return;
@@ -171,7 +172,7 @@ impl Spellings {
     }
 }
 
-/// Forgets the directory that was asked for longest ago, but for this one. Whether there was one.
+/// Removes the least recently used directory other than this one. Returns whether there was one.
 fn forget_oldest(slots: &mut HashMap<Key, Slot>, but: Key) -> bool {
     let others = slots.iter().filter(|(key, _)| **key != but);
     let oldest = others

@@ -1,8 +1,8 @@
-//! Staged names: what tools make beside the name they mean to replace (rsync, ln, vim, sed).
+//! Staged names: files that tools create next to the name that they will replace (rsync, ln, vim, sed).
 //!
-//! Small files and links without a meaning of their own, in the store's `staging/`, not listed, removed at the
-//! unmount, for the one purpose of being renamed to a modifier. Only names that such
-//! tools make are accepted; any other name would be a user's file, lost at the unmount.
+//! They are small files and links without a meaning of their own, in the store's `staging/`. They are not
+//! listed, are removed at the unmount, and exist only to be renamed to a modifier. Only names that such tools
+//! create are accepted; any other name would be a user's file, and lost at the unmount.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use crate::fuse::inode::{Kind, Node, NodeId, View};
 use crate::fuse::inside::{self, Outcome};
 use crate::os::caller::Caller;
 
-/// How many staged names a user may have at a time.
+/// The most staged names of a user.
 const MOST_OF_A_USER: usize = 1000;
 
 /// The staged names of a mount.
@@ -32,14 +32,14 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// Starts with an empty directory: what a mount that was killed has left is removed.
+    /// Starts with an empty directory: what a killed mount has left is removed.
     pub(super) fn new(tree: &Tree) -> Result<Staging, ArchiveError> {
         let staging = Staging {
             directory: tree.open_directory("staging")?,
             names: Mutex::default(),
             next: AtomicU64::new(0),
         };
-        // Only one daemon writes a store, so that nothing in it is in use.
+        // Only one daemon writes a store, so nothing in it is in use.
         tree.clear_staging();
         Ok(staging)
     }
@@ -49,7 +49,7 @@ impl Staging {
         self.directory.as_fd()
     }
 
-    /// The name in the staging directory of a staged name.
+    /// The file name in the staging directory for a staged name.
     pub(super) fn find(&self, parent: NodeId, name: &OsStr) -> Option<OsString> {
         self.names.lock().get(&(parent, name.to_owned())).cloned()
     }
@@ -60,7 +60,7 @@ impl Staging {
         Some(inside::find(self.directory(), &kept))
     }
 
-    /// An unused name in the staging directory for a user; EDQUOT if the user has too many.
+    /// An unused file name in the staging directory for a user. EDQUOT if the user has too many.
     pub(super) fn fresh_name(&self, uid: u32) -> Outcome<OsString> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let of_user = format!("staged-{uid}-");
@@ -77,7 +77,7 @@ impl Staging {
         }
     }
 
-    /// Notes a staged name, and removes the file that had it before.
+    /// Records a staged name, and removes the file that had it before.
     pub(super) fn note(&self, parent: NodeId, name: &OsStr, kept: OsString) {
         let before = self.names.lock().insert((parent, name.to_owned()), kept);
         if let Some(before) = before {
@@ -85,7 +85,7 @@ impl Staging {
         }
     }
 
-    /// Removes a staged name and returns its name in the staging directory.
+    /// Removes a staged name and returns its file name in the staging directory.
     pub(super) fn take(&self, parent: NodeId, name: &OsStr) -> Option<OsString> {
         self.names.lock().remove(&(parent, name.to_owned()))
     }
@@ -100,7 +100,7 @@ impl Drop for Staging {
 }
 
 impl Namespace {
-    /// Makes a staged name, owned by the caller: no user may write in the staging directory.
+    /// Creates a staged file that the caller owns. Users cannot write to the staging directory themselves.
     pub(super) fn stage(
         &self,
         caller: &Caller,
@@ -133,7 +133,7 @@ impl Namespace {
         self.real(made, View::Rep, Kind::Inside, false)
     }
 
-    /// EPERM if another user has made a staged name.
+    /// EPERM if another user owns the staged name.
     pub(super) fn check_staged(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<()> {
         let Some(staged) = self.staging.open(parent.id, name) else {
             return Ok(());
@@ -147,7 +147,7 @@ impl Namespace {
     }
 }
 
-/// Whether a tool would make this name beside the one it means to replace.
+/// Whether tools create such a name next to the one that they will replace.
 pub(super) fn may_be_staged(name: &str) -> bool {
     let is_made_up =
         |rest: &str| rest.len() == 6 && rest.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -158,7 +158,7 @@ pub(super) fn may_be_staged(name: &str) -> bool {
         || name.strip_prefix("Cu").is_some_and(is_made_up)
         || (name.starts_with('#') && name.ends_with('#'))
         || name.parse::<u32>().is_ok_and(|number| {
-            // vim tries 4913 and, where that is taken, steps of 123 from it.
+            // vim tries 4913 and, if that is taken, steps of 123 from it.
             (4913..10_000).contains(&number) && (number - 4913).is_multiple_of(123)
         })
 }
