@@ -64,7 +64,8 @@ fn an_odd_tree_is_taken_over_as_it_is() {
          Copy     sid.inpe.br/mtc-m18@80/2009/07.21.14.43.05",
     );
     env.prints("ibifs fsck old", "10 items, 0 findings");
-    // Mounted at a directory called col, both written rules for links hold (SPEC 11).
+    // Mounted at a directory called col, relative links of both forms resolve: within the mount, and through
+    // its parent directory as `../col/`.
     env.sh("mkdir m m/col; ibifs mount old m/col");
     let item = "m/col/sid.inpe.br/MTC-m13@80/2005/08.10.14.18";
     env.prints(&format!("cat {item}/doc/short {item}/doc/long"), "x\nx");

@@ -23,8 +23,8 @@ fn explains(env: &TestEnv, ibi: &str, expected: &str) {
     );
 }
 
-/// `ibifs id explain --json` takes an identifier apart: form, canonical spelling, host or address,
-/// port, date (RFC 3339), and the date as both suffixes (SPEC 2 to 4).
+/// `ibifs id explain --json` takes an identifier apart: form, canonical spelling, host or address, port, date
+/// (RFC 3339), and the date as both suffixes (ibi(7)).
 #[test]
 #[rustfmt::skip] // one case, one pair of lines
 fn id_explain_takes_identifiers_apart() {

@@ -107,7 +107,7 @@ fn without_numbers(text: &str) -> String {
     kept
 }
 
-/// SPEC 6.
+/// The fourteen modifiers (ibi(7), "Modifiers").
 const MODIFIERS: [&str; 14] = [
     ":", ":+", "!", "!+", "!:", "!+:", "!:+", "!+:+", "+", "+!", "+:", "+!:", "+:+", "+!:+",
 ];

@@ -159,7 +159,7 @@ fn a_document_reads_the_same_by_every_name() {
     );
 }
 
-/// The table of SPEC 6: every row, with the name of the item it leads to in [`TOOLS`], and its verbs.
+/// The table of modifiers in ibi(7): every row, with the name of its target in [`TOOLS`], and its verbs.
 const ROWS: [(&str, &str, &str); 14] = [
     (":", "meta", "GetMetadata"),
     (":+", "meta_pt", "GetMetadata+GetTranslation"),
@@ -201,8 +201,8 @@ const ROWS: [(&str, &str, &str); 14] = [
     ),
 ];
 
-/// All fourteen modifiers lead where the table of SPEC 6 says, as relative links in the tree where
-/// they are asked, in any case of the identifier, with parameters and by verbs.
+/// All fourteen modifiers lead to the targets of the table in ibi(7), as relative links in the tree in which
+/// they are looked up, in any case of the identifier, with parameters and by verbs.
 #[test]
 fn fourteen_modifiers_lead_where_the_table_says() {
     let env = TestEnv::new().with_a();

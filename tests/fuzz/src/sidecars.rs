@@ -1,4 +1,4 @@
-//! The list of pairs, and the sidecar of an item that is written in it.
+//! Lists of pairs, and sidecars, which are written as lists of pairs.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use ibifs::formats::item::{Names, Sidecar, State};
 
 use super::{sentence, text};
 
-/// Pairs of one document that are changed one by one; the documents may have any number.
+/// How many pairs of a document are changed one by one. Documents may have any number.
 const CHANGED: usize = 8;
 
-/// A document, read and changed as a list of pairs and as a sidecar.
+/// Reads and changes a document as a list of pairs and as a sidecar.
 pub fn check(data: &[u8]) {
     let spans = spans(data);
     let pairs = match Pairs::parse(data) {
@@ -42,7 +42,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Where a pair stands: its name, and its value with the braces.
+/// The place of a pair: its name, and its value with the braces.
 struct Span {
     name: Range<usize>,
     written: Range<usize>,
@@ -62,13 +62,14 @@ impl Span {
         }
     }
 
-    /// The pair with the space before it; `from` is the end of the pair before.
+    /// The pair with the space before it. `from` is the end of the previous pair.
     fn whole(&self, from: usize) -> Range<usize> {
         from..self.written.end
     }
 }
 
-/// The grammar of SPEC 8 once more, in the simplest way: the places of the pairs, or None.
+/// A second, simple parser of the grammar in ibi-resolution(7), "List of pairs": the places of the pairs, or
+/// None.
 fn spans(data: &[u8]) -> Option<Vec<Span>> {
     let is_space = |byte: u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let is_letter = |byte: u8| (0x21..=0x7e).contains(&byte) && byte != b'{' && byte != b'}';
@@ -108,7 +109,7 @@ fn spans(data: &[u8]) -> Option<Vec<Span>> {
     }
 }
 
-/// A new value stands where the first of its name stood, and nothing else has moved.
+/// A new value replaces the first value of its name, and the rest stays unchanged.
 fn replaced(data: &[u8], pairs: &Pairs, spans: &[Span], span: &Span) {
     let name = &data[span.name.clone()];
     let first = spans
@@ -128,15 +129,15 @@ fn replaced(data: &[u8], pairs: &Pairs, spans: &[Span], span: &Span) {
     ];
     assert_eq!(changed.to_bytes(), expected.concat());
     assert_eq!(Pairs::parse(&changed.to_bytes()).as_ref(), Ok(&changed));
-    // The value that was there, in its own words, is the document again, up to space and order
-    // that the grammar does not count.
+    // Setting the original value gives the same document again, except for space and order, which the grammar
+    // ignores.
     let value = pairs.get(text).expect("it is there").clone();
     changed.set(text, value.clone());
     assert_eq!(changed.get(text), Some(&value));
     assert_eq!(Pairs::parse(&changed.to_bytes()).as_ref(), Ok(&changed));
 }
 
-/// All pairs of the name go, and the others stay as they are written.
+/// All pairs of the name are removed, and the others stay unchanged.
 fn removed(data: &[u8], pairs: &Pairs, spans: &[Span], span: &Span) {
     let name = &data[span.name.clone()];
     let mut expected = Vec::new();
@@ -151,7 +152,7 @@ fn removed(data: &[u8], pairs: &Pairs, spans: &[Span], span: &Span) {
                 went_first = Some(before);
             }
         } else if let Some(first) = went_first.clone().filter(|_| expected.is_empty()) {
-            // What comes first now begins where the document began.
+            // The new first pair begins where the document began.
             expected.extend_from_slice(&data[first]);
             expected.extend_from_slice(&data[other.name.start..whole.end]);
         } else {
@@ -172,7 +173,7 @@ fn removed(data: &[u8], pairs: &Pairs, spans: &[Span], span: &Span) {
     assert!(changed.iter().eq(left));
 }
 
-/// A new pair follows the whole document, whatever its name and value are made of.
+/// A new pair is appended to the document, whatever its name and value contain.
 fn added(data: &[u8], pairs: &Pairs) {
     let word = String::from_utf8_lossy(data.get(..64).unwrap_or(data)).into_owned();
     for (name, written) in [
@@ -193,7 +194,7 @@ fn added(data: &[u8], pairs: &Pairs) {
             assert_eq!(Pairs::parse(&bytes).as_ref(), Ok(&changed));
             let kept = changed.get(written).expect("the new pair");
             assert!(changed.iter().eq(pairs.iter().chain([(written, kept)])));
-            // Words without a `%` of their own come back as they were.
+            // Words without a `%` are read back unchanged.
             if !word.contains('%') {
                 let found = kept.words().iter().map(|word| percent_decode(word));
                 let meant = value.words().iter().filter(|word| !word.is_empty());
@@ -206,7 +207,7 @@ fn added(data: &[u8], pairs: &Pairs) {
     assert_eq!(changed, *pairs);
 }
 
-/// Everything that can be recorded is recorded, and the document reads back to the same values.
+/// All values can be changed, and the document reads back to the same values.
 fn sidecar(data: &[u8], read: Sidecar) {
     assert_eq!(read.to_bytes(), data);
     assert_eq!(

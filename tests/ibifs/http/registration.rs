@@ -1,4 +1,4 @@
-//! The registration protocol of 2009 (SPEC 9), asked with curl.
+//! The registration protocol of 2009 (ibi-resolution(7)), tested with curl.
 
 use ibifs::web::registry::Registry;
 

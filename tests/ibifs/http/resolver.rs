@@ -1,4 +1,4 @@
-//! The resolver of SPEC 8, asked with curl, between Archives that answer what a test wants.
+//! The resolver (ibi-resolution(7)), tested with curl, between stub Archives that answer as a test requires.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The Archive service of SPEC 8, with the examples of the documents.
+//! The Archive service (ibi-resolution(7)), tested with the examples of its documents.
 
 use super::served::Served;
 use crate::support::TestEnv;
