@@ -1,10 +1,10 @@
-//! The relation store: all the SQL, and nothing but the verbs of the Archive.
+//! The relation store. It contains all SQL of the Archive behind a small interface.
 //!
-//! It is an index of what the tree says, so that no lookup walks the tree, and the ledger of the dates
-//! that were handed out. The engine is SQLite with a write-ahead log. The ledger, originals and removed
-//! items are synced at each commit and survive a power cut as soon as a call returns. Copies, which the
-//! program that copies has not synced either, follow with the next such commit. Every write is one
-//! immediate transaction. One connection writes; another process may have a read-only one open.
+//! It is an index of the tree, so that no lookup walks the tree, and the ledger of the dates that were given
+//! out. The engine is SQLite with a write-ahead log. The ledger, originals and removed items are synced at
+//! each commit, and survive a power cut once a call has returned. Copies, which the copying program has not
+//! synced either, reach the disk with the next such commit. Every write is one immediate transaction. One
+//! connection writes; another process may have a read-only one open.
 //!
 //! Threads may share a `Store`. Its locks are in the table of [`crate::archive::lock_order`].
 
@@ -59,31 +59,31 @@ use transaction::Sync;
 /// File name of the relation store.
 pub const FILE: &str = "relations.sqlite3";
 
-/// An item's number in this index; it means nothing outside it.
+/// An item's number in this index. It has no meaning outside the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemId(pub i64);
 
-/// What the Archive knows of an item.
+/// An item in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     /// Its number in the index.
     pub id: ItemId,
-    /// The forms of its identifier that are known here.
+    /// The known forms of its identifier.
     pub names: Names,
     /// Original, Copy or Deleted.
     pub state: State,
-    /// The Archive service that holds the original, where known.
+    /// The Archive service that holds the original, if known.
     pub service: Option<Names>,
-    /// Its language, where declared.
+    /// Its language, if declared.
     pub language: Option<Language>,
-    /// Its target (default) file below `doc/`, where declared.
+    /// Its target (default) file below `doc/`, if declared.
     pub target: Option<String>,
     /// When it was removed, for a Deleted one.
     pub removed_at: Option<Timestamp>,
 }
 
 impl Item {
-    /// How many bytes it takes, roughly.
+    /// Its approximate size in bytes.
     pub fn size(&self) -> usize {
         let names = [Some(&self.names), self.service.as_ref()];
         let forms = names.into_iter().flatten().map(|names| {
@@ -94,7 +94,7 @@ impl Item {
     }
 }
 
-/// What is to be recorded of an item.
+/// An item to be recorded.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// The forms of its identifier.
@@ -109,16 +109,16 @@ pub struct Record {
     pub target: Option<String>,
     /// When it was removed.
     pub removed_at: Option<Timestamp>,
-    /// The sidecar as last accepted, byte for byte.
+    /// The last accepted sidecar, byte for byte.
     pub sidecar: Option<Vec<u8>>,
-    /// What the sidecar declares.
+    /// The relations that the sidecar declares.
     pub relations: Vec<(RelationKind, Names)>,
     /// Recorded aliases.
     pub aliases: Vec<AliasPair>,
 }
 
 impl Record {
-    /// An item of which nothing is known but its names and state.
+    /// An item of which only the names and the state are known.
     pub fn bare(names: Names, state: State) -> Record {
         Record {
             names,
@@ -134,14 +134,14 @@ impl Record {
     }
 }
 
-/// An item that has been minted and whose directory is not known to be on disk.
+/// A minted item whose directory is not known to be on disk.
 #[derive(Debug)]
 pub struct Unsettled {
     /// The item.
     pub item: Item,
     /// Its sidecar, byte for byte.
     pub sidecar: Vec<u8>,
-    /// For whom it is made, unless for the Archive itself.
+    /// The owner of the new directory, None for the Archive itself.
     pub owner: Option<Owner>,
 }
 
@@ -150,13 +150,14 @@ pub struct Unsettled {
 pub struct Store {
     connection: RankedMutex<Connection>,
     version: version::Version,
-    /// Where the database lies, unless it is in memory. SQLite goes by this until it is closed, above.
+    /// The directory of the database; None for one in memory. SQLite uses its path until the
+    /// connection above is closed.
     directory: Option<OwnedFd>,
     waiting: RankedMutex<Vec<Arc<group::Waiting>>>,
 }
 
 impl Store {
-    /// Opens the database of a store's directory for writing, making or migrating it where needed.
+    /// Opens the database of a store's directory for writing. Creates or migrates it if necessary.
     pub fn open(directory: BorrowedFd<'_>) -> Result<Store, StoreError> {
         let directory = kept(directory)?;
         check_file(directory.as_fd(), true)?;
@@ -169,7 +170,7 @@ impl Store {
         Ok(Store::over(connection, Some(directory)))
     }
 
-    /// Opens the database for reading only, beside a writer.
+    /// Opens the database read-only, beside a writer.
     pub fn open_read_only(directory: BorrowedFd<'_>) -> Result<Store, StoreError> {
         let directory = kept(directory)?;
         check_file(directory.as_fd(), false)?;
@@ -188,7 +189,7 @@ impl Store {
         Store::ranked(Rank::Index, connection, directory)
     }
 
-    /// A store that is only read, beside another one that a thread may have locked.
+    /// A read-only store that a thread may use while it has another one locked.
     fn beside(connection: Connection, directory: OwnedFd) -> Store {
         Store::ranked(Rank::IndexBefore, connection, Some(directory))
     }
@@ -205,7 +206,7 @@ impl Store {
     fn prepared(connection: &mut Connection) -> Result<(), StoreError> {
         connection.pragma_update(None, "foreign_keys", "on")?;
         connection.set_prepared_statement_cache_capacity(64);
-        // Else SQLite plans a statement anew whenever a value is bound that its planner looked at.
+        // Otherwise SQLite plans a statement again when a bound value changes that its planner has used.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(())
     }
@@ -214,12 +215,12 @@ impl Store {
         self.connection.lock()
     }
 
-    /// The item with this rep, in whatever spelling.
+    /// The item with this rep, in any spelling.
     pub fn find_by_rep(&self, rep: &Rep) -> Result<Option<Item>, StoreError> {
         self.find("rep_key = ?1", [rep.canonical()])
     }
 
-    /// The item with this IBIp, in whatever spelling.
+    /// The item with this IBIp, in any spelling.
     pub fn find_by_ibip(&self, ibip: &Ibip) -> Result<Option<Item>, StoreError> {
         self.find("ibip_key = ?1", [ibip.canonical()])
     }
@@ -232,7 +233,7 @@ impl Store {
         )
     }
 
-    /// The item that has one of these names; its rep decides where both are known.
+    /// The item that has one of these names. If both forms are known, the rep has precedence.
     pub fn find_by_names(&self, names: &Names) -> Result<Option<Item>, StoreError> {
         if let Some(rep) = names.rep()
             && let Some(item) = self.find_by_rep(rep)?
@@ -250,7 +251,7 @@ impl Store {
         self.find("id = ?1", [id.0])
     }
 
-    /// The sidecar as last accepted, byte for byte.
+    /// The last accepted sidecar, byte for byte.
     pub fn sidecar(&self, id: ItemId) -> Result<Option<Vec<u8>>, StoreError> {
         let connection = self.lock();
         let mut statement = connection.prepare_cached("SELECT sidecar FROM item WHERE id = ?1")?;
@@ -260,7 +261,7 @@ impl Store {
             .flatten())
     }
 
-    /// The sidecar last accepted of the item with one of these names, whatever else its row holds.
+    /// The last accepted sidecar of the item with one of these names, even if other columns are damaged.
     pub fn accepted_sidecar(&self, names: &Names) -> Result<Option<Vec<u8>>, StoreError> {
         let connection = self.lock();
         let keys = [
@@ -279,14 +280,14 @@ impl Store {
         Ok(None)
     }
 
-    /// The last date handed out, as last written down. Later ones may have been handed out since,
-    /// up to [`Store::reserved_date`].
+    /// The last date given out, as last recorded. Later dates may have been given out since, up to
+    /// [`Store::reserved_date`].
     pub fn last_date(&self) -> Result<Option<Timestamp>, StoreError> {
         self.ledger("last")
     }
 
-    /// The date up to which dates may have been handed out since the last one was written down;
-    /// None where that is known exactly.
+    /// The date up to which dates may have been given out since the last one was recorded; None if
+    /// the last one is exact.
     pub fn reserved_date(&self) -> Result<Option<Timestamp>, StoreError> {
         self.ledger("reserved")
     }
@@ -314,7 +315,7 @@ impl Store {
         Ok(statement.query_row([], |row| row.get(0)).optional()?)
     }
 
-    /// Whether nothing has ever been recorded.
+    /// Whether the store has no items.
     pub fn is_empty(&self) -> Result<bool, StoreError> {
         let sql = "SELECT NOT EXISTS (SELECT 1 FROM item)";
         Ok(self.lock().query_row(sql, [], |row| row.get(0))?)
@@ -323,7 +324,7 @@ impl Store {
     /// The items whose mint was not settled, see [`Store::mint`].
     pub fn unsettled(&self) -> Result<Vec<Unsettled>, StoreError> {
         let connection = self.lock();
-        // CROSS JOIN: the few that are unsettled come first, whatever SQLite thinks of their number.
+        // CROSS JOIN: the few unsettled items are read first, regardless of SQLite's estimate.
         let sql = format!(
             "SELECT {}, item.sidecar, uid, gid, mode FROM unsettled
              CROSS JOIN item ON item.id = unsettled.item ORDER BY unsettled.item",
@@ -347,7 +348,7 @@ impl Store {
         Ok(unsettled)
     }
 
-    /// What an item's own sidecar declares.
+    /// The relations that an item's own sidecar declares.
     pub fn relations_of(&self, id: ItemId) -> Result<Vec<(RelationKind, Names)>, StoreError> {
         let connection = self.lock();
         let sql = format!(
@@ -357,8 +358,8 @@ impl Store {
         query::each(&connection, &sql, [id.0], rows::relation)
     }
 
-    /// Which items declare what of the item with these names, by either form. Each declares a kind
-    /// once.
+    /// The relations that other items declare to the item with these names, by either form. Each
+    /// item declares a kind once.
     pub fn relations_to(&self, names: &Names) -> Result<Vec<(RelationKind, Item)>, StoreError> {
         let connection = self.lock();
         let forms = named_params! {
@@ -379,7 +380,7 @@ impl Store {
         Ok(names.collect::<Result<_, _>>()?)
     }
 
-    /// Whether any item that is here has a rep.
+    /// Whether any item that is not removed has a rep.
     pub fn has_reps(&self) -> Result<bool, StoreError> {
         let connection = self.lock();
         let mut statement = connection.prepare(
@@ -388,7 +389,7 @@ impl Store {
         Ok(statement.exists([])?)
     }
 
-    /// How many items are here.
+    /// The number of items that are not removed.
     pub fn held_items(&self) -> Result<u64, StoreError> {
         let connection = self.lock();
         let sql = "SELECT count(*) FROM item WHERE state <> 'Deleted'";
@@ -396,7 +397,7 @@ impl Store {
         Ok(found.unsigned_abs())
     }
 
-    /// The items here whose reps begin with a prefix, the latest first, at most `most`.
+    /// At most `most` of the items here whose reps have a prefix, the latest first.
     pub fn latest_of_prefix(&self, prefix: &str, most: usize) -> Result<Vec<Item>, StoreError> {
         let below = query::below("rep_key");
         self.items(
@@ -405,7 +406,7 @@ impl Store {
         )
     }
 
-    /// The items, removed ones included, in the order of their numbers, at most `most` after one.
+    /// At most `most` items after one, in the order of their numbers, including removed items.
     pub fn items_after(&self, after: ItemId, most: usize) -> Result<Vec<Item>, StoreError> {
         self.items(
             "id > ?1 ORDER BY id LIMIT ?2",
@@ -413,7 +414,7 @@ impl Store {
         )
     }
 
-    /// Every item, one at a time, in the order of their names.
+    /// Calls a closure for every item, in the order of their names.
     pub fn each_item(
         &self,
         visit: impl FnMut(&Item) -> Result<(), StoreError>,
@@ -421,7 +422,7 @@ impl Store {
         self.each_item_where("", visit)
     }
 
-    /// The same for those that were removed.
+    /// The same for removed items.
     pub fn each_removed(
         &self,
         visit: impl FnMut(&Item) -> Result<(), StoreError>,
@@ -448,7 +449,7 @@ impl Store {
     }
 }
 
-/// A descriptor of our own, which nobody closes before SQLite is done with it.
+/// A duplicate of the descriptor, which stays open until SQLite has finished.
 fn kept(directory: BorrowedFd<'_>) -> Result<OwnedFd, StoreError> {
     directory
         .try_clone_to_owned()
@@ -471,7 +472,7 @@ fn check_file(directory: BorrowedFd<'_>, is_written: bool) -> Result<(), StoreEr
     })
 }
 
-/// What points to an item by either form.
+/// The condition for relations to an item by either form.
 fn pointing() -> String {
     format!(
         "SELECT {}, {} FROM relation JOIN item ON item.id = relation.source
@@ -493,7 +494,7 @@ mod tests {
 
     use super::*;
 
-    /// A row whose key is not that of its name is damaged; looking through it ends all the same.
+    /// A row whose key does not match its name is damaged; the iteration must end all the same.
     #[test]
     fn prefixes_of_damaged_rows_end() {
         let mut connection = Connection::open_in_memory().expect("a database");
@@ -506,13 +507,13 @@ mod tests {
         assert_eq!(store.prefixes(false).expect("read"), ["2A", "KA", "LA"]);
     }
 
-    /// What is asked for each relation of each item is planned once, and by indices.
+    /// Statements that run for each relation of each item are planned only once, and use indices.
     #[test]
     fn statements_are_planned_once() {
         let mut connection = Connection::open_in_memory().expect("a database");
         Store::prepared(&mut connection).expect("options");
         schema::migrate(&mut connection).expect("tables");
-        // As in a store whose rows SQLite has counted.
+        // As in a store that SQLite has analysed.
         let fill = "
             INSERT INTO item (id, rep, rep_key, state) WITH RECURSIVE number (n) AS
                 (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 100)

@@ -1,7 +1,7 @@
-//! How often items were reached, as far as it was written down.
+//! The number of accesses to items, as far as it was recorded.
 //!
-//! A database of its own, because it is no index of the tree: nothing else tells it. Who loses it loses
-//! the counts and nothing more.
+//! This is a database of its own, because it is not an index of the tree: the counts exist nowhere
+//! else. If it is lost, only the counts are lost.
 
 use std::ffi::OsStr;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use ibi::message;
 /// File name of the database.
 pub const ACCESSES_FILE: &str = "accesses.sqlite3";
 
-/// As in the relation store: one entry a version, none is ever changed.
+/// As in the relation store: one entry for each version, and no entry is ever changed.
 const MIGRATIONS: &[&str] = &["
     -- An item that was reached, by the name that it had then.
     CREATE TABLE access (
@@ -28,12 +28,12 @@ const MIGRATIONS: &[&str] = &["
 #[derive(Debug)]
 pub struct Accesses {
     connection: Connection,
-    /// Where the database lies; SQLite goes by this until it is closed, above.
+    /// The directory of the database; SQLite uses its path until the connection above is closed.
     _directory: OwnedFd,
 }
 
 impl Accesses {
-    /// Opens the database in a store's directory, or makes it.
+    /// Opens the database in a store's directory, and creates it if necessary.
     pub fn open(directory: BorrowedFd<'_>) -> Result<Accesses, StoreError> {
         let opened = Accesses::opened(directory, true)?;
         opened.ok_or_else(|| StoreError::Broken {
@@ -41,7 +41,7 @@ impl Accesses {
         })
     }
 
-    /// Opens the database if there is one.
+    /// Opens the database if it exists.
     pub fn open_if_there(directory: BorrowedFd<'_>) -> Result<Option<Accesses>, StoreError> {
         Accesses::opened(directory, false)
     }
@@ -54,7 +54,7 @@ impl Accesses {
         }))
     }
 
-    /// Adds accesses to items, by their names: all, or none.
+    /// Adds accesses to items, by their names: all or none.
     pub fn add<'a>(
         &mut self,
         counted: impl IntoIterator<Item = (&'a String, &'a u64)>,
@@ -72,7 +72,7 @@ impl Accesses {
         Ok(transaction.commit()?)
     }
 
-    /// How often an item was reached.
+    /// The number of accesses to an item.
     pub fn of(&self, name: &str) -> Result<u64, StoreError> {
         let mut statement = self
             .connection
@@ -81,8 +81,7 @@ impl Accesses {
         Ok(found.map_or(0, |count| u64::try_from(count).unwrap_or(0)))
     }
 
-    /// Writes what the database says now into that of another store; whoever writes it meanwhile is not
-    /// held up.
+    /// Copies the current contents to the database of another store, without blocking writers.
     pub fn copy_to(&self, directory: BorrowedFd<'_>) -> Result<(), StoreError> {
         let name = OsStr::new(ACCESSES_FILE);
         database::check(directory, name, true).map_err(|unfit| StoreError::Broken {

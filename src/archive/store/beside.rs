@@ -1,4 +1,4 @@
-//! Databases that lie in a store beside its index.
+//! Other databases in a store, beside its index.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,8 +9,9 @@ use super::{StoreError, kept};
 use crate::archive::database::{self, Unfit};
 use ibi::message;
 
-/// Opens a database in a store's directory, which comes with it: SQLite goes by it until it is closed.
-/// None where there is none and none is to be made.
+/// Opens a database in a store's directory. Also returns a descriptor of the directory, whose path
+/// SQLite uses until the database is closed. Returns None if the database does not exist and is not
+/// to be created.
 pub(super) fn open(
     directory: BorrowedFd<'_>,
     file: &str,

@@ -1,4 +1,4 @@
-//! Completion: how identifiers go on after a prefix.
+//! Completion of a prefix of an identifier.
 
 use rusqlite::OptionalExtension;
 
@@ -7,8 +7,8 @@ use super::{Store, StoreError};
 use ibi::relation::{Language, RelationKind};
 
 impl Store {
-    /// The completions of a prefix among the reps and IBIps of the items here, whatever the case of its
-    /// letters: up to the end of a level, with the slash, or to the end. At most `most` of each form.
+    /// The completions of a prefix among the reps and IBIps of the items here, regardless of case:
+    /// up to the end of a level, including the slash, or to the end. At most `most` of each form.
     pub fn completions(&self, prefix: &str, most: usize) -> Result<Vec<String>, StoreError> {
         let mut found = self.completions_in("rep_key", &prefix.to_ascii_lowercase(), most)?;
         found.extend(self.completions_in("ibip_key", &prefix.to_ascii_uppercase(), most)?);
@@ -22,7 +22,7 @@ impl Store {
         most: usize,
     ) -> Result<Vec<String>, StoreError> {
         let connection = self.lock();
-        // One step of the index for each level, however many items lie below it.
+        // One step of the index for each level, regardless of the number of items below it.
         let mut statement = connection.prepare_cached(&format!(
             "SELECT {column} FROM item WHERE {column} >= ?1 AND {column} < ?2
              AND state <> 'Deleted' ORDER BY {column} LIMIT 1"
@@ -50,7 +50,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The languages of the translations that are declared here, sorted.
+    /// The languages of the translations declared here, sorted.
     pub fn languages(&self) -> Result<Vec<Language>, StoreError> {
         let connection = self.lock();
         let mut statement = connection

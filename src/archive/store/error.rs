@@ -1,4 +1,4 @@
-//! What can go wrong in the relation store, as sentences with the remedy.
+//! Errors of the relation store, as sentences with the remedy.
 
 use std::io::ErrorKind;
 
@@ -10,35 +10,35 @@ use crate::formats::item::Names;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
-/// What went wrong in the relation store.
+/// An error of the relation store.
 #[derive(Debug)]
 pub enum StoreError {
     /// SQLite refused or failed.
     Sqlite(rusqlite::Error),
-    /// Where the database should be is a directory, a device or a pipe.
+    /// A directory, a device or a pipe is in the place of the database.
     NotAFile,
-    /// SQLite failed because the system did.
+    /// SQLite failed because of a system error.
     System {
-        /// What SQLite says.
+        /// SQLite's error.
         error: rusqlite::Error,
-        /// What the system says.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// A newer ibifs has written this database.
     Newer {
         /// The schema version found.
         found: usize,
-        /// The newest one this program knows.
+        /// The newest one that this program knows.
         known: usize,
     },
-    /// The database is older than this program and open for reading only.
+    /// The database is older than this program and open read-only.
     Older {
         /// The schema version found.
         found: usize,
     },
-    /// A value that cannot have been written by us.
+    /// A value that ibifs cannot have written.
     Broken {
-        /// Which table, column and value.
+        /// The table, the column and the value.
         what: Message,
     },
     /// A name is already recorded for another item.
@@ -63,7 +63,7 @@ impl From<SchemaError> for StoreError {
 }
 
 impl StoreError {
-    /// What kind of trouble the system beneath is in, for those who must say it in a number.
+    /// The kind of the system error, for callers that report a number.
     pub fn kind(&self) -> ErrorKind {
         let error = match self {
             StoreError::Sqlite(error) => error,
@@ -82,7 +82,7 @@ impl StoreError {
 }
 
 impl StoreError {
-    /// With what the system said, where SQLite only says that input or output failed.
+    /// Adds the system's error if SQLite only reports that input or output failed.
     pub(super) fn with_cause(self, connection: &Connection) -> StoreError {
         let StoreError::Sqlite(error) = self else {
             return self;
@@ -91,7 +91,7 @@ impl StoreError {
             error.sqlite_error_code(),
             Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen)
         );
-        // SAFETY: the handle is that of an open connection, which nobody else uses now.
+        // SAFETY: the handle is that of an open connection that no other thread uses now.
         let errno = unsafe { rusqlite::ffi::sqlite3_system_errno(connection.handle()) };
         match (is_systems, errno) {
             (true, 1..) => StoreError::System {
@@ -102,8 +102,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the database is damaged, and not only in use, out of reach or newer than this
-    /// program.
+    /// Whether the database is damaged, and not only in use, inaccessible or newer than this program.
     pub fn is_damage(&self) -> bool {
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
         match self {
@@ -120,7 +119,7 @@ impl StoreError {
 }
 
 impl StoreError {
-    /// What went wrong, without the remedy.
+    /// The cause without the remedy.
     pub fn cause(&self) -> Message {
         match self {
             StoreError::Sqlite(error) => Message::foreign(error.to_string()),

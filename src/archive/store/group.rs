@@ -1,8 +1,8 @@
 //! Group commit: what several threads write at the same time goes to disk with one sync.
 //!
-//! A thread that writes queues its record and then takes the connection. The first one to get the
-//! connection commits all that has queued up until then; the others, when they get it, find that their
-//! write is done. No thread waits for others to come, and the slower the disk, the larger the groups.
+//! A thread that writes queues its record and then takes the connection. The first thread to get the
+//! connection commits all records queued so far; the others find that their write is done when they get it.
+//! No thread waits for others to arrive, and the slower the disk, the larger the groups.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) struct Waiting {
 }
 
 impl Store {
-    /// Writes a record in a synced transaction, together with those of other threads that wait.
+    /// Writes a record in a synced transaction, together with those of other waiting threads.
     pub(super) fn write_together(&self, change: Change) -> Result<ItemId, StoreError> {
         let ours = Arc::new(Waiting {
             change,
@@ -36,7 +36,7 @@ impl Store {
         };
         commit(&mut connection, &group);
         let result = ours.result.lock().take();
-        // Ours was queued and not done, so it was in the group.
+        // The write was queued and not done, so it was in the group.
         result.unwrap_or_else(|| {
             Err(StoreError::Broken {
                 what: message!("a queue lost a write"),
@@ -59,7 +59,7 @@ fn commit(connection: &mut Connection, group: &[Arc<Waiting>]) {
             }
         }
         (Err(error), [alone]) => *alone.result.lock() = Some(Err(error)),
-        // One of them cannot be written; each by itself, they learn which and why.
+        // One record cannot be written. Each is written alone, so that only that one gets the error.
         (Err(_), _) => {
             for waiting in group {
                 let alone = transact(connection, Sync::Now, |transaction| {

@@ -1,4 +1,4 @@
-//! The levels above items, as the index knows them: their spelling, and what lies below them.
+//! The levels above items in the index: their spelling and their contents.
 
 use rusqlite::OptionalExtension;
 
@@ -8,10 +8,10 @@ use crate::formats::item::Names;
 use ibi::rep::component_key;
 
 impl Store {
-    /// The recorded spelling of a level of the rep tree (`sid.inpe.br/mtc-m13@80`), if any item
-    /// that is here lies below it.
+    /// The recorded spelling of a level of the rep tree (`sid.inpe.br/mtc-m13@80`), if a present
+    /// item is below it.
     pub fn spelling_of_level(&self, path: &str) -> Result<Option<String>, StoreError> {
-        // Only the subdomain may end in a dot, which its spelling alone has.
+        // Only the subdomain may end in a dot, which its key does not have.
         let key: Vec<String> = path.split('/').map(component_key).collect();
         let found = self.first_below("rep", "rep_key", &key.join("/"))?;
         Ok(found.and_then(|rep| {
@@ -21,7 +21,7 @@ impl Store {
         }))
     }
 
-    /// The recorded spelling of an IBIp prefix, if any item that is here has it.
+    /// The recorded spelling of an IBIp prefix, if a present item has it.
     pub fn spelling_of_prefix(&self, prefix: &str) -> Result<Option<String>, StoreError> {
         let found = self.first_below("ibip", "ibip_key", &prefix.to_ascii_uppercase())?;
         Ok(found.and_then(|ibip| ibip.split_once('/').map(|(prefix, _)| prefix.to_owned())))
@@ -42,7 +42,7 @@ impl Store {
         Ok(statement.query_row([key], |row| row.get(0)).optional()?)
     }
 
-    /// Whether a recorded alias begins with this first component.
+    /// Whether a recorded alias has this first component.
     pub fn has_alias_prefix(&self, prefix: &str) -> Result<bool, StoreError> {
         let connection = self.lock();
         let sql = format!("SELECT 1 FROM alias WHERE {} LIMIT 1", below("name"));
@@ -50,7 +50,7 @@ impl Store {
         Ok(statement.exists([prefix])?)
     }
 
-    /// The names of the items here under an IBIp prefix; of those without a rep if asked.
+    /// The names of the items here under an IBIp prefix; with `without_rep`, only of those without a rep.
     pub fn names_under_prefix(
         &self,
         prefix: &str,
@@ -68,10 +68,10 @@ impl Store {
         Ok(names?.into_iter().flatten().collect())
     }
 
-    /// The IBIp prefixes, as recorded, of the items here; of those without a rep if asked.
+    /// The recorded IBIp prefixes of the items here; with `without_rep`, only of those without a rep.
     pub fn prefixes(&self, without_rep: bool) -> Result<Vec<String>, StoreError> {
         let connection = self.lock();
-        // One step of the index for each prefix, however many items have it.
+        // One step of the index for each prefix, regardless of the number of its items.
         let mut statement = connection.prepare_cached(&format!(
             "SELECT substr(ibip, 1, instr(ibip, '/') - 1), ibip_key FROM item {}
              AND ibip_key > ?1 AND state <> 'Deleted' ORDER BY ibip_key LIMIT 1",
@@ -85,7 +85,7 @@ impl Store {
             })
             .optional()?
         {
-            // The key decides: a damaged row may have another name beside it.
+            // The key determines the order: a damaged row may have a name that does not match it.
             after = match key.split_once('/') {
                 Some((first, _)) => end_below(first),
                 None => key,
@@ -96,7 +96,7 @@ impl Store {
     }
 }
 
-/// Items in the order of their IBIps: by an index that has only those asked for.
+/// The index that lists items in the order of their IBIps: one that has only those requested.
 fn listed_by(without_rep: bool) -> &'static str {
     if without_rep {
         "INDEXED BY item_without_rep WHERE rep_key IS NULL"

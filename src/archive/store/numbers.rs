@@ -1,21 +1,21 @@
-//! How many there are: items by their state, and what was minted when.
+//! Counts: items by state, and items minted in a period.
 
 use super::{Store, StoreError};
 use ibi::{RepPrefix, Timestamp};
 
-/// How many items there are in each state.
+/// The number of items in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Originals of this Archive.
     pub originals: u64,
     /// Copies of other Archives' originals.
     pub copies: u64,
-    /// Removed ones, of which a tombstone tells.
+    /// Removed items that have a tombstone.
     pub removed: u64,
 }
 
 impl Store {
-    /// Counts the items. Every row is looked at.
+    /// Counts the items. Reads every row.
     pub fn counts(&self) -> Result<Counts, StoreError> {
         let connection = self.lock();
         let sql = "SELECT count(*) FILTER (WHERE state = 'Original'),
@@ -30,8 +30,8 @@ impl Store {
         })
     }
 
-    /// How many reps with this prefix have a date after one and not after another, those of removed
-    /// items included.
+    /// The number of reps with this prefix, including those of removed items, whose date is after
+    /// `after` and not after `until`.
     pub fn dated_between(
         &self,
         prefix: &RepPrefix,
@@ -39,7 +39,7 @@ impl Store {
         until: &Timestamp,
     ) -> Result<u64, StoreError> {
         let connection = self.lock();
-        // The suffixes of one prefix are in the order of their dates.
+        // The suffixes of a prefix sort in the order of their dates.
         let keys =
             [after, until].map(|date| format!("{}/{}", prefix.canonical(), date.rep_suffix()));
         let sql = "SELECT count(*) FROM item WHERE rep_key > ?1 AND rep_key <= ?2";

@@ -1,26 +1,26 @@
-//! Queries that give items, and ranges of keys.
+//! Queries for items, and ranges of keys.
 
 use rusqlite::{Connection, Params, Row};
 
 use super::{Item, Store, StoreError, rows};
 
-/// The condition that a column of keys lies below the key that is bound as `?1`: it begins with that key
-/// and a slash. The range ends at "0", the character after "/" in ASCII, and so is found by an index.
+/// The condition that a column of keys is below the key bound as `?1`: it begins with that key and
+/// a slash. The range ends at "0", the character after "/" in ASCII, so that an index can be used.
 pub(super) fn below(column: &str) -> String {
     format!("{column} > ?1 || '/' AND {column} < ?1 || '0'")
 }
 
-/// The first key, in the order of the index, after all those below a key: see [`below`].
+/// The first key, in the order of the index, after all keys below a key: see [`below`].
 pub(super) fn end_below(key: &str) -> String {
     format!("{key}0")
 }
 
-/// A number of rows, as SQLite takes it.
+/// A number of rows in SQLite's type.
 pub(super) fn limit(most: usize) -> i64 {
     i64::try_from(most).unwrap_or(i64::MAX)
 }
 
-/// What a statement gives, each row read by `read`.
+/// The rows of a statement, each read by `read`.
 pub(super) fn each<T>(
     connection: &Connection,
     sql: &str,
@@ -37,7 +37,7 @@ pub(super) fn each<T>(
 }
 
 impl Store {
-    /// The one item that meets a condition.
+    /// The single item that meets a condition.
     pub(super) fn find(
         &self,
         condition: &str,
@@ -50,7 +50,7 @@ impl Store {
         found.next()?.map(rows::item).transpose()
     }
 
-    /// The items that meet a condition, which may say their order and number as well.
+    /// The items that meet a condition, which may include their order and number.
     pub(super) fn items(
         &self,
         condition: &str,

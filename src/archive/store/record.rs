@@ -1,4 +1,4 @@
-//! One record becomes the rows of an item: its names, its relations, its aliases.
+//! Writes a record as the rows of an item: its names, relations and aliases.
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 
@@ -7,15 +7,15 @@ use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
 use ibi::{Ibip, Rep, Timestamp};
 
-/// A record that is to be synced.
+/// A record to be written and synced.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) record: Record,
-    /// For an item whose directory is not in place and synced yet.
+    /// Set for an item whose directory is not placed and synced yet.
     pub(super) mint: Option<Mint>,
 }
 
-/// For whom an item is minted.
+/// The owner of a minted item.
 #[derive(Debug)]
 pub(super) struct Mint {
     pub(super) owner: Option<Owner>,
@@ -66,7 +66,7 @@ const INSERT: &str = "
     VALUES (:id, :rep, :rep_key, :ibip, :ibip_key, :state, :service_rep, :service_ibip, :language,
         :target, :removed_at, :sidecar)";
 
-/// A form that is not told stays known.
+/// A form that the record does not have remains known.
 const UPDATE: &str = "
     UPDATE item SET rep = coalesce(:rep, rep), rep_key = coalesce(:rep_key, rep_key),
         ibip = coalesce(:ibip, ibip), ibip_key = coalesce(:ibip_key, ibip_key),
@@ -74,11 +74,11 @@ const UPDATE: &str = "
         language = :language, target = :target, removed_at = :removed_at, sidecar = :sidecar
     WHERE id = :id";
 
-/// Records an item, new or known by any of its names, with all that its sidecar declares.
+/// Records an item, new or known by any of its names, with everything that its sidecar declares.
 pub(super) fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
     let rep_key = record.names.rep().map(Rep::canonical);
     let ibip_key = record.names.ibip().map(Ibip::canonical);
-    // Where the two forms were known as two items, the one that is here goes on.
+    // If the two forms were known as two items, the one that is present remains.
     let mut statement = connection.prepare_cached(
         "SELECT id, rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2
          ORDER BY state = 'Deleted', id",
@@ -88,7 +88,7 @@ pub(super) fn put(connection: &Connection, record: &Record) -> Result<ItemId, St
     while let Some(row) = found.next()? {
         known.push((row.get(0)?, row.get(1)?, row.get(2)?));
     }
-    // Two items cannot share a name, and an item's form, once known, does not change.
+    // Two items cannot share a name, and a known form of an item does not change.
     for (_, rep, ibip) in &known {
         let holder = rows::names("item", rep.clone(), ibip.clone())?;
         let Some(holder) = holder else { continue };
@@ -112,7 +112,7 @@ pub(super) fn put(connection: &Connection, record: &Record) -> Result<ItemId, St
             connection.prepare_cached(forget)?.execute([id])?;
         }
     }
-    // The two forms were known as two items until now: they are one.
+    // The two forms were known as two items until now, and are merged.
     for merged in known.iter().skip(1) {
         connection
             .prepare_cached("DELETE FROM item WHERE id = ?1")?
@@ -140,7 +140,7 @@ pub(super) fn put(connection: &Connection, record: &Record) -> Result<ItemId, St
         })?;
     let id = known.unwrap_or_else(|| connection.last_insert_rowid());
     if record.state == State::Deleted {
-        // A mint that has been removed since is not made again.
+        // A minted item that was removed since is not created again.
         connection
             .prepare_cached("DELETE FROM unsettled WHERE item = ?1")?
             .execute([id])?;

@@ -1,12 +1,12 @@
-//! The recovery log: the dirty regions, where the tree and the index may differ after a crash.
+//! The recovery log in the index: the dirty regions, where tree and index may differ after a crash.
 
 use super::query::below;
 use super::transaction::Sync;
 use super::{Item, Store, StoreError};
 
 impl Store {
-    /// Logs that these levels, or these items and what is related to them, are about to change, and
-    /// clears others, where all that has changed is on disk. Durable when this returns.
+    /// Logs levels or items that are about to change, and clears regions whose changes are on disk.
+    /// Durable when this returns.
     pub fn log_dirty(&self, paths: &[&str], settled: &[String]) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
             for path in settled {
@@ -31,7 +31,7 @@ impl Store {
         Ok(levels.collect::<Result<_, _>>()?)
     }
 
-    /// Clears regions where all that has changed is on disk.
+    /// Clears regions whose changes are on disk.
     pub fn clear_dirty<T: AsRef<str>>(&self, paths: &[T]) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
             let mut statement =
@@ -43,12 +43,12 @@ impl Store {
         })
     }
 
-    /// The items, removed ones left out, whose reps lie below this path.
+    /// The items below this path of the rep tree, without removed ones.
     pub fn items_below(&self, path: &str) -> Result<Vec<Item>, StoreError> {
         self.items_in("rep_key", &path.to_ascii_lowercase(), "")
     }
 
-    /// The items, removed ones left out, that are known by an IBIp with this prefix alone.
+    /// The items known only by an IBIp with this prefix, without removed ones.
     pub fn items_of_prefix(&self, prefix: &str) -> Result<Vec<Item>, StoreError> {
         self.items_in("ibip_key", &prefix.to_ascii_uppercase(), "AND rep IS NULL")
     }

@@ -1,4 +1,4 @@
-//! Rows to checked values: a row that does not hold what it should is an error that names it.
+//! Converts rows to checked values. A row with an invalid value causes an error that names it.
 
 use rusqlite::Row;
 
@@ -22,7 +22,7 @@ fn broken(table: &str, column: &str, value: &str) -> StoreError {
     }
 }
 
-/// Both forms from two columns; an error where neither is there or one cannot be read.
+/// Both forms from two columns. Fails if both are missing or one is invalid.
 pub(super) fn names(
     table: &str,
     rep: Option<String>,

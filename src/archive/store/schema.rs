@@ -1,15 +1,15 @@
-//! The schema as a list that only grows, and the migrations that bring a database up to it.
+//! The schema, as a list that only grows, and the migrations that update a database.
 //!
-//! Two rules: an entry of [`MIGRATIONS`] is never changed once it has been released, and what a
-//! new entry makes must leave the older tables readable. The number of entries applied is kept in
-//! `PRAGMA user_version`; all that are missing run in one immediate transaction.
+//! Two rules apply: an entry of [`MIGRATIONS`] is never changed once it was released, and a new
+//! entry must leave the older tables readable. The number of applied entries is in `PRAGMA
+//! user_version`. All missing entries run in one immediate transaction.
 
 use rusqlite::Connection;
 
 use super::StoreError;
 use crate::archive::database;
 
-/// One entry a version of the schema.
+/// One entry for each version of the schema.
 const MIGRATIONS: &[&str] = &[
     // 1: items, the relations their sidecars declare, recorded aliases, and the ledger.
     "
@@ -59,13 +59,13 @@ const MIGRATIONS: &[&str] = &[
         last TEXT NOT NULL
     ) STRICT;
     ",
-    // 2: dates are reserved ahead.
+    // 2: dates are reserved ahead of time.
     "
     -- Any date up to this one may have been handed out since `last` was written; NULL when none
     -- was. What is not known to be free is taken.
     ALTER TABLE ledger ADD COLUMN reserved TEXT;
     ",
-    // 3: a mint is durable here before its directory is.
+    // 3: a mint is durable in the index before its directory is.
     "
     -- Minted items whose directories are not known to be on disk, and for whom they are made: a
     -- start after a crash makes again what is missing.
@@ -76,11 +76,11 @@ const MIGRATIONS: &[&str] = &[
         mode INTEGER
     ) STRICT;
     ",
-    // 4: listings ask for the items that have no rep.
+    // 4: listings select the items that have no rep.
     "
     CREATE INDEX item_without_rep ON item (ibip_key) WHERE rep_key IS NULL;
     ",
-    // 5: what archive.ibi said is known apart from it.
+    // 5: the index has a copy of archive.ibi.
     "
     -- archive.ibi as it was when the store was last used, in one row.
     CREATE TABLE facts (
@@ -88,7 +88,7 @@ const MIGRATIONS: &[&str] = &[
         text BLOB NOT NULL
     ) STRICT;
     ",
-    // 6: a start after a crash knows where to look.
+    // 6: the dirty regions that a start after a crash reads.
     "
     -- Levels (col/SUBDOMAIN/WORD/YEAR, ibip/PREFIX) in which something has changed that the tree and
     -- the index both tell, and that is not known to be on disk in both.
@@ -96,12 +96,12 @@ const MIGRATIONS: &[&str] = &[
     ",
 ];
 
-/// Brings the database up to the newest schema; refuses one that a newer ibifs has written.
+/// Updates the database to the newest schema. Fails if a newer ibifs has written it.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(database::migrate(connection, MIGRATIONS)?)
 }
 
-/// Checks, without writing, that the database has the schema this program knows.
+/// Checks, without writing, that the database has the schema that this program knows.
 pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
     let found = database::version(connection)?;
     match found.cmp(&MIGRATIONS.len()) {
@@ -114,7 +114,7 @@ pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
     }
 }
 
-/// Whether the tables of a database are others than the migrations make.
+/// Whether the tables of a database differ from those that the migrations create.
 pub(super) fn is_altered(connection: &Connection) -> Result<bool, StoreError> {
     let tables = |connection: &Connection| -> Result<Vec<(String, String)>, StoreError> {
         let mut statement = connection.prepare(

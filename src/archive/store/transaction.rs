@@ -1,4 +1,4 @@
-//! Transactions: each is immediate, and is synced at once or with the next one that is.
+//! Transactions. Each is immediate, and is synced at once or with the next one that is.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -12,7 +12,7 @@ pub(super) enum Sync {
 }
 
 impl Sync {
-    /// SQLite's word for it, with a write-ahead log.
+    /// The value of SQLite's `synchronous` pragma for it, with a write-ahead log.
     pub(super) fn word(self) -> &'static str {
         match self {
             Sync::Now => "full",

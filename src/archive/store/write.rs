@@ -1,4 +1,4 @@
-//! Writing: every change is one immediate transaction, synced now or with the next that is.
+//! Writing. Every change is one immediate transaction, synced at once or with the next one that is.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -9,14 +9,14 @@ use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
 use ibi::{AliasPair, Ibip, Rep, Timestamp};
 
-/// Page cache of the store, in SQLite's words (KiB, negative): its own default.
+/// Page cache of the store, as SQLite's negative number of KiB: the default.
 const CACHE: i64 = -2_000;
 
-/// Page cache while all is recorded anew.
+/// Page cache during a refill.
 const REFILL_CACHE: i64 = -65_536;
 
 impl Store {
-    /// Records an item, new or known by any of its names, with all that its sidecar declares.
+    /// Records an item, new or known by any of its names, with everything that its sidecar declares.
     pub fn put(&self, record: &Record) -> Result<ItemId, StoreError> {
         match record.state {
             State::Copy => self.write(Sync::Later, |transaction| put(transaction, record)),
@@ -27,15 +27,15 @@ impl Store {
         }
     }
 
-    /// Records an item whose directory will be put in place after this and synced later: durable
-    /// when this returns, and unsettled until [`Store::settle`] says that the directory is, too.
-    /// [`StoreError::Taken`] where its name is known already.
+    /// Records an item whose directory is placed after this and synced later. The record is durable
+    /// when this returns, and unsettled until [`Store::settle`] is called for it. Fails with
+    /// [`StoreError::Taken`] if the name is known already.
     pub fn mint(&self, record: &Record, owner: Option<Owner>) -> Result<Item, StoreError> {
         let id = self.write_together(Change {
             record: record.clone(),
             mint: Some(Mint { owner }),
         })?;
-        // Asking the index would mean to wait for the next sync of others.
+        // Reading it from the index would mean waiting for the next sync of other threads.
         Ok(Item {
             id,
             names: record.names.clone(),
@@ -47,7 +47,7 @@ impl Store {
         })
     }
 
-    /// Notes that the directories of minted items are on disk.
+    /// Records that the directories of minted items are on disk.
     pub fn settle(&self, items: &[ItemId]) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
             let mut statement =
@@ -59,7 +59,7 @@ impl Store {
         })
     }
 
-    /// Forgets an item whose directory could not be put in place.
+    /// Deletes an item whose directory could not be placed.
     pub fn forget(&self, item: ItemId) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
             transaction
@@ -69,15 +69,15 @@ impl Store {
         })
     }
 
-    /// Records many items in one transaction, after forgetting all there were; a reader beside it
-    /// still sees them until it ends. `fill` tells the last date handed out.
+    /// Replaces all items in one transaction. A reader beside it sees the previous items until it
+    /// ends. `fill` records the new items and returns the last date given out.
     pub fn replace_all(
         &self,
         fill: impl FnOnce(&Refill<'_>) -> Result<Option<Timestamp>, StoreError>,
     ) -> Result<(), StoreError> {
         let mut connection = self.lock();
-        // Without foreign keys a table is emptied at once, not row by row; so many rows come in that
-        // a page must not be written each time that one is put on it.
+        // Without foreign keys a table is emptied at once, not row by row. The larger cache avoids
+        // writing a page each time a row is added to it.
         connection.pragma_update(None, "foreign_keys", "off")?;
         connection.pragma_update(None, "cache_size", REFILL_CACHE)?;
         let written = transact(&mut connection, Sync::Now, |transaction| {
@@ -99,7 +99,7 @@ impl Store {
         written
     }
 
-    /// Writes down what archive.ibi says, byte for byte.
+    /// Records the contents of `archive.ibi`, byte for byte.
     pub fn set_facts(&self, text: &[u8]) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
             transaction.execute(
@@ -110,14 +110,12 @@ impl Store {
         })
     }
 
-    /// Writes down the last date handed out, and that it is known exactly; durable when this
-    /// returns.
+    /// Records the last date given out as exact. Durable when this returns.
     pub fn set_last_date(&self, last: &Timestamp) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| set_last(transaction, last))
     }
 
-    /// Writes down that dates up to `reserved` may be handed out after `last`; durable when this
-    /// returns.
+    /// Records that dates up to `reserved` may be given out after `last`. Durable when this returns.
     pub fn reserve_dates(&self, last: &Timestamp, reserved: &Timestamp) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
             set_last(transaction, last)?;
@@ -129,14 +127,14 @@ impl Store {
     }
 }
 
-/// The store while all is recorded anew.
+/// The store during a refill, in which all items are recorded again.
 #[derive(Debug)]
 pub struct Refill<'a> {
     connection: &'a Connection,
 }
 
 impl Refill<'_> {
-    /// Records an item. One that lies under its IBIp is not another that is here and has a rep.
+    /// Records an item. Fails if the item has no rep and its IBIp is that of a present item with a rep.
     pub fn put(&self, record: &Record) -> Result<(), StoreError> {
         if record.state != State::Deleted
             && record.names.rep().is_none()
@@ -151,7 +149,7 @@ impl Refill<'_> {
         put(self.connection, record).map(drop)
     }
 
-    /// The item that is here, has a rep and has this IBIp.
+    /// The present item that has a rep and this IBIp.
     fn holder_with_rep(&self, ibip: &Ibip) -> Result<Option<Names>, StoreError> {
         let found = self
             .connection
@@ -167,7 +165,7 @@ impl Refill<'_> {
         }
     }
 
-    /// Leaves an item nothing but its rep: what its sidecar says does not count.
+    /// Removes everything from an item except its rep, so that its sidecar has no effect.
     pub fn reduce_to_rep(&self, names: &Names) -> Result<(), StoreError> {
         let key = names.rep().map(Rep::canonical);
         for sql in [
@@ -184,7 +182,7 @@ impl Refill<'_> {
         Ok(())
     }
 
-    /// Takes an alias from the item that has it.
+    /// Removes an alias from the item that has it.
     pub fn free_alias(&self, alias: &AliasPair) -> Result<(), StoreError> {
         let sql = "DELETE FROM alias WHERE name = ?1";
         self.connection
