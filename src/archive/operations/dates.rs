@@ -1,7 +1,7 @@
-//! The dates of an open Archive, as they are in memory: which is next, and which lie ahead.
+//! The dates of an open Archive in memory: the next one, and those that are ahead of the clock.
 //!
-//! No date is handed out twice, nor up to the instant at which the process opened the store. What is in
-//! memory changes only after what is on disk.
+//! No date is given out twice, and none up to the instant at which the process opened the store.
+//! The state in memory changes only after that on disk.
 
 use std::time::{Duration, Instant};
 
@@ -11,15 +11,15 @@ use ibi::Timestamp;
 use ibi::distributor::{Granularity, Reservation, TemporalDistributor};
 use ibi::pairs::{Pairs, Value};
 
-/// How far ahead dates are reserved. A start after a crash waits for the end of it, so it is far
-/// below the longest wait; minting at full speed writes the ledger once in this time.
+/// How far ahead dates are reserved. A start after a crash waits until the end of this time, so it
+/// is far below the longest wait. At full speed, minting writes the ledger once in this time.
 const AHEAD: Duration = Duration::from_secs(1);
 
-/// How far the clock may run ahead of the time that has passed before it counts as set forward. Both
-/// are read one after the other, and this process may have to wait in between.
+/// By how much the clock may exceed the elapsed time before it counts as set forward. The two
+/// clocks are read one after the other, and this process may be suspended in between.
 const STEP: Duration = Duration::from_millis(100);
 
-/// Which date is next, and how far the ledger on disk reserves dates.
+/// The next date, and how far the ledger on disk reserves dates.
 #[derive(Debug)]
 pub(super) struct Dates {
     distributor: TemporalDistributor,
@@ -27,11 +27,11 @@ pub(super) struct Dates {
     start: Option<Start>,
 }
 
-/// The instant up to which no date is handed out, whatever the disk says.
+/// The instant up to which no date is given out, regardless of the disk.
 #[derive(Clone, Debug)]
 struct Start {
     at: Timestamp,
-    /// When the clock was last read, and what it said. The system's other clock cannot be set.
+    /// The last reading of both clocks. The monotonic clock cannot be set.
     read: (Instant, Timestamp),
 }
 
@@ -43,7 +43,7 @@ impl Start {
         }
     }
 
-    /// The same after another look at the clock.
+    /// The same after another reading of the clocks.
     fn seen(&self, now: &Timestamp) -> Start {
         let (before, said) = &self.read;
         let read = Instant::now();
@@ -61,8 +61,8 @@ impl Start {
     }
 }
 
-/// The dates that were handed out while the clock ran ahead, the first one excluded. Minting went
-/// back to the present from there, and passes over those among them that an item has.
+/// The dates given out while the clock ran ahead, without the first one. Minting continues from the
+/// present, and skips those among them that an item has.
 #[derive(Clone, Debug)]
 pub(super) struct Ahead {
     pub(super) after: Timestamp,
@@ -70,7 +70,7 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Those that a ledger names.
+    /// The range in a ledger.
     pub(super) fn read(ledger: &[u8]) -> Option<Ahead> {
         let pairs = Pairs::parse(ledger).ok()?;
         let date = |name: &str| match pairs.get(name)? {
@@ -87,7 +87,7 @@ impl Ahead {
 }
 
 impl Dates {
-    /// Goes on after the last date handed out, with nothing reserved.
+    /// Continues after the last date given out, with nothing reserved.
     fn after(granularity: Granularity, last: Option<Timestamp>) -> Dates {
         Dates {
             distributor: TemporalDistributor::new(granularity, last),
@@ -96,19 +96,19 @@ impl Dates {
         }
     }
 
-    /// Hands out no date up to this instant.
+    /// Gives out no date up to this instant.
     pub(super) fn start_at(&mut self, now: Timestamp) {
         self.start = Some(Start::at(now));
     }
 
-    /// Goes on after another date, with nothing reserved.
+    /// Continues after another date, with nothing reserved.
     pub(super) fn go_on_after(&mut self, last: Option<Timestamp>) {
         let granularity = self.distributor.granularity();
         self.distributor = TemporalDistributor::new(granularity, last);
         self.reserved = None;
     }
 
-    /// The last date handed out.
+    /// The last date given out.
     pub(super) fn last(&self) -> Option<&Timestamp> {
         self.distributor.last()
     }
@@ -122,7 +122,7 @@ pub(super) struct DateLedger {
 }
 
 impl DateLedger {
-    /// Goes on after the last date handed out, with nothing reserved.
+    /// Continues after the last date given out, with nothing reserved.
     pub(super) fn after(granularity: Granularity, last: Option<Timestamp>) -> DateLedger {
         DateLedger {
             dates: RankedMutex::new(Rank::Dates, Dates::after(granularity, last)),
@@ -130,25 +130,25 @@ impl DateLedger {
         }
     }
 
-    /// Keeps dates from being handed out until the result is dropped.
+    /// Prevents dates from being given out until the result is dropped.
     pub(super) fn lock(&self) -> RankedGuard<'_, Dates> {
         self.dates.lock()
     }
 
-    /// The last date handed out.
+    /// The last date given out.
     pub(super) fn last(&self) -> Option<Timestamp> {
         self.lock().last().cloned()
     }
 
-    /// Goes on after another date, and hands out none up to `start`.
+    /// Continues after another date, and gives out none up to `start`.
     pub(super) fn restart(&self, last: Option<Timestamp>, start: Timestamp) {
         let mut dates = self.lock();
         dates.go_on_after(last);
         dates.start_at(start);
     }
 
-    /// Reserves the next date. `write` makes a new range durable: the date, and up to which one others
-    /// may be handed out; an error of it hands out nothing.
+    /// Reserves the next date. `write` makes a new range durable: the date, and the date up to
+    /// which others may be given out. If it fails, no date is given out.
     pub(super) fn reserve(
         &self,
         now: &Timestamp,
@@ -174,7 +174,7 @@ impl DateLedger {
         Ok(reservation)
     }
 
-    /// Gives back the dates that are reserved and not handed out; `write` makes the last one durable.
+    /// Releases the dates that are reserved and not given out. `write` makes the last one durable.
     pub(super) fn give_back(
         &self,
         write: impl FnOnce(&Timestamp) -> Result<(), ArchiveError>,
@@ -183,24 +183,24 @@ impl DateLedger {
         if dates.reserved.is_some()
             && let Some(last) = dates.last().cloned()
         {
-            // Whatever comes of the write, the next date is reserved on disk again.
+            // Whether or not the write succeeds, the next date is reserved on disk again.
             dates.reserved = None;
             write(&last)?;
         }
         Ok(())
     }
 
-    /// The dates that lie ahead.
+    /// The dates that are ahead.
     pub(super) fn ahead(&self) -> Option<Ahead> {
         self.ahead.lock().clone()
     }
 
-    /// Sets which dates lie ahead.
+    /// Sets the dates that are ahead.
     pub(super) fn set_ahead(&self, ahead: Option<Ahead>) {
         *self.ahead.lock() = ahead;
     }
 
-    /// Adds those after the present and up to a date.
+    /// Adds the dates after the present and up to `last`.
     pub(super) fn widen_ahead(&self, now: &Timestamp, last: &Timestamp) {
         let mut ahead = self.ahead.lock();
         let (after, until) = match ahead.take() {
@@ -210,8 +210,8 @@ impl DateLedger {
         *ahead = Some(Ahead { after, until });
     }
 
-    /// Whether a date was handed out by a clock that ran ahead: such a date does not show how far minting
-    /// has come.
+    /// Whether a date was given out by a clock that ran ahead. Such a date does not show how far
+    /// minting has come.
     pub(super) fn is_ahead(&self, date: &Timestamp) -> bool {
         self.ahead
             .lock()

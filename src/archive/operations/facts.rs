@@ -1,4 +1,4 @@
-//! The Archive's own facts, `archive.ibi`: a list of pairs that a person can read.
+//! The Archive's own facts, `archive.ibi`: a list of pairs in plain text.
 
 use std::net::IpAddr;
 
@@ -12,18 +12,18 @@ use ibi::{IbipPrefix, RepPrefix};
 /// File name of the facts.
 pub(super) const FILE: &str = "archive.ibi";
 
-/// Who this Archive is: what its identifiers are built on, and its service's identifier.
+/// The identity of this Archive: the parts of its identifiers, and its service's identifier.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Host name, lower case.
     pub host: String,
     /// HTTP port of the host; 80 is left out of reps.
     pub port: u16,
-    /// Address that its IBIps are built on.
+    /// The address in its IBIps.
     pub ip: IpAddr,
-    /// Port that its IBIps are built on; 800 is left out.
+    /// The port in its IBIps; 800 is left out.
     pub ip_port: u16,
-    /// Smallest step between two dates handed out.
+    /// The smallest step between two dates.
     pub granularity: Granularity,
     /// The Archive service's own item.
     pub service: Names,
@@ -40,7 +40,7 @@ impl Facts {
         IbipPrefix::from_address(self.ip, self.ip_port)
     }
 
-    /// Reads `archive.ibi`.
+    /// Parses `archive.ibi`.
     pub fn parse(bytes: &[u8]) -> Result<Facts, ArchiveError> {
         let pairs = Pairs::parse(bytes)?;
         let word = |name: &str| match pairs.get(name) {
@@ -73,7 +73,7 @@ impl Facts {
                 what: message!("no identifier after 'ibi.archiveservice'"),
             })?,
         };
-        // A host that no rep can be built on is no good one.
+        // A host must be valid as the prefix of a rep.
         facts
             .rep_prefix()
             .map_err(|_| refuse("host", &facts.host))?;

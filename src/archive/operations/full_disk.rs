@@ -1,9 +1,9 @@
-//! Removals work on a full disk: the tree keeps a reserve for them.
+//! Removals on a full disk: the tree keeps a reserve of space for them.
 
 use super::ArchiveError;
 use crate::archive::tree::Tree;
 
-/// Whether there is no room left on the disk.
+/// Whether the disk is full.
 fn is_full(error: &ArchiveError) -> bool {
     match error {
         ArchiveError::Store(error) => error.kind() == std::io::ErrorKind::StorageFull,
@@ -12,8 +12,8 @@ fn is_full(error: &ArchiveError) -> bool {
     }
 }
 
-/// Does what a removal needs. Where the disk is full, the reserve is spent and `act` is called again, so
-/// that a user who makes room is not refused for want of room.
+/// Runs the writes of a removal. If the disk is full, the reserve is released and `act` is called
+/// again, so that a user can free space on a full disk.
 pub(super) fn with_reserve(
     tree: &Tree,
     act: impl Fn() -> Result<(), ArchiveError>,

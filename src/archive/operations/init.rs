@@ -1,4 +1,5 @@
-//! Making a store: who the new Archive is, its service's own item, and what it takes over.
+//! Creating a store: the identity of the new Archive, its service's own item, and the adoption of
+//! existing items.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
@@ -15,10 +16,10 @@ use ibi::distributor::{Granularity, TemporalDistributor};
 use ibi::{Ibi, Ibip, Rep, RepPrefix, Timestamp};
 use rustix::io::Errno;
 
-/// What will be the Archive's facts, until all that a store needs is there.
+/// The Archive's facts until the store is complete.
 const UNFINISHED: &str = "archive.ibi.new";
 
-/// What `ibifs init` is told; whatever is left out is chosen so that two Archives never mint alike.
+/// The options of `ibifs init`. The defaults are chosen so that two Archives never mint the same name.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// Host name.
@@ -31,14 +32,14 @@ pub struct Setup {
     pub ip_port: Option<u16>,
     /// Granularity, 1/1000 s if left out.
     pub granularity: Option<Granularity>,
-    /// The identity of an Archive that is built anew.
+    /// The identity of a lost Archive that is to be rebuilt.
     pub service: Option<Names>,
 }
 
 impl Archive {
-    /// Makes a new store, mints the Archive service's own item in it and opens it. A directory
-    /// that holds `col/` already is taken over as it is: its items are indexed, those of the
-    /// Archive's own name space become originals, and what is not as it should be is reported.
+    /// Creates a new store, mints the Archive service's own item in it and opens it. A directory
+    /// that already has `col/` is adopted: its items are indexed, those of the Archive's own name
+    /// space become originals, and inconsistencies are reported.
     pub fn init(
         path: &Path,
         setup: &Setup,
@@ -83,13 +84,13 @@ impl Archive {
             },
             ip_port: setup.ip_port.unwrap_or(800),
             granularity: setup.granularity.unwrap_or_default(),
-            // Replaced below by the minted one where none was given.
+            // If no service was given, the minted one replaces this below.
             service: setup
                 .service
                 .clone()
                 .unwrap_or_else(|| Names::from(Ibi::Rep(Rep::mint(&rep_prefix, &clock.now())))),
         };
-        // A clock that no name can be minted by is refused before anything is made.
+        // If the clock is out of the range of names, nothing is created.
         TemporalDistributor::new(facts.granularity, None).reserve(&clock.now(), WAIT_LIMIT)?;
         if let Some(before) = unfinished
             && setup.service.is_none()
@@ -102,11 +103,11 @@ impl Archive {
         let tree = Tree::create(path)?;
         let lock = lock::Lock::take(&tree)?;
         let store = Store::open(tree.root())?;
-        // What this host minted before, in a store that is gone, is earlier.
+        // Names that this host minted before, in a store that is lost, are earlier.
         let start = clock.now();
         let mut last = latest_own(&tree, &rep_prefix, &start)?;
         if setup.service.is_none() {
-            // One name is not worth waiting for a whole minute.
+            // For a single name it is not worth waiting a whole minute.
             let granularity = if facts.granularity == Granularity::MINUTE {
                 Granularity::SECOND
             } else {
@@ -121,8 +122,8 @@ impl Archive {
             facts.service = Names::both(rep, ibip);
             last = Some(reservation.date);
         } else {
-            // Whatever the lost Archive has minted is earlier than now: it may come back, and is
-            // never minted again.
+            // All names that the lost Archive minted are earlier than now. They may be restored,
+            // and are never minted again.
             last = last.max(Some(clock.now()));
         }
         if let Some(last) = &last {
@@ -139,7 +140,7 @@ impl Archive {
         archive
             .tree
             .write_small(".", UNFINISHED, text.as_bytes(), None)?;
-        // The service's item may have been recorded before all was cut short.
+        // The service's item may have been recorded before an interruption.
         archive.make_again()?;
         if !archive
             .tree
@@ -151,19 +152,19 @@ impl Archive {
         let report = archive.adopt(progress)?;
         archive.store.set_facts(text.as_bytes())?;
         archive.change_word(false)?;
-        // With this it is a store.
+        // This rename makes the directory a store.
         archive.tree.rename_small(".", UNFINISHED, facts::FILE)?;
         Ok((archive, report))
     }
 }
 
-/// Who an Archive was going to be whose making was cut short: it goes on under the same name.
+/// The facts of an Archive whose creation was interrupted. It continues under the same name.
 fn unfinished(path: &Path) -> Option<Facts> {
     Facts::parse(&std::fs::read(path.join(UNFINISHED)).ok()?).ok()
 }
 
-/// The latest date of the Archive's own name space that the tree shows, tombstones included, up to the
-/// present: what is dated later was not minted, and must not keep the Archive from minting.
+/// The latest date of the Archive's own name space in the tree, including tombstones, up to the
+/// present. A later date was not minted, and must not prevent minting.
 fn latest_own(
     tree: &Tree,
     prefix: &RepPrefix,
@@ -185,8 +186,8 @@ fn latest_own(
     Ok(latest)
 }
 
-/// The machine's own host name where it is a full one; otherwise a name drawn at random below it,
-/// so that two stores on one laptop never mint the same name.
+/// The machine's own host name if it is fully qualified, else a random name below it, so that two
+/// stores on one laptop never mint the same name.
 fn default_host() -> Result<String, Errno> {
     let node = rustix::system::uname()
         .nodename()
@@ -203,8 +204,8 @@ fn default_host() -> Result<String, Errno> {
     })
 }
 
-/// A private address of one's own, drawn at random as RFC 4193 says: two Archives on one machine
-/// must not mint the same IBIp, and a laptop has no lasting public address.
+/// A private address, drawn at random as in RFC 4193: two Archives on one machine must not mint the
+/// same IBIp, and a laptop has no permanent public address.
 fn default_address() -> Result<IpAddr, Errno> {
     let drawn = random::draw::<5>()?;
     Ok(IpAddr::V6(Ipv6Addr::new(

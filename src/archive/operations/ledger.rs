@@ -1,14 +1,14 @@
-//! The ledger on disk: what the next start must know of this one. It has the last date and shows whether
-//! the store is the same one.
+//! The ledger on disk, which the next start reads. It has the last date given out, and shows
+//! whether the store is still the same one.
 //!
-//! No date is handed out up to the instant at which this process opened the store. So it does not
-//! matter what the disk has forgotten, or by what it was set back to an earlier state: whatever was
-//! handed out before carries an earlier date, if the clock was right. A clock that is set forward while
-//! the store is open counts as opening it: so does a machine that goes on from a picture of its memory.
+//! No date up to the instant at which this process opened the store is given out. It is therefore
+//! irrelevant what the disk has lost, or whether the store was restored to an earlier state: any
+//! date given out before is earlier, if the clock was right. A clock that is set forward while the
+//! store is open counts as opening it, and so does a machine that resumes from a memory snapshot.
 //!
-//! A date is durable on disk before it is handed out. One write reserves all dates of the next second;
-//! those that are not asked for until then are handed out later or, at a regular end, given back. After
-//! any other end all reserved dates count as handed out.
+//! A date is durable on disk before it is given out. One write reserves all dates of the next
+//! second. Reserved dates that are not requested in this time are given out later or, at a regular
+//! end, released. After any other end all reserved dates count as given out.
 
 use std::time::Duration;
 
@@ -21,26 +21,26 @@ use ibi::pairs::{Pairs, Value};
 
 pub(super) const LEDGER: &str = "ledger";
 
-/// In the ledger, while the lock's word is being changed: the word that the lock had.
+/// In the ledger, while the lock's word is being changed: the previous word of the lock.
 const BEFORE: &str = "before";
 
-/// Where the lock had none.
+/// The value if the lock had no word.
 const NONE: &str = "-";
 
-/// Whether a ledger and a lock are of one store, neither of them from a copy.
+/// Whether a ledger and a lock belong to the same store and neither is from a copy.
 fn is_same(ledger: &[u8], found: &lock::Found) -> bool {
     let noted = lock::word_in(ledger, "store").unwrap_or_default();
     let word = lock::word_in(ledger, "word");
     let is_as_noted = noted == found.fingerprint;
     match lock::word_in(ledger, BEFORE) {
         None => is_as_noted && word == found.word,
-        // A crash came before the lock was written, or after that.
+        // A crash came before the lock was written; in the next case, after that.
         Some(before) if found.word.as_deref().unwrap_or(NONE) == before => is_as_noted,
         Some(_) => word == found.word && lock::is_same_file(&noted, &found.fingerprint),
     }
 }
 
-/// The last date handed out, as the ledger says.
+/// The last date given out according to the ledger.
 pub(super) fn last_in_ledger(ledger: &[u8]) -> Option<Timestamp> {
     match Pairs::parse(ledger).ok()?.get("last")? {
         Value::Word(word) => Timestamp::parse_rfc3339(word).ok(),
@@ -49,14 +49,14 @@ pub(super) fn last_in_ledger(ledger: &[u8]) -> Option<Timestamp> {
 }
 
 impl Archive {
-    /// Reserves a date. It is written down durably before this returns and is never handed out
-    /// again, whatever becomes of it. The caller waits `reservation.wait` and then calls
-    /// [`Archive::mint_reserved`]; meanwhile no other caller waits.
+    /// Reserves a date. The date is durable on disk before this returns and is never given out
+    /// again, even if it is not used. The caller waits for `reservation.wait` and then calls
+    /// [`Archive::mint_reserved`]; other callers are not blocked meanwhile.
     pub fn reserve(&self) -> Result<Reservation, ArchiveError> {
         self.reserve_within(WAIT_LIMIT)
     }
 
-    /// The same for a caller who waits longer, or not as long.
+    /// The same with another limit for the wait.
     pub(super) fn reserve_within(&self, limit: Duration) -> Result<Reservation, ArchiveError> {
         self.writable()?;
         let now = self.clock.now();
@@ -65,14 +65,14 @@ impl Archive {
         })
     }
 
-    /// A store that was copied, or that a backup was put back over, has forgotten what was minted
-    /// since, and so has one whose database is lost: it mints nothing up to the present. The first
-    /// two are known by the lock file.
+    /// Reads the ledger and determines from which date minting continues. A store that was copied or
+    /// restored lacks the dates given out since, and so does one whose database is lost. Such a store does
+    /// not mint dates up to the present. The lock file shows whether a store was copied or restored.
     pub(super) fn read_ledger(&self) -> Result<(), ArchiveError> {
         let text = match self.tree.read_small(LEDGER) {
             Ok(text) => text.unwrap_or_default(),
             Err(error) => {
-                // As good as none, and safe: minting goes on from the present.
+                // Equivalent to a missing ledger, and safe: minting continues from the present.
                 log::warn!("{error}; it is set aside and written anew");
                 self.tree.set_aside(".", LEDGER, "ledger.broken")?;
                 Vec::new()
@@ -98,7 +98,7 @@ impl Archive {
         {
             self.store.set_last_date(mark)?;
         }
-        // The last look at the clock: what is read of the disk has been handed out before.
+        // The clock is read last: all dates read from the disk were given out before.
         self.dates.restart(mark, self.clock.now());
         self.dates.set_ahead(Ahead::read(&text));
         self.change_word(same)
@@ -137,9 +137,9 @@ impl Archive {
         Ok(self.tree.write_small(".", LEDGER, text.as_bytes(), None)?)
     }
 
-    /// Gives lock and ledger a new word. Between any two of its three writes the ledger knows both
-    /// words, so that a crash is not taken for a copy; not so in a store that is taken for one, which
-    /// stays one until all is written.
+    /// Writes a new word to the lock and the ledger. Between any two of the three writes the ledger
+    /// has both words, so that a crash does not look like a copy. A store that does look like a
+    /// copy continues to do so until all three are written.
     pub(super) fn change_word(&self, is_same: bool) -> Result<(), ArchiveError> {
         let Some(lock) = &self.lock else {
             return Ok(());
@@ -154,9 +154,9 @@ impl Archive {
         self.write_ledger()
     }
 
-    /// Minting goes on from the present although later dates were handed out: the clock had run
-    /// ahead and is right again. No date is handed out twice; those that an item has are passed over
-    /// when their time comes. Tells the last of them, if there is one.
+    /// Continues minting from the present although later dates were given out, for a clock that ran
+    /// ahead and is right again. No date is given out twice: dates that an item has are skipped
+    /// when their time comes. Returns the last of the later dates, if there are any.
     pub fn go_on_from_present(&self) -> Result<Option<Timestamp>, ArchiveError> {
         self.writable()?;
         let now = self.clock.now();
@@ -165,7 +165,7 @@ impl Archive {
             return Ok(None);
         };
         self.dates.widen_ahead(&now, &last);
-        // First what is known of the dates ahead: after a crash in between they still count.
+        // The dates ahead are recorded first, so that they still count after a crash in between.
         self.write_ledger()?;
         self.store.set_last_date(&now)?;
         dates.go_on_after(Some(now.clone()));
@@ -174,7 +174,7 @@ impl Archive {
         Ok(Some(last))
     }
 
-    /// Refuses what [`Archive::reserve`] would refuse now, and says why.
+    /// Fails with the error with which [`Archive::reserve`] would fail now.
     pub fn check_wait(&self) -> Result<(), ArchiveError> {
         let last = self.store.last_date()?.max(self.store.reserved_date()?);
         let mut distributor = TemporalDistributor::new(self.facts.granularity, last);
@@ -182,14 +182,14 @@ impl Archive {
         Ok(())
     }
 
-    /// Gives back the dates that are reserved and not handed out.
+    /// Releases the dates that are reserved and not given out.
     fn give_dates_back(&self) -> Result<(), ArchiveError> {
         let give_back = |last: &Timestamp| Ok(self.store.set_last_date(last)?);
         self.dates.give_back(give_back)
     }
 
-    /// Syncs what was minted and writes down what a later start should know. The Archive works
-    /// without; a store whose database is lost afterwards is then safe as well.
+    /// Syncs minted items and writes the ledger for the next start. The Archive does not depend on
+    /// it, but it also protects a store whose database is lost afterwards.
     pub fn close(&self) {
         self.replay_first();
         if self.lock.is_some()

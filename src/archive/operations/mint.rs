@@ -1,4 +1,4 @@
-//! Minting: a date is reserved durably, waited for, and becomes an item (SPEC 4).
+//! Minting: a date is reserved durably, waited for, and becomes an item; see ibi(7) for the dates.
 
 use rustix::io::Errno;
 
@@ -11,7 +11,7 @@ use crate::formats::item::{Names, Sidecar};
 use ibi::relation::{Language, RelationKind};
 use ibi::{Ibip, Rep, Timestamp};
 
-/// What a newly minted item is to an item that is there already.
+/// The relation of a newly minted item to an existing one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relative {
     /// Its next edition.
@@ -23,7 +23,7 @@ pub enum Relative {
 }
 
 impl Relative {
-    /// The item that is there already.
+    /// The existing item.
     pub fn source(&self) -> &Names {
         match self {
             Relative::EditionOf(names)
@@ -32,7 +32,7 @@ impl Relative {
         }
     }
 
-    /// What the new item is to it.
+    /// The relation that the existing item has to the new one.
     pub fn kind(&self) -> RelationKind {
         match self {
             Relative::EditionOf(_) => RelationKind::NextEdition,
@@ -43,8 +43,8 @@ impl Relative {
 }
 
 impl Archive {
-    /// Makes the item of a reserved date: both names, the original here, `doc/` in it, and what it
-    /// is to another item. It is on disk when this returns.
+    /// Creates the item of a reserved date: both names, the original here, `doc/` in it, and its
+    /// relation to another item. It is on disk when this returns.
     pub fn mint_reserved(
         &self,
         actor: &dyn Actor,
@@ -55,7 +55,7 @@ impl Archive {
         self.mint_filled(actor, date, relative, owner, Filled::WithDoc)
     }
 
-    /// The same without `doc/`, for a program that takes what it has made for empty and fills it.
+    /// The same without `doc/`, for a program that expects a new directory to be empty and fills it.
     pub fn mint_empty(
         &self,
         actor: &dyn Actor,
@@ -90,7 +90,7 @@ impl Archive {
         if let Some(relative) = relative
             && let Err(error) = self.relate(actor, relative.source(), &relative.kind(), &names)
         {
-            // Nobody has asked for an item that is nothing to any other.
+            // A request for a related item must not leave an unrelated one.
             self.unmake(&item)?;
             self.recovery.end_joint(&ends);
             return Err(error);
@@ -99,7 +99,7 @@ impl Archive {
         Ok(item)
     }
 
-    /// Refuses a relation that a newly minted item could not have, before a date is spent on it.
+    /// Fails if a newly minted item could not have the relation, before a date is used.
     pub fn check_relative(
         &self,
         actor: &dyn Actor,
@@ -123,8 +123,8 @@ impl Archive {
         }
     }
 
-    /// Mints in one go, waiting in the calling thread. The first date after the store was opened may
-    /// be a whole step away.
+    /// Mints and waits in the calling thread. The first date after the store was opened may be a
+    /// whole step of the granularity away.
     pub fn mint(
         &self,
         actor: &dyn Actor,
@@ -147,11 +147,11 @@ impl Archive {
         }
     }
 
-    /// Makes an original's directory with its sidecar. The directory appears whole.
+    /// Creates an original's directory with its sidecar. The directory appears complete.
     ///
-    /// One sync makes the mint durable, that of the index: from then on a start after a crash makes
-    /// the directory again where it is not on disk. So the index has it first, and the directory is
-    /// synced together with others afterwards.
+    /// A single sync, that of the index, makes the mint durable: from then on, a start after a
+    /// crash creates the directory again if it is not on disk. The index is therefore written
+    /// first, and the directory is synced later together with others.
     pub(super) fn make(
         &self,
         names: &Names,
@@ -165,7 +165,7 @@ impl Archive {
             sidecar.set_language(language);
         }
         if let Some(relative) = relative {
-            // So the item appears as what it is, whenever a crash comes.
+            // The item then has its relation from the start, even if a crash follows.
             let source = self.complete(relative.source())?;
             sidecar.set_relation(&inverse(&relative.kind()), &source);
         }
@@ -178,7 +178,7 @@ impl Archive {
             Err(error) => {
                 self.tree.discard(&staged);
                 return Err(match error {
-                    // Only an item that came from elsewhere with our own address can be in the way.
+                    // Only an item from another Archive with this Archive's address can have the name.
                     StoreError::Taken { holder, .. } => ArchiveError::Exists(holder),
                     other => other.into(),
                 });
@@ -191,7 +191,7 @@ impl Archive {
                 self.recovery.queue(place, Durability::NotPlaced);
             }
             return Err(match error.errno() {
-                // So can a directory that the index does not know.
+                // A directory that the index does not know can have it as well.
                 Errno::EXIST | Errno::NOTEMPTY => ArchiveError::Exists(names.clone().into()),
                 _ => error.into(),
             });
@@ -200,7 +200,7 @@ impl Archive {
         Ok(item)
     }
 
-    /// Takes back an item that has just been made and that nobody has been told of.
+    /// Removes an item that was just created and not returned to any caller.
     fn unmake(&self, item: &Item) -> Result<(), ArchiveError> {
         let place = Place::of(&item.names);
         let taken_back = self.tree.take_back(&place).map_err(ArchiveError::from);

@@ -1,6 +1,6 @@
-//! What is there for a reader, by one rule: an item is, where the reader is let through by the levels above
-//! it and may read its directory; a removed one, where its tombstone may be read. Of any other nothing is
-//! said, neither of itself nor as what another is related to.
+//! Visibility: what a reader may see. An item is visible if the reader has access through the
+//! levels above it and may read its directory; a removed item, if its tombstone may be read. An
+//! item that is not visible is not mentioned, even as the target of a relation.
 
 use rustix::io::Errno;
 
@@ -11,11 +11,11 @@ use crate::archive::tree::{Dependencies, Place};
 use crate::formats::item::{Names, State};
 use ibi::relation::{Language, Modifier, Step};
 
-/// So many relations of an item are looked at for a reader.
+/// How many relations of an item are checked for a reader.
 const MOST_LOOKED_AT: usize = 2_000;
 
 impl Archive {
-    /// Whether an item is there for who acts. The Archive's own service always is.
+    /// Whether an item is visible to the reader `act`. The Archive's own service always is.
     pub fn is_public(
         &self,
         item: &Item,
@@ -40,7 +40,7 @@ impl Archive {
         match seen {
             Ok(_) => Ok(true),
             Err(error) if is_refusal(error.errno()) => {
-                // When it is let in again is not seen.
+                // A later change of these permissions cannot be detected.
                 dependencies.give_up();
                 Ok(false)
             }
@@ -48,7 +48,7 @@ impl Archive {
         }
     }
 
-    /// The same of what has these names; what is not known here is said by others.
+    /// The same by names. An item that is not known here is visible, since only other items name it.
     pub fn is_shown(
         &self,
         names: &Names,
@@ -61,7 +61,8 @@ impl Archive {
         }
     }
 
-    /// The last edition that is there for who acts: those behind one that is not are not.
+    /// The last edition that is visible to the reader. Editions after one that is not visible are
+    /// not visible either.
     pub fn last_edition_shown(
         &self,
         names: &Names,
@@ -83,7 +84,7 @@ impl Archive {
         Ok(current)
     }
 
-    /// The relations of an item to what is there for who acts.
+    /// The relations of an item to items that are visible to the reader.
     pub fn relations_shown(
         &self,
         item: &Item,
@@ -102,7 +103,7 @@ impl Archive {
         Ok(shown)
     }
 
-    /// Follows a modifier by way of what is there for who acts. None: there is no such relation.
+    /// Follows a modifier through visible items. Returns None if a relation is missing.
     pub fn resolve_shown(
         &self,
         names: &Names,
@@ -115,7 +116,8 @@ impl Archive {
         let steps = modifier.steps();
         for (index, step) in steps.iter().enumerate() {
             let is_last = index + 1 == steps.len();
-            // What follows a format is the metadata in that format still: it is resolved as a whole.
+            // The steps after a format still concern the metadata in that format, so they are
+            // resolved together.
             let is_rest = matches!(step, Step::Metadata(Some(_)));
             let taken = if is_rest {
                 steps.get(index..).unwrap_or_default().to_vec()
@@ -157,7 +159,7 @@ impl Archive {
     }
 }
 
-/// Whether an error says that a reader is not let in, or that nothing is there.
+/// Whether an error means that a reader has no access, or that nothing is there.
 fn is_refusal(errno: Errno) -> bool {
     [
         Errno::ACCESS,

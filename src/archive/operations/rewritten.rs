@@ -1,9 +1,9 @@
-//! The items whose sidecars the Archive has written by itself.
+//! The items whose sidecars the Archive itself has written.
 
 use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::formats::item::Names;
 
-/// A list that a front end takes from time to time, to drop what it has cached of these items.
+/// A list that a front end takes from time to time to invalidate its caches of these items.
 #[derive(Debug)]
 pub(super) struct RewrittenSidecars(RankedMutex<Vec<Names>>);
 
@@ -18,7 +18,7 @@ impl RewrittenSidecars {
         self.0.lock().push(names);
     }
 
-    /// All since the last call.
+    /// Takes all items added since the last call.
     pub(super) fn take(&self) -> Vec<Names> {
         std::mem::take(&mut *self.0.lock())
     }

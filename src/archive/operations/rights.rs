@@ -1,4 +1,4 @@
-//! Who may change what an item says, and who has said what its sidecar says now.
+//! Permissions: who may change an item's sidecar, and who is its author.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -10,7 +10,7 @@ use crate::archive::store::Item;
 use crate::archive::tree::{Author, Place};
 use crate::formats::item::Names;
 
-/// Two users at once: what both may do.
+/// Two users at once, with the permissions that both have.
 struct Both<'a>(&'a dyn Actor, &'a dyn Actor);
 
 impl Actor for Both<'_> {
@@ -32,8 +32,8 @@ impl Actor for Both<'_> {
 }
 
 impl Archive {
-    /// Whether a user may change what an item says of itself: write its sidecar in place, or put
-    /// another there, as the native filesystem has it. With `way`, also get there by its rep.
+    /// Whether a user may change an item's sidecar: write it in place or replace it, as on the native
+    /// filesystem. With `way`, the user must also have access to the item through the levels of its rep.
     pub(super) fn may_say(
         &self,
         actor: &dyn Actor,
@@ -61,7 +61,7 @@ impl Archive {
         Ok(may_replace(actor, item.as_fd(), owner))
     }
 
-    /// Refuses a user who may not change what an item says of itself.
+    /// Refuses a user who may not change an item's sidecar.
     pub(super) fn refuse_others(&self, actor: &dyn Actor, item: &Item) -> Result<(), ArchiveError> {
         if self.may_say(actor, &item.names, false)? {
             Ok(())
@@ -83,9 +83,9 @@ impl Archive {
         Ok(true)
     }
 
-    /// Runs something on behalf of the user who says what an item's sidecar says: the owner of that file.
-    /// One that came from another Archive over the network is a stranger's until a user of this system
-    /// writes it again.
+    /// Runs a closure on behalf of the author of an item's sidecar, who is the owner of the file. A
+    /// sidecar that came from another Archive over the network has the author [`Stranger`] until a
+    /// user of this system writes it again.
     pub(super) fn with_author<T>(
         &self,
         names: &Names,
@@ -97,8 +97,8 @@ impl Archive {
         }
     }
 
-    /// The same where a user has just written the sidecar, or put it there: what it says is not said
-    /// with more rights than its owner has.
+    /// The same for a user who has just written or placed the sidecar: the permissions are at most
+    /// those of the file's owner.
     pub(super) fn with_writer<T>(
         &self,
         actor: &dyn Actor,
@@ -112,8 +112,8 @@ impl Archive {
         }
     }
 
-    /// Whether what one item says of another counts there: the owner of its sidecar may write the other's.
-    /// What cannot be looked at counts for nothing.
+    /// Whether declarations of one item count for another: the author of its sidecar may write the
+    /// other's. If this cannot be determined, they do not count.
     pub(super) fn may_speak_for(&self, sayer: &Item, item: &Item) -> bool {
         let may = |author: &dyn Actor| self.may_say(author, &item.names, true);
         self.with_author(&sayer.names, may).unwrap_or(false)
@@ -127,8 +127,8 @@ impl Archive {
         })
     }
 
-    /// To whom an item's sidecar belongs when a user has it changed: as natively, to whom it belonged
-    /// where the user may write it in place, else to the user, who may put another there.
+    /// The owner of an item's sidecar after a user has changed it. As on a native filesystem, the owner
+    /// stays if the user may write the file in place; else it is the user, who replaces the file.
     pub(super) fn author_after(
         &self,
         actor: &dyn Actor,
@@ -145,7 +145,7 @@ impl Archive {
         })
     }
 
-    /// The owner of an item's sidecar; None where that is a stranger.
+    /// The owner of an item's sidecar; None for a stranger.
     fn author(&self, names: &Names) -> Result<Option<OwnerOnDisk>, ArchiveError> {
         let place = Place::of(names);
         let Some(file) = self.tree.open_sidecar(&place)? else {
@@ -160,7 +160,7 @@ impl Archive {
         let above = self.tree.open_directory(place.parent())?;
         let above = rustix::fs::fstat(&above);
         let item = rustix::fs::fstat(self.tree.open_item(&place)?);
-        // A directory hands its group on to what is made in it, whoever makes it.
+        // A directory with the setgid bit passes its group on to new files of any user.
         let is_own_group = above.is_ok_and(|above| {
             !Mode::from_raw_mode(above.st_mode).contains(Mode::SGID) || above.st_gid != stat.st_gid
         }) && item

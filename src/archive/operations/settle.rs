@@ -1,17 +1,17 @@
-//! Minted items after a crash: their directories are made again where they have not reached the disk.
+//! Minted items after a crash: directories that have not reached the disk are created again.
 
 use super::{Archive, ArchiveError};
 use crate::archive::store::{ItemId, Unsettled};
 use crate::archive::tree::{Author, Filled, Place};
 
 impl Archive {
-    /// Syncs all that was minted and all dirty regions that are idle.
+    /// Syncs all minted items and all idle dirty regions.
     pub(super) fn settle_now(&self) -> Result<(), ArchiveError> {
         self.minted.settle_now()?;
         self.recovery.settle_now()
     }
 
-    /// After a crash: makes the directories of minted items again that have not reached the disk.
+    /// After a crash: creates the directories of minted items that have not reached the disk.
     pub(super) fn make_again(&self) -> Result<(), ArchiveError> {
         let unsettled = self.store.unsettled()?;
         if unsettled.is_empty() {
@@ -28,23 +28,23 @@ impl Archive {
     fn make_one_again(&self, lost: &Unsettled) -> Result<(), ArchiveError> {
         let place = Place::of(&lost.item.names);
         if self.tree.is_directory(place.as_str()) {
-            // The sidecar is in its directory before that has a name, but what it says may reach
+            // The sidecar is created before its directory gets its name, but its contents may reach
             // the disk later.
             return match self.tree.read_sidecar(&place) {
                 Ok(Some(bytes)) if !bytes.is_empty() => Ok(()),
                 Ok(_) => Ok(self
                     .tree
                     .write_sidecar(&place, &lost.sidecar, Author::Same)?),
-                // Somebody has put something else there.
+                // Something else was created at the path.
                 Err(_) => Ok(()),
             };
         }
         if self.tree.read_tombstone(&place)?.is_some() {
-            // It was being removed; the check finishes that.
+            // A removal was in progress; the check completes it.
             return Ok(());
         }
         log::info!("{} is made again after a crash", lost.item.names);
-        // What was minted for a user was empty, and is filled by that user.
+        // An item minted for a user was empty, and the user fills it.
         let filled = match lost.owner {
             Some(_) => Filled::Empty,
             None => Filled::WithDoc,

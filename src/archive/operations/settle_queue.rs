@@ -1,7 +1,7 @@
 //! Minted items whose directories are not known to be on disk yet.
 //!
-//! The index is synced at each mint and lists them as unsettled. They are taken off that list in groups,
-//! after a sync that no caller waits for.
+//! The index is synced at each mint and lists them as unsettled. They are removed from that list in
+//! groups, after a sync for which no caller waits.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::archive::store::{ItemId, Store};
 use crate::archive::tree::{Place, Tree};
 
-/// How many minted items are synced at once: as many as a start after a crash looks at in an instant.
+/// How many minted items are synced at once: as many as a start after a crash checks quickly.
 const GROUP: usize = 1024;
 
-/// So few are cheaper synced one by one than with all that others have written.
+/// A group up to this size is cheaper to sync item by item than with the whole filesystem.
 const FEW: usize = 16;
 
 /// A minted item whose directory is in place.
 type Placed = (ItemId, Place);
 
-/// The minted items that wait to be synced.
+/// The minted items that are waiting to be synced.
 #[derive(Debug)]
 pub(super) struct SettleQueue {
     tree: Arc<Tree>,
@@ -36,7 +36,7 @@ impl SettleQueue {
         }
     }
 
-    /// Adds a directory that is in place. A full group is synced in a thread of its own.
+    /// Adds a directory that is in place. A full group is synced in a separate thread.
     pub(super) fn add(&self, id: ItemId, place: Place) {
         let group = {
             let mut placed = self.placed.lock();
@@ -54,12 +54,12 @@ impl SettleQueue {
         };
         let thread = std::thread::Builder::new().name("settle".to_owned());
         if let Err(error) = thread.spawn(settling) {
-            // They stay in the index's list, and the next start looks at them.
+            // They stay in the index's list, and the next start checks them.
             log::warn!("cannot sync what was minted: {error}");
         }
     }
 
-    /// Syncs all that was minted and is in place.
+    /// Syncs all minted items that are in place.
     pub(super) fn settle_now(&self) -> Result<(), ArchiveError> {
         let group = std::mem::take(&mut *self.placed.lock());
         settle(&self.tree, &self.store, &group)
@@ -72,7 +72,7 @@ fn settle(tree: &Tree, store: &Store, group: &[Placed]) -> Result<(), ArchiveErr
         1..=FEW => {
             for (_, place) in group {
                 match tree.sync_item(place) {
-                    // Removed since, which is synced.
+                    // The item was removed since; removals are synced.
                     Err(error) if error.errno() == rustix::io::Errno::NOENT => {}
                     other => other?,
                 }

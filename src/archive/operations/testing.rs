@@ -1,4 +1,4 @@
-//! An Archive in a temporary directory, with a clock that a test sets: no mount, no root.
+//! An Archive in a temporary directory, with a clock that the test sets. It needs neither a mount nor root.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) const OTHER_USER: OwnerOnDisk = OwnerOnDisk {
     gid: None,
 };
 
-/// A clock that stands still until it is set.
+/// A clock that does not move until it is set.
 #[derive(Clone, Debug)]
 pub(crate) struct ManualClock(Arc<Mutex<Timestamp>>);
 
@@ -47,7 +47,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// A directory that is removed with its content at the end of the test.
+/// A directory that is removed with its contents at the end of the test.
 pub(crate) struct TemporaryDirectory(PathBuf);
 
 impl TemporaryDirectory {
@@ -91,12 +91,12 @@ impl TestArchive {
         TestArchive::with(&Setup::default())
     }
 
-    /// The same with what is set here instead.
+    /// The same with other options.
     pub(crate) fn with(setup: &Setup) -> TestArchive {
         TestArchive::over(TemporaryDirectory::new(), setup)
     }
 
-    /// The same over what a directory holds already.
+    /// The same over an existing directory.
     pub(crate) fn over(directory: TemporaryDirectory, setup: &Setup) -> TestArchive {
         let clock = ManualClock::at("2026-01-02T03:04:05Z");
         let mut setup = setup.clone();
@@ -119,18 +119,18 @@ impl TestArchive {
         self.directory.path()
     }
 
-    /// Ends regularly and opens again.
+    /// Closes the Archive regularly and opens it again.
     pub(crate) fn reopen(&mut self) {
         self.close();
         self.crash();
     }
 
-    /// Ends without the work of a regular end, as after `kill -9`, and opens again.
+    /// Ends the Archive without the work of a regular end, as after `kill -9`, and opens it again.
     pub(crate) fn crash(&mut self) {
         self.crash_and(|_| ());
     }
 
-    /// The same with something done to the store in between.
+    /// The same with a change of the store in between.
     pub(crate) fn crash_and(&mut self, act: impl FnOnce(&Path)) {
         self.archive = None;
         act(self.directory.path());
@@ -138,7 +138,7 @@ impl TestArchive {
         self.archive = Some(Archive::open(self.path(), clock).expect("the store again"));
     }
 
-    /// A new item of this Archive. The waiting time is passed over by the clock.
+    /// Mints an item of this Archive. The clock skips the wait.
     pub(crate) fn new_item(&self) -> Item {
         self.clock.advance_milliseconds(5);
         let reservation = self.reserve().expect("a date");
@@ -147,7 +147,7 @@ impl TestArchive {
             .expect("an item")
     }
 
-    /// A copy of an item of another Archive, with the sidecar that it has there.
+    /// A copy of an item of another Archive, with the sidecar of that Archive.
     pub(crate) fn copy(&self, name: &str) -> Item {
         let names = names(name);
         let item = self.register(&Process, &names, maker()).expect(name);
@@ -170,18 +170,18 @@ impl TestArchive {
         self.path().join(place.as_str()).join(name)
     }
 
-    /// Writes the sidecar of an item past the Archive.
+    /// Writes the sidecar of an item without the Archive.
     pub(crate) fn write_raw(&self, item: &Item, bytes: &[u8]) {
         std::fs::write(self.file(item, ".ibi"), bytes).expect("a sidecar");
     }
 
-    /// The sidecar of an item, as it lies on disk.
+    /// The sidecar of an item on disk.
     pub(crate) fn sidecar(&self, item: &Item) -> Sidecar {
         let bytes = std::fs::read(self.file(item, ".ibi")).expect("a sidecar");
         Sidecar::parse(&bytes).expect("a readable sidecar")
     }
 
-    /// Changes the sidecar of an item past the Archive.
+    /// Changes the sidecar of an item without the Archive.
     pub(crate) fn edit_raw(&self, item: &Item, edit: impl FnOnce(&mut Sidecar)) {
         let mut sidecar = self.sidecar(item);
         edit(&mut sidecar);
@@ -203,7 +203,7 @@ impl TestArchive {
         self.remove(item.id).expect("removed");
     }
 
-    /// The items of the index with their states and relations, a line each.
+    /// The items of the index with their states and relations, one per line.
     pub(crate) fn dump(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let each = self.store().each_item(|item| {
@@ -236,13 +236,13 @@ impl TestArchive {
         TestParts { clock, directory }
     }
 
-    /// What a check finds, a line each: the code and what it concerns.
+    /// The findings of a check, one per line: the code and the subject.
     pub(crate) fn findings(&self) -> Vec<String> {
         let report = Archive::check(self.path(), &self.clock, &mut |_| ()).expect("a check");
         report.findings.iter().map(line_of).collect()
     }
 
-    /// What a repair of the store finds, in the same way, with `repaired` where it is. The Archive is
+    /// The findings of a repair in the same form, with `repaired` where it applies. The Archive is
     /// closed meanwhile.
     pub(crate) fn repair(&mut self) -> Vec<String> {
         self.close();
@@ -259,7 +259,7 @@ impl TestArchive {
     }
 }
 
-/// A store that is not open, and its clock.
+/// A closed store and its clock.
 pub(crate) struct TestParts {
     pub(crate) clock: ManualClock,
     pub(crate) directory: TemporaryDirectory,
@@ -282,7 +282,7 @@ pub(crate) fn elsewhere() -> Names {
     names("sid.inpe.br/mtc-m18@80/2008/03.17.15.17")
 }
 
-/// This process, as one that makes directories.
+/// The creator of directories: this process.
 pub(crate) fn maker() -> Maker {
     Maker {
         uid: geteuid().as_raw(),

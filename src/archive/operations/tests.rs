@@ -34,7 +34,7 @@ fn a_removed_item_leaves_a_tombstone_and_can_come_back() {
     archive.remove(item.id).expect("removed");
     let removed = archive.again(&item);
     assert_eq!(removed.state, State::Deleted);
-    // To the second.
+    // With a precision of one second.
     assert_eq!(
         removed.removed_at,
         Timestamp::parse_rfc3339("2026-01-02T03:05:05Z").ok()
@@ -46,7 +46,7 @@ fn a_removed_item_leaves_a_tombstone_and_can_come_back() {
     assert_eq!(tombstone.state(), Some(State::Deleted));
     assert_eq!(tombstone.archive_service(), Some(&elsewhere()));
     assert_eq!(archive.findings(), Vec::<String>::new());
-    // It comes back with both of its names.
+    // It is restored with both of its names.
     let rep = names("a.example/b/2001/01.01.00.00");
     let back = archive
         .register(&Process, &rep, maker())
@@ -107,7 +107,7 @@ fn one_process_writes_a_store() {
         holder(archive.path()).and_then(|it| it.pid),
         Some(std::process::id())
     );
-    // Readers may.
+    // Readers can open it.
     let reader = Archive::open_read_only(archive.path()).expect("a reader");
     let service = reader.held(&reader.facts().service).expect("read");
     for refused in [

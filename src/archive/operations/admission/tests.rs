@@ -60,7 +60,7 @@ fn after_a_clock_ran_ahead_its_dates_are_put_back_by_the_administrator() {
     let last = archive.go_on_from_present().expect("asked");
     let date = item.names.rep().map(ibi::Rep::timestamp);
     assert_eq!(last, date);
-    // The item that is known keeps its name.
+    // A known item keeps its name.
     assert!(archive.refuse_unminted(&Stranger, &item.names).is_ok());
     let other = names("archive.example/store/2026/01.02.03.30");
     assert!(archive.refuse_unminted(&Process, &other).is_ok());

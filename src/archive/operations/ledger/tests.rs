@@ -83,7 +83,7 @@ fn a_store_is_known_by_ledger_and_lock() {
         ("store 12-34-99.7\nword a\n", Some("a"), false),
         ("store 12-34-56.7\n", None, true),
         ("", None, false),
-        // A crash came before the lock was written, and after that.
+        // A crash before the lock was written, and one after that.
         ("store 12-34-56.7\nword b\nbefore a\n", Some("a"), true),
         ("store 12-34-99.7\nword b\nbefore a\n", Some("a"), false),
         ("store 12-34-99.7\nword b\nbefore a\n", Some("b"), true),
@@ -118,7 +118,7 @@ fn minting_goes_on_from_the_present_after_a_clock_ran_ahead() {
     archive.clock.advance_milliseconds(10);
     let date = archive.reserve().expect("a date").date;
     assert!(date > present && Some(date) < last);
-    // It is known after a crash as well.
+    // The range is known after a crash as well.
     archive.crash();
     assert!(archive.dates.is_ahead(&last.expect("a date")));
     assert!(!archive.dates.is_ahead(&present));

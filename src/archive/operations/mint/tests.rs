@@ -43,7 +43,7 @@ fn minted_dates_rise() {
     let archive = TestArchive::new();
     let mut dates = Vec::new();
     for _ in 0..4 {
-        // The clock stands still, and is set back once.
+        // The clock does not move, and is set back once.
         let date = archive.reserve().expect("a date").date;
         dates.push(date);
     }
@@ -63,7 +63,7 @@ fn a_date_is_not_minted_twice() {
         other => panic!("{other:?}"),
     }
     assert_eq!(archive.store().held_items().expect("counted"), 2);
-    // The next one is made in the place of one that is taken.
+    // After a name that was taken, the next mint succeeds.
     let next = archive.mint(&Process, None, None).expect("an item");
     assert!(next.names.rep() > item.names.rep());
 }
@@ -105,7 +105,7 @@ fn a_related_item_is_minted_with_the_relation_at_both_ends() {
             archive.sidecar(&item).language().copied(),
             (there == "ibi.translation(pt)").then_some(pt)
         );
-        // A second one is refused before a date is spent on it.
+        // A second one is refused before a date is used.
         match archive.check_relative(&Process, &relative) {
             Err(ArchiveError::HasOne { kind, target, .. }) => {
                 assert_eq!((kind.as_str(), *target), (there, item.names));

@@ -81,7 +81,7 @@ fn a_relation_at_one_end_only_is_finished() {
         let ends = [archive.new_item(), archive.new_item()];
         let before = std::fs::read(archive.file(&ends[1 - kept], ".ibi")).expect("a sidecar");
         archive.declare(&ends[0], RelationKind::NextEdition, &ends[1]);
-        // The crash takes what one of the two has come to say.
+        // The crash loses the new declaration of one of the two.
         let path = archive.file(&ends[1 - kept], ".ibi");
         archive.crash_and(|_| std::fs::write(&path, before).expect("written"));
         let says = |item: &Item| archive.sidecar(item).relations().len();
@@ -133,10 +133,10 @@ fn a_change_that_was_dropped_is_read_before_the_next() {
     archive.edit_raw(&item, |sidecar| sidecar.set_target("map.pdf"));
     drop(change);
     assert_eq!(archive.again(&item).target, None);
-    // Any change that takes the lock of changes will do.
+    // Any change that takes the lock for changes triggers the recovery.
     archive.restore_sidecar(item.id).expect("nothing to do");
     assert_eq!(archive.again(&item).target.as_deref(), Some("map.pdf"));
-    // One that is done is not read again.
+    // A change that is done is not read again.
     let change = archive.begin_write(item.id).expect("begun");
     archive.edit_raw(&item, |sidecar| sidecar.set_target("other.pdf"));
     change.done();
@@ -150,7 +150,7 @@ fn many_levels_are_not_all_kept_in_the_log() {
     for year in 0..MANY {
         archive.copy(&format!("a.example/b/{}/01.01.00.00", 1900 + year));
     }
-    // They are synced in a thread of their own.
+    // They are synced in a separate thread.
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while archive.store().dirty_regions().expect("read").len() >= MANY {
         assert!(std::time::Instant::now() < until, "still {MANY}");

@@ -2,7 +2,7 @@ use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names}
 use super::super::{Fact, Process};
 use super::*;
 
-/// What an item's sidecar says, a line each: `ibi.nextedition REP`.
+/// The relations in an item's sidecar, one per line: `ibi.nextedition REP`.
 fn said(archive: &TestArchive, item: &Item) -> Vec<String> {
     let relations = archive.sidecar(item).relations();
     relations
@@ -47,7 +47,7 @@ fn a_relation_is_written_at_both_ends() {
     }
 }
 
-/// `ln -sfn` of the same target, and a second `ibifs relate`.
+/// `ln -sfn` with the same target, and a second `ibifs relate`.
 #[test]
 fn a_relation_declared_again_stays_at_both_ends() {
     for kind in [
@@ -128,7 +128,7 @@ fn editions_do_not_go_in_a_circle() {
             "{kind:?}: {refused:?}"
         );
     }
-    // Metadata may well go back.
+    // Metadata may point back.
     archive.declare(&three, RelationKind::Metadata, &one);
 }
 
@@ -168,7 +168,7 @@ fn between_two_copies_nothing_is_declared() {
         matches!(refused, Err(ArchiveError::NotOriginal { .. })),
         "{refused:?}"
     );
-    // An original is what a copy is related to, and says so.
+    // An original can be the target of a relation of a copy, and declares the inverse.
     let original = archive.new_item();
     archive.declare(one, RelationKind::Translation(language("pt")), &original);
     assert_eq!(said(&archive, &original), [line("ibi.translationof", one)]);

@@ -55,7 +55,7 @@ fn a_modifier_is_followed_step_by_step() {
         (&shelf.first, "!:", Some(&shelf.metadata)),
         (&shelf.first, ":", None),
         (&shelf.last, ":", Some(&shelf.metadata)),
-        // No language is asked for: by the preferences, of which the second fits.
+        // No language is requested, so the preferences apply; the second one matches.
         (&shelf.last, "+", Some(&shelf.french)),
     ];
     for (item, text, expected) in cases {
@@ -185,6 +185,6 @@ fn names_are_met_by_either_form() {
     let mut met = Met::default();
     assert!(met.note(&names(ibip)));
     assert!(!met.note(&both.expect("two forms")));
-    // The other form was noted on the way.
+    // The other form was added in passing.
     assert!(!met.note(&names(rep)));
 }

@@ -16,11 +16,11 @@ fn who_may_write_the_sidecar_may_say_what_the_item_is() {
     for (directory_mode, sidecar_mode, may) in [
         (0o755, 0o644, false),
         (0o755, 0o646, true),
-        // The sidecar cannot be reached.
+        // The sidecar is not accessible.
         (0o754, 0o646, false),
-        // Another one may be put in its place.
+        // The sidecar can be replaced.
         (0o757, 0o644, true),
-        // Not where others' names are kept.
+        // In a sticky directory it cannot.
         (0o1757, 0o644, false),
         (0o756, 0o644, false),
     ] {
@@ -74,7 +74,7 @@ fn the_author_of_a_sidecar_is_its_owner() {
     let author = archive.author(&item.names).expect("asked");
     let uid = rustix::process::geteuid().as_raw();
     assert_eq!(author.map(|author| author.uid), Some(uid));
-    // What came over the network has no author here.
+    // A sidecar that came over the network has no author here.
     let sidecar = archive.file(&item, ".ibi");
     set_mode(&sidecar, 0o1644);
     assert_eq!(archive.author(&item.names).expect("asked"), None);

@@ -2,7 +2,7 @@ use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names}
 use super::super::{Process, Stranger};
 use super::*;
 
-/// What came of a sidecar, in a word.
+/// The outcome of a sidecar, in a word.
 fn outcome(of: &Acceptance) -> String {
     match of {
         Acceptance::Accepted(_) => "accepted".to_owned(),
@@ -62,7 +62,7 @@ fn what_cannot_be_accepted_changes_nothing() {
         assert!(found.contains(sentence), "{found}");
         assert_eq!(archive.store().sidecar(item.id).expect("read"), before);
         assert_eq!(archive.again(&item), item);
-        // It stays as it was written.
+        // The file is left as it was written.
         let on_disk = std::fs::read(archive.file(&item, ".ibi")).expect("a sidecar");
         assert_eq!(on_disk, bytes);
     }
@@ -159,7 +159,7 @@ fn a_stranger_accepts_nothing_new() {
     });
     let accepted = archive.accept_sidecar(&Stranger, near.id).expect("asked");
     assert_eq!(outcome(&accepted), "accepted");
-    // The near end says it, the far end is not the stranger's to write.
+    // The near end declares it; the stranger may not write the far end.
     assert!(archive.sidecar(&far).relations().is_empty());
 }
 
@@ -220,7 +220,7 @@ fn a_sidecar_that_was_changed_on_disk_is_not_written_over() {
         matches!(refused, Err(ArchiveError::Changed(_))),
         "{refused:?}"
     );
-    // Neither end has come to say anything.
+    // Neither end was changed.
     assert!(archive.sidecar(&other).relations().is_empty());
     assert_eq!(archive.sidecar(&item).target().as_deref(), Some("x"));
     let refused = archive.relate(&Process, &other.names, &kind, &item.names);
