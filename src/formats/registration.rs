@@ -1,17 +1,17 @@
-//! The registration protocol of 2009 (see ibi-resolution(7)): what is asked, read from the
-//! parameters of a verb, and what is answered, as XML. Who may do what is decided in the registry.
+//! The registration protocol of 2009, see ibi-resolution(7): requests, read from the parameters of a verb,
+//! and answers, as XML. The registry decides about rights.
 //!
 //! An actor is a provider of documents: a computer, its domain and a port. Names of parameters are
-//! written exactly as in the text. Where it says nothing, here is what we do:
+//! case-sensitive. These rules apply where the protocol leaves a choice:
 //!
-//! - An empty parameter is one that is not given, so that the fields of a form may stay blank.
-//! - A parameter that the verb does not have is refused, and so is one that comes twice: either would
-//!   be a value cut at an `&`, and the rest of it lost without a word.
+//! - An empty parameter counts as missing, so that the fields of a form may stay blank.
+//! - A parameter that the verb does not have is rejected, and so is one that occurs twice: either could be a
+//!   value cut at an `&`, the rest of which would be lost silently.
 //! - `metadataURL` begins a group; the other three of the group follow it in any order.
-//! - The text's own example has a second date of another form behind a last update
-//!   (`2009-03-12T16:20:53-03:00 2009:03.12.16.20.53`); it is read and left out.
-//! - URLs are of `http` and `https`. One without a port has that of its scheme. What may not stand in a
-//!   URL, such as a space, is percent-encoded.
+//! - An example in the protocol has a second date of another form after a last update
+//!   (`2009-03-12T16:20:53-03:00 2009:03.12.16.20.53`); it is accepted and ignored.
+//! - URLs have the scheme `http` or `https`. A URL without a port has the default port of its scheme.
+//!   Characters that may not occur in a URL, such as a space, are percent-encoded.
 
 mod answer;
 mod document;
@@ -28,7 +28,7 @@ pub use error::RequestError;
 use parameters::Parameters;
 pub use values::{Email, Fingerprint, LastUpdate, Password, Provider, WebUrl};
 
-/// No request with all the parameters of its verb is longer than this, in bytes.
+/// The longest request, in bytes, with all parameters of its verb.
 pub const LONGEST_REQUEST: usize = 512 * 1024;
 
 /// The verbs.
@@ -36,22 +36,22 @@ pub const LONGEST_REQUEST: usize = 512 * 1024;
 pub enum Verb {
     /// Registers an actor.
     RegisterActor,
-    /// Gives an actor another password.
+    /// Changes the password of an actor.
     ChangePassword,
-    /// Gives an actor another e-mail address.
+    /// Changes the e-mail address of an actor.
     ChangeEMailAddress,
-    /// Registers a document of an actor, or what has changed of one.
+    /// Registers a document of an actor, or changes to it.
     RegisterDocument,
-    /// Hands a document over to another actor.
+    /// Transfers a document to another actor.
     ChangeActor,
-    /// Takes back the registration of a document.
+    /// Deletes the registration of a document.
     DeleteDocumentRegistration,
-    /// Tells all that is registered of a document.
+    /// Returns everything that is registered of a document.
     DisplayIDRegistration,
 }
 
 impl Verb {
-    /// All of them, in the order of the text.
+    /// All verbs, in the order of the protocol.
     pub const ALL: [Verb; 7] = [
         Verb::RegisterActor,
         Verb::ChangePassword,
@@ -62,16 +62,16 @@ impl Verb {
         Verb::DisplayIDRegistration,
     ];
 
-    /// Reads the name of a verb.
+    /// Parses the name of a verb.
     ///
     /// # Errors
-    /// It is none of the seven.
+    /// The name is not one of the seven.
     pub fn parse(name: &str) -> Result<Verb, RequestError> {
         let found = Verb::ALL.into_iter().find(|verb| verb.name() == name);
         found.ok_or_else(|| RequestError::UnknownVerb(name.to_owned()))
     }
 
-    /// Its name.
+    /// The name of the verb.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl Verb {
         }
     }
 
-    /// The parameters that it has, beside `verb` itself, each once.
+    /// Its parameters that occur at most once, without `verb`.
     #[must_use]
     pub fn parameters(self) -> &'static [&'static str] {
         match self {
@@ -116,7 +116,7 @@ impl Verb {
         }
     }
 
-    /// The parameters of a group that it may have any number of.
+    /// Its parameters that form a group, which may be repeated.
     #[must_use]
     pub fn group(self) -> &'static [&'static str] {
         match self {
@@ -131,7 +131,7 @@ impl Verb {
     }
 }
 
-/// Who asks, and what proves it.
+/// The actor of a request, with its password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     /// The identifier of the actor.
@@ -140,45 +140,44 @@ pub struct Credentials {
     pub password: Password,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// To register an actor.
+    /// Registers an actor.
     RegisterActor {
-        /// Where it is.
+        /// The host and port of the actor.
         provider: Provider,
-        /// Whom to write to.
+        /// The address of the person responsible.
         email: Email,
-        /// What is to prove from now on that it is the actor who asks.
+        /// The password of later requests.
         password: Password,
     },
-    /// To change an actor's password.
+    /// Changes the password of an actor.
     ChangePassword(Credentials, Password),
-    /// To change an actor's e-mail address.
+    /// Changes the e-mail address of an actor.
     ChangeEMailAddress(Credentials, Email),
-    /// To register a document, by an identifier of the actor's or else a new one.
+    /// Registers a document under an identifier of the actor, or under a new one.
     RegisterDocument(Credentials, Option<Ibi>, Box<Document>),
-    /// To hand a document over.
+    /// Transfers a document to another actor.
     ChangeActor {
-        /// Who has it.
+        /// The actor that has it.
         from: Credentials,
-        /// Which document.
+        /// The document.
         document: Ibi,
-        /// Who is to have it.
+        /// The actor that receives it.
         to: Ibi,
     },
-    /// To take back the registration of a document.
+    /// Deletes the registration of a document.
     DeleteDocumentRegistration(Credentials, Ibi),
-    /// To tell all that is registered of a document.
+    /// Returns everything that is registered of a document.
     DisplayIDRegistration(Credentials, Ibi),
 }
 
 impl Request {
-    /// Reads the parameters of a verb.
+    /// Parses the parameters of a verb.
     ///
     /// # Errors
-    /// A verb that is missing or unknown, a parameter that is missing, unknown, there twice, too long or
-    /// not of its form.
+    /// A parameter that is missing, unknown, repeated, too long or not of its form.
     pub fn of(verb: Verb, fields: &Fields) -> Result<Request, RequestError> {
         let parameters = Parameters::of(verb, fields)?;
         let credentials = || parameters.credentials();
@@ -226,7 +225,7 @@ impl Request {
 /// The verb of a request.
 ///
 /// # Errors
-/// There is none, more than one, or none of the seven.
+/// The verb is missing, occurs more than once, or is not one of the seven.
 pub fn verb_of(fields: &Fields) -> Result<Verb, RequestError> {
     let mut verbs = fields.iter().filter(|(name, _)| *name == "verb");
     match (verbs.next(), verbs.next()) {
@@ -252,7 +251,7 @@ mod tests {
         assert_eq!(read(text).expect_err(text).to_string(), sentence);
     }
 
-    /// A `RegisterDocument` that is good without the parameters given here.
+    /// A valid `RegisterDocument`, with these parameters added.
     fn document(more: &str) -> String {
         format!(
             "verb=RegisterDocument&{WHO}&documentURL=http://hermes.dpi.inpe.br/a.pdf\

@@ -1,8 +1,7 @@
-//! BibTeX as a source of Dublin Core: which field of an entry becomes which element.
+//! BibTeX as a source of Dublin Core: the mapping from fields to elements.
 //!
-//! The first entry of a file is the record. Fields of biblatex are known beside those of BibTeX,
-//! and the field `ibi` that Archives write into their citations. Fields that say nothing of the
-//! item as a whole are passed over.
+//! The first entry of a file is the record. Fields of BibTeX and biblatex are known, and the field `ibi`,
+//! which Archives write into citations. Fields that do not describe the item as a whole are ignored.
 
 mod parse;
 
@@ -15,7 +14,7 @@ use super::{DublinCore, Element, MetadataError, check_size};
 use parse::{Entry, first_entry};
 
 impl DublinCore {
-    /// Reads the first entry of a BibTeX file, in UTF-8 or else Windows-1252.
+    /// Parses the first entry of a BibTeX file, in UTF-8 or else Windows-1252.
     pub fn from_bibtex(bytes: &[u8]) -> Result<DublinCore, MetadataError> {
         check_size(bytes)?;
         Ok(record(&first_entry(&decode(bytes))?))
@@ -66,14 +65,14 @@ fn record(entry: &Entry) -> DublinCore {
             _ => {}
         }
     }
-    // The date of biblatex may be a range; the record is dated by its beginning.
+    // A date of biblatex may be a range; the record gets its beginning.
     let day = field("date").split('/').next().unwrap_or_default();
     let year = if day.is_empty() { field("year") } else { day };
     record.push(Element::Date, date(&plain(year), &plain(field("month"))));
     record
 }
 
-/// Adds each name of a list that the word "and" divides.
+/// Adds each name of a list with the separator "and".
 fn push_persons(record: &mut DublinCore, element: Element, list: &str) {
     let words = split_outside_braces(list, char::is_whitespace);
     for name in words.split(|word| word.eq_ignore_ascii_case("and")) {
@@ -84,7 +83,7 @@ fn push_persons(record: &mut DublinCore, element: Element, list: &str) {
     }
 }
 
-/// The word of the DCMI type vocabulary for a type of entry.
+/// The term of the DCMI type vocabulary for a type of entry.
 fn dcmi_type(kind: &str) -> &'static str {
     match kind {
         "dataset" => "Dataset",

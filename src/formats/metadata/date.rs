@@ -1,10 +1,10 @@
-//! Dates as records write them, to the `YYYY`, `YYYY-MM` or `YYYY-MM-DD` of Dublin Core.
+//! Converts dates of records to the forms `YYYY`, `YYYY-MM` or `YYYY-MM-DD` of Dublin Core.
 //!
-//! Months are known by number and by their English, Portuguese and Spanish names, long or short.
-//! What is not a date it hands back as it came: "in press" says more than nothing. It reads no
-//! clock.
+//! Months are recognized by number and by their English, Portuguese and Spanish names, long or short. A text
+//! that is not a date is returned unchanged, because "in press" is more useful than nothing. No clock is
+//! read.
 
-/// A year, with the month when that is clear; a text without a year as it came.
+/// A year, with the month if it is known; a text without a year is returned unchanged.
 pub(super) fn date(year: &str, month: &str) -> String {
     if is_iso_date(month) {
         return month.trim().to_string();
@@ -46,7 +46,7 @@ fn is_iso_date(text: &str) -> bool {
         && parts.next().is_none()
 }
 
-/// The month that a text names, by its first three letters or by a number that is all of the text.
+/// The month that a text names, by its first three letters or by a number that is the whole text.
 fn month_number(text: &str) -> Option<u8> {
     if let Ok(number) = text.trim().parse::<u8>() {
         return (1..=12).contains(&number).then_some(number);

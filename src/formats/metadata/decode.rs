@@ -1,14 +1,13 @@
-//! From bytes to text for records that do not say how they are encoded, as BibTeX and refer never
-//! do.
+//! Decodes records that do not declare their encoding, as BibTeX and refer never do.
 //!
-//! Bytes that are UTF-8 are UTF-8; all others are read as Windows-1252, which is Latin-1 with
-//! printable characters in place of the second set of controls, and which any sequence of bytes is.
-//! It guesses nothing finer than that.
+//! Valid UTF-8 is read as UTF-8. Everything else is read as Windows-1252, which is Latin-1 with printable
+//! characters in place of the second set of control characters; every sequence of bytes is valid in it. No
+//! other encoding is guessed.
 
 use super::MetadataError;
 use super::error::beginning;
 
-/// Reads UTF-8, with or without a byte order mark, or else Windows-1252.
+/// Decodes UTF-8, with or without a byte order mark, or else Windows-1252.
 pub(super) fn decode(bytes: &[u8]) -> String {
     match std::str::from_utf8(without_mark(bytes)) {
         Ok(text) => text.to_string(),
@@ -21,7 +20,7 @@ pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// Reads UTF-8 and nothing else.
+/// Decodes UTF-8 only.
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str, MetadataError> {
     std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error.valid_up_to()))
 }
@@ -42,7 +41,7 @@ fn not_utf8(bytes: &[u8], position: usize) -> MetadataError {
     }
 }
 
-/// Reads Windows-1252, each byte a character.
+/// Decodes Windows-1252, in which each byte is a character.
 pub(super) fn windows_1252(bytes: &[u8]) -> String {
     bytes
         .iter()
@@ -53,15 +52,14 @@ pub(super) fn windows_1252(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Windows-1252 from 0x80 to 0x9f; the five bytes that it leaves out are read as the controls of
-/// Latin-1.
+/// Windows-1252 from 0x80 to 0x9f; its five undefined bytes are read as control characters of Latin-1.
 const C1: [char; 32] = [
     '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž',
     '\u{8f}', //
     '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
 ];
 
-/// The line, counted from one, of a byte of a text.
+/// The line number, from 1, of a byte of a text.
 pub(super) fn line_at(bytes: &[u8], position: usize) -> usize {
     1 + bytes
         .iter()

@@ -1,8 +1,8 @@
-//! What can be wrong with a metadata record, and the sentence that says so.
+//! Errors of metadata records.
 //!
-//! Every variant knows its line, counted from one, and quotes the offending text shortened and with
-//! control characters escaped, so that a hostile record cannot draw on the terminal. It does not
-//! know the file's name: whoever read the file puts that before the sentence.
+//! Most variants have a line number, from 1, and quote the offending text, shortened and with control
+//! characters escaped, so that a hostile record cannot control the terminal. The file name is not known here:
+//! the caller puts it before the sentence.
 
 use std::error::Error;
 use std::fmt;
@@ -14,38 +14,38 @@ use super::{Element, MAX_BYTES};
 pub enum MetadataError {
     /// The record is larger than [`MAX_BYTES`].
     TooLarge {
-        /// The size that was offered.
+        /// The size of the record, in bytes.
         bytes: usize,
     },
     /// A text that has to be UTF-8 is not.
     NotUtf8 {
         /// The line of the first wrong byte.
         line: usize,
-        /// The line's beginning, the wrong byte replaced.
+        /// The beginning of the line, with the wrong byte replaced.
         text: String,
     },
     /// A line of text has no colon after a name.
     NoColon {
         /// The line.
         line: usize,
-        /// What the line says.
+        /// The content of the line.
         text: String,
     },
     /// A line of text names none of the fifteen elements.
     UnknownElement {
         /// The line.
         line: usize,
-        /// The name it gives.
+        /// The unknown name.
         name: String,
     },
-    /// A line begins with white space and there is no value for it to continue.
+    /// A line begins with white space, but no value precedes it.
     NothingToContinue {
         /// The line.
         line: usize,
-        /// What the line says.
+        /// The content of the line.
         text: String,
     },
-    /// An XML declaration names an encoding that is not read here.
+    /// An XML declaration names an encoding that is not supported.
     UnknownEncoding {
         /// The encoding's name.
         name: String,
@@ -54,7 +54,7 @@ pub enum MetadataError {
     BadXml {
         /// The line of the mistake.
         line: usize,
-        /// The text at that place.
+        /// The text at that position.
         text: String,
     },
     /// The XML refers to an entity that is not one of the five standard ones.
@@ -64,7 +64,7 @@ pub enum MetadataError {
         /// The entity's name.
         name: String,
     },
-    /// An element's prefix is bound to no namespace.
+    /// The prefix of an element is not bound to a namespace.
     UnknownPrefix {
         /// The line of the element.
         line: usize,
@@ -73,9 +73,9 @@ pub enum MetadataError {
     },
     /// XML elements are nested more deeply than any record needs.
     TooDeep {
-        /// The line of the element that goes too deep.
+        /// The line of the first element that is too deep.
         line: usize,
-        /// The deepest level that is read.
+        /// The deepest level that is accepted.
         limit: usize,
     },
     /// The XML ends inside an element.
@@ -85,15 +85,15 @@ pub enum MetadataError {
         /// The element's name.
         name: String,
     },
-    /// The XML holds no Dublin Core record.
+    /// The XML has no Dublin Core record.
     NoDublinCore,
-    /// The BibTeX file holds no entry.
+    /// The BibTeX file has no entry.
     NoEntry,
-    /// The BibTeX has something else where its grammar wants one of a few things.
+    /// A syntax error in BibTeX.
     Unexpected {
         /// The line of the mistake.
         line: usize,
-        /// What the grammar wants there.
+        /// What the grammar requires there.
         wanted: &'static str,
         /// The text found instead, empty at the end of the file.
         found: String,
@@ -102,12 +102,12 @@ pub enum MetadataError {
     Unterminated {
         /// The line on which the value begins.
         line: usize,
-        /// How the value begins.
+        /// The beginning of the value.
         text: String,
     },
-    /// The strings of a BibTeX file multiply to more than [`MAX_BYTES`].
+    /// The strings of a BibTeX file expand to more than [`MAX_BYTES`].
     TooMuchExpansion {
-        /// The line of the string that went too far.
+        /// The line of the string that exceeded the limit.
         line: usize,
     },
     /// The refer record has no line that begins with `%` and a tag.
@@ -231,15 +231,15 @@ impl fmt::Display for MetadataError {
     }
 }
 
-// What the XML reader says is no source: it quotes the document as it is, line ends and all.
+// The XML reader's error is not the source: it quotes the document unescaped, with line ends.
 impl Error for MetadataError {}
 
-/// How many characters of an offending text are shown.
+/// How many characters of an offending text are quoted.
 const SHOWN: usize = 40;
 
-/// The beginning of an offending text: all that an error has to keep of it.
+/// The beginning of an offending text: all that an error stores of it.
 pub(super) fn beginning(text: &str) -> String {
-    // One character more than is shown, so that `quote` knows that there was more.
+    // One character more than is quoted, so that `quote` can see that there is more.
     text.trim().chars().take(SHOWN + 1).collect()
 }
 

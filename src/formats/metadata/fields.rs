@@ -1,13 +1,12 @@
-//! What BibTeX and refer have in common: how the fields of a bibliography become values of Dublin
-//! Core.
+//! Conversion of bibliographic fields to values of Dublin Core, shared by BibTeX and refer.
 //!
-//! Numbers of the book trade are written as the URIs registered for them, so that each says what it
-//! is. It checks none of them.
+//! Standard numbers are written as the URIs registered for them, which makes them self-describing. They are
+//! not validated.
 
 use super::person::split_outside_braces;
 use super::{DublinCore, Element};
 
-/// Adds each keyword of a list, which commas, semicolons or line ends divide, as a subject.
+/// Adds each keyword of a list, separated by commas, semicolons or line ends, as a subject.
 pub(super) fn push_subjects(record: &mut DublinCore, list: &str, plain: impl Fn(&str) -> String) {
     for keyword in split_outside_braces(list, |character| matches!(character, ',' | ';')) {
         record.push(Element::Subject, plain(keyword));
@@ -44,13 +43,12 @@ pub(super) fn isbn_or_issn(text: &str) -> String {
     if signs == 8 { issn(text) } else { isbn(text) }
 }
 
-/// Whether a text is a URL of the web.
+/// Whether a text is an `http` or `https` URL.
 pub(super) fn is_url(text: &str) -> bool {
     starts_with_word(text, "http://") || starts_with_word(text, "https://")
 }
 
-/// Numbers begin with a digit; anything else ("to appear", two numbers in prose) is left as it
-/// came.
+/// A number as a URN; other text ("to appear", two numbers in a sentence) is returned unchanged.
 fn urn(scheme: &str, text: &str) -> String {
     let is_number = !text.is_empty()
         && text

@@ -1,10 +1,9 @@
-//! oai_dc, the Dublin Core XML of OAI-PMH: reading it and writing it.
+//! oai_dc, the Dublin Core XML of OAI-PMH: parsing and writing.
 //!
-//! Reading takes the first element `dc` anywhere in a document, so that a whole OAI-PMH answer will
-//! do, and from it the children in the namespace of Dublin Core, whatever their prefixes. Nothing
-//! is fetched and nothing expands: a document type is passed over, only the five standard entities
-//! and character references are known. Writing gives a document that the schema of OAI-PMH accepts;
-//! which elements it must have is not known here.
+//! The parser takes the first element `dc` anywhere in a document, so that a whole OAI-PMH response is
+//! accepted, and its children in the namespace of Dublin Core, with any prefix. Nothing is fetched and
+//! nothing expands: a document type is ignored, and only the five standard entities and character references
+//! are known. The output is valid under the schema of OAI-PMH, but may lack elements that a use requires.
 
 use quick_xml::NsReader;
 use quick_xml::escape::{escape, resolve_predefined_entity};
@@ -18,19 +17,19 @@ use super::{DublinCore, Element, MetadataError, check_size};
 
 /// The namespace of oai_dc.
 pub const OAI_DC: &str = "http://www.openarchives.org/OAI/2.0/oai_dc/";
-/// Where its schema is had.
+/// The URL of its schema.
 pub const OAI_DC_SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/oai_dc.xsd";
 const DC: &str = "http://purl.org/dc/elements/1.1/";
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
-/// How deeply elements may nest; an OAI-PMH answer needs six levels.
+/// The deepest nesting of elements; an OAI-PMH response needs six levels.
 const MAX_DEPTH: usize = 64;
 
-/// How far the end of an XML declaration is looked for, in bytes.
+/// How far the end of an XML declaration is searched for, in bytes.
 const MAX_DECLARATION: usize = 256;
 
 impl DublinCore {
-    /// Reads the first Dublin Core record of an XML document in UTF-8 or ISO-8859-1.
+    /// Parses the first Dublin Core record of an XML document in UTF-8 or ISO-8859-1.
     pub fn from_oai_dc(bytes: &[u8]) -> Result<DublinCore, MetadataError> {
         check_size(bytes)?;
         let text = decode_xml(bytes)?;
@@ -45,7 +44,7 @@ impl DublinCore {
         )
     }
 
-    /// The same as an element that may stand in another document.
+    /// The record as an oai_dc element for use in another document.
     pub fn to_oai_dc_element(&self) -> String {
         let mut xml = format!(
             "<oai_dc:dc xmlns:oai_dc=\"{OAI_DC}\"\n    \
@@ -75,7 +74,7 @@ fn decode_xml(bytes: &[u8]) -> Result<String, MetadataError> {
     let declared = declared_encoding(unmarked).map(|name| name.to_ascii_lowercase());
     match declared.as_deref() {
         None | Some("utf-8" | "utf8" | "us-ascii") => utf8(unmarked).map(str::to_string),
-        // The mark says UTF-8 whatever the declaration says.
+        // The byte order mark means UTF-8, whatever the declaration says.
         Some(_) if unmarked.len() < bytes.len() => utf8(unmarked).map(str::to_string),
         Some("iso-8859-1" | "iso_8859-1" | "latin1") => Ok(windows_1252(bytes)),
         Some(name) => unknown(name),
@@ -95,14 +94,14 @@ fn declared_encoding(bytes: &[u8]) -> Option<String> {
 struct Document<'a> {
     text: &'a str,
     reader: NsReader<&'a [u8]>,
-    /// The elements that are open: where each begins, and its name.
+    /// The open elements: the position and name of each.
     open: Vec<(usize, String)>,
     record: Option<DublinCore>,
-    /// How many elements were open when the record began, the record's own among them.
+    /// How many elements were open when the record began, including its own.
     record_depth: usize,
-    /// The element of the record that is being read, and its text so far.
+    /// The current element of the record, and its text so far.
     current: Option<(Element, String)>,
-    /// Whether the record has ended; later ones are not read.
+    /// Whether the record has ended; later records are ignored.
     ended: bool,
 }
 

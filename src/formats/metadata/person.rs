@@ -1,11 +1,11 @@
-//! Names of persons and bodies as bibliographies write them, turned to "Family, Given".
+//! Converts names of persons and organizations in bibliographies to "Family, Given".
 //!
-//! The rules are BibTeX's: "Family, Given" stays, "Family, Jr, Given" moves the Jr to the end,
-//! "Given von Family" is turned round with the particles kept before the family, and a name wholly
-//! in braces is a body and stays whole. It sees braces but no TeX: the caller says how a piece
-//! becomes plain text, and what a list of names is split at.
+//! The rules are those of BibTeX. "Family, Given" stays. "Family, Jr, Given" gets the Jr at the end. "Given
+//! von Family" is inverted, with the particles before the family name. A name wholly in braces is an
+//! organization and stays unchanged. Braces are interpreted, but no TeX: the caller supplies the conversion
+//! to plain text, and the separator of a list.
 
-/// A name as "Family, Given"; `plain` turns a piece of it into plain text.
+/// A name as "Family, Given"; `plain` converts a part of it to plain text.
 pub(super) fn family_first(name: &str, plain: impl Fn(&str) -> String) -> String {
     let parts: Vec<String> = split_outside_braces(name, |character| character == ',')
         .into_iter()
@@ -21,7 +21,7 @@ pub(super) fn family_first(name: &str, plain: impl Fn(&str) -> String) -> String
     }
 }
 
-/// Turns round a name without comma.
+/// Inverts a name without a comma.
 fn turn_round(name: &str, plain: impl Fn(&str) -> String) -> String {
     let words: Vec<&str> = split_outside_braces(name, |character| {
         character.is_whitespace() || character == '~'
@@ -56,7 +56,7 @@ fn is_particle(word: &str, plain: impl Fn(&str) -> String) -> bool {
             .is_some_and(char::is_lowercase)
 }
 
-/// Splits a text at the characters that stand outside all braces.
+/// Splits a text at separators outside all braces.
 pub(super) fn split_outside_braces(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut depth = 0_usize;

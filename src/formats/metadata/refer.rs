@@ -1,8 +1,7 @@
-//! refer, the tagged lines `%A ...` of bibliographies since Unix, with the tags that EndNote added.
+//! refer, the tagged lines `%A ...` of Unix bibliographies, with the tags that EndNote added.
 //!
-//! A line without tag continues the one before it; a blank line before a tag ends the record, and
-//! the first record of a file is the one that is read. Tags that say nothing of the item as a whole
-//! are passed over.
+//! A line without a tag continues the previous one. A blank line before a tag ends the record; only the first
+//! record of a file is read. Tags that do not describe the item as a whole are ignored.
 
 use super::date::date;
 use super::decode::decode;
@@ -12,7 +11,7 @@ use super::person::family_first;
 use super::{DublinCore, Element, MetadataError, check_size};
 
 impl DublinCore {
-    /// Reads the first record of a refer file, in UTF-8 or else Windows-1252.
+    /// Parses the first record of a refer file, in UTF-8 or else Windows-1252.
     pub fn from_refer(bytes: &[u8]) -> Result<DublinCore, MetadataError> {
         check_size(bytes)?;
         let text = decode(bytes);
@@ -26,7 +25,7 @@ impl DublinCore {
     }
 }
 
-/// The tag of a line and what follows it.
+/// The tag of a line and its value.
 pub(super) fn tagged(line: &str) -> Option<(char, &str)> {
     let mut rest = line.strip_prefix('%')?.chars();
     let tag = rest
@@ -81,7 +80,7 @@ fn record(fields: &[(char, String)]) -> DublinCore {
             'I' => record.push(Element::Publisher, value),
             '9' => record.push(Element::Type, value),
             'U' => record.push(Element::Identifier, value),
-            // EndNote keeps the DOI here, refer the number of a report.
+            // EndNote stores the DOI here, refer a report number.
             'R' if value.starts_with("10.") || value.to_ascii_lowercase().starts_with("doi:") => {
                 record.push(Element::Identifier, doi(value));
             }
@@ -103,7 +102,7 @@ fn person(name: &str) -> String {
     family_first(name, str::to_string)
 }
 
-/// The word of the DCMI type vocabulary for a type of EndNote's.
+/// The term of the DCMI type vocabulary for a type of EndNote.
 fn dcmi_type(kind: &str) -> &'static str {
     match kind.to_ascii_lowercase().as_str() {
         "dataset" | "online database" => "Dataset",

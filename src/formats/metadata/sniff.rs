@@ -1,37 +1,35 @@
-//! Which format a record is in: by what it holds, and only where that says nothing by its file's
-//! name.
+//! Detects the format of a record: from its content, and only if that is inconclusive from its file name.
 //!
-//! A file in some other format that happens to have one of the known endings is taken for a record,
-//! and reading it then says what is wrong; a file with neither the content nor the name of a record
-//! is none.
+//! A file in another format that happens to have a known extension is taken for a record, and reading it then
+//! fails with an error. A file with neither the content nor the name of a record is not one.
 
 use super::decode::{windows_1252, without_mark};
 use super::refer::tagged;
 use super::text::parse_line;
 use super::{DublinCore, MetadataError};
 
-/// A format that records are read from.
+/// The format of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecordFormat {
     /// The Dublin Core XML of OAI-PMH.
     OaiDc,
     /// BibTeX or biblatex.
     Bibtex,
-    /// Tagged lines, as of refer and EndNote.
+    /// Tagged lines of refer and EndNote.
     Refer,
     /// Lines `name: value`.
     Text,
 }
 
-/// How much of a file is looked at.
+/// How many bytes of a file are examined.
 const HEAD_BYTES: usize = 4096;
 
-/// The format of a file of that name that begins with these bytes, if it looks like a record.
+/// The format of a file with this name and these first bytes; None if it is not a record.
 pub fn sniff(file_name: &str, head: &[u8]) -> Option<RecordFormat> {
     by_content(&head[..head.len().min(HEAD_BYTES)]).or_else(|| by_name(file_name))
 }
 
-/// Reads a file that looks like a record in the format that it looks like.
+/// Reads a file in its detected format; None if it is not a record.
 pub fn read_record(file_name: &str, bytes: &[u8]) -> Option<Result<DublinCore, MetadataError>> {
     Some(match sniff(file_name, bytes)? {
         RecordFormat::OaiDc => DublinCore::from_oai_dc(bytes),
@@ -53,7 +51,7 @@ fn by_name(file_name: &str) -> Option<RecordFormat> {
 }
 
 fn by_content(head: &[u8]) -> Option<RecordFormat> {
-    // Every sign that tells the formats apart is ASCII, so the head may end inside a character.
+    // All characters that distinguish the formats are ASCII, so the head may end inside a character.
     let head = windows_1252(without_mark(head));
     let text = head.trim_start();
     if text.contains('\0') {
@@ -71,7 +69,7 @@ fn by_content(head: &[u8]) -> Option<RecordFormat> {
     }
 }
 
-/// Web pages, drawings and books have Dublin Core in them too; a record has an element `dc`.
+/// Web pages, drawings and e-books also contain Dublin Core; a record has an element `dc`.
 fn is_oai_dc(text: &str) -> bool {
     text.contains("oai_dc") || (text.contains("purl.org/dc/elements/1.1") && has_element_dc(text))
 }
@@ -85,8 +83,7 @@ fn has_element_dc(text: &str) -> bool {
     })
 }
 
-/// Whether a line begins an entry of a known type; style sheets and programs have lines with `@`
-/// too.
+/// Whether a line begins an entry of a known type; style sheets and programs also have lines with `@`.
 fn begins_entry(line: &str) -> bool {
     let Some(rest) = line.trim_start().strip_prefix('@') else {
         return false;
@@ -100,7 +97,7 @@ fn begins_entry(line: &str) -> bool {
         && ENTRY_TYPES.contains(&kind.to_ascii_lowercase().as_str())
 }
 
-/// One tag may be chance, as in a remark of TeX; a record has two.
+/// One tag may be accidental, as in a TeX comment; a record has two.
 fn is_refer(text: &str) -> bool {
     text.lines()
         .next()
@@ -112,8 +109,8 @@ fn is_refer(text: &str) -> bool {
             .is_some()
 }
 
-/// Whether the head is lines of text throughout; a letter's "Subject:" among other headings is no
-/// record.
+/// Whether all lines of the head are lines of a text record; a letter with "Subject:" among other headings is
+/// not a record.
 fn is_text(head: &str) -> bool {
     let mut lines: Vec<&str> = head.lines().collect();
     if lines.len() > 1 && !head.ends_with('\n') {

@@ -1,10 +1,8 @@
-//! From the TeX of a bibliography to plain text: accents, letters and signs, and nothing that needs
-//! a page.
+//! Converts the TeX of a bibliography to plain text: accents, letters and symbols, without layout.
 //!
-//! Accents are composed with the letter that they stand on; braces go; a command that is not known
-//! gives its argument, or its own name where it has none. It reads once from left to right and
-//! calls nothing that calls itself, so neither depth nor broken input can hurt it. It knows no
-//! macros of the user's.
+//! An accent is composed with its letter, and braces are removed. An unknown command is replaced by its
+//! argument, or by its name where it has none. The text is read once from left to right without recursion, so
+//! that neither deep nor broken input does harm. Macros of the user are not known.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -25,7 +23,7 @@ pub(super) fn plain(tex: &str) -> String {
     reader.text
 }
 
-/// The text of a field that is no prose, such as a URL: only braces and escapes go.
+/// The text of a field such as a URL: only braces and escapes are removed.
 pub(super) fn verbatim(tex: &str) -> String {
     let mut text = String::with_capacity(tex.len());
     let mut rest = tex.chars().peekable();
@@ -53,7 +51,7 @@ pub(super) fn verbatim(tex: &str) -> String {
 struct Reader<'a> {
     rest: Peekable<Chars<'a>>,
     text: String,
-    /// Accents read and not yet set on a letter, the outermost first.
+    /// Accents that wait for a letter, the outermost first.
     accents: Vec<char>,
 }
 
@@ -101,7 +99,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Writes a character, with the accents that wait for one.
+    /// Appends a character with the accents that wait for one.
     fn set(&mut self, character: char) {
         if self.accents.is_empty() {
             self.text.push(character);
@@ -127,8 +125,8 @@ impl Reader<'_> {
         self.text.push(letter);
     }
 
-    /// Accents on nothing: `\~{}` and `\^{}` are how TeX writes these two signs, of others nothing
-    /// is left.
+    /// Ends an argument with pending accents: `\~{}` and `\^{}` are the TeX spelling of these two characters,
+    /// and other accents without a letter are dropped.
     fn end_of_argument(&mut self) {
         for mark in self.accents.drain(..) {
             match mark {
@@ -155,7 +153,7 @@ fn skip_spaces(rest: &mut Peekable<Chars<'_>>) {
     {}
 }
 
-/// The combining mark of a command that sets an accent.
+/// The combining character of a command that sets an accent.
 fn accent(command: &str) -> Option<char> {
     Some(match command {
         "`" => '\u{300}',
@@ -178,7 +176,7 @@ fn accent(command: &str) -> Option<char> {
     })
 }
 
-/// Commands that stand for letters and signs.
+/// Commands for letters and symbols.
 const SIGNS: &[(&str, &str)] = &[
     ("i", "ı"),
     ("j", "ȷ"),
@@ -246,7 +244,7 @@ const SIGNS: &[(&str, &str)] = &[
     ("space", " "),
 ];
 
-/// Commands that change only how the text looks.
+/// Commands that change only the appearance of text.
 const SILENT: &[&str] = &[
     "bf",
     "em",

@@ -1,8 +1,8 @@
-//! Dublin Core as lines of text, `title: ...`, as a user writes them and reads them.
+//! Dublin Core as lines of text, `title: ...`, as users write and read them.
 //!
-//! A line has an element's name and a value; one that begins with white space continues the value
-//! before it; blank lines and lines that begin with `#` are passed over. A mistake is an error and
-//! never a value lost, since the text was typed by somebody who can mend it.
+//! A line has the name of an element and a value. A line that begins with white space continues the previous
+//! value. Blank lines and lines that begin with `#` are ignored. Any mistake is an error, never a lost value:
+//! the author of the text can correct it.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::error::beginning;
 use super::{DublinCore, Element, MetadataError, check_size};
 
 impl DublinCore {
-    /// Reads lines `name: value` in UTF-8.
+    /// Parses lines `name: value` in UTF-8.
     pub fn parse_text(bytes: &[u8]) -> Result<DublinCore, MetadataError> {
         check_size(bytes)?;
         let text = utf8(without_mark(bytes))?;
@@ -44,8 +44,7 @@ impl DublinCore {
         Ok(record)
     }
 
-    /// The record as lines `name: value`, which [`DublinCore::parse_text`] reads back to the same
-    /// record.
+    /// The record as lines `name: value`, which [`DublinCore::parse_text`] parses to the same record.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for (element, value) in self.iter() {
@@ -74,7 +73,7 @@ pub(super) fn parse_line(line: usize, content: &str) -> Result<(Element, &str), 
     Ok((element, value))
 }
 
-/// The line without the `dc:` or `dc.` that some write before a name.
+/// The line without the prefix `dc:` or `dc.`, which some authors write before a name.
 fn without_prefix(content: &str) -> &str {
     match content.get(..3) {
         Some(prefix)

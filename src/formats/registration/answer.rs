@@ -1,53 +1,52 @@
-//! What is answered, as XML in UTF-8: an `answer` with the `verb` that was asked, and in it the value
-//! or an `errorMessage`. The names of the elements are the words of the text.
+//! Answers as XML in UTF-8: an `answer` with the `verb` of the request, and in it the value or an
+//! `errorMessage`. The names of the elements are those of the protocol.
 
 use quick_xml::escape::escape;
 
 use super::{Document, Verb, WebUrl};
 use ibi::relation::{Language, Step};
 
-/// What is answered.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The identifier of an actor.
     Actor(String),
     /// The identifier of a document.
     Document(String),
-    /// It is done.
+    /// The request was carried out.
     Confirmed(String),
-    /// All that is registered of a document.
+    /// Everything that is registered of a document.
     Registered(Box<Record>),
-    /// It is not done, and why.
+    /// The request was refused, with the reason.
     Refused(String),
 }
 
-/// All that is registered of a document.
+/// Everything that is registered of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its identifier.
     pub document: String,
-    /// What each actor has of it: first the one for whom it is no copy, then the copies, the oldest
-    /// first.
+    /// The holding of each actor: first the one that is not a copy, then the copies, the oldest first.
     pub holdings: Vec<Holding>,
 }
 
-/// What one actor has of a document.
+/// The registration of a document by one actor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
     /// The identifier of the actor.
     pub actor: String,
     /// Whether it is a copy.
     pub is_copy: bool,
-    /// Whether the identifier is of the actor's own making, or was handed over by who made it. One that is
-    /// not may be called an original by its actor, and by no one else.
+    /// Whether the actor made the identifier, or received it from the actor that made it. If not, the
+    /// document counts as an original only for its actor.
     pub is_own: bool,
-    /// What the actor says of it.
+    /// The actor's description of it.
     pub document: Document,
 }
 
 impl Record {
-    /// Where what is asked for of the document is had, first where it is no copy; with `is_original`, the
-    /// original alone, where who made the identifier says that it is. `nextEditionURL` is the last edition.
+    /// The URL for the steps of a request, first where the document is not a copy. With `is_original` only
+    /// the original counts, if the maker of the identifier declares it. `nextEditionURL` is the last edition.
     #[must_use]
     pub fn url(&self, steps: &[Step], is_original: bool, languages: &[Language]) -> Option<&str> {
         let mut holdings: Vec<&Holding> = self.holdings.iter().collect();
@@ -72,13 +71,13 @@ impl Record {
 }
 
 impl Answer {
-    /// Whether it is not done.
+    /// Whether the request was refused.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self, Answer::Refused(_))
     }
 
-    /// The document to send; the verb where one is known.
+    /// The XML document to send, with the verb if it is known.
     #[must_use]
     pub fn to_xml(&self, verb: Option<Verb>) -> String {
         let mut xml = Xml::default();
@@ -98,7 +97,7 @@ impl Answer {
     }
 }
 
-/// A document that is being written.
+/// An XML document in construction.
 struct Xml {
     text: String,
     depth: usize,
@@ -130,7 +129,7 @@ impl Xml {
     }
 
     fn element(&mut self, name: &str, value: &str) {
-        // What XML has no way to write, not even escaped, is replaced.
+        // Characters that XML cannot represent, even escaped, are replaced.
         let value = value.replace(|c: char| !is_in_xml(c), "\u{fffd}");
         self.line(&format!("<{name}>{}</{name}>", escape(value.as_str())));
     }
@@ -155,7 +154,7 @@ impl Xml {
 
     fn holding(&mut self, holding: &Holding) {
         let document = &holding.document;
-        // As in the text's example, a copy has none: it could be nothing else than no.
+        // As in the protocol's example, a copy has no such element: its value could only be `no`.
         if !holding.is_copy {
             let word = if document.is_original { "yes" } else { "no" };
             self.element("originalDocument", word);

@@ -1,45 +1,45 @@
-//! What an actor says of a document when it registers it.
+//! The description of a document that an actor registers.
 
 use super::parameters::{Group, Parameters};
 use super::{Fingerprint, LastUpdate, RequestError, WebUrl};
 use ibi::relation::{Format, Language};
 
-/// A document, as one actor has it.
+/// A document as one actor describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Whether its author has handed the rights in it over to the actor.
+    /// Whether its author has assigned the rights in it to the actor.
     pub is_original: bool,
-    /// Where it is; None where only its metadata are registered.
+    /// Its location; None where only its metadata are registered.
     pub content: Option<Content>,
-    /// Its fingerprint.
+    /// The MD5 digest of the document.
     pub fingerprint: Option<Fingerprint>,
     /// Its metadata, in the order given.
     pub metadata: Vec<Metadata>,
-    /// Where its previous edition is.
+    /// The URL of its previous edition.
     pub previous: Option<WebUrl>,
-    /// Where its next edition is.
+    /// The URL of its next edition.
     pub next: Option<WebUrl>,
 }
 
-/// Where a document is, and when it was last changed.
+/// The location of a document, and the time of its last change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Where.
+    /// The URL.
     pub url: WebUrl,
-    /// When.
+    /// The time of the last change.
     pub updated: LastUpdate,
 }
 
 /// Metadata of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Where they are.
+    /// The URL.
     pub url: WebUrl,
-    /// When they were last changed.
+    /// The time of the last change.
     pub updated: LastUpdate,
-    /// In which format.
+    /// The format, if it is given.
     pub format: Option<Format>,
-    /// In which language.
+    /// The language, if it is given.
     pub language: Option<Language>,
 }
 
@@ -92,7 +92,7 @@ impl Document {
         }
     }
 
-    /// The metadata in a format, or in any, and of those the ones that a reader prefers.
+    /// The metadata in a format, or in any, in the language that comes first in `languages`.
     #[must_use]
     pub fn described(&self, format: Option<&Format>, languages: &[Language]) -> Option<&Metadata> {
         let fitting = self.metadata.iter();
@@ -105,7 +105,7 @@ impl Document {
         })
     }
 
-    /// All the URLs in it, each with the name of its parameter.
+    /// All URLs of the document, each with the name of its parameter.
     pub fn urls(&self) -> impl Iterator<Item = (&'static str, &WebUrl)> {
         let content = self.content.iter().map(|found| ("documentURL", &found.url));
         let metadata = self

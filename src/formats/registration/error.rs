@@ -1,4 +1,4 @@
-//! Why a request of the protocol cannot be read, as sentences with the remedy.
+//! Errors in requests, as sentences with the remedy.
 
 use std::fmt;
 
@@ -7,45 +7,45 @@ use super::parameters::MOST_METADATA;
 use ibi::relation::ModifierError;
 use ibi::{ParseError, Quoted};
 
-/// What is wrong with the parameters of a request.
+/// An error in the parameters of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestError {
-    /// There is no verb.
+    /// The verb is missing.
     NoVerb,
-    /// It is none of the seven.
+    /// The verb is not one of the seven.
     UnknownVerb(String),
     /// The verb does not have this parameter.
     UnknownParameter(Verb, String),
-    /// The verb needs this parameter.
+    /// The verb requires this parameter.
     Missing(Verb, &'static str),
-    /// It is there twice.
+    /// The parameter occurs twice.
     Twice(&'static str),
-    /// It is longer than so many bytes.
+    /// The parameter is longer than this many bytes.
     TooLong(&'static str, usize),
-    /// It belongs to a group, and none has begun.
+    /// The parameter belongs to a group, and no group has begun.
     NoGroup(&'static str),
     /// There are too many groups.
     TooManyMetadata,
-    /// It is no identifier.
+    /// The value is not an identifier.
     Identifier(&'static str, ParseError),
-    /// It is no format or language.
+    /// The value is not a format or language.
     Word(&'static str, ModifierError),
-    /// It has not the form that it should.
+    /// The value does not have the required form.
     Form {
-        /// Which parameter.
+        /// The parameter.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: String,
-        /// What it should be.
+        /// The required form.
         wanted: &'static str,
     },
-    /// The same for what must not be repeated to anybody.
+    /// The password does not have the required form; its value must not be repeated.
     Password(&'static str, &'static str),
-    /// The computer and its domain make no prefix of an identifier.
+    /// The computer and its domain do not make the prefix of an identifier.
     Prefix(ParseError),
-    /// Neither the document nor any metadata have a URL.
+    /// Neither the document nor any of its metadata has a URL.
     NoUrl,
-    /// The first needs the second.
+    /// The first parameter requires the second.
     Alone(&'static str, &'static str),
 }
 

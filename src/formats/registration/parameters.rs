@@ -1,17 +1,17 @@
-//! The parameters of one verb: which there are, each once, and the groups of metadata in their order.
+//! The parameters of a verb: those that occur once, and the groups of metadata in their order.
 
 use super::{Credentials, Password, RequestError, Verb};
 use crate::formats::query::Fields;
 use ibi::Ibi;
 
-/// A text is at most so long, in bytes.
+/// The longest text, in bytes.
 pub(super) const LONGEST_TEXT: usize = 255;
-/// A URL is at most so long.
+/// The longest URL, in bytes.
 pub(super) const LONGEST_URL: usize = 2048;
-/// So many metadata a document has at most.
+/// The most metadata of a document.
 pub(super) const MOST_METADATA: usize = 50;
 
-/// The parameters that are given; none of them is empty.
+/// The given parameters; none of them is empty.
 pub(super) struct Parameters<'a> {
     verb: Verb,
     once: Vec<(&'static str, &'a str)>,
@@ -19,7 +19,7 @@ pub(super) struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// Sorts what is given: nothing that the verb does not have, nothing twice, nothing too long.
+    /// Sorts the given parameters. An unknown, repeated or too long one is an error.
     pub(super) fn of(verb: Verb, fields: &'a Fields) -> Result<Parameters<'a>, RequestError> {
         let mut once = Vec::new();
         let mut groups: Vec<Vec<(&'static str, &'a str)>> = Vec::new();
@@ -32,7 +32,7 @@ impl<'a> Parameters<'a> {
                 if verb.group().first() == Some(&name) {
                     groups.push(Vec::new());
                 }
-                // What is blank belongs to no group, so that a form may have a blank one.
+                // A blank parameter belongs to no group, so that a form may leave a group blank.
                 match groups.last_mut() {
                     Some(group) => (name, group),
                     None if value.is_empty() => continue,

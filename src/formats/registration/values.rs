@@ -1,4 +1,4 @@
-//! The values of parameters, checked once. Each prints as it was given, but a [`Password`] not at all.
+//! Validated values of parameters. Each prints as it was given, except [`Password`], which does not print.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use super::RequestError;
 use ibi::{RepPrefix, Timestamp};
 
-/// A label of a host's name is at most so long, and the name itself.
+/// The longest label of a host name, in bytes. The next constant is the longest host name.
 const LONGEST_LABEL: usize = 63;
 const LONGEST_HOST: usize = 253;
 
@@ -18,10 +18,10 @@ fn form(name: &'static str, value: &str, wanted: &'static str) -> RequestError {
     }
 }
 
-/// Where an actor's documents are had: a computer in a domain, and a port.
+/// The provider of an actor's documents: a computer in a domain, and a port.
 ///
-/// The prefix of the identifiers made for it has its port after `@`, 80 too, as all of 2009 have. An
-/// Archive makes its own without, or with `.`, so the two never make the same.
+/// The prefix of identifiers made for it has its port after `@`, even 80, as in the protocol of 2009. An
+/// Archive makes its own identifiers without a port, or with `.`, so the two never collide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provider {
     host: String,
@@ -30,10 +30,10 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Joins `computerName`, `domainName` and `port`.
+    /// Makes a provider from `computerName`, `domainName` and `port`.
     ///
     /// # Errors
-    /// A computer that is not one label, a domain that is none, a port that is not 1 to 65535.
+    /// A computer that is not one label, an invalid domain, a port that is not 1 to 65535.
     pub fn new(computer: &str, domain: &str, port: &str) -> Result<Provider, RequestError> {
         let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
         let number = port.parse().ok().filter(|port| is_number && *port > 0);
@@ -57,14 +57,14 @@ impl Provider {
         Ok(Provider { host, port, prefix })
     }
 
-    /// The name of its host, in lower case.
+    /// The host name, in lower case.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The domain that its bounds count for: the last two parts of its name, or three where the last two
-    /// are those of a country, such as `com.br`. A name below is made by whoever has the domain.
+    /// The domain to which limits apply: the last two labels of the name, or three where the last two belong
+    /// to a country, such as `com.br`. The owner of a domain can make any name below it.
     #[must_use]
     pub fn domain(&self) -> &str {
         let parts: Vec<&str> = self.host.rsplit('.').collect();
@@ -75,13 +75,13 @@ impl Provider {
         self.host.get(start..).unwrap_or(&self.host)
     }
 
-    /// Its port.
+    /// The port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// What identifiers made for it begin with: `dpi.inpe.br/hermes@80`.
+    /// The prefix of identifiers made for it: `dpi.inpe.br/hermes@80`.
     #[must_use]
     pub fn prefix(&self) -> &RepPrefix {
         &self.prefix
@@ -93,10 +93,10 @@ impl Provider {
 pub struct Email(String);
 
 impl Email {
-    /// Reads an address; `name` is that of the parameter.
+    /// Parses an address; `name` is the name of the parameter, for the error.
     ///
     /// # Errors
-    /// It has not the form of one.
+    /// The text is not an e-mail address.
     pub fn parse(name: &'static str, text: &str) -> Result<Email, RequestError> {
         let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic());
         let sides = text.rsplit_once('@');
@@ -119,7 +119,7 @@ impl Email {
     }
 }
 
-/// A password: 6 to 128 bytes, as the text's `12xY3z` has, none of them a control character.
+/// A password: 6 to 128 bytes without control characters.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
@@ -127,10 +127,10 @@ impl Password {
     const SHORTEST: usize = 6;
     const LONGEST: usize = 128;
 
-    /// Reads a password; `name` is that of the parameter.
+    /// Parses a password; `name` is the name of the parameter, for the error.
     ///
     /// # Errors
-    /// It is too short or too long, or has control characters.
+    /// The password is too short or too long, or has control characters.
     pub fn parse(name: &'static str, text: &str) -> Result<Password, RequestError> {
         let is_long = (Password::SHORTEST..=Password::LONGEST).contains(&text.len());
         if is_long && !text.chars().any(char::is_control) {
@@ -141,22 +141,22 @@ impl Password {
         }
     }
 
-    /// The secret itself.
+    /// The password itself.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// A password is for one reader alone.
+/// Does not print the password.
 impl fmt::Debug for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Password(..)")
     }
 }
 
-/// A URL of `http` or `https`, without a name and password before the host. What may not stand in a
-/// URL is percent-encoded: whoever encodes a URL once in a form has it decoded when it comes here.
+/// A URL of `http` or `https`, without user name and password. Characters that may not occur in a URL are
+/// percent-encoded, because a URL that a form encodes once arrives decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebUrl {
     text: String,
@@ -165,10 +165,10 @@ pub struct WebUrl {
 }
 
 impl WebUrl {
-    /// Reads a URL; `name` is that of the parameter.
+    /// Parses a URL; `name` is the name of the parameter, for the error.
     ///
     /// # Errors
-    /// It has not the form of one.
+    /// The text is not such a URL.
     pub fn parse(name: &'static str, text: &str) -> Result<WebUrl, RequestError> {
         WebUrl::read(text).ok_or_else(|| {
             let wanted = "a URL such as http://hermes.dpi.inpe.br/a.pdf: http or https, the name of a \
@@ -220,20 +220,20 @@ impl WebUrl {
         &self.text
     }
 
-    /// The host, in lower case, an IPv6 address without its brackets.
+    /// The host, in lower case; an IPv6 address without brackets.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port, that of the scheme where none is written.
+    /// The port, or the default port of the scheme.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 }
 
-/// A byte as it stands in a URL (RFC 3986), a `%` as the beginning of what is encoded already.
+/// A byte as it is written in a URL (RFC 3986); a `%` is left as the start of an encoded byte.
 fn in_url(byte: u8) -> String {
     if byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte) {
         char::from(byte).to_string()
@@ -250,15 +250,15 @@ fn is_name(host: &str) -> bool {
     host.len() <= LONGEST_HOST && host.split('.').all(is_label)
 }
 
-/// When a thing was last changed: RFC 3339, with the offset from UTC that it was given in.
+/// The time of the last change: RFC 3339, with the UTC offset as given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastUpdate(String);
 
 impl LastUpdate {
-    /// Reads a date and time; `name` is that of the parameter.
+    /// Parses a date and time; `name` is the name of the parameter, for the error.
     ///
     /// # Errors
-    /// It has not the form, or there was no such moment.
+    /// The text has another form, or the date does not exist.
     pub fn parse(name: &'static str, text: &str) -> Result<LastUpdate, RequestError> {
         LastUpdate::read(text).ok_or_else(|| {
             let wanted = "a date and time with its offset, such as 2008-07-17T17:22:06-03:00 or \
@@ -290,7 +290,7 @@ impl LastUpdate {
         };
         let seconds = part(hours, 23)? * 3600 + part(minutes, 59)? * 60;
         let local = Timestamp::parse_rfc3339(&format!("{local}Z")).ok()?;
-        // Its moment in UTC is in the calendar too.
+        // The time in UTC must be in the calendar, too.
         let seconds = if sign == '+' { -seconds } else { seconds };
         let moment = local.as_nanoseconds() + i128::from(seconds) * 1_000_000_000;
         Timestamp::from_nanoseconds(moment)?;
@@ -304,22 +304,22 @@ impl LastUpdate {
     }
 }
 
-/// The second date in the text's example: `2009:03.12.16.20.53`.
+/// Whether a text has the form of the second date in the protocol's example, `2009:03.12.16.20.53`.
 fn is_stamp(text: &str) -> bool {
     let mut parts = text.split([':', '.']);
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     parts.clone().count() == 6 && parts.all(is_number)
 }
 
-/// What MD5 gives: 32 hexadecimal digits, kept in lower case.
+/// An MD5 digest: 32 hexadecimal digits, stored in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint(String);
 
 impl Fingerprint {
-    /// Reads a fingerprint.
+    /// Parses a fingerprint.
     ///
     /// # Errors
-    /// It has not the form of one.
+    /// The text is not 32 hexadecimal digits.
     pub fn parse(text: &str) -> Result<Fingerprint, RequestError> {
         let is_good = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         if is_good {

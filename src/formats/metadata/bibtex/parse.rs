@@ -1,10 +1,9 @@
-//! The grammar of BibTeX: from a file to its first entry, with the strings put in and the TeX left
-//! as it is.
+//! The grammar of BibTeX: parses a file up to its first entry, with strings replaced and TeX unchanged.
 //!
-//! As in BibTeX, what stands outside entries is a comment, braces always count, a string's value is
-//! fixed where it is defined, and a word that names no string is taken literally (which also makes
-//! months readable). Unlike BibTeX it allows a missing key, a comma too many and comments inside an
-//! entry. It knows no field and no entry type.
+//! As in BibTeX, text outside entries is a comment, braces always count, a string's value is fixed where it
+//! is defined, and a word that names no string is taken literally (which also makes months readable). Unlike
+//! BibTeX it allows a missing key, extra commas, and comments inside an entry. It knows no field names or
+//! entry types.
 
 use std::collections::HashMap;
 
@@ -12,14 +11,14 @@ use crate::formats::metadata::decode::line_at;
 use crate::formats::metadata::error::beginning;
 use crate::formats::metadata::{MAX_BYTES, MetadataError};
 
-/// An entry: its type and its fields, names in lower case, values in TeX.
+/// An entry: its type and its fields, with names in lower case and values in TeX.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) kind: String,
     pub(super) fields: Vec<(String, String)>,
 }
 
-/// Reads as far as the end of the first entry.
+/// Parses a file up to the end of the first entry.
 pub(super) fn first_entry(text: &str) -> Result<Entry, MetadataError> {
     let mut parser = Parser {
         text,
@@ -37,7 +36,7 @@ pub(super) fn first_entry(text: &str) -> Result<Entry, MetadataError> {
         let close = match parser.rest.chars().next() {
             Some('{') => '}',
             Some('(') => ')',
-            // An `@` in running text, such as that of an address, begins no entry.
+            // An `@` in running text, such as that of an address, does not begin an entry.
             _ => continue,
         };
         match kind.as_str() {
@@ -62,15 +61,15 @@ pub(super) fn first_entry(text: &str) -> Result<Entry, MetadataError> {
 
 struct Parser<'a> {
     text: &'a str,
-    /// What is not yet read, always an end of `text`.
+    /// The unread rest, always a suffix of `text`.
     rest: &'a str,
     strings: HashMap<String, String>,
-    /// How many bytes the strings have given.
+    /// Number of bytes inserted from strings so far.
     expanded: usize,
 }
 
 impl<'a> Parser<'a> {
-    /// Passes over the key, unless the entry has none and begins with a field.
+    /// Skips the key, unless the entry has none and begins with a field.
     fn key(&mut self, close: char) -> Result<(), MetadataError> {
         match self.rest.find([',', '=', close]) {
             None => Err(self.unexpected_end("','")),
@@ -82,7 +81,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The fields up to and with the sign that closes the entry.
+    /// The fields, up to and including the character that closes the entry.
     fn fields(&mut self, close: char) -> Result<Vec<(String, String)>, MetadataError> {
         let mut fields = Vec::new();
         loop {
@@ -118,7 +117,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Pieces joined by `#`.
+    /// A value: parts joined by `#`.
     fn value(&mut self) -> Result<String, MetadataError> {
         let mut value = String::new();
         loop {
@@ -150,7 +149,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The text between the sign at hand and the one that closes it outside all inner braces.
+    /// The text between the current character and the one that closes it outside all inner braces.
     fn group(&mut self, close: char) -> Result<&'a str, MetadataError> {
         let whole = self.rest;
         let mut depth = 0_usize;
@@ -165,8 +164,8 @@ impl<'a> Parser<'a> {
                 '}' => depth = depth.saturating_sub(1),
                 _ => {}
             }
-            // Quotes are often written \" where BibTeX would want {\"o}; no other sign is escaped
-            // by TeX's own sign.
+            // Quotes are often written \" where BibTeX requires {\"o}; a backslash escapes no other character
+            // here.
             escaped = character == '\\' && !escaped;
         }
         Err(MetadataError::Unterminated {
@@ -185,7 +184,7 @@ impl<'a> Parser<'a> {
         word
     }
 
-    /// Passes over white space and over comments from `%` to the end of the line.
+    /// Skips white space, and comments from `%` to the end of the line.
     fn skip_spaces(&mut self) {
         self.rest = self.rest.trim_start();
         while self.rest.starts_with('%') {
