@@ -4,8 +4,8 @@ use super::*;
 use crate::archive::operations::testing::{TestArchive, elsewhere, names};
 use ibi::relation::RelationKind;
 
-/// Goes through all items and records, and lists what harvesters see: the name, `deleted` or the seconds
-/// since `began`.
+/// Updates all items and records, and lists the records as harvesters see them: the name, and the seconds
+/// since `began` or None for a deleted record.
 fn harvested(archive: &TestArchive, harvest: &Harvest, began: i64) -> Vec<(String, Option<i64>)> {
     let harvester = Harvester {
         archive,

@@ -1,4 +1,4 @@
-//! The database of a resolver: inclusion, keys, migration, files that are refused.
+//! The database of a resolver: inclusion, keys, migration, refused files.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::formats::query::Query;
 
-/// A database that others may read is refused.
+/// Makes a database private, since one that others may read is refused.
 fn private(path: &Path) {
     std::fs::set_permissions(path, Permissions::from_mode(0o600)).expect("a mode");
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::archive::operations::testing::{TestArchive, language};
 use ibi::relation::RelationKind;
 
-/// The pairs of an answer, a line each.
+/// The pairs of an answer, one on each line.
 fn ask(archive: &TestArchive, ibi: &str, wanted: Wanted) -> Vec<String> {
     let dependencies = Dependencies::default();
     let service = Service {
@@ -120,7 +120,7 @@ fn what_the_public_may_not_read_is_not_answered() {
     let service = Service {
         archive: &archive,
         address: "a.example",
-        // The public may do nothing here.
+        // The read does not run, so nothing is public.
         act: &|_: &mut dyn FnMut()| (),
         dependencies: &dependencies,
     };

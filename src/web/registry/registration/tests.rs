@@ -1,4 +1,4 @@
-//! The protocol, verb by verb, on a clock and with hosts that are given.
+//! The protocol, verb by verb, with a test clock and test hosts.
 
 use std::cell::RefCell;
 
@@ -11,7 +11,7 @@ use crate::web::registry::requester::LookupError;
 use crate::web::registry::tests::Place;
 use ibi::Ibi;
 
-/// 2009-03-17T15:17:00Z, when the actor of the text's example was registered.
+/// 2009-03-17T15:17:00Z, when the actor of the protocol's example was registered.
 const NOW: i64 = 1_237_303_020;
 const DAY: i64 = 86_400;
 const HERMES: &str = "computerName=hermes&domainName=dpi.inpe.br&port=80";
@@ -21,7 +21,7 @@ const DOCUMENT: &str = "dpi.inpe.br/banon/1998/08.02.08.56";
 
 const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-/// A resolver, its clock, and the hosts that were looked up.
+/// A resolver, with its clock and the hosts that were looked up.
 struct Resolver {
     place: Place,
     registry: Registry,
@@ -40,7 +40,7 @@ impl Resolver {
         }
     }
 
-    /// With two actors, who have registered nothing.
+    /// A resolver with two actors that have registered no documents.
     fn with_actors(name: &str) -> Resolver {
         let resolver = Resolver::new(name);
         for (computer, id) in [("hermes", HERMES_ID), ("apollo", APOLLO_ID)] {
@@ -103,7 +103,7 @@ impl Resolver {
         id.strip_prefix("actorID ").expect("an actor").to_owned()
     }
 
-    /// Registers `a.pdf`, or what else is given, of a host as the document of its actor.
+    /// Registers a document of an actor: `a.pdf`, or what `more` names.
     #[track_caller]
     fn document(&self, actor: &str, more: &str) -> String {
         let id = self.done(&document(actor, more));
@@ -240,13 +240,13 @@ fn actors_are_bounded() {
     let third = HERMES.replace("hermes", "zeus");
     let text = format!("verb=RegisterActor&{third}&eMailAddress=banon@dpi.inpe.br&password=12xY3z");
     resolver.refused(&text, "2 actors are registered here, and no more can be");
-    // Who is registered is told so all the same.
+    // An actor that is registered still gets its identifier.
     assert_eq!(resolver.register(HERMES, "12xY3z"), HERMES_ID);
     resolver.document(APOLLO_ID, "");
     resolver.clock += DAYS_TO_TAKE_EFFECT * DAY;
     resolver.refused(&text, "no more can be");
     resolver.clock += 1;
-    // Only who never took effect makes room.
+    // Only an actor that has not taken effect is removed.
     let zeus = resolver.register(&third, "12xY3z");
     let actors = resolver.column("SELECT rep FROM actor ORDER BY rep");
     assert_eq!(actors, [APOLLO_ID.to_owned(), zeus]);
@@ -262,7 +262,7 @@ fn documents_are_bounded() {
         &document(HERMES_ID, second),
         "has registered 1 documents and copies, and can register no more",
     );
-    // Nothing is left of what was refused, and what is registered may change.
+    // A refused request leaves nothing behind, and a registration may still be changed.
     assert_eq!(resolver.column("SELECT ibi FROM document"), [&*first]);
     assert_eq!(resolver.document(HERMES_ID, "originalDocument=yes"), first);
     resolver.registry.bounds.in_all = 2;
@@ -317,12 +317,12 @@ fn no_identifier_is_made_twice() {
                 panic!("{id}")
             };
             assert_eq!(rep.prefix(), "dpi.inpe.br/hermes@80");
-            // It is sent when its date has come, not before.
+            // The reply is delayed until the date has come.
             let sent = resolver.now().as_nanoseconds() + reply.wait.as_nanos() as i128;
             assert!(rep.timestamp().as_nanoseconds() <= sent);
             assert!(!seen.contains(&parsed), "{id}");
             seen.push(parsed);
-            // Nor by deleting it.
+            // Deleting the document does not free its date.
             let delete = format!(
                 "verb=DeleteDocumentRegistration&{}&documentID={id}",
                 who(HERMES_ID)
@@ -344,7 +344,7 @@ fn an_actor_may_make_identifiers_itself() {
     let own = "dpi.inpe.br/Hermes@80/2009/03.17.16.17";
     let register = |id: &str| document(HERMES_ID, &format!("documentID={id}"));
     assert_eq!(resolver.done(&register(own)), format!("documentID {own}"));
-    // In the spelling that it was first registered with.
+    // The answer has the spelling of the first registration.
     assert_eq!(
         resolver.done(&register(&own.to_lowercase())),
         format!("documentID {own}")
@@ -354,7 +354,7 @@ fn an_actor_may_make_identifiers_itself() {
         who(HERMES_ID)
     );
     resolver.done(&delete);
-    // Its date is used, though nothing has it now.
+    // The date stays used after the deletion.
     assert_ne!(
         resolver.document(HERMES_ID, "").to_lowercase(),
         own.to_lowercase()
@@ -372,7 +372,7 @@ fn an_actor_may_make_identifiers_itself() {
         &register(APOLLO_ID),
         &format!("{APOLLO_ID} is the identifier of an actor"),
     );
-    // Taken by somebody else, the next but one is made.
+    // A date that is taken is skipped.
     resolver.clock += 60;
     let taken = "dpi.inpe.br/hermes@80/2009/03.17.16.18";
     resolver.document(APOLLO_ID, "documentID=3D446S8B8W/34U55T2");
@@ -435,7 +435,7 @@ fn urls_are_of_the_actors_own_host_and_port() {
         ["hermes.dpi.inpe.br", "www.dpi.inpe.br"]
     );
     assert_eq!(resolver.column("SELECT url FROM registration").len(), count);
-    // A host that has no address has none in common with another that has none.
+    // Two hosts without addresses share none.
     let nowhere = resolver.register("computerName=no&domainName=where.org&port=80", "12xY3z");
     let asked = document(HERMES_ID, "documentURL=http://else.org/").replace(HERMES_ID, &nowhere);
     resolver.refused(&asked, "is not of no.where.org");
@@ -554,7 +554,7 @@ fn an_actor_has_no_two_documents_at_one_url() {
         resolver.column("SELECT spelling FROM document"),
         [id.as_str(), DOCUMENT]
     );
-    // Metadata alone are no document that could be the same.
+    // Without a `documentURL`, each registration is a new document.
     let metadata = format!(
         "verb=RegisterDocument&{}&metadataURL=http://hermes.dpi.inpe.br/m&metadataLastUpdate=2008-07-17T17:22:06Z",
         who(HERMES_ID)
@@ -646,7 +646,7 @@ fn a_document_is_handed_over_to_who_has_a_copy() {
         &document(HERMES_ID, &given("originalDocument=yes")),
         "no copy is an original",
     );
-    // What is no original does not become one.
+    // A transfer does not make an original of a document that is none.
     resolver.document(APOLLO_ID, &given("originalDocument=no"));
     resolver.done(&change(APOLLO_ID, HERMES_ID));
     assert_eq!(
@@ -705,7 +705,7 @@ fn a_registration_is_not_deleted_while_there_are_copies() {
         resolver.column("SELECT url FROM metadata"),
         Vec::<String>::new()
     );
-    // Whoever registers it now is the first.
+    // After the deletion, the next actor to register it is the first.
     resolver.document(APOLLO_ID, &given("originalDocument=yes"));
 }
 
@@ -879,7 +879,7 @@ fn no_fields_make_it_panic_or_answer_what_is_no_xml() {
     ];
     let mut statuses = Vec::new();
     for round in 0..5000 {
-        // A password takes a while to look at, so few of these have a good one.
+        // A password check is slow, so few of these requests have a valid password.
         let text: Vec<String> = match round % 50 {
             0 => {
                 let pairs = good[random(good.len())].split('&').map(str::to_owned);
