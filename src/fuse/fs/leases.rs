@@ -59,7 +59,7 @@ impl Blocked {
     }
 }
 
-/// Opens the file without blocking. While the result is open, no new lease can be taken.
+/// Opens the file without blocking. The open file prevents new conflicting leases.
 pub(super) type Attempt = Box<dyn Fn() -> Outcome<OwnedFd> + Send>;
 /// Continues the request with the file or the error.
 pub(super) type Next = Box<dyn FnOnce(Outcome<OwnedFd>) + Send>;
