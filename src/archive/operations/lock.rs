@@ -27,8 +27,8 @@ use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
 /// Timeout for a lock held by another command.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a free lock file may go with a locked directory. A process that takes both locks needs
-/// less time between the two.
+/// How long the lock file may be missing or free while the directory is locked. A process that
+/// takes both locks needs less time between the two.
 const MOMENT: Duration = Duration::from_secs(3);
 
 /// How long a process that only tests the lock may hold it, see [`holder`].

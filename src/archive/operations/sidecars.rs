@@ -214,8 +214,7 @@ impl Archive {
         let bytes = match self.tree.read_sidecar(&place) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Ok(Acceptance::Unchanged),
-            // Something other than a small file was created at the path, so it is rejected rather
-            // than failing.
+            // Something other than a small file was created at the path. It stays there and is not accepted.
             Err(error) if is_no_small_file(error.errno()) => {
                 return Ok(Acceptance::Rejected(error.into()));
             }
@@ -251,8 +250,8 @@ impl Archive {
             && let Some(given) = self.given(&item.names)?
         {
             if self.store.sidecar(id)?.is_some() {
-                // An earlier sidecar, even a saved one, does not reclaim the original: the other
-                // Archive may have it.
+                // The user may have kept an earlier sidecar. It must not reclaim the original,
+                // which the other Archive may have by now.
                 self.restore(&item)?;
                 return Ok(Acceptance::Rejected(ArchiveError::Given(item.names.into())));
             }
@@ -325,8 +324,8 @@ impl Archive {
                 if let Some(moving) = moving {
                     moving.done();
                 }
-                // The next close finds the sidecar accepted, but the work is not complete before
-                // the far ends are.
+                // From here on the next close finds the sidecar accepted, although the far ends are
+                // not written yet.
                 let change = self.recovery.begin(&new_place, Durability::Synced)?;
                 let item = self.known(id)?;
                 self.remove_tombstones(&item.names)?;
