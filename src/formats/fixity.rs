@@ -1,10 +1,10 @@
-//! Fixity: the digests of an item's files, as texts, and what a digest that differs means.
+//! Fixity: the digests of an item's files, as texts, and the meaning of a digest that differs.
 //!
-//! Two texts an item. The manifest is BagIt's (RFC 8493): `<digest>  <path>`, a line a file, sorted,
-//! so that `sha256sum -c` reads it in the item's directory. Beside it, how large each file was and
-//! when it had last been written as its digest was taken: without that nobody could tell damage from
-//! an edit. The manifest is the truth; a line of the second text counts only where it has the same
-//! digest. Pure: what the files hold now is read elsewhere.
+//! An item has two texts. The manifest is that of BagIt (RFC 8493): a line `<digest>  <path>` for each file,
+//! sorted, which `sha256sum -c` reads in the item's directory. The second text has the size and modification
+//! time of each file when its digest was taken; without these, damage could not be distinguished from an
+//! edit. The manifest is authoritative: a line of the second text counts only with the same digest. No input
+//! or output: files are read elsewhere.
 
 mod judge;
 
@@ -16,7 +16,7 @@ pub use judge::{Verdict, judge};
 
 /// File name of the manifest.
 pub const MANIFEST: &str = "manifest-sha256.txt";
-/// File name of the text beside it.
+/// File name of the second text.
 pub const WRITTEN: &str = "written.txt";
 
 /// A SHA-256 digest.
@@ -24,7 +24,7 @@ pub const WRITTEN: &str = "written.txt";
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// Reads 64 hexadecimal digits in either case.
+    /// Parses 64 hexadecimal digits in either case.
     pub fn parse(text: &[u8]) -> Option<Digest> {
         let mut digest = [0; 32];
         if text.len() != 64 {
@@ -48,14 +48,14 @@ impl fmt::Display for Digest {
 
 ibi::text_arguments!(Digest);
 
-/// Size and time of modification of a file.
+/// Size and modification time of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Seconds since 1970.
+    /// Modification time: seconds since 1970.
     pub seconds: i64,
-    /// And nanoseconds.
+    /// Modification time: nanoseconds.
     pub nanoseconds: u32,
 }
 
@@ -65,23 +65,23 @@ impl fmt::Display for Written {
     }
 }
 
-/// What is recorded of a file beside its digest.
+/// The record of a file in the second text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The digest that this belongs to.
     pub digest: Digest,
-    /// The file as it was then; None where it had been written so shortly before that a later
-    /// write might not have changed its time.
+    /// Size and time when the digest was taken; None where the file was written so shortly before that a
+    /// later write might not have changed its time.
     pub written: Option<Written>,
 }
 
 /// The digests of an item's files, by path below the item.
 pub type Manifest = BTreeMap<Vec<u8>, Digest>;
-/// What is recorded beside them.
+/// The records of the second text, by path below the item.
 pub type Notes = BTreeMap<Vec<u8>, Note>;
 
-/// Reads a manifest: the good lines, and the numbers of the others. Lines of other programs are read
-/// as RFC 8493 and `sha256sum` write them.
+/// Parses a manifest; returns the valid lines, and the numbers of the others. Lines of other programs are
+/// accepted as RFC 8493 and `sha256sum` write them.
 pub fn parse_manifest(bytes: &[u8]) -> (Manifest, Vec<usize>) {
     let mut manifest = Manifest::new();
     let mut bad = Vec::new();
@@ -93,7 +93,7 @@ pub fn parse_manifest(bytes: &[u8]) -> (Manifest, Vec<usize>) {
             _ => bad.push(number),
         }
     }
-    // A last line that was cut off may look good.
+    // A last line that was cut off may look valid.
     if !bytes.is_empty() && !bytes.ends_with(b"\n") {
         bad.push(lines(bytes).count());
         bad.dedup();
@@ -112,7 +112,7 @@ fn manifest_line(line: &[u8]) -> Option<(Vec<u8>, Digest)> {
     }
 }
 
-/// Writes a manifest.
+/// The text of a manifest.
 pub fn manifest_text(manifest: &Manifest) -> Vec<u8> {
     let mut text = Vec::new();
     for (path, digest) in manifest {
@@ -123,7 +123,7 @@ pub fn manifest_text(manifest: &Manifest) -> Vec<u8> {
     text
 }
 
-/// Reads the text beside a manifest. A line that is no good is as if it were not there.
+/// Parses the second text. An invalid line is ignored.
 pub fn parse_notes(bytes: &[u8]) -> Notes {
     lines(bytes)
         .filter_map(|(_, line)| note_line(line))
@@ -153,7 +153,7 @@ fn parse_written(text: &str) -> Option<Written> {
     })
 }
 
-/// Writes the text beside a manifest.
+/// The second text.
 pub fn notes_text(notes: &Notes) -> Vec<u8> {
     let mut text = Vec::new();
     for (path, note) in notes {
@@ -176,7 +176,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
-/// Line feed, carriage return and `%`, and nothing else, as RFC 8493 (2.1.3) wants.
+/// Encodes line feed, carriage return and `%`, and nothing else, as RFC 8493 (2.1.3) requires.
 fn encode(path: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(path.len());
     for byte in path {
@@ -206,7 +206,7 @@ fn decode(text: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// A path for one line on a terminal: `%`, control characters and what is no UTF-8 as `%hh`.
+/// A path for one line on a terminal: `%`, control characters and bytes that are not UTF-8 as `%hh`.
 pub fn shown(path: &[u8]) -> String {
     let mut text = String::new();
     let percent = |text: &mut String, byte: u8| {
@@ -231,7 +231,7 @@ pub fn shown(path: &[u8]) -> String {
     text
 }
 
-/// The beginning of it, for the error about a text of whatever length.
+/// The beginning of a text, for an error message.
 pub fn abridged(text: &[u8]) -> String {
     const MOST: usize = 80;
     let all = shown(text.get(..4 * MOST).unwrap_or(text));

@@ -1,7 +1,7 @@
-//! What is known of an item: its names, its state in an Archive, and the sidecar that travels with it.
+//! The data of an item: its names, its state in an Archive, and the sidecar that travels with it.
 //!
-//! Plain checked data (see ibi(7)). The module knows neither disk nor database, and not
-//! whether what a sidecar says is true.
+//! Validated values, see ibi(7). This module knows neither disk nor database, and does not decide whether a
+//! sidecar is true.
 
 mod error;
 mod sidecar;
@@ -14,7 +14,7 @@ use ibi::pairs::Value;
 use ibi::{Ibi, Ibip, Rep};
 pub use sidecar::Sidecar;
 
-/// The forms of an item's identifier that are recorded, one at least.
+/// The recorded forms of an item's identifier, at least one.
 ///
 /// Names are equal when they have the same forms and these are equal; see [`Names::matches`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,13 +24,13 @@ pub struct Names {
 }
 
 impl Names {
-    /// Joins the forms; `None` if there is neither.
+    /// Names from both forms; `None` if both are missing.
     #[must_use]
     pub fn new(rep: Option<Rep>, ibip: Option<Ibip>) -> Option<Names> {
         (rep.is_some() || ibip.is_some()).then_some(Names { rep, ibip })
     }
 
-    /// The forms that some identifiers of one item are; `None` if there are none.
+    /// The names that some identifiers of one item form; `None` without any.
     #[must_use]
     pub fn collect(ibis: impl IntoIterator<Item = Ibi>) -> Option<Names> {
         let (mut rep, mut ibip) = (None, None);
@@ -43,7 +43,7 @@ impl Names {
         Names::new(rep, ibip)
     }
 
-    /// Both forms of one item.
+    /// Names with both forms.
     #[must_use]
     pub fn both(rep: Rep, ibip: Ibip) -> Names {
         Names {
@@ -52,10 +52,10 @@ impl Names {
         }
     }
 
-    /// Reads the value of an `ibi` pair: `{rep R}`, `{ibip P}` or `{rep R ibip P}`.
+    /// Parses the value of an `ibi` pair: `{rep R}`, `{ibip P}` or `{rep R ibip P}`.
     ///
     /// # Errors
-    /// Another shape, or an identifier that is not good.
+    /// Another form, or an invalid identifier.
     pub fn from_value(value: &Value) -> Result<Names, NamesError> {
         let words: Vec<&str> = value.words().iter().map(String::as_str).collect();
         let (rep, ibip) = match words[..] {
@@ -95,7 +95,7 @@ impl Names {
         self.ibip.as_ref()
     }
 
-    /// Tells whether both know a form that differs: they cannot name one item.
+    /// Whether both have a form that differs: they cannot name the same item.
     #[must_use]
     pub fn contradicts(&self, other: &Names) -> bool {
         let rep_differs = self.rep.is_some() && other.rep.is_some() && self.rep != other.rep;
@@ -103,7 +103,7 @@ impl Names {
         rep_differs || ibip_differs
     }
 
-    /// Tells whether both name the same item: they share one form at least.
+    /// Whether both name the same item: they share at least one form.
     #[must_use]
     pub fn matches(&self, other: &Names) -> bool {
         let same_rep = self.rep.is_some() && self.rep == other.rep;
@@ -111,7 +111,7 @@ impl Names {
         same_rep || same_ibip
     }
 
-    /// The one form to print where there is room for one: the rep, or else the IBIp.
+    /// The form to print where only one is printed: the rep, or else the IBIp.
     #[must_use]
     pub fn preferred(&self) -> String {
         let rep = self.rep.as_ref().map(Rep::as_str);
@@ -149,7 +149,7 @@ pub enum State {
     Original,
     /// A copy, which any number of Archives may hold.
     Copy,
-    /// Nothing but the record that it was here.
+    /// Only the record of its removal.
     Deleted,
 }
 
@@ -174,7 +174,7 @@ impl fmt::Display for State {
 impl FromStr for State {
     type Err = StateError;
 
-    /// Reads a state as it prints.
+    /// Parses a state as it is printed.
     fn from_str(text: &str) -> Result<State, StateError> {
         let states = [State::Original, State::Copy, State::Deleted];
         let found = states.into_iter().find(|state| state.as_str() == text);

@@ -1,7 +1,7 @@
-//! Symbolic links that climb out of an item: what they say in either tree (DESIGN section 3).
+//! Symbolic links that lead out of an item: their targets in the rep tree and in the IBIp tree.
 //!
-//! The rep tree puts an item four levels below the root, the IBIp tree two. On disk a link is kept
-//! as the rep tree reads it. Pure: works on texts.
+//! The rep tree has an item four levels below the root, the IBIp tree two. On disk the target is stored as it
+//! reads in the rep tree. No input or output.
 
 /// How many levels an item lies below the root in the rep tree.
 const REP_LEVELS: usize = 4;
@@ -31,13 +31,13 @@ fn join(climbs: usize, rest: &[&[u8]]) -> Vec<u8> {
     parts.join(&b"/"[..])
 }
 
-/// Whether a link that lies `depth` directories below its item climbs out of it.
+/// Whether a link that lies `depth` directories below its item leads out of it.
 pub fn climbs_out(target: &[u8], depth: usize) -> bool {
     climb(target).is_some_and(|(climbs, _)| climbs > depth)
 }
 
-/// What a link says when it is read in the IBIp tree. `depth` is how many directories below the
-/// item the link lies (0: in the item itself); `rep` are the item's four components, if it has any.
+/// The target of a link as it reads in the IBIp tree. The link lies `depth` directories below the item (0: in
+/// the item itself); `rep` has the item's four components, if it has a rep.
 pub fn read_in_ibip_tree(target: &[u8], depth: usize, rep: Option<[&str; 4]>) -> Vec<u8> {
     let Some((climbs, rest)) = climb(target) else {
         return target.to_vec();
@@ -49,7 +49,7 @@ pub fn read_in_ibip_tree(target: &[u8], depth: usize, rep: Option<[&str; 4]>) ->
     if above >= REP_LEVELS {
         return join(climbs - (REP_LEVELS - IBIP_LEVELS), &rest);
     }
-    // It stops half way up the rep tree, at a year for instance: reached from the root instead.
+    // It ends inside the rep tree, at a year for instance: the new target goes through the root.
     let Some(rep) = rep else {
         return target.to_vec();
     };
@@ -61,7 +61,7 @@ pub fn read_in_ibip_tree(target: &[u8], depth: usize, rep: Option<[&str; 4]>) ->
     join(depth + IBIP_LEVELS, &from_root)
 }
 
-/// What is kept on disk of a link that was written in the IBIp tree: the inverse.
+/// The target to store on disk for a link written in the IBIp tree: the inverse function.
 pub fn written_in_ibip_tree(target: &[u8], depth: usize, prefix: Option<&str>) -> Vec<u8> {
     let Some((climbs, rest)) = climb(target) else {
         return target.to_vec();

@@ -1,10 +1,10 @@
-//! Metadata: Dublin Core records, and the formats they are read from and written in.
+//! Metadata: Dublin Core records, and the formats that they are read from and written in.
 //!
-//! A record is fifteen lists of values, each value one line of text that XML can carry, none twice
-//! in its list. It is read from oai_dc XML, BibTeX, refer or plain lines, by content rather than by
-//! name where the two disagree. Whatever the bytes, reading ends in a record or an error, and its
-//! work is bounded by the size of the input. This room knows no disk, no database and nothing of
-//! identifiers: an identifier here is a text like the other fourteen.
+//! A record is fifteen lists of values. Each value is one line of text that XML can represent, and occurs
+//! once in its list. A record is read from oai_dc XML, BibTeX, refer or plain lines; if content and file name
+//! disagree on the format, the content decides. Every input gives a record or an error, in time bounded by
+//! its size. This module knows no disk, no database and no identifiers: an identifier is a text like the
+//! other values.
 
 mod bibtex;
 mod date;
@@ -32,15 +32,15 @@ pub const MAX_BYTES: usize = 1024 * 1024;
 pub enum Element {
     /// The name of the resource.
     Title,
-    /// Who made it.
+    /// Its maker.
     Creator,
-    /// What it is about.
+    /// Its subject.
     Subject,
-    /// An account of it.
+    /// A description of it.
     Description,
-    /// Who makes it available.
+    /// The publisher.
     Publisher,
-    /// Who contributed to it.
+    /// A contributor to it.
     Contributor,
     /// A date in its life.
     Date,
@@ -56,7 +56,7 @@ pub enum Element {
     Language,
     /// A related resource.
     Relation,
-    /// The place or time that it covers.
+    /// The place or time that it is about.
     Coverage,
     /// The rights held in it.
     Rights,
@@ -82,7 +82,7 @@ impl Element {
         Element::Rights,
     ];
 
-    /// The element's name in lower case, as XML and the lines of text write it.
+    /// The name of the element in lower case, as in XML and in lines of text.
     pub fn name(self) -> &'static str {
         match self {
             Element::Title => "title",
@@ -103,7 +103,7 @@ impl Element {
         }
     }
 
-    /// The element of that name, in any case.
+    /// The element with this name, in any case.
     pub fn from_name(name: &str) -> Option<Element> {
         Element::ALL
             .into_iter()
@@ -111,14 +111,13 @@ impl Element {
     }
 }
 
-/// A Dublin Core record: for each element, its values in the order in which they came.
+/// A Dublin Core record: for each element, its values in the order in which they were added.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DublinCore {
     elements: [Values; Element::ALL.len()],
 }
 
-/// The values of one element; the set keeps a record of many values from being compared pair by
-/// pair.
+/// The values of one element. The set finds a repeated value without comparing all pairs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Values {
     in_order: Vec<String>,
@@ -126,8 +125,8 @@ struct Values {
 }
 
 impl DublinCore {
-    /// Adds a value as one trimmed line without what XML forbids, unless it is then empty or there
-    /// already.
+    /// Adds a value as one trimmed line without the characters that XML forbids. An empty or repeated value
+    /// is ignored.
     pub fn push(&mut self, element: Element, value: impl Into<String>) {
         let value = one_line(&value.into());
         let values = &mut self.elements[element as usize];
@@ -149,7 +148,7 @@ impl DublinCore {
         self.values(element).next()
     }
 
-    /// Whether the record has no value at all.
+    /// Whether the record has no value.
     pub fn is_empty(&self) -> bool {
         self.elements
             .iter()
@@ -164,7 +163,7 @@ impl DublinCore {
             .flat_map(|element| self.values(element).map(move |value| (element, value)))
     }
 
-    /// Adds the values of another record that this one does not have.
+    /// Adds the values of another record that this one lacks.
     pub fn extend(&mut self, other: &DublinCore) {
         for (element, value) in other.iter() {
             self.push(element, value);
@@ -172,8 +171,8 @@ impl DublinCore {
     }
 }
 
-/// Makes a value one line: white space that breaks lines becomes a single space, what XML 1.0
-/// forbids goes.
+/// Makes a value one line: white space with line breaks becomes a single space, and characters that XML 1.0
+/// forbids are removed.
 fn one_line(value: &str) -> String {
     let mut line = String::with_capacity(value.len());
     for character in value.chars() {
@@ -190,7 +189,7 @@ fn one_line(value: &str) -> String {
     line.trim().to_string()
 }
 
-/// Refuses a record that is too large to read.
+/// Rejects a record that is too large to read.
 fn check_size(bytes: &[u8]) -> Result<(), MetadataError> {
     if bytes.len() > MAX_BYTES {
         Err(MetadataError::TooLarge { bytes: bytes.len() })

@@ -1,63 +1,63 @@
-//! What a filesystem keeps of an item's files beside their content, as a text in the format of mtree(5):
-//! kind, permission bits, owner, time of modification, target of a symbolic link, extended attributes.
+//! The metadata of an item's files as a text in the format of mtree(5): kind, permission bits, owner,
+//! modification time, target of a symbolic link, extended attributes.
 //!
-//! Bags and OCFL objects have files and digests only, and names in UTF-8. This text, which travels with
-//! them, says the rest: `contents` is where a file's content lies in the package, the path in front is
-//! the item's own, whatever bytes it has. bsdtar(1) reads it, but for the extended attributes, which
-//! mtree(5) has no word for. Pure.
+//! Bags and OCFL objects have only files and digests, and names in UTF-8. This text, which is part of the
+//! package, has the rest: `contents` is the path of a file's content in the package, and the path in front is
+//! that in the item, with any bytes. bsdtar(1) can read it, except for the extended attributes, for which
+//! mtree(5) has no keyword. No input or output.
 
 use crate::formats::fixity::abridged;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
-/// The first line, by which the format is known.
+/// The first line, which identifies the format.
 const SIGNATURE: &str = "#mtree";
 
-/// Something in an item, or the item's own directory.
+/// An entry of an item, or the item's own directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The path below the item, empty for the item's own directory.
     pub path: Vec<u8>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Permission bits, those for another's rights included.
+    /// Permission bits, including set-user-ID, set-group-ID and sticky.
     pub mode: u32,
-    /// Number of the user it belongs to.
+    /// User number of the owner.
     pub uid: u32,
-    /// Number of the group it belongs to.
+    /// Group number.
     pub gid: u32,
-    /// When it was last written: seconds since 1970.
+    /// Modification time: seconds since 1970.
     pub seconds: i64,
-    /// And nanoseconds.
+    /// Modification time: nanoseconds.
     pub nanoseconds: u32,
     /// Files with the same number are one file with several names.
     pub inode: Option<u64>,
-    /// Extended attributes, ACLs among them: name and value.
+    /// Extended attributes, including access control lists.
     pub attributes: Vec<Attribute>,
 }
 
 /// The name of an extended attribute, and its value.
 pub type Attribute = (Vec<u8>, Vec<u8>);
 
-/// What something in an item is.
+/// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A directory.
     Directory,
     /// A regular file.
     File {
-        /// Where its content lies in the package.
+        /// The path of its content in the package.
         contents: Vec<u8>,
         /// Its length in bytes.
         size: u64,
     },
-    /// A symbolic link, and where it leads.
+    /// A symbolic link, and its target.
     Link(Vec<u8>),
     /// A FIFO.
     Fifo,
 }
 
-/// A line that is not understood.
+/// An error in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MtreeError {
     line: usize,
@@ -74,7 +74,7 @@ display_message!(MtreeError);
 
 impl std::error::Error for MtreeError {}
 
-/// Writes the entries, a line each, in their order, below a comment of one line.
+/// The text of the entries, one line each, in their order, after a comment of one line.
 #[must_use]
 pub fn text(comment: &str, entries: &[Entry]) -> Vec<u8> {
     let mut text = format!("{SIGNATURE}\n# {comment}\n");
@@ -111,17 +111,17 @@ fn line(entry: &Entry) -> String {
     line
 }
 
-/// The comments, without their sign.
+/// The comments, without the comment character.
 pub fn comments(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = bytes.split(|byte| *byte == b'\n');
     lines.filter_map(|line| line.strip_prefix(b"# "))
 }
 
-/// Reads the entries that [`text`] writes.
+/// Parses the entries that [`text`] writes.
 ///
 /// # Errors
-/// The first line that is not understood: no path below the item, the same path twice, a keyword that
-/// is missing or has no good value. Keywords that are not known are passed over.
+/// The first invalid line: a path that is not below the item, a repeated path, a keyword that is missing
+/// or has an invalid value. Unknown keywords are ignored.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Entry>, MtreeError> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut known = std::collections::BTreeSet::new();
@@ -212,7 +212,7 @@ fn read(text: &str) -> Result<Entry, Message> {
     })
 }
 
-/// A path in the item without the `.` before it. It may come from anyone.
+/// A path in the item without the leading `.`. The text is not trusted.
 fn below_item(path: &[u8]) -> Result<Vec<u8>, Message> {
     let path = match path {
         b"." => return Ok(Vec::new()),
@@ -249,7 +249,7 @@ fn time(text: &str) -> Result<(i64, u32), Message> {
     })
 }
 
-/// Letters, digits and a few signs as they are, every other byte as `\ooo`.
+/// Letters, digits and some punctuation unchanged, every other byte as `\ooo`.
 fn encode(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in bytes {

@@ -1,7 +1,7 @@
-//! OAI-PMH 2.0: what harvesters may ask, and how they are answered, as XML.
+//! OAI-PMH 2.0: the requests of harvesters, and the answers as XML.
 //!
-//! Arguments become a request or the protocol's errors, and what was found becomes a document that its
-//! schema accepts. What there is to tell is not known here, nor the time.
+//! Arguments become a request or the errors of the protocol, and results become a document that is valid
+//! under its schema. This module has neither the records nor a clock.
 
 mod answer;
 mod arguments;
@@ -17,11 +17,10 @@ pub use token::Position;
 use crate::formats::item::Names;
 use ibi::{Ibi, Rep};
 
-/// The one format in which records are had.
+/// The only format of records.
 pub const FORMAT: &str = "oai_dc";
 
-/// The name that is in an item's OAI identifier: the rep in its canonical spelling, which never differs;
-/// of an item without one, its IBIp.
+/// The local part of an item's OAI identifier: the canonical spelling of its rep, or else of its IBIp.
 #[must_use]
 pub fn local_name(names: &Names) -> String {
     let ibip = || names.ibip().map(ibi::Ibip::canonical);
@@ -29,8 +28,8 @@ pub fn local_name(names: &Names) -> String {
     rep.or_else(ibip).unwrap_or_default()
 }
 
-/// The OAI identifier of an item: built on the host of the Archive's own facts, as its reps are. Where
-/// the service is reached may change; this may not.
+/// The OAI identifier of an item. It has the host of the Archive's own configuration, as its reps do: the
+/// address of the service may change, the identifier may not.
 #[must_use]
 pub fn identifier(host: &str, local_name: &str) -> String {
     format!("oai:{host}:{local_name}")

@@ -1,13 +1,13 @@
-//! The query string of a persistent URL and of the services, see ibi-resolution(7): pairs of name and value, read once, at the door. A form of the registration protocol
-//! is the same with names that may come again.
+//! The query string of a persistent URL and of the services, see ibi-resolution(7): pairs of name and value.
+//! A form of the registration protocol is the same, with names that may repeat.
 
 use std::fmt;
 
 use ibi::Quoted;
 
-/// No query has more pairs.
+/// The most pairs of a query.
 const MOST_PAIRS: usize = 64;
-/// No form has more pairs.
+/// The most pairs of a form.
 const MOST_FIELDS: usize = 256;
 
 /// The pairs of a query string, in their order.
@@ -21,12 +21,12 @@ pub struct Query {
     pairs: Vec<(String, String)>,
 }
 
-/// Why a query string is refused.
+/// Why a query string is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryError {
     /// There are more pairs than this.
     TooMany(usize),
-    /// A name is there twice, with different values.
+    /// A name occurs twice, with different values.
     Twice(String),
     /// A `%` is not followed by two hexadecimal digits, or what they encode is not UTF-8.
     Encoding(String),
@@ -49,10 +49,10 @@ impl fmt::Display for QueryError {
 impl std::error::Error for QueryError {}
 
 impl Query {
-    /// Reads a query string, without its `?`.
+    /// Parses a query string, without its `?`.
     ///
     /// # Errors
-    /// Too many pairs, a name with two values, a bad percent-encoding.
+    /// Too many pairs, a name with two values, an invalid percent-encoding.
     pub fn parse(text: &str) -> Result<Query, QueryError> {
         let mut query = Query::default();
         for pair in pairs(text) {
@@ -84,18 +84,18 @@ impl Query {
     }
 }
 
-/// The pairs of a form, in their order, every one of them: what repeats and where it stands has a
-/// meaning (the metadata of a document in a registration). Written as a [`Query`] is.
+/// All pairs of a form, in their order. Repetition and order are significant, as for the metadata of a
+/// document in a registration. The syntax is that of a [`Query`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     pairs: Vec<(String, String)>,
 }
 
 impl Fields {
-    /// Reads a query string, without its `?`, or the body of a form.
+    /// Parses a query string, without its `?`, or the body of a form.
     ///
     /// # Errors
-    /// Too many pairs, a bad percent-encoding.
+    /// Too many pairs, an invalid percent-encoding.
     pub fn parse(text: &str) -> Result<Fields, QueryError> {
         let mut fields = Fields::default();
         for pair in pairs(text) {
@@ -129,13 +129,13 @@ fn decoded(text: &str) -> Result<String, QueryError> {
     percent_decoded(&spaced).ok_or_else(refuse)
 }
 
-/// A text without its percent-encoding; None where a `%` begins none, or the bytes are no UTF-8.
+/// A text without percent-encoding; None if the encoding is invalid, or the bytes are not UTF-8.
 #[must_use]
 pub fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(percent_decoded_bytes(text)?).ok()
 }
 
-/// The same for what need not be UTF-8, such as the path of a file.
+/// Like [`percent_decoded`], for a value that need not be UTF-8, such as the path of a file.
 #[must_use]
 pub fn percent_decoded_bytes(text: &str) -> Option<Vec<u8>> {
     let is_good = text.split('%').skip(1).all(|rest| {
@@ -145,8 +145,8 @@ pub fn percent_decoded_bytes(text: &str) -> Option<Vec<u8>> {
     is_good.then(|| percent_encoding::percent_decode_str(text).collect())
 }
 
-/// What stands for itself in a value of a persistent URL: unreserved characters, and those that identifiers,
-/// modifiers and paths are made of.
+/// Characters that a value of a persistent URL has unencoded: unreserved ones, and those of identifiers,
+/// modifiers and paths.
 const PLAIN: percent_encoding::AsciiSet = percent_encoding::NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -164,8 +164,8 @@ const PLAIN: percent_encoding::AsciiSet = percent_encoding::NON_ALPHANUMERIC
     .remove(b'$')
     .remove(b'\'');
 
-/// A value, or a path, as it is written in a URL: space `%20`, `%` `%25`, `&` `%26`, `+` `%2B`,
-/// `=` `%3D`, `?` `%3F`.
+/// A value, or a path, as it is written in a URL: space `%20`, `%` `%25`, `&` `%26`, `+` `%2B`, `=` `%3D`,
+/// `?` `%3F`.
 #[must_use]
 pub fn encoded(bytes: &[u8]) -> String {
     percent_encoding::percent_encode(bytes, &PLAIN).to_string()

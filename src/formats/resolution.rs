@@ -1,5 +1,5 @@
-//! How a resolver comes from a persistent URL to the URL of what it names (see ibi-resolution(7)): what is asked
-//! of Archives, and what their answers mean. No socket, no clock.
+//! How a resolver gets from a persistent URL to the URL of what it names, see ibi-resolution(7): the queries
+//! to Archives, and the meaning of their answers. No socket, no clock.
 
 mod persistent;
 
@@ -11,46 +11,47 @@ use ibi::relation::{Language, Request, Step};
 
 pub use persistent::{Persistent, PersistentError, asked};
 
-/// What is asked of all Archives in one round.
+/// The query that all Archives get in one round.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question {
     /// The identifier.
     pub ibi: String,
     /// The path of a file of the item.
     pub filepath: Option<String>,
-    /// What related item, or the list of its files; None for the item itself.
+    /// The requested related item, or the list of its files; None for the item itself.
     pub request: Option<Request>,
 }
 
-/// Where what was asked for is had.
+/// Where the requested item is available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// The URL to which a reader is sent.
+    /// The URL to which the reader is redirected.
     pub url: String,
-    /// Whether it is the original, where that is said.
+    /// Whether it is the original or a copy, if the answer says so.
     pub state: Option<State>,
-    /// The pairs with which the Archive is told (`acknowledgment`, see ibi-resolution(7)): contenttype, ibi, state, urlkey.
+    /// The pairs that are sent back to the Archive (`acknowledgment`, see ibi-resolution(7)): contenttype,
+    /// ibi, state, urlkey.
     told: Vec<(&'static str, String)>,
 }
 
-/// What an Archive's answer means.
+/// The meaning of an Archive's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// It knows nothing of the identifier.
+    /// The Archive does not know the identifier.
     Nothing,
     /// The item was removed there.
     Deleted,
-    /// It knows the item, and neither has what is asked for nor says who may.
+    /// The Archive knows the item, but neither has what is requested nor names another item to ask for.
     Unsatisfying,
-    /// What is asked for is had there.
+    /// The Archive has what is requested.
     Reached(Reached),
-    /// What to ask next, of all.
+    /// The next query, to all Archives.
     Onward(Question),
 }
 
 impl Question {
-    /// The query of `urlRequest`. It says neither what languages a reader prefers nor that an original is
-    /// wanted: the one is the reader's own affair, the other a dishonest Archive must not know.
+    /// The query of `urlRequest`. It contains neither the languages that a reader prefers, which are private
+    /// to the reader, nor that an original is required, which a dishonest Archive must not know.
     #[must_use]
     pub fn query(&self, reader: &str) -> String {
         let mut pairs = vec![
@@ -60,14 +61,14 @@ impl Question {
         if let Some(path) = &self.filepath {
             pairs.push(("parsedibiurl.filepath", path.clone()));
         }
-        // An empty list keeps the answer short: all relations are told without one.
+        // An empty list keeps the answer short: without a list, an Archive returns all relations.
         let verbs = self.request.as_ref().map_or(String::new(), Request::verbs);
         pairs.push(("parsedibiurl.verblist", verbs));
         pairs.push(("servicesubject", "urlRequest".to_owned()));
         query_of(&pairs)
     }
 
-    /// The steps that lead to what is asked for; none for the item itself.
+    /// The steps to the requested item; none for the item itself.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         self.request.as_ref().map_or(&[], Request::steps)
@@ -77,7 +78,7 @@ impl Question {
         matches!(self.request, Some(Request::FileList(_)))
     }
 
-    /// The same, of another item, for what is left of the way.
+    /// This query for another item, with the remaining steps.
     fn from(&self, names: &Names, steps: &[Step]) -> Option<Question> {
         Some(Question {
             ibi: names.preferred(),
@@ -86,7 +87,8 @@ impl Question {
         })
     }
 
-    /// What an Archive's answer to this means. `languages` are what the reader prefers, best first.
+    /// The meaning of an Archive's answer to this query. `languages` are the reader's preferences, best
+    /// first.
     #[must_use]
     pub fn meaning(&self, answer: &Pairs, languages: &[Language]) -> Meaning {
         let Some(ibi) = answer.get("ibi").and_then(names) else {
@@ -113,8 +115,8 @@ impl Question {
         }
     }
 
-    /// What tells whose word an answer is, where what is asked for is related to the item and the answer
-    /// does not say the state of the item itself, as an Archive may leave out what is not asked for.
+    /// The query for the state of the item itself, if a related item is requested and the answer does not
+    /// have that state, which an Archive may omit. The state determines whether the answer is authoritative.
     #[must_use]
     pub fn about_the_item(&self, answer: &Pairs) -> Option<Question> {
         let is_untold = !self.steps().is_empty()
@@ -127,15 +129,14 @@ impl Question {
         })
     }
 
-    /// Whether what is asked for is related to the item, and the answer is not that of the Archive which
-    /// holds the original: such an Archive says what it has of the items of others. `item` is its answer
-    /// about the item itself.
+    /// Whether a related item is requested and the answering Archive does not hold the original. Such an
+    /// Archive reports only what it has of items of others. `item` is its answer about the item itself.
     #[must_use]
     pub fn is_hearsay(&self, item: &Pairs) -> bool {
         !self.steps().is_empty() && word(item, "state") != Some("Original")
     }
 
-    /// What to ask next, where that suits the reader better than what is reached, if anything is.
+    /// The next query, if it suits the reader better than what has been reached, if anything.
     fn onward(&self, known: &Known<'_>, reached: Option<&[usize]>) -> Option<Question> {
         let steps = self.steps();
         let part = |count: usize| {
@@ -145,8 +146,8 @@ impl Question {
                 .is_none_or(|rank| found.rank.as_slice() < rank.get(..count).unwrap_or(rank));
             self.from(&names(found.value).filter(|_| is_better)?, rest)
         };
-        // The item that has the metadata in another format is not these metadata: whoever holds what
-        // they describe has them in the format that is asked for.
+        // An item with the metadata in another format is not these metadata. An Archive with the described
+        // item has them in the requested format.
         let is_in_format = matches!(steps.last(), Some(Step::Metadata(Some(_))));
         let whole = (!steps.is_empty()).then_some(steps.len());
         let (first, last) = if is_in_format {
@@ -168,7 +169,7 @@ impl Question {
 }
 
 impl Reached {
-    /// The query of `acknowledgment`, for a reader who asked by this persistent URL.
+    /// The query of `acknowledgment`, for a reader who used this persistent URL.
     #[must_use]
     pub fn acknowledgment(&self, reader: &str, persistent: &str) -> String {
         let mut pairs = self.told.clone();
@@ -198,13 +199,13 @@ fn word<'a>(answer: &'a Pairs, name: &str) -> Option<&'a str> {
 
 fn names(value: &Value) -> Option<Names> {
     Names::from_value(value).ok().or_else(|| {
-        // One form alone may be written as it is.
+        // A single form may be written without braces.
         let [word] = value.words() else { return None };
         Ibi::parse(word).ok().map(Names::from)
     })
 }
 
-/// Whether a reader may be sent there.
+/// Whether a reader may be redirected to this text: an `http` or `https` URL.
 fn is_url(text: &str) -> bool {
     let is_web = ["http://", "https://"]
         .iter()
@@ -212,16 +213,16 @@ fn is_url(text: &str) -> bool {
     is_web && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// What an answer says, and to whom.
+/// An answer, with the reader's languages and the item that it is about.
 struct Known<'a> {
     answer: &'a Pairs,
     languages: &'a [Language],
     itself: &'a Names,
 }
 
-/// A pair whose relation is the one that is asked for.
+/// A pair whose relation is the requested one.
 struct Found<'a> {
-    /// How well it suits the reader, step by step, the lower the better.
+    /// How well it suits the reader, step by step; lower is better.
     rank: Vec<usize>,
     /// The relation as written.
     relation: String,
@@ -248,8 +249,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Of the pairs `what<relation>` whose relation is the one that is asked for, the one that suits the
-    /// reader best.
+    /// Of the pairs `what<relation>` with the requested relation, the one that suits the reader best.
     fn best(&self, what: &str, wanted: &[Step]) -> Option<Found<'a>> {
         let fitting = self.answer.iter().filter_map(|(name, value)| {
             let relation = name.strip_prefix(what)?;
@@ -262,7 +262,7 @@ impl<'a> Known<'a> {
         fitting.min_by(|left, right| left.rank.cmp(&right.rank))
     }
 
-    /// How well the steps of a relation are those that are asked for; None if they are others.
+    /// How well the steps of a relation match the requested ones; None if they differ.
     fn rank(&self, wanted: &[Step], relation: &str) -> Option<Vec<usize>> {
         let told = Step::parse_relation(relation)?;
         if wanted.len() != told.len() {
@@ -275,7 +275,7 @@ impl<'a> Known<'a> {
             rank.push(match (wanted, told) {
                 (Step::LastEdition, Step::LastEdition) => 0,
                 (Step::Metadata(wanted), Step::Metadata(told)) if wanted == told => 0,
-                // Metadata in whatever format.
+                // Metadata in any format.
                 (Step::Metadata(None), Step::Metadata(Some(_))) => 1,
                 (Step::Translation(Some(wanted)), Step::Translation(Some(told))) => {
                     match (wanted == told, told.matches(wanted)) {
@@ -293,8 +293,8 @@ impl<'a> Known<'a> {
         Some(rank)
     }
 
-    /// How much a reader prefers what a relation ending in a translation leads to. Where it fits no
-    /// preference, any other text is better than the one the reader has already.
+    /// The reader's preference for the target of a relation that ends in a translation. If it matches no
+    /// preferred language, any other text is better than the one that the reader already has.
     fn preference(&self, told: Option<&Language>, relation: &str) -> usize {
         let meets = |wanted: &Language| told.is_some_and(|told| told.matches(wanted));
         let place = self.languages.iter().position(meets);

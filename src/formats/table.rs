@@ -1,10 +1,10 @@
-//! The import table: what a tree of repositories does not say of its items, as comma-separated values
-//! with a row an item.
+//! The import table: data of items that a tree of repositories does not have, as comma-separated values with
+//! one row per item.
 //!
-//! The first line names the columns, in any order: `rep` and `ibip` (one of them at least), `relations`,
-//! `language`, `target`, `alias` and `state`. An empty cell says nothing. Whoever keeps such tables in a
-//! spreadsheet of a country that writes decimal commas has semicolons between the columns: they are
-//! taken as well. Pure: whether there are such items is asked elsewhere.
+//! The first line names the columns, in any order: `rep` and `ibip` (at least one of them), `relations`,
+//! `language`, `target`, `alias` and `state`. An empty cell means no value. Semicolons are accepted as
+//! separators as well, because spreadsheets write them in countries with decimal commas. No input or output:
+//! whether the items exist is checked elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -27,14 +27,14 @@ const COLUMNS: [&str; 7] = [
     "state",
 ];
 
-/// What a row says of an item.
+/// The row of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The line that it begins at.
+    /// The line at which the row begins.
     pub line: u64,
     /// The item.
     pub names: Names,
-    /// Its relations, one of a kind.
+    /// Its relations, at most one of a kind.
     pub relations: Vec<(RelationKind, Names)>,
     /// Its language.
     pub language: Option<Language>,
@@ -42,11 +42,11 @@ pub struct Row {
     pub target: Option<String>,
     /// Its older names.
     pub aliases: Vec<AliasPair>,
-    /// Whether the original is here: `Original` or `Copy`.
+    /// Whether the Archive holds the original: `Original` or `Copy`.
     pub state: Option<State>,
 }
 
-/// A line that cannot be taken, and what can be done.
+/// An invalid line, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The line.
@@ -56,7 +56,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault of a line.
+    /// An error in a line.
     pub fn new(line: u64, what: Message) -> Fault {
         Fault { line, what }
     }
@@ -70,16 +70,16 @@ impl Localize for Fault {
 
 display_message!(Fault);
 
-/// What reading a table gave.
+/// The result of parsing a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// The rows that are good.
+    /// The valid rows.
     pub rows: Vec<Row>,
-    /// What is wrong with the others.
+    /// The errors in the others.
     pub faults: Vec<Fault>,
 }
 
-/// Reads a table. Each row that is not good is a fault, and the others are read all the same.
+/// Parses a table. An invalid row becomes a fault, and parsing continues.
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Table {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -127,7 +127,7 @@ pub fn parse(bytes: &[u8]) -> Table {
     table
 }
 
-/// Counts lines. The reader's own count is one behind where lines end in CR LF.
+/// Counts lines. The reader's own count is one too low where lines end in CR LF.
 struct Lines<'a> {
     bytes: &'a [u8],
     passed: usize,
@@ -135,7 +135,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// The line of the first record at or behind a byte.
+    /// The line of the first record at or after a byte.
     fn at(&mut self, byte: u64) -> u64 {
         let byte = usize::try_from(byte).unwrap_or(usize::MAX);
         while let Some(next) = self.bytes.get(self.passed) {
@@ -238,7 +238,7 @@ fn row(line: u64, columns: &[&str], record: &ByteRecord) -> Result<Row, Message>
     })
 }
 
-/// Reads `metadata=<ibi> translation(pt)=<ibi>`: the names that the pairs of a sidecar have behind `ibi.`.
+/// Parses `metadata=<ibi> translation(pt)=<ibi>`: names of pairs of a sidecar, without `ibi.`.
 fn relations(text: &str) -> Result<Vec<(RelationKind, Names)>, Message> {
     let mut relations: Vec<(RelationKind, Names)> = Vec::new();
     let mut seen = BTreeSet::new();

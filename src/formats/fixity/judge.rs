@@ -1,27 +1,27 @@
-//! What it means that a file has this digest now.
+//! The meaning of a file's current digest.
 
 use super::{Digest, Note, Written};
 
-/// What a file is, beside what is recorded of it.
+/// The state of a file, compared with its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It holds what it held.
+    /// The content is unchanged.
     Same,
-    /// Nothing was recorded of it.
+    /// The file is not recorded.
     New,
-    /// It has been written since.
+    /// The file has been written since.
     Changed,
-    /// It holds something else, and its time says that nobody has written it.
+    /// The content differs, but its time shows no write.
     Damaged,
-    /// It holds what it held, and the manifest says something else.
+    /// The content matches the note, but the manifest has another digest.
     WrongManifest,
 }
 
-/// Judges a file by its line of the manifest, by what is noted beside that, and by what it is now.
+/// Compares a file with its line of the manifest and the note beside that.
 ///
-/// The time of modification decides, not that of the inode: a copy of a store keeps the one and not
-/// the other, and a file that is not what was copied is damaged. Whoever writes a file and sets
-/// its time back is found so, too. Where nothing is noted, the worst is taken for true.
+/// The modification time decides, not the time of the inode: a copy of a store preserves the former and not
+/// the latter, and a file that differs from its original is damaged. This also finds a write after which the
+/// time was set back. Without a note, damage is assumed.
 pub fn judge(
     known: Option<&Digest>,
     note: Option<&Note>,

@@ -1,6 +1,6 @@
-//! Why a value is not the names of an item, a state or a sidecar.
+//! Errors in the names of an item, a state or a sidecar.
 //!
-//! Sentences are asserted where the values are read, in the rooms beside this one.
+//! The tests of the sentences are in the modules that parse these values.
 
 use std::error::Error;
 
@@ -13,9 +13,9 @@ use ibi::{display_message, message};
 /// A value is not the names of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamesError {
-    /// The words are others than those of `{rep R}`, `{ibip P}` or `{rep R ibip P}`.
+    /// The words do not have the form `{rep R}`, `{ibip P}` or `{rep R ibip P}`.
     Shape(String),
-    /// An identifier in it is not good.
+    /// An identifier in it is not valid.
     Ibi(ParseError),
 }
 
@@ -38,7 +38,7 @@ display_message!(NamesError);
 
 impl Error for NamesError {}
 
-/// A text is no state.
+/// A text is not a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateError {
     text: String,
@@ -68,16 +68,16 @@ impl Error for StateError {}
 /// A document is not the sidecar of an item; the cause is in `source`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SidecarError {
-    /// It is no list of pairs.
+    /// It is not a list of pairs.
     Pairs(PairsError),
-    /// The pair `ibi` is not there.
+    /// The pair `ibi` is missing.
     Nameless,
-    /// A pair that may be there once is there twice.
+    /// A pair that may occur once occurs twice.
     Twice {
         /// The name of the pair.
         name: String,
     },
-    /// A pair that we know has a name or a value that is not good.
+    /// The name or the value of a known pair is not valid.
     Pair {
         /// The name of the pair.
         name: String,
@@ -91,13 +91,13 @@ pub enum SidecarError {
 pub enum PairCause {
     /// The value is not the names of an item.
     Names(NamesError),
-    /// The name of a relation, or a language, is not good.
+    /// The name of a relation, or a language, is not valid.
     Modifier(ModifierError),
-    /// An alias or a date is not good.
+    /// An alias or a date is not valid.
     Parse(ParseError),
-    /// The state is none.
+    /// The state is not valid.
     State(StateError),
-    /// A list where one word belongs.
+    /// A list in place of a single word.
     NotOneWord(String),
 }
 
@@ -125,7 +125,7 @@ impl Localize for SidecarError {
 display_message!(SidecarError);
 
 impl SidecarError {
-    /// The sentence with that of its cause.
+    /// The sentence, followed by that of its cause.
     #[must_use]
     pub fn with_cause(&self) -> Message {
         let error = self.message();

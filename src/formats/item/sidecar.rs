@@ -1,8 +1,8 @@
-//! The sidecar `.ibi` of an item: who it is and how it is related, as a list of pairs.
+//! The sidecar `.ibi` of an item: its names and relations, as a list of pairs.
 //!
-//! Pairs that we know are checked when the document is read and kept ready; those we do not know
-//! stay byte for byte. A sidecar does not say which state the item has in an Archive, except that
-//! of a removed item, which carries `state` and `timestamp`.
+//! Known pairs are validated when the document is parsed, and their values are stored. Unknown pairs are
+//! preserved byte for byte. A sidecar does not have the state of the item in an Archive, except that of a
+//! removed item, which has `state` and `timestamp`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,7 +21,7 @@ const TARGET: &str = "target";
 const STATE: &str = "state";
 const TIMESTAMP: &str = "timestamp";
 
-/// What travels with an item and is the same everywhere.
+/// The data that travels with an item and is the same in every Archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sidecar {
     pairs: Pairs,
@@ -29,7 +29,7 @@ pub struct Sidecar {
     known: Known,
 }
 
-/// The checked values of the pairs, kept in step with the document.
+/// The validated values of the pairs, kept consistent with the document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Known {
     archive_service: Option<Names>,
@@ -41,7 +41,7 @@ struct Known {
 }
 
 impl Sidecar {
-    /// Makes the sidecar of an item of which only the names are known.
+    /// A sidecar with only the names of an item.
     #[must_use]
     pub fn new(names: &Names) -> Sidecar {
         let mut pairs = Pairs::default();
@@ -53,10 +53,10 @@ impl Sidecar {
         }
     }
 
-    /// Reads a sidecar.
+    /// Parses a sidecar.
     ///
     /// # Errors
-    /// No list of pairs, no `ibi`, a pair that we know and that is not good or is there twice.
+    /// The text is not a list of pairs, has no `ibi`, or has a known pair that is invalid or repeated.
     pub fn parse(bytes: &[u8]) -> Result<Sidecar, SidecarError> {
         let pairs = Pairs::parse(bytes).map_err(SidecarError::Pairs)?;
         let mut names = None;
@@ -86,13 +86,13 @@ impl Sidecar {
         })
     }
 
-    /// The sidecar as it is written.
+    /// The sidecar as bytes of the file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.pairs.to_bytes()
     }
 
-    /// The document itself, for pairs that this type does not know.
+    /// The list of all pairs, including unknown ones.
     #[must_use]
     pub fn pairs(&self) -> &Pairs {
         &self.pairs
@@ -104,7 +104,7 @@ impl Sidecar {
         &self.names
     }
 
-    /// Records the names of the item.
+    /// Sets the names of the item.
     pub fn set_names(&mut self, names: &Names) {
         self.pairs.set(IBI, names.to_value());
         self.names = names.clone();
@@ -116,25 +116,25 @@ impl Sidecar {
         self.known.archive_service.as_ref()
     }
 
-    /// Records the Archive that holds the original; this is all that handing over changes.
+    /// Sets the Archive that holds the original; a transfer changes nothing else.
     pub fn set_archive_service(&mut self, service: &Names) {
         self.pairs.set(ARCHIVE_SERVICE, service.to_value());
         self.known.archive_service = Some(service.clone());
     }
 
-    /// Takes out which Archive holds the original.
+    /// Removes the Archive that holds the original.
     pub fn remove_archive_service(&mut self) {
         self.known.archive_service = None;
         self.pairs.remove(ARCHIVE_SERVICE);
     }
 
-    /// The relations, in the order in which they stand.
+    /// The relations, in the order of the document.
     #[must_use]
     pub fn relations(&self) -> Vec<(RelationKind, Names)> {
         self.known.relations.clone()
     }
 
-    /// Records a relation in place of the one of the same kind, if there is one.
+    /// Sets a relation, replacing the one of the same kind.
     pub fn set_relation(&mut self, kind: &RelationKind, names: &Names) {
         self.pairs.set(&kind.pair_name(), names.to_value());
         match self
@@ -148,19 +148,19 @@ impl Sidecar {
         }
     }
 
-    /// Takes out the relation of that kind; tells whether there was one.
+    /// Removes the relation of this kind; returns whether it existed.
     pub fn remove_relation(&mut self, kind: &RelationKind) -> bool {
         self.known.relations.retain(|(found, _)| found != kind);
         self.pairs.remove(&kind.pair_name())
     }
 
-    /// Takes out what is recorded of the item's language.
+    /// Removes the language of the item.
     pub fn remove_language(&mut self) {
         self.known.language = None;
         self.pairs.remove("language");
     }
 
-    /// Takes out what is recorded of the item's target file.
+    /// Removes the default file of the item.
     pub fn remove_target(&mut self) {
         self.pairs.remove("target");
     }
@@ -171,7 +171,7 @@ impl Sidecar {
         self.known.language.as_ref()
     }
 
-    /// Records the language of the item.
+    /// Sets the language of the item.
     pub fn set_language(&mut self, language: &Language) {
         self.pairs.set(LANGUAGE, Value::Word(language.to_string()));
         self.known.language = Some(*language);
@@ -184,15 +184,15 @@ impl Sidecar {
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The item's default file as the bytes of its name, which need not be UTF-8 (see ibifs-tree(7)). The
-    /// sidecar may come from anyone: that this is a path inside the item is not checked here.
+    /// The item's default file as the bytes of its name, which need not be UTF-8, see ibifs-tree(7). The
+    /// sidecar is not trusted: the caller must check that this is a path inside the item.
     #[must_use]
     pub fn target_bytes(&self) -> Option<Vec<u8>> {
         let words = self.pairs.get(TARGET)?.words();
         (!words.is_empty()).then(|| percent_decode(&words.join(" ")))
     }
 
-    /// Records the item's default file.
+    /// Sets the item's default file.
     pub fn set_target(&mut self, target: impl AsRef<[u8]>) {
         self.pairs.set(TARGET, Value::Word(percent_encode(target)));
     }
@@ -203,7 +203,7 @@ impl Sidecar {
         &self.known.aliases
     }
 
-    /// Records an older name, once.
+    /// Adds an older name, unless the sidecar has it already.
     pub fn add_alias(&mut self, alias: &AliasPair) {
         if !self.known.aliases.contains(alias) {
             self.known.aliases.push(alias.clone());
@@ -212,13 +212,13 @@ impl Sidecar {
         }
     }
 
-    /// The state of a removed item (`state`); what is held derives it from the Archive service.
+    /// The state of a removed item (`state`). The state of other items follows from the Archive service.
     #[must_use]
     pub fn state(&self) -> Option<State> {
         self.known.state
     }
 
-    /// Records the state, for the last sidecar of a removed item.
+    /// Sets the state, in the last sidecar of a removed item.
     pub fn set_state(&mut self, state: State) {
         self.pairs.set(STATE, Value::Word(state.to_string()));
         self.known.state = Some(state);
@@ -230,7 +230,7 @@ impl Sidecar {
         self.known.timestamp.clone()
     }
 
-    /// Records the time of removal.
+    /// Sets the time of removal.
     pub fn set_timestamp(&mut self, timestamp: &Timestamp) {
         self.pairs
             .set(TIMESTAMP, Value::Word(timestamp.to_rfc3339()));
@@ -245,7 +245,7 @@ impl fmt::Display for Sidecar {
 }
 
 impl Known {
-    /// Keeps the value of a pair that we know; tells whether we do.
+    /// Stores the value of a known pair; returns whether the pair is known.
     fn read(&mut self, name: &str, value: &Value) -> Result<bool, PairCause> {
         match name {
             ARCHIVE_SERVICE => self.archive_service = Some(Names::from_value(value)?),
@@ -301,7 +301,7 @@ target CCSDS%20650.0-B-1.pdf
         Names::from(rep.parse::<ibi::Ibi>().expect(rep))
     }
 
-    /// After a change the document reads back to the same values.
+    /// After a change the document parses to the same values.
     #[track_caller]
     fn written(sidecar: &Sidecar, expected: &str) {
         assert_eq!(sidecar.to_string(), expected);

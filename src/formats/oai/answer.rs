@@ -1,4 +1,4 @@
-//! From what was found to the XML of the answer.
+//! Writes answers as XML.
 
 use std::io;
 
@@ -15,59 +15,60 @@ const SCHEMA: &str =
     "http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd";
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
-/// No more of a text that somebody else has written is repeated in an error, in characters.
+/// The most characters of a foreign text that an error repeats.
 const LONGEST_QUOTE: usize = 400;
 
-/// What an Archive says of itself.
+/// The description of an Archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Its name.
     pub name: String,
-    /// Whom to write to.
+    /// The address of its administrator.
     pub email: String,
-    /// No record has an earlier datestamp.
+    /// The earliest datestamp of a record, in Unix seconds.
     pub earliest: i64,
-    /// Whether it tells for ever which records were deleted.
+    /// Whether it reports deleted records permanently.
     pub is_persistent: bool,
 }
 
-/// What is told of any record.
+/// The header of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Its OAI identifier.
     pub identifier: String,
-    /// When it changed, in Unix seconds.
+    /// Its last change, in Unix seconds.
     pub datestamp: i64,
-    /// Whether it is there no more.
+    /// Whether it has been deleted.
     pub is_deleted: bool,
 }
 
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What is told of it in any case.
+    /// Its header.
     pub header: Header,
-    /// Its oai_dc, as an element; none of a deleted one.
+    /// Its oai_dc element; None for a deleted record.
     pub metadata: Option<String>,
 }
 
-/// What a list ends with.
+/// The end of a list: `Some(Some(_))` if it continues, `Some(None)` at the end of one in several parts, None
+/// for a list in one part.
 type Next = Option<Option<Position>>;
 
-/// What is answered.
+/// The content of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Refusals.
+    /// Errors.
     Faults(Vec<Fault>),
-    /// What this is.
+    /// The description of the Archive.
     Identity(Identity),
-    /// The one format.
+    /// The only format.
     Formats,
     /// One record.
     Record(Record),
-    /// Headers; where the list goes on, `Some(None)` at the end of one that was cut in parts.
+    /// Headers, and the position where the list continues.
     Headers(Vec<Header>, Next),
-    /// The same with records.
+    /// Records, and the position where the list continues.
     Records(Vec<Record>, Next),
 }
 
@@ -76,20 +77,20 @@ pub enum Reply {
 pub struct Answer<'a> {
     /// The URL of the service.
     pub base_url: &'a str,
-    /// The present second.
+    /// The current time, in Unix seconds.
     pub at: i64,
-    /// The arguments that it answers.
+    /// The arguments of the request.
     pub arguments: &'a [(String, String)],
-    /// What it says.
+    /// The content.
     pub reply: Reply,
 }
 
 impl Answer<'_> {
-    /// The document.
+    /// The XML document.
     #[must_use]
     pub fn to_xml(&self) -> Vec<u8> {
         let mut xml = Writer::new_with_indent(Vec::new(), b' ', 1);
-        // Nothing fails that writes to memory.
+        // Writing to memory does not fail.
         if let Err(error) = self.write(&mut xml) {
             debug_assert!(false, "{error}");
         }
@@ -197,7 +198,7 @@ impl Record {
                 return Ok(());
             };
             within(xml, "metadata", &[], |xml| {
-                // It is XML already.
+                // The metadata are XML already.
                 let element = BytesText::from_escaped(format!("\n{metadata}"));
                 xml.write_event(Event::Text(element))
             })
@@ -233,7 +234,7 @@ fn text(xml: &mut Xml, name: &str, value: &str) -> io::Result<()> {
         .map(drop)
 }
 
-/// A sentence without what XML cannot hold, however long the text is that it repeats.
+/// A sentence without characters that XML cannot represent, shortened to a maximum length.
 fn quoted(sentence: &str) -> String {
     let characters = sentence.chars().map(|character| match character {
         '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {

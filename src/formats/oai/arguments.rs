@@ -1,4 +1,4 @@
-//! From the arguments of a request to what is asked for.
+//! Parses the arguments of a request.
 
 use super::FORMAT;
 use super::date::Date;
@@ -6,21 +6,21 @@ use super::fault::{Code, Fault};
 use super::token::Position;
 use crate::formats::query::Fields;
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// What this is.
+    /// The description of the repository.
     Identify,
-    /// Which formats there are, of one record or at all.
+    /// The formats of one record, or of all.
     ListMetadataFormats {
         /// The record.
         identifier: Option<String>,
     },
-    /// Which sets there are.
+    /// The sets.
     ListSets,
     /// One record.
     GetRecord {
-        /// Which one.
+        /// Its identifier.
         identifier: String,
     },
     /// The headers of records.
@@ -29,27 +29,27 @@ pub enum Request {
     ListRecords(Listed),
 }
 
-/// Which records are listed.
+/// Selects the records of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listed {
-    /// Of this second or later.
+    /// The first second, since 1970.
     pub from: Option<i64>,
-    /// Of this second or earlier.
+    /// The last second, since 1970.
     pub until: Option<i64>,
-    /// After this one.
+    /// The position after which the list continues.
     pub after: Option<Position>,
 }
 
-/// A request, read.
+/// A parsed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// The arguments, to be repeated in the answer; none where the protocol has them left out.
+    /// The arguments to repeat in the answer; none where the protocol omits them.
     pub arguments: Vec<(String, String)>,
-    /// What is asked for, or why it is refused.
+    /// The request, or its errors.
     pub request: Result<Request, Vec<Fault>>,
 }
 
-/// A verb's arguments: those that must be there, those that may, and the one that stands alone.
+/// A verb's required arguments, its optional ones, and whether it accepts a resumption token.
 type Form = (&'static [&'static str], &'static [&'static str], bool);
 
 const LIST: Form = (&["metadataPrefix"], &["from", "until", "set"], true);
@@ -68,7 +68,7 @@ fn form(verb: &str) -> Option<Form> {
 const TOKEN: &str = "resumptionToken";
 
 impl Asked {
-    /// Reads the arguments of a request.
+    /// Parses the arguments of a request.
     #[must_use]
     pub fn read(fields: &Fields) -> Asked {
         let arguments = fields.iter();
@@ -89,7 +89,7 @@ impl Asked {
         }
     }
 
-    /// A request whose arguments could not even be told apart.
+    /// A request whose arguments cannot be parsed at all.
     #[must_use]
     pub fn unreadable(sentence: String) -> Asked {
         Asked {
@@ -168,7 +168,7 @@ fn read(arguments: &[(String, String)]) -> Result<Request, Vec<Fault>> {
     })
 }
 
-/// What the arguments of a verb lack, or have too much, or have in a wrong form.
+/// The arguments of a verb that are missing, excessive or malformed.
 fn misfits(arguments: &[(String, String)], verb: &str, form: Form) -> Vec<Fault> {
     let (needed, possible, has_token) = form;
     let mut sentences = Vec::new();
@@ -219,14 +219,14 @@ fn is_made_of(value: &str, more: &[u8]) -> bool {
     !value.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
 }
 
-/// Whether an argument may be repeated in an answer. Any text may be asked for as an identifier, but the
-/// schema accepts a URI alone.
+/// Whether an argument may be repeated in an answer. A request may have any text as identifier, but the
+/// schema accepts only a URI.
 fn is_attribute(name: &str, value: &str) -> bool {
     let rest = value.strip_prefix("oai:").unwrap_or_default();
     name != "identifier" || (is_made_of(rest, b"-_.!~*'();/?:@&=+$,") && !rest.starts_with('/'))
 }
 
-/// Whether a value is of the form that the protocol's schema has for its argument.
+/// Whether a value has the form that the protocol's schema requires for its argument.
 fn is_of_form(name: &str, value: &str) -> bool {
     match name {
         "from" | "until" => Date::parse(value).is_some(),

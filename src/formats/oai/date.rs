@@ -4,7 +4,7 @@ use ibi::Timestamp;
 
 const SECONDS_OF_A_DAY: i64 = 24 * 60 * 60;
 
-/// A date as it was asked for.
+/// A date as given in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Date {
     /// The first second of a day.
@@ -13,7 +13,7 @@ pub(super) enum Date {
 }
 
 impl Date {
-    /// Reads `YYYY-MM-DD` or `YYYY-MM-DDThh:mm:ssZ`; None for anything else.
+    /// Parses `YYYY-MM-DD` or `YYYY-MM-DDThh:mm:ssZ`; None for any other text.
     pub(super) fn parse(text: &str) -> Option<Date> {
         let is_like = |pattern: &str| {
             text.len() == pattern.len()

@@ -1,28 +1,28 @@
 //! The errors of the protocol.
 
-/// Which error.
+/// The error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// An argument is missing, repeated, unknown, or not of its form.
+    /// An argument is missing, repeated, unknown or malformed.
     BadArgument,
-    /// No token of ours.
+    /// The resumption token is not valid.
     BadResumptionToken,
-    /// No verb, two, or none of the six.
+    /// The verb is missing, repeated, or not one of the six.
     BadVerb,
-    /// Another format than oai_dc.
+    /// The format is not oai_dc.
     CannotDisseminateFormat,
-    /// No record of this Archive has this identifier.
+    /// No record of this Archive has the identifier.
     IdDoesNotExist,
     /// The list is empty.
     NoRecordsMatch,
     /// The record is deleted.
     NoMetadataFormats,
-    /// There are no sets.
+    /// The Archive has no sets.
     NoSetHierarchy,
 }
 
 impl Code {
-    /// As the protocol spells it.
+    /// The code as the protocol spells it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -41,9 +41,9 @@ impl Code {
 /// An error, with a sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Which error.
+    /// The error code.
     pub code: Code,
-    /// What is wrong, and what would be right.
+    /// What is wrong, and the correct form.
     pub sentence: String,
 }
 

@@ -1,21 +1,21 @@
-//! Resumption tokens: where a list was left, and where it ends.
+//! Resumption tokens: the position and the end of a list.
 //!
-//! They hold all there is to know, so that none is kept here and none expires. One that somebody has made
-//! up begins a list elsewhere, as `from` and `until` might have.
+//! A token has all state, so the server stores none and no token expires. An invented token starts a list at
+//! another position, as `from` and `until` can.
 
 use ibi::Ibi;
 
-/// No later second can be written with a year of four digits.
+/// The last second with a year of four digits.
 const LAST_SECOND: i64 = 253_402_300_799;
 
-/// Where a list goes on.
+/// The position where a list continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The datestamp of the last record that was told.
+    /// The datestamp of the last record in the list so far, in Unix seconds.
     pub datestamp: i64,
     /// Its local name.
     pub name: String,
-    /// The end of the list, if it has one.
+    /// The end of the list, in Unix seconds, if it has one.
     pub until: Option<i64>,
 }
 
@@ -32,7 +32,7 @@ impl Position {
         )
     }
 
-    /// Reads a token; None where it cannot be one of ours.
+    /// Parses a token; None where it cannot be one of ours.
     #[must_use]
     pub fn from_token(token: &str) -> Option<Position> {
         let (until, rest) = token.split_once(',')?;

@@ -1,4 +1,4 @@
-//! Reads a persistent URL, see ibi-resolution(7): `ibi [mdf] [path-absolute] ["?" query]`.
+//! Parses a persistent URL, see ibi-resolution(7): `ibi [mdf] [path-absolute] ["?" query]`.
 
 use std::fmt;
 
@@ -8,27 +8,27 @@ use crate::formats::query::{Query, QueryError, percent_decoded};
 use ibi::relation::{ModifierError, Request, split_tail};
 use ibi::{AliasPair, Ibi, Quoted};
 
-/// What a persistent URL asks for.
+/// The request of a persistent URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Persistent {
-    /// The identifier, the path and what is asked for.
+    /// The identifier, the path and the requested related item.
     pub question: Question,
-    /// Whether the original alone will do.
+    /// Whether only the original is acceptable.
     pub is_original_required: bool,
 }
 
-/// Why a URL is none.
+/// Why a URL is not a persistent URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PersistentError {
     /// The path is not percent-encoded UTF-8.
     Encoding,
-    /// It begins with no identifier.
+    /// It does not begin with an identifier.
     NoIdentifier(String),
-    /// What follows the identifier is no modifier, or a verb is none.
+    /// The text after the identifier is not a modifier, or a verb is not valid.
     Modifier(ModifierError),
-    /// The query is none.
+    /// The query is not valid.
     Query(QueryError),
-    /// Another state than the one that can be required.
+    /// The required state is not one that can be required.
     Status(String),
 }
 
@@ -58,10 +58,10 @@ impl fmt::Display for PersistentError {
 impl std::error::Error for PersistentError {}
 
 impl Persistent {
-    /// Reads the path, without its first slash, and the query, without its question mark.
+    /// Parses the path, without its first slash, and the query, without its question mark.
     ///
     /// # Errors
-    /// What begins with no identifier, or asks in a way that there is not.
+    /// The path does not begin with an identifier, or the request is not valid.
     pub fn parse(path: &str, query: &str) -> Result<Persistent, PersistentError> {
         let parts = path.split('/').filter(|part| !part.is_empty());
         let parts = parts.map(percent_decoded).collect::<Option<Vec<String>>>();
@@ -80,11 +80,11 @@ impl Persistent {
     }
 }
 
-/// What the signs after an identifier and a query ask for together, and whether the original alone will
-/// do.
+/// The request of the text after an identifier and a query together, and whether only the original is
+/// acceptable.
 ///
 /// # Errors
-/// What asks in a way that there is not.
+/// The request is not valid.
 pub fn asked(tail: &str, query: &str) -> Result<(Option<Request>, bool), PersistentError> {
     let query = Query::parse(query).map_err(PersistentError::Query)?;
     let verbs = query.get("ibiurl.verblist").unwrap_or_default();
@@ -96,8 +96,8 @@ pub fn asked(tail: &str, query: &str) -> Result<(Option<Request>, bool), Persist
     }
 }
 
-/// The identifier at the start of a path, the signs after it, and what lies below. Where four parts are a
-/// rep, they are that, although the first two may be a recorded alias.
+/// The identifier at the start of a path, the modifier after it, and the rest of the path. Four parts that
+/// form a rep are a rep, even if the first two may be a recorded alias.
 fn identifier(parts: &[String]) -> Option<(String, String, &[String])> {
     let read = |count: usize| {
         let (first, below) = parts.split_at_checked(count)?;

@@ -27,7 +27,7 @@ fn means(question: &Question, answer: &str, languages: &str, expected: &str) {
     assert_eq!(found.trim_end(), expected, "{answer}");
 }
 
-/// An example of ibi-resolution(7): what is asked, what the answer means, how it is acknowledged.
+/// An example of ibi-resolution(7): the query, the meaning of the answer, the acknowledgment.
 #[test]
 fn the_documents_example_without_a_modifier() {
     let question = question("8JMKD3MGP8W/35MMLL8", "");
@@ -59,7 +59,7 @@ fn the_documents_example_without_a_modifier() {
     );
 }
 
-/// Example 8.2: the answer to the first question has the next edition alone, that to the second the URL.
+/// The first answer has only the next edition, the second the URL.
 #[test]
 fn the_documents_example_with_a_modifier() {
     let first = question("8JMKD3MGP8W/35MMLL8!:(oai_dc)", "");
@@ -120,7 +120,7 @@ fn what_answers_mean() {
     means(&itself, &with("state Deleted timestamp 2009-07-21T14:43:31Z"), "", "deleted");
     means(&itself, &with("url http://x/ state Copy"), "", "http://x/");
     means(&itself, &with("state Copy"), "", "unsatisfying");
-    // Where a reader must not be sent.
+    // URLs to which a reader must not be redirected.
     for url in ["javascript:alert(1)", "ftp://x/", "http://", "{http://x http://y}", "//x/"] {
         means(&itself, &with(&format!("url {url}")), "", "unsatisfying");
     }
@@ -155,11 +155,11 @@ fn the_readers_languages_choose() {
     means(&question, answer, "de pt", "http://pt/");
     means(&question, answer, "pt-BR en", "http://pt/");
     means(&question, answer, "en", "http://en/");
-    // Any translation is better than the text that the reader has already.
+    // Any translation is better than the text that the reader already has.
     means(&question, answer, "de", "http://pt/");
     means(&question, answer, "", "http://pt/");
     means(&question, "ibi a.br/b/2001/01.01.01.01 url.translation http://x/", "pt", "http://x/");
-    // A translation that is held elsewhere counts as much as one that is had here.
+    // A translation in another Archive counts as much as a local one.
     let elsewhere = answer.replace("url.translation(pt-BR) http://pt/", "");
     means(&question, &elsewhere, "pt en", "ask c.br/d/2001/01.01.01.01");
     means(&question, &elsewhere, "en pt", "http://en/");
@@ -182,7 +182,7 @@ fn reads(path: &str, query: &str, ibi: &str, filepath: &str, request: &str) {
     assert_eq!(text, request, "{path}?{query}");
 }
 
-/// The examples of ibi-resolution(7), and what else a reader may type.
+/// The examples of ibi-resolution(7), and other input of readers.
 #[test]
 #[rustfmt::skip] // one case, one line
 fn persistent_urls() {
@@ -202,7 +202,7 @@ fn persistent_urls() {
         let error = Persistent::parse(path, query).expect_err(path);
         assert!(error.to_string().len() > 10, "{error}");
     }
-    // What is asked never says more than it must.
+    // A query has no more information than necessary.
     let query = question("LK47B6W/362SFKH+", "ibiurl.requireditemstatus=Original").query("::1");
     assert!(!query.contains("riginal") && !query.contains("anguage"), "{query}");
     assert!(question("LK47B6W/362SFKH:", "").meaning(&Pairs::default(), &[]) == Meaning::Nothing);
