@@ -181,7 +181,7 @@ fn where_fuse_is_not_to_be_had_the_remedy_is_named() {
         &as_user(&env, "chmod 600 /dev/fuse", mount),
         6,
         "",
-        "ibifs: cannot open /dev/fuse: Permission denied (os error 13); let everybody open it, as \
+        "ibifs: cannot open /dev/fuse: Permission denied (os error 13); let all users open it, as \
          Debian does: 'chmod 666 /dev/fuse' as root",
     );
     says(
