@@ -1,8 +1,8 @@
 //! The process behind a request, and acting with its user, groups and umask.
 //!
-//! A new file inside an item belongs to the caller and inherits the group of a set-group-ID directory
-//! and the default ACL, exactly as on the native filesystem. So it is made with the caller's credentials,
-//! see credentials(7); they are set for the calling thread alone.
+//! A new file in an item belongs to the caller and inherits the group of a set-group-ID directory and the
+//! default ACL, exactly as on the native filesystem. To get this, the file is made with the caller's
+//! credentials, see credentials(7), which are set for the calling thread only.
 
 use std::cell::Cell;
 use std::sync::LazyLock;
@@ -22,7 +22,7 @@ pub struct Caller {
     pub uid: u32,
     /// Group number.
     pub gid: u32,
-    /// Thread number of the calling process; 0 where the kernel itself asks.
+    /// Thread number of the calling process; 0 for a request of the kernel itself.
     pub pid: u32,
 }
 
@@ -45,13 +45,14 @@ const OVER_FILES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::LINUX_IMMUTABLE)
     .union(CapabilitySet::MKNOD);
 
-/// What is dropped beside: the use of the reserve for root, and writing beyond quotas.
+/// The capabilities that an acting thread drops, including CAP_SYS_RESOURCE, which overrides root's reserve
+/// and quotas.
 const LOST: CapabilitySet = LOST_WITH_THE_USER.union(CapabilitySet::SYS_RESOURCE);
 
 /// What the kernel drops when the filesystem user changes from 0, see capabilities(7).
 const LOST_WITH_THE_USER: CapabilitySet = OVER_FILES.union(CapabilitySet::MAC_OVERRIDE);
 
-/// What a process has beside its user and first group.
+/// Groups and capabilities of a process beside its user and first group.
 #[derive(Debug)]
 struct Powers {
     groups: Vec<u32>,
@@ -69,18 +70,18 @@ impl Powers {
 static HAS_NO_GROUPS: LazyLock<bool> =
     LazyLock::new(|| rustix::process::getgroups().is_ok_and(|groups| groups.is_empty()));
 
-/// Whether this process has given root up and can act as no other user, see [`Caller::become_for_good`].
+/// Whether this process has given up root and can act as no other user, see [`Caller::become_for_good`].
 static HAS_GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
-/// Sets `no_new_privs`, see PR_SET_NO_NEW_PRIVS(2const): programs that this process runs get no more
-/// rights than it has. To be called before there are other threads.
+/// Sets `no_new_privs`, see PR_SET_NO_NEW_PRIVS(2const): programs that this process runs get no more rights
+/// than it has. Must be called before other threads exist.
 pub fn set_no_new_privileges() {
     if let Err(errno) = rustix::thread::set_no_new_privs(true) {
         log::warn!("programs that are run may have more rights than this one: {errno}");
     }
 }
 
-/// Gives up the supplementary groups of this process, which makes [`Caller::read`] cheaper. To be called
+/// Gives up the supplementary groups of this process, which makes [`Caller::read`] cheaper. Must be called
 /// before the first such call.
 pub fn give_up_groups() {
     if *MAY_ACT {
@@ -91,7 +92,7 @@ pub fn give_up_groups() {
     }
 }
 
-/// Has this thread act as the process, where the thread that started it acts as another user by default.
+/// Makes this thread act as the process, if the thread that started it acts as another user by default.
 pub fn act_as_process() {
     if *MAY_ACT && !HAS_GIVEN_UP.load(Ordering::Relaxed) {
         DEFAULT.set(None);
@@ -99,7 +100,7 @@ pub fn act_as_process() {
     }
 }
 
-/// Whether this process can act as the users who send requests. Tried in a thread of its own.
+/// Whether this process can act as the users who send requests. The test runs in a separate thread.
 pub fn can_act_as_others() -> bool {
     if !*MAY_ACT {
         return true;
@@ -118,19 +119,19 @@ pub fn can_act_as_others() -> bool {
     tried.join().unwrap_or(false)
 }
 
-/// Has this thread act as the process, or as its default user.
+/// Makes this thread act as the process, or as its default user.
 fn back() {
     credentials::become_ourselves();
     if let Some(staying) = DEFAULT.get()
         && credentials::become_other(staying.uid, staying.gid).is_err()
     {
-        // Its reads still work, with more system calls.
+        // Reads of the default user still work, with more system calls.
         DEFAULT.set(None);
         credentials::become_ourselves();
     }
 }
 
-/// Gives a caller's user and first group up when the read ends, also by a panic.
+/// Restores the thread's own user and group when the read ends, also by a panic.
 struct Reading {
     #[allow(dead_code, reason = "held, not read")]
     acts: Acts,
@@ -142,7 +143,7 @@ impl Drop for Reading {
     }
 }
 
-/// Gives a caller's credentials up when the act ends, also by a panic.
+/// Restores the thread's own credentials when the act ends, also by a panic.
 struct Acting {
     own: Option<CapabilitySets>,
     #[allow(dead_code, reason = "held, not read")]
@@ -178,7 +179,7 @@ impl Caller {
     /// Runs `make` with this caller's credentials and umask.
     ///
     /// # Errors
-    /// What `make` fails with; EPERM, and nothing is done, where this thread could not become the caller.
+    /// Those of `make`; EPERM, without a call of `make`, where this thread could not become the caller.
     pub fn make<T, E: From<Errno>>(
         &self,
         umask: u32,
@@ -188,11 +189,11 @@ impl Caller {
         self.act(make)
     }
 
-    /// Runs `act` with this caller's credentials: what depends on the caller, such as whether set-id
-    /// bits survive a write, is then as on the native filesystem.
+    /// Runs `act` with this caller's credentials. What depends on the caller, such as whether set-id bits
+    /// survive a write, is then as on the native filesystem.
     ///
     /// # Errors
-    /// What `act` fails with; EPERM, and nothing is done, where this thread could not become the caller.
+    /// Those of `act`; EPERM, without a call of `act`, where this thread could not become the caller.
     pub fn act<T, E: From<Errno>>(&self, act: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         if self.is_other() {
             self.act_with(&self.powers(), act)
@@ -201,11 +202,11 @@ impl Caller {
         }
     }
 
-    /// The same for what outlives this request and is then used for others: without the groups, whose
-    /// reading takes as long as ten opens of a file, and without clearing set-id bits.
+    /// Like [`Caller::act`], for a result that outlives this request and then serves other callers: without
+    /// the groups, which take as long to read as ten files to open, and without clearing set-id bits.
     ///
     /// # Errors
-    /// As of [`Caller::act`].
+    /// Those of [`Caller::act`].
     pub fn act_for_others<T, E: From<Errno>>(
         &self,
         act: impl FnOnce() -> Result<T, E>,
@@ -221,10 +222,11 @@ impl Caller {
         }
     }
 
-    /// The same for reads, with half as many system calls in a process that has given its groups up.
+    /// Like [`Caller::act_for_others`], for reads. In a process that has given up its groups, it needs half
+    /// as many system calls.
     ///
     /// # Errors
-    /// As of [`Caller::act`].
+    /// Those of [`Caller::act`].
     pub fn read<T, E: From<Errno>>(&self, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         charging::stop();
         if !self.is_other() || !*HAS_NO_GROUPS {
@@ -240,10 +242,10 @@ impl Caller {
         read()
     }
 
-    /// Has this thread act as this caller by default, that is between requests of others: a
+    /// Makes this thread act as this caller by default, that is between requests of other callers. A
     /// [`Caller::read`] as this caller then needs no further system call. A thread that it starts calls
-    /// [`act_as_process`]. It works only in a process that has given its groups up; otherwise, or where it
-    /// is refused, reads cost as much as before.
+    /// [`act_as_process`]. This works only in a process that has given up its groups; otherwise, or if the
+    /// system refuses, reads cost as much as before.
     pub fn act_by_default(&self) {
         if !self.is_other() || !*HAS_NO_GROUPS {
             return;
@@ -254,11 +256,11 @@ impl Caller {
         }
     }
 
-    /// Has all threads of this process become this caller for good, without capabilities and without a
-    /// way back. Does nothing in a process that is not root's.
+    /// Makes all threads of this process become this caller permanently, without capabilities. Does nothing
+    /// in a process that does not run as root.
     ///
     /// # Errors
-    /// The system refuses it. The process must end then.
+    /// The system refuses the change. The process must end then.
     pub fn become_for_good(&self) -> std::io::Result<()> {
         if !*MAY_ACT {
             return Ok(());
@@ -272,7 +274,7 @@ impl Caller {
         if !is_done {
             return Err(std::io::Error::last_os_error());
         }
-        // Checked, since these calls may behave differently in a container.
+        // Checked, because these calls may behave differently in a container.
         // SAFETY: as above.
         let is_root_again = unsafe { libc::setresuid(u32::MAX, 0, u32::MAX) == 0 };
         let capabilities = rustix::thread::capabilities(None)?;
@@ -312,8 +314,8 @@ impl Caller {
         act()
     }
 
-    /// The user to whom writes for this caller are charged: None for root, and where the process acts as
-    /// one user only.
+    /// The user to whom writes for this caller are charged; None for root, and in a process that acts as one
+    /// user only.
     pub fn charged_user(&self) -> Option<ChargedUser> {
         self.is_other().then_some(ChargedUser {
             uid: self.uid,
@@ -321,8 +323,8 @@ impl Caller {
         })
     }
 
-    /// Writes to the disk for this caller, within the reserve and the quotas of its user. The permission
-    /// has been checked before.
+    /// Runs `write` for this caller, within the disk reserve and the quotas of its user. The permission must
+    /// have been checked before.
     pub fn charged<T>(&self, mut write: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
         match charging::charged_to(self.charged_user(), &mut write) {
             Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => self.with_own_reserve(errno, write),
@@ -330,8 +332,8 @@ impl Caller {
         }
     }
 
-    /// The same for one of many writes by the same caller, which then need no further system calls. The
-    /// thread keeps the user's numbers until [`charging::stop`].
+    /// Like [`Caller::charged`], for one of many writes of the same caller: later ones need no further system
+    /// calls. The thread keeps the user's numbers until [`charging::stop`].
     pub fn charged_and_keep<T>(
         &self,
         mut write: impl FnMut() -> Result<T, Errno>,
@@ -342,8 +344,8 @@ impl Caller {
         }
     }
 
-    /// Tries a write again that found no space for the user: the filesystem's reserve may be for a group
-    /// of the caller (`resgid=`, see ext4(5)), or the caller may have CAP_SYS_RESOURCE.
+    /// Repeats a write that found no space for the user. The filesystem's reserve may belong to a group of
+    /// the caller (`resgid=`, see ext4(5)), or the caller may have CAP_SYS_RESOURCE.
     fn with_own_reserve<T>(
         &self,
         errno: Errno,
@@ -369,7 +371,7 @@ impl Caller {
         *MAY_ACT && !HAS_GIVEN_UP.load(Ordering::Relaxed) && (self.uid != 0 || self.gid != 0)
     }
 
-    /// The caller's supplementary groups and its capabilities over files of others; none of either where
+    /// The caller's supplementary groups and its capabilities over files of other users; both are empty where
     /// they cannot be read.
     fn powers(&self) -> Powers {
         let Ok(status) = std::fs::read_to_string(format!("/proc/{}/status", self.pid)) else {
@@ -411,8 +413,8 @@ impl Caller {
         })
     }
 
-    /// The effective capabilities in a process's status. Those of a process in another user namespace
-    /// mean nothing here.
+    /// The effective capabilities in a process's status. Those of a process in another user namespace have no
+    /// meaning here.
     fn capabilities(&self, status: &str) -> CapabilitySet {
         let effective = u64::from_str_radix(line_of(status, "CapEff:").trim(), 16).unwrap_or(0);
         let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/user")).ok();
@@ -423,7 +425,7 @@ impl Caller {
         }
     }
 
-    /// Whether a signal is pending that the caller neither blocks nor ignores, or the caller is gone.
+    /// Whether a signal is pending that the caller neither blocks nor ignores, or the caller has ended.
     pub fn is_interrupted(&self) -> bool {
         if self.pid == 0 {
             return false;
@@ -444,7 +446,7 @@ impl Caller {
     }
 }
 
-/// The threads of one process: what one of them has made, another one may continue.
+/// The threads of one process: one of them may continue what another one has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadGroup {
     number: i32,
@@ -574,7 +576,7 @@ mod tests {
             assert!(own().belongs_to(group), "{group}");
         }
         assert!(!own().belongs_to(0x7fff_0001));
-        // Of a process that is gone, only what the request said is known.
+        // For a process that has ended, only the numbers in the request are known.
         let caller = Caller {
             pid: gone(),
             ..own()
@@ -583,7 +585,7 @@ mod tests {
         assert!(!caller.belongs_to(0x7fff_0001));
     }
 
-    /// As root the credentials change for the time of the act; an ordinary user acts as itself.
+    /// As root the credentials change during the act; an ordinary user acts as itself.
     #[test]
     fn an_act_has_the_credentials_of_the_caller_and_gives_them_up() {
         let before = credentials::acted_as();

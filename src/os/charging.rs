@@ -1,12 +1,12 @@
 //! Charging disk blocks to the user who asks for them.
 //!
-//! A filesystem keeps a reserve for root (`mkfs.ext4 -m`), which it grants by the filesystem user
-//! number of the writing thread, and CAP_SYS_RESOURCE overrides quotas, see capabilities(7). So a thread
-//! that writes for a user has that user's numbers meanwhile, and not that capability. All other
-//! capabilities stay: the permission was checked before, and what is made belongs to the user at once.
+//! A filesystem keeps a reserve for root (`mkfs.ext4 -m`), which it grants by the filesystem user number of
+//! the writing thread, and CAP_SYS_RESOURCE overrides quotas, see capabilities(7). Therefore a thread that
+//! writes for a user has that user's numbers meanwhile, and not that capability. All other capabilities stay:
+//! the permission was checked before, and new files belong to the user at once.
 //!
-//! The database is never written so: its files are the Archive's, and it may use the reserve when
-//! users are refused.
+//! The database is never written this way: its files are the Archive's, and it may use the reserve when users
+//! are refused.
 
 use std::cell::Cell;
 
@@ -25,7 +25,7 @@ pub struct ChargedUser {
 }
 
 thread_local! {
-    /// The user to whom [`charged`] charges in this thread.
+    /// The user whom [`charged`] charges in this thread.
     static CHARGED: Cell<Option<ChargedUser>> = const { Cell::new(None) };
     /// The user whose numbers this thread has now.
     static WRITING_AS: Cell<Option<ChargedUser>> = const { Cell::new(None) };
@@ -45,12 +45,12 @@ pub fn own_capabilities() -> Option<CapabilitySets> {
     Some(own)
 }
 
-/// The user to whom [`charged`] charges in this thread; None: the process.
+/// The user whom [`charged`] charges in this thread; None for the process.
 pub fn charged_user() -> Option<ChargedUser> {
     CHARGED.get()
 }
 
-/// As long as this lives, [`charged`] charges a user in this thread.
+/// While this lives, [`charged`] charges a user in this thread.
 #[derive(Debug)]
 #[must_use]
 pub struct ChargeGuard {
@@ -63,7 +63,7 @@ impl Drop for ChargeGuard {
     }
 }
 
-/// Sets the user to whom [`charged`] charges in this thread, until the guard is dropped; None: the process.
+/// Sets the user whom [`charged`] charges in this thread, until the guard is dropped; None for the process.
 pub fn charge_to(user: Option<ChargedUser>) -> ChargeGuard {
     ChargeGuard {
         before: CHARGED.replace(user),
@@ -75,7 +75,7 @@ pub fn is_acting() -> bool {
     ACTING.get()
 }
 
-/// Marks this thread as having all credentials of a user, as long as this lives.
+/// Marks this thread as having all credentials of a user, while this lives.
 #[derive(Debug)]
 #[must_use]
 pub struct Acts;
@@ -93,15 +93,15 @@ pub fn act() -> Acts {
     Acts
 }
 
-/// Writes something, charged to the user of [`charge_to`].
+/// Runs `write`, charged to the user of [`charge_to`].
 ///
 /// # Errors
-/// What `write` fails with; EPERM, and nothing is written, where this thread could not become the user.
+/// Those of `write`; EPERM, without a call of `write`, where this thread could not become the user.
 pub fn charged<T>(write: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
     charged_to(CHARGED.get(), write)
 }
 
-/// Gives the user's numbers up when the write ends, also by a panic.
+/// Restores the thread's own numbers when the write ends, also by a panic.
 struct WritingAs;
 
 impl Drop for WritingAs {
@@ -110,10 +110,10 @@ impl Drop for WritingAs {
     }
 }
 
-/// Writes something, charged to this user; None: to the process.
+/// Runs `write`, charged to this user; None for the process.
 ///
 /// # Errors
-/// As for [`charged`].
+/// Those of [`charged`].
 pub fn charged_to<T>(
     user: Option<ChargedUser>,
     write: impl FnOnce() -> Result<T, Errno>,
@@ -134,11 +134,11 @@ pub fn charged_to<T>(
     }
 }
 
-/// The same, but the thread keeps the user's numbers until [`stop`]: the next write of the same user
-/// needs no system call for this.
+/// Like [`charged_to`], but the thread keeps the user's numbers until [`stop`]: the next write of the same
+/// user needs no system call for this.
 ///
 /// # Errors
-/// As for [`charged`].
+/// Those of [`charged`].
 pub fn charged_to_and_keep<T>(
     user: Option<ChargedUser>,
     write: impl FnOnce() -> Result<T, Errno>,
@@ -162,15 +162,14 @@ fn begin(user: ChargedUser) -> Result<(), Errno> {
         stop();
         return Err(errno);
     }
-    // The change of the user number has dropped the capabilities over files as well:
-    // they come back here.
+    // The change of the user number has dropped the capabilities over files as well; they are restored here.
     if let Some(own) = own {
         set_effective(own, own.effective - CapabilitySet::SYS_RESOURCE);
     }
     Ok(())
 }
 
-/// Has this thread act as the process again.
+/// Makes this thread act as the process again.
 pub fn stop() {
     if WRITING_AS.get().is_none() {
         return;

@@ -1,7 +1,7 @@
 //! The filesystem user and group of a thread, by which the kernel checks its access to files.
 //!
-//! setfsuid(2) and setfsgid(2) return the former number and never an error. So each change is checked
-//! afterwards: what could not be done as a user is not done as root instead.
+//! setfsuid(2) and setfsgid(2) return the previous number and never an error. Each change is therefore
+//! verified, so that root does not do what a user could not do.
 
 use rustix::io::Errno;
 
@@ -28,13 +28,13 @@ pub fn become_other(uid: u32, gid: u32) -> Result<(), Errno> {
 
 /// Sets the filesystem user and group of this thread back to those of the process.
 pub fn become_ourselves() {
-    // The user first: the capabilities that were raised for another user are lost with that.
+    // The user first: the capabilities that were raised for another user are lost with it.
     // SAFETY: as in `become_other`.
     unsafe {
         libc::syscall(libc::SYS_setfsuid, OURSELVES.0);
         libc::syscall(libc::SYS_setfsgid, OURSELVES.1);
     }
-    // What this thread does for the process then fails: that is safe, and worth a line in the log.
+    // Later operations for the process then fail, which is safe, and is logged.
     let is = acted_as();
     if is != OURSELVES {
         log::error!("this thread acts as user {} and group {} still", is.0, is.1);
@@ -44,7 +44,7 @@ pub fn become_ourselves() {
 /// The filesystem user and group of this thread.
 #[must_use]
 pub fn acted_as() -> (u32, u32) {
-    // SAFETY: as above; the numbers are not valid, so that nothing is changed.
+    // SAFETY: as above; the numbers are not valid, so nothing changes.
     let (uid, gid) = unsafe {
         (
             libc::syscall(libc::SYS_setfsuid, u32::MAX),

@@ -2,8 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit on open files of this process as far as the system allows: each node that the
-/// kernel knows holds a descriptor, and so does each connection. See getrlimit(2), `RLIMIT_NOFILE`.
+/// Raises the limit on open files of this process as far as the system allows: each node that the kernel
+/// knows has a descriptor, and so does each connection. See getrlimit(2), `RLIMIT_NOFILE`.
 pub fn raise_descriptor_limit() {
     let known = getrlimit(Resource::Nofile);
     let most = std::fs::read_to_string("/proc/sys/fs/nr_open")

@@ -17,7 +17,7 @@ pub struct Mounted {
     pub device: String,
     /// The directory of the filesystem that is mounted there.
     pub root: PathBuf,
-    /// Whether the filesystem as a whole is read-only, and not only this mount of it.
+    /// Whether the filesystem as a whole is read-only, not just this mount of it.
     pub is_fixed: bool,
     /// The user who mounted a FUSE filesystem.
     pub user: Option<u32>,
@@ -28,7 +28,7 @@ pub fn mounts() -> Vec<Mounted> {
     read_table("self").unwrap_or_default()
 }
 
-/// The mounts that another process sees; None where we may not know.
+/// The mounts that another process sees; None where they cannot be read.
 pub fn mounts_of(pid: u32) -> Option<Vec<Mounted>> {
     read_table(&pid.to_string())
 }
@@ -40,8 +40,8 @@ fn read_table(process: &str) -> Option<Vec<Mounted>> {
     Some(lines.filter_map(parse).collect())
 }
 
-/// Reads a line such as `36 35 8:1 / /mnt rw shared:1 - ext4 /dev/sda1 ro,errors=continue`. The number
-/// of words before the `-` varies; the last word holds the options of the filesystem itself.
+/// Parses a line such as `36 35 8:1 / /mnt rw shared:1 - ext4 /dev/sda1 ro,errors=continue`. The number of
+/// words before the `-` varies; the last word has the options of the filesystem itself.
 fn parse(line: &[u8]) -> Option<Mounted> {
     // A space within a word is escaped.
     let mut words = line.split(|byte| *byte == b' ');
@@ -67,7 +67,7 @@ fn parse(line: &[u8]) -> Option<Mounted> {
     })
 }
 
-/// The table writes space, tab, line end and backslash as three octal digits.
+/// Decodes space, tab, line end and backslash, which the table has as three octal digits.
 fn unescape(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::new();
     let mut rest = text;

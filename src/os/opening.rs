@@ -2,7 +2,7 @@
 //!
 //! open(2) waits for the holder of a lease on a file (`fcntl` F_SETLEASE), up to
 //! `/proc/sys/fs/lease-break-time` seconds, and for the other end of a FIFO. Any user may take a lease on
-//! their own files. So everything is opened with O_NONBLOCK: for a regular file EAGAIN then means a
+//! their own files. Therefore every file is opened with O_NONBLOCK: for a regular file EAGAIN then means a
 //! lease, which the attempt has begun to break. truncate(2) by path waits in the same way; chmod, rename,
 //! link and unlink do not.
 
@@ -15,14 +15,14 @@ use rustix::path::Arg;
 /// The error of an open that would have to wait for the holder of a lease.
 pub const LEASED: Errno = Errno::AGAIN;
 
-/// How often a path is walked again when a rename raced the walk.
+/// How many times a path is walked again when a rename raced the walk.
 const TURNS: usize = 128;
 
 /// The flags of an open file that F_SETFL keeps.
 const KEPT: OFlags = OFlags::APPEND.union(OFlags::NOATIME);
 
-/// Clears O_NONBLOCK of a file that was opened with it, where the caller did not ask for it: on some
-/// network filesystems it has a meaning.
+/// Clears O_NONBLOCK of an open file unless the caller asked for it: it has a meaning on some network
+/// filesystems.
 pub fn settled(file: OwnedFd, asked: OFlags) -> Result<OwnedFd, Errno> {
     if !asked.intersects(OFlags::NONBLOCK | OFlags::PATH) {
         rustix::fs::fcntl_setfl(&file, asked & KEPT)?;
@@ -30,13 +30,13 @@ pub fn settled(file: OwnedFd, asked: OFlags) -> Result<OwnedFd, Errno> {
     Ok(file)
 }
 
-/// The path by which an open file is reached again, also one that was opened with O_PATH; good as long
-/// as it is open. See proc_pid_fd(5).
+/// A path that reaches an open file again, even one opened with O_PATH; valid while it is open. See
+/// proc_pid_fd(5).
 pub fn by_descriptor(file: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Opens without waiting a file that was found with O_PATH.
+/// Opens a file that was found with O_PATH, without waiting.
 pub fn again(found: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = (flags - OFlags::NOFOLLOW) | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     rustix::fs::open(by_descriptor(found.as_fd()), flags, Mode::empty())
@@ -45,7 +45,7 @@ pub fn again(found: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
 /// Opens a path below a directory without waiting.
 ///
 /// # Errors
-/// [`LEASED`] where a lease is in the way; else those of openat2(2).
+/// [`LEASED`] if a lease prevents it; otherwise those of openat2(2).
 pub fn beneath(
     directory: impl AsFd,
     path: impl Arg + Copy,
@@ -59,7 +59,7 @@ pub fn beneath(
             other => break other,
         }
     };
-    // EAGAIN of a walk: a rename raced it, and the kernel cannot be sure that it stayed below.
+    // EAGAIN of a walk: a rename raced it, and the kernel cannot guarantee that it stayed below.
     let find = |flags: OFlags| {
         for _ in 0..TURNS {
             match walk(flags) {
@@ -73,7 +73,7 @@ pub fn beneath(
         return find(flags);
     }
     match walk(flags | OFlags::NONBLOCK | OFlags::NOCTTY) {
-        // The same error for a race and for a lease: found first, it can only be a lease.
+        // A race and a lease give the same error; for a file found first, it can only be a lease.
         Err(Errno::AGAIN) => again(find((flags & OFlags::DIRECTORY) | OFlags::PATH)?, flags),
         other => other,
     }

@@ -1,15 +1,16 @@
-//! Random numbers of the system: getrandom(2), the one source for tokens, keys and names.
+//! Random numbers of the system: getrandom(2), the only source for tokens, keys and names.
 
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// What an error names as the source.
+/// The source that error messages name.
 pub const SOURCE: &str = "/dev/urandom";
 
-/// Random bytes, good enough for secrets.
+/// Random bytes, suitable for secrets.
 ///
 /// # Errors
-/// The system gives none, see getrandom(2). Callers report this: a guessable token is worse than none.
+/// The system returns none, see getrandom(2). The caller must report this: a guessable token is worse
+/// than none.
 pub fn draw<const N: usize>() -> Result<[u8; N], Errno> {
     let mut bytes = [0; N];
     let mut filled = 0;
@@ -29,7 +30,7 @@ mod tests {
 
     #[test]
     fn all_bytes_are_filled_and_differ_each_time() {
-        // More than getrandom(2) gives at once when a signal arrives (256 bytes).
+        // More than getrandom(2) returns at once when a signal arrives (256 bytes).
         let draw_many = || draw::<1000>().expect("the system has random numbers");
         let (first, second) = (draw_many(), draw_many());
         assert_ne!(first, second);

@@ -1,6 +1,6 @@
-//! Writing whole files: made under a temporary name, synced, and renamed into place.
+//! Writes whole files: under a temporary name, synced, and renamed into place.
 //!
-//! What is written is paid for by the user who is charged in this thread, see [`charging`].
+//! The space is charged to the charged user of this thread, see [`charging`].
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -12,7 +12,7 @@ use super::charging;
 /// A user and a group, by number.
 pub type Ids = (u32, u32);
 
-/// Writes all bytes at the position of a file.
+/// Writes all bytes at the current position of a file.
 pub fn write_all(file: impl AsFd, bytes: &[u8]) -> Result<(), Errno> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -25,12 +25,12 @@ pub fn write_all(file: impl AsFd, bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Makes a file with this content, mode and owner; not synced. Without an owner it belongs to the user
-/// as whom this thread writes. A process without the right to give files away keeps it.
+/// Makes a file with this content, mode and owner; not synced. Without an owner it belongs to the user as
+/// whom this thread writes. A process without the right to change owners keeps it.
 ///
 /// # Errors
-/// EEXIST where the name is taken: by a link to another user's file, perhaps. On any other error
-/// nothing is left behind.
+/// EEXIST where the name is taken, perhaps by a link to another user's file. After any other error
+/// no file is left behind.
 pub fn create(
     directory: impl AsFd,
     name: &str,
@@ -43,7 +43,7 @@ pub fn create(
     charging::charged(|| {
         let file = rustix::fs::openat(&directory, name, flags, mode)?;
         let filled = write_all(&file, bytes)
-            // Whatever our umask is: it may be the last caller's.
+            // Independent of the process's umask, which may be the last caller's.
             .and_then(|()| rustix::fs::fchmod(&file, mode))
             .and_then(|()| match owner {
                 Some(owner) => give(&file, owner),
@@ -61,15 +61,14 @@ pub fn create(
 
 fn give(file: &OwnedFd, (uid, gid): Ids) -> Result<(), Errno> {
     match rustix::fs::fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))) {
-        // The daemon of an ordinary user can only make files of its own.
+        // A daemon of an ordinary user cannot change owners.
         Err(Errno::PERM) => Ok(()),
         other => other,
     }
 }
 
-/// Renames a new file into place, in the same or another directory of its filesystem. If `is_durable`,
-/// its content is on disk before; the directory is for the caller to sync. On an error the new file is
-/// removed.
+/// Renames a new file into place, in the same or another directory of its filesystem. With `is_durable` its
+/// content is on disk before; the caller syncs the directory. On an error the new file is removed.
 pub fn rename_into_place(
     file: &OwnedFd,
     (from, temporary): (impl AsFd, &str),
@@ -177,7 +176,7 @@ mod tests {
         assert_eq!(fixture.names(), ["name"]);
     }
 
-    /// An ordinary user keeps the file; root gives it away.
+    /// An ordinary user keeps the file; root changes its owner.
     #[test]
     fn an_owner_that_cannot_be_given_is_passed_over() {
         let fixture = Fixture::new("owner");
