@@ -1,5 +1,5 @@
-//! The commands, on the same library as the mount. A command that changes a mounted store works
-//! through the mount, with the paths that a shell would use.
+//! The commands, on the same library as the mount. A command that changes a mounted store works through the
+//! mount, with the paths that a shell would use.
 
 mod access;
 mod backup;
@@ -65,7 +65,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
     }
 }
 
-/// Writes to standard output. A closed pipe is not an error: the reader has what it wants.
+/// Writes to standard output. A closed pipe is not an error: the reader needs no more.
 fn put_out(text: &str) -> std::io::Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error),

@@ -54,8 +54,8 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// Why a command failed: one line for a person, printed in that person's language, and one number
-/// for a script.
+/// Why a command failed: one line for a person, printed in that person's language, and an exit status for a
+/// script.
 #[derive(Debug)]
 pub struct Failure {
     /// The sentence, in English.
@@ -65,13 +65,13 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The same failure, with what it is about before it.
+    /// The same failure, with its subject in front.
     #[must_use]
     pub fn before(self, what: &str) -> Failure {
         Failure::new(self.exit, format!("{what}: {}", self.sentence))
     }
 
-    /// The failure for a program: word, status and sentence, the latter in English.
+    /// The failure as JSON: word, status and sentence, which is in English.
     #[must_use]
     pub fn json(&self) -> String {
         json::error(self.exit.word(), self.exit as i32, &self.sentence)
@@ -88,7 +88,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // One line, whatever text was quoted in it.
+        // Control characters in quoted text must not add lines.
         OneLine(told(&self.sentence)).fmt(f)
     }
 }

@@ -1,8 +1,8 @@
-//! JSON for programs: the shapes that ibifs-json(7) describes and `json/ibifs.schema.json`
-//! defines. One thing has one shape in every command.
+//! JSON for programs: the objects that ibifs-json(7) describes and `json/ibifs.schema.json` defines. A value
+//! has the same form in every command.
 //!
-//! Sentences are English in every locale. Control characters are escaped, also those from 0x7f on,
-//! which JSON lets stand and a terminal obeys.
+//! Sentences are English in every locale. Control characters are escaped, including those from 0x7f on, which
+//! JSON allows and a terminal interprets.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// The identifiers of an item: `rep` and `ibip`, null for a form that is not known.
+/// The identifiers of an item: `rep` and `ibip`, null for an unknown form.
 pub(super) fn names(names: &Names) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("rep".into(), json!(names.rep().map(ToString::to_string)));
@@ -42,13 +42,13 @@ pub(super) fn names(names: &Names) -> Map<String, Value> {
     object
 }
 
-/// An item of which a store knows the state.
+/// An item with the state that the store has for it.
 pub(super) fn item(item: &Item) -> Map<String, Value> {
     let removed_at = item.removed_at.as_ref().map(ibi::Timestamp::to_rfc3339);
     item_with(&item.names, item.state, removed_at)
 }
 
-/// An item by its parts; a removed one has the time of its removal.
+/// An item from its parts; a removed one has the time of its removal.
 pub(super) fn item_with(
     of: &Names,
     state: State,
@@ -62,7 +62,7 @@ pub(super) fn item_with(
     object
 }
 
-/// The identifiers of an item that a text names; nulls if it is not an identifier.
+/// The identifiers in a text; nulls if it is not an identifier.
 pub(super) fn names_in(text: &str) -> Map<String, Value> {
     match Ibi::parse(text) {
         Ok(ibi) => names(&Names::from(ibi)),
@@ -70,7 +70,7 @@ pub(super) fn names_in(text: &str) -> Map<String, Value> {
     }
 }
 
-/// The identifiers of an item that is not known.
+/// The identifiers of an unknown item.
 pub(super) fn no_names() -> Map<String, Value> {
     ["rep", "ibip"]
         .into_iter()
@@ -84,7 +84,7 @@ pub(super) fn relation(kind: &RelationKind) -> String {
     pair.strip_prefix("ibi.").unwrap_or(&pair).to_owned()
 }
 
-/// A path, absolute and without links as far as it can be resolved.
+/// An absolute path, with links resolved as far as possible.
 pub(super) fn path(path: &Path) -> String {
     let resolved = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path));
     resolved.as_deref().unwrap_or(path).display().to_string()

@@ -4,7 +4,7 @@
 //! each line begins with its priority, as in sd-daemon(3). A mount in the background has closed the
 //! terminal and writes to `/dev/log`, which journald and syslog daemons read.
 //!
-//! `RUST_LOG` chooses the level. A level that is set here replaces it for all of ibifs.
+//! `RUST_LOG` sets the level. A level that is set here overrides it for all of ibifs.
 
 use std::io::Write;
 use std::os::linux::fs::MetadataExt;
@@ -97,8 +97,7 @@ pub fn change(more: bool) {
     }
 }
 
-/// Notes that standard error is about to be closed, unless it is the journal; returns whether to
-/// close it.
+/// Records that standard error is about to be closed, unless it is the journal; returns whether to close it.
 pub fn leave_terminal() -> bool {
     let leaves = !is_journal();
     IS_DETACHED.store(leaves, Ordering::SeqCst);
@@ -110,14 +109,14 @@ fn is_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
         return false;
     };
-    // The link in /proc leads to a socket as well.
+    // The link in /proc resolves to a socket as well.
     let Ok(stat) = std::fs::metadata("/proc/self/fd/2") else {
         return false;
     };
     stream == format!("{}:{}", stat.st_dev(), stat.st_ino())
 }
 
-/// The priority before the line that says why a command has failed, if standard error is the journal.
+/// The priority prefix of the line that reports why a command failed, if standard error is the journal.
 #[must_use]
 pub fn mark_of_failure() -> &'static str {
     if is_journal() { "<3>" } else { "" }
@@ -146,12 +145,12 @@ fn build(level: Option<LevelFilter>) -> env_logger::Logger {
     builder.build()
 }
 
-/// The present to the second, as in RFC 3339.
+/// The current time in seconds, as in RFC 3339.
 fn now() -> String {
     Timestamp::from_unix(SystemClock.now().seconds(), 0).to_rfc3339()
 }
 
-/// As syslog(3) numbers them.
+/// The priority as syslog(3) numbers it.
 fn priority(level: Level) -> u8 {
     match level {
         Level::Error => 3,
@@ -166,7 +165,7 @@ fn write_to_system(priority: u8, text: &str) {
     let Ok(socket) = UnixDatagram::unbound() else {
         return;
     };
-    // A log that is not read must not block the mount.
+    // A log daemon that does not read must not block the mount.
     let _ = socket.set_nonblocking(true);
     let line = format!(
         "<{}>ibifs[{}]: {text}",

@@ -1,8 +1,7 @@
 //! The progress of a long command: one line on the terminal.
 //!
-//! The line has what is done, the total, the rate and the time that is left. It is written to standard
-//! error, only if that is a terminal, and not in the first half second. It is removed when the command
-//! ends.
+//! The line has the amount done, the total, the rate and the remaining time. It is written to standard error,
+//! only if that is a terminal, and not in the first half second. It is removed when the command ends.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -15,10 +14,10 @@ use crate::command::language::told;
 /// The time before the line is shown.
 const DELAY: Duration = Duration::from_millis(500);
 
-/// How often the line is drawn in a second, at most.
+/// The most updates of the line per second.
 const RATE: u8 = 5;
 
-/// The time that is left, as the style of the line has it.
+/// The remaining time in the template of the line.
 const LEFT: &str = "{eta} left";
 
 /// The line of a running command, which is removed on drop.
@@ -36,8 +35,7 @@ impl Progress {
         Progress::of("items", total)
     }
 
-    /// Counts what the word says. How many there will be is asked on a terminal only: counting may
-    /// take time.
+    /// Counts units with this name. `total` is called only for a terminal, because counting may take time.
     pub fn of(what: &str, total: impl FnOnce() -> Option<u64>) -> Progress {
         let (what, left) = (told(what), told(LEFT));
         let known = format!("{{bar:24}} {{pos}}/{{len}} {what}  {{rate}}{{msg}}  {left}");
@@ -64,12 +62,12 @@ impl Progress {
         }
     }
 
-    /// So much is done. The first call says where the work begins, which need not be at none.
+    /// Sets the amount done. The first call sets the start of the work, which need not be zero.
     pub fn at(&self, done: u64) {
         let Some(bar) = &self.bar else {
             return;
         };
-        // What was estimated may have been less than there is.
+        // The estimated total may have been too low.
         if bar.length().is_some_and(|total| total < done) {
             bar.set_length(done);
         }
@@ -84,7 +82,7 @@ impl Progress {
         }
     }
 
-    /// So much is done, and so many bytes of content have been gone through for it.
+    /// Sets the amount done and the number of bytes of content processed for it.
     pub fn at_bytes(&self, done: u64, bytes: u64) {
         if let Some(bar) = &self.bar {
             let rate = bytes as f64 / self.started.elapsed().as_secs_f64().max(0.001) / 1e6;
@@ -93,7 +91,7 @@ impl Progress {
         }
     }
 
-    /// Does what writes to the terminal, with the line out of its way.
+    /// Runs an action that writes to the terminal, with the line hidden.
     pub fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
         match &self.bar {
             Some(bar) => bar.suspend(act),

@@ -1,16 +1,16 @@
-//! Text for a terminal, with no control character in it.
+//! Text for a terminal, without control characters.
 //!
-//! Names of files, targets and arguments may hold control characters, and a terminal obeys them: it
-//! draws elsewhere, changes its title, on some systems types. They are shown as `\u{1b}`. JSON has
-//! every text exactly.
+//! File names, targets and arguments may have control characters, and a terminal interprets them: it moves
+//! the cursor, changes its title, and on some systems types text. They are shown as `\u{1b}`. JSON has every
+//! text exactly.
 
 use std::fmt::{self, Display, Write};
 
-/// A text on one line: all its control characters are escaped.
+/// A text on one line, with all control characters escaped.
 #[derive(Debug)]
 pub struct OneLine<T>(pub T);
 
-/// Texts on lines: control characters other than the end of a line are escaped.
+/// A text on several lines, with control characters other than line ends escaped.
 #[derive(Debug)]
 pub struct Lines<T>(pub T);
 
@@ -26,7 +26,7 @@ impl<T: Display> Display for Lines<T> {
     }
 }
 
-/// Writes a text piece by piece; `ends` keeps line ends as they are.
+/// Writes a text in parts; with `ends`, line ends are not escaped.
 struct Escaping<'a, 'b> {
     f: &'a mut fmt::Formatter<'b>,
     ends: bool,

@@ -15,7 +15,7 @@ use crate::fuse::mount::{Mounted, mounts};
 use ibi::Ibi;
 use ibi::relation::{Request, split_name};
 
-/// A store, and where it is mounted, if it is.
+/// A store, and its mount point, if it is mounted.
 #[derive(Clone, Debug)]
 pub(super) struct StoreAccess {
     pub(super) store: PathBuf,
@@ -23,7 +23,7 @@ pub(super) struct StoreAccess {
 }
 
 impl StoreAccess {
-    /// The store or mount that a path is or lies in.
+    /// The store or mount that contains a path.
     pub(super) fn at(path: &Path) -> Result<StoreAccess, Failure> {
         let found = std::fs::canonicalize(path).ok().and_then(|path| {
             let mounted = mount_of(&path).map(StoreAccess::of_mount);
@@ -46,7 +46,7 @@ impl StoreAccess {
 
     /// A store, by its path.
     pub(super) fn of_store(store: &Path) -> StoreAccess {
-        // Without the lock file the table of mounts still has the mount.
+        // Without a mount point in the lock file, the table of mounts has it.
         let mount_point = |holder: Holder| match (holder.mount_point, holder.pid) {
             (Some(told), _) => is_mounted_at(store, &told).then_some(told),
             (None, Some(pid)) if is_held_by(store, pid) => {
@@ -85,8 +85,8 @@ impl StoreAccess {
         Ok(Archive::open_read_only(&self.store)?)
     }
 
-    /// Changes the Archive where no mount does, and closes it whatever came of that: the next start
-    /// need not look for what a crash might have left.
+    /// Changes the Archive directly, for a store that is not mounted, and closes it even after an error, so
+    /// that the next start needs no recovery.
     pub(super) fn change<T>(
         &self,
         act: impl FnOnce(&Archive) -> Result<T, ArchiveError>,
@@ -103,7 +103,7 @@ impl StoreAccess {
     }
 }
 
-/// Whether a store is mounted there, as the system says; its lock file may say anything.
+/// Whether a store is mounted there according to the system; its lock file is not trusted.
 fn is_mounted_at(store: &Path, mount_point: &Path) -> bool {
     let mut mounts = mounts().into_iter().filter(Mounted::is_ours);
     mounts.any(|mount| mount.mount_point == mount_point && is_of(store, &mount))
@@ -115,11 +115,11 @@ fn is_of(store: &Path, mount: &Mounted) -> bool {
     let [this, that] = [store, source].map(|path| std::fs::metadata(path).ok());
     let is_same =
         |(this, that): (Metadata, Metadata)| (this.dev(), this.ino()) == (that.dev(), that.ino());
-    // The table of mounts has text, while the path of a store may be any bytes.
+    // The table of mounts is text, whereas the path of a store may have any bytes.
     this.zip(that).is_some_and(is_same) || source.as_os_str() == store.to_string_lossy().as_ref()
 }
 
-/// The ibifs mount that a canonical path lies in.
+/// The ibifs mount that contains a canonical path.
 fn mount_of(path: &Path) -> Option<Mounted> {
     mounts()
         .into_iter()
@@ -128,7 +128,7 @@ fn mount_of(path: &Path) -> Option<Mounted> {
         .filter(Mounted::is_ours)
 }
 
-/// The levels of identifiers that a canonical path in a mount or store stands for, if it does.
+/// The levels of identifiers of a canonical path, if it lies in a mount or store.
 pub(super) fn level_of(path: &Path) -> Option<PathBuf> {
     if let Some(mounted) = mount_of(path) {
         return path
@@ -146,7 +146,7 @@ pub(super) fn level_of(path: &Path) -> Option<PathBuf> {
     area.ok().map(Path::to_owned)
 }
 
-/// Whether a path, which need not be there, lies in an ibifs mount.
+/// Whether a path, which need not exist, lies in an ibifs mount.
 pub(super) fn is_in_mount(path: &Path) -> bool {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let resolved = absolute
@@ -213,8 +213,8 @@ fn at_path(path: &Path) -> Result<Option<Named>, Failure> {
     Ok(Some(Named { access, names }))
 }
 
-/// The item of a path in a mount or store that does not exist: a removed item still has its names, and
-/// so has the item that a modifier leads to but that is not held here.
+/// The item of a path in a mount or store that does not exist. A removed item still has its names, and so has
+/// the target of a modifier that is in another Archive.
 fn at_missing_path(path: &Path) -> Result<Option<Named>, Failure> {
     let Ok(absolute) = std::path::absolute(path) else {
         return Ok(None);
@@ -275,7 +275,7 @@ pub(super) fn attribute_of(path: &Path, attribute: &str) -> Option<String> {
     String::from_utf8(buffer).ok()
 }
 
-/// An identifier, with a modifier or verbs behind it or without.
+/// The item of an identifier, optionally followed by a modifier or verbs.
 fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
     let archive = access.read()?;
     let unknown = |text: &str| {

@@ -10,7 +10,7 @@ pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
     let archive = start::open_for_reindex(&options.store)?;
     let progress = counting(&options.store);
     let (archive, report) = match archive.reindex(&mut |items| progress.at(items)) {
-        // Damage deep in the database shows only when it is read through.
+        // Damage deep in the database shows only when it is read as a whole.
         Err(ArchiveError::Store(error)) if error.is_damage() => {
             drop(archive);
             let archive = start::open_anew(&options.store, &error)?;

@@ -1,5 +1,5 @@
-//! `ibifs completions`, and what its scripts ask: words, paths, identifiers and modifiers that may
-//! stand where the cursor is. The shells quote them; they know best what they take literally.
+//! `ibifs completions`, and the completions for its scripts: words, paths, identifiers and modifiers that may
+//! stand at the cursor. Quoting is done here for bash, and by the other shells themselves.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -28,11 +28,11 @@ pub(super) fn print(options: &Completions) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Prints the words that may come next. Errors are not printed: a person is typing.
+/// Prints the words that may come next. Errors are not printed while a person is typing.
 ///
-/// clap_complete has a dynamic engine, behind its feature `unstable-dynamic`. It does not quote what
-/// bash would expand, such as the `!` and `(` of modifiers, and does not go through levels of
-/// identifiers that have one entry.
+/// clap_complete has a dynamic engine with its feature `unstable-dynamic`. It does not quote characters that
+/// bash expands, such as the `!` and `(` of modifiers, and does not descend through levels of identifiers
+/// that have one entry.
 pub(super) fn run(options: &Complete) -> Result<Exit, Failure> {
     let (words, typed, cut) = match (options.shell, &options.words[..]) {
         (Shell::Bash, [line, tail]) => of_bash(line, tail),
@@ -47,7 +47,7 @@ pub(super) fn run(options: &Complete) -> Result<Exit, Failure> {
             .into_iter()
             .map(|value| (format!("{}{value}", next.before), String::new())),
     );
-    // A line end would make two of one, and a terminal obeys other control characters.
+    // A line end would split a word, and a terminal interprets other control characters.
     told.retain(|(word, _)| word.starts_with(&typed) && !word.contains(char::is_control));
     let text: String = match options.shell {
         Shell::Bash => {
@@ -70,9 +70,9 @@ fn described(word: &str, about: &str) -> String {
     }
 }
 
-/// What bash shows, or inserts if it is one alone. Names among which somebody has to choose are shown
-/// and quoted by bash as those of files; one alone it would end with a slash, and what comes next is
-/// often a modifier.
+/// The output for bash, which shows several words or inserts a single one. Several words are shown and quoted
+/// by bash as file names. A single one is quoted here, because bash would end it with a slash, and a modifier
+/// often follows.
 fn for_bash(told: &[(String, String)], cut: &str, raw: &str) -> String {
     let rest = |word: &str| word.strip_prefix(cut).unwrap_or(word).to_owned();
     match told {
@@ -89,14 +89,14 @@ fn for_bash(told: &[(String, String)], cut: &str, raw: &str) -> String {
     }
 }
 
-/// A text as bash takes it literally, behind an opening quote or none.
+/// A text quoted for bash, after an opening quote or without one.
 fn quoted(text: &str, quote: Option<char>) -> String {
     let is_plain = |sign: char| sign.is_alphanumeric() || "/._-+=,@:%^".contains(sign);
     let mut written = String::new();
     for sign in text.chars() {
         match (quote, sign) {
             (Some('\''), '\'') => written.push_str("'\\''"),
-            // A backslash would stay before it.
+            // Within double quotes, a backslash before `!` would remain in the word.
             (Some('"'), '!') => written.push_str("\"'!'\""),
             (Some('"'), '"' | '$' | '`' | '\\') => written.extend(['\\', sign]),
             (None, sign) if !is_plain(sign) => written.extend(['\\', sign]),
@@ -122,8 +122,8 @@ fn open_quote(word: &str) -> Option<char> {
     open
 }
 
-/// The words of a line up to the cursor, the one that is being typed, and how much of that stands
-/// before what bash will replace.
+/// The words of a line up to the cursor, the incomplete word, and the part of that in front of what bash will
+/// replace.
 fn of_bash(line: &str, tail: &str) -> (Vec<String>, String, String) {
     let (mut words, raw) = split(line);
     let typed = words.pop().unwrap_or_default();
@@ -133,7 +133,7 @@ fn of_bash(line: &str, tail: &str) -> (Vec<String>, String, String) {
     (words, typed, cut)
 }
 
-/// The words of a command line as bash reads them, and the last one as it is written.
+/// The words of a command line as bash splits them, and the last one as typed.
 fn split(line: &str) -> (Vec<String>, &str) {
     let mut words = Vec::new();
     let mut rest = line.trim_start();
@@ -148,7 +148,7 @@ fn split(line: &str) -> (Vec<String>, &str) {
     }
 }
 
-/// Where a word ends: at a blank that is not quoted.
+/// The end of a word: a blank that is not quoted.
 fn end_of_word(text: &str) -> usize {
     let mut quote = None;
     let mut is_escaped = false;
@@ -165,7 +165,7 @@ fn end_of_word(text: &str) -> usize {
     text.len()
 }
 
-/// A word without its quotes, which need not be complete.
+/// A word without its quotes, which may be incomplete.
 fn unquoted(word: &str) -> String {
     let mut meant = String::new();
     let mut quote = None;
@@ -201,8 +201,8 @@ fn values(next: &Next, typed: &str) -> Vec<String> {
     found
 }
 
-/// Items by path and by identifier, and the modifiers behind the one that is named. One alone comes
-/// with its modifiers: a shell would end the word if there were only one.
+/// Items by path and by identifier, and the modifiers of a named item. A single item is offered with its
+/// modifiers, because a shell would end the word after a single result.
 fn items(typed: &str, store: Option<&Path>) -> Vec<String> {
     let mut found = further(typed, |typed| {
         let mut found = entries(typed, false);
@@ -217,7 +217,7 @@ fn items(typed: &str, store: Option<&Path>) -> Vec<String> {
     found
 }
 
-/// Follows levels of identifiers that have one entry.
+/// Descends through levels of identifiers that have one entry.
 fn further(typed: &str, find: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let mut found = find(typed);
     for _ in 0..LEVELS {
@@ -243,7 +243,7 @@ fn is_level(typed: &str) -> bool {
     }
 }
 
-/// `~/` as the shells read it.
+/// Expands `~/` as the shells do.
 fn expanded(path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(below), Some(home)) => Path::new(&home).join(below),
@@ -251,7 +251,7 @@ fn expanded(path: &str) -> PathBuf {
     }
 }
 
-/// The entries of a directory that begin as typed; directories with a slash, unless they are items.
+/// The entries of a directory with the typed prefix; directories end with a slash, unless they are items.
 fn entries(typed: &str, directories_only: bool) -> Vec<String> {
     let (directory, begun) = typed
         .rsplit_once('/')
@@ -291,7 +291,7 @@ fn entries(typed: &str, directories_only: bool) -> Vec<String> {
     named.collect()
 }
 
-/// The identifiers of the items in a store, a level further than typed.
+/// The identifiers of the items in a store, one level beyond the typed text.
 fn identifiers(typed: &str, store: Option<&Path>) -> Vec<String> {
     let Ok(archive) = StoreAccess::for_identifier(store, typed).and_then(|access| access.read())
     else {
@@ -300,7 +300,7 @@ fn identifiers(typed: &str, store: Option<&Path>) -> Vec<String> {
     archive.store().completions(typed, MOST).unwrap_or_default()
 }
 
-/// The modifiers behind an item that lead to another here, one step further than typed.
+/// The modifiers of an item that lead to another local item, one step beyond the typed text.
 fn modifiers(typed: &str, store: Option<&Path>) -> Option<Vec<String>> {
     let start = typed.rfind('/').map_or(0, |at| at + 1);
     let (above, last) = typed.split_at(start);
@@ -348,7 +348,7 @@ fn modifiers(typed: &str, store: Option<&Path>) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// The compositions, those with a translation once for each language that items here are related by.
+/// The compositions; those with a translation once for each language of a relation in this Archive.
 fn with_languages(archive: &Archive) -> Vec<Modifier> {
     let languages = archive.store().languages().unwrap_or_default();
     let mut modifiers = Vec::new();

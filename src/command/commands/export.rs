@@ -43,7 +43,7 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
         if let Err(failure) = &told
             && exit != Exit::Failed
         {
-            // A failure counts more than a refusal.
+            // A failure takes precedence over a refusal.
             exit = failure.exit;
         }
         progress.aside(|| say(&line(named, &told, options.output.json)))?;
@@ -54,7 +54,7 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Refuses a destination in the store or in a mounted one, where a package would be taken for an item.
+/// Rejects a destination in a store or a mount, where a package would be taken for an item.
 fn refuse_inside(access: &StoreAccess, destination: &Path) -> Result<(), Failure> {
     let absolute = std::path::absolute(destination).unwrap_or_else(|_| destination.to_owned());
     let resolved = absolute.ancestors().find_map(|above| {

@@ -1,4 +1,4 @@
-//! `ibifs import`: a table of what the tree does not say, or packages of items.
+//! `ibifs import`: a table of data that the tree does not have, or packages of items.
 
 mod packages;
 mod table;

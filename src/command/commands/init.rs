@@ -1,4 +1,4 @@
-//! `ibifs init`: a new store, or a tree of repositories that is adopted.
+//! `ibifs init`: makes a new store, or adopts a tree of repositories.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
         .map(Granularity::parse)
         .transpose()
         .map_err(usage)?;
-    // An Archive that is rebuilt has its host from the identifier of its service.
+    // A rebuilt Archive gets its host from the identifier of its service.
     let is_open = options.host.is_none() && options.service.is_empty();
     let asked = if is_open && !options.output.json {
         ask_for_host()?
@@ -81,8 +81,8 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Asks a person at a terminal for the name that can never be changed; None for the default, or
-/// where there is no terminal.
+/// Asks a person at a terminal for the host name, which can never be changed; None for the default, or
+/// without a terminal.
 fn ask_for_host() -> Result<Option<String>, Failure> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(None);
@@ -106,7 +106,7 @@ fn ask_for_host() -> Result<Option<String>, Failure> {
     Ok((!host.is_empty()).then(|| host.to_owned()))
 }
 
-/// How many items a tree has that is taken over: four levels of directories, which are quickly read.
+/// The number of items in an adopted tree: four levels of directories, which are read quickly.
 fn items_below(store: &Path) -> Option<u64> {
     let tree = Tree::open_as_it_is(store).ok()?;
     let mut count = 0;
@@ -117,7 +117,7 @@ fn items_below(store: &Path) -> Option<u64> {
     counted.ok().map(|()| count)
 }
 
-/// The store of a tree that is taken over: the directory that holds `col/`, or `col/` itself.
+/// The store of an adopted tree: the directory that has `col/`, or the parent of `col/` itself.
 fn adopted_store(directory: &Path) -> Result<PathBuf, Failure> {
     if directory.join("col").is_dir() {
         return Ok(directory.to_owned());

@@ -1,4 +1,4 @@
-//! `ibifs mint`: through the mount where there is one, by the mkdir that a shell would use.
+//! `ibifs mint`: through the mount if the store is mounted, by the mkdir that a shell would use.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Mints through the mount where there is one, by the same mkdir that a shell would use.
+/// Mints through the mount if the store is mounted, by the mkdir that a shell would use.
 fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Names, Failure> {
     let Some(mount_point) = &access.mount_point else {
         return access.change(|archive| Ok(archive.mint(&Process, relative, None)?.names));
@@ -60,7 +60,7 @@ fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Nam
     let mode = rustix::fs::Mode::from_raw_mode(0o777);
     match (rustix::fs::mkdir(access::bytes(&path), mode), relative) {
         (Ok(()), _) => {}
-        // The last edition of an item without a next one is the item: the name is taken.
+        // The last edition of an item without a next one is the item itself: the name exists.
         (Err(rustix::io::Errno::EXIST), Some(relative)) => {
             return mint_and_relate(access, relative);
         }
@@ -82,7 +82,7 @@ fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Nam
         }
     }
     let names = minted_names(&path)?;
-    // A person fills the new item, in `doc/`.
+    // `doc/` is where a person puts the files of the new item.
     if let Err(error) = rustix::fs::mkdir(access::bytes(&path.join("doc")), mode)
         && error != rustix::io::Errno::EXIST
     {

@@ -46,7 +46,7 @@ pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Prints that a store is mounted, if JSON is wanted.
+/// Prints that a store is mounted, if JSON is requested.
 pub(super) fn mounted(options: &Mount) -> Result<(), Failure> {
     if options.output.json {
         say(&print::mount_json(&options.store, &options.mount_point))
@@ -80,7 +80,7 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
             Failure::new(Exit::Busy, message)
         })?;
     }
-    // Not a daemon that was started since.
+    // Excludes a daemon that was started since.
     let ours = || holder(&mounted.source).filter(|holder| Some(holder) == before.as_ref());
     let started = Instant::now();
     let mut is_asked = false;
@@ -94,7 +94,7 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
                 ),
             ));
         }
-        // The tree is in use and keeps the daemon running: it is asked to end anyway.
+        // The tree is in use, which keeps the daemon running: the daemon is asked to end anyway.
         if !is_asked && started.elapsed() > UMOUNT_GRACE {
             is_asked = true;
             if !end_daemon(&mounted.source, &holder) && ours().is_some() {
@@ -117,7 +117,7 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The name of the user who mounted it, if that is another one than the caller, who is not root.
+/// The name of the user who mounted it, if the caller is neither that user nor root.
 fn other_user(mounted: &Mounted) -> Option<String> {
     let caller = rustix::process::geteuid();
     let is_other = |user: &u32| !caller.is_root() && *user != caller.as_raw();

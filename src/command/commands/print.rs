@@ -15,7 +15,7 @@ use crate::web::registry::{ListedActor, ListedDocument, Registered};
 use ibi::relation::RelationKind;
 use ibi::{Explanation, Ibi};
 
-/// One name a line: rep, then IBIp.
+/// One name per line: rep, then IBIp.
 pub(super) fn names_text(names: &Names) -> String {
     let rep = names.rep().map(ToString::to_string);
     let ibip = names.ibip().map(ToString::to_string);
@@ -33,12 +33,12 @@ pub(super) fn mount_json(store: &Path, mount_point: &Path) -> String {
     }))
 }
 
-/// Under which address a service is reached, and where it listens.
+/// The address of a service, and the URL of its listening socket.
 pub(super) fn listening_json(address: &str, local: SocketAddr) -> String {
     json::line(&json!({"address": address, "url": format!("http://{local}/")}))
 }
 
-/// An item, the relation of it that was declared or taken back, and what it leads to now.
+/// An item, its relation that was declared or removed, and the current target.
 pub(super) fn relation_json(names: &Names, kind: &RelationKind, target: Option<&Names>) -> String {
     let mut object = json::names(names);
     object.insert("relation".into(), json!(json::relation(kind)));
@@ -58,7 +58,7 @@ pub(super) fn facts_json(store: &Path, facts: &Facts) -> String {
     }))
 }
 
-/// One Archive a line: its service, since when and where it is included.
+/// One Archive per line: its service, and its address and time of inclusion.
 pub(super) fn registered_text(archives: &[Registered]) -> String {
     let line = |archive: &Registered| {
         let place = match &archive.included {
@@ -236,7 +236,7 @@ pub(super) fn list_json(items: &[Item]) -> String {
     json::pretty(&Value::Array(items))
 }
 
-/// State, rep and IBIp, `-` for a form that is not known.
+/// State, rep and IBIp, with `-` for an unknown form.
 pub(super) fn list_line(item: &Item) -> String {
     let or_dash = |name: Option<String>| name.unwrap_or_else(|| "-".to_owned());
     format!(
@@ -281,7 +281,7 @@ pub(super) fn finding_line(finding: &Finding, is_dry: bool) -> String {
         (_, true) => told(", would be repaired"),
         _ => String::new(),
     };
-    // One line, whatever a file was found to hold.
+    // Control characters in a file must not add lines.
     format!(
         "{}: {}: {}; {} ({}{outcome})\n",
         finding.code.word(),

@@ -1,4 +1,4 @@
-//! The quick start: a store with a few related items, mounted, and what to try.
+//! `ibifs quickstart`: a mounted store with a few related items, and commands to try.
 
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,7 @@ pub(super) fn run(options: &Quickstart) -> Result<Exit, Failure> {
     Ok(mounted)
 }
 
-/// The store of a demonstration lies beside its mount point.
+/// The store of a demonstration, beside its mount point.
 fn beside(mount_point: &Path) -> PathBuf {
     let mut name = mount_point.file_name().unwrap_or_default().to_owned();
     name.push(".store");

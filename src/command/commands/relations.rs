@@ -29,7 +29,7 @@ pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
     };
     let target = match access::find(target, Some(&named.access.store)) {
         Ok(target) => target.names,
-        // The related item need not be held here.
+        // The related item need not be in this Archive.
         Err(failure) if failure.exit == Exit::NotFound => {
             Names::from(Ibi::parse(target).map_err(usage)?)
         }
@@ -42,7 +42,7 @@ pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// `translation(pt)` is the attribute `user.ibi.translation.pt`.
+/// The attribute of a relation: `user.ibi.translation.pt` for `translation(pt)`.
 fn attribute_name(kind: &RelationKind) -> String {
     let pair = kind.pair_name();
     let name = pair.strip_prefix("ibi.").unwrap_or(&pair);

@@ -1,4 +1,4 @@
-//! `ibifs resolver`: the resolver over HTTP, and which Archives are registered with it.
+//! `ibifs resolver`: the resolver over HTTP, and the list of Archives registered with it.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Files that hold a token or a key.
+//! Files with a token or a key.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,14 +11,14 @@ use crate::web::registry::Key;
 /// The mode bits of users other than the owner, all of which must be off.
 const OTHERS: u32 = 0o077;
 
-/// The text of a file that holds a secret; refused if others than its owner may read or write it.
+/// The text of a file with a secret. An error if other users than its owner may read or write it.
 pub(super) fn read(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
     let failed =
         |what: std::io::Error| Failure::new(Exit::Failed, format!("{}: {what}", path.display()));
     let mut file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
-    // A pipe from another program is not open to others.
+    // A pipe from another program is not accessible to others.
     if metadata.is_file() && metadata.mode() & OTHERS != 0 {
         let mode = metadata.mode() & 0o7777;
         let sentence = format!(
@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The registration key in a file; on the command line it would show in the list of processes.
+/// The registration key in a file; on the command line the list of processes would show it.
 pub(super) fn key(file: &Path) -> Result<Key, Failure> {
     let failed = |exit, what: String| Failure::new(exit, format!("{}: {what}", file.display()));
     let text = read(file)?;

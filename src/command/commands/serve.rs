@@ -18,7 +18,7 @@ use crate::web::server::archive::{Receiver, Site};
 use crate::web::server::{self, SiteClock, Started};
 
 pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
-    // Before other threads start and before anything is read for others.
+    // Before other threads start and before anything is read for clients.
     crate::os::caller::set_no_new_privileges();
     crate::os::caller::give_up_groups();
     let archive = StoreAccess::at(&options.store)?.read()?;
@@ -28,7 +28,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         None if facts.port == 80 => facts.host.clone(),
         None => format!("{}:{}", facts.host, facts.port),
     };
-    // An invalid option is reported before anything is opened.
+    // An invalid option is reported before any file is opened.
     announcement(options, facts, address.trim_end_matches(":0"))?;
     let facts = facts.clone();
     let mut receiver = receiver(options)?;
@@ -61,7 +61,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
             email(options, &facts),
             SiteClock::new(SystemClock),
         );
-        // To receive items takes root, since their files keep their owners.
+        // Receiving items requires root, because their files keep their owners.
         if receiver.is_none()
             && let Err(error) = site.give_up_root()
         {
@@ -87,7 +87,7 @@ fn put(text: &str) {
     say(text).unwrap_or_else(|failure| log::warn!("{failure}"));
 }
 
-/// The receiver of items that others send, if a token file allows any.
+/// The receiver of items from other Archives, if a token file is given.
 fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
     let Some(file) = &options.transfer_token_file else {
         return Ok(None);
@@ -97,7 +97,7 @@ fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
     let tokens = Tokens::parse(&text).map_err(|error| failed(Exit::Usage, error.to_string()))?;
     let store = StoreAccess::at(&options.store)?.store;
     let open = move || {
-        // It may have been mounted or unmounted since.
+        // The store may have been mounted or unmounted since.
         let mount_point = StoreAccess::of_store(&store).mount_point;
         Local::changing(&store, mount_point.as_deref()).map(Local::for_strangers)
     };

@@ -1,4 +1,4 @@
-//! Starting the daemon: the command that returns when the tree is usable, and the one that stays.
+//! Starts the daemon: in the background, until the tree is usable, or in the foreground.
 
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -17,8 +17,8 @@ use crate::command::logging;
 use crate::command::terminal::OneLine;
 use crate::fuse::mount::Watcher;
 
-/// Starts this program again, in the foreground of a session of its own, and waits until it says
-/// that the tree is usable. Its errors until then go to our standard error.
+/// Starts this program again, in the foreground of a new session, and waits until it reports that the tree is
+/// usable. Its errors until then go to our standard error.
 pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
     let failed =
         |what: &str, error: std::io::Error| Failure::new(Exit::Failed, format!("{what}: {error}"));
@@ -27,7 +27,7 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
     let mut command = Command::new(program);
     command.arg("mount").arg("--foreground");
     command.arg("--ready-fd").arg(write.as_raw_fd().to_string());
-    // Its errors take the form that was asked of us.
+    // It reports errors in the format that was requested here.
     if options.output.json {
         command.arg("--json");
     }
@@ -39,12 +39,12 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
         .arg(&options.store)
         .arg(&options.mount_point);
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    // The service manager waits for a notification of the program that called us.
+    // The service manager expects the notification from the program that started this one.
     command.env_remove("NOTIFY_SOCKET");
-    // The reading end must not outlive us in the child, or it would keep the pipe from closing.
+    // The child must not inherit the reading end, or the pipe would stay open.
     rustix::io::fcntl_setfd(&read, rustix::io::FdFlags::CLOEXEC)
         .map_err(|error| failed("a pipe", error.into()))?;
-    // SAFETY: between fork and exec the child calls setsid alone, which is async-signal-safe.
+    // SAFETY: between fork and exec the child calls only setsid, which is async-signal-safe.
     unsafe {
         command.pre_exec(|| {
             rustix::process::setsid()?;
@@ -62,7 +62,7 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
     if !told.is_empty() {
         return Ok(Exit::Done);
     }
-    // The reason is on our standard error.
+    // The reason has been printed on our standard error.
     let status = child.wait().map_err(|error| failed("the daemon", error))?;
     Ok(match status.code() {
         Some(2) => Exit::Usage,
@@ -86,7 +86,7 @@ impl<'a> Starter<'a> {
         Starter { options }
     }
 
-    /// Notifies systemd, if it has started us; see sd_notify(3).
+    /// Notifies systemd, if it started this process; see sd_notify(3).
     fn notify(&self, state: &[NotifyState<'_>]) {
         if let Err(error) = sd_notify::notify(state) {
             log::warn!("cannot tell the service manager ($NOTIFY_SOCKET): {error}");
@@ -121,7 +121,7 @@ fn tell_ready(descriptor: Option<i32>) {
     let Some(descriptor) = descriptor else {
         return;
     };
-    // SAFETY: the process that passed this number opened it for us alone.
+    // SAFETY: the process that passed this number opened it for this process only.
     let pipe = unsafe { OwnedFd::from_raw_fd(descriptor) };
     if logging::leave_terminal()
         && let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null")
@@ -132,7 +132,7 @@ fn tell_ready(descriptor: Option<i32>) {
     let _ = rustix::io::write(&pipe, b"ready\n");
 }
 
-/// Opens a store whose index may be damaged: a file that is not a database is set aside first.
+/// Opens a store whose index may be damaged. A file that is not a database is renamed first.
 pub(super) fn open_for_reindex(path: &Path) -> Result<Archive, Failure> {
     match Archive::open_for_reindex(path, Box::new(SystemClock)) {
         Err(ArchiveError::Store(error)) if error.is_damage() => open_anew(path, &error),
@@ -140,7 +140,7 @@ pub(super) fn open_for_reindex(path: &Path) -> Result<Archive, Failure> {
     }
 }
 
-/// Sets a damaged database aside and opens the store with an empty one.
+/// Renames a damaged database and opens the store with an empty one.
 pub(super) fn open_anew(path: &Path, error: &StoreError) -> Result<Archive, Failure> {
     let aside = Archive::set_index_aside(path)?.unwrap_or_default();
     let said = told(format_args!("{error}; it is set aside as {aside}"));

@@ -17,10 +17,10 @@ use crate::formats::item::State;
 use crate::fuse::mount::{Mounted, mounts};
 use ibi::Timestamp;
 
-/// The clock of `/proc`, in ticks a second: USER_HZ, which is 100 on all platforms of Linux.
+/// The clock of `/proc`, in ticks per second: USER_HZ, which is 100 on all platforms of Linux.
 const TICKS: i64 = 100;
 
-/// The most removed originals that are named.
+/// The most removed originals that are listed by name.
 const NAMED: usize = 5;
 
 pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
@@ -161,7 +161,7 @@ impl StoreReport {
     }
 }
 
-/// Who reads and writes files, in a word, and the reason why it is not the kernel.
+/// The data path of files in a word, and the reason why it is not the kernel.
 fn data_path(sentence: &str) -> (&'static str, Option<&str>) {
     // The daemon always gives a reason, the kernel none.
     match sentence.split_once(": ") {
@@ -170,8 +170,8 @@ fn data_path(sentence: &str) -> (&'static str, Option<&str>) {
     }
 }
 
-/// The process that has a store open for writing. The text of the lock is a hint: user and start time
-/// are shown only if the system confirms that the process has the lock.
+/// The process that has a store open for writing. The lock file is a hint: user and start time are shown only
+/// if the system confirms that the process has the lock.
 struct Writer {
     pid: Option<u32>,
     user: Option<String>,
@@ -208,7 +208,7 @@ fn user_of(pid: u32) -> Option<String> {
     Some(name_of(process.uid()))
 }
 
-/// The name of a user, or the number where there is no name.
+/// The name of a user, or the number if the user has no name.
 pub(super) fn name_of(uid: u32) -> String {
     let table = std::fs::read("/etc/passwd").unwrap_or_default();
     let table = String::from_utf8_lossy(&table).into_owned();
@@ -220,10 +220,10 @@ pub(super) fn name_of(uid: u32) -> String {
     name.unwrap_or_else(|| uid.to_string())
 }
 
-/// When a process was started: the system counts from its own start.
+/// The start time of a process; `/proc` has it relative to the start of the system.
 fn start_of(pid: u32) -> Option<Timestamp> {
     let told = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program, in parentheses, may hold anything.
+    // The name of the program, in parentheses, may have any characters.
     let (_, after) = told.rsplit_once(')')?;
     let ticks: i64 = after.split_whitespace().nth(19)?.parse().ok()?;
     let system = std::fs::read_to_string("/proc/stat").ok()?;

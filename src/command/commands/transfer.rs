@@ -67,7 +67,7 @@ pub(super) fn hand_over(options: &Transfer) -> Result<Exit, Failure> {
     done
 }
 
-/// Makes copies that are held in one store originals.
+/// Makes the copies in one store originals.
 pub(super) fn claim(options: &Claim) -> Result<Exit, Failure> {
     let store = options.store.as_deref();
     let named = options.items.iter().map(|text| access::find(text, store));
@@ -135,7 +135,7 @@ fn changing(access: &StoreAccess) -> Result<Local, Failure> {
     )?)
 }
 
-/// The items, and where to.
+/// The items, and the destination.
 fn split(paths: &[String]) -> Result<(&[String], &str), Failure> {
     match paths {
         [items @ .., destination] => Ok((items, destination)),
@@ -168,7 +168,7 @@ impl To<'_> {
         }
     }
 
-    /// Refuses the store that the items are in, since its lock would block.
+    /// Rejects the store of the items as destination, because its lock would block.
     fn refuse(&self, access: &StoreAccess) -> Result<(), Failure> {
         match self {
             To::Store(to) if is_same(&access.store, &to.store) => {
@@ -194,18 +194,18 @@ impl To<'_> {
     }
 }
 
-/// The items that a user chooses.
+/// The selection of items by a user.
 struct ItemChoice<'a> {
     texts: &'a [String],
     selection: &'a Selection,
     state: Option<State>,
-    /// Whether the state is what a user has chosen by.
+    /// Whether the user has selected items by state.
     by_state: bool,
     pending: bool,
 }
 
 impl ItemChoice<'_> {
-    /// Whether items are chosen by what they are, not by name.
+    /// Whether items are selected by their properties, not by name.
     fn is_choice(&self) -> bool {
         self.selection.prefix.is_some()
             || self.selection.year.is_some()
@@ -213,7 +213,7 @@ impl ItemChoice<'_> {
             || self.by_state
     }
 
-    /// The store that they are in.
+    /// The store of the items.
     fn access(&self) -> Result<StoreAccess, Failure> {
         let store = self.selection.store.as_deref();
         match (self.texts.first(), store) {
@@ -266,7 +266,7 @@ impl ItemChoice<'_> {
         let service = source.service();
         let mut names = Vec::new();
         source.archive().store().each_item(|item| {
-            // A removed item cannot be chosen, nor can the item of the service, which stays here.
+            // A removed item cannot be selected, nor can the item of the service, which stays in its Archive.
             let is_held = item.state != State::Deleted && !item.names.matches(service);
             if is_held && self.is_meant(item) {
                 names.push(item.names.clone());
@@ -295,7 +295,7 @@ impl ItemChoice<'_> {
     }
 }
 
-/// The year that an item's identifier says, by its rep where it has one.
+/// The year in an item's identifier, the rep if it has one.
 fn year_of(names: &Names) -> Option<String> {
     let date = match (names.rep(), names.ibip()) {
         (Some(rep), _) => rep.timestamp(),
@@ -304,7 +304,7 @@ fn year_of(names: &Names) -> Option<String> {
     date.to_rfc3339().split('-').next().map(str::to_owned)
 }
 
-/// The items, each followed by the item that is its metadata, once each.
+/// The items without repetition, each followed by its metadata item.
 fn with_metadata(source: &Local, names: Vec<Names>) -> Result<Vec<Names>, Failure> {
     let archive = source.archive();
     let (mut all, mut known) = (Vec::new(), BTreeSet::new());

@@ -1,4 +1,4 @@
-//! A catalogue of messages: what each is in another language.
+//! A catalogue of messages and their translations.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -9,13 +9,13 @@ use super::template::{Kind, Taker, Template, Tries};
 /// The context of the texts of clap.
 const HELP: &str = "help";
 
-/// How deep messages are looked for in messages.
+/// The deepest nesting of messages in messages.
 const DEEPEST: u32 = 8;
 
-/// A sentence longer than this is printed as it is; no message of ours comes near.
+/// A longer sentence is printed unchanged; all messages are much shorter.
 const LONGEST: usize = 16 * 1024;
 
-/// Why a text is no catalogue.
+/// Why a text is not a catalogue.
 #[derive(Debug)]
 pub struct CatalogueError {
     what: String,
@@ -29,17 +29,18 @@ impl fmt::Display for CatalogueError {
 
 impl std::error::Error for CatalogueError {}
 
-/// Messages by their English, in one context.
+/// Messages of one context, by their English text.
 #[derive(Debug, Default)]
 struct Context {
-    /// Those without holes.
+    /// Messages without placeholders.
     whole: HashMap<String, String>,
-    /// Templates and what they are in the language.
+    /// Templates and their translations.
     templates: Vec<(Template, Template)>,
 }
 
 impl Context {
-    /// The most literal text first, and then the most messages within: what says most decides.
+    /// Sorts by length of literal text, and then by number of messages within: the most specific template
+    /// comes first.
     fn sort(&mut self) {
         self.templates.sort_by_key(|(template, said)| {
             let kinds = || said.holes().map(|(_, kind)| kind);
@@ -59,12 +60,12 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Reads a PO file.
+    /// Parses a PO file.
     ///
     /// # Errors
     ///
-    /// It is none; an entry is not translated; a hole of the msgstr is not in the msgid, or one of
-    /// the msgid not in the msgstr.
+    /// The text is not a PO file; an entry is not translated; msgid and msgstr do not have the same
+    /// placeholders.
     pub fn parse(text: &str) -> Result<Catalogue, CatalogueError> {
         let parsed = polib::po_file::parse_from_reader(text.as_bytes());
         let parsed = parsed.map_err(|error| CatalogueError {
@@ -81,7 +82,7 @@ impl Catalogue {
             }
             let context = message.msgctxt().unwrap_or_default();
             let into = contexts.entry(context.to_owned()).or_default();
-            // A text with a brace alone is no format string.
+            // A text with an unmatched brace is not a format string.
             let template = Template::parse(english).filter(|_| context != HELP);
             let Some(template) = template else {
                 into.whole.insert(english.to_owned(), said.to_owned());
@@ -100,10 +101,10 @@ impl Catalogue {
         Ok(Catalogue { contexts })
     }
 
-    /// A message in the language; what is none is given back as it is.
+    /// A message in the language; any other text is returned unchanged.
     #[must_use]
     pub fn told(&self, message: &str) -> String {
-        // The end of a line belongs to no message.
+        // The line end is not part of a message.
         let line = message.trim_end_matches('\n');
         match self.find("", line, DEEPEST, &mut Tries::new()) {
             Some(mut told) => {
@@ -121,7 +122,7 @@ impl Catalogue {
         help.whole.get(text).map(String::as_str)
     }
 
-    /// A text of clap with its `{}` filled in, in the order in which they come.
+    /// A text of clap with its `{}` filled in, in their order.
     #[must_use]
     pub fn help_with(&self, text: &'static str, filling: &[&str]) -> String {
         let template = Template::parse(self.help(text).unwrap_or(text));
@@ -155,13 +156,13 @@ impl Catalogue {
     }
 }
 
-/// Says a text of one template again. Where it can be taken apart in several ways, that counts in
-/// which the most is a message: a file may be called like half of one.
+/// Translates a text of one template. If the text matches in several ways, the one with the most messages is
+/// used: a file name may look like part of a message.
 struct Saying<'a> {
     catalogue: &'a Catalogue,
     said: &'a Template,
     depth: u32,
-    /// The best so far, and how much in it is no message and might have been one.
+    /// The best translation so far, and how many values in it could have been messages but are not.
     best: Option<(usize, String)>,
 }
 
@@ -192,7 +193,7 @@ impl Taker for Saying<'_> {
                 Kind::Text => return Some(text.to_owned()),
             };
             unknown += usize::from(told.is_none());
-            // What has to be a message was seen to be one.
+            // Values that must be messages have been checked before.
             told.or_else(|| Some(text.to_owned()))
         });
         if let Some(sentence) = sentence
@@ -204,7 +205,7 @@ impl Taker for Saying<'_> {
     }
 }
 
-/// Whether what is said fits what it is said of.
+/// Whether a translation fits its template.
 fn check(template: &Template, said: &Template) -> Result<(), &'static str> {
     let has = |one: &Template, name: &str| one.holes().any(|(known, _)| known == name);
     if said.holes().any(|(name, _)| !has(template, name)) {
@@ -283,7 +284,7 @@ mod tests {
         says("year '20' is empty", "ano '20' está em branco");
         says("{a} 07", "{b} 07");
         says("a word or '{'", "uma palavra ou '{'");
-        // A hole that comes twice holds the same.
+        // A placeholder that occurs twice has the same value.
         says("'x' is full; empty 'x'", "'x' está cheio; esvazie 'x'");
         says("'x' is full; empty 'y'", "'x' is full; empty 'y'");
     }
@@ -330,7 +331,7 @@ mod tests {
         }
     }
 
-    /// A name may look like a message: it is a name.
+    /// A name that looks like a message is not translated.
     #[test]
     fn a_name_that_looks_like_a_message_stays() {
         says(

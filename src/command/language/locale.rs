@@ -1,17 +1,17 @@
-//! Which language a person reads, by the environment, as gettext finds it.
+//! Chooses the language of a person from the environment, as gettext does.
 
-/// A language that the command speaks.
+/// A language of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locale {
-    /// As the sources have it; for whoever reads none of the others.
+    /// The language of the sources, and the default.
     English,
-    /// Of Brazil; for whoever reads any Portuguese.
+    /// Brazilian Portuguese, for all locales of Portuguese.
     Portuguese,
 }
 
 impl Locale {
-    /// The language by LANGUAGE, LC_ALL, LC_MESSAGES and LANG, as `variable` tells them. LANGUAGE is
-    /// a list of wishes and counts only where the locale is another than C.
+    /// The language by LANGUAGE, LC_ALL, LC_MESSAGES and LANG, which `variable` returns. LANGUAGE is a list
+    /// of preferences and is ignored in the locale C.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Locale {
         let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
         let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(set);
@@ -26,7 +26,7 @@ impl Locale {
         known.or(Locale::named(locale)).unwrap_or(Locale::English)
     }
 
-    /// The language of a locale such as `pt_BR.UTF-8`, if it is one of ours.
+    /// The language of a locale such as `pt_BR.UTF-8`, if it is supported.
     fn named(locale: &str) -> Option<Locale> {
         match locale.split(['_', '.', '@', '-']).next() {
             Some("pt") => Some(Locale::Portuguese),
@@ -36,7 +36,7 @@ impl Locale {
     }
 }
 
-/// Whether a terminal of this locale shows UTF-8; the letters of English need nothing of it.
+/// Whether a terminal of this locale shows UTF-8; English does not need it.
 fn is_utf8(locale: &str) -> bool {
     let codeset = locale.split_once('.').map_or("", |(_, codeset)| codeset);
     let codeset = codeset.split('@').next().unwrap_or_default();
@@ -70,13 +70,13 @@ mod tests {
         is(&[("LANG", "ptx_BR.UTF-8")], English);
         is(&[("LANG", "de_DE.UTF-8")], English);
         is(&[("LANG", "pt_BR.ISO-8859-1")], English);
-        // The first that is set and not empty.
+        // The first variable that is set and not empty.
         is(&[("LANG", "pt_BR.UTF-8"), ("LC_MESSAGES", "en_GB.UTF-8")], English);
         is(&[("LANG", "en_US.UTF-8"), ("LC_MESSAGES", "pt_BR.UTF-8")], Portuguese);
         is(&[("LC_MESSAGES", "pt_BR.UTF-8"), ("LC_ALL", "C")], English);
         is(&[("LC_MESSAGES", "pt_BR.UTF-8"), ("LC_ALL", "POSIX")], English);
         is(&[("LANG", "pt_BR.UTF-8"), ("LC_ALL", "")], Portuguese);
-        // The list of wishes, unless the locale is C.
+        // The list of preferences, unless the locale is C.
         is(&[("LANGUAGE", "pt_BR:en"), ("LANG", "en_US.UTF-8")], Portuguese);
         is(&[("LANGUAGE", "en:pt_BR"), ("LANG", "pt_BR.UTF-8")], English);
         is(&[("LANGUAGE", "fr::pt"), ("LANG", "fr_FR.UTF-8")], Portuguese);

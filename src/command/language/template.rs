@@ -1,12 +1,12 @@
-//! A sentence with holes: reading one, finding a finished sentence in it, and filling one in.
+//! A sentence with placeholders: parsing one, matching a finished sentence, and filling one in.
 
 use std::collections::BTreeMap;
 
-/// The most places that are tried for one finished sentence, over all templates and messages within
-/// it. Sentences take a few dozen; what a name can be made to take is bounded by this.
+/// The most positions that are tried for one finished sentence, over all templates and messages within it.
+/// Sentences take a few dozen; this bounds the cost of a crafted name.
 const MOST_TRIES: u32 = 4096;
 
-/// How much more may be tried.
+/// The number of remaining attempts.
 #[derive(Debug)]
 pub(super) struct Tries(u32);
 
@@ -15,23 +15,23 @@ impl Tries {
         Tries(MOST_TRIES)
     }
 
-    /// Counts one; false when there are none left.
+    /// Counts one attempt; false when none are left.
     fn take(&mut self) -> bool {
         self.0 = self.0.saturating_sub(1);
         self.0 > 0
     }
 }
 
-/// What is filled into a hole.
+/// The kind of value of a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A text of anybody.
+    /// Any text.
     Text,
-    /// A message of ours (`:m`), of other contexts where it is not `m`.
+    /// A message (`:m`), or a text of another context.
     Message {
-        /// The contexts, one empty for `m`.
+        /// The contexts; `m` is the empty one.
         contexts: Vec<String>,
-        /// Whether it may be anything else as well (`:m?`).
+        /// Whether any other text is accepted as well (`:m?`).
         is_maybe: bool,
     },
 }
@@ -39,7 +39,7 @@ pub(super) enum Kind {
 impl Kind {
     fn parse(spec: &str) -> Kind {
         let names = spec.strip_suffix('?').unwrap_or(spec);
-        // `02` and the like are how a number is written.
+        // A specification such as `02` is the format of a number.
         if !names.starts_with(|letter: char| letter.is_ascii_lowercase()) {
             return Kind::Text;
         }
@@ -60,13 +60,13 @@ enum Piece {
     Hole(String, Kind),
 }
 
-/// Literal texts with holes between them.
+/// Literal texts with placeholders between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template(Vec<Piece>);
 
 impl Template {
-    /// Reads a format string: `{}`, `{2}`, `{name}`, `{name:m}`, and `{{` for a brace. What else
-    /// stands behind the colon, as in `{low:02}`, is of no interest here. None if a brace is alone.
+    /// Parses a format string: `{}`, `{2}`, `{name}`, `{name:m}`, and `{{` for a brace. Any other text after
+    /// the colon, as in `{low:02}`, is ignored. None for an unmatched brace.
     pub(super) fn parse(text: &str) -> Option<Template> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
@@ -102,7 +102,7 @@ impl Template {
         Some(Template(pieces))
     }
 
-    /// How many bytes are not in holes.
+    /// The number of bytes outside placeholders.
     pub(super) fn weight(&self) -> usize {
         let literals = self.0.iter().map(|piece| match piece {
             Piece::Literal(text) => text.len(),
@@ -111,7 +111,7 @@ impl Template {
         literals.sum()
     }
 
-    /// The names of the holes, each with what is filled in there.
+    /// The names of the placeholders, each with its kind.
     pub(super) fn holes(&self) -> impl Iterator<Item = (&str, &Kind)> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Hole(name, kind) => Some((name.as_str(), kind)),
@@ -119,16 +119,16 @@ impl Template {
         })
     }
 
-    /// Whether two holes stand side by side, so that nobody can tell where one ends.
+    /// Whether two placeholders are adjacent, so that the end of the first is ambiguous.
     pub(super) fn has_holes_side_by_side(&self) -> bool {
         let is_hole = |piece: &Piece| matches!(piece, Piece::Hole(..));
         self.0.windows(2).any(|two| two.iter().all(is_hole))
     }
 
-    /// Finds a finished sentence in this template, and hands over what is in the holes, in each way
-    /// there is, the shortest first.
+    /// Matches a finished sentence with this template, and passes the values of the placeholders to `taker`,
+    /// for each way to match, the shortest first.
     pub(super) fn fit<'a>(&'a self, sentence: &'a str, tries: &mut Tries, taker: &mut dyn Taker) {
-        // Most templates end otherwise: nothing is looked for in vain.
+        // Most templates have another end, and are excluded at once.
         if let Some(Piece::Literal(last)) = self.0.last()
             && !sentence.ends_with(last.as_str())
         {
@@ -137,7 +137,7 @@ impl Template {
         fit(&self.0, sentence, &mut BTreeMap::new(), tries, taker);
     }
 
-    /// The template with its holes filled in; None if there is nothing for one of them.
+    /// The template with its placeholders filled in; None if one has no value.
     pub(super) fn filled(
         &self,
         mut filling: impl FnMut(&str, &Kind) -> Option<String>,
@@ -153,16 +153,16 @@ impl Template {
     }
 }
 
-/// Takes what is found in the holes.
+/// Receives the values of the placeholders.
 pub(super) trait Taker {
-    /// Whether this may be in the hole of this name.
+    /// Whether the placeholder of this name may have this value.
     fn may_be(&mut self, name: &str, text: &str, tries: &mut Tries) -> bool;
 
-    /// All that is in the holes; true when no other way is wanted.
+    /// Receives all values; true to stop the search.
     fn take(&mut self, found: &BTreeMap<&str, &str>, tries: &mut Tries) -> bool;
 }
 
-/// Fits the first piece and then the others; true when no other way is wanted.
+/// Matches the first part and then the others; true to stop the search.
 fn fit<'a>(
     pieces: &'a [Piece],
     rest: &'a str,
@@ -180,7 +180,7 @@ fn fit<'a>(
         }
         Piece::Hole(name, _) => name.as_str(),
     };
-    // A hole that comes a second time holds the same.
+    // A placeholder that occurs again has the same value.
     if let Some(same) = found.get(name) {
         let after = rest.strip_prefix(*same);
         return after.is_some_and(|after| fit(others, after, found, tries, taker));

@@ -1,5 +1,5 @@
-//! `ibifs import` of packages: each is verified before it is imported, and one that fails does not
-//! stop the others.
+//! `ibifs import` of packages: each one is verified before it is imported, and a failed one does not stop the
+//! others.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -68,7 +68,7 @@ impl Import<'_> {
                 ("taken", Some(names), None)
             }
             Err(failure) => {
-                // A failure counts more than a refusal.
+                // A failure takes precedence over a refusal.
                 if self.exit != Exit::Failed {
                     self.exit = failure.exit;
                 }

@@ -64,7 +64,7 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
     })
 }
 
-/// Writes the sidecars: through the mount where there is one, in the way of an editor.
+/// Writes the sidecars, through the mount if the store is mounted, as an editor would.
 fn write(access: &StoreAccess, archive: &Archive, changes: &[&Planned]) -> Result<(), Failure> {
     let at = |plan: &Planned, failure: Failure| {
         let left = "the rows before it are written; run the same command again when it is mended";
