@@ -55,7 +55,7 @@
 //! - [`LegacyIbip`] is the form that IBIps had until about 2009;
 //! - [`distributor`] gives out the dates of new identifiers so that no two are the same;
 //! - [`pairs`] reads and writes the list of pairs in which Archives answer;
-//! - [`message`] holds the sentences of errors as data, so that a program can translate them.
+//! - [`mod@message`] holds the sentences of errors as data, so that a program can translate them.
 //!
 //! Nothing here reads a clock, a file or a socket: the caller passes the instant in.
 //!

@@ -275,7 +275,7 @@ text_arguments!(
 /// A message: its template, and the arguments by their names.
 ///
 /// Each placeholder is `{name}`, and each name follows, as it is or with its value. An argument is
-/// whatever implements [`ToArgument`](crate::message::ToArgument); an error, or another message, keeps
+/// whatever implements [`ToArgument`]; an error, or another message, keeps
 /// its parts and is translated with the sentence. Names that do not agree with the template do not
 /// compile.
 ///
@@ -365,7 +365,7 @@ macro_rules! count {
     };
 }
 
-/// Prints types that implement [`Localize`](crate::message::Localize) as their English sentence.
+/// Prints types that implement [`Localize`] as their English sentence.
 #[macro_export]
 macro_rules! display_message {
     ($($kind:ty),* $(,)?) => {$(
