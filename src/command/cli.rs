@@ -1,8 +1,7 @@
 //! The command line as a value: commands, arguments and their help. Reads and writes nothing.
 //!
-//! A file for each group of commands has their arguments. `groups` orders the commands in the help,
-//! `translated` and `refusal` say help and errors in another language, `next` is what the shells
-//! complete.
+//! Each group of commands has a file with their arguments. `groups` orders the commands in the help,
+//! `translated` and `refusal` translate help and errors, `next` computes completions for the shells.
 
 mod care;
 mod examples;

@@ -1,4 +1,4 @@
-//! Arguments of the commands that check and keep a store.
+//! Arguments of the commands that check, repair and back up a store.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Arguments of the commands that send items to other Archives and take them in.
+//! Arguments of the commands that exchange items with other Archives.
 
 use std::path::PathBuf;
 

@@ -23,7 +23,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 /// The command with its subcommands in groups, below headings that `word` translates.
 #[must_use]
 pub fn grouped(mut command: Command, word: impl Fn(&'static str) -> &'static str) -> Command {
-    // Built first: a usage has the names of all arguments then.
+    // Built first: a usage line then has the names of all arguments.
     command.build();
     let list = list(&command, &word);
     let heading = *command.get_styles().get_header();

@@ -64,7 +64,7 @@ impl MountHelper {
         })
     }
 
-    /// The options, one by one, that are for the mount and not for its caller.
+    /// The options that are for the mount, not for its caller, one by one.
     #[must_use]
     pub fn words(&self) -> Vec<&str> {
         let words = self.options.iter().flat_map(|text| text.split(','));

@@ -5,28 +5,28 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::Cli;
 
-/// A word of the command, and what it does.
+/// A completion word, and its description.
 pub type Word = (String, String);
 
-/// The candidates for the word that is being typed.
+/// The candidates for the incomplete word.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Next {
-    /// Commands and options, whole.
+    /// Whole commands and options.
     pub words: Vec<Word>,
     /// The part before a value, such as `--store=`.
     pub before: String,
     /// The kind of value.
     pub value: Option<Wanted>,
-    /// The store or mount point that was named before.
+    /// The store or mount point that an earlier word names.
     pub store: Option<String>,
 }
 
 /// A kind of value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// An item: a path or an identifier, with a modifier or without.
+    /// An item: a path or an identifier, with or without a modifier.
     Item,
-    /// An identifier alone.
+    /// An identifier only.
     Identifier,
     /// A file.
     File,
@@ -34,7 +34,7 @@ pub enum Wanted {
     Directory,
 }
 
-/// The candidates for the last word after these words, without the name of the program.
+/// The candidates for the word after these words, which do not include the name of the program.
 pub fn next(words: &[String], typed: &str) -> Next {
     let mut root = Cli::command();
     root.build();
@@ -84,7 +84,7 @@ impl Next {
     }
 }
 
-/// The command and the arguments that the words before have reached.
+/// The command and the arguments that the previous words lead to.
 struct Reached<'a> {
     command: &'a Command,
     /// The number of positional arguments so far.
@@ -170,7 +170,7 @@ fn options(command: &Command) -> Vec<Word> {
     shown.filter_map(word).collect()
 }
 
-/// The positional argument in this place; the last one may be repeated.
+/// The positional argument at this position; the last one may be repeated.
 fn positional(command: &Command, position: usize) -> Option<&Arg> {
     let all: Vec<&Arg> = command.get_positionals().collect();
     let last = all.last().filter(|last| {

@@ -1,4 +1,4 @@
-//! Why the command line was not understood, in another language: clap's own sentences.
+//! Usage errors in another language: translations of clap's own sentences.
 
 use std::error::Error as _;
 use std::fmt::Write;
@@ -9,14 +9,14 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorFormatter, ErrorKind};
 
 use crate::command::language::{Catalogue, chosen};
 
-/// Says an error of clap in the language that was chosen.
+/// Formats an error of clap in the chosen language.
 #[derive(Debug)]
 pub struct Refusal;
 
 impl ErrorFormatter for Refusal {
     fn format_error(error: &Error<Self>) -> StyledStr {
         let mut text = String::new();
-        // There is a catalogue wherever this is asked for.
+        // This formatter is used only with a catalogue.
         if let Some(catalogue) = chosen() {
             let refusal = RefusalText {
                 error,
@@ -59,7 +59,7 @@ impl RefusalText<'_> {
         self.catalogue.help_with(english, filling)
     }
 
-    /// A text that the error is about.
+    /// A text that the error refers to.
     fn context(&self, kind: ContextKind) -> Option<String> {
         match self.error.get(kind)? {
             ContextValue::String(text) => Some(text.clone()),
@@ -78,7 +78,7 @@ impl RefusalText<'_> {
         painted(self.styles.get_literal(), &text)
     }
 
-    /// Texts that the error is about.
+    /// Texts that the error refers to.
     fn several(&self, kind: ContextKind) -> Vec<String> {
         let texts = match self.error.get(kind) {
             Some(ContextValue::Strings(texts)) => texts.clone(),
@@ -189,7 +189,7 @@ impl RefusalText<'_> {
         }
     }
 
-    /// The valid values, on a line of their own.
+    /// The valid values, on a separate line.
     fn listed(&self, english: &'static str, kind: ContextKind) -> String {
         match &self.several(kind)[..] {
             [] => String::new(),

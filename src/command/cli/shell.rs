@@ -1,4 +1,4 @@
-//! Arguments of the completion programs, and of what they run.
+//! Arguments of the command that prints completion scripts, and of the command that the scripts run.
 
 use clap::{Args, ValueEnum};
 

@@ -1,4 +1,4 @@
-//! The help in another language: the tree of commands with each text replaced, clap's as well.
+//! The help in another language: the tree of commands with all texts replaced, including those of clap.
 
 use clap::builder::{Resettable, StyledStr};
 use clap::{Arg, Command};
@@ -6,11 +6,10 @@ use clap::{Arg, Command};
 use super::grouped;
 use crate::command::language::Catalogue;
 
-/// The same commands with their help in the language of a catalogue. Texts that it does not have stay
-/// English.
+/// The same commands with their help in the language of a catalogue. Texts that it lacks stay English.
 #[must_use]
 pub fn translated(mut command: Command, catalogue: &'static Catalogue) -> Command {
-    // Built first: clap's own options are there then, and a usage names the whole command.
+    // Built first: this adds clap's own options and the names of subcommands in usage lines.
     command.build();
     let command = of_command(command, catalogue);
     if command.get_name() == "ibifs" {
@@ -53,7 +52,7 @@ fn of_text(text: &StyledStr, notes: &[String], catalogue: &Catalogue) -> StyledS
     StyledStr::from(words.collect::<Vec<_>>().join(" "))
 }
 
-/// A longer text, such as the examples: each column between wider gaps is looked up by itself.
+/// A longer text, such as the examples: each column, between wide gaps, is looked up separately.
 fn by_columns(text: &str, catalogue: &Catalogue) -> String {
     let mut said = String::new();
     for line in text.split_inclusive('\n') {
@@ -82,7 +81,7 @@ fn of_argument(argument: Arg, catalogue: &'static Catalogue) -> Arg {
         .hide_default_value(true)
         .hide_possible_values(true);
     let names = argument.get_value_names().unwrap_or_default().to_vec();
-    // A flag that is given a name for its value takes one.
+    // A value name would make a flag take a value.
     if names.is_empty() {
         return argument;
     }
@@ -117,17 +116,17 @@ fn notes(argument: &Arg, catalogue: &Catalogue) -> Vec<String> {
     notes
 }
 
-/// The usage and the headings: as clap has them, but for the words that cannot be set otherwise.
+/// The usage line and the headings, as in clap, except for words that have no other setting.
 fn of_layout(mut command: Command, catalogue: &'static Catalogue) -> Command {
     let word = |english: &'static str| catalogue.help(english).unwrap_or(english);
     let usage = command.render_usage().ansi().to_string();
     let usage = match usage.split_once("Usage:") {
-        // Of the style of the heading its end is left.
+        // The end of the heading's style remains in front.
         Some((_, usage)) => usage.trim_start_matches("\u{1b}[0m").trim_start(),
         None => &usage,
     };
     let usage = usage.replace("[OPTIONS]", word("[OPTIONS]"));
-    // A second line stands below the first.
+    // A second line is aligned with the first.
     let margin = |heading: &str| format!("\n{}", " ".repeat(heading.chars().count() + 1));
     let usage = usage.replace(&margin("Usage:"), &margin(word("Usage:")));
     let heading = *command.get_styles().get_header();
