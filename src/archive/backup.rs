@@ -91,7 +91,7 @@ pub struct Tally {
     pub removed: u64,
     /// Number of findings.
     pub found: u64,
-    /// Directories completed, for the progress report.
+    /// Directories begun, for the progress report.
     units: u64,
 }
 
@@ -213,7 +213,7 @@ pub fn copy_content(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
         })
 }
 
-/// Makes a backup, or updates an earlier one. `progress` receives the number of directories done so far, see
+/// Makes a backup, or updates an earlier one. `progress` receives the number of directories begun so far, see
 /// [`count`].
 pub fn make(
     from: &Archive,
