@@ -104,7 +104,7 @@ impl Local {
         }
     }
 
-    /// With whose rights an unmounted store is changed.
+    /// The actor for changes to an unmounted store, which determines their rights.
     fn actor(&self) -> &'static dyn Actor {
         if self.is_for_strangers {
             &Stranger
