@@ -45,8 +45,8 @@ const OVER_FILES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::LINUX_IMMUTABLE)
     .union(CapabilitySet::MKNOD);
 
-/// The capabilities that an acting thread drops, including CAP_SYS_RESOURCE, which overrides root's reserve
-/// and quotas.
+/// The capabilities that an acting thread drops, including CAP_SYS_RESOURCE, which grants root's reserve on a
+/// disk and overrides quotas.
 const LOST: CapabilitySet = LOST_WITH_THE_USER.union(CapabilitySet::SYS_RESOURCE);
 
 /// What the kernel drops when the filesystem user changes from 0, see capabilities(7).
