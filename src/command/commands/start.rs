@@ -1,4 +1,4 @@
-//! Starts the daemon: in the background, until the tree is usable, or in the foreground.
+//! Starts the daemon: the command that returns when the tree is usable, and the process in the foreground.
 
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -74,8 +74,7 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
     })
 }
 
-/// The starter of a mount that stays in the foreground: the command that waits for it, systemd,
-/// or a person.
+/// The starter of a mount that stays in the foreground: the command that waits for it, systemd, or a person.
 pub(super) struct Starter<'a> {
     options: &'a Mount,
 }
