@@ -6,6 +6,7 @@
 
 mod archive;
 mod client;
+mod dangling;
 mod files;
 mod operation;
 mod perform;

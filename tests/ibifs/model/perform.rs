@@ -1073,7 +1073,11 @@ impl Model {
                 ino
             }
             None => {
-                self.writable(who, &directory)?;
+                // Directories beside items are shown as open to all users: what is made there is refused
+                // for its name, not for who makes it.
+                if !Model::has_siblings(&directory) {
+                    self.writable(who, &directory)?;
+                }
                 let mode = mode & !UMASK;
                 let ino = self
                     .tree
@@ -1081,7 +1085,7 @@ impl Model {
                     .make(Body::File(Vec::new()), mode, who.owner());
                 match &directory {
                     Node::File(above, _) => self.tree.files.enter(*above, &name, ino),
-                    _ => self.make_beside(&directory, &name, ino)?,
+                    _ => self.make_beside(who, &directory, &name, ino)?,
                 }
                 ino
             }
@@ -1104,16 +1108,17 @@ impl Model {
     }
 
     /// A file made beside an item: its metadata text, or a staged one.
-    fn make_beside(&mut self, directory: &Node, name: &str, ino: Ino) -> Result<(), i32> {
+    fn make_beside(&mut self, who: Who, directory: &Node, name: &str, ino: Ino) -> Result<(), i32> {
         if !Model::has_siblings(directory) {
             return Err(libc::EPERM);
         }
         match self.tree.request(directory, name) {
-            Some((item, ":", _)) => {
+            Some((item, ":" | "?GetMetadata", _)) => {
                 let item = self.item(item).clone();
                 if self.tree.items.target(&item.names, METADATA).is_some() {
                     return Err(libc::EPERM);
                 }
+                self.writable(who, &Node::File(item.root, View::Rep))?;
                 self.tree.files.enter(item.root, ".ibi.metadata", ino);
                 Ok(())
             }
