@@ -11,6 +11,7 @@ use super::{Acceptance, Archive, ArchiveError, WriteIntent};
 use crate::archive::store::{Item, ItemId, Record};
 use crate::archive::tree::{Area, Author, Place};
 use crate::formats::item::{Names, Sidecar, State};
+use ibi::Ibi;
 
 impl Archive {
     /// Must be called before an item's sidecar is changed, replaced or removed through the mount.
@@ -113,7 +114,11 @@ impl Archive {
     }
 
     /// Updates the index from the tree at one place. The caller holds `edits`.
-    fn read_again(&self, place: &Place, durability: Durability) -> Result<(), ArchiveError> {
+    pub(super) fn read_again(
+        &self,
+        place: &Place,
+        durability: Durability,
+    ) -> Result<(), ArchiveError> {
         let Some(names) = area_of(place.as_str()).and_then(|(area, path)| names_at(area, path))
         else {
             return Ok(());
@@ -123,8 +128,9 @@ impl Archive {
             return self.read_present(&names, known, durability);
         }
         match known {
-            Some(item) => self.read_absent(item, durability),
-            None => Ok(()),
+            // An item that was moved is found at its new place, which is read on its own.
+            Some(item) if Place::of(&item.names) == *place => self.read_absent(item, durability),
+            _ => Ok(()),
         }
     }
 
@@ -148,7 +154,9 @@ impl Archive {
                 log::info!("{names} is registered after a crash");
                 // An item that is being restored, or whose removal did not finish, has the names in
                 // its tombstone until its sidecar is accepted.
-                let names = match self.read_item(names)?.0 {
+                let record = self.read_item(names)?.0;
+                self.forget_moved(&record.names, &place, durability)?;
+                let names = match record {
                     record if record.sidecar.is_none() => record.names,
                     _ => names.clone(),
                 };
@@ -194,6 +202,27 @@ impl Archive {
             self.remove_tombstones(&self.known(item.id)?.names)?;
         }
         Ok(())
+    }
+
+    /// Forgets the item in the directory of the IBIp, if the item with these names has left it: it
+    /// was moved to `place`, and the index was not written.
+    fn forget_moved(
+        &self,
+        names: &Names,
+        place: &Place,
+        durability: Durability,
+    ) -> Result<(), ArchiveError> {
+        let Some(ibip) = names.ibip() else {
+            return Ok(());
+        };
+        let Some(moved) = self.held(&Names::from(Ibi::Ibip(ibip.clone())))? else {
+            return Ok(());
+        };
+        let left = Place::of(&moved.names);
+        if moved.names.rep().is_some() || left == *place || self.tree.is_directory(left.as_str()) {
+            return Ok(());
+        }
+        self.read_absent(moved, durability)
     }
 
     /// An item for which no sidecar was ever accepted is known by its place alone. A name that only

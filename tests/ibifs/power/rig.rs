@@ -447,25 +447,9 @@ impl Rig {
             }
             let (first, _) = found.split_once(':').unwrap_or((&found, ""));
             *tally.findings.entry(first.to_owned()).or_default() += 1;
-            for arguments in [
-                &["fsck", "--repair", "disk/store"][..],
-                &["fsck", "disk/store"],
-            ] {
-                let output = self.ibifs(arguments);
-                let left = String::from_utf8_lossy(&output.stdout);
-                // Whether a name is accepted follows from owners and modes on the disk. A cut may lose
-                // those that were not synced; the finding then says how to get the name back.
-                let is_refused_name =
-                    |line: &str| line.starts_with("name-refused:") || line.ends_with(" findings");
-                let is_name_left =
-                    left.contains("name-refused:") && left.lines().all(is_refused_name);
-                if !output.status.success() && !is_name_left {
-                    let complaint = complaint(&output);
-                    return Err(format!(
-                        "ibifs {arguments:?}: {left}{complaint}\nafter\n{found}"
-                    ));
-                }
-            }
+            self.done(&["fsck", "--repair", "disk/store"])
+                .map_err(|what| format!("{what}\nafter\n{found}"))?;
+            self.done(&["fsck", "disk/store"])?;
         }
         let before = self.dump()?;
         self.done(&["reindex", "disk/store"])?;

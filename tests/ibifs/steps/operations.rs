@@ -192,7 +192,7 @@ pub const COPY_BY_IBIP: Operation = Operation {
     is_as_before: None,
     is_whole: false,
     // The item has moved, and the index is told at the next start.
-    may_leave: Some("broken-sidecar not-indexed"),
+    may_leave: Some("broken-sidecar"),
     goes_on_if_full: false,
     label_ends: false,
 };

@@ -1,5 +1,6 @@
+use super::super::Process;
 use super::super::recovery_log::MANY;
-use super::super::testing::{TestArchive, elsewhere};
+use super::super::testing::{TestArchive, elsewhere, maker, names};
 use super::*;
 use ibi::relation::RelationKind;
 
@@ -142,6 +143,41 @@ fn a_change_that_was_dropped_is_read_before_the_next() {
     change.done();
     archive.restore_sidecar(item.id).expect("nothing to do");
     assert_eq!(archive.again(&item).target.as_deref(), Some("map.pdf"));
+}
+
+#[test]
+fn a_move_that_the_index_has_not_seen_is_read_before_the_next_change() {
+    let (old, new) = ("8JMKD3MGP8W/35MMLL8", "a.example/b/2001/01.01.00.00");
+    let places = [old, new].map(|name| Place::of(&names(name)));
+    for order in [[0, 1], [1, 0]] {
+        for is_accepted in [false, true] {
+            let archive = TestArchive::new();
+            let item = if is_accepted {
+                archive.copy(old)
+            } else {
+                archive
+                    .register(&Process, &names(old), maker())
+                    .expect("registered")
+            };
+            let both = format!("ibi {{rep {new} ibip {old}}}\n");
+            archive.write_raw(&item, both.as_bytes());
+            let [from, to] = &places;
+            // The move fails where it is synced, and cannot be undone.
+            archive.tree.move_item(from, to).expect("moved");
+            for place in order.map(|index| places[index].clone()) {
+                archive.recovery.queue(place, Durability::Unsynced);
+            }
+            archive.restore_sidecar(item.id).ok();
+            let found = archive.held(&names(old)).expect("read").expect("the item");
+            assert_eq!(found.names, names_of(&both));
+            assert_eq!(archive.findings(), none());
+        }
+    }
+}
+
+fn names_of(sidecar: &str) -> Names {
+    let sidecar = Sidecar::parse(sidecar.as_bytes()).expect("a sidecar");
+    sidecar.names().clone()
 }
 
 #[test]
