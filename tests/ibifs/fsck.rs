@@ -262,6 +262,7 @@ shown! {
     name_taken NameTaken
     alias_taken AliasTaken
     name_refused NameRefused
+    not_moved NotMoved
     not_minted NotMinted
     spelled_twice SpelledTwice
     stray_name StrayName

@@ -20,7 +20,7 @@ use crate::archive::store::{Item, Record};
 use crate::archive::tree::Action;
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, Sidecar, State};
-use ibi::{AliasPair, Ibi, Ibip, Timestamp};
+use ibi::{AliasPair, Ibi, Ibip, Rep, Timestamp};
 
 /// The forms of an identifier, one after the other.
 pub(super) fn forms(names: &Names) -> impl Iterator<Item = Ibi> {
@@ -316,8 +316,8 @@ impl Archive {
             }
         }
         let added = match (place.rep(), record.names.rep(), record.names.ibip()) {
-            // Its place shows that it was not moved to that of its rep.
-            (None, Some(rep), _) => Some(rep.to_string()),
+            // It was not moved to the directory of its rep: refused, or not finished.
+            (None, Some(rep), _) => (!self.may_finish_move(place, rep)?).then(|| rep.to_string()),
             (Some(_), _, Some(ibip)) if !known.said_this => match known.item {
                 Some(item) if item.names.ibip().is_none() => {
                     let may = self.with_author(place, |author| self.may_make(author, "col"))?;
@@ -345,8 +345,21 @@ impl Archive {
         Ok(None)
     }
 
+    /// Whether the author of the sidecar of an item in the directory of its IBIp could move it to
+    /// that of its rep, which is free.
+    fn may_finish_move(&self, place: &Names, rep: &Rep) -> Result<bool, ArchiveError> {
+        let from = Place::of(place);
+        let to = Place::of_rep(&self.as_spelled_here(rep)?);
+        if self.tree.is_directory(to.as_str()) {
+            return Ok(false);
+        }
+        self.with_author(place, |author| {
+            Ok(self.may_make(author, to.parent())? && self.may_take(author, &from)?)
+        })
+    }
+
     /// Reads an item that the index knows into a record: by its place alone, if it may not have the
-    /// names and the state in its sidecar.
+    /// names and the state in its sidecar, or has not been moved to the place of its names.
     pub(super) fn read_admitted(&self, place: &Names, item: &Item) -> Result<Record, ArchiveError> {
         let (record, _) = self.read_item(place)?;
         let last = self.handed_out()?.max(Some(self.clock.now()));
@@ -356,7 +369,8 @@ impl Archive {
             item: Some(item),
         };
         Ok(match self.refusal_of_read(place, &record, &known)? {
-            None => record,
+            None if Place::of(&record.names) == Place::of(place) => record,
+            None => Record::bare(place.clone(), State::Copy),
             Some(error) => {
                 log::warn!("{error}");
                 Record::bare(place.clone(), State::Copy)

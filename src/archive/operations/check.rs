@@ -18,6 +18,7 @@ use std::path::Path;
 use super::admission::{Known, is_ibip};
 use super::dates::Ahead;
 use super::ledger::{LEDGER, last_in_ledger};
+use super::recovery_log::Durability;
 use super::{Archive, ArchiveError, Clock, lock};
 use crate::archive::store::{Item, Record, Refill, Store, StoreError};
 use crate::archive::tree::{Area, Author, Place, Tree};
@@ -41,6 +42,8 @@ struct Walk {
     own: Option<(Timestamp, String)>,
     /// The last date of all in that name space, and its rep.
     latest: Option<(Timestamp, String)>,
+    /// Items to be moved from the directory of their IBIp to that of their rep, by the IBIp.
+    unmoved: Vec<Names>,
     report: Report,
 }
 
@@ -163,10 +166,28 @@ impl Archive {
         let last = dates.last().cloned();
         let walk = self.index_into(&self.store, &before, last, self.clock.now(), progress)?;
         dates.go_on_after(self.store.last_date()?);
+        drop(dates);
         if let Some(text) = self.tree.read_small(super::facts::FILE)? {
             self.store.set_facts(&text)?;
         }
-        Ok(walk.report)
+        self.finish_moves(walk)
+    }
+
+    /// Accepts the sidecars of items that were not moved to the directory of their rep, which
+    /// moves them. The caller holds `edits`.
+    fn finish_moves(&self, walk: Walk) -> Result<Report, ArchiveError> {
+        let mut report = walk.report;
+        for names in walk.unmoved {
+            self.read_again(&Place::of(&names), Durability::Unsynced)?;
+            if !self.tree.is_directory(Place::of(&names).as_str()) {
+                let subject = names.preferred();
+                let is_its = |finding: &Finding| {
+                    finding.code == Code::NotMoved && finding.subject == subject
+                };
+                report.findings.retain(|finding| !is_its(finding));
+            }
+        }
+        Ok(report)
     }
 
     fn index_into(
@@ -209,7 +230,7 @@ impl Archive {
                     present: &present,
                 };
                 let (record, believed) = if sight.is_here {
-                    self.admitted(&reading, record, believed, &mut walk.report)?
+                    self.admitted(&reading, record, believed, &mut walk)?
                 } else {
                     (record, believed)
                 };
@@ -250,8 +271,9 @@ impl Archive {
         reading: &Reading<'_>,
         record: Record,
         believed: bool,
-        report: &mut Report,
+        walk: &mut Walk,
     ) -> Result<(Record, bool), ArchiveError> {
+        let report = &mut walk.report;
         let place = reading.place;
         let is_known = record.sidecar.is_some() && record.sidecar.as_deref() == reading.said_before;
         let known = if is_known {
@@ -269,6 +291,12 @@ impl Archive {
             if !is_known && let Some(holder) = self.holder_of_ibip(reading, &record)? {
                 let taken = ibip_taken(&record, holder);
                 report.add(Finding::of(Code::NameTaken, place).saying(taken));
+                return Ok((Record::bare(place.clone(), State::Copy), false));
+            }
+            if Place::of(&record.names) != Place::of(place) {
+                let rep = message!("its rep is {rep}", rep = record.names.preferred());
+                report.add(Finding::of(Code::NotMoved, place).saying(rep));
+                walk.unmoved.push(place.clone());
                 return Ok((Record::bare(place.clone(), State::Copy), false));
             }
             return Ok((record, believed));

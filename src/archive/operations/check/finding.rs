@@ -83,6 +83,9 @@ findings! {
         NameRefused "name-refused" Warning reported
             "the sidecar claims what the item may not have here; it is not accepted"
             "correct the sidecar; or have a user who may make that name remove it and put it there again, through the mount"
+        NotMoved "not-moved" Warning repaired
+            "the sidecar gives the item a rep, and the item is still in the directory of its IBIp"
+            "--repair or 'ibifs reindex' moves it to the directory of its rep"
         NotMinted "not-minted" Error reported
             "an item has a name of this Archive's own name space that has not been minted"
             "remove the item; minting goes on, and passes over its date when the time comes"

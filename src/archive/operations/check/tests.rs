@@ -89,6 +89,55 @@ fn an_item_without_a_row_is_indexed() {
     );
 }
 
+/// Copies an item in by its IBIp outside the Archive, with a sidecar that also gives it a rep.
+fn copy_in_by_ibip(archive: &TestArchive) {
+    let item = archive.path().join("ibip/8JMKD3MGP8W/35UA4UC");
+    std::fs::create_dir_all(&item).expect("made");
+    let both = format!("ibi {{rep {UNMOVED} ibip 8JMKD3MGP8W/35UA4UC}}\n");
+    std::fs::write(item.join(".ibi"), both).expect("written");
+}
+
+const UNMOVED: &str = "x.example/y/2001/01.01.00.00";
+
+#[test]
+fn a_move_that_was_not_finished_is_finished() {
+    for has_index in [true, false] {
+        check(
+            |archive| {
+                copy_in_by_ibip(archive);
+                if has_index {
+                    archive
+                        .store
+                        .put(&Record::bare(names("8JMKD3MGP8W/35UA4UC"), State::Copy))
+                        .expect("recorded");
+                }
+            },
+            if has_index {
+                &["not-moved 8JMKD3MGP8W/35UA4UC"]
+            } else {
+                &[
+                    "not-moved 8JMKD3MGP8W/35UA4UC",
+                    "not-indexed 8JMKD3MGP8W/35UA4UC",
+                ]
+            },
+            &[],
+        );
+    }
+}
+
+#[test]
+fn a_move_to_the_place_of_another_item_is_refused() {
+    let finding = "name-refused 8JMKD3MGP8W/35UA4UC";
+    check(
+        |archive| {
+            copy_in_by_ibip(archive);
+            archive.copy(UNMOVED);
+        },
+        &[finding, "not-indexed 8JMKD3MGP8W/35UA4UC"],
+        &[finding],
+    );
+}
+
 #[test]
 fn a_name_that_was_not_minted_is_only_reported() {
     let finding = "not-minted archive.example/store/2027/01.02.00.00";
