@@ -82,7 +82,7 @@ impl Answer {
         if let Some(item) = &self.item {
             let mut pair = Pairs::default();
             pair.set(KEY, word(key(item)));
-            bytes.extend(pair.to_bytes());
+            bytes.extend(pair.to_http_bytes());
         }
         bytes.extend_from_slice(&self.after);
         bytes
@@ -251,8 +251,8 @@ fn answer(mut pairs: Vec<(String, Value)>, item: Option<String>) -> Answer {
         }
     }
     Answer {
-        before: before.to_bytes(),
-        after: after.to_bytes(),
+        before: before.to_http_bytes(),
+        after: after.to_http_bytes(),
         item,
     }
 }

@@ -188,6 +188,16 @@ impl Pairs {
         self.to_string().into_bytes()
     }
 
+    /// The bytes as they go over HTTP: pairs are separated by CRLF.
+    #[must_use]
+    pub fn to_http_bytes(&self) -> Vec<u8> {
+        let text = self.to_string();
+        let lines = text
+            .split('\n')
+            .map(|line| line.strip_suffix('\r').unwrap_or(line));
+        lines.collect::<Vec<_>>().join("\r\n").into_bytes()
+    }
+
     /// The document's own end of line, so that an added line looks like the others.
     fn line_end(&self) -> &'static str {
         let has_return = self.pairs.iter().any(|pair| pair.before.ends_with("\r\n"));
@@ -335,6 +345,18 @@ urlkey 1427244889-5349022633744855
         removes(" a 1 a 2\n", "a", " ");
         removes("a 1\n", "a", "");
         removes("a 1\n", "b", "a 1\n");
+    }
+
+    #[test]
+    fn pairs_are_separated_by_crlf_over_http() {
+        for (text, sent) in [
+            ("", ""),
+            ("a 1\nb {2 3}\n", "a 1\r\nb {2 3}\r\n"),
+            ("a 1\r\nb 2\n", "a 1\r\nb 2\r\n"),
+            ("a 1 b 2", "a 1 b 2"),
+        ] {
+            assert_eq!(pairs(text).to_http_bytes(), sent.as_bytes(), "{text:?}");
+        }
     }
 
     #[test]

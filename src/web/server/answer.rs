@@ -34,7 +34,7 @@ pub fn refusal(status: StatusCode, sentence: &str) -> Response<Body> {
 /// A list of pairs (ibi-resolution(7), "List of pairs"). It is not cached, since it changes with every
 /// answer.
 pub fn pairs(pairs: &Pairs) -> Response<Body> {
-    written_pairs(pairs.to_bytes())
+    written_pairs(pairs.to_http_bytes())
 }
 
 /// The same for pairs that are already formatted.

@@ -106,7 +106,7 @@ fn what_was_not_public_leaves_nothing_to_be_told() {
         &env,
         &served,
         "chmod 700 A/$shut A/hidden.org; rm -r A/$shut A/$open A/$below; same $shutp $otherp; same $shut $other
-         for id in $open $openp; do curl -s -o /dev/null -w '%{http_code}\\n' $U/$id; done; curl -s \"$U/$S?servicesubject=urlRequest&parsedibiurl.ibi=$open\" | grep ^state
+         for id in $open $openp; do curl -s -o /dev/null -w '%{http_code}\\n' $U/$id; done; curl -s \"$U/$S?servicesubject=urlRequest&parsedibiurl.ibi=$open\" | tr -d '\\r' | grep ^state
          same $below hidden.org/w/2020/01.02.03.05; chmod 755 A/hidden.org; curl -s -o /dev/null -w '%{http_code}\\n' $U/$below
          curl -s \"$U/oai?verb=ListIdentifiers&metadataPrefix=oai_dc\" > list; grep -c $open list; grep -c $shut list || true
          cp -a A.store/deleted d; ibifs umount A; rm A.store/relations.sqlite3*; ibifs reindex A.store > /dev/null; same $shutp $otherp",

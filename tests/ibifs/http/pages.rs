@@ -175,7 +175,7 @@ fn accesses_are_told() {
     fixture.prints(
 r#"
         R=$(cat report); S=$(sed -n 's/^ibi.archiveservice {rep \([^ }]*\).*/\1/p' A.store/archive.ibi)
-        key=$(get "/$S?servicesubject=urlRequest&parsedibiurl.ibi=$R" | sed -n 's/^urlkey //p')
+        key=$(get "/$S?servicesubject=urlRequest&parsedibiurl.ibi=$R" | tr -d '\r' | sed -n 's/^urlkey //p')
         # A HEAD counts nothing.
         curl -sI "http://$A/$S?servicesubject=acknowledgment&urlkey=$key" | head -n 1 | tr -d '\r'
         json "/$R" | jq .accesses
@@ -195,7 +195,7 @@ fn accesses_are_kept() {
         R=$(cat report); S=$(sed -n 's/^ibi.archiveservice {rep \([^ }]*\).*/\1/p' A.store/archive.ibi)
         told() { json "/$R" | jq .accesses; }
         reach() {
-            local key=$(get "/$S?servicesubject=urlRequest&parsedibiurl.ibi=$R" | sed -n 's/^urlkey //p')
+            local key=$(get "/$S?servicesubject=urlRequest&parsedibiurl.ibi=$R" | tr -d '\r' | sed -n 's/^urlkey //p')
             get "/$S?servicesubject=acknowledgment&urlkey=$key" > /dev/null; told; }
     "#;
     let prints = |fixture: &Fixture, script: &str, expected: &str| {

@@ -39,6 +39,21 @@ fn answer(env: &TestEnv, served: &Served, query: &str) -> String {
     ))
 }
 
+/// Pairs are separated by CRLF (ibi-resolution(7), List of pairs), the key among them.
+#[test]
+fn pairs_are_separated_by_crlf() {
+    let (env, served) = documents();
+    let query = "urlRequest&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E";
+    env.prints(
+        &format!(
+            "curl -sf '{}/{SERVICE}?servicesubject={query}' > answer; grep -c urlkey answer
+             test $(grep -c $'\\r$' answer) = $(wc -l < answer) && echo all",
+            served.url
+        ),
+        "1\nall",
+    );
+}
+
 /// The answer of the documents' example 7.3, whole: all translations, each by its language.
 #[test]
 fn a_verb_keeps_its_relation() {

@@ -53,7 +53,7 @@ fn an_original_goes_over_by_http() {
             "{sent}"
         );
         env.prints(STATES, "Copy\nOriginal");
-        let said = "curl -s \"$1/$(sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\).*/\\1/p' $2/archive.ibi)?servicesubject=urlRequest&parsedibiurl.ibi=$(< one)\" | grep '^state '";
+        let said = "curl -s \"$1/$(sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\).*/\\1/p' $2/archive.ibi)?servicesubject=urlRequest&parsedibiurl.ibi=$(< one)\" | tr -d '\\r' | grep '^state '";
         env.prints(&format!("set -- {} A; {said}", a.url), "state Copy");
         env.prints(&format!("set -- {url} B; {said}"), "state Original");
         // The other one is asked as anybody asks it.
@@ -123,7 +123,7 @@ fn what_is_not_so_is_refused() {
     ));
     // A claims it still: whatever whoever has the token says, B does not take it.
     prints(
-        "post $U?step=expect\\&$item\\&$from; w=$(sed 's/word //' answer); post $U?step=take\\&$item\\&$from\\&word=$w; grep -o 'it claims the original itself' answer
+        "post $U?step=expect\\&$item\\&$from; w=$(tr -d '\\r' < answer | sed 's/word //'); post $U?step=take\\&$item\\&$from\\&word=$w; grep -o 'it claims the original itself' answer
          post $U?step=take\\&$item\\&from.rep=example.com/x/2020/01.01.01.01\\&word=$w; grep -o 'does not say that it has given it up' answer",
         "200\n409\nit claims the original itself\n409\ndoes not say that it has given it up",
     );
