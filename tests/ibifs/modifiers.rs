@@ -263,7 +263,7 @@ fn one_item_is_the_translation_into_two_languages() {
         rm $one'+(en)'; no readlink $one'+(en)'; readlink $one'+(pt)'; rm $one'+(pt)'; no readlink $one'+(pt)'");
 }
 
-/// `+` alone follows the mount's preferences, else the user's, else any translation; `pt` is met by
+/// `+` alone follows the mount's preferences, else the user's, else the item itself; `pt` is met by
 /// `pt-BR`, an exact match is better, `pt-BR` is met by itself alone.
 #[test]
 fn the_reader_s_languages_choose_the_translation() {
@@ -300,11 +300,13 @@ fn the_reader_s_languages_choose_the_translation() {
         "english",
     );
     remounted("LANGUAGE=pt_BR ibifs mount -o lang=en", "english");
-    // Nothing fits: any other than the item itself.
+    // Nothing fits: the item itself, or any translation if its language is not known.
     prints(
         &env,
-        "ibifs umount A; ibifs mount -o lang=ja A.store A; test $(cat A/$one+/doc/x) != one && echo another",
-        "another",
+        "ibifs umount A; ibifs mount -o lang=ja A.store A; cat A/$one+/doc/x A/$french+/doc/x
+         setfattr -x user.ibi.language A/$one; test $(cat A/$one+/doc/x) != one && echo another
+         setfattr -n user.ibi.language -v es A/$one",
+        "one\nfrench\nanother",
     );
     prints(
         &env,

@@ -287,7 +287,8 @@ impl Archive {
     }
 
     /// The translation into a wanted language, or by the reader's preferences if none is named. If
-    /// no translation matches the preferences, any translation is returned.
+    /// no translation matches the preferences, the item itself is returned if its language is
+    /// recorded, else any translation.
     fn translation(
         &self,
         names: &Names,
@@ -300,10 +301,10 @@ impl Archive {
             Some(wanted) => choose(wanted),
             None => {
                 let own = self.complete(names)?;
-                preferences
-                    .iter()
-                    .find_map(choose)
-                    .or_else(|| found.iter().find(|(_, names)| !names.matches(&own)))
+                let is_own = |(_, names): &&(Language, Names)| names.matches(&own);
+                let preferred = preferences.iter().find_map(choose);
+                let itself = || found.iter().find(is_own);
+                preferred.or_else(itself).or_else(|| found.first())
             }
         };
         Ok(chosen.map(|(_, names)| names.clone()))

@@ -394,8 +394,8 @@ impl Items {
                         None => {
                             let of_preferred = preferred.iter().find_map(|wanted| choose(wanted));
                             let own = self.complete(&current);
-                            let another = || found.iter().find(|(_, names)| !names.matches(&own));
-                            of_preferred.or_else(another)
+                            let itself = || found.iter().find(|(_, names)| names.matches(&own));
+                            of_preferred.or_else(itself).or(found.first())
                         }
                     };
                     chosen.map(|(_, names)| names.clone())

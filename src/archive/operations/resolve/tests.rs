@@ -69,15 +69,24 @@ fn a_modifier_is_followed_step_by_step() {
 }
 
 #[test]
-fn any_translation_is_better_than_none() {
+fn an_item_in_a_known_language_is_better_than_any_translation() {
     let shelf = shelf();
-    let found = shelf
-        .archive
-        .resolve(&shelf.last.names, &modifier("+"), &[]);
-    let Some(Related::Item(found)) = found.expect("read") else {
-        panic!("no translation");
+    let translation = |item: &Item| {
+        let found = shelf.archive.resolve(&item.names, &modifier("+"), &[]);
+        match found.expect("read") {
+            Some(Related::Item(found)) => found,
+            other => panic!("no translation: {other:?}"),
+        }
     };
+    let found = translation(&shelf.last);
     assert!([&shelf.portuguese.names, &shelf.french.names].contains(&&found));
+    assert_eq!(translation(&shelf.french), shelf.french.names);
+    shelf
+        .archive
+        .edit_raw(&shelf.last, |sidecar| sidecar.set_language(&language("en")));
+    let accepted = shelf.archive.accept_sidecar(&Process, shelf.last.id);
+    accepted.expect("accepted");
+    assert_eq!(translation(&shelf.last), shelf.last.names);
 }
 
 #[test]
