@@ -10,8 +10,6 @@
 //! second. Reserved dates that are not requested in this time are given out later or, at a regular
 //! end, released. After any other end all reserved dates count as given out.
 
-use std::time::Duration;
-
 use super::dates::Ahead;
 use super::{Archive, ArchiveError, WAIT_LIMIT, lock};
 use crate::archive::tree::Action;
@@ -52,14 +50,13 @@ impl Archive {
     /// Reserves a date. The date is durable on disk before this returns and is never given out
     /// again, even if it is not used. The caller waits for `reservation.wait` and then calls
     /// [`Archive::mint_reserved`]; other callers are not blocked meanwhile.
+    ///
+    /// # Errors
+    /// The wait would exceed ten seconds and one step of the granularity.
     pub fn reserve(&self) -> Result<Reservation, ArchiveError> {
-        self.reserve_within(WAIT_LIMIT)
-    }
-
-    /// The same with another limit for the wait.
-    pub(super) fn reserve_within(&self, limit: Duration) -> Result<Reservation, ArchiveError> {
         self.writable()?;
         let now = self.clock.now();
+        let limit = WAIT_LIMIT.max(self.facts.granularity.step());
         self.dates.reserve(&now, limit, |last, reserved| {
             Ok(self.store.reserve_dates(last, reserved)?)
         })

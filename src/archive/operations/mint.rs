@@ -4,7 +4,7 @@ use rustix::io::Errno;
 
 use super::recovery_log::Durability;
 use super::relations::inverse;
-use super::{Actor, Archive, ArchiveError, WAIT_LIMIT};
+use super::{Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, StoreError};
 use crate::archive::tree::{Filled, Owner, Place};
 use crate::formats::item::{Names, Sidecar};
@@ -134,9 +134,8 @@ impl Archive {
         if let Some(relative) = relative {
             self.check_relative(actor, relative)?;
         }
-        let limit = WAIT_LIMIT.max(self.facts.granularity.step());
         loop {
-            let reservation = self.reserve_within(limit)?;
+            let reservation = self.reserve()?;
             std::thread::sleep(reservation.wait);
             match self.mint_reserved(actor, &reservation.date, relative, owner) {
                 Err(ArchiveError::Exists(names)) => {

@@ -1,6 +1,8 @@
+use super::super::Setup;
 use super::super::testing::TestArchive;
 use super::*;
 use crate::archive::Clock;
+use ibi::distributor::Granularity;
 
 fn ledger(archive: &TestArchive) -> String {
     std::fs::read_to_string(archive.path().join(LEDGER)).expect("a ledger")
@@ -33,6 +35,22 @@ fn after_a_crash_all_reserved_dates_count_as_handed_out() {
     archive.crash();
     assert_eq!(archive.store().last_date().expect("read"), reserved);
     assert!(Some(archive.reserve().expect("a date").date) > reserved);
+}
+
+/// With a granularity of a minute the next date is up to a minute away; the one after it is too far.
+#[test]
+fn a_request_waits_for_one_step_of_the_granularity() {
+    let archive = TestArchive::with(&Setup {
+        granularity: Some(Granularity::MINUTE),
+        ..Setup::default()
+    });
+    archive.clock.advance_milliseconds(120_000);
+    let first = archive.reserve().expect("a date");
+    archive.clock.set(first.date.clone());
+    let second = archive.reserve().expect("a date");
+    assert_eq!(second.wait.as_secs(), 60);
+    let refused = archive.reserve();
+    assert!(refused.is_err(), "{refused:?}");
 }
 
 #[test]
