@@ -156,6 +156,11 @@ fn usage_errors_are_status_2() {
         "ibifs relate x --translation y",
         "ibifs unrelate x",
         "ibifs init A.store --port 99999",
+        "ibifs init A.store --host a.example.org --port 0",
+        "ibifs init A.store --host a.example.org --ip-port 0",
+        "ibifs init A.store --email banon",
+        "ibifs init A.store --email b.anon@iconet.com.br",
+        "ibifs init A.store --email banon@iconet.com.br --host a.example.org",
         "ibifs init A.store --ip hello",
         "ibifs init A.store --service hello",
         "ibifs init A.store --host nodot",
@@ -226,6 +231,11 @@ fn init_says_what_it_made() {
     env.prints(
         "ibifs init B.store --host b.example.net | head -1 | cut -d: -f2 | cut -d, -f1",
         " reps begin example.net/b",
+    );
+    // A computer without a name on the Internet: the prefix of source document 002, chapter 3.
+    env.prints(
+        "ibifs init C.store --email banon@iconet.com.br | head -1 | cut -d: -f2 | cut -d, -f1",
+        " reps begin iconet.com.br/banon",
     );
     let again = "ibifs init A.store --host other.example.org";
     env.complains(again, "is a store already");

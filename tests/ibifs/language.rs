@@ -355,7 +355,7 @@ fn usage_errors_are_in_portuguese() {
     );
     refuses(
         "ibifs init --port 99999 x",
-        "valor inválido '99999' para '--port <PORTA>': 99999 não está em 0..=65535",
+        "valor inválido '99999' para '--port <PORTA>': 99999 não está em 1..=65535",
     );
     refuses(
         "ibifs init --ip hello x",

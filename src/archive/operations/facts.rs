@@ -1,6 +1,7 @@
 //! The Archive's own facts, `archive.ibi`: a list of pairs in plain text.
 
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 
 use super::ArchiveError;
 use crate::formats::item::Names;
@@ -54,7 +55,8 @@ impl Facts {
         };
         let number = |name: &str| {
             let text = word(name)?;
-            text.parse::<u16>().map_err(|_| refuse(name, &text))
+            let number = text.parse().ok().map(NonZeroU16::get);
+            number.ok_or_else(|| refuse(name, &text))
         };
         let ip = word("ip")?;
         let granularity = word("granularity")?;

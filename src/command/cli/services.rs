@@ -40,7 +40,7 @@ pub struct Serve {
     pub output: Output,
 }
 
-fn email(text: &str) -> Result<String, String> {
+pub(super) fn email(text: &str) -> Result<String, String> {
     let is_host = |host: &str| host.contains('.') && !host.split('.').any(str::is_empty);
     let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
     match text.split_once('@') {

@@ -35,7 +35,8 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
         .transpose()
         .map_err(usage)?;
     // A rebuilt Archive gets its host from the identifier of its service.
-    let is_open = options.host.is_none() && options.service.is_empty();
+    let given = options.host.as_ref().or(options.email.as_ref());
+    let is_open = given.is_none() && options.service.is_empty();
     let asked = if is_open && !options.output.json {
         ask_for_host()?
     } else {
@@ -43,7 +44,7 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
     };
     let is_chosen = !is_open || asked.is_some();
     let setup = Setup {
-        host: options.host.clone().or(asked),
+        host: given.cloned().or(asked),
         port: options.port,
         ip: options.ip,
         ip_port: options.ip_port,
