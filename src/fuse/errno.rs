@@ -32,9 +32,10 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::MayNotName { .. } => Errno::ACCESS,
         ArchiveError::NotMintedYet { .. }
         | ArchiveError::NotMintedHere(_)
-        | ArchiveError::ServiceItem
         | ArchiveError::NotOriginal { .. }
         | ArchiveError::Given(_) => Errno::PERM,
+        // Its sidecar is always in it. rsync --delete goes on after this error alone.
+        ArchiveError::ServiceItem => Errno::NOTEMPTY,
         ArchiveError::NotAllowed(_) => Errno::ACCESS,
         ArchiveError::Cycle { .. } => Errno::LOOP,
         // "Not a data message" is the nearest there is to "this text says something else".
@@ -100,7 +101,7 @@ mod tests {
         let path = || std::path::PathBuf::from("/store");
         for (error, errno) in [
             (ArchiveError::ReadOnly, Errno::ROFS),
-            (ArchiveError::ServiceItem, Errno::PERM),
+            (ArchiveError::ServiceItem, Errno::NOTEMPTY),
             (ArchiveError::FactsChanged, Errno::IO),
             (ArchiveError::Exists(Box::new(names())), Errno::EXIST),
             (ArchiveError::NotMintedHere(Box::new(names())), Errno::PERM),

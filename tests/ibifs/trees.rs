@@ -545,3 +545,18 @@ fn a_whole_prefix_is_copied() {
     );
     env.prints("rsync -aHAXniO --delete A/example.org/ B/example.org/", "");
 }
+
+/// rsync makes a whole mount a mirror of another one, whose own service stays, and ends with 0.
+#[test]
+fn a_mount_is_mirrored_whole() {
+    let env = TestEnv::new().with_a().with_b();
+    env.sh("mint A one; mint B other; echo text > A/.mint/one/doc/file
+         rep B/.mint/other > other; ls -d B/*/*/*/* | grep -vFf other > service
+         for run in 1 2; do rsync -aHAX --delete A/ B/ 2> told; test ! -s told; done");
+    env.prints(
+        "cat B/$(rep A/.mint/one)/doc/file; state B/$(rep A/.mint/one); echo; state $(< service); echo
+         test -e B/$(< other) || echo gone
+         rsync -aHAXniO A/ B/",
+        "text\nCopy\nOriginal\ngone",
+    );
+}

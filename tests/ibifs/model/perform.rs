@@ -1190,7 +1190,7 @@ impl Model {
                 Ok(Answer::Done)
             }
             (_, Node::File(ino, _)) => match self.tree.item_of(*ino) {
-                Some(0) => Err(libc::EPERM),
+                Some(0) => Err(libc::ENOTEMPTY),
                 Some(item) => {
                     let names = self.tree.files.names(*ino).keys();
                     if names.filter(|name| *name != ".ibi").count() > 0 {
