@@ -13,6 +13,7 @@ use csv::{ByteRecord, ReaderBuilder};
 use crate::formats::fixity::abridged;
 use crate::formats::item::{Names, State};
 use ibi::message::{Localize, Message};
+use ibi::pairs::percent_decode;
 use ibi::relation::{Language, RelationKind};
 use ibi::{AliasPair, Ibi, Ibip, Rep};
 use ibi::{display_message, message};
@@ -39,7 +40,7 @@ pub struct Row {
     /// Its language.
     pub language: Option<Language>,
     /// Its default file, below `doc/`.
-    pub target: Option<String>,
+    pub target: Option<Vec<u8>>,
     /// Its older names.
     pub aliases: Vec<AliasPair>,
     /// Whether the Archive holds the original: `Original` or `Copy`.
@@ -265,10 +266,13 @@ fn relations(text: &str) -> Result<Vec<(RelationKind, Names)>, Message> {
     Ok(relations)
 }
 
-fn target(text: &str) -> Result<String, Message> {
-    let is_name = |name: &str| !matches!(name, "" | "." | "..");
-    if text.split('/').all(is_name) {
-        Ok(text.to_owned())
+/// Parses the path of a file as a sidecar has it: `%hh` is a byte, so that names that are not UTF-8
+/// can be given.
+fn target(text: &str) -> Result<Vec<u8>, Message> {
+    let path = percent_decode(text);
+    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+    if path.split(|byte| *byte == b'/').all(is_name) && !path.contains(&0) {
+        Ok(path)
     } else {
         Err(message!(
             "target '{text}' is no path of a file below doc/, such as report.pdf",
@@ -334,7 +338,7 @@ mod tests {
             first.language.map(|language| language.to_string()),
             Some("pt-BR".to_owned())
         );
-        assert_eq!(first.target.as_deref(), Some("@relatório.pdf"));
+        assert_eq!(first.target.as_deref(), Some("@relatório.pdf".as_bytes()));
         assert_eq!(first.aliases[0].as_str(), "6RPa7umaZ/UaJFT");
         assert_eq!((first.state, second.state), (Some(State::Original), None));
         assert_eq!(parse(text.replace(',', ";").as_bytes()), table);
@@ -388,6 +392,10 @@ mod tests {
         bad(
             &format!("rep,target\n{A},../x\n"),
             "line 2: target '../x' is no path of a file below doc/, such as report.pdf",
+        );
+        bad(
+            &format!("rep,target\n{A},%2E%2e/x\n"),
+            "line 2: target '%252E%252e/x' is no path of a file below doc/, such as report.pdf",
         );
         bad(
             &format!("rep,state\n{A},Deleted\n"),

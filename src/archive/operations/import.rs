@@ -15,6 +15,7 @@ use crate::formats::table::{Fault, Row};
 use ibi::Ibi;
 use ibi::message;
 use ibi::message::{Localize, Message};
+use ibi::pairs::percent_encode;
 use ibi::relation::RelationKind;
 
 /// The new sidecar for a row of a table.
@@ -246,9 +247,9 @@ impl Archive {
             }
         }
         if let Some(target) = &row.target {
-            match sidecar.target() {
+            match sidecar.target_bytes() {
                 Some(known) if known != *target && !replace => {
-                    return Ok(contrary("target", &known));
+                    return Ok(contrary("target", &percent_encode(known)));
                 }
                 _ => sidecar.set_target(target),
             }

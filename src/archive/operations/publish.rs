@@ -10,13 +10,28 @@ use crate::archive::tree::Action;
 use crate::archive::tree::{
     Dependencies, METADATA_TEXT, OpenItem, Place, Published, SIDECAR, TreeError,
 };
-use crate::formats::item::State;
+use crate::formats::item::{Sidecar, State};
 use ibi::Timestamp;
 
 /// The directory of an item's content, see ibifs-tree(7).
 const DOC: &str = "doc";
 
 impl Archive {
+    /// The bytes of the name of an item's default file, which need not be UTF-8; see ibifs-tree(7),
+    /// "SIDECARS". The index has it as text; a name that is not text is read from the sidecar.
+    pub fn default_file(&self, item: &Item) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let Some(text) = &item.target else {
+            return Ok(None);
+        };
+        if text.contains(char::REPLACEMENT_CHARACTER)
+            && let Some(sidecar) = self.store.sidecar(item.id)?
+            && let Ok(sidecar) = Sidecar::parse(&sidecar)
+        {
+            return Ok(sidecar.target_bytes());
+        }
+        Ok(Some(text.clone().into_bytes()))
+    }
+
     /// The path of a file in an item, from a path relative to `doc/`, or of the item's target file
     /// if no path is given. None if the file does not exist or the reader may not read it.
     pub fn content_path(
@@ -26,9 +41,13 @@ impl Archive {
         act: Act<'_>,
         dependencies: &Dependencies,
     ) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let target = match path {
+            Some(_) => None,
+            None => self.default_file(item)?,
+        };
         self.acting(act, || -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            match path.or(item.target.as_ref().map(String::as_bytes)) {
+            match path.or(target.as_deref()) {
                 Some(path) => {
                     let path = without_slashes(path);
                     for candidate in [[DOC.as_bytes(), b"/", path].concat(), path.to_vec()] {
@@ -134,12 +153,16 @@ impl Archive {
         if item.state == State::Deleted {
             return Ok(item.removed_at.clone());
         }
-        let target = item.target.as_ref().map(|path| format!("{DOC}/{path}"));
-        let paths = [Some(DOC), Some(SIDECAR), target.as_deref()];
+        let target = self.default_file(item)?;
+        let target = target.map(|path| [DOC.as_bytes(), b"/", &path].concat());
+        let paths = [
+            Some(DOC.as_bytes()),
+            Some(SIDECAR.as_bytes()),
+            target.as_deref(),
+        ];
         self.acting(act, || -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             let found = paths.into_iter().flatten().filter_map(|path| {
-                let path = path.as_bytes();
                 let found = || open.inspect(path).map_err(|error| error.errno());
                 dependencies.at(&open, path, found).ok()
             });

@@ -584,7 +584,7 @@ pub enum Fact {
     /// The item's language.
     Language(Option<ibi::relation::Language>),
     /// Its target file below `doc/`.
-    Target(Option<String>),
+    Target(Option<Vec<u8>>),
     /// An alias to be recorded.
     Alias(ibi::AliasPair),
 }

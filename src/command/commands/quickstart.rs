@@ -84,7 +84,7 @@ fn fill(store: &Path) -> Result<(), Failure> {
     archive.set_fact(
         &Process,
         &report,
-        Fact::Target(Some("report.txt".to_owned())),
+        Fact::Target(Some(b"report.txt".to_vec())),
     )?;
     let second = archive
         .mint(&Process, Some(&Relative::EditionOf(report.clone())), None)?

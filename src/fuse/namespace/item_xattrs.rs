@@ -29,13 +29,15 @@ impl Namespace {
     pub(super) fn item_xattr(&self, id: ItemId, name: &OsStr) -> Outcome<Vec<u8>> {
         let item = self.item_of(id)?;
         let name = word(name)?;
+        if name == "target" {
+            return self.archive.default_file(&item)?.ok_or(Errno::NODATA);
+        }
         let value = match name {
             "rep" => item.names.rep().map(ToString::to_string),
             "ibip" => item.names.ibip().map(ToString::to_string),
             "state" => Some(item.state.to_string()),
             "archiveservice" => item.service.as_ref().map(Names::preferred),
             "language" => item.language.as_ref().map(ToString::to_string),
-            "target" => item.target.clone(),
             "alias" => {
                 let aliases = self.archive.store().aliases_of(id)?;
                 (!aliases.is_empty()).then(|| aliases.join(" "))
@@ -62,17 +64,22 @@ impl Namespace {
         value: &[u8],
     ) -> Outcome<()> {
         let item = self.item_of(id)?;
+        let name = word(name)?;
+        if name == "target" {
+            let target = value.trim_ascii();
+            if target.is_empty() {
+                return Err(Errno::INVAL);
+            }
+            let target = Fact::Target(Some(target.to_vec()));
+            return Ok(self.archive.set_fact(caller, &item.names, target)?);
+        }
         let value = std::str::from_utf8(value).map_err(|_| Errno::INVAL)?.trim();
-        match word(name)? {
+        match name {
             "language" => {
                 let language = Language::parse(value).map_err(|_| Errno::INVAL)?;
                 Ok(self
                     .archive
                     .set_fact(caller, &item.names, Fact::Language(Some(language)))?)
-            }
-            "target" if !value.is_empty() => {
-                let target = Fact::Target(Some(value.to_owned()));
-                Ok(self.archive.set_fact(caller, &item.names, target)?)
             }
             "alias" => {
                 let alias = ibi::AliasPair::parse(value).map_err(|_| Errno::INVAL)?;

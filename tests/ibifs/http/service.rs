@@ -39,6 +39,37 @@ fn answer(env: &TestEnv, served: &Served, query: &str) -> String {
     ))
 }
 
+/// The default file of source document 004, example 4.2: its name is Latin-1. It is found by whatever way it
+/// was given: an attribute, the sidecar, a table.
+#[test]
+fn a_default_file_whose_name_is_not_utf8() {
+    let env = TestEnv::new().with_a();
+    env.sh("mint A item > item; mint A two > two; D=A/$(< item)/doc; N=$'Relat\\xf3rio Final.pdf'
+            echo x > $D/other; echo final > \"$D/$N\"; echo x > A/$(< two)/doc/other; cp \"$D/$N\" A/$(< two)/doc/
+            setfattr -n user.ibi.target -v \"$N\" A/$(< item)
+            sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\).*/\\1/p' A.store/archive.ibi > service");
+    env.prints(
+        "grep target A/$(< item)/.ibi",
+        "target Relat%F3rio%20Final.pdf",
+    );
+    env.prints(
+        "getfattr --only-values -n user.ibi.target A/$(< item) | od -An -c | tr -d ' \n'",
+        "Relat363rioFinal.pdf",
+    );
+    env.sh("printf 'rep,target\n%s,Relat%%f3rio Final.pdf\n' $(< two) > table.csv; ibifs import A table.csv");
+    let served = Served::start(&env, "A.store");
+    for item in ["item", "two"] {
+        let url = &served.url;
+        env.prints(
+            &format!(
+                "curl -s \"{url}/$(< service)?servicesubject=urlRequest&parsedibiurl.ibi=$(< {item})\" |
+                     tr -d '\\r' | sed -n 's/^url .*\\/doc/doc/p'; curl -sL {url}/$(< {item})"
+            ),
+            "doc/Relat%F3rio%20Final.pdf\nfinal",
+        );
+    }
+}
+
 /// Pairs are separated by CRLF (ibi-resolution(7), List of pairs), the key among them.
 #[test]
 fn pairs_are_separated_by_crlf() {

@@ -174,7 +174,7 @@ fn facts_of_an_original() {
             .expect("a fact");
     };
     set(Fact::Language(Some(language("pt"))));
-    set(Fact::Target(Some("map.pdf".to_owned())));
+    set(Fact::Target(Some(b"map.pdf".to_vec())));
     set(Fact::Alias(alias.clone()));
     let found = archive.again(&item);
     assert_eq!(
