@@ -9,6 +9,11 @@ use ibi::{Ibip, Rep, display_message, message};
 
 use super::Action;
 
+/// File name of an item's sidecar.
+pub const SIDECAR: &str = ".ibi";
+/// File name of the metadata text of an item whose metadata are not an item themselves.
+pub const METADATA_TEXT: &str = ".ibi.metadata";
+
 /// A failed operation on the store's directories: the action, the path, and the system's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeError {

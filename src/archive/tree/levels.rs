@@ -1,0 +1,48 @@
+//! The directories above the items: made where they are missing, and synced.
+
+use rustix::io::Errno;
+
+use super::action::Action;
+use super::new_directory::{give_level, make_level};
+use super::place::{TreeError, failed};
+use super::root::Tree;
+
+impl Tree {
+    pub(super) fn make_levels(&self, path: &str) -> Result<(), TreeError> {
+        self.make_levels_for(path, None)
+    }
+
+    /// Makes the missing levels of a path, owned by a user and a group, or else by this process.
+    pub fn make_levels_for(&self, path: &str, owner: Option<(u32, u32)>) -> Result<(), TreeError> {
+        if self.is_directory(path) {
+            return Ok(());
+        }
+        let mut made = String::new();
+        for name in path.split('/') {
+            let parent = made.clone();
+            if !made.is_empty() {
+                made.push('/');
+            }
+            made.push_str(name);
+            let directory = self.open_directory(if parent.is_empty() { "." } else { &parent })?;
+            let level = make_level(&directory, name).and_then(|()| match owner {
+                Some(owner) => give_level(&directory, name, owner),
+                None => Ok(()),
+            });
+            match level {
+                Ok(()) => self.sync_directory(if parent.is_empty() { "." } else { &parent })?,
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(failed(Action::Make, &made)(errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an empty IBIp prefix. The mount shows a prefix with the owner and mode of the root, and every
+    /// user who may write there may make one, so the owner of its directory here has no meaning.
+    pub fn make_prefix(&self, name: &str) -> Result<(), TreeError> {
+        let failed = failed(Action::Make, name);
+        make_level(&self.open_directory("ibip")?, name).map_err(failed)?;
+        self.sync_directory("ibip")
+    }
+}

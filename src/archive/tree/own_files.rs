@@ -1,0 +1,87 @@
+//! The files of the store that belong to no item: its lock, its database, its state of a scrub.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::action::Action;
+use super::place::{TreeError, failed};
+use super::root::Tree;
+use crate::os::opening;
+
+impl Tree {
+    /// Opens one of the store's own files for writing, and creates it where it is missing. ELOOP for anything
+    /// but a regular file; EMLINK for a file with a second name, which may belong to any user.
+    pub fn open_own(&self, name: &str) -> Result<std::fs::File, TreeError> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        loop {
+            let opened = match self.open_beneath(name, OFlags::PATH | OFlags::NOFOLLOW) {
+                Ok(found) => only_name(&found).and_then(|()| {
+                    // Found first with O_PATH: opening a FIFO or a device may already have an effect.
+                    opening::settled(opening::again(&found, flags)?, flags)
+                }),
+                Err(Errno::NOENT) => {
+                    let flags = flags | OFlags::CREATE | OFlags::EXCL;
+                    let mode = Mode::from_raw_mode(0o644);
+                    match rustix::fs::openat(&self.root, name, flags, mode) {
+                        Err(Errno::EXIST) => continue,
+                        made => made,
+                    }
+                }
+                Err(errno) => Err(errno),
+            };
+            return opened
+                .map(std::fs::File::from)
+                .map_err(failed(Action::Open, name));
+        }
+    }
+
+    /// Opens one of the store's own files for reading; None where it does not exist.
+    pub fn read_own(&self, name: &str) -> Result<Option<std::fs::File>, TreeError> {
+        let found = match self.open_beneath(name, OFlags::PATH | OFlags::NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(None),
+            found => found.map_err(failed(Action::Open, name))?,
+        };
+        let stat = rustix::fs::fstat(&found).map_err(failed(Action::Open, name))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(failed(Action::Open, name)(Errno::LOOP));
+        }
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        opening::again(&found, flags)
+            .map(|file| Some(file.into()))
+            .map_err(failed(Action::Open, name))
+    }
+
+    /// The permission bits of an entry of the store's own directory, by its name; `.` is that directory
+    /// itself.
+    pub fn mode_of(&self, name: &str) -> Option<u32> {
+        let stat = rustix::fs::statat(&self.root, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        // The mode of a symbolic link means nothing.
+        (FileType::from_raw_mode(stat.st_mode) != FileType::Symlink)
+            .then_some(stat.st_mode & 0o7777)
+    }
+
+    /// Removes the write permission of other users from an entry of the store's own directory.
+    pub fn tighten(&self, name: &str) -> Result<(), TreeError> {
+        let file = self
+            .open_beneath(name, OFlags::RDONLY)
+            .map_err(failed(Action::Open, name))?;
+        let stat = rustix::fs::fstat(&file).map_err(failed(Action::Read, name))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            only_name(&file).map_err(failed(Action::ChangeMode, name))?;
+        }
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o7775);
+        rustix::fs::fchmod(&file, mode).map_err(failed(Action::ChangeMode, name))
+    }
+}
+
+/// Whether a file is regular and has one name.
+fn only_name(file: &OwnedFd) -> Result<(), Errno> {
+    let stat = rustix::fs::fstat(file)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile if stat.st_nlink <= 1 => Ok(()),
+        FileType::RegularFile => Err(Errno::MLINK),
+        _ => Err(Errno::LOOP),
+    }
+}

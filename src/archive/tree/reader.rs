@@ -1,0 +1,81 @@
+//! Items opened with the rights of the calling thread.
+//!
+//! The levels above the item are checked when it is opened, and the permissions below it at each read.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::action::Action;
+use super::place::{Place, TreeError, failed};
+use super::root::{Tree, open_beneath};
+use super::small::{SMALL_FILE_LIMIT, read_small_in};
+
+/// An item's directory, opened for reading. The permissions of the caller at the time of each read apply
+/// below it; the levels above it are not checked again.
+#[derive(Debug)]
+pub struct OpenItem {
+    pub(super) directory: OwnedFd,
+    pub(super) place: Place,
+    /// Whether files are opened only from the kernel's caches, so that no thread waits for a disk.
+    pub(super) is_cached_only: bool,
+}
+
+impl OpenItem {
+    pub(super) fn shown(&self, path: &str) -> String {
+        format!("{}/{path}", self.place.as_str())
+    }
+
+    /// Reads a small file of the item, as [`Tree::read_small`] does.
+    pub fn read_small(&self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {
+        read_small_in(&self.directory, path, &self.shown(path), SMALL_FILE_LIMIT)
+    }
+}
+
+impl Tree {
+    /// The path to an item as a reader takes it. The levels above the item, and `col`, which is the root of a
+    /// mount, must let the reader through. The store's own directory does not count: it admits only the owner
+    /// of the store.
+    pub(super) fn way_to<'a>(&self, place: &'a Place) -> Result<(BorrowedFd<'_>, &'a str), Errno> {
+        let areas = self.areas()?;
+        match place.as_str().split_once('/') {
+            Some(("col", path)) => Ok((areas.col.as_fd(), path)),
+            Some(("ibip", path)) => {
+                let flags = OFlags::PATH | OFlags::CLOEXEC;
+                rustix::fs::openat(&areas.col, ".", flags, Mode::empty())?;
+                Ok((areas.ibip.as_fd(), path))
+            }
+            _ => Err(Errno::NOENT),
+        }
+    }
+
+    /// Opens an item for reading, with the rights of the calling thread. EACCES where a level above the item
+    /// does not let it through.
+    pub fn open_for_reader(&self, place: &Place) -> Result<OpenItem, TreeError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let opened = self
+            .way_to(place)
+            .and_then(|(area, path)| open_beneath(area, path, flags));
+        Ok(OpenItem {
+            directory: opened.map_err(failed(Action::Open, place.as_str()))?,
+            place: place.clone(),
+            is_cached_only: false,
+        })
+    }
+
+    /// Like [`Tree::open_for_reader`], for a thread that must not wait for a disk. EAGAIN where it would have
+    /// to wait; EINVAL on a kernel without RESOLVE_CACHED (before 5.12).
+    pub fn open_cached(&self, place: &Place) -> Result<OpenItem, TreeError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED;
+        let opened = self.way_to(place).and_then(|(area, path)| {
+            rustix::fs::openat2(area, path, flags, Mode::empty(), resolve)
+        });
+        Ok(OpenItem {
+            directory: opened.map_err(failed(Action::Open, place.as_str()))?,
+            place: place.clone(),
+            is_cached_only: true,
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! The open store directory: its path, its descriptor, and how everything below it is opened.
+//!
+//! All access goes through directory descriptors and never through a symbolic link below the store (`openat2`
+//! with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS).
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::action::Action;
+use super::new_directory::make_level;
+use super::place::{Place, TreeError, failed};
+use crate::os::opening;
+
+/// An open store directory.
+#[derive(Debug)]
+pub struct Tree {
+    path: PathBuf,
+    pub(super) root: OwnedFd,
+    /// Where access checks for readers begin, see [`Tree::way_to`].
+    areas: OnceLock<Areas>,
+    /// Directories of the store that stay open, see [`Tree::keep_open`].
+    kept: OnceLock<Vec<(&'static str, OwnedFd)>>,
+    /// The number of the next name in `staging/`.
+    pub(super) next_temporary: AtomicU64,
+}
+
+/// The directories that hold items and tombstones.
+#[derive(Debug)]
+pub(super) struct Areas {
+    pub(super) col: OwnedFd,
+    pub(super) ibip: OwnedFd,
+    pub(super) deleted: OwnedFd,
+}
+
+/// The directories of a store.
+pub(super) const DIRECTORIES: [&str; 4] = ["col", "ibip", "deleted", "staging"];
+
+impl Tree {
+    /// Makes the directories of a new store, which only its owner may enter. Existing directories stay.
+    pub fn create(path: &Path) -> Result<Tree, TreeError> {
+        let shown = path.display().to_string();
+        std::fs::create_dir_all(path).map_err(|error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            failed(Action::MakeStore, &shown)(errno)
+        })?;
+        let tree = Tree::open_root(path)?;
+        if let Err(errno) = rustix::fs::fchmod(&tree.root, Mode::RWXU) {
+            log::warn!("other users may enter {shown}: {errno}");
+        }
+        for name in DIRECTORIES {
+            match make_level(&tree.root, name) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(failed(Action::Make, name)(errno)),
+            }
+        }
+        rustix::fs::fsync(&tree.root).map_err(failed(Action::Sync, &shown))?;
+        Ok(tree)
+    }
+
+    /// Opens an existing store, and makes those of its directories that are missing.
+    pub fn open(path: &Path) -> Result<Tree, TreeError> {
+        let tree = Tree::open_root(path)?;
+        for name in DIRECTORIES {
+            // A store is complete without its empty directories: a copying tool may omit them.
+            match make_level(&tree.root, name) {
+                Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS | Errno::PERM) => {}
+                Err(errno) => return Err(failed(Action::Make, name)(errno)),
+            }
+            if name == "staging" && tree.open_directory(name).is_err() {
+                // `staging` holds nothing that lasts: another file of this name is removed.
+                let _ = rustix::fs::unlinkat(&tree.root, name, AtFlags::empty());
+                let _ = rustix::fs::mkdirat(&tree.root, name, Mode::from_raw_mode(0o755));
+            }
+        }
+        // Opened with the rights of this process: a reader may not get so far.
+        let _ = tree.areas();
+        Ok(tree)
+    }
+
+    /// Opens an existing store as it is, and creates nothing in it.
+    pub fn open_as_it_is(path: &Path) -> Result<Tree, TreeError> {
+        let tree = Tree::open_root(path)?;
+        let _ = tree.areas();
+        Ok(tree)
+    }
+
+    pub(super) fn areas(&self) -> Result<&Areas, Errno> {
+        if let Some(areas) = self.areas.get() {
+            return Ok(areas);
+        }
+        let open = |name| self.open_beneath(name, OFlags::PATH | OFlags::DIRECTORY);
+        let areas = Areas {
+            col: open("col")?,
+            ibip: open("ibip")?,
+            deleted: open("deleted")?,
+        };
+        Ok(self.areas.get_or_init(|| areas))
+    }
+
+    fn open_root(path: &Path) -> Result<Tree, TreeError> {
+        let shown = path.display().to_string();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(path, flags, Mode::empty())
+            .map_err(failed(Action::OpenStore, &shown))?;
+        let path = match std::fs::canonicalize(path) {
+            // A short relative path would open it, but it could be neither mounted nor found again.
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NAMETOOLONG) => {
+                let action = Action::UseLongPath;
+                return Err(failed(action, &shown)(Errno::NAMETOOLONG));
+            }
+            resolved => resolved.unwrap_or_else(|_| path.to_owned()),
+        };
+        Ok(Tree {
+            path,
+            root,
+            areas: OnceLock::new(),
+            kept: OnceLock::new(),
+            next_temporary: AtomicU64::new(0),
+        })
+    }
+
+    /// The error of an operation that another module did on a descriptor of this tree.
+    pub fn error(&self, action: Action, path: &str, errno: Errno) -> TreeError {
+        failed(action, path)(errno)
+    }
+
+    /// The same for an error of the standard library.
+    pub fn io_error(&self, action: Action, path: &str, error: &std::io::Error) -> TreeError {
+        failed(action, path)(Errno::from_io_error(error).unwrap_or(Errno::IO))
+    }
+
+    /// The store's absolute path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The descriptor of the store's directory.
+    pub fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    /// Opens a directory below the store for lookups (O_PATH).
+    pub fn open_directory(&self, path: &str) -> Result<OwnedFd, TreeError> {
+        self.open_beneath(path, OFlags::PATH | OFlags::DIRECTORY)
+            .map_err(failed(Action::Open, path))
+    }
+
+    /// Opens an item's directory (O_PATH).
+    pub fn open_item(&self, place: &Place) -> Result<OwnedFd, TreeError> {
+        self.open_directory(place.as_str())
+    }
+
+    /// Whether a directory of this name exists below the store.
+    pub fn is_directory(&self, path: &str) -> bool {
+        self.open_directory(path).is_ok()
+    }
+
+    pub(super) fn open_beneath(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let (directory, path) = self.kept_above(path);
+        open_beneath(directory, path, flags)
+    }
+
+    /// Keeps the directories of items open, so that a user who may not enter the store's own directory
+    /// reaches what is in them. If one of them is replaced by another directory, this goes unnoticed from
+    /// then on.
+    pub fn keep_open(&self) {
+        let open = |name| self.open_directory(name).ok().map(|open| (name, open));
+        let kept = ["col", "ibip", "deleted"].into_iter().filter_map(open);
+        let _ = self.kept.set(kept.collect());
+    }
+
+    /// The directory from which a path below the store is walked, and the rest of the path.
+    pub(super) fn kept_above<'a>(&self, path: &'a str) -> (&OwnedFd, &'a str) {
+        let (directory, below) = self.kept_above_bytes(path.as_bytes());
+        // The part that is cut off ends with a slash.
+        let cut = path.len() - below.len();
+        (directory, path.get(cut..).unwrap_or(path))
+    }
+
+    pub(super) fn kept_above_bytes<'a>(&self, path: &'a [u8]) -> (&OwnedFd, &'a [u8]) {
+        let kept = self.kept.get().map(Vec::as_slice).unwrap_or_default();
+        let found = kept.iter().find_map(|(name, open)| {
+            let below = path.strip_prefix(name.as_bytes())?.strip_prefix(b"/")?;
+            (!below.is_empty()).then_some((open, below))
+        });
+        found.unwrap_or((&self.root, path))
+    }
+
+    /// Waits until all that has been written on the store's filesystem is on disk.
+    pub fn sync_all(&self) -> Result<(), TreeError> {
+        rustix::fs::syncfs(&self.root).map_err(failed(Action::Sync, "."))
+    }
+
+    pub(super) fn sync_directory(&self, path: &str) -> Result<(), TreeError> {
+        let directory = self
+            .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
+            .map_err(failed(Action::Open, path))?;
+        rustix::fs::fsync(&directory).map_err(failed(Action::Sync, path))
+    }
+}
+
+pub(super) fn open_beneath(
+    directory: impl AsFd,
+    path: &str,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    opening::beneath(directory, path, flags, resolve)
+}

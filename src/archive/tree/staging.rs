@@ -1,0 +1,192 @@
+//! `staging/`: what is being made and is not visible yet. It holds nothing that lasts: a starting mount empties
+//! it.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::action::Action;
+use super::new_directory::{give_to, open_below};
+use super::place::SIDECAR;
+use super::place::{Filled, Place, TreeError, failed};
+use super::root::Tree;
+use super::walk::each_name_of;
+use crate::archive::owner::Owner;
+use crate::os::charging;
+use crate::os::writing;
+
+/// An item that has been made and is not visible yet.
+#[derive(Debug)]
+pub struct Staged {
+    staging: OwnedFd,
+    name: String,
+}
+
+/// How many names in `staging/` are tried before giving up.
+const TRIES: usize = 10_000;
+
+impl Tree {
+    /// Empties `staging/`. Only the one writer of a store may do so.
+    pub fn clear_staging(&self) {
+        if let Ok(staging) = self.open_beneath("staging", OFlags::RDONLY | OFlags::DIRECTORY) {
+            clear(&staging);
+        }
+    }
+
+    /// Makes an item in `staging/`, with its sidecar and, on request, `doc/`. [`Tree::place_item`] makes it
+    /// visible as a whole. Only new levels above it are synced.
+    pub fn stage_item(
+        &self,
+        place: &Place,
+        sidecar: &[u8],
+        owner: Option<Owner>,
+        filled: Filled,
+    ) -> Result<Staged, TreeError> {
+        let failed = |errno| failed(Action::Make, place.as_str())(errno);
+        self.make_levels(place.parent())?;
+        let mode = Mode::from_raw_mode(owner.map_or(0o755, |owner| owner.mode) & 0o7777);
+        let staging = self.open_directory("staging")?;
+        let made = self.with_new_name("mint", |name| {
+            charging::charged(|| rustix::fs::mkdirat(&staging, name, mode))
+        });
+        let (name, ()) = made.map_err(failed)?;
+        let staged = Staged { name, staging };
+        let filled = charging::charged(|| {
+            let item = open_below(&staged.staging, &staged.name)?;
+            if filled == Filled::WithDoc {
+                rustix::fs::mkdirat(&item, "doc", mode)?;
+            }
+            let ids = owner.map(Owner::ids);
+            drop(writing::create(&item, SIDECAR, sidecar, 0o644, ids)?);
+            if let Some(owner) = owner {
+                if filled == Filled::WithDoc {
+                    give_to(&open_below(&item, "doc")?, owner)?;
+                }
+                give_to(&item, owner)?;
+            }
+            Ok(())
+        });
+        match filled {
+            Ok(()) => Ok(staged),
+            Err(errno) => {
+                self.discard(&staged);
+                Err(failed(errno))
+            }
+        }
+    }
+
+    /// Makes an empty directory in `staging/` and opens it. The caller fills it; [`Tree::place_item`] makes
+    /// it visible.
+    pub fn stage_directory(&self, place: &Place) -> Result<(Staged, OwnedFd), TreeError> {
+        let failed = |errno| failed(Action::Make, place.as_str())(errno);
+        self.make_levels(place.parent())?;
+        let staging = self.open_directory("staging")?;
+        let made = self.with_new_name("import", |name| {
+            rustix::fs::mkdirat(&staging, name, Mode::from_raw_mode(0o755))?;
+            open_below(&staging, name)
+        });
+        let (name, directory) = made.map_err(failed)?;
+        Ok((Staged { staging, name }, directory))
+    }
+
+    /// Removes a staged directory and everything in it.
+    pub fn discard_all(&self, staged: &Staged) {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let (staging, name) = (&staged.staging, &staged.name);
+        if let Ok(directory) = rustix::fs::openat2(staging, name, flags, Mode::empty(), resolve) {
+            clear(&directory);
+        }
+        let _ = rustix::fs::unlinkat(staging, name, AtFlags::REMOVEDIR);
+    }
+
+    /// Moves a staged item to its place. EEXIST if the place is taken.
+    pub fn place_item(&self, staged: &Staged, place: &Place) -> Result<(), TreeError> {
+        let parent = self.open_directory(place.parent())?;
+        let flags = RenameFlags::NOREPLACE;
+        let (from, name) = (&staged.staging, &staged.name);
+        charging::charged(|| rustix::fs::renameat_with(from, name, &parent, place.name(), flags))
+            .map_err(failed(Action::Make, place.as_str()))
+    }
+
+    /// Removes what has been made of a staged item that will not be placed.
+    pub fn discard(&self, staged: &Staged) {
+        // What cannot be removed stays invisible, and the next mount removes it.
+        if let Ok(item) = open_below(&staged.staging, &staged.name) {
+            let _ = rustix::fs::unlinkat(&item, SIDECAR, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(&item, "doc", AtFlags::REMOVEDIR);
+        }
+        let _ = rustix::fs::unlinkat(&staged.staging, &staged.name, AtFlags::REMOVEDIR);
+    }
+
+    /// Removes an item that has just been placed: moves it to `staging/` first, then deletes it.
+    pub fn take_back(&self, place: &Place) -> Result<(), TreeError> {
+        let staged = Staged {
+            staging: self.open_directory("staging")?,
+            name: self.temporary("mint"),
+        };
+        let parent = self.open_directory(place.parent())?;
+        rustix::fs::renameat(&parent, place.name(), &staged.staging, &staged.name)
+            .map_err(failed(Action::TakeBack, place.as_str()))?;
+        self.discard(&staged);
+        Ok(())
+    }
+
+    /// The names in `staging/`. While no process writes the store, they are left over from a crash.
+    pub fn left_in_staging(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        let _ = self.each_name("staging", |name, _| {
+            names.push(String::from_utf8_lossy(name).into_owned());
+        });
+        names.sort();
+        names
+    }
+
+    /// Makes something in `staging/` under a new name, and returns the name with it. If another user, or an
+    /// earlier process with the same process number, has taken a name, the next one is tried.
+    pub(super) fn with_new_name<T>(
+        &self,
+        what: &str,
+        mut make: impl FnMut(&str) -> Result<T, Errno>,
+    ) -> Result<(String, T), Errno> {
+        for _ in 0..TRIES {
+            let name = self.temporary(what);
+            match make(&name) {
+                Err(Errno::EXIST) => {}
+                made => return made.map(|made| (name, made)),
+            }
+        }
+        Err(Errno::EXIST)
+    }
+
+    pub(super) fn temporary(&self, what: &str) -> String {
+        let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
+        format!("{what}-{}-{number}", std::process::id())
+    }
+}
+
+/// Removes everything in a directory, on its own filesystem and without following a link.
+pub(super) fn clear(directory: &OwnedFd) {
+    let mut names = Vec::new();
+    let _ = each_name_of(directory, "staging", |name, is_directory| {
+        names.push((name.to_owned(), is_directory));
+    });
+    for (name, is_directory) in names {
+        if is_directory {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+            let below = rustix::fs::openat2(directory, &name[..], flags, Mode::empty(), resolve);
+            if let Ok(below) = below {
+                clear(&below);
+            }
+        }
+        let flags = if is_directory {
+            AtFlags::REMOVEDIR
+        } else {
+            AtFlags::empty()
+        };
+        let _ = rustix::fs::unlinkat(directory, &name[..], flags);
+    }
+}

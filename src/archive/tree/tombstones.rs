@@ -1,0 +1,88 @@
+//! Tombstones: `deleted/` keeps the last sidecar of a removed item, with its state and time.
+
+use rustix::fs::{AtFlags, OFlags};
+use rustix::io::Errno;
+
+use super::action::Action;
+use super::place::{Place, TreeError, failed};
+use super::root::{Tree, open_beneath};
+use super::small::{SMALL_FILE_LIMIT, read_small_in};
+
+/// A tombstone is a sidecar with a state and a time, which may add this many bytes.
+const TOMBSTONE_ADDS: u64 = 128;
+
+impl Tree {
+    /// Writes the tombstone of a removed item: its last sidecar, with state and time. Other users may read
+    /// the tombstone if they could read the item.
+    pub fn write_tombstone(&self, place: &Place, bytes: &[u8]) -> Result<(), TreeError> {
+        let parent = format!("deleted/{}", place.parent());
+        self.make_levels(&parent)?;
+        let mode = if self.is_for_all(place) { 0o644 } else { 0o600 };
+        self.write_small_as(&parent, place.name(), bytes, None, mode)
+    }
+
+    /// Whether the modes of an item and of the levels above it let all users read in it. A missing level
+    /// excludes no user.
+    fn is_for_all(&self, place: &Place) -> bool {
+        let mut path = place.as_str();
+        let mut wanted = 0o005;
+        while let Some((above, _)) = path.rsplit_once('/') {
+            if let Ok(directory) = self.open_directory(path)
+                && let Ok(stat) = rustix::fs::fstat(&directory)
+                && stat.st_mode & wanted != wanted
+            {
+                return false;
+            }
+            (path, wanted) = (above, 0o001);
+        }
+        let root = self
+            .open_directory("col")
+            .and_then(|root| rustix::fs::fstat(&root).map_err(failed(Action::Open, "col")));
+        root.is_ok_and(|stat| stat.st_mode & 0o001 != 0)
+    }
+
+    /// Whether the calling thread may read the tombstone of a removed item: its mode, and the remaining
+    /// levels above the item's place, must let the caller through.
+    pub fn may_read_tombstone(&self, place: &Place) -> Result<bool, TreeError> {
+        let failed = |errno| failed(Action::Open, place.as_str())(errno);
+        let (area, path) = match self.way_to(place) {
+            Err(Errno::ACCESS) => return Ok(false),
+            way => way.map_err(failed)?,
+        };
+        let above = path.rsplit_once('/').map_or(path, |(above, _)| above);
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        match open_beneath(area, above, flags) {
+            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => {}
+            Err(Errno::ACCESS) => return Ok(false),
+            Err(errno) => return Err(failed(errno)),
+        }
+        let deleted = &self.areas().map_err(failed)?.deleted;
+        match open_beneath(deleted, place.as_str(), OFlags::RDONLY | OFlags::NONBLOCK) {
+            Ok(_) => Ok(true),
+            Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    /// The bytes of an item's tombstone, or None.
+    pub fn read_tombstone(&self, place: &Place) -> Result<Option<Vec<u8>>, TreeError> {
+        let path = format!("deleted/{}", place.as_str());
+        let (directory, below) = self.kept_above(&path);
+        read_small_in(directory, below, &path, SMALL_FILE_LIMIT + TOMBSTONE_ADDS)
+    }
+
+    /// Removes the tombstone of an item that exists again.
+    pub fn remove_tombstone(&self, place: &Place) -> Result<(), TreeError> {
+        let shown = format!("deleted/{}", place.as_str());
+        let parent = format!("deleted/{}", place.parent());
+        let directory = match self.open_directory(&parent) {
+            Err(error) if error.errno() == Errno::NOENT => return Ok(()),
+            other => other?,
+        };
+        match rustix::fs::unlinkat(&directory, place.name(), AtFlags::empty()) {
+            Ok(()) => self.sync_directory(&parent),
+            Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(failed(Action::Remove, &shown)(errno)),
+        }
+    }
+}
