@@ -8,10 +8,14 @@
 //! module knows names of items, not their relations; it has no database.
 
 mod action;
+mod deep;
+mod entries;
 mod files;
 mod handover;
 mod items;
 mod levels;
+mod listing;
+mod names;
 mod new_directory;
 mod own_files;
 mod place;
@@ -28,8 +32,10 @@ mod walk;
 
 pub use crate::archive::owner::Owner;
 pub use action::Action;
-pub use files::{Met, joined, open_far};
+pub use deep::{Met, joined, open_far};
+pub use entries::each_entry_of;
 pub use handover::HANDOVER;
+pub use listing::Directories;
 pub use place::{Area, Author, Filled, METADATA_TEXT, Maker, Place, SIDECAR, STRANGERS, TreeError};
 pub use publish::Published;
 pub use reader::OpenItem;
@@ -38,7 +44,7 @@ pub use root::Tree;
 pub use small::SMALL_FILE_LIMIT;
 pub use staging::Staged;
 pub use validator::{Dependencies, Validator};
-pub use walk::{Directories, Seen, Visit, each_entry_of};
+pub use walk::{Seen, Visit};
 
 #[cfg(test)]
 mod tests;

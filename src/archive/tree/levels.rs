@@ -1,5 +1,6 @@
 //! The directories above the items: made where they are missing, and synced.
 
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::action::Action;
@@ -44,5 +45,21 @@ impl Tree {
         let failed = failed(Action::Make, name);
         make_level(&self.open_directory("ibip")?, name).map_err(failed)?;
         self.sync_directory("ibip")
+    }
+
+    /// Makes a directory and the missing ones above it, without waiting for the disk.
+    pub fn make_directories(&self, path: &str) -> Result<(), TreeError> {
+        if self.is_directory(path) {
+            return Ok(());
+        }
+        let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
+        if parent != "." {
+            self.make_directories(parent)?;
+        }
+        let parent = self.open_directory(parent)?;
+        match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(failed(Action::Make, path)(errno)),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The files of the store that belong to no item: its lock, its database, its state of a scrub.
 
+use std::fs::File;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -9,6 +10,7 @@ use super::action::Action;
 use super::place::{TreeError, failed};
 use super::root::Tree;
 use crate::os::opening;
+use crate::os::writing;
 
 impl Tree {
     /// Opens one of the store's own files for writing, and creates it where it is missing. ELOOP for anything
@@ -74,6 +76,47 @@ impl Tree {
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7775);
         rustix::fs::fchmod(&file, mode).map_err(failed(Action::ChangeMode, name))
     }
+
+    /// Reads one of the store's own files, of any size; None where it does not exist.
+    pub fn read_whole(&self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {
+        let read = |mut file: File| {
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut file, &mut bytes)
+                .map(|_| bytes)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        };
+        match self.open_to_read(path.as_bytes()).and_then(read) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(failed(Action::Read, path)(errno)),
+        }
+    }
+
+    /// Replaces a file as a whole, in a directory that only the caller writes to. With `now` it is on disk
+    /// when this returns. The unfinished file lies beside it and not in `staging/`, which a starting mount
+    /// empties.
+    pub fn write_beside(
+        &self,
+        directory: &str,
+        name: &str,
+        bytes: &[u8],
+        now: bool,
+    ) -> Result<(), TreeError> {
+        let shown = format!("{directory}/{name}");
+        let failed = |errno| failed(Action::Write, &shown)(errno);
+        let opened = self.open_directory(directory)?;
+        let temporary = format!("{name}.new");
+        // Left behind by a crash: only the caller writes here.
+        let _ = rustix::fs::unlinkat(&opened, &temporary, AtFlags::empty());
+        let file = writing::create(&opened, &temporary, bytes, 0o644, None).map_err(failed)?;
+        writing::rename_into_place(&file, (&opened, &temporary), (&opened, name), now)
+            .map_err(failed)?;
+        if now {
+            self.sync_directory(directory)
+        } else {
+            Ok(())
+        }
+    }
 }
 
 /// Whether a file is regular and has one name.
@@ -83,5 +126,26 @@ fn only_name(file: &OwnedFd) -> Result<(), Errno> {
         FileType::RegularFile if stat.st_nlink <= 1 => Ok(()),
         FileType::RegularFile => Err(Errno::MLINK),
         _ => Err(Errno::LOOP),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_crash_left_half_written_is_replaced() {
+        let name = format!("ibifs-beside-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        let tree = Tree::create(&root).expect("a store");
+        std::fs::write(root.join("col/text.new"), "hal").expect("written");
+        for (now, content) in [(false, "first"), (true, "second")] {
+            let written = tree.write_beside("col", "text", content.as_bytes(), now);
+            assert_eq!(written, Ok(()));
+            let path = root.join("col/text");
+            assert_eq!(std::fs::read_to_string(path).expect("read"), content);
+            assert!(!root.join("col/text.new").exists());
+        }
+        std::fs::remove_dir_all(&root).expect("it was ours");
     }
 }

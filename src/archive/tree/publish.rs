@@ -7,8 +7,8 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::Action;
+use super::entries::each_entry_of;
 use super::place::failed;
-use super::walk::each_entry_of;
 use super::{OpenItem, Place, Tree, TreeError};
 use crate::os::opening;
 use ibi::Timestamp;

@@ -8,11 +8,11 @@ use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::action::Action;
+use super::entries::each_name_of;
 use super::new_directory::{give_to, open_below};
 use super::place::SIDECAR;
 use super::place::{Filled, Place, TreeError, failed};
 use super::root::Tree;
-use super::walk::each_name_of;
 use crate::archive::owner::Owner;
 use crate::os::charging;
 use crate::os::writing;

@@ -1,136 +1,17 @@
-//! Walking a store: the names in a directory, the files of an item, all items and tombstones.
+//! Walks an area of the store: all items or all tombstones, and everything that does not belong there.
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::Action;
-use super::files::{Met, open_far, walk_noting};
+use super::entries::each_typed_of;
 use super::place::failed;
-use super::validator::Fingerprint;
-use super::{Area, OpenItem, Tree, TreeError};
+use super::{Area, Tree, TreeError};
 use ibi::rep::component_key;
 
-/// An item with more directories than this has no record of their state.
-const MOST_DIRECTORIES: usize = 1024;
-
-/// The paths of an item's files, and the directories in which they were found.
-#[derive(Debug)]
-pub struct Files {
-    /// The paths of all entries that are not directories, sorted, relative to the item.
-    pub paths: Vec<Vec<u8>>,
-    /// Their state when they were listed; None where there are too many.
-    pub directories: Option<Directories>,
-}
-
-/// The state of an item's directories at one time.
-#[derive(Debug)]
-pub struct Directories(Vec<(Vec<u8>, Fingerprint)>);
-
-impl Directories {
-    /// Whether a change after `now`, in nanoseconds, would be visible in all of them.
-    pub fn are_settled(&self, now: i128) -> bool {
-        self.0.iter().all(|(_, mark)| mark.is_settled(now))
-    }
-
-    /// The approximate size in memory, in bytes.
-    pub fn size(&self) -> usize {
-        let each =
-            |(path, _): &(Vec<u8>, Fingerprint)| path.len() + size_of::<(Vec<u8>, Fingerprint)>();
-        self.0.iter().map(each).sum()
-    }
-}
-
-/// The most bytes of all paths of an item's files together: a million paths of 250 bytes.
-const LONGEST_LIST: usize = 250_000_000;
-
 impl Tree {
-    /// Calls `visit` with every name in a directory and whether the name is a directory.
-    pub fn each_name(&self, path: &str, visit: impl FnMut(&[u8], bool)) -> Result<(), TreeError> {
-        let directory = self
-            .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
-            .map_err(failed(Action::Open, path))?;
-        each_name_of(&directory, path, visit)
-    }
-
-    /// The spelling of a name in a directory, compared without regard to case.
-    pub fn spelling_in(&self, path: &str, name: &str) -> Result<Option<String>, TreeError> {
-        if self.is_directory(&format!("{path}/{name}")) {
-            return Ok(Some(name.to_owned()));
-        }
-        if !self.is_directory(path) {
-            return Ok(None);
-        }
-        let names = self.directories_in(path)?;
-        let key = component_key(name);
-        Ok(names.into_iter().find(|known| component_key(known) == key))
-    }
-
-    /// The paths of all entries below an item that are not directories, sorted, relative to the item. EFBIG
-    /// where the paths together are too long to be held in memory.
-    pub fn files_in(&self, item: &OpenItem) -> Result<Files, TreeError> {
-        let mut files = Vec::new();
-        let mut directories = Some(Vec::new());
-        let (mut bytes, mut unreadable) = (0, None);
-        let meet = |met| match met {
-            Met::Entry(path) => {
-                bytes += path.len();
-                if bytes <= LONGEST_LIST {
-                    files.push(path);
-                }
-            }
-            Met::Unreadable(path, errno) => unreadable = Some((path, errno)),
-        };
-        let note = |directory: &OwnedFd, path: &[u8]| {
-            let mark = rustix::fs::fstat(directory).map(|stat| Fingerprint::of(&stat));
-            match (&mut directories, mark) {
-                (Some(noted), Ok(mark)) if noted.len() < MOST_DIRECTORIES => {
-                    noted.push((path.to_vec(), mark));
-                }
-                _ => directories = None,
-            }
-        };
-        walk_noting(&item.directory, b".", meet, note)
-            .map_err(failed(Action::Open, item.place.as_str()))?;
-        if let Some((path, errno)) = unreadable {
-            let shown = item.shown(&String::from_utf8_lossy(&path));
-            return Err(failed(Action::Open, &shown)(errno));
-        }
-        if bytes > LONGEST_LIST {
-            return Err(failed(Action::List, item.place.as_str())(Errno::FBIG));
-        }
-        files.sort();
-        Ok(Files {
-            paths: files,
-            directories: directories.map(Directories),
-        })
-    }
-
-    /// Whether the listed directories are unchanged, and the calling user may read them.
-    pub fn are_so_still(&self, item: &OpenItem, directories: &Directories) -> bool {
-        directories.0.iter().all(|(path, mark)| {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            let opened = open_far(&item.directory, path, flags);
-            let stat = opened.and_then(rustix::fs::fstat);
-            stat.is_ok_and(|stat| Fingerprint::of(&stat) == *mark)
-        })
-    }
-
-    /// The names of directories in a directory, sorted. A name that is not UTF-8 is skipped: it is not part
-    /// of an identifier.
-    pub fn directories_in(&self, path: &str) -> Result<Vec<String>, TreeError> {
-        let mut names = Vec::new();
-        self.each_name(path, |name, is_directory| {
-            if let (true, Ok(name)) = (is_directory, std::str::from_utf8(name)) {
-                names.push(name.to_owned());
-            }
-        })?;
-        names.sort();
-        Ok(names)
-    }
-
     /// Visits every item directory: four levels below `col/`, two below `ibip/`. `visit` gets the path below
     /// that area, and decides about names that are not identifiers.
     pub fn each_item<E: From<TreeError>>(
@@ -233,6 +114,23 @@ impl Tree {
         level.others.sort();
         Ok(level)
     }
+
+    /// Visits every directory `depth` levels below another one, sorted; none where that one is missing.
+    pub fn each_directory_at<E: From<TreeError>>(
+        &self,
+        path: &str,
+        depth: usize,
+        mut visit: impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.is_directory(path) {
+            self.descend(path, "", depth, false, &mut |seen| match seen.named()? {
+                Some(below) => visit(below),
+                None => Ok(()),
+            })
+        } else {
+            Ok(())
+        }
+    }
 }
 
 /// What a walk through an area meets; paths are relative to the area.
@@ -279,42 +177,4 @@ fn twins(names: &[String]) -> Vec<(&str, &str)> {
         }
     }
     twins
-}
-
-pub(super) fn each_name_of(
-    directory: &OwnedFd,
-    path: &str,
-    visit: impl FnMut(&[u8], bool),
-) -> Result<(), TreeError> {
-    each_entry_of(directory, visit).map_err(failed(Action::List, path))
-}
-
-/// Calls `visit` with every name in an open directory and whether the name is a directory.
-pub fn each_entry_of(directory: &OwnedFd, mut visit: impl FnMut(&[u8], bool)) -> Result<(), Errno> {
-    each_typed_of(directory, |name, file_type| {
-        visit(name, file_type == FileType::Directory);
-    })
-}
-
-fn each_typed_of(directory: &OwnedFd, mut visit: impl FnMut(&[u8], FileType)) -> Result<(), Errno> {
-    let mut buffer = Vec::with_capacity(32 * 1024);
-    let mut entries = RawDir::new(&directory, buffer.spare_capacity_mut());
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name == b"." || name == b".." {
-            continue;
-        }
-        let file_type = match entry.file_type() {
-            FileType::Unknown => {
-                rustix::fs::statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-                    .map_or(FileType::Unknown, |stat| {
-                        FileType::from_raw_mode(stat.st_mode)
-                    })
-            }
-            known => known,
-        };
-        visit(name, file_type);
-    }
-    Ok(())
 }
