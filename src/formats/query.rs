@@ -18,7 +18,7 @@ const MOST_FIELDS: usize = 256;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    pairs: Vec<(String, String)>,
+    pairs: Vec<(String, Vec<u8>)>,
 }
 
 /// Why a query string is rejected.
@@ -28,7 +28,8 @@ pub enum QueryError {
     TooMany(usize),
     /// A name occurs twice, with different values.
     Twice(String),
-    /// A `%` is not followed by two hexadecimal digits, or what they encode is not UTF-8.
+    /// A `%` is not followed by two hexadecimal digits, or what they encode is not UTF-8. The value of a
+    /// [`Query`] need not be UTF-8, as the path of a file.
     Encoding(String),
 }
 
@@ -59,8 +60,9 @@ impl Query {
             if query.pairs.len() == MOST_PAIRS {
                 return Err(QueryError::TooMany(MOST_PAIRS));
             }
-            let (name, value) = pair?;
-            match query.get(&name) {
+            let (name, value) = pair;
+            let (name, value) = (decoded(name)?, decoded_bytes(value)?);
+            match query.get_bytes(&name) {
                 Some(known) if known != value => return Err(QueryError::Twice(name)),
                 Some(_) => {}
                 None => query.pairs.push((name, value)),
@@ -69,18 +71,17 @@ impl Query {
         Ok(query)
     }
 
-    /// The value of a name.
+    /// The value of a name, if it is UTF-8.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        let pair = self.pairs.iter().find(|(known, _)| known == name);
-        pair.map(|(_, value)| value.as_str())
+        std::str::from_utf8(self.get_bytes(name)?).ok()
     }
 
-    /// The pairs, in their order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.pairs
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
+    /// The bytes of the value of a name.
+    #[must_use]
+    pub fn get_bytes(&self, name: &str) -> Option<&[u8]> {
+        let pair = self.pairs.iter().find(|(known, _)| known == name);
+        pair.map(|(_, value)| value.as_slice())
     }
 }
 
@@ -102,7 +103,8 @@ impl Fields {
             if fields.pairs.len() == MOST_FIELDS {
                 return Err(QueryError::TooMany(MOST_FIELDS));
             }
-            fields.pairs.push(pair?);
+            let (name, value) = pair;
+            fields.pairs.push((decoded(name)?, decoded(value)?));
         }
         Ok(fields)
     }
@@ -115,12 +117,15 @@ impl Fields {
     }
 }
 
-fn pairs(text: &str) -> impl Iterator<Item = Result<(String, String), QueryError>> {
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let pairs = text.split('&').filter(|pair| !pair.is_empty());
-    pairs.map(|pair| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        Ok((decoded(name)?, decoded(value)?))
-    })
+    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
+fn decoded_bytes(text: &str) -> Result<Vec<u8>, QueryError> {
+    let spaced = text.replace('+', " ");
+    let refuse = || QueryError::Encoding(text.to_owned());
+    percent_decoded_bytes(&spaced).ok_or_else(refuse)
 }
 
 fn decoded(text: &str) -> Result<String, QueryError> {
@@ -178,7 +183,11 @@ mod tests {
     #[track_caller]
     fn good(text: &str, pairs: &[(&str, &str)]) {
         let query = Query::parse(text).expect(text);
-        assert_eq!(query.iter().collect::<Vec<_>>(), pairs);
+        let pairs: Vec<_> = pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()))
+            .collect();
+        assert_eq!(query.pairs, pairs);
     }
 
     #[track_caller]
@@ -207,9 +216,12 @@ mod tests {
             "'%' in the query is not percent-encoded UTF-8; write % as %25",
         );
         bad(
-            "a=%f3",
+            "%f3=a",
             "'%f3' in the query is not percent-encoded UTF-8; write % as %25",
         );
+        let latin = Query::parse("a=Relat%f3rio+x&b=1").expect("a query");
+        assert_eq!(latin.get_bytes("a"), Some(&b"Relat\xf3rio x"[..]));
+        assert_eq!((latin.get("a"), latin.get("b")), (None, Some("1")));
         let many: Vec<String> = (0..65).map(|number| format!("{number}=")).collect();
         bad(&many.join("&"), "the query has more than 64 pairs");
     }

@@ -27,8 +27,8 @@ use related::{Subject, Target};
 pub struct Question {
     /// The identifier, in either form, or a recorded alias.
     pub ibi: String,
-    /// The file whose URL is wanted, relative to the item's `doc/`.
-    pub filepath: Option<String>,
+    /// The file whose URL is wanted, relative to the item's `doc/`. Its name need not be UTF-8.
+    pub filepath: Option<Vec<u8>>,
     /// Which related items the answer describes.
     pub wanted: Wanted,
 }
@@ -36,7 +36,7 @@ pub struct Question {
 impl Question {
     /// Its approximate size in bytes.
     pub fn size(&self) -> usize {
-        let path = self.filepath.as_ref().map_or(0, String::len);
+        let path = self.filepath.as_ref().map_or(0, Vec::len);
         size_of::<Question>() + self.ibi.len() + path
     }
 }

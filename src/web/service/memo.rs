@@ -153,9 +153,8 @@ impl<'a> Memo<'a> {
     pub(super) fn content_path(
         &self,
         item: &Item,
-        path: Option<&str>,
+        path: Option<&[u8]>,
     ) -> Result<Option<Vec<u8>>, ArchiveError> {
-        let path = path.map(str::as_bytes);
         let find = || {
             self.archive
                 .content_path(item, path, self.act, self.dependencies)

@@ -70,6 +70,31 @@ fn a_default_file_whose_name_is_not_utf8() {
     }
 }
 
+/// The acknowledgment and the request that source document 004 prints (examples 6.9 and 4.2), whose values
+/// are percent-encoded Latin-1.
+#[test]
+fn values_need_not_be_utf8() {
+    let (env, served) = documents();
+    for (query, printed) in [
+        (
+            "servicesubject=acknowledgment&urlkey=1-1&url=http://x.br/doc/Relat%f3rio%20Final.pdf",
+            "notice {acknowledgment received}",
+        ),
+        (
+            "servicesubject=urlRequest&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E&parsedibiurl.filepath=/Relat%f3rio.pdf",
+            "archiveaddress mtc-m16c.sid.inpe.br",
+        ),
+    ] {
+        env.prints(
+            &format!(
+                "curl -sf '{}/{SERVICE}?{query}' | tr -d '\\r' | head -n 1",
+                served.url
+            ),
+            printed,
+        );
+    }
+}
+
 /// Pairs are separated by CRLF (ibi-resolution(7), List of pairs), the key among them.
 #[test]
 fn pairs_are_separated_by_crlf() {

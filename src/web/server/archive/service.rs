@@ -74,10 +74,10 @@ fn question(query: &Query) -> Result<Question, String> {
         Some("") => Wanted::Itself,
         Some(verbs) => Wanted::By(Request::parse_verbs(verbs).map_err(|error| error.to_string())?),
     };
-    let path = query.get("parsedibiurl.filepath");
+    let path = query.get_bytes("parsedibiurl.filepath");
     Ok(Question {
         ibi: ibi.to_owned(),
-        filepath: path.filter(|path| !path.is_empty()).map(str::to_owned),
+        filepath: path.filter(|path| !path.is_empty()).map(<[u8]>::to_vec),
         wanted,
     })
 }

@@ -98,8 +98,7 @@ pub(in super::super) fn file_list(site: &Site, item: &Item, request: &Parts) -> 
     response
 }
 
-/// The path after which a part of the list begins. A query value must be UTF-8 and a path need not be, so the
-/// path is percent-encoded within the value.
+/// The path after which a part of the list begins, percent-encoded within the value.
 fn after(request: &Parts) -> Option<Vec<u8>> {
     let query = Query::parse(request.uri.query()?).ok()?;
     percent_decoded_bytes(query.get("after")?)
