@@ -87,7 +87,7 @@ fn values_need_not_be_utf8() {
     ] {
         env.prints(
             &format!(
-                "curl -sf '{}/{SERVICE}?{query}' | tr -d '\\r' | head -n 1",
+                "curl -sf '{}/{SERVICE}?{query}' | tr -d '\\r' | sed -n 1p",
                 served.url
             ),
             printed,
