@@ -844,3 +844,16 @@ fn an_old_sidecar_claims_what_it_said() {
     prints(&env, "cat A/$one!/doc/x", "three");
     sh(&env, "ibifs fsck A.store | grep ' 0 findings$'");
 }
+
+/// `<ibi>??` is the name that four of the five source documents print for the metadata of an item.
+#[test]
+fn two_question_marks_name_the_metadata() {
+    let env = TestEnv::new().with_a();
+    sh(
+        &env,
+        "item A one; item A record; item A last; ln -s ../../../$record A/$one:; ln -sfn ../../../$last \"A/$one!\"
+         for name in $one $(ibip A/$one); do test \"$(readlink \"A/$name??\")\" = \"$(readlink A/$name:)\"; done
+         echo 'title: Map' > \"A/$last??\"; cmp A/$last: \"A/$one!??\"; grep -q Map A/$last/.ibi.metadata
+         rm \"A/$last??\"; no cat A/$last:; no ls \"A/$one???\"",
+    );
+}

@@ -308,11 +308,15 @@ impl Request {
         }
     }
 
-    /// Reads what follows an identifier in a name: signs, or `?` and verbs.
+    /// Reads what follows an identifier in a name: signs, or `?` and verbs. `??` at the end is the older
+    /// spelling of `:`.
     ///
     /// # Errors
     /// What [`Modifier::parse`] and [`Request::parse_verbs`] refuse.
     pub fn parse_tail(tail: &str) -> Result<Request, ModifierError> {
+        if let Some(signs) = tail.strip_suffix("??") {
+            return Modifier::parse(&format!("{signs}:")).map(Request::Modifier);
+        }
         match tail.strip_prefix('?') {
             Some(verbs) => Request::parse_verbs(verbs),
             None => Modifier::parse(tail).map(Request::Modifier),
@@ -376,6 +380,16 @@ pub fn split_tail(path: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_question_marks_ask_for_the_metadata() {
+        for (older, signs) in [("??", ":"), ("!??", "!:"), ("!+(pt)??", "!+(pt):")] {
+            assert_eq!(Request::parse_tail(older), Request::parse_tail(signs));
+        }
+        for bad in ["???", ":??", "??:", "?GetMetadata??"] {
+            assert!(Request::parse_tail(bad).is_err(), "{bad}");
+        }
+    }
 
     /// One row of the table of compositions, in all three spellings.
     #[track_caller]
