@@ -16,4 +16,6 @@ pub(crate) mod limits;
 pub(crate) mod mounts;
 pub(crate) mod opening;
 pub(crate) mod random;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod writing;

@@ -411,9 +411,8 @@ mod tests {
 
     #[test]
     fn closed_descriptors_come_back_as_the_same_file() {
-        let directory = std::env::temp_dir().join(format!("ibifs-fds-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("a directory");
-        let root = OwnedFd::from(std::fs::File::open(&directory).expect("opens"));
+        let directory = crate::os::testing::TemporaryDirectory::new();
+        let root = directory.opened();
         let keeper = Arc::new(Descriptors::new(root.as_fd(), 16).expect("a keeper"));
         // open_by_handle_at(2) is for root; the descriptors of other users stay open.
         let is_root = rustix::process::geteuid().is_root();
@@ -431,7 +430,6 @@ mod tests {
         let is_open = |kept: &&Pinned| kept.slot.lock().descriptor.is_some();
         if !is_root {
             assert_eq!(kept.iter().filter(is_open).count(), count);
-            std::fs::remove_dir_all(&directory).expect("is removed");
             return;
         }
         wait_until(|| kept.iter().filter(is_open).count() <= BATCH);
@@ -470,7 +468,7 @@ mod tests {
             "another file's handle"
         );
         drop(again);
-        std::fs::remove_dir_all(&directory).expect("removed");
+        std::fs::remove_dir_all(directory.path()).expect("removed");
         assert_eq!(kept[0].open().err(), Some(Errno::STALE));
     }
 }

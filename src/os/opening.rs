@@ -82,6 +82,7 @@ pub fn beneath(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::testing::TemporaryDirectory;
 
     fn lease(file: &std::fs::File, kind: i32) -> i32 {
         // SAFETY: takes no pointer; the descriptor is open.
@@ -92,10 +93,8 @@ mod tests {
     fn nothing_that_is_opened_waits() {
         // SAFETY: no handler of ours is set; the signal that reports a broken lease is ignored.
         unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
-        let name = format!("ibifs-opening-{}", std::process::id());
-        let root = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&root).expect("a directory");
-        let directory = std::fs::File::open(&root).expect("opens");
+        let root = TemporaryDirectory::new();
+        let directory = root.opened();
         let leased = std::fs::File::create(root.join("leased")).expect("a file");
         assert_eq!(lease(&leased, libc::F_WRLCK), 0);
         let mode = Mode::from_raw_mode(0o600);
@@ -113,6 +112,5 @@ mod tests {
         let opened = settled(opened, OFlags::RDWR | OFlags::APPEND).expect("set");
         let flags = rustix::fs::fcntl_getfl(&opened).expect("told");
         assert!(flags.contains(OFlags::APPEND) && !flags.contains(OFlags::NONBLOCK));
-        std::fs::remove_dir_all(&root).expect("it was ours");
     }
 }

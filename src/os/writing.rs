@@ -91,24 +91,21 @@ pub fn rename_into_place(
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    use std::path::PathBuf;
 
     use super::*;
+    use crate::os::testing::TemporaryDirectory;
 
-    /// A directory that is removed when the test ends.
-    struct Fixture(PathBuf, std::fs::File);
+    struct Fixture(TemporaryDirectory, std::fs::File);
 
     impl Fixture {
-        fn new(name: &str) -> Fixture {
-            let name = format!("ibifs-writing-{name}-{}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            std::fs::create_dir_all(&path).expect("a directory");
-            let directory = std::fs::File::open(&path).expect("opens");
-            Fixture(path, directory)
+        fn new() -> Fixture {
+            let directory = TemporaryDirectory::new();
+            let opened = directory.opened();
+            Fixture(directory, opened)
         }
 
         fn names(&self) -> Vec<String> {
-            let entries = std::fs::read_dir(&self.0).expect("listed");
+            let entries = std::fs::read_dir(self.0.path()).expect("listed");
             let name = |entry: std::io::Result<std::fs::DirEntry>| {
                 entry
                     .expect("an entry")
@@ -122,15 +119,9 @@ mod tests {
         }
     }
 
-    impl Drop for Fixture {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn a_file_is_made_with_its_mode_and_replaces_another() {
-        let fixture = Fixture::new("replace");
+        let fixture = Fixture::new();
         let directory = &fixture.1;
         std::fs::write(fixture.0.join("name"), "before").expect("written");
         for (mode, content) in [(0o600, &b"new"[..]), (0o1644, b""), (0o640, &[7; 100_000])] {
@@ -150,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_taken_name_is_left_alone() {
-        let fixture = Fixture::new("taken");
+        let fixture = Fixture::new();
         std::fs::write(fixture.0.join("other"), "another's").expect("written");
         std::os::unix::fs::symlink("other", fixture.0.join("link")).expect("made");
         for name in ["other", "link"] {
@@ -163,7 +154,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_where_the_rename_fails() {
-        let fixture = Fixture::new("fails");
+        let fixture = Fixture::new();
         std::fs::create_dir(fixture.0.join("name")).expect("made");
         let file = create(&fixture.1, "temporary", b"x", 0o644, None).expect("made");
         let renamed = rename_into_place(
@@ -179,7 +170,7 @@ mod tests {
     /// An ordinary user keeps the file; root changes its owner.
     #[test]
     fn an_owner_that_cannot_be_given_is_passed_over() {
-        let fixture = Fixture::new("owner");
+        let fixture = Fixture::new();
         create(&fixture.1, "file", b"", 0o644, Some((65534, 65534))).expect("made");
         let uid = fixture.0.join("file").metadata().expect("there").uid();
         let own = rustix::process::geteuid();

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::super::operations::testing::{TemporaryDirectory, TestArchive};
+use super::super::operations::testing::TestArchive;
 use super::*;
+use crate::os::testing::TemporaryDirectory;
 
 /// The findings of a backup, one line each, and its counts.
 fn backup(from: &TestArchive, to: &Path) -> Result<(Vec<String>, Tally), BackupError> {

@@ -135,17 +135,17 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::os::testing::TemporaryDirectory;
 
     #[test]
     fn rights_of_an_owner_follow_from_the_mode() {
-        let directory = std::env::temp_dir().join(format!("ibifs-actor-{}", std::process::id()));
-        std::fs::create_dir(&directory).expect("a directory");
-        let opened = std::fs::File::open(&directory).expect("opened");
+        let directory = TemporaryDirectory::new();
+        let opened = directory.opened();
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
         let (other, group) = (uid + 4711, gid + 4711);
         let told = |mode: u32| {
             let mode = std::fs::Permissions::from_mode(mode);
-            std::fs::set_permissions(&directory, mode).expect("a mode");
+            std::fs::set_permissions(directory.path(), mode).expect("a mode");
             [(uid, gid), (other, gid), (other, group)].map(|(uid, gid)| {
                 let owner = OwnerOnDisk {
                     uid,
@@ -169,6 +169,5 @@ mod tests {
             may_replace(&user, opened.as_fd(), owner)
         };
         assert!(sticky(None) && sticky(Some(other)) && !sticky(Some(other + 1)));
-        std::fs::remove_dir(&directory).expect("removed");
     }
 }

@@ -3,7 +3,6 @@
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use rustix::process::{getegid, geteuid};
@@ -12,6 +11,7 @@ use super::{Archive, Clock, Finding, OwnerOnDisk, Process, Setup};
 use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::{Maker, Place};
 use crate::formats::item::{Names, Sidecar};
+use crate::os::testing::TemporaryDirectory;
 use ibi::relation::{Language, RelationKind};
 use ibi::{Ibi, Timestamp};
 
@@ -21,59 +21,56 @@ pub(crate) const OTHER_USER: OwnerOnDisk = OwnerOnDisk {
     gid: None,
 };
 
-/// A clock that does not move until it is set.
+/// A clock that the test sets.
 #[derive(Clone, Debug)]
-pub(crate) struct ManualClock(Arc<Mutex<Timestamp>>);
+pub(crate) struct ManualClock {
+    now: Arc<Mutex<Timestamp>>,
+    /// How far it moves each time it is read.
+    step_milliseconds: i64,
+}
 
 impl ManualClock {
+    /// A clock that does not move by itself.
     pub(crate) fn at(text: &str) -> ManualClock {
         let now = Timestamp::parse_rfc3339(text).expect(text);
-        ManualClock(Arc::new(Mutex::new(now)))
+        ManualClock {
+            now: Arc::new(Mutex::new(now)),
+            step_milliseconds: 0,
+        }
+    }
+
+    /// A clock that is a second later each time it is read, so that minting does not wait.
+    pub(crate) fn ticking_from(text: &str) -> ManualClock {
+        ManualClock {
+            step_milliseconds: 1000,
+            ..ManualClock::at(text)
+        }
     }
 
     pub(crate) fn set(&self, now: Timestamp) {
-        *self.0.lock() = now;
+        *self.now.lock() = now;
     }
 
     pub(crate) fn advance_milliseconds(&self, milliseconds: i64) {
-        let now = self.now().as_nanoseconds() + i128::from(milliseconds) * 1_000_000;
-        self.set(Timestamp::from_nanoseconds(now).expect("a date"));
+        let mut now = self.now.lock();
+        let later = now.as_nanoseconds() + i128::from(milliseconds) * 1_000_000;
+        *now = Timestamp::from_nanoseconds(later).expect("a date");
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        self.0.lock().clone()
+        let now = self.now.lock().clone();
+        self.advance_milliseconds(self.step_milliseconds);
+        now
     }
 }
 
-/// A directory that is removed with its contents at the end of the test.
-pub(crate) struct TemporaryDirectory(PathBuf);
-
-impl TemporaryDirectory {
-    pub(crate) fn new() -> TemporaryDirectory {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ibifs-unit-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).expect("a temporary directory");
-        TemporaryDirectory(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TemporaryDirectory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+const START: &str = "2026-01-02T03:04:05Z";
 
 /// An open Archive at the host `store.archive.example` and the address 192.0.2.1, in the year 2026.
 pub(crate) struct TestArchive {
-    archive: Option<Archive>,
+    archive: Option<Arc<Archive>>,
     pub(crate) clock: ManualClock,
     directory: TemporaryDirectory,
 }
@@ -96,9 +93,18 @@ impl TestArchive {
         TestArchive::over(TemporaryDirectory::new(), setup)
     }
 
+    /// The same with a clock of its own, [`ManualClock::ticking_from`].
+    pub(crate) fn ticking() -> TestArchive {
+        let clock = ManualClock::ticking_from(START);
+        TestArchive::made(TemporaryDirectory::new(), &Setup::default(), clock)
+    }
+
     /// The same over an existing directory.
     pub(crate) fn over(directory: TemporaryDirectory, setup: &Setup) -> TestArchive {
-        let clock = ManualClock::at("2026-01-02T03:04:05Z");
+        TestArchive::made(directory, setup, ManualClock::at(START))
+    }
+
+    fn made(directory: TemporaryDirectory, setup: &Setup, clock: ManualClock) -> TestArchive {
         let mut setup = setup.clone();
         setup
             .host
@@ -109,7 +115,7 @@ impl TestArchive {
         let boxed = Box::new(clock.clone());
         let made = Archive::init(directory.path(), &setup, boxed, &mut |_| ());
         TestArchive {
-            archive: Some(made.expect("a store").0),
+            archive: Some(Arc::new(made.expect("a store").0)),
             clock,
             directory,
         }
@@ -117,6 +123,11 @@ impl TestArchive {
 
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// The Archive for what keeps a share of it. It stays open until the last share is dropped.
+    pub(crate) fn share(&self) -> Arc<Archive> {
+        Arc::clone(self.archive.as_ref().expect("an open Archive"))
     }
 
     /// Closes the Archive regularly and opens it again.
@@ -135,7 +146,8 @@ impl TestArchive {
         self.archive = None;
         act(self.directory.path());
         let clock = Box::new(self.clock.clone());
-        self.archive = Some(Archive::open(self.path(), clock).expect("the store again"));
+        let again = Archive::open(self.path(), clock).expect("the store again");
+        self.archive = Some(Arc::new(again));
     }
 
     /// Mints an item of this Archive. The clock skips the wait.

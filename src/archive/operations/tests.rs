@@ -124,7 +124,7 @@ fn one_process_writes_a_store() {
 
 #[test]
 fn a_directory_that_is_not_a_store_is_refused() {
-    let directory = testing::TemporaryDirectory::new();
+    let directory = crate::os::testing::TemporaryDirectory::new();
     let clock = || Box::new(SystemClock);
     let refused = Archive::open(directory.path(), clock());
     assert!(

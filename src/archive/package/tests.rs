@@ -3,8 +3,9 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::super::operations::testing::{TemporaryDirectory, TestArchive};
+use super::super::operations::testing::TestArchive;
 use super::*;
+use crate::os::testing::TemporaryDirectory;
 
 struct Fixture {
     archive: TestArchive,

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::super::operations::testing::TemporaryDirectory;
 use super::*;
+use crate::os::testing::TemporaryDirectory;
 
 const ITEM: &str = "col/a.example/b/2020/01.02.03.04.05";
 

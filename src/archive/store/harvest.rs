@@ -316,6 +316,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
+    use crate::os::testing::TemporaryDirectory;
 
     fn told(text: &str) -> Mark {
         Mark::Told(text.as_bytes().to_vec())
@@ -331,11 +332,9 @@ mod tests {
     /// A new service may receive its first requests at the same time.
     #[test]
     fn a_new_database_is_kept_by_all_who_open_it_at_once() {
-        for turn in 0..20 {
-            let name = format!("ibifs-harvest-{}-{turn}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            std::fs::create_dir(&path).expect("a directory");
-            let directory = std::fs::File::open(&path).expect("a directory");
+        for _ in 0..20 {
+            let path = TemporaryDirectory::new();
+            let directory = path.opened();
             std::thread::scope(|scope| {
                 let open = || Harvest::open(directory.as_fd()).expect("a database");
                 let opening: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
@@ -343,7 +342,6 @@ mod tests {
                     assert!(opened.join().expect("no panic").is_kept());
                 }
             });
-            std::fs::remove_dir_all(&path).expect("removed");
         }
     }
 

@@ -41,14 +41,14 @@ impl Tree {
 mod tests {
     use super::super::deep::HELD;
     use super::*;
+    use crate::os::testing::TemporaryDirectory;
 
     /// A tree deeper than the directories held open, with a second directory at every level to return to.
     #[test]
     fn a_deep_tree_is_met_whole() {
         const DEPTH: usize = 3 * HELD;
-        let name = format!("ibifs-walk-{}", std::process::id());
-        let root = std::env::temp_dir().join(name);
-        let tree = Tree::create(&root).expect("a store");
+        let root = TemporaryDirectory::new();
+        let tree = Tree::create(root.path()).expect("a store");
         let mut expected = Vec::new();
         let mut way = String::new();
         for level in 0..DEPTH {
@@ -65,7 +65,6 @@ mod tests {
             Met::Entry(path) => found.push(path),
             Met::Unreadable(path, errno) => panic!("{path:?}: {errno}"),
         });
-        std::fs::remove_dir_all(&root).expect("it was ours");
         assert!(walked.is_ok());
         expected.sort();
         found.sort();

@@ -132,12 +132,12 @@ fn only_name(file: &OwnedFd) -> Result<(), Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::testing::TemporaryDirectory;
 
     #[test]
     fn what_a_crash_left_half_written_is_replaced() {
-        let name = format!("ibifs-beside-{}", std::process::id());
-        let root = std::env::temp_dir().join(name);
-        let tree = Tree::create(&root).expect("a store");
+        let root = TemporaryDirectory::new();
+        let tree = Tree::create(root.path()).expect("a store");
         std::fs::write(root.join("col/text.new"), "hal").expect("written");
         for (now, content) in [(false, "first"), (true, "second")] {
             let written = tree.write_beside("col", "text", content.as_bytes(), now);
@@ -146,6 +146,5 @@ mod tests {
             assert_eq!(std::fs::read_to_string(path).expect("read"), content);
             assert!(!root.join("col/text.new").exists());
         }
-        std::fs::remove_dir_all(&root).expect("it was ours");
     }
 }

@@ -4,9 +4,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::super::operations::testing::TemporaryDirectory;
 use super::root::DIRECTORIES;
 use super::*;
+use crate::os::testing::TemporaryDirectory;
 use rustix::io::Errno;
 
 const ITEM: &str = "col/a.example/b/2020/01.02.03.04.05";

@@ -1,43 +1,35 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{Access, FileType};
 
 use super::*;
 use crate::fuse::attr::Time;
 use crate::os::caller::Caller;
-
-static NEXT: AtomicU32 = AtomicU32::new(0);
+use crate::os::testing::TemporaryDirectory;
 
 /// A temporary directory, open, and the user who runs the tests.
 struct Directory {
-    path: PathBuf,
+    _root: TemporaryDirectory,
     file: OwnedFd,
     caller: Caller,
 }
 
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.path);
-    }
-}
-
 impl Directory {
     fn new() -> Directory {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ibifs-inside-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).expect("a directory");
-        let file = OwnedFd::from(std::fs::File::open(&path).expect("opens"));
+        let root = TemporaryDirectory::new();
+        let file = OwnedFd::from(root.opened());
         let caller = Caller {
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
             pid: std::process::id(),
         };
-        Directory { path, file, caller }
+        Directory {
+            _root: root,
+            file,
+            caller,
+        }
     }
 
     fn create(&self, name: &str, flags: i32) -> Outcome<OwnedFd> {

@@ -183,16 +183,14 @@ fn forget_oldest(slots: &mut HashMap<Key, Slot>, but: Key) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::OwnedFd;
-
     use super::*;
+    use crate::os::testing::TemporaryDirectory;
 
     #[test]
     fn names_are_found_in_any_spelling_as_they_come_and_go() {
-        let name = format!("ibifs-spellings-{}", std::process::id());
-        let root = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(root.join("Sid.Inpe.br")).expect("a directory");
-        let directory = OwnedFd::from(std::fs::File::open(&root).expect("opens"));
+        let root = TemporaryDirectory::new();
+        std::fs::create_dir(root.join("Sid.Inpe.br")).expect("a directory");
+        let directory = root.opened();
         let spellings = Spellings::default();
         let find = |name: &str| spellings.find(directory.as_fd(), name).expect("listed");
         assert_eq!(find("sid.INPE.br").as_deref(), Some("Sid.Inpe.br"));
@@ -208,6 +206,5 @@ mod tests {
             assert!(Instant::now() < end, "what is made beneath is not seen");
             std::thread::sleep(LASTING / 20);
         }
-        std::fs::remove_dir_all(&root).expect("it was ours");
     }
 }

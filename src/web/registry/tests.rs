@@ -2,34 +2,25 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
 use super::*;
 use crate::formats::query::Query;
+use crate::os::testing::TemporaryDirectory;
 
 /// Makes a database private, since one that others may read is refused.
 fn private(path: &Path) {
     std::fs::set_permissions(path, Permissions::from_mode(0o600)).expect("a mode");
 }
 
-pub(super) struct Place(PathBuf);
+pub(super) struct Place(TemporaryDirectory);
 
 impl Place {
-    pub(super) fn new(name: &str) -> Place {
-        let place = format!("ibifs-registry-{name}-{}", std::process::id());
-        let place = std::env::temp_dir().join(place);
-        std::fs::create_dir_all(&place).expect("a directory");
-        Place(place)
+    pub(super) fn new() -> Place {
+        Place(TemporaryDirectory::new())
     }
 
     pub(super) fn open(&self) -> Registry {
         Registry::open(&self.0.join("resolver.sqlite3")).expect("a registry")
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -58,7 +49,7 @@ fn now() -> Timestamp {
 
 #[test]
 fn who_has_the_key_is_included_and_excluded() {
-    let place = Place::new("included");
+    let place = Place::new();
     let registry = place.open();
     registry
         .register(&names(SERVICE), &key("1234567890"), &now())
@@ -90,7 +81,7 @@ fn who_has_the_key_is_included_and_excluded() {
 
 #[test]
 fn who_is_registered_again_has_another_key() {
-    let place = Place::new("again");
+    let place = Place::new();
     let registry = place.open();
     registry
         .register(&names(SERVICE), &key("1234567890"), &now())
@@ -123,8 +114,8 @@ fn who_is_registered_again_has_another_key() {
 
 #[test]
 fn a_database_of_the_first_schema_is_brought_up_to_date() {
-    let place = Place::new("migrated");
-    let directory = OwnedFd::from(std::fs::File::open(&place.0).expect("a directory"));
+    let place = Place::new();
+    let directory = OwnedFd::from(place.0.opened());
     let name = OsStr::new("resolver.sqlite3");
     let mut connection = connect(&directory, name).expect("a database");
     database::migrate(&mut connection, &MIGRATIONS[..1]).expect("the first schema");
@@ -141,7 +132,7 @@ fn a_database_of_the_first_schema_is_brought_up_to_date() {
 
 #[test]
 fn what_is_no_database_of_ours_is_refused() {
-    let place = Place::new("refused");
+    let place = Place::new();
     let at = |name: &str| place.0.join(name);
     std::fs::write(at("text"), "no database, but a text that is long enough").expect("a file");
     std::fs::set_permissions(at("text"), Permissions::from_mode(0o644)).expect("a mode");

@@ -254,7 +254,7 @@ fn two_archives_do_not_hold_one_original() {
 
 #[test]
 fn what_lies_in_col_already_is_taken_over() {
-    let directory = super::super::testing::TemporaryDirectory::new();
+    let directory = crate::os::testing::TemporaryDirectory::new();
     for rep in ["archive.example/store/2025/01.01.00.00", COPY] {
         let path = directory.path().join("col").join(rep);
         std::fs::create_dir_all(path).expect("made");

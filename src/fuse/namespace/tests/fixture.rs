@@ -1,32 +1,22 @@
-//! A namespace over a new Archive in a temporary directory, with a clock of its own.
+//! A namespace over a [`TestArchive`], with a timer that the test moves.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
+use crate::archive::Relative;
+use crate::archive::operations::testing::TestArchive;
 use crate::archive::store::{Item, ItemId};
-use crate::archive::{Archive, Clock, Progress, Relative, Setup};
 use crate::fuse::inode::{Kind, Node};
 use crate::fuse::inside::Outcome;
 use crate::fuse::namespace::timer::{ManualTimer, Timer};
 use crate::fuse::namespace::{Context, Entry, Invalidate, Made, Namespace, Options, Stale};
 use crate::os::caller::Caller;
-use ibi::Timestamp;
-
-/// A clock that is a second later each time it is read.
-struct Ticking(AtomicI64);
-
-impl Clock for Ticking {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_unix(self.0.fetch_add(1, Ordering::Relaxed), 0)
-    }
-}
 
 /// A kernel's cache that records what is invalidated.
 #[derive(Default)]
@@ -45,23 +35,20 @@ impl Invalidate for Cache {
     }
 }
 
-/// 2026-01-01.
-const START: i64 = 1_767_225_600;
-
-static NEXT: AtomicU32 = AtomicU32::new(0);
-
 /// A namespace and a caller: the user who runs the tests.
 pub(super) struct Fixture {
-    path: PathBuf,
+    archive: TestArchive,
     pub(super) namespace: Namespace,
     pub(super) caller: Caller,
     pub(super) cache: Cache,
     timer: Arc<ManualTimer>,
 }
 
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.path);
+impl Deref for Fixture {
+    type Target = TestArchive;
+
+    fn deref(&self) -> &TestArchive {
+        &self.archive
     }
 }
 
@@ -71,20 +58,10 @@ impl Fixture {
     }
 
     pub(super) fn with(options: Options) -> Fixture {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ibifs-namespace-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let setup = Setup {
-            host: Some("example.org".to_owned()),
-            ip: Some([192, 0, 2, 1].into()),
-            ..Setup::default()
-        };
-        let clock = Box::new(Ticking(AtomicI64::new(START)));
-        let progress: &mut Progress<'_> = &mut |_| ();
-        let (archive, _) = Archive::init(&path, &setup, clock, progress).expect("a new store");
+        let archive = TestArchive::ticking();
         let timer = Arc::new(ManualTimer::default());
         let handed_in = Arc::clone(&timer) as Arc<dyn Timer>;
-        let namespace = Namespace::with_timer(Arc::new(archive), options, handed_in);
+        let namespace = Namespace::with_timer(archive.share(), options, handed_in);
         let namespace = namespace.expect("a namespace");
         namespace.root().expect("the root");
         let caller = Caller {
@@ -93,7 +70,7 @@ impl Fixture {
             pid: std::process::id(),
         };
         Fixture {
-            path,
+            archive,
             namespace,
             caller,
             cache: Cache::default(),
@@ -162,7 +139,7 @@ impl Fixture {
 
     /// Mints an item with `doc/`, as `ibifs mint` does.
     pub(super) fn mint(&self, relative: Option<&Relative>) -> Item {
-        let minted = self.namespace.archive.mint(&self.caller, relative, None);
+        let minted = self.archive.mint(&self.caller, relative, None);
         minted.expect("an item")
     }
 
@@ -188,13 +165,11 @@ impl Fixture {
 
     /// Writes a file inside an item's directory, beneath the namespace.
     pub(super) fn write(&self, item: &Item, name: &str, text: &str) {
-        let rep = item.names.rep().expect("a rep");
-        let path = self.path.join("col").join(rep.as_str()).join(name);
-        std::fs::write(path, text).expect("written");
+        std::fs::write(self.file(item, name), text).expect("written");
     }
 
     pub(super) fn item(&self, id: ItemId) -> Item {
-        let found = self.namespace.archive.store().item(id);
+        let found = self.archive.store().item(id);
         found.expect("the index").expect("an item")
     }
 }

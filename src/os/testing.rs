@@ -1,0 +1,38 @@
+//! A temporary directory for unit tests.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A directory that is removed with its contents at the end of the test.
+#[derive(Debug)]
+pub(crate) struct TemporaryDirectory(PathBuf);
+
+impl TemporaryDirectory {
+    pub(crate) fn new() -> TemporaryDirectory {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ibifs-unit-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("a temporary directory");
+        TemporaryDirectory(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The directory, open for reading.
+    pub(crate) fn opened(&self) -> std::fs::File {
+        std::fs::File::open(&self.0).expect("the directory opens")
+    }
+}
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
