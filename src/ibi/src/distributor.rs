@@ -446,6 +446,20 @@ mod tests {
     }
 
     #[test]
+    fn steps() {
+        for (text, nanoseconds) in [
+            ("60", 60_000_000_000),
+            ("1", 1_000_000_000),
+            ("1/10", 100_000_000),
+            ("1/1000000000", 1),
+        ] {
+            let distributor = distributor(text, None);
+            let step = distributor.granularity().step();
+            assert_eq!(step, Duration::from_nanos(nanoseconds), "{text}");
+        }
+    }
+
+    #[test]
     fn granularities() {
         granularity("60", "60");
         granularity("1", "1");

@@ -413,6 +413,10 @@ mod tests {
         let made = IbipPrefix::from_address(address.parse().expect(address), port);
         assert_eq!(made.to_string(), text);
         assert_eq!(IbipPrefix::parse(text), Ok(made));
+        assert_eq!(
+            (made.address().to_string().as_str(), made.port()),
+            (address, port)
+        );
     }
 
     #[test]
@@ -456,6 +460,42 @@ mod tests {
         let set: std::collections::HashSet<Ibip> =
             [ibip("8jmkd3mgp8w/34pgrbs"), ibip("8JMKD3MGP8W/34PGRBS")].into();
         assert_eq!(set.len(), 1);
+        let hasher = std::hash::RandomState::new();
+        let hash = |text: &str| std::hash::BuildHasher::hash_one(&hasher, ibip(text));
+        assert_ne!(hash("8JMKD3MGP8W/34PGRBS"), hash("8JMKD3MGP8W/34PGRBT"));
+    }
+
+    /// An address has one spelling: the number of another writing of it is refused.
+    #[test]
+    fn another_writing_of_an_address_is_not_an_address() {
+        for (text, base, separator) in [
+            ("2001:db8::0:1", 17, 'X'),
+            ("1:0:0:0:0:0:0:8", 17, 'X'),
+            ("2001:0db8::1", 17, 'X'),
+            ("1.2.3", 11, 'W'),
+            ("1.2.3.256", 11, 'W'),
+        ] {
+            let digits: Vec<u8> = text.bytes().map(|byte| address_digit(byte, base)).collect();
+            let prefix = format!("{}{separator}", base27::encode(&digits, base));
+            let refused = IbipPrefix::parse(&prefix).expect_err(text).to_string();
+            assert!(
+                refused.contains(&format!("stands for '{text}'")),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_word_has_at_most_64_characters() {
+        for (length, is_too_long) in [(64, false), (65, true)] {
+            let prefix = format!("{}W", "U".repeat(length - 1));
+            let refused = IbipPrefix::parse(&prefix).expect_err("no address");
+            assert_eq!(
+                refused.to_string().contains("is longer than 64"),
+                is_too_long,
+                "{refused}"
+            );
+        }
     }
 
     #[test]

@@ -223,6 +223,8 @@ mod tests {
     fn good(text: &str, date: &str, prefix: Option<&str>) {
         let legacy = LegacyIbip::parse(text).expect(text);
         assert_eq!(legacy.to_string(), text);
+        assert_eq!(legacy.as_str(), text);
+        assert_eq!(format!("{}/{}", legacy.prefix(), legacy.suffix()), text);
         assert_eq!(legacy.timestamp().to_rfc3339(), date);
         assert_eq!(legacy.likely_rep_prefix().as_deref(), prefix);
         assert!(crate::Ibip::parse(text).is_err(), "{text} is no IBIp");
@@ -254,6 +256,7 @@ mod tests {
     fn a_prefix_that_cannot_be_read_is_kept() {
         good("WZZW/qg53m", "2001-05-25T16:44:00Z", None);
         good("jjjXQZjjj/qg53m", "2001-05-25T16:44:00Z", None);
+        good(&format!("{}/qg53m", "Z".repeat(LONGEST)), "2001-05-25T16:44:00Z", None);
     }
 
     #[test]
@@ -261,6 +264,8 @@ mod tests {
     fn not_legacy_ibips() {
         bad("8JMKD3MGP8W/34PGRBS", "prefix '8JMKD3MGP8W' at byte 1 of legacy IBIp '8JMKD3MGP8W/34PGRBS' has no Z, as the prefix of a legacy IBIp has");
         bad("6RPa7umaZ", "legacy IBIp '6RPa7umaZ' has 1 component, not 2");
+        let long = "Z".repeat(LONGEST + 1);
+        bad(&format!("{long}/qg53m"), &format!("prefix '{long}' at byte 1 of legacy IBIp '{long}/qg53m' is longer than {LONGEST} characters"));
         bad("6RPa7umaZ/", "empty suffix at byte 11 of legacy IBIp '6RPa7umaZ/'");
         bad("6RPa7umaZ/UaJFl", "character 'l' in the suffix at byte 15 of legacy IBIp '6RPa7umaZ/UaJFl' does not belong there: only 2 to 9 and letters except I, O, W, X, Y, Z and l do");
         bad("6RPa7uma-Z/UaJF", "character '-' in the prefix at byte 9 of legacy IBIp '6RPa7uma-Z/UaJF' does not belong there: only 2 to 9 and letters except I, O and l do");

@@ -356,6 +356,8 @@ mod tests {
             "a/b c",
             "character ' ' in the word at byte 4 of alias 'a/b c' does not belong there: only letters and digits do",
         );
+        alias(&format!("a/{}", "a".repeat(64)));
+        assert_eq!(AliasPair::parse("I/O").expect("an alias").as_str(), "I/O");
         let long = "a".repeat(65);
         bad_alias(
             &format!("a/{long}"),

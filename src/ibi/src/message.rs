@@ -449,6 +449,7 @@ pub const fn check(template: &str, names: &[&str]) {
                 while end < text.len() && text[end] != b'}' {
                     end += 1;
                 }
+                assert!(end < text.len(), "a brace stands alone: write '{{'");
                 let found = find(text, at + 1, end, names);
                 assert!(
                     found < names.len(),
@@ -506,6 +507,56 @@ mod tests {
         );
         // An argument is no template.
         assert_eq!(said(message!("'{name}'", name = "{name}")), "'{name}'");
+    }
+
+    #[test]
+    fn messages_are_joined() {
+        let joined = |texts: &[&str]| {
+            let messages = texts.iter().map(|text| Message::verbatim(*text));
+            Message::joined(messages.collect()).map(|message| message.to_string())
+        };
+        assert_eq!(joined(&[]), None);
+        assert_eq!(joined(&["a"]).as_deref(), Some("a"));
+        assert_eq!(joined(&["a", "b", "c"]).as_deref(), Some("a; b; c"));
+    }
+
+    #[test]
+    fn placeholders_of_a_template() {
+        for (template, expected) in [
+            ("", &[][..]),
+            ("no brace", &[]),
+            ("{a} of {b}: {a}", &["a", "b", "a"]),
+            ("{{a}} {b}", &["b"]),
+            ("}{a}", &["a"]),
+            ("{a", &[]),
+        ] {
+            assert_eq!(placeholders(template), expected, "{template}");
+        }
+    }
+
+    /// What the compiler runs on each template.
+    #[test]
+    fn templates_are_checked() {
+        let is_good = |template, names| std::panic::catch_unwind(|| check(template, names)).is_ok();
+        for (template, names, expected) in [
+            ("", &[][..], true),
+            ("{{x}} }}", &[], true),
+            ("{x}", &["x"], true),
+            ("{y}, {x}, {x}", &["x", "y"], true),
+            ("{", &[], false),
+            ("x}", &[], false),
+            ("a } b", &[], false),
+            ("{x", &["x"], false),
+            ("{x}", &["y"], false),
+            ("{x}", &["xy"], false),
+            ("{xy}", &["x"], false),
+            ("{x}", &["x", "y"], false),
+            ("{x}{y}", &["x"], false),
+        ] {
+            assert_eq!(is_good(template, names), expected, "{template} {names:?}");
+        }
+        assert_eq!(find(b"{b}", 1, 2, &["a", "b"]), 1);
+        assert_eq!(find(b"{c}", 1, 2, &["a", "b"]), 2);
     }
 
     #[test]

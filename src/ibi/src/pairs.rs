@@ -317,6 +317,13 @@ urlkey 1427244889-5349022633744855
     }
 
     #[test]
+    fn the_words_of_a_value() {
+        assert_eq!(word("x").words(), ["x"]);
+        assert_eq!(list("x y").words(), ["x", "y"]);
+        assert!(list("").words().is_empty());
+    }
+
+    #[test]
     fn changes_keep_the_rest() {
         sets(
             "a  1\r\nb {x}\r\n",

@@ -443,6 +443,19 @@ mod tests {
         let set: std::collections::HashSet<Rep> =
             [first, rep("SID.inpe.br/mtc-m18@80/2009/02.16.17.46")].into();
         assert_eq!(set.len(), 1);
+        let hasher = std::hash::RandomState::new();
+        let hash = |text: &str| std::hash::BuildHasher::hash_one(&hasher, rep(text));
+        assert_ne!(
+            hash("a.b/c/2009/02.16.17.46"),
+            hash("a.b/c/2009/02.16.17.47")
+        );
+        for (name, key) in [
+            ("sid.INPE.br.", "sid.inpe.br"),
+            ("MTC-m18@80", "mtc-m18@80"),
+            ("", ""),
+        ] {
+            assert_eq!(component_key(name), key);
+        }
         let prefix = RepPrefix::parse("sid.INPE.br./MTC-m18@80").expect("a prefix");
         assert_eq!(prefix.to_string(), "sid.inpe.br/mtc-m18@80");
     }

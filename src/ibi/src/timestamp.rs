@@ -361,6 +361,12 @@ mod tests {
         let date = Timestamp::parse_rfc3339("1970-01-01T00:00:01.0000000019Z").expect("a date");
         assert_eq!(date.fraction(), "0000000019");
         assert_eq!(date.as_nanoseconds(), 1_000_000_001);
+        let longest = "1970-01-01T00:00:01.123456789012345678Z";
+        let date = Timestamp::parse_rfc3339(longest).expect("18 digits");
+        assert_eq!(
+            (date.fraction(), date.to_rfc3339().as_str()),
+            ("123456789012345678", longest)
+        );
     }
 
     #[test]

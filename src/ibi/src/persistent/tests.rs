@@ -151,8 +151,33 @@ fn what_holds_no_identifier_is_refused() {
     reads("http://a:99999/8JMKD3MGP8W/34PGRBS", "'a:99999' is not a host and a port");
     reads("http://a.b/upn:abc:8JMKD3MGP8W/34PGRBS", "name space 'abc' of a upn name is not six letters and digits");
     reads("http://a.b/8JMKD3MGP8W/34PGRBS?ibiurl.requireditemstatus=Copy", "ibiurl.requireditemstatus is 'Copy'; it can be Original");
+    for text in [
+        "sid.inpe.br/mtc-m19/2012/05.10.21.43-tdi",
+        "sid.inpe.br/mtc-m19/2012/05.10.21.43-",
+        "http://a.b/rep-/sid.inpe.br/marciana/2004/10.x7",
+        "http://a.b/rep-/sid.inpe.br/marciana/2004/10.7",
+        "http://a.b/rep-/sid.inpe.br/marciana/2004/10.07.14.05.06.07.08",
+        "http://a.b/rep-/sid.inpe.br/marciana/10.07",
+    ] {
+        assert!(read(text).starts_with("no identifier in"), "{text}: {}", read(text));
+    }
     assert!(read("8JMKD3MGP8W/34PGRBS?GetNothing").contains("GetNothing"));
     assert!(read("http://a.b/col/sid.inpe.br/a/2009/02.16.17.46/doc/mirrorget.cgi?metadatarepository=x").starts_with("no identifier in 'x'"));
+}
+
+#[test]
+fn an_error_has_its_source() {
+    let source = |text: &str| {
+        let error = PersistentName::parse(text).expect_err(text);
+        let source = std::error::Error::source(&error);
+        source.map(|source| source.to_string())
+    };
+    let identifier = Ibi::parse("foo/bar").expect_err("not an IBIp").to_string();
+    assert_eq!(source("http://a.b/rep/foo/bar"), Some(identifier));
+    let verb = source("8JMKD3MGP8W/34PGRBS?GetNothing").expect("a modifier");
+    assert!(verb.contains("GetNothing"), "{verb}");
+    assert_eq!(source(""), None);
+    assert_eq!(source("mailto:x@y"), None);
 }
 
 #[test]

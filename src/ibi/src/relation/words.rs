@@ -203,7 +203,8 @@ mod tests {
     #[test]
     fn formats() {
         for text in ["oai_dc", "BibINPE", "a-1"] {
-            assert_eq!(Format::parse(text).expect(text).to_string(), text);
+            let format = Format::parse(text).expect(text);
+            assert_eq!((format.as_str(), format.to_string().as_str()), (text, text));
         }
         assert!(Format::parse("oai_dc").is_ok_and(|format| format.is_oai_dc()));
         assert!(Format::parse("OAI_DC").is_ok_and(|format| !format.is_oai_dc()));
