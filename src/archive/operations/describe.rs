@@ -256,3 +256,6 @@ fn date_of(names: &Names) -> Option<String> {
     };
     Some(date.to_rfc3339())
 }
+
+#[cfg(test)]
+mod tests;

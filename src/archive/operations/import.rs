@@ -489,3 +489,6 @@ impl Archive {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -432,3 +432,6 @@ fn read_holder(file: &std::fs::File) -> Holder {
             .map(|path| PathBuf::from(OsString::from_vec(percent_decode(&path)))),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -171,3 +171,6 @@ fn is_refusal(errno: Errno) -> bool {
     ]
     .contains(&errno)
 }
+
+#[cfg(test)]
+mod tests;

@@ -378,3 +378,6 @@ fn is_ours(path: &[u8]) -> bool {
     let first = parts.find(|part| !part.is_empty());
     first.is_some_and(|first| first.starts_with(SIDECAR.as_bytes()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -172,3 +172,6 @@ impl Archive {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

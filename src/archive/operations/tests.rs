@@ -55,6 +55,45 @@ fn a_removed_item_leaves_a_tombstone_and_can_come_back() {
         (back.id, &back.names, back.state),
         (item.id, &item.names, State::Copy)
     );
+    // Its tombstone goes when its sidecar is there again.
+    let mut sidecar = Sidecar::new(&item.names);
+    sidecar.set_archive_service(&elsewhere());
+    archive.write_raw(&back, &sidecar.to_bytes());
+    archive.accept_sidecar(&Process, back.id).expect("accepted");
+    assert_eq!(archive.tree().read_tombstone(&place).expect("read"), None);
+    assert_eq!(archive.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn an_item_of_the_index_is_found_by_its_rep() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let rep = item.names.rep().expect("a rep");
+    std::fs::remove_dir_all(archive.file(&item, "")).expect("removed");
+    assert_eq!(
+        archive.item_at(rep).expect("known"),
+        item,
+        "without its directory"
+    );
+    let unknown = "a.example/b/2001/01.01.00.00".parse().expect("a rep");
+    let found = archive.item_at(&unknown);
+    assert!(
+        matches!(found, Err(ArchiveError::Unknown { .. })),
+        "{found:?}"
+    );
+    // A directory that the index lacks is registered.
+    std::fs::create_dir_all(archive.path().join("col").join(unknown.as_str())).expect("made");
+    let found = archive.item_at(&unknown).expect("registered");
+    assert_eq!(
+        (found.names.rep(), found.state),
+        (Some(&unknown), State::Copy)
+    );
+    archive.remove_whole(&found);
+    let removed = archive.item_at(&unknown);
+    assert!(
+        matches!(removed, Err(ArchiveError::Unknown { .. })),
+        "{removed:?}"
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The namespace over an Archive in a temporary directory: no mount, no `/dev/fuse`, no root.
 
+mod attributes;
 mod beside;
 mod deposits;
 mod fixture;

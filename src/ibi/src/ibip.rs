@@ -456,6 +456,7 @@ mod tests {
     #[test]
     fn spellings_of_one_ibip() {
         assert_eq!(ibip("8jmkd3mgp8w/34PGRBS"), ibip("8JMKD3MGP8W/34pgrbs"));
+        assert_ne!(ibip("8JMKD3MGP8W/34PGRBS"), ibip("8JMKD3MGP8W/34PGRBT"));
         assert!(ibip("8jmkd3mgp8w/34pgrbs") < ibip("8JMKD3MGP8W/34PGRBT"));
         let set: std::collections::HashSet<Ibip> =
             [ibip("8jmkd3mgp8w/34pgrbs"), ibip("8JMKD3MGP8W/34PGRBS")].into();

@@ -1,5 +1,5 @@
 use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names};
-use super::super::{Fact, Process};
+use super::super::{Fact, Process, Relative};
 use super::*;
 
 /// The relations in an item's sidecar, one per line: `ibi.nextedition REP`.
@@ -224,4 +224,129 @@ fn names_are_found_at_the_end_of_a_path() {
     }
     assert_eq!(archive.complete(&names(&rep)).expect("read"), item.names);
     assert_eq!(archive.complete(&elsewhere()).expect("read"), elsewhere());
+}
+
+/// An editor removes the pair from the sidecar of one end.
+#[test]
+fn a_pair_removed_from_a_sidecar_is_removed_at_the_far_end() {
+    let pt = language("pt");
+    for kind in [
+        RelationKind::NextEdition,
+        RelationKind::Metadata,
+        RelationKind::Translation(pt),
+    ] {
+        for is_far in [false, true] {
+            let archive = TestArchive::new();
+            let (one, other) = (archive.new_item(), archive.new_item());
+            archive.declare(&one, kind, &other);
+            let item = if is_far { &other } else { &one };
+            archive.edit_raw(item, |sidecar| {
+                for (kind, _) in sidecar.relations() {
+                    sidecar.remove_relation(&kind);
+                }
+            });
+            archive.accept_sidecar(&Process, item.id).expect("accepted");
+            assert!(said(&archive, &one).is_empty(), "{kind:?} {is_far}");
+            assert!(said(&archive, &other).is_empty(), "{kind:?} {is_far}");
+        }
+    }
+}
+
+/// An editor writes the pair into the sidecar of one end.
+#[test]
+fn a_pair_added_to_a_sidecar_is_added_at_the_far_end() {
+    for (kind, there) in [
+        (RelationKind::NextEdition, "ibi.editionof"),
+        (RelationKind::EditionOf, "ibi.nextedition"),
+        (RelationKind::Metadata, "ibi.metadataof"),
+        (RelationKind::MetadataOf, "ibi.metadata"),
+        (
+            RelationKind::Translation(language("pt")),
+            "ibi.translationof",
+        ),
+        (RelationKind::TranslationOf, "ibi.translation(en)"),
+    ] {
+        let archive = TestArchive::new();
+        let (one, other) = (archive.new_item(), archive.new_item());
+        archive.edit_raw(&one, |sidecar| {
+            sidecar.set_language(&language("en"));
+            sidecar.set_relation(&kind, &other.names);
+        });
+        archive.accept_sidecar(&Process, one.id).expect("accepted");
+        assert_eq!(said(&archive, &other), [line(there, &one)], "{kind:?}");
+        assert_eq!(archive.findings(), Vec::<String>::new(), "{kind:?}");
+    }
+}
+
+#[test]
+fn only_another_original_of_the_same_relation_is_named_instead() {
+    let archive = TestArchive::new();
+    let [one, other, target] = [archive.new_item(), archive.new_item(), archive.new_item()];
+    let copy = archive.copy("a.example/b/2001/01.01.00.00");
+    archive.edit_raw(&copy, |sidecar| {
+        sidecar.set_relation(&RelationKind::NextEdition, &target.names);
+    });
+    archive.accept_sidecar(&Process, copy.id).expect("accepted");
+    archive.declare(&other, RelationKind::Metadata, &target);
+    archive.declare(&one, RelationKind::NextEdition, &target);
+    let unrelated = archive.unrelate(&Process, &one.names, &RelationKind::NextEdition);
+    unrelated.expect("taken back");
+    assert_eq!(said(&archive, &target), [line("ibi.metadataof", &other)]);
+}
+
+#[test]
+fn a_relative_is_refused_before_a_date_is_used() {
+    let archive = TestArchive::new();
+    let (one, other) = (archive.new_item(), archive.new_item());
+    let pt = language("pt");
+    archive.declare(&one, RelationKind::NextEdition, &other);
+    archive.declare(&one, RelationKind::Translation(pt), &other);
+    let check = |actor: &dyn Actor, relative: &Relative| archive.check_relative(actor, relative);
+    let names = || one.names.clone();
+    for relative in [
+        Relative::EditionOf(names()),
+        Relative::TranslationOf(names(), pt),
+    ] {
+        let refused = check(&Process, &relative);
+        let Err(ArchiveError::HasOne { kind, target, .. }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(kind, relative.kind().pair_name());
+        assert_eq!(*target, other.names);
+    }
+    for relative in [
+        Relative::MetadataOf(names()),
+        Relative::TranslationOf(names(), language("fr")),
+        Relative::EditionOf(other.names.clone()),
+    ] {
+        check(&Process, &relative).expect("free");
+        let refused = check(&OTHER_USER, &relative);
+        assert!(
+            matches!(refused, Err(ArchiveError::NotAllowed(_))),
+            "{refused:?}"
+        );
+    }
+    let refused = check(&Process, &Relative::EditionOf(elsewhere()));
+    assert!(
+        matches!(refused, Err(ArchiveError::Unknown { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn an_alias_at_the_end_of_a_path_names_its_item() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let alias = ibi::AliasPair::parse("LK47B6/x1").expect("an alias");
+    archive
+        .set_fact(&Process, &item.names, Fact::Alias(alias))
+        .expect("an alias");
+    for (path, expected) in [
+        ("/mnt/LK47B6/x1", Some(&item.names)),
+        ("LK47B6/x1/", Some(&item.names)),
+        ("LK47B6/x2", None),
+        ("x1", None),
+    ] {
+        assert_eq!(archive.names_at_end_of(path).as_ref(), expected, "{path}");
+    }
 }

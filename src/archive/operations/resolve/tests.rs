@@ -197,3 +197,157 @@ fn names_are_met_by_either_form() {
     // The other form was added in passing.
     assert!(!met.note(&names(rep)));
 }
+
+#[test]
+fn metadata_in_a_format_is_taken_from_what_the_modifier_names() {
+    let shelf = shelf();
+    let archive = &shelf.archive;
+    let translated = archive.new_item();
+    archive.declare(
+        &shelf.metadata,
+        RelationKind::Translation(language("pt")),
+        &translated,
+    );
+    let last = archive.again(&shelf.last);
+    let resolve = |item: &Item, text: &str| {
+        let found = archive.resolve(&item.names, &modifier(text), &[]);
+        found.expect(text)
+    };
+    assert_eq!(
+        resolve(&last, ":(oai_dc)+(pt)"),
+        Some(Related::DublinCore {
+            item: last.clone(),
+            from: Some(translated.names.clone()),
+        })
+    );
+    assert_eq!(
+        resolve(&last, ":+(pt)"),
+        Some(Related::Item(translated.names))
+    );
+    // Without a metadata item, none of it has a translation.
+    std::fs::write(archive.file(&shelf.first, ".ibi.metadata"), "title x\n").expect("a text");
+    for text in [":+(pt)", ":(oai_dc)+(pt)", ":(BibINPE)"] {
+        assert_eq!(resolve(&shelf.first, text), None, "{text}");
+    }
+    let unknown = archive.resolve(
+        &names("a.example/b/2001/01.01.00.00"),
+        &modifier(":(oai_dc)"),
+        &[],
+    );
+    assert_eq!(unknown.expect("read"), None, "it is not held here");
+}
+
+/// Declares a relation in the sidecar of a copy.
+fn copy_declares(archive: &TestArchive, name: &str, kind: RelationKind, target: &Item) -> Item {
+    let copy = archive.copy(name);
+    archive.edit_raw(&copy, |sidecar| {
+        sidecar.set_language(&language("pt"));
+        sidecar.set_relation(&kind, &target.names);
+    });
+    archive.accept_sidecar(&Process, copy.id).expect("accepted");
+    archive.again(&copy)
+}
+
+#[test]
+fn of_several_declarations_one_is_followed_and_the_others_are_claims() {
+    for (kind, direct) in [
+        (RelationKind::EditionOf, RelationKind::NextEdition),
+        (RelationKind::MetadataOf, RelationKind::Metadata),
+    ] {
+        let archive = TestArchive::new();
+        let item = archive.copy("a.example/b/2001/01.01.00.00");
+        let first = copy_declares(&archive, "a.example/b/2001/01.02.00.00", kind, &item);
+        let second = copy_declares(&archive, "a.example/b/2001/01.03.00.00", kind, &item);
+        let followed = archive.direct_target(&item, &direct).expect("read");
+        assert_eq!(followed.as_ref(), Some(&first.names), "{kind:?}");
+        let claims = archive.claims(&item).expect("read");
+        assert_eq!(claims, [(kind, second.names.clone())]);
+        // The item's own sidecar has precedence.
+        archive.edit_raw(&item, |sidecar| {
+            sidecar.set_relation(&direct, &second.names);
+        });
+        archive.accept_sidecar(&Process, item.id).expect("accepted");
+        let followed = archive.direct_target(&item, &direct).expect("read");
+        assert_eq!(followed, Some(second.names));
+        let claims = archive.claims(&item).expect("read");
+        assert_eq!(claims, [(kind, first.names)]);
+        let removed = Item {
+            state: State::Deleted,
+            ..item
+        };
+        assert_eq!(archive.claims(&removed).expect("read"), []);
+        assert_eq!(archive.relations(&removed).expect("read"), []);
+    }
+}
+
+#[test]
+fn translations_of_one_original_are_translations_of_each_other() {
+    let archive = TestArchive::new();
+    let source = archive.copy("a.example/b/2001/01.01.00.00");
+    archive.edit_raw(&source, |sidecar| sidecar.set_language(&language("en")));
+    archive
+        .accept_sidecar(&Process, source.id)
+        .expect("accepted");
+    let kind = RelationKind::TranslationOf;
+    let first = copy_declares(&archive, "a.example/b/2001/01.02.00.00", kind, &source);
+    let second = copy_declares(&archive, "a.example/b/2001/01.03.00.00", kind, &source);
+    for item in [&source, &first, &second] {
+        let mut found = archive.translations(&item.names).expect("read");
+        found.sort();
+        let pt = language("pt");
+        let mut expected = vec![
+            (language("en"), source.names.clone()),
+            (pt, first.names.clone()),
+            (pt, second.names.clone()),
+        ];
+        expected.sort();
+        assert_eq!(found, expected, "{}", item.names);
+    }
+    assert_eq!(archive.claims(&source).expect("read"), []);
+    let en = RelationKind::Translation(language("en"));
+    let back = archive.direct_target(&first, &en).expect("read");
+    assert_eq!(back.as_ref(), Some(&source.names));
+    // An item is not a translation of itself.
+    let own = archive.direct_target(&source, &en).expect("read");
+    assert_eq!(own, None);
+    assert_eq!(archive.direct_target(&first, &kind).expect("read"), None);
+}
+
+#[test]
+fn an_item_that_describes_itself_is_not_metadata_of_another() {
+    let archive = TestArchive::new();
+    let item = archive.copy("a.example/b/2001/01.01.00.00");
+    let far = names("a.example/b/2001/01.09.00.00");
+    for (target, expected) in [(item.names.clone(), false), (far, false)] {
+        archive.edit_raw(&item, |sidecar| {
+            sidecar.set_relation(&RelationKind::MetadataOf, &target);
+        });
+        archive.accept_sidecar(&Process, item.id).expect("accepted");
+        let found = archive.is_metadata_here(&archive.again(&item));
+        assert_eq!(found.expect("read"), expected, "{target}");
+    }
+    let other = archive.copy("a.example/b/2001/01.09.00.00");
+    let item = archive.again(&item);
+    assert!(archive.is_metadata_here(&item).expect("read"));
+    archive.remove_whole(&other);
+    assert!(
+        archive.is_metadata_here(&item).expect("read"),
+        "it was held"
+    );
+}
+
+#[test]
+fn a_text_that_is_too_large_is_there() {
+    let shelf = shelf();
+    let file = std::fs::File::create(shelf.archive.file(&shelf.first, ".ibi.metadata"));
+    file.expect("a file")
+        .set_len(1 << 30)
+        .expect("a sparse file");
+    let found = shelf
+        .archive
+        .resolve(&shelf.first.names, &modifier(":"), &[]);
+    assert_eq!(
+        found.expect("read"),
+        Some(Related::Text(shelf.first.clone()))
+    );
+}

@@ -1,0 +1,182 @@
+use super::super::testing::{TestArchive, language, names};
+use super::*;
+use ibi::relation::RelationKind;
+
+fn own(act: &mut dyn FnMut()) {
+    act();
+}
+
+/// Credentials that cannot be taken.
+fn denied(_: &mut dyn FnMut()) {}
+
+fn values(core: &DublinCore, element: Element) -> Vec<String> {
+    core.values(element).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_record_always_has_names_date_and_type() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let core = archive.described(&item, None, &own).expect("a record");
+    let (rep, ibip) = (item.names.rep(), item.names.ibip());
+    let (rep, ibip) = (rep.expect("a rep"), ibip.expect("an IBIp"));
+    assert_eq!(
+        values(&core, Element::Identifier),
+        [
+            rep.to_string(),
+            ibip.to_string(),
+            format!("http://urlib.net/{ibip}")
+        ]
+    );
+    assert_eq!(values(&core, Element::Date), [rep.timestamp().to_rfc3339()]);
+    assert_eq!(values(&core, Element::Type), ["Collection"]);
+    assert_eq!(values(&core, Element::Language), Vec::<String>::new());
+    assert_eq!(values(&core, Element::Relation), Vec::<String>::new());
+    let document = archive.dublin_core(&item, None, &own).expect("a record");
+    assert_eq!(document, core.to_oai_dc());
+    assert!(archive.described(&item, None, &denied).is_err());
+}
+
+#[test]
+fn a_text_of_the_item_adds_to_its_record() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let text = "title: A map\ndate: 2001\ntype: Map\n";
+    std::fs::write(archive.file(&item, METADATA_TEXT), text).expect("written");
+    let core = archive.described(&item, None, &own).expect("a record");
+    assert_eq!(values(&core, Element::Title), ["A map"]);
+    // What the text states is not added a second time.
+    assert_eq!(values(&core, Element::Date).len(), 1, "{core:?}");
+    assert_eq!(values(&core, Element::Type).len(), 1, "{core:?}");
+}
+
+#[test]
+fn a_record_has_the_relations_to_other_items() {
+    let archive = TestArchive::new();
+    let [one, next, translation, metadata] = [(); 4].map(|()| archive.new_item());
+    archive.declare(&one, RelationKind::NextEdition, &next);
+    archive.declare(
+        &one,
+        RelationKind::Translation(language("pt")),
+        &translation,
+    );
+    archive.declare(&one, RelationKind::Metadata, &metadata);
+    let relations = |item: &Item| {
+        let core = archive.described(item, None, &own).expect("a record");
+        values(&core, Element::Relation)
+    };
+    let url = |item: &Item| persistent_url(&item.names);
+    assert_eq!(
+        relations(&one),
+        [url(&next), url(&translation)],
+        "each once, and not the metadata"
+    );
+    assert_eq!(relations(&next), [url(&one)], "not itself");
+    let translated = archive.again(&translation);
+    let core = archive.described(&translated, None, &own).expect("read");
+    assert_eq!(values(&core, Element::Language), ["pt"]);
+}
+
+#[test]
+fn of_several_records_the_best_is_read() {
+    let bibtex = "@book{a, title = {From BibTeX}}\n";
+    let refer = "%0 Book\n%T From refer\n";
+    let dublin = {
+        let mut core = DublinCore::default();
+        core.push(Element::Title, "From Dublin Core");
+        core.to_oai_dc()
+    };
+    let all = [
+        ("a.bib", bibtex, "From BibTeX"),
+        ("b.refer", refer, "From refer"),
+        ("c.xml", dublin.as_str(), "From Dublin Core"),
+    ];
+    for (kept, expected) in [
+        (&[0, 1, 2][..], "From Dublin Core"),
+        (&[0, 1], "From BibTeX"),
+        (&[1], "From refer"),
+        (&[1, 2], "From Dublin Core"),
+    ] {
+        let archive = TestArchive::new();
+        let (item, metadata) = (archive.new_item(), archive.new_item());
+        archive.declare(&item, RelationKind::Metadata, &metadata);
+        for at in kept {
+            let (name, text, _) = all[*at];
+            let path = archive.file(&metadata, &format!("doc/{name}"));
+            std::fs::write(path, text).expect(name);
+        }
+        // A record beside doc/ does not count, nor a file that is not a record.
+        std::fs::write(archive.file(&metadata, "d.xml"), &dublin).expect("written");
+        std::fs::write(archive.file(&metadata, "doc/0.pdf"), "%PDF").expect("written");
+        for (about, from) in [(&item, None), (&archive.new_item(), Some(&metadata.names))] {
+            let core = archive.described(about, from, &own).expect("a record");
+            assert_eq!(values(&core, Element::Title), [expected], "{kept:?}");
+        }
+    }
+}
+
+#[test]
+fn metadata_that_is_not_held_here_gives_no_record() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let far = names("a.example/b/2001/01.01.00.00");
+    let core = archive.described(&item, Some(&far), &own).expect("read");
+    assert_eq!(values(&core, Element::Title), Vec::<String>::new());
+    assert_eq!(values(&core, Element::Type), ["Collection"]);
+}
+
+#[test]
+fn a_list_of_files_has_a_line_for_each() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    std::fs::create_dir(archive.file(&item, "doc/b")).expect("a directory");
+    for name in ["doc/a", "doc/b/50%\n\u{7f}", "doc/é", "map", METADATA_TEXT] {
+        std::fs::write(archive.file(&item, name), "x").expect(name);
+    }
+    let list = archive.file_list(&item, &own).expect("a list");
+    let text = String::from_utf8(list.text.clone()).expect("text");
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["doc/a", "doc/b/50%25%0A%7F", "doc/é", "map"]);
+    assert!(text.ends_with('\n'));
+    assert!(list.size() >= text.len());
+    assert!(archive.file_list(&item, &denied).is_err());
+}
+
+/// The clock of the fixture is far after the changes of the directories, or before them.
+#[test]
+fn a_list_lasts_until_a_directory_changes() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    std::fs::write(archive.file(&item, "doc/a"), "x").expect("written");
+    archive.clock.set(ibi::Timestamp::from_unix(0, 0));
+    let list = archive.file_list(&item, &own).expect("a list");
+    assert!(!list.lasts(), "a directory may still change unseen");
+    assert!(!archive.is_list_still(&item, &list, &own));
+    let later = ibi::Timestamp::parse_rfc3339("2200-01-01T00:00:00Z");
+    archive.clock.set(later.expect("a date"));
+    let list = archive.file_list(&item, &own).expect("a list");
+    assert!(list.lasts());
+    assert!(list.size() > list.text.capacity());
+    assert!(archive.is_list_still(&item, &list, &own));
+    assert!(!archive.is_list_still(&item, &list, &denied));
+    std::fs::write(archive.file(&item, "doc/b"), "x").expect("written");
+    assert!(!archive.is_list_still(&item, &list, &own));
+    let given = FileList::from(b"a\n".to_vec());
+    assert!(!given.lasts() && given.size() >= 2);
+    assert!(!archive.is_list_still(&item, &given, &own));
+}
+
+#[test]
+fn persistent_urls() {
+    let both = ibi::Ibi::parse("8JMKD3MGP8W/35MMLL8").expect("an IBIp");
+    for (names, url) in [
+        (
+            names("sid.inpe.br/mtc-m18@80/2008/03.17.15.17"),
+            "http://urlib.net/sid.inpe.br/mtc-m18@80/2008/03.17.15.17",
+        ),
+        (Names::from(both), "http://urlib.net/8JMKD3MGP8W/35MMLL8"),
+    ] {
+        assert_eq!(persistent_url(&names), url);
+    }
+}

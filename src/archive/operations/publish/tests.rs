@@ -1,0 +1,227 @@
+use std::os::unix::fs::symlink;
+
+use super::super::testing::TestArchive;
+use super::*;
+
+fn own(act: &mut dyn FnMut()) {
+    act();
+}
+
+/// Credentials that cannot be taken.
+fn denied(_: &mut dyn FnMut()) {}
+
+/// An Archive with an item of these files.
+fn item_with(files: &[&str]) -> (TestArchive, Item) {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    for name in files {
+        let path = archive.file(&item, name);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect(name);
+        std::fs::write(path, *name).expect(name);
+    }
+    (archive, item)
+}
+
+fn content_path(archive: &TestArchive, item: &Item, path: Option<&str>) -> Option<String> {
+    let path = path.map(str::as_bytes);
+    let found = archive.content_path(item, path, &own, &Dependencies::default());
+    let found = found.expect("read");
+    found.map(|path| String::from_utf8(path).expect("text"))
+}
+
+#[test]
+fn a_path_means_a_file_of_doc_or_of_the_item() {
+    let files = ["doc/a.pdf", "doc/b/c.pdf", "a.pdf", "source/x.tex"];
+    let (archive, item) = item_with(&files);
+    symlink("../.ibi", archive.file(&item, "doc/sidecar")).expect("a link");
+    symlink("b/c.pdf", archive.file(&item, "doc/c.pdf")).expect("a link");
+    for (path, expected) in [
+        ("a.pdf", Some("doc/a.pdf")),
+        ("/a.pdf", Some("doc/a.pdf")),
+        ("//b/c.pdf", Some("doc/b/c.pdf")),
+        ("c.pdf", Some("doc/c.pdf")),
+        ("source/x.tex", Some("source/x.tex")),
+        ("doc/a.pdf", Some("doc/a.pdf")),
+        ("b", None),
+        ("", None),
+        ("missing", None),
+        ("../a.pdf", None),
+        ("./a.pdf", None),
+        (".ibi", None),
+        ("sidecar", None),
+    ] {
+        let found = content_path(&archive, &item, Some(path));
+        assert_eq!(found.as_deref(), expected, "{path}");
+    }
+    let refused = archive.content_path(&item, Some(b"a.pdf"), &denied, &Dependencies::default());
+    assert!(refused.is_err());
+}
+
+#[test]
+fn without_a_path_the_target_is_meant_or_the_only_file() {
+    for (files, target, expected) in [
+        (&["doc/a.pdf", "doc/b.pdf"][..], None, None),
+        (
+            &["doc/a.pdf", "doc/b.pdf"],
+            Some("b.pdf"),
+            Some("doc/b.pdf"),
+        ),
+        (&["doc/a.pdf", "doc/b.pdf"], Some("c.pdf"), None),
+        (&["doc/a.pdf"], None, Some("doc/a.pdf")),
+        (&["doc/a.pdf", "doc/b/c.pdf"], None, Some("doc/a.pdf")),
+        (&["doc/b/c.pdf"], None, None),
+        (
+            &["doc/a.pdf", "doc/index.html"],
+            None,
+            Some("doc/index.html"),
+        ),
+        (&["a.pdf"], None, None),
+    ] {
+        let (archive, item) = item_with(files);
+        let item = Item {
+            target: target.map(str::to_owned),
+            ..item
+        };
+        let found = content_path(&archive, &item, None);
+        assert_eq!(found.as_deref(), expected, "{files:?} {target:?}");
+    }
+}
+
+#[test]
+fn files_of_ibifs_are_not_opened() {
+    let (archive, item) = item_with(&["doc/a.pdf", ".ibi.metadata", ".ibi.broken"]);
+    symlink("../.ibi", archive.file(&item, "doc/sidecar")).expect("a link");
+    symlink("a.pdf", archive.file(&item, "doc/link")).expect("a link");
+    for (path, length) in [
+        ("doc/a.pdf", Some(9)),
+        ("doc/link", Some(9)),
+        (".ibi", None),
+        ("/.ibi", None),
+        (".ibi.metadata", None),
+        (".ibi.broken", None),
+        ("doc/sidecar", None),
+        ("doc/../.ibi", None),
+        ("doc/./a.pdf", None),
+        ("doc/missing", None),
+    ] {
+        let opened = archive.open_content(&item, path.as_bytes(), &own);
+        assert_eq!(opened.ok().map(|file| file.length()), length, "{path}");
+        // What is not cached may be answered with EAGAIN, nothing else may be given.
+        let cached = archive.open_content_cached(&item, path.as_bytes(), &own);
+        match cached {
+            Ok(file) => assert_eq!(Some(file.length()), length, "{path}"),
+            Err(ArchiveError::Tree(error)) if error.errno() == Errno::AGAIN => {}
+            Err(error) => assert_eq!(length, None, "{path}: {error}"),
+        }
+    }
+    assert!(archive.open_content(&item, b"doc/a.pdf", &denied).is_err());
+}
+
+#[test]
+fn the_metadata_text_is_opened_as_such() {
+    let (archive, item) = item_with(&["doc/a.pdf"]);
+    let has = || archive.has_metadata_text(&item, &own, &Dependencies::default());
+    assert!(!has().expect("read"));
+    assert!(archive.open_metadata_text(&item, &own).is_err());
+    let text = archive.file(&item, METADATA_TEXT);
+    std::fs::write(&text, "title x\n").expect("written");
+    assert!(has().expect("read"));
+    let opened = archive.open_metadata_text(&item, &own).expect("opened");
+    assert_eq!(opened.length(), 8);
+    std::fs::remove_file(&text).expect("removed");
+    symlink("doc/a.pdf", &text).expect("a link");
+    assert!(archive.open_metadata_text(&item, &own).is_err(), "a link");
+    std::fs::remove_file(&text).expect("removed");
+    std::fs::create_dir(&text).expect("a directory");
+    assert!(!has().expect("read"), "a directory");
+    assert!(archive.open_metadata_text(&item, &own).is_err());
+}
+
+#[test]
+fn an_item_was_updated_when_its_parts_were() {
+    let (archive, item) = item_with(&["doc/a.pdf", "doc/b.pdf"]);
+    let set = |name: &str, seconds: u64| {
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        let file = std::fs::File::open(archive.file(&item, name)).expect(name);
+        file.set_modified(time).expect(name);
+    };
+    let updated = |item: &Item| {
+        let found = archive.updated(item, &own, &Dependencies::default());
+        found.expect("read").map(|date| date.seconds())
+    };
+    for (name, seconds) in [
+        ("doc/a.pdf", 400),
+        ("doc/b.pdf", 500),
+        ("doc", 200),
+        (".ibi", 300),
+    ] {
+        set(name, seconds);
+    }
+    let targeted = Item {
+        target: Some("a.pdf".to_owned()),
+        ..item.clone()
+    };
+    assert_eq!((updated(&item), updated(&targeted)), (Some(300), Some(400)));
+    set("doc", 450);
+    assert_eq!((updated(&item), updated(&targeted)), (Some(450), Some(450)));
+    let removed = Item {
+        state: State::Deleted,
+        removed_at: Some(Timestamp::from_unix(77, 0)),
+        ..targeted
+    };
+    assert_eq!(updated(&removed), Some(77));
+}
+
+#[test]
+fn a_listing_goes_on_after_any_path() {
+    let files = [
+        ".ibi.metadata",
+        "a",
+        "b/1",
+        "b/2/x",
+        "b-",
+        "c.pdf",
+        "doc/a",
+        "doc/z/1",
+    ];
+    let (archive, item) = item_with(&files);
+    symlink(".ibi", archive.file(&item, "link")).expect("a link");
+    symlink("nowhere", archive.file(&item, "broken")).expect("a link");
+    symlink("a", archive.file(&item, "good")).expect("a link");
+    let listing = |after: &str, most: usize| {
+        let listing = archive.listing(&item, after.as_bytes(), most, &own);
+        let listing = listing.expect("read");
+        let paths = listing.files.into_iter();
+        let paths = paths.map(|file| String::from_utf8(file.path).expect("text"));
+        (paths.collect::<Vec<_>>(), listing.has_more)
+    };
+    let (all, has_more) = listing("", 100);
+    // In the order of their bytes.
+    let expected = [
+        "a", "b-", "b/1", "b/2/x", "c.pdf", "doc/a", "doc/z/1", "good",
+    ];
+    assert_eq!(
+        (all.as_slice(), has_more),
+        (&expected.map(str::to_owned)[..], false)
+    );
+    for most in 1..=all.len() {
+        for (at, after) in all.iter().enumerate() {
+            let rest = &all[at + 1..];
+            let page = &rest[..most.min(rest.len())];
+            let (found, has_more) = listing(after, most);
+            assert_eq!(
+                (found.as_slice(), has_more),
+                (page, rest.len() > most),
+                "{after} {most}"
+            );
+        }
+    }
+    assert_eq!(
+        listing("b/1x", 1).0,
+        ["b/2/x"],
+        "after a path that is not there"
+    );
+    let file = archive.listing(&item, b"b/", 1, &own).expect("read");
+    assert_eq!(file.files[0].length, 3);
+    assert!(archive.listing(&item, b"", 1, &denied).is_err());
+}
