@@ -1395,9 +1395,11 @@ impl Model {
                 });
             }
             (Some(near), far) => {
-                // The end to which it led until now no longer says so.
+                // The end to which it led until now no longer says so. Declared again, a relation stays
+                // as it is at both ends.
                 if !is_inverse
                     && let Some(before) = self.item(near).names_in(kind).cloned()
+                    && !before.matches(&target)
                     && let Some(before) = self.original(&before)
                     && self.declares(before, inverse(kind), &source)
                 {
