@@ -52,6 +52,7 @@ pub use compare::{Difference, DifferenceKind};
 pub use error::StoreError;
 pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, Mark, Stamped, Window};
 pub use numbers::Counts;
+pub use recovery_log::{JointNumber, LoggedJoint};
 pub use write::Refill;
 
 use transaction::Sync;

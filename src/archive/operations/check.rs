@@ -18,7 +18,7 @@ use std::path::Path;
 use super::admission::{Known, is_ibip};
 use super::dates::Ahead;
 use super::ledger::{LEDGER, last_in_ledger};
-use super::recovery_log::Durability;
+use super::recovery_log::{Durability, Queued};
 use super::{Archive, ArchiveError, Clock, lock};
 use crate::archive::store::{Item, Record, Refill, Store, StoreError};
 use crate::archive::tree::{Area, Author, Place, Tree};
@@ -178,7 +178,7 @@ impl Archive {
     fn finish_moves(&self, walk: Walk) -> Result<Report, ArchiveError> {
         let mut report = walk.report;
         for names in walk.unmoved {
-            self.read_again(&Place::of(&names), Durability::Unsynced)?;
+            self.read_again(&Queued::at(Place::of(&names), Durability::Unsynced))?;
             if !self.tree.is_directory(Place::of(&names).as_str()) {
                 let subject = names.preferred();
                 let is_its = |finding: &Finding| {

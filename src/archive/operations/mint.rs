@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use super::recovery_log::Durability;
+use super::recovery_log::{Durability, Queued};
 use super::relations::inverse;
 use super::{Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, StoreError};
@@ -78,25 +78,21 @@ impl Archive {
         let rep = self.as_spelled_here(&Rep::mint(&self.facts.rep_prefix()?, date))?;
         let ibip = Ibip::mint(&self.facts.ibip_prefix(), date)?;
         let names = Names::both(rep, ibip);
-        let ends = match relative {
-            Some(relative) => vec![
-                Place::of(&self.complete(relative.source())?),
-                Place::of(&names),
-            ],
-            None => Vec::new(),
+        let Some(relative) = relative else {
+            return self.make(&names, None, owner, filled);
         };
-        self.recovery.begin_joint(&ends)?;
-        let item = self.make(&names, relative, owner, filled)?;
-        if let Some(relative) = relative
+        let source = Place::of(&self.complete(relative.source())?);
+        let joint = self.recovery.begin_joint(&names, &[], &[source])?;
+        let mut made = self.make(&names, Some(relative), owner, filled);
+        if let Ok(item) = &made
             && let Err(error) = self.relate(actor, relative.source(), &relative.kind(), &names)
         {
             // A request for a related item must not leave an unrelated one.
-            self.unmake(&item)?;
-            self.recovery.end_joint(&ends);
-            return Err(error);
+            self.unmake(item)?;
+            made = Err(error);
         }
-        self.recovery.end_joint(&ends);
-        Ok(item)
+        self.recovery.end_joint(joint);
+        made
     }
 
     /// Fails if a newly minted item could not have the relation, before a date is used.
@@ -187,7 +183,8 @@ impl Archive {
             self.tree.discard(&staged);
             if let Err(error) = self.store.forget(item.id) {
                 log::warn!("{names} is forgotten later: {error}");
-                self.recovery.queue(place, Durability::NotPlaced);
+                let queued = Queued::at(place, Durability::NotPlaced);
+                self.recovery.queue(queued);
             }
             return Err(match error.errno() {
                 // A directory that the index does not know can have it as well.
@@ -205,7 +202,11 @@ impl Archive {
         let taken_back = self.tree.take_back(&place).map_err(ArchiveError::from);
         let undone = taken_back.and_then(|()| Ok(self.store.forget(item.id)?));
         if undone.is_err() {
-            self.recovery.queue(place, Durability::NotPlaced);
+            // If the item stays, it has the relation that it declares.
+            self.recovery.queue(Queued {
+                before: Some(Vec::new()),
+                ..Queued::at(place, Durability::NotPlaced)
+            });
         }
         undone
     }

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use super::check::names_at;
-use super::recovery_log::Durability;
+use super::recovery_log::{Durability, Queued};
 use super::sidecars::merged;
 use super::{Acceptance, Archive, ArchiveError, WriteIntent};
-use crate::archive::store::{Item, ItemId, Record};
+use crate::archive::store::{Item, ItemId, LoggedJoint, Record};
 use crate::archive::tree::{Area, Author, Place};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::Ibi;
@@ -31,10 +31,13 @@ impl Archive {
     /// Reads the queued places again. A place that cannot be read stays in the queue. The caller
     /// holds `edits`.
     pub(super) fn replay(&self) {
-        for (place, durability) in self.recovery.take_queue() {
-            if let Err(error) = self.read_again(&place, durability) {
-                log::warn!("{} may not be known as it is: {error}", place.as_str());
-                self.recovery.queue(place, durability);
+        for queued in self.recovery.take_queue() {
+            if let Err(error) = self.read_again(&queued) {
+                log::warn!(
+                    "{} may not be known as it is: {error}",
+                    queued.place.as_str()
+                );
+                self.recovery.queue(queued);
             }
         }
     }
@@ -43,7 +46,7 @@ impl Archive {
     /// holds `edits`.
     pub(super) fn replay_at(&self, place: &Place) -> Result<(), ArchiveError> {
         match self.recovery.queued(place) {
-            Some(durability) => self.read_again(place, durability),
+            Some(queued) => self.read_again(&queued),
             None => Ok(()),
         }
     }
@@ -54,16 +57,12 @@ impl Archive {
         let is_item = |path: &String| {
             area_of(path).is_some_and(|(area, path)| names_at(area, path).is_some())
         };
+        let joint = self.store.joint_changes()?;
+        self.complete_joint(&joint)?;
+        // Until version 6 of the index, the items of joint changes were logged as regions.
         let (items, levels): (Vec<_>, Vec<_>) =
             self.store.dirty_regions()?.into_iter().partition(is_item);
-        let ends: Vec<Names> = items
-            .iter()
-            .filter_map(|item| area_of(item).and_then(|(area, path)| names_at(area, path)))
-            .collect();
-        for names in &ends {
-            self.read_again(&Place::of(names), Durability::Unsynced)?;
-        }
-        self.tell_each_other(&ends)?;
+        self.read_all(&items)?;
         self.store.clear_dirty(&items)?;
         for level in levels {
             log::info!("{level} is looked at after a crash");
@@ -73,15 +72,33 @@ impl Archive {
         Ok(())
     }
 
-    /// Completes the relations among these items: what one declares is written at the other end.
-    fn tell_each_other(&self, ends: &[Names]) -> Result<(), ArchiveError> {
-        let is_meant = |far: &Names| ends.iter().any(|end| end.matches(far));
-        for names in ends {
-            if let Some(near) = self.held(names)? {
+    /// Completes joint changes that were interrupted: if the first item was written, so are the
+    /// others that the user might write. What the same items declare otherwise is not part of the
+    /// change and stays.
+    fn complete_joint(&self, changes: &[LoggedJoint]) -> Result<(), ArchiveError> {
+        for change in changes {
+            self.read_all(&change.places)?;
+            if let Ok(before) = Sidecar::parse(&change.before)
+                && let Some(near) = self.held(before.names())?
+            {
+                let is_logged = |far: &Names| {
+                    let place = Place::of(far);
+                    change.places.iter().any(|path| path == place.as_str())
+                };
                 self.with_author(&near.names, |author| {
-                    self.tell_again(author, &near, is_meant)
+                    self.tell_far_ends(author, &near, &before.relations(), is_logged)
                 })?;
             }
+        }
+        let numbers: Vec<_> = changes.iter().map(|change| change.number).collect();
+        Ok(self.store.clear_joint(&numbers)?)
+    }
+
+    /// Reads the items at these paths again.
+    fn read_all(&self, paths: &[String]) -> Result<(), ArchiveError> {
+        let places = paths.iter().filter_map(|path| area_of(path));
+        for names in places.filter_map(|(area, path)| names_at(area, path)) {
+            self.read_again(&Queued::at(Place::of(&names), Durability::Unsynced))?;
         }
         Ok(())
     }
@@ -103,7 +120,8 @@ impl Archive {
             for name in names {
                 if let Some(names) = names_at(area, &format!("{path}/{name}")) {
                     let item = known.remove(&Place::of(&names));
-                    self.read_present(&names, item, Durability::Unsynced)?;
+                    let queued = Queued::at(Place::of(&names), Durability::Unsynced);
+                    self.read_present(&names, item, &queued)?;
                 }
             }
             for item in known.into_values() {
@@ -114,22 +132,21 @@ impl Archive {
     }
 
     /// Updates the index from the tree at one place. The caller holds `edits`.
-    pub(super) fn read_again(
-        &self,
-        place: &Place,
-        durability: Durability,
-    ) -> Result<(), ArchiveError> {
+    pub(super) fn read_again(&self, queued: &Queued) -> Result<(), ArchiveError> {
+        let place = &queued.place;
         let Some(names) = area_of(place.as_str()).and_then(|(area, path)| names_at(area, path))
         else {
             return Ok(());
         };
         let known = self.held(&names)?;
         if self.tree.is_directory(place.as_str()) {
-            return self.read_present(&names, known, durability);
+            return self.read_present(&names, known, queued);
         }
         match known {
             // An item that was moved is found at its new place, which is read on its own.
-            Some(item) if Place::of(&item.names) == *place => self.read_absent(item, durability),
+            Some(item) if Place::of(&item.names) == *place => {
+                self.read_absent(item, queued.durability)
+            }
             _ => Ok(()),
         }
     }
@@ -140,7 +157,7 @@ impl Archive {
         &self,
         names: &Names,
         known: Option<Item>,
-        durability: Durability,
+        queued: &Queued,
     ) -> Result<(), ArchiveError> {
         let place = Place::of(names);
         let bytes = match self.tree.read_sidecar(&place) {
@@ -155,7 +172,7 @@ impl Archive {
                 // An item that is being restored, or whose removal did not finish, has the names in
                 // its tombstone until its sidecar is accepted.
                 let record = self.read_item(names)?.0;
-                self.forget_moved(&record.names, &place, durability)?;
+                self.forget_moved(&record.names, &place, queued.durability)?;
                 let names = match record {
                     record if record.sidecar.is_none() => record.names,
                     _ => names.clone(),
@@ -189,11 +206,11 @@ impl Archive {
                 Acceptance::Unchanged => {}
             }
         }
-        if durability != Durability::Unsynced {
-            // A relation may have been written at one end only.
+        if let Some(before) = &queued.before {
+            // The change may have been written at one end only.
             let item = self.known(item.id)?;
             self.with_author(&item.names, |author| {
-                self.tell_again(author, &item, |_| true)
+                self.tell_far_ends(author, &item, before, |_| true)
             })?;
         }
         if believed.is_some() {

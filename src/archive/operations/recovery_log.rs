@@ -15,8 +15,10 @@ use std::sync::Arc;
 use super::ArchiveError;
 use super::full_disk::with_reserve;
 use crate::archive::lock_order::{Rank, RankedMutex};
-use crate::archive::store::Store;
+use crate::archive::store::{JointNumber, Store};
 use crate::archive::tree::{Place, Tree};
+use crate::formats::item::{Names, Sidecar};
+use ibi::relation::RelationKind;
 
 /// With this many dirty regions, the idle ones are synced, to limit the work of a start after a crash.
 pub(super) const MANY: usize = 64;
@@ -24,8 +26,40 @@ pub(super) const MANY: usize = 64;
 /// The dirty regions, by the path of their level.
 type Regions = Arc<RankedMutex<BTreeMap<String, Region>>>;
 
-/// The places to be read again, each with the durability of its last change.
-type Queue = Arc<RankedMutex<Vec<(Place, Durability)>>>;
+/// The places to be read again.
+type Queue = Arc<RankedMutex<Vec<Queued>>>;
+
+/// Relations that an item declares or has declared.
+pub(super) type Declared = Vec<(RelationKind, Names)>;
+
+/// A place to be read again.
+#[derive(Clone, Debug)]
+pub(super) struct Queued {
+    pub(super) place: Place,
+    /// The durability of its last change.
+    pub(super) durability: Durability,
+    /// What its item declared before, if the last change concerned its relations: the far ends may
+    /// not have been written.
+    pub(super) before: Option<Declared>,
+}
+
+impl Queued {
+    /// After a change that did not concern relations.
+    pub(super) fn at(place: Place, durability: Durability) -> Queued {
+        Queued {
+            place,
+            durability,
+            before: None,
+        }
+    }
+}
+
+/// A logged change of the relations of an item that concerns other sidecars, too.
+#[derive(Debug)]
+pub(super) struct JointChange {
+    number: JointNumber,
+    places: Vec<String>,
+}
 
 /// The state of a dirty region.
 #[derive(Debug, Default)]
@@ -68,8 +102,7 @@ impl Drop for DirtyRegion {
 /// is read again before the next change.
 #[derive(Debug)]
 pub struct WriteIntent {
-    place: Place,
-    durability: Durability,
+    queued: Queued,
     is_done: bool,
     queue: Queue,
     _region: DirtyRegion,
@@ -80,13 +113,18 @@ impl WriteIntent {
     pub fn done(mut self) {
         self.is_done = true;
     }
+
+    /// The change concerns the relations of the item, which declared these before.
+    pub(super) fn of_relations(mut self, before: Option<Declared>) -> WriteIntent {
+        self.queued.before = before;
+        self
+    }
 }
 
 impl Drop for WriteIntent {
     fn drop(&mut self) {
         if !self.is_done {
-            let place = self.place.clone();
-            self.queue.lock().push((place, self.durability));
+            self.queue.lock().push(self.queued.clone());
         }
     }
 }
@@ -98,8 +136,8 @@ pub(super) struct RecoveryLog {
     store: Arc<Store>,
     regions: Regions,
     queue: Queue,
-    /// The items of joint changes that have ended and are still in the index's log.
-    ended: RankedMutex<Vec<String>>,
+    /// The joint changes that have ended and are still in the index's log.
+    ended: RankedMutex<Vec<JointChange>>,
 }
 
 impl RecoveryLog {
@@ -135,7 +173,7 @@ impl RecoveryLog {
         };
         if !is_logged {
             // A removal begins with this write, and must not fail because the disk is full.
-            with_reserve(&self.tree, || Ok(self.store.log_dirty(&[&level], &[])?))?;
+            with_reserve(&self.tree, || Ok(self.store.log_dirty(&level)?))?;
             let count = {
                 let mut regions = self.regions.lock();
                 note(regions.entry(level.clone()).or_default());
@@ -159,8 +197,7 @@ impl RecoveryLog {
     ) -> Result<WriteIntent, ArchiveError> {
         Ok(WriteIntent {
             _region: self.enter(place, durability)?,
-            place: place.clone(),
-            durability,
+            queued: Queued::at(place.clone(), durability),
             is_done: false,
             queue: Arc::clone(&self.queue),
         })
@@ -177,8 +214,8 @@ impl RecoveryLog {
     }
 
     /// Queues a place to be read again before the next change.
-    pub(super) fn queue(&self, place: Place, durability: Durability) {
-        self.queue.lock().push((place, durability));
+    pub(super) fn queue(&self, queued: Queued) {
+        self.queue.lock().push(queued);
     }
 
     /// Whether the queue has any places.
@@ -187,45 +224,62 @@ impl RecoveryLog {
     }
 
     /// Takes the places in the queue.
-    pub(super) fn take_queue(&self) -> Vec<(Place, Durability)> {
+    pub(super) fn take_queue(&self) -> Vec<Queued> {
         std::mem::take(&mut *self.queue.lock())
     }
 
-    /// The durability of the last change of a place, if the place is in the queue.
-    pub(super) fn queued(&self, place: &Place) -> Option<Durability> {
+    /// A place as it is in the queue, if it is there.
+    pub(super) fn queued(&self, place: &Place) -> Option<Queued> {
         let queue = self.queue.lock();
-        let mut found = queue.iter().filter(|(of, _)| of == place);
-        found.next().map(|(_, durability)| *durability)
+        queue.iter().find(|queued| queued.place == *place).cloned()
     }
 
-    /// Durably logs items that are about to declare relations with each other. If a start after a
-    /// crash finds one of the declarations, it completes the others.
-    pub(super) fn begin_joint(&self, places: &[Place]) -> Result<(), ArchiveError> {
-        if places.is_empty() {
-            return Ok(());
+    /// Durably logs that the relations of an item are about to change, and with them the sidecars at
+    /// other places. `before` is what the item declares until then. If a start after a crash finds
+    /// the item changed, it completes the change at the others.
+    pub(super) fn begin_joint(
+        &self,
+        item: &Names,
+        before: &[(RelationKind, Names)],
+        others: &[Place],
+    ) -> Result<JointChange, ArchiveError> {
+        let mut declared = Sidecar::new(item);
+        for (kind, names) in before {
+            declared.set_relation(kind, names);
         }
-        let paths: Vec<&str> = places.iter().map(Place::as_str).collect();
+        let item = Place::of(item);
+        let places = std::iter::once(&item).chain(others);
+        let places: Vec<String> = places.map(|place| place.as_str().to_owned()).collect();
         let mut ended = self.ended.lock();
-        self.store.log_dirty(&paths, &ended)?;
+        let cleared: Vec<JointNumber> = ended.iter().map(|change| change.number).collect();
+        let number = self
+            .store
+            .log_joint(&places, &declared.to_bytes(), &cleared)?;
         ended.clear();
+        Ok(JointChange { number, places })
+    }
+
+    /// Ends a joint change: all sidecars were written, or none. A start after a crash finds nothing
+    /// to do for it. The log entry is cleared with the next joint change or at a regular end.
+    pub(super) fn end_joint(&self, change: JointChange) {
+        self.ended.lock().push(change);
+    }
+
+    /// Durably clears the log entries of an item's ended joint changes before it is changed alone.
+    /// Otherwise a start after a crash would complete the joint change again.
+    pub(super) fn clear_joint(&self, place: &Place) -> Result<(), ArchiveError> {
+        let mut ended = self.ended.lock();
+        let concerns = |change: &JointChange| change.places.iter().any(|it| it == place.as_str());
+        if ended.iter().any(concerns) {
+            self.clear(&mut ended)?;
+        }
         Ok(())
     }
 
-    /// Ends a joint change: all declarations were written, or none. The log entries are cleared
-    /// with the next joint change or at a regular end.
-    pub(super) fn end_joint(&self, places: &[Place]) {
-        let paths = places.iter().map(|place| place.as_str().to_owned());
-        self.ended.lock().extend(paths);
-    }
-
-    /// Clears the log entries of an item's ended joint changes before it is changed alone.
-    /// Otherwise a start after a crash would write the declarations of the joint change again.
-    pub(super) fn clear_joint(&self, place: &Place) -> Result<(), ArchiveError> {
-        let mut ended = self.ended.lock();
-        if ended.iter().any(|end| end == place.as_str()) {
-            self.store.log_dirty(&[], &ended)?;
-            ended.clear();
-        }
+    fn clear(&self, ended: &mut Vec<JointChange>) -> Result<(), ArchiveError> {
+        let numbers: Vec<JointNumber> = ended.iter().map(|change| change.number).collect();
+        self.store.clear_joint(&numbers)?;
+        ended.clear();
         Ok(())
     }
 
@@ -251,8 +305,7 @@ impl RecoveryLog {
         if self.is_queued() {
             return Ok(());
         }
-        let ended = std::mem::take(&mut *self.ended.lock());
-        self.store.clear_dirty(&ended)?;
+        self.clear(&mut self.ended.lock())?;
         settle(&self.tree, &self.store, &self.regions)
     }
 }

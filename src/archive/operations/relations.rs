@@ -235,19 +235,24 @@ impl Archive {
     }
 
     /// After the sidecar of an original was written, updates the far ends of relations that were
-    /// added or removed. Only originals here are written, and only those that the user may write.
-    /// The caller holds `edits`.
+    /// added or removed. Only originals here are written, and only those that `is_meant` selects and
+    /// the user may write. What a far end declares already is not written again. The caller holds
+    /// `edits`.
     pub(super) fn tell_far_ends(
         &self,
         actor: &dyn Actor,
         near: &Item,
         before: &[(RelationKind, Names)],
+        is_meant: impl Fn(&Names) -> bool,
     ) -> Result<(), ArchiveError> {
         if near.state != State::Original {
             return Ok(());
         }
         let now = self.store.relations_of(near.id)?;
         for (kind, names, is_new) in changes(before, &now) {
+            if !is_meant(&self.complete(&names)?) {
+                continue;
+            }
             // The near end is already valid, so a far end that cannot be written is left to fsck.
             if let Err(error) = self.tell_far_end(actor, near, &kind, &names, is_new) {
                 log::warn!("{} of {}: {error}", kind.pair_name(), near.names);
@@ -256,73 +261,25 @@ impl Archive {
         Ok(())
     }
 
-    /// The places of an item and of the originals here whose sidecars change with its relations.
+    /// The places of the originals here whose sidecars the user may write and that change with the
+    /// relations of another item.
     pub(super) fn ends_of(
         &self,
-        near: &Names,
+        actor: &dyn Actor,
         before: &[(RelationKind, Names)],
         now: &[(RelationKind, Names)],
     ) -> Result<Vec<Place>, ArchiveError> {
         let mut ends = Vec::new();
         for (_, names, _) in changes(before, now) {
-            let far = self.held(&names)?;
-            ends.extend(
-                far.filter(|far| far.state == State::Original)
-                    .map(|far| Place::of(&far.names)),
-            );
-        }
-        if !ends.is_empty() {
-            ends.push(Place::of(near));
+            // An end that cannot be read is left to fsck.
+            let is_end = |far: &Item| {
+                far.state == State::Original
+                    && self.may_say(actor, &far.names, true).unwrap_or(false)
+            };
+            let far = self.held(&names)?.filter(is_end);
+            ends.extend(far.map(|far| Place::of(&far.names)));
         }
         Ok(ends)
-    }
-
-    /// Completes a change of both ends that was interrupted. Writes what an original declares at
-    /// the far ends selected by `is_meant` that declare nothing of that kind, and removes claims of
-    /// selected far ends that contradict the original. The caller holds `edits`.
-    pub(super) fn tell_again(
-        &self,
-        actor: &dyn Actor,
-        near: &Item,
-        is_meant: impl Fn(&Names) -> bool,
-    ) -> Result<(), ArchiveError> {
-        let declared = self.store.relations_of(near.id)?;
-        let mut told = Vec::new();
-        for (kind, names) in &declared {
-            let far = self.held(names)?.filter(|far| is_meant(&far.names));
-            let says_something = match (far, kind.inverse(near.language)) {
-                (Some(far), Some(back)) => {
-                    let says = self.store.relations_of(far.id)?;
-                    says.iter().any(|(known, _)| *known == back)
-                }
-                _ => true,
-            };
-            if says_something {
-                told.push((*kind, names.clone()));
-            }
-        }
-        self.tell_far_ends(actor, near, &told)?;
-        if near.state != State::Original {
-            return Ok(());
-        }
-        for (claim, far) in self.store.relations_to(&near.names)? {
-            let Some(kind) = claim.inverse(far.language).filter(|_| claim.is_inverse()) else {
-                continue;
-            };
-            let is_another = declared
-                .iter()
-                .any(|(known, names)| *known == kind && !names.matches(&far.names));
-            if is_another
-                && far.state == State::Original
-                && is_meant(&far.names)
-                && self.may_say(actor, &far.names, true)?
-            {
-                let edit = self.letting_go(&far, vec![claim], &near.names)?;
-                let author = self.author_after(actor, &far.names)?;
-                self.edit_sidecars(vec![(far, edit, author)])?;
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn tell_far_end(

@@ -4,7 +4,7 @@ use rustix::io::Errno;
 
 use super::admission::is_ibip;
 use super::full_disk::with_reserve;
-use super::recovery_log::Durability;
+use super::recovery_log::{Declared, Durability};
 use super::{Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, ItemId, Record, StoreError};
 use crate::archive::tree::{Author, Place};
@@ -311,14 +311,15 @@ impl Archive {
             self.tree.sync_item(&new_place)?;
         }
         let ends = match record.state {
-            State::Original => self.ends_of(&record.names, &before, &record.relations)?,
+            State::Original => self.ends_of(actor, &before, &record.relations)?,
             _ => Vec::new(),
         };
-        if ends.is_empty() {
+        let joint = if ends.is_empty() {
             self.recovery.clear_joint(&new_place)?;
+            None
         } else {
-            self.recovery.begin_joint(&ends)?;
-        }
+            Some(self.recovery.begin_joint(&record.names, &before, &ends)?)
+        };
         match self.store.put(&record) {
             Ok(id) => {
                 if let Some(moving) = moving {
@@ -327,15 +328,20 @@ impl Archive {
                 // From here on the next close finds the sidecar accepted, although the far ends are
                 // not written yet.
                 let change = self.recovery.begin(&new_place, Durability::Synced)?;
+                let change = change.of_relations(Some(before.clone()));
                 let item = self.known(id)?;
                 self.remove_tombstones(&item.names)?;
-                self.tell_far_ends(actor, &item, &before)?;
-                self.recovery.end_joint(&ends);
+                self.tell_far_ends(actor, &item, &before, |_| true)?;
+                if let Some(joint) = joint {
+                    self.recovery.end_joint(joint);
+                }
                 change.done();
                 Ok(Acceptance::Accepted(item.into()))
             }
             Err(error @ StoreError::Taken { .. }) => {
-                self.recovery.end_joint(&ends);
+                if let Some(joint) = joint {
+                    self.recovery.end_joint(joint);
+                }
                 Ok(Acceptance::Rejected(error.into()))
             }
             Err(error) => Err(error.into()),
@@ -433,29 +439,39 @@ impl Archive {
     }
 
     /// Changes the sidecars of originals, all or none: after an error, changes already made are
-    /// reverted. The caller holds `edits`.
+    /// reverted. The first is the item whose relations change; the others follow from it. The
+    /// caller holds `edits`.
     pub(super) fn edit_sidecars(&self, edits: Vec<EditOf>) -> Result<(), ArchiveError> {
         let place = |(item, ..): &EditOf| Place::of(&item.names);
-        let ends: Vec<Place> = edits.iter().map(place).collect();
-        if let [end] = &ends[..] {
-            self.recovery.clear_joint(end)?;
-            return self.edit_each(edits);
+        let Some(((first, ..), others)) = edits.split_first() else {
+            return Ok(());
+        };
+        if others.is_empty() {
+            self.recovery.clear_joint(&Place::of(&first.names))?;
+            return self.edit_each(edits, None);
         }
-        self.recovery.begin_joint(&ends)?;
-        let edited = self.edit_each(edits);
+        let before = self.store.relations_of(first.id)?;
+        let others: Vec<Place> = others.iter().map(place).collect();
+        let joint = self.recovery.begin_joint(&first.names, &before, &others)?;
+        let edited = self.edit_each(edits, Some(before));
         if edited.is_err() && self.recovery.is_queued() {
             return edited;
         }
-        self.recovery.end_joint(&ends);
+        self.recovery.end_joint(joint);
         edited
     }
 
-    fn edit_each(&self, edits: Vec<EditOf>) -> Result<(), ArchiveError> {
+    /// `before` is what the first item declared, if the others follow from it.
+    pub(super) fn edit_each(
+        &self,
+        edits: Vec<EditOf>,
+        mut before: Option<Declared>,
+    ) -> Result<(), ArchiveError> {
         // All places are marked before the first sidecar is changed.
         let marked = |(item, edit, author): EditOf| {
             let place = Place::of(&item.names);
             let change = self.recovery.begin(&place, Durability::Synced)?;
-            Ok((item, edit, author, change))
+            Ok((item, edit, author, change.of_relations(before.take())))
         };
         let edits: Result<Vec<_>, ArchiveError> = edits.into_iter().map(marked).collect();
         let mut edits = edits?.into_iter();

@@ -1,26 +1,85 @@
-//! The recovery log in the index: the dirty regions, where tree and index may differ after a crash.
+//! The recovery log in the index: the dirty regions, where tree and index may differ after a crash,
+//! and the changes that concern several items.
+
+use rusqlite::{Connection, params};
 
 use super::query::below;
 use super::transaction::Sync;
 use super::{Item, Store, StoreError};
 
+/// The number of a logged change that concerns several items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JointNumber(i64);
+
+/// A logged change that concerns several items.
+#[derive(Debug)]
+pub struct LoggedJoint {
+    /// Its number.
+    pub number: JointNumber,
+    /// The paths of the items whose sidecars change.
+    pub places: Vec<String>,
+    /// What the first of them declared before, as a sidecar.
+    pub before: Vec<u8>,
+}
+
+fn delete_joint(connection: &Connection, numbers: &[JointNumber]) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached("DELETE FROM joint WHERE number = ?1")?;
+    for number in numbers {
+        statement.execute([number.0])?;
+    }
+    Ok(())
+}
+
 impl Store {
-    /// Logs levels or items that are about to change, and clears regions whose changes are on disk.
-    /// Durable when this returns.
-    pub fn log_dirty(&self, paths: &[&str], settled: &[String]) -> Result<(), StoreError> {
+    /// Logs a level that is about to change. Durable when this returns.
+    pub fn log_dirty(&self, level: &str) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
-            for path in settled {
-                transaction
-                    .prepare_cached("DELETE FROM touched WHERE level = ?1")?
-                    .execute([path])?;
-            }
-            for path in paths {
-                transaction
-                    .prepare_cached("INSERT OR IGNORE INTO touched VALUES (?1)")?
-                    .execute([path])?;
-            }
+            transaction
+                .prepare_cached("INSERT OR IGNORE INTO touched VALUES (?1)")?
+                .execute([level])?;
             Ok(())
         })
+    }
+
+    /// Logs a change that concerns several items, and clears changes that have ended. Durable when
+    /// this returns.
+    pub fn log_joint(
+        &self,
+        places: &[String],
+        before: &[u8],
+        ended: &[JointNumber],
+    ) -> Result<JointNumber, StoreError> {
+        self.write(Sync::Now, |transaction| {
+            delete_joint(transaction, ended)?;
+            transaction
+                .prepare_cached("INSERT INTO joint (places, before) VALUES (?1, ?2)")?
+                .execute(params![places.join("\n"), before])?;
+            Ok(JointNumber(transaction.last_insert_rowid()))
+        })
+    }
+
+    /// Clears changes that concern several items. Durable when this returns.
+    pub fn clear_joint(&self, numbers: &[JointNumber]) -> Result<(), StoreError> {
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        self.write(Sync::Now, |transaction| delete_joint(transaction, numbers))
+    }
+
+    /// The logged changes that concern several items, in their order.
+    pub fn joint_changes(&self) -> Result<Vec<LoggedJoint>, StoreError> {
+        let connection = self.lock();
+        let mut statement =
+            connection.prepare("SELECT number, places, before FROM joint ORDER BY number")?;
+        let changes = statement.query_map([], |row| {
+            let places: String = row.get("places")?;
+            Ok(LoggedJoint {
+                number: JointNumber(row.get("number")?),
+                places: places.lines().map(str::to_owned).collect(),
+                before: row.get("before")?,
+            })
+        })?;
+        Ok(changes.collect::<Result<_, _>>()?)
     }
 
     /// The dirty regions, in the order of their paths.

@@ -94,6 +94,17 @@ const MIGRATIONS: &[&str] = &[
     -- the index both tell, and that is not known to be on disk in both.
     CREATE TABLE touched (level TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
     ",
+    // 7: changes that concern several items, which a start after a crash completes.
+    "
+    -- `places` are the paths of the items whose sidecars change, separated by newlines. `before` is
+    -- what the first declared before, as a sidecar. A change that has ended stays until the next one
+    -- begins, or one of these items is changed alone.
+    CREATE TABLE joint (
+        number INTEGER PRIMARY KEY,
+        places TEXT NOT NULL,
+        before BLOB NOT NULL
+    ) STRICT;
+    ",
 ];
 
 /// Updates the database to the newest schema. Fails if a newer ibifs has written it.

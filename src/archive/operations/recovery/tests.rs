@@ -1,6 +1,6 @@
-use super::super::Process;
 use super::super::recovery_log::MANY;
-use super::super::testing::{TestArchive, elsewhere, maker, names};
+use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, maker, names};
+use super::super::{Fact, Process};
 use super::*;
 use ibi::relation::RelationKind;
 
@@ -17,8 +17,10 @@ fn a_regular_end_leaves_nothing_to_recover() {
     archive.copy("a.example/b/2001/01.01.00.00");
     assert_ne!(archive.store().dirty_regions().expect("read"), none());
     assert_ne!(archive.store().unsettled().expect("read").len(), 0);
+    assert_eq!(archive.store().joint_changes().expect("read").len(), 1);
     archive.close();
     assert_eq!(archive.store().dirty_regions().expect("read"), none());
+    assert_eq!(archive.store().joint_changes().expect("read").len(), 0);
     assert_eq!(archive.store().unsettled().expect("read").len(), 0);
     archive.reopen();
     assert_eq!(archive.findings(), none());
@@ -89,6 +91,157 @@ fn a_relation_at_one_end_only_is_finished() {
         let [near, far] = &ends;
         assert_eq!(says(near), says(far), "kept {kept}");
         assert_eq!(archive.findings(), none());
+    }
+}
+
+/// The sidecars of some items on disk.
+fn texts(archive: &TestArchive, items: &[&Item]) -> Vec<String> {
+    let text =
+        |item: &&Item| std::fs::read_to_string(archive.file(item, ".ibi")).expect("a sidecar");
+    items.iter().map(text).collect()
+}
+
+/// Three items, the third of which is in Portuguese: it declares that it is the next edition,
+/// metadata or translation of the first, which declares nothing of that kind.
+fn with_claim(archive: &TestArchive, kind: RelationKind, back: RelationKind) -> [Item; 3] {
+    let [one, other, claimant] = [archive.new_item(), archive.new_item(), archive.new_item()];
+    let fact = Fact::Language(Some(language("pt")));
+    let set = archive.set_fact(&Process, &claimant.names, fact);
+    set.expect("a language");
+    // What an item declares itself has precedence over the claim. Then it is removed.
+    archive.declare(&one, kind, &other);
+    archive.declare(&claimant, back, &one);
+    let removed = archive.unrelate(&Process, &one.names, &kind);
+    removed.expect("removed");
+    assert!(archive.sidecar(&one).relations().is_empty());
+    assert_eq!(archive.sidecar(&claimant).relations().len(), 1);
+    [one, other, claimant]
+}
+
+/// Kinds of relations with their inverses, each with another kind.
+fn kinds() -> [(RelationKind, RelationKind, RelationKind); 3] {
+    use RelationKind::{EditionOf, Metadata, MetadataOf, NextEdition, Translation, TranslationOf};
+    let [french, portuguese] = ["fr", "pt"].map(language);
+    [
+        (NextEdition, EditionOf, Translation(french)),
+        (Metadata, MetadataOf, Translation(french)),
+        (Translation(portuguese), TranslationOf, Metadata),
+    ]
+}
+
+/// A declaration at one end only stays so, whatever else the two items have declared since.
+#[test]
+fn a_start_after_a_kill_changes_no_sidecar() {
+    for (kind, back, joint) in kinds() {
+        let mut archive = TestArchive::new();
+        let [one, other, claimant] = with_claim(&archive, kind, back);
+        let items = [&one, &other, &claimant];
+        archive.declare(&claimant, joint, &one);
+        let before = texts(&archive, &items);
+        archive.crash();
+        assert_eq!(texts(&archive, &items), before, "{kind:?}");
+        // A claim against what the first item declares, in a sidecar that a user has written.
+        archive.declare(&one, kind, &other);
+        for claims in [false, true] {
+            archive.edit_raw(&claimant, |sidecar| {
+                sidecar.remove_relation(&back);
+                if claims {
+                    sidecar.set_relation(&back, &one.names);
+                }
+            });
+            let accepted = archive.accept_sidecar(&Process, claimant.id);
+            accepted.expect("accepted");
+        }
+        let before = texts(&archive, &items);
+        archive.crash();
+        assert_eq!(texts(&archive, &items), before, "{kind:?}");
+    }
+}
+
+/// What the user might not write at the other end, the start does not write either.
+#[test]
+fn a_far_end_that_was_refused_stays_after_a_kill() {
+    for (kind, ..) in kinds() {
+        let mut archive = TestArchive::new();
+        let items = [archive.new_item(), archive.new_item()];
+        let [one, other] = &items;
+        archive.edit_raw(one, |sidecar| sidecar.set_relation(&kind, &other.names));
+        let accepted = archive.accept_sidecar(&OTHER_USER, one.id);
+        accepted.expect("accepted");
+        assert_eq!(archive.store().relations_of(one.id).expect("read").len(), 1);
+        assert!(archive.sidecar(other).relations().is_empty());
+        let before = texts(&archive, &[one, other]);
+        archive.crash();
+        assert_eq!(texts(&archive, &[one, other]), before, "{kind:?}");
+    }
+}
+
+/// The first sidecar of a joint change was written, or none.
+#[test]
+fn a_joint_change_is_finished_and_nothing_else() {
+    for (kind, back, joint) in kinds() {
+        for is_begun in [false, true] {
+            let mut archive = TestArchive::new();
+            let [one, other, claimant] = with_claim(&archive, kind, back);
+            archive.declare(&one, joint, &other);
+            let items = [&one, &other, &claimant];
+            let before = texts(&archive, &items);
+            let edits = archive.edits();
+            let declared = archive.store().relations_of(one.id).expect("read");
+            let others = [&claimant, &other].map(|item| Place::of(&item.names));
+            let begun = archive.recovery.begin_joint(&one.names, &declared, &others);
+            begun.expect("logged");
+            if is_begun {
+                let far = claimant.names.clone();
+                let edit = move |sidecar: &mut Sidecar| sidecar.set_relation(&joint, &far);
+                let edited = archive.edit_sidecar(&Process, &one, edit);
+                edited.expect("edited");
+            }
+            drop(edits);
+            archive.crash();
+            assert_eq!(archive.store().joint_changes().expect("read").len(), 0);
+            if !is_begun {
+                assert_eq!(texts(&archive, &items), before, "{kind:?}");
+                continue;
+            }
+            let inverse = super::super::relations::inverse(&joint);
+            assert_eq!(
+                archive.sidecar(&one).relations(),
+                [(joint, claimant.names.clone())]
+            );
+            assert!(archive.sidecar(&other).relations().is_empty());
+            let mut said = archive.sidecar(&claimant).relations();
+            said.sort();
+            let mut expected = [(back, one.names.clone()), (inverse, one.names.clone())];
+            expected.sort();
+            assert_eq!(said, expected, "{kind:?}");
+        }
+    }
+}
+
+/// After an error: the other end is written before the next change, and no other relation.
+#[test]
+fn a_relation_that_was_queued_is_finished_and_nothing_else() {
+    for (kind, back, joint) in kinds() {
+        let archive = TestArchive::new();
+        let [one, _, claimant] = with_claim(&archive, kind, back);
+        let place = Place::of(&one.names);
+        let change = archive.recovery.begin(&place, Durability::Synced);
+        let change = change.expect("begun").of_relations(Some(Vec::new()));
+        let edits = archive.edits();
+        let far = claimant.names.clone();
+        let edit = move |sidecar: &mut Sidecar| sidecar.set_relation(&joint, &far);
+        let edited = archive.edit_sidecar(&Process, &one, edit);
+        edited.expect("edited");
+        drop(edits);
+        drop(change);
+        assert_eq!(archive.sidecar(&claimant).relations().len(), 1);
+        archive.restore_sidecar(one.id).expect("nothing to do");
+        assert_eq!(
+            archive.sidecar(&one).relations(),
+            [(joint, claimant.names.clone())]
+        );
+        assert_eq!(archive.sidecar(&claimant).relations().len(), 2, "{kind:?}");
     }
 }
 
@@ -165,7 +318,8 @@ fn a_move_that_the_index_has_not_seen_is_read_before_the_next_change() {
             // The move fails where it is synced, and cannot be undone.
             archive.tree.move_item(from, to).expect("moved");
             for place in order.map(|index| places[index].clone()) {
-                archive.recovery.queue(place, Durability::Unsynced);
+                let queued = Queued::at(place, Durability::Unsynced);
+                archive.recovery.queue(queued);
             }
             archive.restore_sidecar(item.id).ok();
             let found = archive.held(&names(old)).expect("read").expect("the item");
