@@ -788,20 +788,39 @@ impl Model {
                 Ok(Answer::Done)
             }
             Act::Sidecar {
-                item, how, edits, ..
+                item,
+                view,
+                how,
+                edits,
             } => {
                 let pairs = self.edited(*item, edits).ok_or(libc::ENOENT)?;
-                self.sidecar_written(*item, *how, pairs);
+                let root = self.item(*item).root;
+                let there = self.tree.files.find(root, ".ibi");
+                // In the place of a hidden one a new one is made.
+                let how = match there {
+                    Some(file) if self.tree.is_hidden(root, *view, file) => How::Beside,
+                    _ => *how,
+                };
+                self.sidecar_written(*item, how, pairs);
                 Ok(Answer::Done)
             }
-            Act::RemoveSidecar { item, .. } => {
-                // It comes back.
-                self.write_sidecar(*item);
+            Act::RemoveSidecar { item, view } => {
+                let root = self.item(*item).root;
+                match (view, self.tree.files.find(root, ".ibi")) {
+                    // What a program removes under a label is hidden there; ibifs-tree(7).
+                    (View::Label, Some(file)) if !self.tree.hidden.insert((root, file)) => {
+                        return Err(libc::ENOENT);
+                    }
+                    (View::Label, _) => {}
+                    // It comes back.
+                    _ => self.write_sidecar(*item),
+                }
                 Ok(Answer::Done)
             }
             Act::Remount { .. } => {
                 self.tree.labels.clear();
                 self.tree.staged.clear();
+                self.tree.hidden.clear();
                 for client in &mut self.clients {
                     client.handles.clear();
                     client.directory = Node::Root;
@@ -915,16 +934,13 @@ impl Model {
     }
 
     fn edit(&mut self, number: usize, change: impl FnOnce(&mut Pairs)) {
-        let Item { pairs, root, .. } = self.item(number).clone();
-        let changed = self.tree.files.get(root).changed;
+        let pairs = self.item(number).pairs.clone();
         let mut edited = pairs.clone().unwrap_or_default();
         change(&mut edited);
-        let is_same = pairs.as_ref() == Some(&edited);
-        self.change(number).pairs = Some(edited);
-        self.write_sidecar(number);
-        if is_same {
-            // What says so already need not be written.
-            self.tree.files.change(root).changed = changed;
+        // What says so already need not be written.
+        if pairs.as_ref() != Some(&edited) {
+            self.change(number).pairs = Some(edited);
+            self.write_sidecar(number);
         }
     }
 
