@@ -255,6 +255,7 @@ mod tests {
     #[rustfmt::skip] // one case, one line
     fn a_prefix_that_cannot_be_read_is_kept() {
         good("WZZW/qg53m", "2001-05-25T16:44:00Z", None);
+        good("WZZW/2", "1995-08-01T00:00:00Z", None);
         good("jjjXQZjjj/qg53m", "2001-05-25T16:44:00Z", None);
         good(&format!("{}/qg53m", "Z".repeat(LONGEST)), "2001-05-25T16:44:00Z", None);
     }

@@ -172,6 +172,9 @@ mod tests {
         ] {
             bad_language(text);
         }
+        for (text, without) in [("pt", "pt"), ("pt-BR", "pt")] {
+            assert_eq!(language(text).without_country(), language(without));
+        }
         assert!(language("pt") < language("pt-BR") && language("pt-BR") < language("ru"));
     }
 
