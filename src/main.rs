@@ -61,7 +61,7 @@ fn sentence_of(error: &clap::Error) -> String {
 
 /// The commands, in groups.
 fn command() -> clap::Command {
-    grouped(Cli::command(), |word| word)
+    grouped(Cli::command(), |word| word.to_string())
 }
 
 /// Refuses in the language that was chosen: what was typed is read once more, by the same commands

@@ -15,6 +15,7 @@ mod services;
 mod shell;
 mod store;
 mod translated;
+mod value;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 

@@ -32,6 +32,8 @@ use crate::command::cli::Command;
 use crate::command::exit::{Exit, Failure};
 use crate::command::progress::Progress;
 use crate::command::terminal::Lines;
+use ibi::message;
+use ibi::message::Localize;
 use ibi::relation::Language;
 pub use mount_helper::run as mount_as_helper;
 
@@ -75,8 +77,7 @@ fn put_out(text: &str) -> std::io::Result<()> {
 
 /// Writes lines for a person to standard output.
 fn say(text: &str) -> Result<(), Failure> {
-    put_out(&Lines(text).to_string())
-        .map_err(|error| Failure::new(Exit::Failed, format!("standard output: {error}")))
+    put_out(&Lines(text).to_string()).map_err(|error| cannot_print(&error))
 }
 
 /// The progress of a command over all items; their number comes from the index, if it can be read.
@@ -87,8 +88,19 @@ fn counting(store: &Path) -> Progress {
     })
 }
 
-fn usage(sentence: impl ToString) -> Failure {
-    Failure::new(Exit::Usage, sentence.to_string())
+/// The failure of standard output.
+fn cannot_print(error: &std::io::Error) -> Failure {
+    Failure::new(Exit::Failed, message!("standard output: {error}", error))
+}
+
+fn usage(message: impl Localize) -> Failure {
+    Failure::new(Exit::Usage, message)
+}
+
+/// The failure of a file that the user has named.
+fn failed_at(path: &Path, exit: Exit, error: &impl Localize) -> Failure {
+    let path = path.display();
+    Failure::new(exit, message!("{path}: {error}", path, error))
 }
 
 fn language(text: Option<&str>) -> Result<Option<Language>, Failure> {

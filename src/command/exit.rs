@@ -9,9 +9,11 @@ use crate::archive::scrub::ScrubError;
 use crate::archive::store::StoreError;
 use crate::archive::transfer::TransferError;
 use crate::command::json;
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::command::terminal::OneLine;
 use crate::fuse::mount::MountError;
+use ibi::message;
+use ibi::message::{Localize, Message, ToArgument};
 
 /// The exit status of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +60,8 @@ impl From<Exit> for std::process::ExitCode {
 /// script.
 #[derive(Debug)]
 pub struct Failure {
-    /// The sentence, in English.
-    pub sentence: String,
+    /// What failed, and why.
+    pub message: Message,
     /// The exit status.
     pub exit: Exit,
 }
@@ -67,29 +69,39 @@ pub struct Failure {
 impl Failure {
     /// The same failure, with its subject in front.
     #[must_use]
-    pub fn before(self, what: &str) -> Failure {
-        Failure::new(self.exit, format!("{what}: {}", self.sentence))
+    pub fn before(self, what: &(impl ToArgument + ?Sized)) -> Failure {
+        let error = self.message;
+        Failure::new(self.exit, message!("{what}: {error}", what, error))
+    }
+
+    /// The same failure, with what it leaves to do behind it.
+    #[must_use]
+    pub fn and(self, left: &Message) -> Failure {
+        let error = self.message;
+        Failure::new(self.exit, message!("{error}; {left}", error, left))
     }
 
     /// The failure as JSON: word, status and sentence, which is in English.
     #[must_use]
     pub fn json(&self) -> String {
-        json::error(self.exit.word(), self.exit as i32, &self.sentence)
+        json::error(
+            self.exit.word(),
+            self.exit as i32,
+            &self.message.to_string(),
+        )
     }
 
-    /// A failure with its sentence.
-    pub fn new(exit: Exit, sentence: impl Into<String>) -> Failure {
-        Failure {
-            sentence: sentence.into(),
-            exit,
-        }
+    /// A failure with its message.
+    pub fn new(exit: Exit, message: impl Localize) -> Failure {
+        let message = message.message();
+        Failure { message, exit }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Control characters in quoted text must not add lines.
-        OneLine(told(&self.sentence)).fmt(f)
+        OneLine(localized(&self.message)).fmt(f)
     }
 }
 
@@ -129,7 +141,7 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::Changed(_)
             | ArchiveError::OtherItem { .. } => Exit::Failed,
         };
-        Failure::new(exit, error.to_string())
+        Failure::new(exit, error)
     }
 }
 
@@ -149,7 +161,7 @@ impl From<BackupError> for Failure {
             | BackupError::Used { .. } => Exit::Refused,
             BackupError::Report(_) => Exit::Failed,
         };
-        Failure::new(exit, error.to_string())
+        Failure::new(exit, error)
     }
 }
 
@@ -161,7 +173,7 @@ impl From<TransferError> for Failure {
             TransferError::Busy(_) => Exit::Busy,
             TransferError::System(_) | TransferError::Remote(_) => Exit::Failed,
         };
-        Failure::new(exit, error.to_string())
+        Failure::new(exit, error)
     }
 }
 
@@ -171,7 +183,7 @@ impl From<ScrubError> for Failure {
             ScrubError::Busy => Exit::Busy,
             ScrubError::Tree(_) | ScrubError::Report(_) => Exit::Failed,
         };
-        Failure::new(exit, error.to_string())
+        Failure::new(exit, error)
     }
 }
 
@@ -187,7 +199,7 @@ impl From<PackageError> for Failure {
             | PackageError::Broken { .. }
             | PackageError::Nameless => Exit::Failed,
         };
-        Failure::new(exit, error.to_string())
+        Failure::new(exit, error)
     }
 }
 
@@ -205,6 +217,6 @@ impl From<MountError> for Failure {
             | MountError::ReadOnlyDisk { .. } => Exit::Refused,
             MountError::Failed { .. } | MountError::Dead { .. } => Exit::Failed,
         };
-        Failure::new(exit, error.to_string())
+        Failure::new(exit, error)
     }
 }

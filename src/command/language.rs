@@ -1,28 +1,21 @@
 //! Messages for a person, in that person's language.
 //!
-//! All messages are created in English: errors, findings, JSON and logs are the same for every script, in any
-//! locale. Where the command prints for a person, [`told`] looks the finished sentence up in a catalogue of
-//! templates and translates it into the language of the locale. A sentence without a template is printed
-//! unchanged.
+//! A message is a template and its arguments ([`ibi::message`]). Errors, findings, JSON and logs are English,
+//! the same for every script in any locale. Where the command prints for a person, [`localized`] looks the
+//! template up in the catalogue of the locale and fills in the same arguments; a message among the arguments
+//! is looked up in turn. A template that the catalogue lacks stays English.
 //!
-//! The catalogue is a gettext PO file, so that translators can use their tools. A msgid is the text of a
-//! format string in the sources, `no item '{name}' is held here`. In the msgstr a placeholder keeps its name,
-//! or its number where it has none, and may be moved or repeated. Its value is copied byte for byte, unless
-//! the msgstr marks it as a message:
-//!
-//! - `{cause:m}`: the value is a message, or the template does not match;
-//! - `{cause:m?}`: the value is translated if it is a message, and copied otherwise;
-//! - `{part:noun}`: the value is in the context (msgctxt) `noun`, for parts of sentences that are not
-//!   messages by themselves; `{part:noun|m?}` likewise, in either.
-//!
-//! The texts of clap, which are looked up as a whole, have the context `help`.
+//! The catalogue is a gettext PO file. A msgid is the template of a `message!`, with its placeholders, or the
+//! two templates of a `plural!`. A msgstr names the same placeholders, and may move or repeat them. Texts of
+//! the system and of libraries are msgids without placeholders; the texts of clap's help have the context
+//! `help`.
 
 mod catalogue;
 mod locale;
-mod template;
 
-use std::fmt::Display;
 use std::sync::OnceLock;
+
+use ibi::message::Localize;
 
 pub use catalogue::{Catalogue, CatalogueError};
 pub use locale::Locale;
@@ -50,15 +43,15 @@ pub fn chosen() -> Option<&'static Catalogue> {
 /// A text of the help, in the chosen language.
 #[must_use]
 pub fn help(text: &str) -> &str {
-    let said = chosen().and_then(|catalogue| catalogue.help(text));
-    said.unwrap_or(text)
+    let translated = chosen().and_then(|catalogue| catalogue.help(text));
+    translated.unwrap_or(text)
 }
 
 /// A message in the chosen language.
-pub fn told(message: impl Display) -> String {
-    let message = message.to_string();
+#[must_use]
+pub fn localized(message: &impl Localize) -> String {
     match chosen() {
-        Some(catalogue) => catalogue.told(&message),
-        None => message,
+        Some(catalogue) => catalogue.translate(message),
+        None => message.message().to_string(),
     }
 }

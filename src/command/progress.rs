@@ -9,16 +9,15 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::command::language::told;
+use crate::command::language::localized;
+use ibi::message;
+use ibi::message::Message;
 
 /// The time before the line is shown.
 const DELAY: Duration = Duration::from_millis(500);
 
 /// The most updates of the line per second.
 const RATE: u8 = 5;
-
-/// The remaining time in the template of the line.
-const LEFT: &str = "{eta} left";
 
 /// The line of a running command, which is removed on drop.
 #[derive(Debug)]
@@ -32,12 +31,14 @@ pub struct Progress {
 impl Progress {
     /// Counts items, like [`Progress::of`].
     pub fn of_items(total: impl FnOnce() -> Option<u64>) -> Progress {
-        Progress::of("items", total)
+        Progress::of(&message!("items"), total)
     }
 
     /// Counts units with this name. `total` is called only for a terminal, because counting may take time.
-    pub fn of(what: &str, total: impl FnOnce() -> Option<u64>) -> Progress {
-        let (what, left) = (told(what), told(LEFT));
+    pub fn of(what: &Message, total: impl FnOnce() -> Option<u64>) -> Progress {
+        let what = localized(what);
+        // The placeholder is filled in by indicatif.
+        let left = localized(&message!("{eta} left", eta = "{eta}"));
         let known = format!("{{bar:24}} {{pos}}/{{len}} {what}  {{rate}}{{msg}}  {left}");
         let unknown = format!("{{pos}} {what}  {{rate}}{{msg}}  {{elapsed}}");
         Progress::new(total, &known, &unknown)
@@ -109,8 +110,9 @@ impl Drop for Progress {
 }
 
 fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
-    let _ = match state.per_sec() {
-        slow if slow < 10.0 => out.write_str(&told(format_args!("{slow:.1} a second"))),
-        fast => out.write_str(&told(format_args!("{fast:.0} a second"))),
+    let rate = match state.per_sec() {
+        slow if slow < 10.0 => format!("{slow:.1}"),
+        fast => format!("{fast:.0}"),
     };
+    let _ = out.write_str(&localized(&message!("{rate} a second", rate)));
 }

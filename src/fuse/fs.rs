@@ -7,6 +7,7 @@
 
 mod backing;
 mod convert;
+mod data_path;
 mod fair_queue;
 mod handles;
 mod invalidator;
@@ -34,7 +35,8 @@ use crate::fuse::inode::{Kind, Node, NodeId};
 use crate::fuse::inside::Outcome;
 use crate::fuse::namespace::{Context, Entry, Namespace};
 use crate::os::caller::Caller;
-use backing::{Backings, DataPath};
+use backing::Backings;
+pub use data_path::{DataPath, Reason};
 use fair_queue::FairQueue;
 use handles::Handles;
 use invalidator::Invalidator;
@@ -99,9 +101,9 @@ impl Ibifs {
     ) -> std::io::Result<Ibifs> {
         let pool = WorkerPool::start(threads(), processors())?;
         let path = if passthrough {
-            DataPath::Kernel { tried: false }
+            DataPath::Untried
         } else {
-            DataPath::Daemon("asked for with -o passthrough=no".to_owned())
+            DataPath::Daemon(Reason::Option)
         };
         let inner = Inner {
             namespace: Arc::new(namespace),
@@ -155,7 +157,7 @@ impl Inner {
     /// The value of an extended attribute. Two of the mount's root describe this daemon.
     fn xattr(&self, node: &Node, name: &OsStr, limit: usize) -> Outcome<Vec<u8>> {
         if node.kind == Kind::Root && name == DATA {
-            Ok(self.backings.describe().into_bytes())
+            Ok(self.backings.data_path().to_words().into_bytes())
         } else if node.kind == Kind::Root && name == HELD {
             Ok(self.held().into_bytes())
         } else {

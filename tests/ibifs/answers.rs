@@ -330,7 +330,7 @@ fn status_tells_how_a_store_is() {
     );
     env.prints(
         "ibifs status A | sed -n '4,9s/[0-9]\\{4\\}-[^ ]*Z/DATE/p;4,9s/^index.*/&/p;4,9s/^items.*/&/p' | sed 's/process [0-9]*/process N/'",
-        "used by  process N of root since DATE\nitems    3 originals, 1 copies, 1 removed\nlast     DATE\nindex    current",
+        "used by  process N of root since DATE\nitems    3 originals, 1 copy, 1 removed\nlast     DATE\nindex    current",
     );
     // Somebody writes something into the lock: that is told as a hint alone.
     env.sh("cp A.store/lock lock; sed s/^pid.*/pid\\ 1/ lock > other; cat other > A.store/lock");

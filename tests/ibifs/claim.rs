@@ -21,7 +21,7 @@ const STATES: &str =
 const CHECK: &str =
     "ibifs umount M; ibifs umount N; ibifs fsck A | tail -n 1; ibifs fsck B | tail -n 1";
 
-const CLEAN: &str = "1 items, 0 findings\n2 items, 0 findings";
+const CLEAN: &str = "1 item, 0 findings\n2 items, 0 findings";
 
 /// An item that was moved between two mounts is an original again by one command.
 #[test]

@@ -225,7 +225,7 @@ END
     );
     env.prints(
         "ibifs import --replace old other.csv",
-        "4 rows: 1 items changed, 3 unchanged",
+        "4 rows: 1 item changed, 3 unchanged",
     );
     env.prints(
         "grep language old/col/sid.inpe.br/MTC-m13@80/2005/08.10.14.18/.ibi",

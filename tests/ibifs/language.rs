@@ -6,93 +6,35 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clap::CommandFactory;
 use clap::builder::StyledStr;
+use ibi::message::Message;
 use ibifs::archive::Code;
 use ibifs::command::cli::{Cli, MountHelper};
 use ibifs::command::language::{Catalogue, PT_BR};
 
 use crate::support::TestEnv;
+use sources::Template;
 
-/// Texts of the sources that look like sentences and are told to nobody, or are data.
-const NOT_TOLD: [&str; 63] = [
-    // What files of the store hold, and items of the demonstration.
-    "host {}\nport {}\nip {}\nip.port {}\ngranularity {}\nibi.archiveservice {}\narchiveaddress {address}",
-    "store {fingerprint}",
-    "mountpoint {path}",
-    "word {word}\npid {}",
-    "finished {}",
-    "ibi.archiveservice {}\nstarted {}",
-    "last {}",
-    "Rainfall over the upper Paraíba valley, 1995-2025\n\nFirst edition.",
-    "Rainfall over the upper Paraíba valley, 1995-2026\n\nSecond edition, with one year more.",
-    "Chuva no alto vale do Paraíba, 1995-2026\n\nTradução da segunda edição.",
-    "title: Chuva no alto vale do Paraíba\ncreator: Souza, Ana\ncreator: Lima, José\nlanguage: pt",
-    " inode={inode}",
-    " xattr.{}={}",
-    "type=file size={size} contents={}",
-    "type=link link={}",
-    "{path} {kind} mode={:04o} uid={} gid={} time={}.{:09}",
-    "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8",
-    "Source-Organization: {}\nBagging-Date: {date}\nBag-Software-Agent: ibifs {}\nPayload-Oxum: {}.{count}",
-    "{IDENTIFIER}: {name}",
-    "Directories by the digest of the identifier, objects by the identifier",
-    "ibifs export",
-    "ibi {}",
-    "attribute {name} {value}",
-    // Names of pairs and places.
-    "col",
-    "granularity",
-    "host",
-    "ip",
-    "mountpoint",
-    "pid",
-    // Labels of what is known, and lines whose parts are told each.
-    "rep suffix",
-    "items    {items}",
-    "store    {}",
-    "mounted  no",
-    "last     {}",
-    "index    {index}",
-    "  {:.0} MB, {rate:.0} MB/s",
-    "{is_mounted}\n\n  ls {shown}/{rep}/doc\n  cat {shown}/{ibip}/doc/report.txt\n  readlink '{shown}/{ibip}!'\n  cat '{shown}/{ibip}!/doc/report.txt'\n  cat '{shown}/{ibip}!+(pt)/doc/report.txt'\n  cat '{shown}/{ibip}!:(oai_dc)'\n  mkdir {shown}/.mint/mine && readlink {shown}/.mint/.mine\n  ibifs umount {shown}",
-    "minted   {rate}",
-    "removed  {removed}",
-    "mounted  {}\ndata     {}",
-    "index    {index}: {}",
-    "used by  {server}",
-    "ibifs: {}",
-    "ibifs: {is_mounted}",
-    "{}ibifs: {failure}",
-    "{sentence}: {}",
-    "{word}: {}: {sentence}",
-    "{word}: {item}: {}",
-    "copied: {name}",
-    "handed-over: {name}",
-    "claimed: {name}",
-    "unchanged: {name}",
-    "skipped: {name}: {}: {}",
-    "{word}: {}: {}",
-    "{word}: {}: {sentence}{accepted}",
-    "{}: {}: {}; {} ({}{outcome})",
-    // SQL.
-    "AND rep IS NULL",
-    "{below} AND state <> 'Deleted' {more}",
-    "{column} > ?1 || '/' AND {column} < ?1 || '0'",
-    "item.id, item.rep, item.ibip, item.state, item.service_rep, item.service_ibip, item.language, item.target, item.removed_at",
-    "relation.kind AS kind, relation.target_rep AS target_rep, relation.target_ibip AS target_ibip",
-    "\n    -- Any date up to this one may have been handed out since `last` was written; NULL when none\n    -- was. What is not known to be free is taken.\n    ALTER TABLE ledger ADD COLUMN reserved TEXT;\n    ",
-    "{} GetFileList",
-];
+/// An entry of the catalogue.
+struct Entry {
+    context: String,
+    text: String,
+    plural: Option<String>,
+    translations: Vec<String>,
+    /// Where the text comes from, if it is not from the sources.
+    is_foreign: bool,
+}
 
-/// The entries of the catalogue: context, English, and where the English comes from if from elsewhere.
-fn entries() -> Vec<(String, String, Option<String>)> {
+fn entries() -> Vec<Entry> {
     let catalogue = polib::po_file::parse_from_reader(PT_BR.as_bytes()).expect("a PO file");
-    let entries = catalogue.messages().map(|message| {
-        let elsewhere = message.extracted_comments().strip_prefix("elsewhere: ");
-        (
-            message.msgctxt().unwrap_or_default().to_owned(),
-            message.msgid().to_owned(),
-            elsewhere.map(str::to_owned),
-        )
+    let entries = catalogue.messages().map(|message| Entry {
+        context: message.msgctxt().unwrap_or_default().to_owned(),
+        text: message.msgid().to_owned(),
+        plural: message.msgid_plural().ok().map(str::to_owned),
+        translations: match message.msgstr_plural() {
+            Ok(forms) => forms.clone(),
+            Err(_) => vec![message.msgstr().expect("a msgstr").to_owned()],
+        },
+        is_foreign: message.extracted_comments().starts_with("elsewhere: "),
     });
     entries.collect()
 }
@@ -149,84 +91,89 @@ fn built() -> clap::Command {
     command
 }
 
-/// The end of a line belongs to no message.
-fn plain(text: &str) -> String {
-    text.trim_end_matches('\n').to_owned()
+fn help_of_commands() -> BTreeSet<String> {
+    let mut texts = BTreeSet::new();
+    help_texts(&built(), &mut texts);
+    help_texts(&MountHelper::command(), &mut texts);
+    texts
 }
 
-/// Every text of the sources that reaches a person has its Portuguese.
+/// Every template of the sources has its Portuguese, and every text of the help.
 #[test]
 fn every_message_is_in_the_catalogue() {
-    let known: BTreeSet<String> = entries().into_iter().map(|(_, id, _)| id).collect();
-    let exempt: BTreeSet<&str> = NOT_TOLD.into();
-    let mut missing = BTreeMap::new();
-    let mut told = BTreeSet::new();
-    for text in sources::literals() {
-        let message = plain(&text.text);
-        if sources::is_for_people(&text) {
-            told.insert(message.clone());
-            if !known.contains(&message) && !exempt.contains(&*message) {
-                missing.insert(message, text.file);
-            }
+    let mut known = BTreeMap::new();
+    let mut known_help = BTreeSet::new();
+    for entry in entries() {
+        if entry.context == "help" {
+            known_help.insert(entry.text);
+        } else {
+            known.insert(entry.text, entry.plural);
         }
     }
-    assert!(told.len() > 350, "{} are found", told.len());
-    let missing: String = missing
+    let templates = sources::templates();
+    assert!(templates.len() > 600, "{} are found", templates.len());
+    let mut missing: String = templates
         .iter()
-        .map(|(text, file)| format!("# src/{}\nmsgid {text:?}\nmsgstr \"\"\n\n", file.display()))
+        .filter(|(template, _)| known.get(&template.text) != Some(&template.plural))
+        .map(|(template, file)| {
+            let Template { text, plural } = template;
+            let plural = plural.iter().map(|it| format!("msgid_plural {it:?}\n"));
+            let plural: String = plural.collect();
+            format!("# src/{}\nmsgid {text:?}\n{plural}\n", file.display())
+        })
         .collect();
-    assert!(
-        missing.is_empty(),
-        "not in src/command/language/pt_BR.po:\n{missing}"
-    );
-    let idle: Vec<&&str> = exempt
-        .iter()
-        .filter(|text| !told.contains(**text))
-        .collect();
-    assert!(idle.is_empty(), "exempt and not there: {idle:?}");
-}
-
-/// Every text of the help has its Portuguese.
-#[test]
-fn every_help_is_in_the_catalogue() {
-    let known: BTreeSet<String> = entries()
-        .into_iter()
-        .filter(|(context, ..)| context == "help")
-        .map(|(_, id, _)| id)
-        .collect();
-    let mut texts = BTreeSet::new();
-    help_texts(&built(), &mut texts);
-    help_texts(&MountHelper::command(), &mut texts);
-    let missing: String = texts
-        .difference(&known)
-        .map(|text| format!("msgctxt \"help\"\nmsgid {text:?}\nmsgstr \"\"\n\n"))
-        .collect();
+    for text in help_of_commands().difference(&known_help) {
+        missing.push_str(&format!("msgctxt \"help\"\nmsgid {text:?}\n\n"));
+    }
     assert!(
         missing.is_empty(),
         "not in src/command/language/pt_BR.po:\n{missing}"
     );
 }
 
-/// Nothing is in the catalogue that nobody says.
+/// Every entry of the catalogue is a template of the sources, a text of the help, or a text of the system or
+/// of a library that says so.
 #[test]
-fn no_entry_is_idle() {
-    let mut texts = BTreeSet::new();
-    help_texts(&built(), &mut texts);
-    help_texts(&MountHelper::command(), &mut texts);
-    texts.extend(sources::literals().iter().map(|text| plain(&text.text)));
-    let idle: Vec<String> = entries()
+fn every_entry_of_the_catalogue_is_used() {
+    let templates = sources::templates();
+    let messages: BTreeSet<&String> = templates.keys().map(|template| &template.text).collect();
+    let help = help_of_commands();
+    let unused: Vec<String> = entries()
         .into_iter()
-        .filter(|(_, id, elsewhere)| elsewhere.is_none() && !texts.contains(id))
-        .map(|(_, id, _)| id)
+        .filter(|entry| match &*entry.context {
+            "help" => !help.contains(&entry.text),
+            _ => entry.is_foreign == messages.contains(&entry.text),
+        })
+        .map(|entry| entry.text)
         .collect();
-    assert!(idle.is_empty(), "nobody says {idle:#?}");
+    assert!(unused.is_empty(), "no source has {unused:#?}");
+}
+
+/// A translation names the placeholders of its template.
+#[test]
+fn placeholders_agree() {
+    let names = |text: &str| -> BTreeSet<String> {
+        let names = ibi::message::placeholders(text).into_iter();
+        names.map(str::to_owned).collect()
+    };
+    for entry in entries() {
+        if entry.context == "help" || entry.is_foreign {
+            continue;
+        }
+        let forms = if entry.plural.is_some() { 2 } else { 1 };
+        assert_eq!(entry.translations.len(), forms, "{}", entry.text);
+        for translation in &entry.translations {
+            assert_eq!(names(&entry.text), names(translation), "{}", entry.text);
+        }
+    }
 }
 
 /// What the catalogue has of the system is what the system says.
 #[test]
 fn errors_of_the_system_are_known_by_their_words() {
     let mut count = 0;
-    for (_, id, _) in entries() {
+    for entry in entries() {
+        let id = entry.text;
         let number = id.rsplit_once(" (os error ").map(|(_, number)| number);
         if let Some(number) = number.and_then(|text| text.strip_suffix(')')) {
             let number = number.parse().expect("a number");
@@ -255,8 +202,7 @@ fn calls(command: &clap::Command, before: &str, found: &mut Vec<String>) {
 #[test]
 fn the_help_is_in_portuguese() {
     let env = TestEnv::new();
-    let mut texts = BTreeSet::new();
-    help_texts(&built(), &mut texts);
+    let mut texts = help_of_commands();
     texts.extend(["Usage:", "Options:", "Commands:", "Arguments:"].map(str::to_owned));
     // Names of values may be the same, and are words only.
     texts.retain(|text| text.contains(char::is_lowercase) && text.contains([' ', ':']));
@@ -530,19 +476,19 @@ fn what_is_found_is_told_in_portuguese() {
          monte-o com 'ibifs mount A.store PONTO'",
     );
     env.sh("ibifs mint A.store | head -n 1 > one; echo text > A.store/col/$(cat one)/doc/text");
-    says("ibifs fsck A.store", "itens: 2; ocorrências: 0");
-    says("ibifs reindex A.store", "itens indexados: 2");
+    says("ibifs fsck A.store", "2 itens, 0 ocorrência");
+    says("ibifs reindex A.store", "2 itens indexados");
     says(
         "ibifs scrub A.store",
-        "itens: 2; arquivos: 1; bytes: 5; itens registrados pela primeira vez: 1",
+        "2 itens, 1 arquivo, 5 bytes, 1 item registrado pela primeira vez",
     );
     says(
         "echo more > A.store/col/$(cat one)/doc/text; ibifs scrub A.store | sed 's;/.*/;/;'",
-        "changed: col/text: foi escrito desde então\nitens: 2; arquivos: 1; bytes: 5; changed: 1",
+        "changed: col/text: foi escrito desde então\n2 itens, 1 arquivo, 5 bytes, 1 changed",
     );
     says(
-        "ibifs backup A.store B.store | sed 's/bytes: [0-9]*/bytes: N/'",
-        "itens: 2; arquivos copiados: 6; bytes: N; inalterados: 0; removidos: 0",
+        "ibifs backup A.store B.store | sed 's/, [0-9]* bytes/, N bytes/'",
+        "2 itens: 6 arquivos copiados, N bytes; 0 inalterado, 0 removido",
     );
     env.sh("echo broken { > A.store/col/$(cat one)/.ibi");
     let found = "a ficha não pode ser aceita: a ficha não é uma lista de pares: linha 2, coluna 1 da \
@@ -551,11 +497,11 @@ fn what_is_found_is_told_in_portuguese() {
     let one = env.sh("cat one").trim().to_owned();
     says(
         "ibifs fsck A.store || true",
-        &format!("broken-sidecar: {one}: {found} (erro)\nitens: 2; ocorrências: 1"),
+        &format!("broken-sidecar: {one}: {found} (erro)\n2 itens, 1 ocorrência"),
     );
     says(
         "ibifs fsck --dry-run A.store || true",
-        &format!("broken-sidecar: {one}: {found} (erro, seria reparado)\nitens: 2; ocorrências: 1"),
+        &format!("broken-sidecar: {one}: {found} (erro, seria reparado)\n2 itens, 1 ocorrência"),
     );
     // What programs read is the same in every locale.
     let json = "ibifs fsck --json A.store || true";
@@ -573,17 +519,17 @@ fn what_is_found_is_told_in_portuguese() {
     says(
         "ibifs fsck --repair A.store",
         &format!(
-            "broken-sidecar: {one}: {found} (erro, reparado)\nitens: 2; ocorrências: 1; reparadas: 1"
+            "broken-sidecar: {one}: {found} (erro, reparado)\n2 itens, 1 ocorrência, 1 reparada"
         ),
     );
     env.sh("printf 'rep,state\\n%s,Lost\\n' $(cat one) > table.csv");
     says(
         "ibifs import A.store table.csv || true",
-        "linha 2: o estado 'Lost' não é Original nem Copy\nlinhas: 1; inválidas: 1: nada foi mudado",
+        "linha 2: o estado 'Lost' não é Original nem Copy\n1 linha, 1 inválida: nada foi mudado",
     );
     says(
         "ibifs export --bagit --store A.store $(cat one) bags | sed 's;: .*/.*: .*/.*;;'",
-        "novo\nitens: 1; escritos: 1; inalterados: 0",
+        "novo\n1 item: 1 escrito, 0 inalterado",
     );
     let status = "ibifs status A.store | head -n 5 | tail -n +2 | cut -d, -f 1";
     says(
@@ -600,8 +546,8 @@ fn what_is_found_is_told_in_portuguese() {
 #[test]
 fn the_manual_has_the_findings_in_the_same_words() {
     let catalogue = Catalogue::parse(PT_BR).expect("a good catalogue");
-    let sentence = |text: &str| {
-        let said = catalogue.told(text);
+    let sentence = |text: &Message| {
+        let said = catalogue.translate(text);
         match said.split(' ').next() {
             // A name stays as it is written.
             Some(word) if word.contains('.') || word.starts_with('-') => format!("{said}."),
@@ -612,18 +558,18 @@ fn the_manual_has_the_findings_in_the_same_words() {
             }
         }
     };
-    let repaired = catalogue.told(", repaired");
     let expected: String = Code::ALL
         .iter()
         .map(|code| {
-            let repaired = if code.is_repairable() { &*repaired } else { "" };
-            let bad = catalogue.told(&code.severity().to_string());
-            let (what, remedy) = (
-                sentence(&code.what().to_string()),
-                sentence(&code.remedy().to_string()),
-            );
+            let severity = catalogue.translate(&code.severity());
+            let repaired = if code.is_repairable() {
+                ", reparado"
+            } else {
+                ""
+            };
+            let (what, remedy) = (sentence(&code.what()), sentence(&code.remedy()));
             format!(
-                ".It Sy {} Pq {bad}{repaired}\n{what}\n{remedy}\n",
+                ".It Sy {} Pq {severity}{repaired}\n{what}\n{remedy}\n",
                 code.word()
             )
         })

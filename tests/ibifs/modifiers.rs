@@ -835,7 +835,7 @@ fn an_old_sidecar_claims_what_it_said() {
     prints(
         &env,
         "{ ibifs fsck A.store || true; } | cut -d: -f1",
-        "relations-differ\n4 items, 1 findings",
+        "relations-differ\n4 items, 1 finding",
     );
     sh(
         &env,

@@ -594,7 +594,7 @@ fn the_service_item_stays() {
     env.sh("sed '/archiveservice/d' good > $(<s)/.ibi || true; cmp good $(<s)/.ibi");
     env.prints("state $(<s)", "Original");
     env.sh("ibifs umount A");
-    env.prints("ibifs fsck A.store", "1 items, 0 findings");
+    env.prints("ibifs fsck A.store", "1 item, 0 findings");
 }
 
 /// An item that still holds files is not removed by rmdir (ENOTEMPTY); one that holds nothing but

@@ -43,7 +43,7 @@ fn the_first_pass_records_and_sha256sum_reads_it() {
     prints(
         &env,
         "cat told",
-        "2 items, 4 files, 30 bytes, 1 items recorded for the first time",
+        "2 items, 4 files, 30 bytes, 1 item recorded for the first time",
     );
     prints(
         &env,
@@ -131,7 +131,7 @@ fn a_removed_item_is_remembered_and_a_lost_one_told() {
         &env,
         "cp -a $there saved; name=${item#*/A/}; echo $name > name; rm -r $item",
     );
-    env.prints("ibifs scrub A", "1 items, 0 files, 0 bytes");
+    env.prints("ibifs scrub A", "1 item, 0 files, 0 bytes");
     // It comes back, not as it was.
     env.sh("printf X | dd of=saved/doc/one conv=notrunc status=none
          touch -r saved/doc/two saved/doc/one; cp -a saved A/$(< name)");
@@ -210,7 +210,7 @@ END"
     let counted = "2 items, 9 files, 48 bytes";
     env.prints(
         "ibifs scrub A",
-        &format!("{counted}, 1 items recorded for the first time"),
+        &format!("{counted}, 1 item recorded for the first time"),
     );
     env.prints("ibifs scrub A", counted);
     prints(
@@ -276,7 +276,7 @@ END
     );
     env.prints(
         "sed 's/:.*//' told",
-        "unsteady\n1 items, 4 files, 30 bytes, 1 unsteady",
+        "unsteady\n1 item, 4 files, 30 bytes, 1 unsteady",
     );
 }
 
@@ -348,7 +348,7 @@ fn a_manifest_moves_with_its_item() {
          echo 'ibi {rep sid.inpe.br/mtc-m18@80/2009/02.16.17.46 ibip 8JMKD3MGP8W/34PGRBS}' > A/8JMKD3MGP8W/34PGRBS/.ibi
          test -d A.store/col/sid.inpe.br/mtc-m18@80/2009/02.16.17.46",
     );
-    env.prints("ibifs scrub A", "2 items, 1 files, 2 bytes");
+    env.prints("ibifs scrub A", "2 items, 1 file, 2 bytes");
     env.sh(
         "test -s A.store/fixity/col/sid.inpe.br/mtc-m18@80/2009/02.16.17.46/manifest-sha256.txt",
     );

@@ -198,7 +198,7 @@ fn what_was_given_is_not_taken_back_by_accident() {
         env.sh("ibifs umount M");
         env.prints(
             "{ ibifs fsck A || true; } | cut -d : -f 1",
-            "handover-pending\n4 items, 1 findings",
+            "handover-pending\n4 items, 1 finding",
         );
         env.prints(
             &format!("ibifs transfer --store A {again} B | cut -d : -f 1 | head -n 1"),

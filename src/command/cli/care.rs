@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Output;
+use super::{Output, value};
 
 /// `ibifs reindex`
 #[derive(Debug, Args)]
@@ -57,26 +57,11 @@ pub struct Scrub {
     #[arg(long, conflicts_with = "items")]
     pub restart: bool,
     /// Read at most this many bytes a second; K, M and G are powers of 1024
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = value::bytes)]
     pub rate: Option<u64>,
     /// What is printed.
     #[command(flatten)]
     pub output: Output,
-}
-
-/// `50M` and the like; at least 1.
-fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.char_indices().last() {
-        Some((at, 'K' | 'k')) => (&text[..at], 10),
-        Some((at, 'M' | 'm')) => (&text[..at], 20),
-        Some((at, 'G' | 'g')) => (&text[..at], 30),
-        _ => (text, 0),
-    };
-    let number: Option<u64> = digits.parse().ok();
-    number
-        .and_then(|number| number.checked_mul(1 << shift))
-        .filter(|number| *number > 0)
-        .ok_or_else(|| "not a number of bytes, such as 500K or 50M".to_owned())
 }
 
 /// `ibifs backup`

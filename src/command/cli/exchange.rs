@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::{ItemState, Output};
+use super::{ItemState, Output, value};
 
 /// Which items are copied or handed over.
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ pub struct Selection {
     #[arg(long, value_name = "PREFIX")]
     pub prefix: Option<String>,
     /// All items of this year, by their identifiers
-    #[arg(long, value_name = "YEAR")]
+    #[arg(long, value_name = "YEAR", value_parser = value::year)]
     pub year: Option<u32>,
     /// With each item, also the item that is its metadata
     #[arg(long)]

@@ -2,27 +2,32 @@
 //! subcommands only, so the groups are a part of the help template.
 
 use clap::Command;
+use ibi::message;
+use ibi::message::Message;
+
+/// The heading of a group.
+type Title = fn() -> Message;
 
 /// The groups, and their commands in the order of the help.
-const GROUPS: &[(&str, &[&str])] = &[
+const GROUPS: &[(Title, &[&str])] = &[
     (
-        "Stores",
+        || message!("Stores"),
         &["init", "mount", "umount", "status", "quickstart"],
     ),
-    ("Items", &["mint", "show", "ls", "id"]),
-    ("Relations", &["relate", "unrelate"]),
-    ("Care", &["fsck", "reindex", "scrub", "backup"]),
+    (|| message!("Items"), &["mint", "show", "ls", "id"]),
+    (|| message!("Relations"), &["relate", "unrelate"]),
+    (|| message!("Care"), &["fsck", "reindex", "scrub", "backup"]),
     (
-        "Exchange",
+        || message!("Exchange"),
         &["copy", "transfer", "claim", "export", "import"],
     ),
-    ("Services", &["serve", "resolver"]),
-    ("Shell", &["completions"]),
+    (|| message!("Services"), &["serve", "resolver"]),
+    (|| message!("Shell"), &["completions"]),
 ];
 
 /// The command with its subcommands in groups, below headings that `word` translates.
 #[must_use]
-pub fn grouped(mut command: Command, word: impl Fn(&'static str) -> &'static str) -> Command {
+pub fn grouped(mut command: Command, word: impl Fn(&Message) -> String) -> Command {
     // Built first: a usage line then has the names of all arguments.
     command.build();
     let list = list(&command, &word);
@@ -30,21 +35,21 @@ pub fn grouped(mut command: Command, word: impl Fn(&'static str) -> &'static str
     let template = format!(
         "{{before-help}}{{about-with-newline}}\n{heading}{}{heading:#} {{usage}}\n{list}\n\
          {heading}{}{heading:#}\n{{options}}{{after-help}}",
-        word("Usage:"),
-        word("Options:")
+        word(&message!("Usage:")),
+        word(&message!("Options:"))
     );
     command.help_template(template)
 }
 
 /// The groups, each a heading and a line for each of its commands.
-pub(super) fn list(command: &Command, word: &impl Fn(&'static str) -> &'static str) -> String {
+pub(super) fn list(command: &Command, word: &impl Fn(&Message) -> String) -> String {
     let heading = *command.get_styles().get_header();
     let literal = *command.get_styles().get_literal();
     let names = GROUPS.iter().flat_map(|(_, names)| *names);
     let width = names.map(|name| name.len()).max().unwrap_or_default();
     let mut text = String::new();
     for (title, names) in GROUPS {
-        text.push_str(&format!("\n{heading}{}:{heading:#}\n", word(title)));
+        text.push_str(&format!("\n{heading}{}:{heading:#}\n", word(&title())));
         for name in *names {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
@@ -79,7 +84,7 @@ mod tests {
 
     #[test]
     fn lines_fit_a_terminal() {
-        let text = grouped(Cli::command(), |word| word)
+        let text = grouped(Cli::command(), Message::to_string)
             .render_help()
             .to_string();
         let list = text.split("\nOptions:").next().unwrap_or_default();

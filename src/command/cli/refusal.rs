@@ -1,12 +1,15 @@
 //! Usage errors in another language: translations of clap's own sentences.
 
-use std::error::Error as _;
+use std::error::Error;
 use std::fmt::Write;
 
 use clap::builder::StyledStr;
 use clap::builder::styling::{Style, Styles};
-use clap::error::{ContextKind, ContextValue, Error, ErrorFormatter, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorFormatter, ErrorKind};
+use ibi::message;
+use ibi::message::{Localize, Message};
 
+use super::value::Invalid;
 use crate::command::language::{Catalogue, chosen};
 
 /// Formats an error of clap in the chosen language.
@@ -14,7 +17,7 @@ use crate::command::language::{Catalogue, chosen};
 pub struct Refusal;
 
 impl ErrorFormatter for Refusal {
-    fn format_error(error: &Error<Self>) -> StyledStr {
+    fn format_error(error: &clap::error::Error<Self>) -> StyledStr {
         let mut text = String::new();
         // This formatter is used only with a catalogue.
         if let Some(catalogue) = chosen() {
@@ -30,33 +33,44 @@ impl ErrorFormatter for Refusal {
 }
 
 struct RefusalText<'a> {
-    error: &'a Error<Refusal>,
+    error: &'a clap::error::Error<Refusal>,
     catalogue: &'static Catalogue,
     styles: Styles,
 }
 
 impl RefusalText<'_> {
     fn write(&self, text: &mut String) {
-        text.push_str(&painted(self.styles.get_error(), &self.says("error:", &[])));
+        text.push_str(&painted(
+            self.styles.get_error(),
+            &self.translate(&message!("error:")),
+        ));
         text.push(' ');
         text.push_str(&self.sentence());
         for tip in self.tips() {
-            let mark = painted(self.styles.get_valid(), &self.says("tip:", &[]));
+            let mark = painted(self.styles.get_valid(), &self.translate(&message!("tip:")));
             // Writing to a String does not fail.
             let _ = write!(text, "\n\n  {mark} {tip}");
         }
         if let Some(ContextValue::StyledStr(usage)) = self.error.get(ContextKind::Usage) {
             let usage = usage.ansi().to_string();
-            let usage = usage.replacen("Usage:", &self.says("Usage:", &[]), 1);
+            let usage = usage.replacen("Usage:", &self.translate(&message!("Usage:")), 1);
             let _ = write!(text, "\n\n{usage}");
         }
         let help = painted(self.styles.get_literal(), "--help");
-        let more = self.says("For more information, try '{}'.", &[&help]);
+        let more = self.translate(&message!("For more information, try '{help}'.", help));
         let _ = write!(text, "\n\n{more}\n");
     }
 
-    fn says(&self, english: &'static str, filling: &[&str]) -> String {
-        self.catalogue.help_with(english, filling)
+    fn translate(&self, message: &Message) -> String {
+        self.catalogue.translate(message)
+    }
+
+    /// The cause of an error: a message, or a text of clap or the standard library.
+    fn cause(&self, cause: &(dyn Error + 'static)) -> String {
+        match cause.downcast_ref::<Invalid>() {
+            Some(invalid) => self.translate(&invalid.message()),
+            None => self.translate(&Message::foreign(cause.to_string())),
+        }
     }
 
     /// A text that the error refers to.
@@ -95,75 +109,93 @@ impl RefusalText<'_> {
         let value = self.wrong(ContextKind::InvalidValue);
         match self.error.kind() {
             ErrorKind::ArgumentConflict => self.conflict(&argument),
-            ErrorKind::NoEquals => self.says(
-                "equal sign is needed when assigning values to '{}'",
-                &[&argument],
-            ),
+            ErrorKind::NoEquals => self.translate(&message!(
+                "equal sign is needed when assigning values to '{argument}'",
+                argument
+            )),
             ErrorKind::InvalidValue => {
                 let is_none = self.context(ContextKind::InvalidValue).unwrap_or_default();
                 let sentence = if is_none.is_empty() {
-                    self.says(
-                        "a value is required for '{}' but none was supplied",
-                        &[&argument],
-                    )
+                    self.translate(&message!(
+                        "a value is required for '{argument}' but none was supplied",
+                        argument
+                    ))
                 } else {
-                    self.says("invalid value '{}' for '{}'", &[&value, &of])
+                    self.translate(&message!(
+                        "invalid value '{value}' for '{option}'",
+                        value,
+                        option = of
+                    ))
                 };
-                sentence + &self.listed("[possible values: {}]", ContextKind::ValidValue)
+                sentence
+                    + &self.listed(ContextKind::ValidValue, |values| {
+                        message!("[possible values: {values}]", values)
+                    })
             }
             ErrorKind::InvalidSubcommand => {
                 let given = self.wrong(ContextKind::InvalidSubcommand);
-                self.says("unrecognized subcommand '{}'", &[&given])
+                self.translate(&message!(
+                    "unrecognized subcommand '{command}'",
+                    command = given
+                ))
             }
             ErrorKind::MissingRequiredArgument => {
                 let missing = self.several(ContextKind::InvalidArg).join("\n  ");
-                let sentence =
-                    self.says("the following required arguments were not provided:", &[]);
+                let sentence = self.translate(&message!(
+                    "the following required arguments were not provided:"
+                ));
                 format!("{sentence}\n  {missing}")
             }
             ErrorKind::MissingSubcommand => {
                 let given = self.wrong(ContextKind::InvalidSubcommand);
-                let sentence = self.says(
-                    "'{}' requires a subcommand but one was not provided",
-                    &[&given],
-                );
-                sentence + &self.listed("[subcommands: {}]", ContextKind::ValidSubcommand)
+                let sentence = self.translate(&message!(
+                    "'{command}' requires a subcommand but one was not provided",
+                    command = given
+                ));
+                sentence
+                    + &self.listed(ContextKind::ValidSubcommand, |values| {
+                        message!("[subcommands: {values}]", values)
+                    })
             }
-            ErrorKind::TooManyValues => self.says(
-                "unexpected value '{}' for '{}' found; no more were expected",
-                &[&value, &of],
-            ),
-            ErrorKind::TooFewValues => self.says(
-                "{} values required by '{}'; only {} provided",
-                &[
-                    &self.literal(ContextKind::MinValues),
-                    &of,
-                    &self.wrong(ContextKind::ActualNumValues),
-                ],
-            ),
-            ErrorKind::WrongNumberOfValues => self.says(
-                "{} values required for '{}' but {} provided",
-                &[
-                    &self.literal(ContextKind::ExpectedNumValues),
-                    &of,
-                    &self.wrong(ContextKind::ActualNumValues),
-                ],
-            ),
+            ErrorKind::TooManyValues => self.translate(&message!(
+                "unexpected value '{value}' for '{option}' found; no more were expected",
+                value,
+                option = of
+            )),
+            ErrorKind::TooFewValues => self.translate(&message!(
+                "{wanted} values required by '{option}'; only {found} provided",
+                wanted = self.literal(ContextKind::MinValues),
+                option = of,
+                found = self.wrong(ContextKind::ActualNumValues)
+            )),
+            ErrorKind::WrongNumberOfValues => self.translate(&message!(
+                "{wanted} values required for '{option}' but {found} provided",
+                wanted = self.literal(ContextKind::ExpectedNumValues),
+                option = of,
+                found = self.wrong(ContextKind::ActualNumValues)
+            )),
             ErrorKind::ValueValidation => {
-                let sentence = self.says("invalid value '{}' for '{}'", &[&value, &of]);
+                let sentence = self.translate(&message!(
+                    "invalid value '{value}' for '{option}'",
+                    value,
+                    option = of
+                ));
                 match self.error.source() {
                     Some(cause) => {
-                        format!("{sentence}: {}", self.catalogue.told(&cause.to_string()))
+                        format!("{sentence}: {}", self.cause(cause))
                     }
                     None => sentence,
                 }
             }
-            ErrorKind::UnknownArgument => self.says("unexpected argument '{}' found", &[&argument]),
-            ErrorKind::InvalidUtf8 => {
-                self.says("invalid UTF-8 was detected in one or more arguments", &[])
-            }
+            ErrorKind::UnknownArgument => self.translate(&message!(
+                "unexpected argument '{argument}' found",
+                argument
+            )),
+            ErrorKind::InvalidUtf8 => self.translate(&message!(
+                "invalid UTF-8 was detected in one or more arguments"
+            )),
             other => match self.error.source() {
-                Some(cause) => self.catalogue.told(&cause.to_string()),
+                Some(cause) => self.cause(cause),
                 None => other.to_string(),
             },
         }
@@ -175,25 +207,22 @@ impl RefusalText<'_> {
         let is_itself = given.is_some() && given == self.context(ContextKind::PriorArg);
         match &others[..] {
             _ if is_itself => {
-                self.says("the argument '{}' cannot be used multiple times", &[argument])
+                self.translate(&message!("the argument '{argument}' cannot be used multiple times", argument))
             }
-            [] => self.says(
-                "the argument '{}' cannot be used with one or more of the other specified arguments",
-                &[argument],
-            ),
-            [other] => self.says("the argument '{}' cannot be used with '{}'", &[argument, other]),
+            [] => self.translate(&message!("the argument '{argument}' cannot be used with one or more of the other specified arguments", argument)),
+            [other] => self.translate(&message!("the argument '{argument}' cannot be used with '{other}'", argument, other)),
             others => {
-                let sentence = self.says("the argument '{}' cannot be used with:", &[argument]);
+                let sentence = self.translate(&message!("the argument '{argument}' cannot be used with:", argument));
                 format!("{sentence}\n  {}", others.join("\n  "))
             }
         }
     }
 
     /// The valid values, on a separate line.
-    fn listed(&self, english: &'static str, kind: ContextKind) -> String {
+    fn listed(&self, kind: ContextKind, message: fn(String) -> Message) -> String {
         match &self.several(kind)[..] {
             [] => String::new(),
-            right => format!("\n  {}", self.says(english, &[&right.join(", ")])),
+            valid => format!("\n  {}", self.translate(&message(valid.join(", ")))),
         }
     }
 
@@ -206,17 +235,35 @@ impl RefusalText<'_> {
         let found = similar.into_iter().map(|kind| self.several(kind));
         let found = found.filter(|texts| !texts.is_empty());
         let mut tips: Vec<String> = found
-            .map(|texts| self.says("there is something similar: '{}'", &[&texts.join("', '")]))
+            .map(|texts| {
+                let texts = texts.join("', '");
+                self.translate(&message!("there is something similar: '{texts}'", texts))
+            })
             .collect();
         if let Some(ContextValue::StyledStrs(others)) = self.error.get(ContextKind::Suggested) {
-            tips.extend(
-                others
-                    .iter()
-                    .map(|tip| self.catalogue.told(&tip.to_string())),
-            );
+            tips.extend(others.iter().map(|tip| self.tip(tip)));
         }
         tips
     }
+
+    /// A tip of clap, which is a finished sentence.
+    fn tip(&self, tip: &StyledStr) -> String {
+        let argument = self.context(ContextKind::InvalidArg).unwrap_or_default();
+        let known = as_value(&argument);
+        if tip.to_string() == known.to_string() {
+            self.translate(&known)
+        } else {
+            self.translate(&Message::foreign(tip.to_string()))
+        }
+    }
+}
+
+/// The tip of clap for an argument that looks like an option.
+fn as_value(argument: &str) -> Message {
+    message!(
+        "to pass '{argument}' as a value, use '-- {argument}'",
+        argument
+    )
 }
 
 fn painted(style: &Style, text: &str) -> String {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::Output;
+use super::{Output, value};
 
 /// `ibifs serve`
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub struct Serve {
     pub address: Option<String>,
     /// Address for harvesters and a resolver's administrator to write to [default: postmaster at
     /// the Archive's host]
-    #[arg(long, value_name = "NAME@HOST", value_parser = email)]
+    #[arg(long, value_name = "NAME@HOST", value_parser = value::email)]
     pub email: Option<String>,
     /// URL of a resolver that includes the Archive while it is served
     #[arg(long, value_name = "URL", requires = "registration_key_file")]
@@ -38,17 +38,6 @@ pub struct Serve {
     /// What is printed.
     #[command(flatten)]
     pub output: Output,
-}
-
-pub(super) fn email(text: &str) -> Result<String, String> {
-    let is_host = |host: &str| host.contains('.') && !host.split('.').any(str::is_empty);
-    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-    match text.split_once('@') {
-        Some((name, host)) if is_word(text) && !name.is_empty() && is_host(host) => {
-            Ok(text.to_owned())
-        }
-        _ => Err("write it as name@host".to_owned()),
-    }
 }
 
 /// `ibifs resolver`

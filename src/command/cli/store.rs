@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Output;
-use super::services::email;
+use super::{Output, value};
 
 /// `ibifs init`
 #[derive(Debug, Args)]
@@ -21,16 +20,16 @@ pub struct Init {
     #[arg(long)]
     pub host: Option<String>,
     /// E-mail address that the reps are built on, for a computer that has no name on the Internet
-    #[arg(long, value_name = "NAME@HOST", value_parser = host_of_email, conflicts_with_all = ["host", "port"])]
+    #[arg(long, value_name = "NAME@HOST", value_parser = value::host_of_email, conflicts_with_all = ["host", "port"])]
     pub email: Option<String>,
     /// HTTP port of the host; 80 is left out of the reps
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_parser = value::port)]
     pub port: Option<u16>,
     /// Address that the IBIps are built on [default: a random private one]
     #[arg(long, value_name = "ADDRESS")]
     pub ip: Option<IpAddr>,
     /// Port that the IBIps are built on; 800 is left out of the IBIps
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", value_parser = value::port)]
     pub ip_port: Option<u16>,
     /// Seconds between two dates that are issued: 60, 1, 1/10, 1/100 ... [default: 1/1000]
     #[arg(long, value_name = "SECONDS")]
@@ -41,21 +40,6 @@ pub struct Init {
     /// What is printed.
     #[command(flatten)]
     pub output: Output,
-}
-
-/// The host whose reps begin as those of an e-mail address: `name@host.org` as `host.org/name`.
-fn host_of_email(address: &str) -> Result<String, String> {
-    let (name, host) = email(address)?
-        .split_once('@')
-        .map(|(name, host)| (name.to_owned(), host.to_owned()))
-        .unwrap_or_default();
-    if name.contains('.') {
-        return Err(
-            "the part before @ has a dot, which a rep cannot hold; choose another address or --host"
-                .to_owned(),
-        );
-    }
-    Ok(format!("{name}.{host}"))
 }
 
 /// `ibifs mount`

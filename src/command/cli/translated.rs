@@ -5,6 +5,8 @@ use clap::{Arg, Command};
 
 use super::grouped;
 use crate::command::language::Catalogue;
+use ibi::message;
+use ibi::message::Message;
 
 /// The same commands with their help in the language of a catalogue. Texts that it lacks stay English.
 #[must_use]
@@ -13,7 +15,7 @@ pub fn translated(mut command: Command, catalogue: &'static Catalogue) -> Comman
     command.build();
     let command = of_command(command, catalogue);
     if command.get_name() == "ibifs" {
-        grouped(command, |word| catalogue.help(word).unwrap_or(word))
+        grouped(command, |word| catalogue.translate(word))
     } else {
         command
     }
@@ -36,7 +38,7 @@ fn of_command(command: Command, catalogue: &'static Catalogue) -> Command {
         .before_long_help(before_long)
         .after_help(after)
         .after_long_help(after_long)
-        .subcommand_value_name(catalogue.help("COMMAND").unwrap_or("COMMAND"))
+        .subcommand_value_name(catalogue.text(&message!("COMMAND")))
         .mut_args(|argument| of_argument(argument, catalogue))
         .mut_subcommands(|below| of_command(below, catalogue));
     of_layout(command, catalogue)
@@ -100,55 +102,68 @@ fn notes(argument: &Arg, catalogue: &Catalogue) -> Vec<String> {
     if let Some(name) = argument.get_env().filter(|_| !argument.is_hide_env_set()) {
         let value = std::env::var_os(name).unwrap_or_default();
         let variable = format!("{}={}", name.display(), value.display());
-        notes.push(catalogue.help_with("[env: {}]", &[&variable]));
+        notes.push(catalogue.translate(&message!("[env: {variable}]", variable)));
     }
     let defaults = argument.get_default_values().iter();
     let defaults: Vec<String> = defaults.map(|it| it.display().to_string()).collect();
     if !defaults.is_empty() && !argument.is_hide_default_value_set() {
-        notes.push(catalogue.help_with("[default: {}]", &[&defaults.join(" ")]));
+        notes.push(catalogue.translate(&message!(
+            "[default: {values}]",
+            values = defaults.join(" ")
+        )));
     }
     let possible = argument.get_possible_values();
     let possible = possible.iter().filter(|value| !value.is_hide_set());
     let possible: Vec<&str> = possible.map(|value| value.get_name()).collect();
     if !possible.is_empty() && !argument.is_hide_possible_values_set() {
-        notes.push(catalogue.help_with("[possible values: {}]", &[&possible.join(", ")]));
+        notes.push(catalogue.translate(&message!(
+            "[possible values: {values}]",
+            values = possible.join(", ")
+        )));
     }
     notes
 }
 
 /// The usage line and the headings, as in clap, except for words that have no other setting.
 fn of_layout(mut command: Command, catalogue: &'static Catalogue) -> Command {
-    let word = |english: &'static str| catalogue.help(english).unwrap_or(english);
+    let heading_of = |title: &Message| catalogue.translate(title);
+    let usage_heading = heading_of(&message!("Usage:"));
     let usage = command.render_usage().ansi().to_string();
     let usage = match usage.split_once("Usage:") {
         // The end of the heading's style remains in front.
         Some((_, usage)) => usage.trim_start_matches("\u{1b}[0m").trim_start(),
         None => &usage,
     };
-    let usage = usage.replace("[OPTIONS]", word("[OPTIONS]"));
+    let usage = usage.replace("[OPTIONS]", &heading_of(&message!("[OPTIONS]")));
     // A second line is aligned with the first.
     let margin = |heading: &str| format!("\n{}", " ".repeat(heading.chars().count() + 1));
-    let usage = usage.replace(&margin("Usage:"), &margin(word("Usage:")));
+    let usage = usage.replace(&margin("Usage:"), &margin(&usage_heading));
     let heading = *command.get_styles().get_header();
     let mut template = format!(
-        "{{before-help}}{{about-with-newline}}\n{heading}{}{heading:#} {{usage}}",
-        word("Usage:")
+        "{{before-help}}{{about-with-newline}}\n{heading}{usage_heading}{heading:#} {{usage}}"
     );
     let sections = [
-        (command.has_subcommands(), "Commands:", "{subcommands}"),
+        (
+            command.has_subcommands(),
+            message!("Commands:"),
+            "{subcommands}",
+        ),
         (
             has(command.get_positionals()),
-            "Arguments:",
+            message!("Arguments:"),
             "{positionals}",
         ),
         (
             has(command.get_opts().chain(flags(&command))),
-            "Options:",
+            message!("Options:"),
             "{options}",
         ),
     ];
     for (_, title, tag) in sections.iter().filter(|(is_there, ..)| *is_there) {
-        template.push_str(&format!("\n\n{heading}{}{heading:#}\n{tag}", word(title)));
+        template.push_str(&format!(
+            "\n\n{heading}{}{heading:#}\n{tag}",
+            heading_of(title)
+        ));
     }
     template.push_str("{after-help}");
     command.override_usage(usage).help_template(template)

@@ -12,8 +12,9 @@ use crate::archive::{Archive, ArchiveError, Holder, Related, SystemClock, holder
 use crate::command::exit::{Exit, Failure};
 use crate::formats::item::Names;
 use crate::fuse::mount::{Mounted, mounts};
-use ibi::Ibi;
+use ibi::message::{Localize, Message};
 use ibi::relation::{Request, split_name};
+use ibi::{Ibi, message};
 
 /// A store, and its mount point, if it is mounted.
 #[derive(Clone, Debug)]
@@ -71,11 +72,17 @@ impl StoreAccess {
             (Some(only), true) => Ok(StoreAccess::of_mount(only)),
             (None, _) => Err(Failure::new(
                 Exit::Usage,
-                format!("'{text}' is no path here and no store is mounted; name one with --store"),
+                message!(
+                    "'{text}' is no path here and no store is mounted; name one with --store",
+                    text
+                ),
             )),
             (Some(_), false) => Err(Failure::new(
                 Exit::Usage,
-                format!("several stores are mounted; say where '{text}' is with --store"),
+                message!(
+                    "several stores are mounted; say where '{text}' is with --store",
+                    text
+                ),
             )),
         }
     }
@@ -251,7 +258,10 @@ fn at_missing_path(path: &Path) -> Result<Option<Named>, Failure> {
         let shown = path.display();
         return Err(Failure::new(
             Exit::Usage,
-            format!("'{shown}' is a directory above items; name an item in it"),
+            message!(
+                "'{shown}' is a directory above items; name an item in it",
+                shown
+            ),
         ));
     }
     let names = by_identifier(&access, below)?;
@@ -288,16 +298,19 @@ fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
         Ok(Some(item)) => item,
         Ok(None) => return Err(unknown(base)),
         Err(ArchiveError::Ibi(error)) => {
-            let sentence = format!("'{base}' is no path here and no identifier: {error}");
-            return Err(Failure::new(Exit::Usage, sentence));
+            let message = message!(
+                "'{base}' is no path here and no identifier: {error}",
+                base,
+                error
+            );
+            return Err(Failure::new(Exit::Usage, message));
         }
         Err(error) => return Err(error.into()),
     };
     let Some(tail) = tail else {
         return Ok(item.names);
     };
-    let request =
-        Request::parse_tail(tail).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    let request = Request::parse_tail(tail).map_err(|error| Failure::new(Exit::Usage, error))?;
     let Request::Modifier(modifier) = request else {
         return Ok(item.names);
     };
@@ -305,39 +318,39 @@ fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
         Some(Related::Item(names)) => Ok(names),
         _ => Err(Failure::new(
             Exit::NotFound,
-            format!("'{text}' leads to no item"),
+            message!("'{text}' leads to no item", text),
         )),
     }
 }
 
 /// The failure for an errno at the levels of identifiers of a mount.
-pub(super) fn refused(what: &str, error: Errno) -> Failure {
+pub(super) fn refused(what: &Message, error: Errno) -> Failure {
     let (exit, why) = match error {
         Errno::PERM => (
             Exit::Refused,
-            "neither end is an original of this Archive; declare it where one is".to_owned(),
+            message!("neither end is an original of this Archive; declare it where one is"),
         ),
         Errno::LOOP => (
             Exit::Refused,
-            "the editions would go in a circle; an edition cannot follow itself".to_owned(),
+            message!("the editions would go in a circle; an edition cannot follow itself"),
         ),
         Errno::EXIST => (
             Exit::Refused,
-            "it has one already; take it back first with 'ibifs unrelate'".to_owned(),
+            message!("it has one already; take it back first with 'ibifs unrelate'"),
         ),
         Errno::AGAIN => (
             Exit::Refused,
-            "the clock has been set back or too many mint at once; try again".to_owned(),
+            message!("the clock has been set back or too many mint at once; try again"),
         ),
-        Errno::NOENT | Errno::NODATA => (Exit::NotFound, "there is no such thing".to_owned()),
+        Errno::NOENT | Errno::NODATA => (Exit::NotFound, message!("there is no such thing")),
         Errno::NOTCONN => (
             Exit::Failed,
-            "the daemon of the mount is gone; mount the store again".to_owned(),
+            message!("the daemon of the mount is gone; mount the store again"),
         ),
-        Errno::ROFS => (Exit::Refused, "the mount is read-only".to_owned()),
-        other => (Exit::Failed, std::io::Error::from(other).to_string()),
+        Errno::ROFS => (Exit::Refused, message!("the mount is read-only")),
+        other => (Exit::Failed, std::io::Error::from(other).message()),
     };
-    Failure::new(exit, format!("{what}: {why}"))
+    Failure::new(exit, message!("{what}: {why}", what, why))
 }
 
 /// The bytes of a path, for system calls.

@@ -9,9 +9,10 @@ use crate::archive::backup::{self, Finding, Tally};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::command::progress::Progress;
 use crate::formats::fixity::shown;
+use ibi::{message, plural};
 
 pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
     let access = StoreAccess::at(&options.place)?;
@@ -20,11 +21,14 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
     if access::is_in_mount(destination) {
         return Err(Failure::new(
             Exit::Refused,
-            format!("'{shown_destination}' lies in a mounted store; name a directory elsewhere"),
+            message!(
+                "'{destination}' lies in a mounted store; name a directory elsewhere",
+                destination = shown_destination
+            ),
         ));
     }
     let archive = access.read()?;
-    let progress = Progress::of("directories", || backup::count(archive.tree()));
+    let progress = Progress::of(&message!("directories"), || backup::count(archive.tree()));
     let mut tell = |finding: &Finding| {
         let text = if options.output.json {
             finding_json(finding)
@@ -55,7 +59,7 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
 
 fn finding_line(finding: &Finding) -> String {
     let word = finding.code.word();
-    let sentence = told(finding.sentence());
+    let sentence = localized(&finding.sentence());
     format!("{word}: {}: {sentence}\n", shown(&finding.path))
 }
 
@@ -69,10 +73,23 @@ fn finding_json(finding: &Finding) -> String {
 }
 
 fn tally_line(tally: &Tally) -> String {
-    told(format_args!(
-        "{} items: {} files copied, {} bytes; {} unchanged, {} removed\n",
-        tally.items, tally.copied, tally.bytes, tally.unchanged, tally.removed
-    ))
+    let line = message!(
+        "{items}: {copied}, {bytes}; {unchanged}, {removed}",
+        items = plural!("{count} item", "{count} items", count = tally.items),
+        copied = plural!(
+            "{count} file copied",
+            "{count} files copied",
+            count = tally.copied
+        ),
+        bytes = plural!("{count} byte", "{count} bytes", count = tally.bytes),
+        unchanged = plural!(
+            "{count} unchanged",
+            "{count} unchanged",
+            count = tally.unchanged
+        ),
+        removed = plural!("{count} removed", "{count} removed", count = tally.removed)
+    );
+    format!("{}\n", localized(&line))
 }
 
 fn tally_json(tally: &Tally) -> String {

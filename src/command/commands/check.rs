@@ -4,7 +4,8 @@ use super::{counting, print, say, start, transfer};
 use crate::archive::{Archive, ArchiveError, Finding, SystemClock};
 use crate::command::cli::{Fsck, Reindex};
 use crate::command::exit::{Exit, Failure};
-use crate::command::language::told;
+use crate::command::language::localized;
+use ibi::{message, plural};
 
 pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
     let archive = start::open_for_reindex(&options.store)?;
@@ -28,7 +29,12 @@ pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
     for finding in &report.findings {
         eprint!("ibifs: {}", print::finding_line(finding, false));
     }
-    say(&told(format_args!("{} items indexed\n", report.items)))?;
+    let indexed = plural!(
+        "{count} item indexed",
+        "{count} items indexed",
+        count = report.items
+    );
+    say(&format!("{}\n", localized(&indexed)))?;
     Ok(Exit::Done)
 }
 
@@ -37,20 +43,20 @@ pub(super) fn fsck(options: &Fsck) -> Result<Exit, Failure> {
     if options.clock_is_right {
         let archive = Archive::open(&options.store, Box::new(SystemClock))?;
         if let Some(last) = archive.go_on_from_present()? {
-            let until = last.to_rfc3339();
-            let goes_on = format!(
-                "minting goes on from now; dates until {until} that items have are passed over"
+            let goes_on = message!(
+                "minting goes on from now; dates until {until} that items have are passed over",
+                until = last.to_rfc3339()
             );
-            eprintln!("ibifs: {}", told(goes_on));
+            eprintln!("ibifs: {}", localized(&goes_on));
         }
         archive.close();
     }
     let progress = counting(&options.store);
-    let mut told = |items| progress.at(items);
+    let mut count = |items| progress.at(items);
     let mut report = if options.repair {
-        Archive::repair(&options.store, Box::new(SystemClock), &mut told)?
+        Archive::repair(&options.store, Box::new(SystemClock), &mut count)?
     } else {
-        Archive::check(&options.store, &SystemClock, &mut told)?
+        Archive::check(&options.store, &SystemClock, &mut count)?
     };
     drop(progress);
     if let Some(other) = &options.with {

@@ -59,7 +59,7 @@ pub(super) fn run(options: &Complete) -> Result<Exit, Failure> {
             .map(|(word, about)| described(word, about))
             .collect(),
     };
-    put_out(&text).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+    put_out(&text).map_err(|error| Failure::new(Exit::Failed, error))?;
     Ok(Exit::Done)
 }
 

@@ -11,8 +11,10 @@ use crate::archive::{ArchiveError, SystemClock};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
-use crate::command::language::told as in_language;
+use crate::command::language::localized;
 use crate::command::progress::Progress;
+use ibi::message::Message;
+use ibi::{message, plural};
 
 pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
     let named: Result<Vec<Named>, Failure> = options
@@ -31,22 +33,22 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
         Format::Bagit
     };
     let shown = format!("'{}'", destination.display());
-    let progress = Progress::of("files", || None);
+    let progress = Progress::of(&message!("files"), || None);
     let mut count = |files, bytes| progress.at_bytes(files, bytes);
     let mut exporter = Exporter::new(format, destination, &SystemClock, &mut count)
         .map_err(|error| Failure::from(error).before(&shown))?;
     let mut tally = ExportCounts::default();
     let mut exit = Exit::Done;
     for named in &named {
-        let told = one(&mut exporter, named);
-        tally.count(&told);
-        if let Err(failure) = &told
+        let outcome = one(&mut exporter, named);
+        tally.count(&outcome);
+        if let Err(failure) = &outcome
             && exit != Exit::Failed
         {
             // A failure takes precedence over a refusal.
             exit = failure.exit;
         }
-        progress.aside(|| say(&line(named, &told, options.output.json)))?;
+        progress.aside(|| say(&line(named, &outcome, options.output.json)))?;
     }
     exporter.end()?;
     drop(progress);
@@ -65,9 +67,9 @@ fn refuse_inside(access: &StoreAccess, destination: &Path) -> Result<(), Failure
     if is_inside || access::is_in_mount(destination) {
         Err(Failure::new(
             Exit::Refused,
-            format!(
-                "'{}' lies in a store or in a mounted one; name a directory elsewhere",
-                destination.display()
+            message!(
+                "'{destination}' lies in a store or in a mounted one; name a directory elsewhere",
+                destination = destination.display()
             ),
         ))
     } else {
@@ -84,13 +86,23 @@ fn one(exporter: &mut Exporter<'_>, named: &Named) -> Result<Outcome, Failure> {
     Ok(exporter.export(&archive, &item)?)
 }
 
-fn line(named: &Named, told: &Result<Outcome, Failure>, is_json: bool) -> String {
+/// The outcome in words for a person.
+fn outcome_word(outcome: &Result<Outcome, Failure>) -> Message {
+    match outcome {
+        Ok(Outcome::New(_)) => message!("new"),
+        Ok(Outcome::Version(_, version)) => message!("version {version}", version),
+        Ok(Outcome::Unchanged(_)) => message!("unchanged"),
+        Err(_) => message!("not exported"),
+    }
+}
+
+fn line(named: &Named, outcome: &Result<Outcome, Failure>, is_json: bool) -> String {
     let item = named.names.preferred();
-    let (word, path, version, sentence) = match told {
+    let (word, path, version, sentence) = match outcome {
         Ok(Outcome::New(path)) => ("new", Some(path), None, None),
         Ok(Outcome::Version(path, version)) => ("version", Some(path), Some(version), None),
         Ok(Outcome::Unchanged(path)) => ("unchanged", Some(path), None, None),
-        Err(failure) => ("not-exported", None, None, Some(&failure.sentence)),
+        Err(failure) => ("not-exported", None, None, Some(&failure.message)),
     };
     if is_json {
         let mut object = json::names(&named.names);
@@ -100,16 +112,13 @@ fn line(named: &Named, told: &Result<Outcome, Failure>, is_json: bool) -> String
         object.insert("sentence".into(), json!(sentence));
         return json::line(&object.into());
     }
-    let word = match version {
-        Some(version) => in_language(format_args!("version {version}")),
-        None => in_language(word.replace('-', " ")),
-    };
     let rest = match sentence {
-        Some(sentence) => in_language(sentence),
+        Some(sentence) => localized(sentence),
         None => path.cloned().unwrap_or_default(),
     };
     format!(
-        "{word}: {item}: {}\n",
+        "{}: {item}: {}\n",
+        localized(&outcome_word(outcome)),
         crate::command::terminal::OneLine(rest)
     )
 }
@@ -122,9 +131,9 @@ struct ExportCounts {
 }
 
 impl ExportCounts {
-    fn count(&mut self, told: &Result<Outcome, Failure>) {
+    fn count(&mut self, outcome: &Result<Outcome, Failure>) {
         self.items += 1;
-        match told {
+        match outcome {
             Ok(Outcome::New(_) | Outcome::Version(..)) => self.written += 1,
             Ok(Outcome::Unchanged(_)) => self.unchanged += 1,
             Err(_) => {}
@@ -140,9 +149,13 @@ impl ExportCounts {
         if is_json {
             json::line(&json!({ "items": items, "written": written, "unchanged": unchanged }))
         } else {
-            in_language(format_args!(
-                "{items} items: {written} written, {unchanged} unchanged\n"
-            ))
+            let line = message!(
+                "{items}: {written}, {unchanged}",
+                items = plural!("{count} item", "{count} items", count = *items),
+                written = plural!("{count} written", "{count} written", count = *written),
+                unchanged = plural!("{count} unchanged", "{count} unchanged", count = *unchanged)
+            );
+            format!("{}\n", localized(&line))
         }
     }
 }

@@ -6,6 +6,8 @@ mod table;
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 
+use ibi::message;
+
 use super::access::StoreAccess;
 
 pub(super) fn run(options: &cli::Import) -> Result<Exit, Failure> {
@@ -16,7 +18,8 @@ pub(super) fn run(options: &cli::Import) -> Result<Exit, Failure> {
             std::io::ErrorKind::NotFound => Exit::NotFound,
             _ => Exit::Failed,
         };
-        Failure::new(exit, format!("'{}': {error}", source.display()))
+        let path = source.display();
+        Failure::new(exit, message!("'{path}': {error}", path, error))
     })?;
     if metadata.is_dir() {
         packages::run(options, &access)

@@ -8,11 +8,11 @@ use crate::archive::tree::{Tree, TreeError};
 use crate::archive::{Archive, Setup, SystemClock};
 use crate::command::cli::Init;
 use crate::command::exit::{Exit, Failure};
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::command::progress::Progress;
 use crate::formats::item::Names;
-use ibi::Ibi;
 use ibi::distributor::Granularity;
+use ibi::{Ibi, message};
 
 pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
     let store = match (&options.store, &options.adopt) {
@@ -20,13 +20,13 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
         (Some(store), None) => store.clone(),
         (Some(store), Some(adopted)) if adopted_store(adopted)? == *store => store.clone(),
         (Some(store), Some(adopted)) => {
-            return Err(usage(format!(
-                "a tree is taken over where it is: move '{}' to '{}' and give --adopt alone",
-                adopted.display(),
-                store.join("col").display()
+            return Err(usage(message!(
+                "a tree is taken over where it is: move '{tree}' to '{place}' and give --adopt alone",
+                tree = adopted.display(),
+                place = store.join("col").display()
             )));
         }
-        (None, None) => return Err(usage("name the directory of the new store")),
+        (None, None) => return Err(usage(message!("name the directory of the new store"))),
     };
     let granularity = options
         .granularity
@@ -63,20 +63,20 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
     say(&if options.output.json {
         print::facts_json(&store, facts)
     } else {
-        told(format_args!(
-            "{store} is an Archive now: reps begin {}, IBIps {}\nmount it with 'ibifs mount {store} MNT'\n",
-            facts.rep_prefix()?,
-            facts.ibip_prefix(),
-            store = store.display()
-        ))
+        let created = message!(
+            "{store} is an Archive now: reps begin {rep_prefix}, IBIps {ibip_prefix}\nmount it with 'ibifs mount {store} MNT'",
+            store = store.display(),
+            rep_prefix = facts.rep_prefix()?,
+            ibip_prefix = facts.ibip_prefix()
+        );
+        format!("{}\n", localized(&created))
     })?;
     if !is_chosen {
-        let prefix = facts.rep_prefix()?;
-        let note = format!(
-            "no --host was given: the reps begin with {prefix} for ever; for another name, remove \
-             the store now and create it with --host"
+        let note = message!(
+            "no --host was given: the reps begin with {prefix} for ever; for another name, remove the store now and create it with --host",
+            prefix = facts.rep_prefix()?
         );
-        eprintln!("ibifs: {}", told(note));
+        eprintln!("ibifs: {}", localized(&note));
     }
     archive.close();
     Ok(Exit::Done)
@@ -90,19 +90,20 @@ fn ask_for_host() -> Result<Option<String>, Failure> {
     }
     eprintln!(
         "{}",
-        told(
-            "The identifiers of this Archive begin with the name of its host, and never change. \
-             Choose a name that the institution will keep, such as archive.example.org."
-        )
+        localized(&message!(
+            "The identifiers of this Archive begin with the name of its host, and never change. Choose a name that the institution will keep, such as archive.example.org."
+        ))
     );
     eprint!(
         "{} ",
-        told("Host name (empty: this machine's, or a random one):")
+        localized(&message!(
+            "Host name (empty: this machine's, or a random one):"
+        ))
     );
     let mut line = String::new();
     std::io::stdin()
         .read_line(&mut line)
-        .map_err(|error| Failure::new(Exit::Failed, format!("standard input: {error}")))?;
+        .map_err(|error| Failure::new(Exit::Failed, message!("standard input: {error}", error)))?;
     let host = line.trim();
     Ok((!host.is_empty()).then(|| host.to_owned()))
 }
@@ -128,9 +129,9 @@ fn adopted_store(directory: &Path) -> Result<PathBuf, Failure> {
         (Some(name), Some(parent)) if name == "col" && resolved.is_dir() => Ok(parent.to_owned()),
         _ => Err(Failure::new(
             Exit::NotFound,
-            format!(
-                "'{}' holds no directory col to take over; put the tree of repositories there",
-                directory.display()
+            message!(
+                "'{directory}' holds no directory col to take over; put the tree of repositories there",
+                directory = directory.display()
             ),
         )),
     }

@@ -61,9 +61,7 @@ pub(super) fn list(options: &List) -> Result<Exit, Failure> {
 }
 
 pub(super) fn id(options: &Id) -> Result<Exit, Failure> {
-    let parse = |text: &str| {
-        Ibi::parse(text).map_err(|error| Failure::new(Exit::Failed, error.to_string()))
-    };
+    let parse = |text: &str| Ibi::parse(text).map_err(|error| Failure::new(Exit::Failed, error));
     match &options.command {
         IdCommand::Check { ibi, output } => {
             let ibi = parse(ibi)?;

@@ -10,7 +10,7 @@ use crate::command::cli::Mint;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::formats::item::{Names, State};
-use ibi::Ibi;
+use ibi::{Ibi, message};
 
 pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
     let access = StoreAccess::at(&options.place)?;
@@ -71,14 +71,13 @@ fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Nam
             if error == rustix::io::Errno::ACCESS {
                 return Err(Failure::new(
                     Exit::Failed,
-                    format!(
-                        "minting: permission denied; who may write in '{}' may mint there, so ask its \
-                         owner for that permission",
-                        mount_point.display()
+                    message!(
+                        "minting: permission denied; who may write in '{mount_point}' may mint there, so ask its owner for that permission",
+                        mount_point = mount_point.display()
                     ),
                 ));
             }
-            return Err(access::refused("minting", error));
+            return Err(access::refused(&message!("minting"), error));
         }
     }
     let names = minted_names(&path)?;
@@ -86,7 +85,10 @@ fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Nam
     if let Err(error) = rustix::fs::mkdir(access::bytes(&path.join("doc")), mode)
         && error != rustix::io::Errno::EXIST
     {
-        return Err(access::refused("making doc/ in what was minted", error));
+        return Err(access::refused(
+            &message!("making doc/ in what was minted"),
+            error,
+        ));
     }
     if relative.is_none() {
         let _ = rustix::fs::rmdir(access::bytes(&path));
@@ -115,5 +117,10 @@ fn minted_names(path: &Path) -> Result<Names, Failure> {
             .into_iter()
             .flatten(),
     )
-    .ok_or_else(|| Failure::new(Exit::Failed, "the mount does not say what it has minted"))
+    .ok_or_else(|| {
+        Failure::new(
+            Exit::Failed,
+            message!("the mount does not say what it has minted"),
+        )
+    })
 }

@@ -3,9 +3,10 @@
 use super::start;
 use crate::command::cli::{Mount, MountHelper, Output};
 use crate::command::exit::{Exit, Failure};
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::command::logging;
 use crate::fuse::mount::{Mounted, Settings, mounts, resolve};
+use ibi::message;
 
 /// mount(8): the invocation or the permissions were wrong.
 const USAGE: u8 = 1;
@@ -57,9 +58,9 @@ fn mount(helper: &MountHelper) -> Result<Exit, Failure> {
     if let Some(namespace) = &helper.namespace {
         return Err(Failure::new(
             Exit::Usage,
-            format!(
-                "a mount namespace is entered with 'nsenter --mount={} mount ...', not with -N",
-                namespace.display()
+            message!(
+                "a mount namespace is entered with 'nsenter --mount={namespace} mount ...', not with -N",
+                namespace = namespace.display()
             ),
         ));
     }
@@ -75,10 +76,10 @@ fn mount(helper: &MountHelper) -> Result<Exit, Failure> {
         output: Output::default(),
     })?;
     if helper.verbose && exit == Exit::Done {
-        let is_mounted = told(format_args!(
-            "{} is mounted at {}",
-            helper.store.display(),
-            helper.mount_point.display()
+        let is_mounted = localized(&message!(
+            "{store} is mounted at {mount_point}",
+            store = helper.store.display(),
+            mount_point = helper.mount_point.display()
         ));
         super::say(&format!("ibifs: {is_mounted}\n"))?;
     }
@@ -111,7 +112,7 @@ fn remount(helper: &MountHelper) -> Result<Exit, Failure> {
     if !mounts().iter().any(is_there) {
         return Err(Failure::new(
             Exit::NotFound,
-            format!("no store is mounted at '{shown}'"),
+            message!("no store is mounted at '{shown}'", shown),
         ));
     }
     if helper.fake {
@@ -120,16 +121,21 @@ fn remount(helper: &MountHelper) -> Result<Exit, Failure> {
     settings.remount(&path).map_err(|error| {
         let remedy = match error.kind() {
             std::io::ErrorKind::PermissionDenied => {
-                "only root can remount; unmount, and mount with the other options"
+                message!("only root can remount; unmount, and mount with the other options")
             }
             std::io::ErrorKind::ResourceBusy => {
-                "somebody has a file open for writing; see who with 'fuser -vm'"
+                message!("somebody has a file open for writing; see who with 'fuser -vm'")
             }
-            _ => "unmount, and mount with the other options",
+            _ => message!("unmount, and mount with the other options"),
         };
         Failure::new(
             Exit::Failed,
-            format!("remounting '{shown}': {error}; {remedy}"),
+            message!(
+                "remounting '{shown}': {error}; {remedy}",
+                shown,
+                error,
+                remedy
+            ),
         )
     })?;
     Ok(Exit::Done)

@@ -9,6 +9,7 @@ use crate::command::cli::{Mount, Umount};
 use crate::command::exit::{Exit, Failure};
 use crate::command::logging;
 use crate::fuse::mount::Mounted;
+use ibi::message;
 
 /// How long `umount` waits for the daemon to close the store.
 const UMOUNT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -23,11 +24,10 @@ pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
     if is_missing(&options.store) && is_missing(&options.mount_point) {
         return Err(Failure::new(
             Exit::NotFound,
-            format!(
-                "neither the store '{}' nor the mount point '{}' exists; create the store with \
-                 'ibifs init' and the mount point with 'mkdir'",
-                options.store.display(),
-                options.mount_point.display()
+            message!(
+                "neither the store '{store}' nor the mount point '{mount_point}' exists; create the store with 'ibifs init' and the mount point with 'mkdir'",
+                store = options.store.display(),
+                mount_point = options.mount_point.display()
             ),
         ));
     }
@@ -65,7 +65,7 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
     let Some(mounted) = mounted else {
         return Err(Failure::new(
             Exit::NotFound,
-            format!("no store is mounted at '{shown}'"),
+            message!("no store is mounted at '{shown}'", shown),
         ));
     };
     let before = holder(&mounted.source);
@@ -73,10 +73,18 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
     if !gone {
         crate::fuse::mount::unmount(&mounted.mount_point).map_err(|refused| {
             let who = match other_user(&mounted) {
-                Some(user) => format!("{user} has mounted it; unmount it as that user or as root"),
-                None => format!("see who uses it with 'fuser -m {shown}'"),
+                Some(user) => message!(
+                    "{user} has mounted it; unmount it as that user or as root",
+                    user
+                ),
+                None => message!("see who uses it with 'fuser -m {shown}'", shown),
             };
-            let message = format!("'{shown}' could not be unmounted: {refused}; {who}");
+            let message = message!(
+                "'{shown}' could not be unmounted: {refused}; {who}",
+                shown,
+                refused,
+                who
+            );
             Failure::new(Exit::Busy, message)
         })?;
     }
@@ -88,9 +96,10 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
         if started.elapsed() > UMOUNT_TIMEOUT {
             return Err(Failure::new(
                 Exit::Busy,
-                format!(
-                    "'{shown}' is unmounted, but its daemon does not end; end process {}",
-                    holder.pid.unwrap_or(0)
+                message!(
+                    "'{shown}' is unmounted, but its daemon does not end; end process {pid}",
+                    shown,
+                    pid = holder.pid.unwrap_or(0)
                 ),
             ));
         }
@@ -100,10 +109,9 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
             if !end_daemon(&mounted.source, &holder) && ours().is_some() {
                 return Err(Failure::new(
                     Exit::Busy,
-                    format!(
-                        "'{shown}' is unmounted, but its daemon does not end, and the process that \
-                         '{lock}' names is not seen to be the daemon: none was ended; find it with \
-                         'fuser -v {lock}'",
+                    message!(
+                        "'{shown}' is unmounted, but its daemon does not end, and the process that '{lock}' names is not seen to be the daemon: none was ended; find it with 'fuser -v {lock}'",
+                        shown,
                         lock = mounted.source.join("lock").display()
                     ),
                 ));

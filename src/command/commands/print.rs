@@ -8,12 +8,13 @@ use serde_json::{Map, Value, json};
 use crate::archive::store::Item;
 use crate::archive::{Claims, Facts, Finding, Relations, Report, Severity};
 use crate::command::json;
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::command::terminal::OneLine;
 use crate::formats::item::Names;
 use crate::web::registry::{ListedActor, ListedDocument, Registered};
+use ibi::message::Localize;
 use ibi::relation::RelationKind;
-use ibi::{Explanation, Ibi};
+use ibi::{Explanation, Ibi, message, plural};
 
 /// One name per line: rep, then IBIp.
 pub(super) fn names_text(names: &Names) -> String {
@@ -62,14 +63,15 @@ pub(super) fn facts_json(store: &Path, facts: &Facts) -> String {
 pub(super) fn registered_text(archives: &[Registered]) -> String {
     let line = |archive: &Registered| {
         let place = match &archive.included {
-            Some(included) => told(format_args!(
-                "{} since {}, {}",
-                included.address,
-                included.since.to_rfc3339(),
-                included.email
-            )),
-            None => told("excluded"),
+            Some(included) => message!(
+                "{address} since {since}, {email}",
+                address = included.address.to_string(),
+                since = included.since.to_rfc3339(),
+                email = included.email
+            ),
+            None => message!("excluded"),
         };
+        let place = localized(&place);
         format!("{}  {place}\n", archive.service.preferred())
     };
     archives.iter().map(line).collect()
@@ -100,10 +102,11 @@ pub(super) fn registered_json(archives: &[Registered]) -> String {
 pub(super) fn actors_text(actors: &[ListedActor]) -> String {
     let line = |actor: &ListedActor| {
         let when = match (&actor.confirmed_at, &actor.dead_since) {
-            (None, _) => told(format_args!("no document since {}", actor.registered_at)),
-            (Some(_), Some(since)) => told(format_args!("no URL works since {since}")),
-            (Some(at), None) => told(format_args!("last document {at}")),
+            (None, _) => message!("no document since {since}", since = actor.registered_at),
+            (Some(_), Some(since)) => message!("no URL works since {since}", since),
+            (Some(at), None) => message!("last document {at}", at),
         };
+        let when = localized(&when);
         let client = actor.client.as_deref().unwrap_or("-");
         format!(
             "{}  {}  {}  {client}  {when}\n",
@@ -134,7 +137,7 @@ pub(super) fn documents_text(documents: &[ListedDocument]) -> String {
     let line = |document: &ListedDocument| {
         let url = document.url.as_deref().unwrap_or("-");
         let of_archive = if document.is_of_archive {
-            format!("  {}", told("of an Archive: leads nowhere"))
+            format!("  {}", localized(&message!("of an Archive: leads nowhere")))
         } else {
             String::new()
         };
@@ -226,7 +229,7 @@ pub(super) fn item_text(
     }
     for (kind, names) in claims {
         let said = format!("{}, {}", names.preferred(), kind.pair_name());
-        add(&told("claimed by"), Some(said));
+        add(&localized(&message!("claimed by")), Some(said));
     }
     lines.concat()
 }
@@ -276,19 +279,24 @@ pub(super) fn report_json(store: &Path, report: &Report) -> String {
 
 /// Code, subject, problem and remedy; severity, and whether it is repaired.
 pub(super) fn finding_line(finding: &Finding, is_dry: bool) -> String {
+    let severity = finding.code.severity();
     let outcome = match (finding.repaired, finding.repairable && is_dry) {
-        (true, _) => told(", repaired"),
-        (_, true) => told(", would be repaired"),
-        _ => String::new(),
+        (true, _) => message!("{severity}, repaired", severity),
+        (_, true) => message!("{severity}, would be repaired", severity),
+        _ => severity.message(),
     };
+    let sentence = message!(
+        "{sentence}; {remedy} ({outcome})",
+        sentence = finding.sentence(),
+        remedy = finding.code.remedy(),
+        outcome
+    );
     // Control characters in a file must not add lines.
     format!(
-        "{}: {}: {}; {} ({}{outcome})\n",
+        "{}: {}: {}\n",
         finding.code.word(),
         OneLine(&finding.subject),
-        OneLine(told(finding.sentence())),
-        told(finding.code.remedy()),
-        told(finding.code.severity())
+        OneLine(localized(&sentence))
     )
 }
 
@@ -298,14 +306,23 @@ pub(super) fn report_text(report: &Report, is_dry: bool) -> String {
         .iter()
         .map(|finding| finding_line(finding, is_dry))
         .collect();
-    let (items, count) = (report.items, report.findings.len());
     let repaired = report.findings.iter().filter(|finding| finding.repaired);
-    text.push_str(&match repaired.count() {
-        0 => told(format_args!("{items} items, {count} findings")),
-        repaired => told(format_args!(
-            "{items} items, {count} findings, {repaired} repaired"
-        )),
-    });
+    let items = plural!("{count} item", "{count} items", count = report.items);
+    let findings = plural!(
+        "{count} finding",
+        "{count} findings",
+        count = report.findings.len()
+    );
+    let line = match repaired.count() {
+        0 => message!("{items}, {findings}", items, findings),
+        repaired => message!(
+            "{items}, {findings}, {repaired}",
+            items,
+            findings,
+            repaired = plural!("{count} repaired", "{count} repaired", count = repaired)
+        ),
+    };
+    text.push_str(&localized(&line));
     text.push('\n');
     text
 }

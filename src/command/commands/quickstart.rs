@@ -7,8 +7,9 @@ use crate::archive::tree::{METADATA_TEXT, Place};
 use crate::archive::{Archive, Fact, Process, Relative, Setup, SystemClock, holder};
 use crate::command::cli::{Mount, Output, Quickstart};
 use crate::command::exit::{Exit, Failure};
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::formats::item::Names;
+use ibi::message;
 use ibi::relation::Language;
 
 const REPORT: &str = "Rainfall over the upper Paraíba valley, 1995-2025\n\nFirst edition.\n";
@@ -27,10 +28,9 @@ pub(super) fn run(options: &Quickstart) -> Result<Exit, Failure> {
     if let Some(known) = holder(&store).and_then(|holder| holder.mount_point) {
         return Err(Failure::new(
             Exit::Busy,
-            format!(
-                "the demonstration is mounted at '{}' already; look at it there, or end it with 'ibifs umount {}'",
-                known.display(),
-                known.display()
+            message!(
+                "the demonstration is mounted at '{mount_point}' already; look at it there, or end it with 'ibifs umount {mount_point}'",
+                mount_point = known.display()
             ),
         ));
     }
@@ -63,7 +63,8 @@ fn beside(mount_point: &Path) -> PathBuf {
 }
 
 fn failed(path: &Path, error: std::io::Error) -> Failure {
-    Failure::new(Exit::Failed, format!("'{}': {error}", path.display()))
+    let path = path.display();
+    Failure::new(Exit::Failed, message!("'{path}': {error}", path, error))
 }
 
 /// A report, its second edition, the Portuguese translation of that, and a metadata item.
@@ -115,13 +116,19 @@ fn what_to_try(store: &Path, mount_point: &Path) -> Result<String, Failure> {
         Ok(())
     })?;
     let Some(names) = first else {
-        return Ok(told(format_args!("mounted at {}\n", mount_point.display())));
+        let mounted = message!(
+            "mounted at {mount_point}",
+            mount_point = mount_point.display()
+        );
+        return Ok(format!("{}\n", localized(&mounted)));
     };
     let (store, shown) = (store.display(), mount_point.display());
     let rep = names.rep().map(ToString::to_string).unwrap_or_default();
     let ibip = names.ibip().map(ToString::to_string).unwrap_or_default();
-    let is_mounted = told(format_args!(
-        "The store {store} is mounted at {shown}. Try:"
+    let is_mounted = localized(&message!(
+        "The store {store} is mounted at {shown}. Try:",
+        store,
+        shown
     ));
     Ok(format!(
         "{is_mounted}\n\

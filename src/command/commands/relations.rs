@@ -6,8 +6,8 @@ use crate::archive::Process;
 use crate::command::cli::{Relate, Unrelate};
 use crate::command::exit::{Exit, Failure};
 use crate::formats::item::Names;
-use ibi::Ibi;
 use ibi::relation::RelationKind;
+use ibi::{Ibi, message};
 
 pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
     let named = access::find(&options.item, options.store.as_deref())?;
@@ -22,9 +22,9 @@ pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
         (_, Some(target), _, Some(language)) => (RelationKind::Translation(language), target),
         (_, _, Some(target), _) => (RelationKind::Metadata, target),
         _ => {
-            return Err(usage(
-                "say which relation: --next-edition, --translation or --metadata",
-            ));
+            return Err(usage(message!(
+                "say which relation: --next-edition, --translation or --metadata"
+            )));
         }
     };
     let target = match access::find(target, Some(&named.access.store)) {
@@ -52,7 +52,7 @@ fn attribute_name(kind: &RelationKind) -> String {
 fn refused_relation(kind: &RelationKind, named: &Named, error: rustix::io::Errno) -> Failure {
     let (kind, names) = (kind.pair_name(), &named.names);
     let kind = kind.strip_prefix("ibi.").unwrap_or(&kind);
-    access::refused(&format!("ibi.{kind} of {names}"), error)
+    access::refused(&message!("ibi.{kind} of {names}", kind, names), error)
 }
 
 pub(super) fn relate_through(
@@ -85,9 +85,9 @@ pub(super) fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
         (_, true, _) => RelationKind::Metadata,
         (_, _, Some(language)) => RelationKind::Translation(language),
         _ => {
-            return Err(usage(
-                "say which relation: --next-edition, --translation or --metadata",
-            ));
+            return Err(usage(message!(
+                "say which relation: --next-edition, --translation or --metadata"
+            )));
         }
     };
     match named.access.path_in_mount(&named.names) {

@@ -10,12 +10,12 @@ use crate::archive::{Clock, SystemClock};
 use crate::command::cli::{Actors, Documents, Register, Resolver, ResolverCommand};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::formats::item::Names;
 use crate::os::caller::Caller;
 use crate::web::registry::{Key, Registry, RegistryError};
 use crate::web::server::{self, resolver};
-use ibi::Ibi;
+use ibi::{Ibi, message};
 
 pub(super) fn run(options: &Resolver) -> Result<Exit, Failure> {
     match &options.command {
@@ -83,7 +83,7 @@ fn documents(options: &Documents) -> Result<Exit, Failure> {
 }
 
 fn ids(texts: &[String]) -> Result<Vec<Ibi>, Failure> {
-    let refused = |error: ibi::ParseError| Failure::new(Exit::Usage, error.to_string());
+    let refused = |error: ibi::ParseError| Failure::new(Exit::Usage, error);
     texts
         .iter()
         .map(|text| Ibi::parse(text).map_err(refused))
@@ -124,10 +124,12 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
         say(&if options.output.json {
             print::listening_json(made.address(), local)
         } else {
-            told(format_args!(
-                "resolving for {} at http://{local}/\n",
-                made.address()
-            ))
+            let line = message!(
+                "resolving for {address} at http://{local}/",
+                address = made.address(),
+                local
+            );
+            format!("{}\n", localized(&line))
         })
         .unwrap_or_else(|failure| log::warn!("{failure}"));
         let answering = Arc::clone(&made);
@@ -153,8 +155,9 @@ fn register(options: &Register) -> Result<Exit, Failure> {
     for service in services {
         let key = match &options.key_file {
             Some(file) => secret::key(file)?,
-            None => Key::drawn()
-                .map_err(|error| Failure::new(Exit::Failed, format!("random numbers: {error}")))?,
+            None => Key::drawn().map_err(|error| {
+                Failure::new(Exit::Failed, message!("random numbers: {error}", error))
+            })?,
         };
         registry.register(&service, &key, &SystemClock.now())?;
         say(&if options.output.json {
@@ -169,7 +172,7 @@ fn register(options: &Register) -> Result<Exit, Failure> {
 }
 
 fn service(text: &str) -> Result<Names, Failure> {
-    let refused = |error: ibi::ParseError| Failure::new(Exit::Usage, error.to_string());
+    let refused = |error: ibi::ParseError| Failure::new(Exit::Usage, error);
     Ibi::parse(text).map(Names::from).map_err(refused)
 }
 
@@ -185,6 +188,6 @@ impl From<RegistryError> for Failure {
             RegistryError::NoName => Exit::Usage,
             _ => Exit::Failed,
         };
-        Failure::new(exit, error.to_string())
+        Failure::new(exit, error)
     }
 }

@@ -9,11 +9,12 @@ use crate::archive::tree::{Place, Tree, joined};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::command::progress::Progress;
 use crate::formats::fixity::shown;
 use crate::formats::item::Names;
 use ibi::Ibi;
+use ibi::{message, plural};
 
 pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
     let access = StoreAccess::at(&options.place)?;
@@ -45,7 +46,10 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
     let scrub = Scrub::new(&tree, scrub_options, &mut tell, &mut count)?;
     let tally = if places.is_empty() {
         if let Some(last) = scrub.goes_on_after() {
-            eprintln!("ibifs: {}", told(format_args!("going on after {last}")));
+            eprintln!(
+                "ibifs: {}",
+                localized(&message!("going on after {last}", last))
+            );
         }
         scrub.all()?
     } else {
@@ -69,9 +73,10 @@ fn place(access: &StoreAccess, text: &str) -> Result<Place, Failure> {
     match (access::find(text, Some(&access.store)), Ibi::parse(text)) {
         (Ok(named), _) if named.access.store != access.store => Err(Failure::new(
             Exit::NotFound,
-            format!(
-                "'{text}' is in another store, '{}'",
-                named.access.store.display()
+            message!(
+                "'{text}' is in another store, '{store}'",
+                text,
+                store = named.access.store.display()
             ),
         )),
         (Ok(named), _) => Ok(Place::of(&named.names)),
@@ -82,13 +87,13 @@ fn place(access: &StoreAccess, text: &str) -> Result<Place, Failure> {
 
 fn finding_line(finding: &Finding) -> String {
     let path = joined(finding.item.as_bytes(), &finding.path);
-    let accepted = if finding.accepted {
-        told(" (accepted)")
+    let (word, sentence) = (finding.code.word(), finding.sentence());
+    let sentence = if finding.accepted {
+        message!("{sentence} (accepted)", sentence)
     } else {
-        String::new()
+        sentence
     };
-    let (word, sentence) = (finding.code.word(), told(finding.sentence()));
-    format!("{word}: {}: {sentence}{accepted}\n", shown(&path))
+    format!("{word}: {}: {}\n", shown(&path), localized(&sentence))
 }
 
 fn finding_json(finding: &Finding) -> String {
@@ -102,25 +107,33 @@ fn finding_json(finding: &Finding) -> String {
 }
 
 fn tally_line(tally: &Tally, dry_run: bool) -> String {
-    let mut text = told(format_args!(
-        "{} items, {} files, {} bytes",
-        tally.items, tally.files, tally.bytes
-    ));
+    let mut line = message!(
+        "{items}, {files}, {bytes}",
+        items = plural!("{count} item", "{count} items", count = tally.items),
+        files = plural!("{count} file", "{count} files", count = tally.files),
+        bytes = plural!("{count} byte", "{count} bytes", count = tally.bytes)
+    );
     for (code, count) in &tally.found {
-        text.push_str(&told(format_args!(", {count} {}", code.word())));
+        let code = code.word();
+        line = message!("{line}, {count} {code}", line, count, code);
     }
     if tally.recorded > 0 {
-        let recorded = tally.recorded;
-        text.push_str(&if dry_run {
-            told(format_args!(", {recorded} items not recorded yet"))
+        let recorded = if dry_run {
+            plural!(
+                "{count} item not recorded yet",
+                "{count} items not recorded yet",
+                count = tally.recorded
+            )
         } else {
-            told(format_args!(
-                ", {recorded} items recorded for the first time"
-            ))
-        });
+            plural!(
+                "{count} item recorded for the first time",
+                "{count} items recorded for the first time",
+                count = tally.recorded
+            )
+        };
+        line = message!("{line}, {recorded}", line, recorded);
     }
-    text.push('\n');
-    text
+    format!("{}\n", localized(&line))
 }
 
 fn tally_json(tally: &Tally) -> String {

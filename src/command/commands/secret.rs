@@ -5,8 +5,10 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::failed_at;
 use crate::command::exit::{Exit, Failure};
 use crate::web::registry::Key;
+use ibi::message;
 
 /// The mode bits of users other than the owner, all of which must be off.
 const OTHERS: u32 = 0o077;
@@ -14,18 +16,18 @@ const OTHERS: u32 = 0o077;
 /// The text of a file with a secret. An error if other users than its owner may read or write it.
 pub(super) fn read(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
-    let failed =
-        |what: std::io::Error| Failure::new(Exit::Failed, format!("{}: {what}", path.display()));
+    let failed = |error: std::io::Error| failed_at(path, Exit::Failed, &error);
     let mut file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     // A pipe from another program is not accessible to others.
     if metadata.is_file() && metadata.mode() & OTHERS != 0 {
         let mode = metadata.mode() & 0o7777;
-        let sentence = format!(
-            "'{shown}' holds a secret and is open to other users (mode {mode:04o}); close it with \
-             'chmod 600 {shown}'"
+        let message = message!(
+            "'{shown}' holds a secret and is open to other users (mode {mode}); close it with 'chmod 600 {shown}'",
+            shown,
+            mode = format_args!("{mode:04o}")
         );
-        return Err(Failure::new(Exit::Refused, sentence));
+        return Err(Failure::new(Exit::Refused, message));
     }
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(failed)?;
@@ -34,7 +36,6 @@ pub(super) fn read(path: &Path) -> Result<String, Failure> {
 
 /// The registration key in a file; on the command line the list of processes would show it.
 pub(super) fn key(file: &Path) -> Result<Key, Failure> {
-    let failed = |exit, what: String| Failure::new(exit, format!("{}: {what}", file.display()));
     let text = read(file)?;
-    Key::parse(text.trim()).map_err(|error| failed(Exit::Usage, error.to_string()))
+    Key::parse(text.trim()).map_err(|error| failed_at(file, Exit::Usage, &error))
 }

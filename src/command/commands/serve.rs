@@ -5,17 +5,19 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::access::StoreAccess;
-use super::{listen, print, say, secret};
+use super::{failed_at, listen, print, say, secret, usage};
 use crate::archive::transfer::{Local, Tokens};
 use crate::archive::{Facts, SystemClock};
 use crate::command::cli::Serve;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::web::client::announcement::Announcement;
 use crate::web::registry::{Address, Inclusion};
 use crate::web::server::archive::{Receiver, Site};
 use crate::web::server::{self, SiteClock, Started};
+use ibi::message;
+use ibi::message::Message;
 
 pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     // Before other threads start and before anything is read for clients.
@@ -34,11 +36,11 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     let mut receiver = receiver(options)?;
     let mut refused = None;
     let is_json = options.output.json;
-    let tell = move |line: &str| {
+    let report = move |line: &Message| {
         put(&if is_json {
             json::line(&json!({ "message": line }))
         } else {
-            told(format_args!("{line}\n"))
+            format!("{}\n", localized(line))
         });
     };
     let proxies = server::Proxies::new(&options.proxy);
@@ -72,12 +74,14 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         put(&if is_json {
             print::listening_json(site.address(), local)
         } else {
-            told(format_args!(
-                "serving {} at http://{local}/\n",
-                site.address()
-            ))
+            let line = message!(
+                "serving {address} at http://{local}/",
+                address = site.address(),
+                local
+            );
+            format!("{}\n", localized(&line))
         });
-        server::archive::started(site, announcement, tell)
+        server::archive::started(site, announcement, report)
     });
     listened.map_err(|error| listen::cannot_listen(options.listen, &error))?;
     refused.map_or(Ok(Exit::Done), Err)
@@ -92,9 +96,8 @@ fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
     let Some(file) = &options.transfer_token_file else {
         return Ok(None);
     };
-    let failed = |exit, what: String| Failure::new(exit, format!("{}: {what}", file.display()));
     let text = secret::read(file)?;
-    let tokens = Tokens::parse(&text).map_err(|error| failed(Exit::Usage, error.to_string()))?;
+    let tokens = Tokens::parse(&text).map_err(|error| failed_at(file, Exit::Usage, &error))?;
     let store = StoreAccess::at(&options.store)?.store;
     let open = move || {
         // The store may have been mounted or unmounted since.
@@ -119,9 +122,8 @@ fn announcement(
     let (Some(url), Some(file)) = (&options.resolver, &options.registration_key_file) else {
         return Ok(None);
     };
-    let usage = |sentence: String| Failure::new(Exit::Usage, sentence);
     let inclusion = Inclusion {
-        address: Address::parse(address).map_err(|error| usage(error.to_string()))?,
+        address: Address::parse(address).map_err(usage)?,
         service: facts.service.clone(),
         ip: facts.ip,
         version: concat!("ibifs-", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -130,8 +132,9 @@ fn announcement(
     };
     let announcement = Announcement::new(url, inclusion);
     let refused = || {
-        usage(format!(
-            "'{url}' is no URL of a resolver; write http://host or http://host:port"
+        usage(message!(
+            "'{url}' is no URL of a resolver; write http://host or http://host:port",
+            url
         ))
     };
     announcement.ok_or_else(refused).map(Some)

@@ -12,18 +12,23 @@ use crate::archive::store::StoreError;
 use crate::archive::{Archive, ArchiveError, SystemClock};
 use crate::command::cli::Mount;
 use crate::command::exit::{Exit, Failure};
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::command::logging;
 use crate::command::terminal::OneLine;
 use crate::fuse::mount::Watcher;
+use ibi::message;
+use ibi::message::Message;
 
 /// Starts this program again, in the foreground of a new session, and waits until it reports that the tree is
 /// usable. Its errors until then go to our standard error.
 pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
-    let failed =
-        |what: &str, error: std::io::Error| Failure::new(Exit::Failed, format!("{what}: {error}"));
-    let program = std::env::current_exe().map_err(|error| failed("this program", error))?;
-    let (read, write) = rustix::pipe::pipe().map_err(|error| failed("a pipe", error.into()))?;
+    let failed = |what: Message, error: std::io::Error| {
+        Failure::new(Exit::Failed, message!("{what}: {error}", what, error))
+    };
+    let program =
+        std::env::current_exe().map_err(|error| failed(message!("this program"), error))?;
+    let (read, write) =
+        rustix::pipe::pipe().map_err(|error| failed(message!("a pipe"), error.into()))?;
     let mut command = Command::new(program);
     command.arg("mount").arg("--foreground");
     command.arg("--ready-fd").arg(write.as_raw_fd().to_string());
@@ -43,7 +48,7 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
     command.env_remove("NOTIFY_SOCKET");
     // The child must not inherit the reading end, or the pipe would stay open.
     rustix::io::fcntl_setfd(&read, rustix::io::FdFlags::CLOEXEC)
-        .map_err(|error| failed("a pipe", error.into()))?;
+        .map_err(|error| failed(message!("a pipe"), error.into()))?;
     // SAFETY: between fork and exec the child calls only setsid, which is async-signal-safe.
     unsafe {
         command.pre_exec(|| {
@@ -53,17 +58,19 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
     }
     let mut child = command
         .spawn()
-        .map_err(|error| failed("the daemon", error))?;
+        .map_err(|error| failed(message!("the daemon"), error))?;
     drop(write);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     std::fs::File::from(read)
-        .read_to_end(&mut told)
-        .map_err(|error| failed("the daemon", error))?;
-    if !told.is_empty() {
+        .read_to_end(&mut reported)
+        .map_err(|error| failed(message!("the daemon"), error))?;
+    if !reported.is_empty() {
         return Ok(Exit::Done);
     }
     // The reason has been printed on our standard error.
-    let status = child.wait().map_err(|error| failed("the daemon", error))?;
+    let status = child
+        .wait()
+        .map_err(|error| failed(message!("the daemon"), error))?;
     Ok(match status.code() {
         Some(2) => Exit::Usage,
         Some(3) => Exit::NotFound,
@@ -98,10 +105,8 @@ impl Watcher for Starter<'_> {
         super::mounting::mounted(self.options).unwrap_or_else(|failure| log::warn!("{failure}"));
         tell_ready(self.options.ready_fd);
         let store = self.options.store.display();
-        let status = format!(
-            "{store} is mounted at {}",
-            self.options.mount_point.display()
-        );
+        let mount_point = self.options.mount_point.display();
+        let status = message!("{store} is mounted at {mount_point}", store, mount_point);
         let status = OneLine(&status).to_string();
         self.notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
     }
@@ -142,7 +147,7 @@ pub(super) fn open_for_reindex(path: &Path) -> Result<Archive, Failure> {
 /// Renames a damaged database and opens the store with an empty one.
 pub(super) fn open_anew(path: &Path, error: &StoreError) -> Result<Archive, Failure> {
     let aside = Archive::set_index_aside(path)?.unwrap_or_default();
-    let said = told(format_args!("{error}; it is set aside as {aside}"));
-    eprintln!("ibifs: {}", OneLine(said));
+    let report = message!("{error}; it is set aside as {aside}", error, aside);
+    eprintln!("ibifs: {}", OneLine(localized(&report)));
     Ok(Archive::open_for_reindex(path, Box::new(SystemClock))?)
 }

@@ -11,11 +11,13 @@ use crate::archive::{Status, SystemClock, holder, is_held_by};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::command::terminal::OneLine;
 use crate::formats::item::State;
+use crate::fuse::fs::DataPath;
 use crate::fuse::mount::{Mounted, mounts};
-use ibi::Timestamp;
+use ibi::message::{Localize, Message};
+use ibi::{Timestamp, message, plural};
 
 /// The clock of `/proc`, in ticks per second: USER_HZ, which is 100 on all platforms of Linux.
 const TICKS: i64 = 100;
@@ -36,7 +38,7 @@ pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
     };
     say(&match (options.output.json, stores.is_empty()) {
         (true, _) => json::pretty(&stores.iter().map(StoreReport::value).collect()),
-        (false, true) => told("no store is mounted\n"),
+        (false, true) => format!("{}\n", localized(&message!("no store is mounted"))),
         (false, false) => {
             let paragraphs: Vec<String> = stores.iter().map(StoreReport::text).collect();
             paragraphs.join("\n")
@@ -49,7 +51,7 @@ pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
 struct StoreReport {
     store: PathBuf,
     mount_point: Option<PathBuf>,
-    data: Option<String>,
+    data: Option<DataPath>,
     server: Option<Writer>,
     status: Status,
 }
@@ -79,7 +81,7 @@ impl StoreReport {
         let server = self.server.as_ref();
         let items = self.status.items;
         let minted = self.status.minted.as_ref();
-        let data = self.data.as_deref().map(data_path);
+        let data = self.data;
         json!({
             "store": json::path(&self.store),
             "mount_point": self.mount_point.as_deref().map(json::path),
@@ -104,8 +106,8 @@ impl StoreReport {
             })),
             "index": self.status.index.word(),
             "trouble": self.status.trouble,
-            "data": data.map(|(word, _)| word),
-            "data_reason": data.and_then(|(_, reason)| reason),
+            "data": data.map(data_word),
+            "data_reason": data.and_then(DataPath::reason).map(|reason| reason.message()),
         })
     }
 
@@ -116,25 +118,36 @@ impl StoreReport {
             Some(at) => text.push_str(&format!(
                 "mounted  {}\ndata     {}\n",
                 OneLine(at.display()),
-                told(self.data.as_deref().unwrap_or("its daemon does not answer"))
+                localized(&self.data.map_or_else(
+                    || message!("its daemon does not answer"),
+                    |data| data.message()
+                ))
             )),
         }
         let server = self.server.as_ref();
-        let server = server.map_or_else(|| told("nobody"), Writer::text);
-        text.push_str(&format!("used by  {server}\n"));
+        let server = server.map_or_else(|| message!("nobody"), Writer::message);
+        text.push_str(&format!("used by  {}\n", localized(&server)));
         if let Some(items) = &self.status.items {
-            let items = told(format_args!(
-                "{} originals, {} copies, {} removed",
-                items.originals, items.copies, items.removed
-            ));
-            text.push_str(&format!("items    {items}\n"));
+            let items = message!(
+                "{originals}, {copies}, {removed}",
+                originals = plural!(
+                    "{count} original",
+                    "{count} originals",
+                    count = items.originals
+                ),
+                copies = plural!("{count} copy", "{count} copies", count = items.copies),
+                removed = plural!("{count} removed", "{count} removed", count = items.removed)
+            );
+            text.push_str(&format!("items    {}\n", localized(&items)));
         }
         if let Some(minted) = &self.status.minted {
-            let rate = told(format_args!(
-                "{} in the last hour, {} in the last day, {} in the last 30 days",
-                minted.hour, minted.day, minted.month
-            ));
-            text.push_str(&format!("minted   {rate}\n"));
+            let rate = message!(
+                "{hour} in the last hour, {day} in the last day, {month} in the last 30 days",
+                hour = minted.hour,
+                day = minted.day,
+                month = minted.month
+            );
+            text.push_str(&format!("minted   {}\n", localized(&rate)));
             if let Some(last) = &minted.last {
                 text.push_str(&format!("last     {}\n", last.to_rfc3339()));
             }
@@ -145,28 +158,28 @@ impl StoreReport {
             if self.status.removed.len() > NAMED {
                 named.push("...".to_owned());
             }
-            let removed = told(format_args!(
-                "{} originals in the last 30 days; copies elsewhere have no original now: {}",
-                self.status.removed.len(),
-                named.join(", ")
-            ));
-            text.push_str(&format!("removed  {removed}\n"));
+            let removed = plural!(
+                "{count} original in the last 30 days; copies elsewhere have no original now: {names}",
+                "{count} originals in the last 30 days; copies elsewhere have no original now: {names}",
+                count = self.status.removed.len(),
+                names = named.join(", ")
+            );
+            text.push_str(&format!("removed  {}\n", localized(&removed)));
         }
         let index = self.status.index.word();
         text.push_str(&match &self.status.trouble {
-            Some(trouble) => format!("index    {index}: {}\n", OneLine(told(trouble))),
+            Some(trouble) => format!("index    {index}: {}\n", OneLine(localized(trouble))),
             None => format!("index    {index}\n"),
         });
         text
     }
 }
 
-/// The data path of files in a word, and the reason why it is not the kernel.
-fn data_path(sentence: &str) -> (&'static str, Option<&str>) {
-    // The daemon always gives a reason, the kernel none.
-    match sentence.split_once(": ") {
-        Some((_, reason)) => ("daemon", Some(reason)),
-        None => ("passthrough", None),
+/// The data path of files in a word.
+fn data_word(data: DataPath) -> &'static str {
+    match data {
+        DataPath::Kernel | DataPath::Untried => "passthrough",
+        DataPath::Daemon(_) => "daemon",
     }
 }
 
@@ -189,16 +202,20 @@ impl Writer {
         })
     }
 
-    fn text(&self) -> String {
-        let pid = self.pid.map(|pid| told(format_args!("process {pid}")));
-        let mut text = pid.unwrap_or_else(|| told("somebody"));
+    fn message(&self) -> Message {
+        let mut writer = match self.pid {
+            Some(pid) => message!("process {pid}", pid),
+            None => message!("somebody"),
+        };
         if let Some(user) = &self.user {
-            text.push_str(&told(format_args!(" of {}", OneLine(user))));
+            let user = OneLine(user).to_string();
+            writer = message!("{writer} of {user}", writer, user);
         }
         if let Some(since) = &self.since {
-            text.push_str(&told(format_args!(" since {}", since.to_rfc3339())));
+            let since = since.to_rfc3339();
+            writer = message!("{writer} since {since}", writer, since);
         }
-        text
+        writer
     }
 }
 
@@ -222,9 +239,9 @@ pub(super) fn name_of(uid: u32) -> String {
 
 /// The start time of a process; `/proc` has it relative to the start of the system.
 fn start_of(pid: u32) -> Option<Timestamp> {
-    let told = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program, in parentheses, may have any characters.
-    let (_, after) = told.rsplit_once(')')?;
+    let (_, after) = stat.rsplit_once(')')?;
     let ticks: i64 = after.split_whitespace().nth(19)?.parse().ok()?;
     let system = std::fs::read_to_string("/proc/stat").ok()?;
     let boot = system

@@ -7,18 +7,19 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::access::{self, StoreAccess};
-use super::{put_out, say, usage};
+use super::{cannot_print, failed_at, put_out, say, usage};
 use crate::archive::store::Item;
 use crate::archive::transfer::{self, Destination, Local, Outcome, Remover, TransferError};
 use crate::archive::{Archive, ArchiveError, Finding};
 use crate::command::cli::{Claim, Copy, Selection, Transfer};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::command::progress::Progress;
 use crate::formats::item::{Names, State};
 use crate::web::client::archive::{Asked, Remote, is_url};
 use ibi::relation::RelationKind;
+use ibi::{message, plural};
 
 /// The action on one item.
 type Act = fn(
@@ -73,16 +74,16 @@ pub(super) fn claim(options: &Claim) -> Result<Exit, Failure> {
     let named = options.items.iter().map(|text| access::find(text, store));
     let named = named.collect::<Result<Vec<_>, _>>()?;
     let Some(first) = named.first() else {
-        return Err(usage("name the items"));
+        return Err(usage(message!("name the items")));
     };
     if let Some(other) = named
         .iter()
         .find(|it| !is_same(&it.access.store, &first.access.store))
     {
-        return Err(usage(format!(
-            "{} is in another store than the first item, '{}'; one store at a time",
-            other.names,
-            other.access.store.display()
+        return Err(usage(message!(
+            "{item} is in another store than the first item, '{store}'; one store at a time",
+            item = other.names,
+            store = other.access.store.display()
         )));
     }
     let names: Vec<Names> = named.iter().map(|it| it.names.clone()).collect();
@@ -92,9 +93,9 @@ pub(super) fn claim(options: &Claim) -> Result<Exit, Failure> {
         if matches!(done, Ok(Exit::Done)) {
             eprintln!(
                 "ibifs: {}",
-                told(
+                localized(&message!(
                     "the Archive asked has noted nothing: keep it from taking the items back as originals, and others from claiming them"
-                )
+                ))
             );
         }
         return done;
@@ -139,7 +140,7 @@ fn changing(access: &StoreAccess) -> Result<Local, Failure> {
 fn split(paths: &[String]) -> Result<(&[String], &str), Failure> {
     match paths {
         [items @ .., destination] => Ok((items, destination)),
-        [] => Err(usage("name the items and the destination")),
+        [] => Err(usage(message!("name the items and the destination"))),
     }
 }
 
@@ -155,16 +156,21 @@ impl To<'_> {
             return Ok(To::Store(StoreAccess::at(Path::new(text))?));
         }
         let file = selection.token_file.as_deref().ok_or_else(|| {
-            let what = "is a URL: say with --token-file which token is shown there";
-            usage(format!("'{text}' {what}"))
+            usage(message!(
+                "'{text}' is a URL: say with --token-file which token is shown there",
+                text
+            ))
         })?;
-        let failed = |what: String| format!("{}: {what}", file.display());
         let read = super::secret::read(file)?;
         match read.split_whitespace().next() {
             Some(token) if token.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 Ok(To::Url(text, token.to_owned()))
             }
-            _ => Err(usage(failed("there is no token in it".to_owned()))),
+            _ => Err(failed_at(
+                file,
+                Exit::Usage,
+                &message!("there is no token in it"),
+            )),
         }
     }
 
@@ -217,14 +223,16 @@ impl ItemChoice<'_> {
     fn access(&self) -> Result<StoreAccess, Failure> {
         let store = self.selection.store.as_deref();
         match (self.texts.first(), store) {
-            (Some(_), _) if self.is_choice() => Err(usage(
-                "name the items, or choose them by --prefix, --year, --state or --pending; not both",
-            )),
+            (Some(_), _) if self.is_choice() => Err(usage(message!(
+                "name the items, or choose them by --prefix, --year, --state or --pending; not both"
+            ))),
             (Some(text), store) => Ok(access::find(text, store)?.access),
-            (None, _) if !self.is_choice() => Err(usage(
-                "name the items before the destination, or choose them by --prefix, --year or --state",
-            )),
-            (None, None) => Err(usage("say in which store the items are, with --store")),
+            (None, _) if !self.is_choice() => Err(usage(message!(
+                "name the items before the destination, or choose them by --prefix, --year or --state"
+            ))),
+            (None, None) => Err(usage(message!(
+                "say in which store the items are, with --store"
+            ))),
             (None, Some(store)) => StoreAccess::at(store),
         }
     }
@@ -248,9 +256,10 @@ impl ItemChoice<'_> {
             if is_same(&named.access.store, &access.store) {
                 Ok(named.names)
             } else {
-                Err(usage(format!(
-                    "'{text}' is in another store than the first item, '{}'; one store at a time",
-                    named.access.store.display()
+                Err(usage(message!(
+                    "'{text}' is in another store than the first item, '{store}'; one store at a time",
+                    text,
+                    store = named.access.store.display()
                 )))
             }
         });
@@ -367,7 +376,7 @@ fn each_item(
         };
         progress
             .aside(|| put_out(&text))
-            .map_err(|error| Failure::new(Exit::Failed, format!("standard output: {error}")))?;
+            .map_err(|error| cannot_print(&error))?;
         progress.at(count as u64 + 1);
     }
     drop(progress);
@@ -400,10 +409,19 @@ impl OutcomeCounts {
     }
 
     fn line(&self) -> String {
-        told(format_args!(
-            "{} items, {} files, {} bytes; {} unchanged, {} skipped\n",
-            self.done, self.files, self.bytes, self.unchanged, self.skipped
-        ))
+        let line = message!(
+            "{items}, {files}, {bytes}; {unchanged}, {skipped}",
+            items = plural!("{count} item", "{count} items", count = self.done),
+            files = plural!("{count} file", "{count} files", count = self.files),
+            bytes = plural!("{count} byte", "{count} bytes", count = self.bytes),
+            unchanged = plural!(
+                "{count} unchanged",
+                "{count} unchanged",
+                count = self.unchanged
+            ),
+            skipped = plural!("{count} skipped", "{count} skipped", count = self.skipped)
+        );
+        format!("{}\n", localized(&line))
     }
 
     fn json(&self) -> String {
@@ -425,7 +443,7 @@ fn outcome_line(names: &Names, outcome: &Outcome) -> String {
         Outcome::Claimed { .. } => format!("claimed: {name}\n"),
         Outcome::Unchanged => format!("unchanged: {name}\n"),
         Outcome::Skipped(skip) => {
-            format!("skipped: {name}: {}: {}\n", skip.word(), told(skip))
+            format!("skipped: {name}: {}: {}\n", skip.word(), localized(skip))
         }
     }
 }

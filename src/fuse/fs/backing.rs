@@ -23,8 +23,10 @@ use std::sync::{Arc, Weak};
 use fuser::BackingId;
 use rustix::fs::OFlags;
 
+use super::data_path::{DataPath, Reason};
 use crate::fuse::inode::NodeId;
 use crate::os::caller::Caller;
+use ibi::message::Localize;
 
 /// A file registered with the kernel.
 #[derive(Debug)]
@@ -75,18 +77,6 @@ impl Registered {
     }
 }
 
-/// How files are read and written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum DataPath {
-    /// By the kernel, unless the first registration fails.
-    Kernel {
-        /// Whether a registration has succeeded.
-        tried: bool,
-    },
-    /// By the daemon, with the reason.
-    Daemon(String),
-}
-
 /// How one open file is read and written.
 #[derive(Debug)]
 pub(super) enum Route {
@@ -116,15 +106,9 @@ impl Backings {
         }
     }
 
-    /// How files are read and written, as a message.
-    pub(super) fn describe(&self) -> String {
-        match &self.registered.lock().path {
-            DataPath::Kernel { tried: true } => {
-                "the kernel reads and writes files itself (FUSE passthrough)".to_owned()
-            }
-            DataPath::Kernel { tried: false } => "no file has been opened yet".to_owned(),
-            DataPath::Daemon(reason) => format!("the daemon reads and writes files: {reason}"),
-        }
+    /// How files are read and written.
+    pub(super) fn data_path(&self) -> DataPath {
+        self.registered.lock().path
     }
 
     /// How many files are registered with the kernel.
@@ -133,11 +117,14 @@ impl Backings {
     }
 
     /// Stops passthrough: from now on the daemon reads and writes files.
-    pub(super) fn give_up(&self, reason: &str) {
+    pub(super) fn give_up(&self, reason: Reason) {
         let mut registered = self.registered.lock();
-        if matches!(registered.path, DataPath::Kernel { .. }) {
-            log::info!("files are read and written through the daemon: {reason}");
-            registered.path = DataPath::Daemon(reason.to_owned());
+        if registered.path.reason().is_none() {
+            log::info!(
+                "files are read and written through the daemon: {}",
+                reason.message()
+            );
+            registered.path = DataPath::Daemon(reason);
         }
     }
 
@@ -181,7 +168,7 @@ impl Backings {
         }
         match registrar.act_for_others(|| register(file)) {
             Ok(id) => {
-                registered.path = DataPath::Kernel { tried: true };
+                registered.path = DataPath::Kernel;
                 let backing = Arc::new(Backing {
                     id,
                     owner,
@@ -199,9 +186,9 @@ impl Backings {
                 drop(gone);
                 Route::Kernel(backing)
             }
-            Err(error) if registered.path == (DataPath::Kernel { tried: false }) => {
+            Err(error) if registered.path == DataPath::Untried => {
                 drop(registered);
-                self.give_up(&reason(&error));
+                self.give_up(Reason::of(&error));
                 Route::Cached
             }
             Err(error) => {
@@ -229,15 +216,3 @@ fn registrar(file: BorrowedFd<'_>, caller: &Caller) -> Caller {
 
 /// The user and group `nobody`, who own no files.
 const NO_USER: u32 = 65_534;
-
-/// Why the kernel refuses to register a file.
-fn reason(error: &std::io::Error) -> String {
-    match error.raw_os_error() {
-        Some(libc::EPERM) => "FUSE passthrough wants CAP_SYS_ADMIN".to_owned(),
-        Some(libc::ELOOP) => {
-            "the store lies on a filesystem that is itself stacked on others".to_owned()
-        }
-        Some(libc::EOPNOTSUPP) => "the store's filesystem cannot be read so".to_owned(),
-        _ => error.to_string(),
-    }
-}

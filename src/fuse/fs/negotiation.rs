@@ -2,6 +2,8 @@
 
 use fuser::{InitFlags, KernelConfig};
 
+use super::data_path::Reason;
+
 /// The largest read or write, in bytes. A larger request costs each thread's buffer and saves nothing.
 const LARGEST_TRANSFER: u32 = 1 << 20;
 
@@ -24,7 +26,7 @@ fn wanted() -> InitFlags {
 }
 
 /// Agrees on features. Fails with the reason if the kernel has no passthrough.
-pub(super) fn negotiate(config: &mut KernelConfig) -> Result<(), &'static str> {
+pub(super) fn negotiate(config: &mut KernelConfig) -> Result<(), Reason> {
     let wanted = wanted();
     if let Err(missing) = config.add_capabilities(wanted) {
         log::info!("this kernel's FUSE lacks {missing:?}");
@@ -37,6 +39,6 @@ pub(super) fn negotiate(config: &mut KernelConfig) -> Result<(), &'static str> {
     if is_offered {
         Ok(())
     } else {
-        Err("this kernel has no FUSE passthrough (Linux 6.9)")
+        Err(Reason::OldKernel)
     }
 }

@@ -1,5 +1,6 @@
 //! What is known of ibifs mounts besides the system's table of mounts.
 
+use crate::fuse::fs::{DATA, DataPath};
 pub use crate::os::mounts::{Mounted, mounts, mounts_of};
 
 impl Mounted {
@@ -9,12 +10,11 @@ impl Mounted {
     }
 
     /// How files are read and written there, as reported by its daemon. None if it does not answer.
-    pub fn data(&self) -> Option<String> {
+    pub fn data(&self) -> Option<DataPath> {
         let mut text = vec![0; 1024];
-        let length =
-            rustix::fs::getxattr(&self.mount_point, crate::fuse::fs::DATA, &mut text).ok()?;
+        let length = rustix::fs::getxattr(&self.mount_point, DATA, &mut text).ok()?;
         text.truncate(length);
-        String::from_utf8(text).ok()
+        DataPath::parse(std::str::from_utf8(&text).ok()?)
     }
 }
 

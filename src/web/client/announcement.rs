@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use crate::web::client::Client;
 use crate::web::registry::{Inclusion, RESOLVER_SERVICE};
+use ibi::message;
+use ibi::message::{Localize, Message};
 use ibi::pairs::Pairs;
 
 /// The timeout of a request. The resolver checks that it reaches the Archive before it answers.
@@ -43,7 +45,7 @@ impl Announcement {
     }
 
     /// Requests inclusion until the resolver confirms it, then passes the outcome to `report`.
-    pub async fn include(self, report: impl Fn(&str) + Send) {
+    pub async fn include(self, report: impl Fn(&Message) + Send) {
         let (mut pause, longest) = PAUSES;
         loop {
             match self.ask("inclusionRequest", TIMEOUT).await {
@@ -65,21 +67,23 @@ impl Announcement {
         }
     }
 
-    async fn ask(&self, subject: &str, timeout: Duration) -> Result<String, String> {
+    async fn ask(&self, subject: &str, timeout: Duration) -> Result<Message, Message> {
         let url = format!("{}?{}", self.service, self.inclusion.query(subject));
         let answer = self.client.get(&url, LONGEST_ANSWER, timeout).await;
-        let answer = answer.map_err(|error| error.to_string())?;
-        let pairs = Pairs::parse(&answer).map_err(|error| error.to_string())?;
+        let answer = answer.map_err(|error| error.message())?;
+        let pairs = Pairs::parse(&answer).map_err(|error| error.message())?;
         let status = pairs.get("status.archive").map(ToString::to_string);
         let confirmation = pairs.get("status.confirmation").map(ToString::to_string);
+        let resolver = &self.service;
         match (status.as_deref(), confirmation.as_deref()) {
-            (Some("included"), Some("unsuccessful")) => Ok(format!(
-                "included with {}, which does not reach {} itself",
-                self.service, self.inclusion.address
+            (Some("included"), Some("unsuccessful")) => Ok(message!(
+                "included with {resolver}, which does not reach {address} itself",
+                resolver,
+                address = self.inclusion.address.to_string()
             )),
-            (Some("included"), _) => Ok(format!("included with {}", self.service)),
-            (Some("excluded"), _) => Ok(format!("excluded from {}", self.service)),
-            _ => Err("the answer is none of a resolver".to_owned()),
+            (Some("included"), _) => Ok(message!("included with {resolver}", resolver)),
+            (Some("excluded"), _) => Ok(message!("excluded from {resolver}", resolver)),
+            _ => Err(message!("the answer is none of a resolver")),
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::web::client::announcement::Announcement;
 use crate::web::server::{SiteClock, Started, answer};
 use crate::web::service::{Accesses, Keys};
 use cache::{Cache, SingleFlight};
+use ibi::message::Message;
 
 pub use transfer::Receiver;
 
@@ -129,12 +130,12 @@ fn act(read: &mut dyn FnMut()) {
 const WRITE_EVERY: Duration = Duration::from_secs(5);
 
 /// The service of a site with its background tasks: access counts are written, and the site is included with
-/// and excluded from a resolver. `tell` receives the outcome of the inclusion.
+/// and excluded from a resolver. `report` receives the outcome of the inclusion.
 #[must_use]
 pub fn started(
     site: Arc<Site>,
     announcement: Option<Announcement>,
-    tell: impl Fn(&str) + Send + 'static,
+    report: impl Fn(&Message) + Send + 'static,
 ) -> Started {
     let (beside, ending, leaving) = (Arc::clone(&site), Arc::clone(&site), announcement.clone());
     Started {
@@ -143,7 +144,7 @@ pub fn started(
         beside: Some(Box::pin(async move {
             let include = async {
                 if let Some(announcement) = announcement {
-                    announcement.include(tell).await;
+                    announcement.include(report).await;
                 }
             };
             tokio::join!(include, go_on_writing_accesses(beside));

@@ -116,7 +116,7 @@ fn a_store_is_served_backed_up_and_checked_by_its_units() {
          grep -q '^Uid:.65534' /proc/$S/status; curl -sf $url/col/$one/doc/f | grep -qx public
          kill $S; trap - EXIT; wait $S || true
          {backup}; {backup}; ibifs fsck B
-         {scrub}; {scrub} | grep -qx '2 items, 1 files, 7 bytes'
+         {scrub}; {scrub} | grep -qx '2 items, 1 file, 7 bytes'
          echo damaged > S/col/$one/doc/f; touch -d @0 S/col/$one/doc/f; {scrub}; test -s B/col/$one/doc/f"
     ));
 }

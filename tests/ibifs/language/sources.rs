@@ -1,280 +1,193 @@
-//! The texts in the sources that may reach a person, read from the syntax trees.
+//! The templates of all messages in the sources: the literals of `message!`, `plural!` and the tables of
+//! `findings!`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use proc_macro2::{TokenStream, TokenTree};
-use syn::parse::Parser;
-use syn::punctuated::Punctuated;
-use syn::visit::{self, Visit};
-use syn::{Attribute, Expr, ImplItem, Item, Lit, LitStr, Macro, Token};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-/// A text, and the file below `src` that it is in.
+/// A template, and its plural.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Text {
-    pub file: PathBuf,
+pub struct Template {
     pub text: String,
-    pub role: Role,
+    pub plural: Option<String>,
 }
 
-/// What a text is used as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// The first argument of a macro that formats.
-    Format,
-    /// An argument of one of `NAMING`: a part of a sentence.
-    Word,
-    Other,
-}
-
-/// Functions that take a part of a sentence: what was done, or what something is called.
-const NAMING: [&str; 14] = [
-    "of",
-    "told",
-    "help_with",
-    "says",
-    "failed",
-    "error",
-    "io_error",
-    "fault",
-    "check_characters",
-    "check_digits",
-    "within",
-    "expected",
-    "word",
-    "refused",
-];
-
-/// Modules whose texts reach a person through the command. The others speak to
-/// programs and to readers of pages, or to whoever reads the log.
-const SPEAKING: [&str; 18] = [
-    "archive",
-    "command/cli",
-    "command/commands",
-    "command/exit",
-    "command/progress",
-    "command/terminal",
-    "formats/fixity",
-    "formats/item",
-    "formats/mtree",
-    "formats/table",
-    "fuse/fs/backing",
-    "fuse/fs/protocol",
-    "fuse/mount",
-    "ibi/src",
-    "web/registry/error",
-    "web/registry/inclusion",
-    "web/registry/key",
-    "web/server/archive/announce",
-];
-
-/// Whether a text of the sources is for people, as far as its form tells: it has words of its own
-/// beside others or beside what is filled in, or it is a part of a sentence.
-pub fn is_for_people(text: &Text) -> bool {
-    let file = text.file.with_extension("");
-    // The help is read from the commands themselves.
-    let is_help = file.ends_with("cli/examples");
-    if is_help || !SPEAKING.iter().any(|module| file.starts_with(module)) {
-        return false;
-    }
-    let is_sql = [
-        "SELECT ",
-        "WHERE ",
-        "INSERT ",
-        "UPDATE ",
-        "DELETE ",
-        "CREATE ",
-        "PRAGMA ",
-        "ORDER BY ",
-    ];
-    if is_sql.iter().any(|word| text.text.contains(word)) {
-        return false;
-    }
-    let is_word = |word: &str| {
-        let letters = word.trim_matches(|c: char| c.is_ascii_punctuation());
-        letters.len() > 1
-            && letters
-                .chars()
-                .all(|c| c.is_alphabetic() || "-'./_".contains(c))
-    };
-    let (own, holes) = own_words(&text.text);
-    let words = own.split_whitespace().filter(|word| is_word(word)).count();
-    match text.role {
-        Role::Word => words > 0,
-        Role::Format => {
-            words > 1 || words + holes > 1 && (words > 0 && own.contains(' ') || own.contains(": "))
-        }
-        Role::Other => words > 1,
-    }
-}
-
-/// A format string without its holes, and how many there are.
-fn own_words(text: &str) -> (String, usize) {
-    let (mut own, mut holes, mut depth) = (String::new(), 0, 0);
-    for character in text.chars() {
-        match character {
-            '{' => {
-                depth += 1;
-                holes += 1;
-            }
-            '}' => depth -= 1,
-            character if depth == 0 => own.push(character),
-            _ => {}
-        }
-    }
-    (own, holes)
-}
-
-/// Every literal text of `src` that is in no test, no attribute, no log and no `expect`.
-pub fn literals() -> Vec<Text> {
+/// The templates of `src`, each with a file that has it, below `src`. Tests are left out.
+pub fn templates() -> BTreeMap<Template, PathBuf> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut waiting = vec![src.clone()];
-    let mut found = Vec::new();
+    let mut found = BTreeMap::new();
     while let Some(path) = waiting.pop() {
-        if path.is_dir() {
+        let is_test = path.ends_with("tests") || path.ends_with("tests.rs");
+        if path.is_dir() && !is_test {
             let entries = std::fs::read_dir(&path).expect("a directory of sources");
             waiting.extend(entries.map(|entry| entry.expect("an entry").path()));
-        } else if path.extension().is_some_and(|it| it == "rs") && !path.ends_with("tests.rs") {
+        } else if path.extension().is_some_and(|it| it == "rs") && !is_test {
             let source = std::fs::read_to_string(&path).expect("a readable source");
-            let mut reader = Reader {
-                file: path.strip_prefix(&src).expect("below src").to_owned(),
-                role: Role::Other,
-                found: &mut found,
-            };
-            reader.visit_file(&syn::parse_file(&source).expect("Rust"));
+            let tokens: TokenStream = source.parse().expect("Rust");
+            let file = path.strip_prefix(&src).expect("below src");
+            collect(tokens, &mut |template| {
+                found.insert(template, file.to_owned());
+            });
         }
     }
-    found.sort();
     found
 }
 
-struct Reader<'a> {
-    file: PathBuf,
-    role: Role,
-    found: &'a mut Vec<Text>,
-}
-
-impl Reader<'_> {
-    fn add(&mut self, literal: &LitStr, role: Role) {
-        self.found.push(Text {
-            file: self.file.clone(),
-            text: literal.value(),
-            role,
-        });
-    }
-
-    fn arguments<'a>(&mut self, function: &str, arguments: impl Iterator<Item = &'a Expr>) {
-        for argument in arguments {
-            let is_text = matches!(argument, Expr::Lit(_));
-            if is_text && NAMING.contains(&function) {
-                self.role = Role::Word;
-            }
-            self.visit_expr(argument);
-            self.role = Role::Other;
+/// Collects the templates of a stream of tokens.
+pub fn collect(tokens: TokenStream, add: &mut dyn FnMut(Template)) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        at += 1;
+        if is_test_attribute(token) {
+            // The item behind it ends with its body or a semicolon.
+            let is_end = |token: &TokenTree| match token {
+                TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+                TokenTree::Punct(sign) => sign.as_char() == ';',
+                _ => false,
+            };
+            let body = tokens[at..].iter().position(is_end);
+            at += body.map_or(0, |body| body + 1);
+            continue;
         }
-    }
-
-    /// The texts of a macro whose arguments are no expressions.
-    fn tokens(&mut self, tokens: TokenStream) {
-        let mut is_attribute = false;
-        for token in tokens {
-            let is_in_attribute = is_attribute;
-            is_attribute = matches!(&token, TokenTree::Punct(sign) if sign.as_char() == '#');
-            match token {
-                TokenTree::Group(_) if is_in_attribute => {}
-                TokenTree::Group(group) => self.tokens(group.stream()),
-                TokenTree::Literal(literal) => {
-                    if let Lit::Str(text) = Lit::new(literal) {
-                        self.add(&text, Role::Other);
-                    }
-                }
-                _ => {}
-            }
+        if let (TokenTree::Ident(name), Some(TokenTree::Punct(sign)), Some(TokenTree::Group(group))) =
+            (token, tokens.get(at), tokens.get(at + 1))
+            && sign.as_char() == '!'
+        {
+            of_macro(&name.to_string(), group, add);
+        }
+        if let TokenTree::Group(group) = token {
+            collect(group.stream(), add);
         }
     }
 }
 
-fn is_test(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        let is_cfg = attribute.path().is_ident("cfg");
-        let is_of_test = |list: &syn::MetaList| list.tokens.to_string() == "test";
-        is_cfg && attribute.meta.require_list().is_ok_and(is_of_test)
-    })
+/// The templates of one use of a macro.
+fn of_macro(name: &str, group: &Group, add: &mut dyn FnMut(Template)) {
+    let mut texts = group.stream().into_iter().filter_map(|it| literal(&it));
+    match name {
+        // The body of a macro that makes messages of its own argument has no literal there.
+        "message" => texts
+            .next()
+            .filter(|_| begins_with_literal(group))
+            .into_iter()
+            .for_each(|text| add(Template { text, plural: None })),
+        "plural" => texts
+            .next()
+            .filter(|_| begins_with_literal(group))
+            .into_iter()
+            .for_each(|text| {
+                let plural = texts.next();
+                add(Template { text, plural });
+            }),
+        "findings" => sentences(group.stream()).into_iter().for_each(|text| {
+            add(Template { text, plural: None });
+        }),
+        _ => {}
+    }
 }
 
-impl<'a> Visit<'a> for Reader<'_> {
-    fn visit_item(&mut self, item: &'a Item) {
-        let attributes = match item {
-            Item::Mod(it) => &it.attrs,
-            Item::Fn(it) => &it.attrs,
-            Item::Impl(it) => &it.attrs,
-            _ => &Vec::new(),
-        };
-        if !is_test(attributes) {
-            visit::visit_item(self, item);
+/// The sentences of a table of findings: in a row a word follows the name of the variant, and sentences follow
+/// a severity or a mark of repair.
+fn sentences(table: TokenStream) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut is_word = true;
+    for token in table {
+        match &token {
+            TokenTree::Ident(name) => {
+                let marks = ["Error", "Warning", "Notice", "repaired", "reported"];
+                is_word = !marks.contains(&&*name.to_string());
+            }
+            TokenTree::Literal(_) if !is_word => found.extend(literal(&token)),
+            // The body of the enum; a variant's value is in parentheses.
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                found.extend(sentences(group.stream()));
+            }
+            _ => {}
         }
     }
+    found
+}
 
-    fn visit_impl_item(&mut self, item: &'a ImplItem) {
-        match item {
-            ImplItem::Fn(it) if is_test(&it.attrs) => {}
-            _ => visit::visit_impl_item(self, item),
+fn begins_with_literal(group: &Group) -> bool {
+    let first = group.stream().into_iter().next();
+    matches!(first, Some(TokenTree::Literal(_)))
+}
+
+fn literal(token: &TokenTree) -> Option<String> {
+    let TokenTree::Literal(literal) = token else {
+        return None;
+    };
+    syn::parse_str::<syn::LitStr>(&literal.to_string())
+        .ok()
+        .map(|text| text.value())
+}
+
+/// Whether a token is the body of `#[cfg(test)]` or of `#[test]`.
+fn is_test_attribute(token: &TokenTree) -> bool {
+    let TokenTree::Group(group) = token else {
+        return false;
+    };
+    let text = group.stream().to_string().replace(' ', "");
+    group.delimiter() == Delimiter::Bracket && (text == "cfg(test)" || text == "test")
+}
+
+#[test]
+fn templates_are_found() {
+    let source = r#"
+        fn one() -> Message { message!("a {b}", b = message!("c")) }
+        fn other(name: &str) {
+            vec![plural!("{count} d", "{count} ds", count, name = "not this")];
+            format!("nor {}", message!("e" , f = "nor this"));
+            log::warn!("nor this");
         }
-    }
-
-    fn visit_attribute(&mut self, _: &'a Attribute) {}
-
-    fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
-        self.visit_expr(&call.receiver);
-        if call.method != "expect" {
-            self.arguments(&call.method.to_string(), call.args.iter());
-        }
-    }
-
-    fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
-        self.visit_expr(&call.func);
-        let name = match &*call.func {
-            Expr::Path(it) => it.path.segments.last().map(|last| last.ident.to_string()),
-            _ => None,
-        };
-        self.arguments(&name.unwrap_or_default(), call.args.iter());
-    }
-
-    fn visit_lit_str(&mut self, literal: &'a LitStr) {
-        self.add(literal, self.role);
-    }
-
-    fn visit_macro(&mut self, it: &'a Macro) {
-        let name = it.path.segments.last().map(|last| last.ident.to_string());
-        let name = name.unwrap_or_default();
-        let is_log = it.path.segments.len() > 1 && it.path.segments[0].ident == "log";
-        if is_log || matches!(&*name, "panic" | "unreachable" | "debug_assert" | "assert") {
-            return;
-        }
-        let parser = Punctuated::<Expr, Token![,]>::parse_terminated;
-        let Ok(arguments) = parser.parse2(it.tokens.clone()) else {
-            return self.tokens(it.tokens.clone());
-        };
-        let formats = [
-            "format",
-            "format_args",
-            "write",
-            "writeln",
-            "print",
-            "println",
-            "eprint",
-            "eprintln",
-        ];
-        let mut is_first = formats.contains(&&*name);
-        for argument in &arguments {
-            match argument {
-                Expr::Lit(literal) if is_first => {
-                    if let Lit::Str(text) = &literal.lit {
-                        self.add(text, Role::Format);
-                        is_first = false;
-                    }
-                }
-                other => self.visit_expr(other),
+        findings! {
+            const ALL:
+            /// Rows.
+            pub enum Code {
+                First "first" Error repaired "g" "h"
+                // A comment.
+                Second "second" Notice reported "i" "j"
             }
         }
-    }
+        findings! {
+            pub enum Skip {
+                Held(by: String) "held" Warning "k {by}"
+                Late(days: u32) "late" Error "l {hours}" (hours = days * 24)
+            }
+        }
+        macro_rules! row { ($what:literal) => { ::ibi::message!($what) }; }
+        #[cfg(test)]
+        mod tests { fn x() { message!("nor this"); } }
+        #[cfg(test)]
+        mod more;
+        fn last() { message!("m\
+                              n"); }
+    "#;
+    let mut found = Vec::new();
+    collect(source.parse().expect("Rust"), &mut |template| {
+        found.push((template.text, template.plural));
+    });
+    found.sort();
+    let plain = [
+        "a {b}",
+        "c",
+        "e",
+        "g",
+        "h",
+        "i",
+        "j",
+        "k {by}",
+        "l {hours}",
+        "mn",
+    ];
+    let mut expected: Vec<_> = plain
+        .iter()
+        .map(|text| ((*text).to_owned(), None))
+        .collect();
+    expected.push(("{count} d".to_owned(), Some("{count} ds".to_owned())));
+    expected.sort();
+    assert_eq!(found, expected);
 }

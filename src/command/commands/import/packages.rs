@@ -15,10 +15,12 @@ use crate::command::commands::access::StoreAccess;
 use crate::command::commands::say;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::command::progress::Progress;
 use crate::command::terminal::OneLine;
 use crate::formats::item::Names;
+use ibi::message::Localize;
+use ibi::{message, plural};
 
 pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, Failure> {
     let paths = package::find(&options.source)?;
@@ -30,19 +32,19 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
         options,
         access,
         archive: &archive,
-        progress: Progress::of("files", || None),
+        progress: Progress::of(&message!("files"), || None),
         files: 0,
         bytes: 0,
         exit: Exit::Done,
         taken: 0,
     };
-    let told = paths.iter().try_for_each(|path| import.one(path));
+    let result = paths.iter().try_for_each(|path| import.one(path));
     let (exit, taken) = (import.exit, import.taken);
     drop(import);
     if access.mount_point.is_none() && !options.dry_run {
         archive.close();
     }
-    told?;
+    result?;
     say(&tally(paths.len(), taken, options))?;
     Ok(exit)
 }
@@ -72,7 +74,7 @@ impl Import<'_> {
                 if self.exit != Exit::Failed {
                     self.exit = failure.exit;
                 }
-                ("not-taken", None, Some(failure.sentence.clone()))
+                ("not-taken", None, Some(failure.message.clone()))
             }
         };
         let package = path.display().to_string();
@@ -83,13 +85,14 @@ impl Import<'_> {
             object.insert("sentence".into(), json!(sentence));
             return self.progress.aside(|| say(&json::line(&object.into())));
         }
-        let sentence = sentence.map(told);
+        let sentence = sentence.as_ref().map(localized);
         let rest = names.map(Names::preferred).or(sentence).unwrap_or_default();
         let word = match (word, self.options.dry_run) {
-            ("taken", true) => told("would be taken"),
-            ("taken", false) => told("taken"),
-            _ => told("not taken"),
+            ("taken", true) => message!("would be taken"),
+            ("taken", false) => message!("taken"),
+            _ => message!("not taken"),
         };
+        let word = localized(&word);
         let line = format!("{word}: {}: {}\n", OneLine(package), OneLine(rest));
         self.progress.aside(|| say(&line))
     }
@@ -132,7 +135,7 @@ fn through_mount(
     count: &mut dyn FnMut(u64),
 ) -> Result<(), Failure> {
     let refused = |error: std::io::Error| {
-        let why = match Errno::from_io_error(&error) {
+        let error = match Errno::from_io_error(&error) {
             Some(Errno::PERM) => {
                 let name = package.names().preferred();
                 return Failure::from(ArchiveError::NotMintedYet { name });
@@ -141,11 +144,15 @@ fn through_mount(
                 let names = package.names().clone();
                 return Failure::from(ArchiveError::Exists(names.into()));
             }
-            _ => error.to_string(),
+            _ => error.message(),
         };
         Failure::new(
             Exit::Failed,
-            format!("cannot make '{}': {why}", item.display()),
+            message!(
+                "cannot make '{path}': {error}",
+                path = item.display(),
+                error
+            ),
         )
     };
     if let Some(parent) = item.parent() {
@@ -158,11 +165,11 @@ fn through_mount(
     let opened = opened.map_err(|errno| refused(errno.into()))?;
     package::fill(package, &opened, manner, count).map_err(|error| {
         let failure = Failure::from(error);
-        let left = format!(
-            "a part of the item is at '{}': remove it with 'rm -r', and import the package again",
-            item.display()
+        let left = message!(
+            "a part of the item is at '{path}': remove it with 'rm -r', and import the package again",
+            path = item.display()
         );
-        Failure::new(failure.exit, format!("{}; {left}", failure.sentence))
+        failure.and(&left)
     })
 }
 
@@ -175,11 +182,16 @@ fn tally(packages: usize, taken: usize, options: &cli::Import) -> String {
         });
         return json::line(&value);
     }
-    if options.dry_run {
-        told(format_args!(
-            "{packages} packages, {taken} would be taken in\n"
-        ))
+    let packages = plural!("{count} package", "{count} packages", count = packages);
+    let taken = if options.dry_run {
+        plural!(
+            "{count} would be taken in",
+            "{count} would be taken in",
+            count = taken
+        )
     } else {
-        told(format_args!("{packages} packages, {taken} taken in\n"))
-    }
+        plural!("{count} taken in", "{count} taken in", count = taken)
+    };
+    let line = message!("{packages}, {taken}", packages, taken);
+    format!("{}\n", localized(&line))
 }

@@ -9,21 +9,25 @@ use crate::command::commands::access::StoreAccess;
 use crate::command::commands::say;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
-use crate::command::language::told;
+use crate::command::language::localized;
 use crate::formats::table::{self, Fault};
+use ibi::message::Localize;
+use ibi::{message, plural};
 
 /// A larger file is not a table: a table of all known items is smaller.
 const LARGEST: u64 = 1 << 30;
 
 pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, Failure> {
     let shown = options.source.display();
-    let failed =
-        |what: &dyn std::fmt::Display| Failure::new(Exit::Failed, format!("'{shown}': {what}"));
+    let failed = |error: &dyn Localize| {
+        let path = &shown;
+        Failure::new(Exit::Failed, message!("'{path}': {error}", path, error))
+    };
     let metadata = std::fs::metadata(&options.source).map_err(|error| failed(&error))?;
     if !metadata.is_file() || metadata.len() > LARGEST {
-        return Err(failed(
-            &"neither a directory nor a table; name one of the two",
-        ));
+        return Err(failed(&message!(
+            "neither a directory nor a table; name one of the two"
+        )));
     }
     let bytes = std::fs::read(&options.source).map_err(|error| failed(&error))?;
     let table = table::parse(&bytes);
@@ -67,9 +71,12 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
 /// Writes the sidecars, through the mount if the store is mounted, as an editor would.
 fn write(access: &StoreAccess, archive: &Archive, changes: &[&Planned]) -> Result<(), Failure> {
     let at = |plan: &Planned, failure: Failure| {
-        let left = "the rows before it are written; run the same command again when it is mended";
-        let failure = Failure::new(failure.exit, format!("{}; {left}", failure.sentence));
-        failure.before(&format!("line {}: {}", plan.line, plan.names.preferred()))
+        let left = message!(
+            "the rows before it are written; run the same command again when it is mended"
+        );
+        let what = plan.names.preferred();
+        let place = message!("line {line}: {what}", line = plan.line, what);
+        failure.and(&left).before(&place)
     };
     if access.mount_point.is_some() {
         for plan in changes {
@@ -102,7 +109,7 @@ fn through_mount(access: &StoreAccess, archive: &Archive, plan: &Planned) -> Res
         .and_then(|()| std::fs::rename(&new, item.join(SIDECAR)));
     if let Err(error) = written {
         let _ = std::fs::remove_file(&new);
-        return Err(Failure::new(Exit::Failed, error.to_string()));
+        return Err(Failure::new(Exit::Failed, error));
     }
     let known = archive.store().accepted_sidecar(&plan.names)?;
     if known.as_ref() == Some(&plan.sidecar) {
@@ -110,7 +117,7 @@ fn through_mount(access: &StoreAccess, archive: &Archive, plan: &Planned) -> Res
     } else {
         Err(Failure::new(
             Exit::Refused,
-            "its new sidecar is not believed; see with 'ibifs fsck' why",
+            message!("its new sidecar is not believed; see with 'ibifs fsck' why"),
         ))
     }
 }
@@ -119,7 +126,7 @@ fn fault_line(fault: &Fault, is_json: bool) -> String {
     if is_json {
         json::line(&json!({ "line": fault.line, "sentence": fault.what }))
     } else {
-        format!("{}\n", crate::command::terminal::OneLine(told(fault)))
+        format!("{}\n", crate::command::terminal::OneLine(localized(fault)))
     }
 }
 
@@ -131,11 +138,13 @@ fn plan_line(plan: &Planned, is_json: bool) -> String {
         json::line(&object.into())
     } else {
         let item = plan.names.preferred();
-        told(format_args!(
-            "line {}: {item}: {}\n",
-            plan.line,
-            plan.changed.join(", ")
-        ))
+        let line = message!(
+            "line {line}: {item}: {pairs}",
+            line = plan.line,
+            item,
+            pairs = plan.changed.join(", ")
+        );
+        format!("{}\n", localized(&line))
     }
 }
 
@@ -167,16 +176,39 @@ impl TableCounts {
             });
             return json::line(&value);
         }
-        match (*faults, is_done) {
-            (0, true) => told(format_args!(
-                "{rows} rows: {changed} items changed, {unchanged} unchanged\n"
-            )),
-            (0, false) => told(format_args!(
-                "{rows} rows: {changed} items would be changed, {unchanged} not\n"
-            )),
-            _ => told(format_args!(
-                "{rows} rows, {faults} of them not good: nothing was changed\n"
-            )),
-        }
+        let rows = plural!("{count} row", "{count} rows", count = *rows);
+        let unchanged = *unchanged;
+        let line = match (*faults, is_done) {
+            (0, true) => message!(
+                "{rows}: {changed}, {unchanged}",
+                rows,
+                changed = plural!(
+                    "{count} item changed",
+                    "{count} items changed",
+                    count = *changed
+                ),
+                unchanged = plural!("{count} unchanged", "{count} unchanged", count = unchanged)
+            ),
+            (0, false) => message!(
+                "{rows}: {changed}, {unchanged} not",
+                rows,
+                changed = plural!(
+                    "{count} item would be changed",
+                    "{count} items would be changed",
+                    count = *changed
+                ),
+                unchanged
+            ),
+            _ => message!(
+                "{rows}, {faults}: nothing was changed",
+                rows,
+                faults = plural!(
+                    "{count} of them not good",
+                    "{count} of them not good",
+                    count = *faults
+                )
+            ),
+        };
+        format!("{}\n", localized(&line))
     }
 }

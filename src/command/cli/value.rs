@@ -1,0 +1,129 @@
+//! Values of options, and why one is refused.
+
+use std::fmt;
+
+use ibi::message;
+use ibi::message::{Localize, Message};
+
+/// Why a value is refused. [`Refusal`](super::Refusal) prints it in the chosen language.
+#[derive(Debug)]
+pub(super) struct Invalid(Message);
+
+impl Localize for Invalid {
+    fn message(&self) -> Message {
+        self.0.clone()
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+/// A port of TCP.
+pub(super) fn port(text: &str) -> Result<u16, Invalid> {
+    number(text, 1, u16::MAX)
+}
+
+/// A year of identifiers.
+pub(super) fn year(text: &str) -> Result<u32, Invalid> {
+    number(text, 0, u32::MAX)
+}
+
+/// A number from the first to the last.
+fn number<T: TryFrom<i64> + PartialOrd + Into<u64>>(
+    text: &str,
+    first: T,
+    last: T,
+) -> Result<T, Invalid> {
+    let number: i64 = text
+        .parse()
+        .map_err(|error: std::num::ParseIntError| Invalid(Message::foreign(error.to_string())))?;
+    match T::try_from(number) {
+        Ok(valid) if first <= valid && valid <= last => Ok(valid),
+        _ => {
+            let (first, last): (u64, u64) = (first.into(), last.into());
+            let refused = message!("{number} is not in {first}..={last}", number, first, last);
+            Err(Invalid(refused))
+        }
+    }
+}
+
+/// A number of bytes, such as `50M`; at least 1.
+pub(super) fn bytes(text: &str) -> Result<u64, Invalid> {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .filter(|number| *number > 0)
+        .ok_or_else(|| Invalid(message!("not a number of bytes, such as 500K or 50M")))
+}
+
+/// An e-mail address.
+pub(super) fn email(text: &str) -> Result<String, Invalid> {
+    let is_host = |host: &str| host.contains('.') && !host.split('.').any(str::is_empty);
+    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+    match text.split_once('@') {
+        Some((name, host)) if is_word(text) && !name.is_empty() && is_host(host) => {
+            Ok(text.to_owned())
+        }
+        _ => Err(Invalid(message!("write it as name@host"))),
+    }
+}
+
+/// The host whose reps begin as those of an e-mail address: `name@host.org` as `host.org/name`.
+pub(super) fn host_of_email(address: &str) -> Result<String, Invalid> {
+    let address = email(address)?;
+    let (name, host) = address.split_once('@').unwrap_or_default();
+    if name.contains('.') {
+        return Err(Invalid(message!(
+            "the part before @ has a dot, which a rep cannot hold; choose another address or --host"
+        )));
+    }
+    Ok(format!("{name}.{host}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refuses<T: fmt::Debug>(value: Result<T, Invalid>, expected: &str) {
+        assert_eq!(value.expect_err("it is refused").to_string(), expected);
+    }
+
+    #[test]
+    fn values_are_read_and_refused() {
+        assert_eq!(port("80").ok(), Some(80));
+        assert_eq!(port("65535").ok(), Some(65535));
+        refuses(port("65536"), "65536 is not in 1..=65535");
+        refuses(port("0"), "0 is not in 1..=65535");
+        refuses(port("-1"), "-1 is not in 1..=65535");
+        refuses(port("x"), "invalid digit found in string");
+        refuses(port(""), "cannot parse integer from empty string");
+        assert_eq!(year("2026").ok(), Some(2026));
+        refuses(year("4294967296"), "4294967296 is not in 0..=4294967295");
+        assert_eq!(bytes("2k").ok(), Some(2048));
+        assert_eq!(bytes("1").ok(), Some(1));
+        for text in ["", "0", "K", "5x", "99999999999G", "é"] {
+            refuses(bytes(text), "not a number of bytes, such as 500K or 50M");
+        }
+        assert_eq!(email("a@b.org").ok().as_deref(), Some("a@b.org"));
+        assert_eq!(host_of_email("a@b.org").ok().as_deref(), Some("a.b.org"));
+        refuses(
+            host_of_email("a.c@b.org"),
+            "the part before @ has a dot, which a rep cannot hold; choose another address or --host",
+        );
+        for text in ["a", "@b.org", "a@b", "a@b.", "a b@c.org"] {
+            refuses(email(text), "write it as name@host");
+        }
+    }
+}
