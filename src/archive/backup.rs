@@ -42,16 +42,16 @@ findings! {
     pub enum Code {
         // It changed during each attempt to copy it.
         Unsteady "unsteady" Warning
-            "changed each time that it was copied; make the backup again when it rests"
+            "changed each time that it was copied; run the backup again when it is no longer written"
         // It cannot be read or created.
         NotCopied "not-copied" Error
             "is not in the backup as it is now"
         // The store has lost it; the backup still has it.
         Kept "kept" Warning
-            "is gone from the store, though nobody has removed it; the backup still has it"
+            "is missing from the store, though it was not removed; the backup still has it"
         // The store itself has an error there, and so has the backup.
         Unsound "unsound" Error
-            "the store itself is not sound, and the backup is the same; run 'ibifs fsck' on both"
+            "the store itself has errors, and so has the backup; run 'ibifs fsck' on both"
     }
 }
 
@@ -126,10 +126,10 @@ impl Localize for BackupError {
         match self {
             BackupError::Archive(error) => error.message(),
             BackupError::Nested => message!(
-                "the backup would lie in the store or the store in it; name a directory elsewhere"
+                "the backup would be inside the store, or the store inside it; name another directory"
             ),
             BackupError::NotABackup { path } => message!(
-                "'{path}' is not empty and no backup; name a new directory",
+                "'{path}' is not empty and not a backup; name a new directory",
                 path = path.display()
             ),
             BackupError::OtherArchive { service } => message!(

@@ -34,7 +34,7 @@ impl Localize for Unfit {
             Unfit::Missing => message!("is not there"),
             Unfit::NotAFile => message!("is not a file"),
             Unfit::Shared => {
-                message!("it is a link, or has a second name, and may be somebody else's file")
+                message!("it is a link, or has a second name, and may be another user's file")
             }
         }
     }

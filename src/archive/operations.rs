@@ -135,7 +135,7 @@ impl Archive {
     pub fn open(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
         let archive = Archive::open_as_it_is(path, clock)?;
         if archive.store.is_empty()? {
-            log::warn!("the index is missing; it is made anew from the tree");
+            log::warn!("the index is missing; it is rebuilt from the tree");
             archive.reindex(&mut |_| ())?;
         }
         Ok(archive)

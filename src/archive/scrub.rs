@@ -213,7 +213,7 @@ impl<'a> Scrub<'a> {
         if !old.bad_lines.is_empty() {
             let numbers: Vec<String> = old.bad_lines.iter().map(usize::to_string).collect();
             let detail = message!(
-                "line {numbers} is no line of a manifest",
+                "line {numbers} is not a line of a manifest",
                 numbers = numbers.join(", ")
             );
             self.found(Code::BrokenManifest, item, b"", Some(detail))?;

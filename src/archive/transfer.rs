@@ -90,7 +90,7 @@ impl Localize for TransferError {
                 "source and destination are the same Archive; name the store of another one"
             ),
             TransferError::Busy(store) => message!(
-                "somebody hands over items of '{store}' already; wait until that has ended",
+                "another process is transferring items of '{store}'; wait until it ends",
                 store
             ),
             TransferError::Skip(skip) => skip.message(),

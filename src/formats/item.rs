@@ -266,7 +266,7 @@ mod tests {
         let error = "original".parse::<State>().expect_err("case matters");
         assert_eq!(
             error.to_string(),
-            "state 'original' is none of Original, Copy and Deleted"
+            "state 'original' is not Original, Copy or Deleted"
         );
     }
 }

@@ -137,7 +137,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Entry>, MtreeError> {
         let entry = read(text).map_err(fault)?;
         if !known.insert(entry.path.clone()) {
             let shown = abridged(&entry.path);
-            return Err(fault(message!("'{shown}' is there twice", shown)));
+            return Err(fault(message!("'{shown}' occurs twice", shown)));
         }
         entries.push(entry);
     }
@@ -167,7 +167,7 @@ fn read(text: &str) -> Result<Entry, Message> {
         let number = text.parse::<u64>();
         number.map_err(|_| {
             message!(
-                "{name}={text} is no number",
+                "{name}={text} is not a number",
                 name,
                 text = abridged(text.as_bytes())
             )
@@ -183,7 +183,7 @@ fn read(text: &str) -> Result<Entry, Message> {
         "fifo" => Kind::Fifo,
         other => {
             return Err(message!(
-                "type={other} is none of dir, file, link and fifo",
+                "type={other} is not one of dir, file, link and fifo",
                 other = abridged(other.as_bytes())
             ));
         }
@@ -231,7 +231,7 @@ fn mode(text: &str) -> Result<u32, Message> {
     let mode = mode.filter(|mode| *mode <= 0o7777);
     mode.ok_or_else(|| {
         message!(
-            "mode={text} are no permission bits in octal digits",
+            "mode={text} are not permission bits in octal digits",
             text = abridged(text.as_bytes())
         )
     })
@@ -377,12 +377,12 @@ mod tests {
         bad("./a mode=755 time=0.0", "it has no type=");
         bad(
             "./a type=block mode=755 time=0.0",
-            "type=block is none of dir, file, link and fifo",
+            "type=block is not one of dir, file, link and fifo",
         );
         bad("./a type=file mode=755 time=0.0", "it has no contents=");
         bad(
             "./a type=dir mode=77777 time=0.0",
-            "mode=77777 are no permission bits in octal digits",
+            "mode=77777 are not permission bits in octal digits",
         );
         bad(
             "./a type=dir mode=755 time=x",
@@ -398,6 +398,6 @@ mod tests {
         );
         let twice = "./a type=dir mode=755 time=0.0\n".repeat(2);
         let error = parse(twice.as_bytes()).expect_err("twice");
-        assert_eq!(error.to_string(), "line 2: 'a' is there twice");
+        assert_eq!(error.to_string(), "line 2: 'a' occurs twice");
     }
 }

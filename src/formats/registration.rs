@@ -353,9 +353,9 @@ mod tests {
     #[rustfmt::skip] // one case, one line
     fn parameters_that_are_refused() {
         const VERBS: &str = "RegisterActor, ChangePassword, ChangeEMailAddress, RegisterDocument, ChangeActor, DeleteDocumentRegistration or DisplayIDRegistration";
-        bad("", &format!("there is no verb; give verb={VERBS}"));
-        bad("verb=", &format!("there is no verb; give verb={VERBS}"));
-        bad("verb=registeractor", &format!("'registeractor' is no verb; use {VERBS}"));
+        bad("", &format!("verb= is missing{VERBS}"));
+        bad("verb=", &format!("verb= is missing{VERBS}"));
+        bad("verb=registeractor", &format!("'registeractor' is not a verb; use {VERBS}"));
         bad("verb=ChangeActor&verb=ChangeActor", "verb is given twice; give it once");
         bad("verb=ChangePassword", "ChangePassword needs actorID, which is not given");
         bad(&format!("verb=ChangePassword&{WHO}"), "ChangePassword needs newPassword, which is not given");

@@ -173,16 +173,13 @@ fn header(record: &ByteRecord) -> Result<Vec<&'static str>, Message> {
         let name = String::from_utf8_lossy(cell).trim().to_ascii_lowercase();
         let Some(known) = COLUMNS.into_iter().find(|known| *known == name) else {
             return Err(message!(
-                "there is no column '{name}'; the first line names columns out of {value}",
+                "unknown column '{name}'; the columns are {value}",
                 name = abridged(name.as_bytes()),
                 value = all()
             ));
         };
         if columns.contains(&known) {
-            return Err(message!(
-                "column '{known}' is there twice; leave one out",
-                known
-            ));
+            return Err(message!("column '{known}' occurs twice; remove one", known));
         }
         columns.push(known);
     }
@@ -190,7 +187,7 @@ fn header(record: &ByteRecord) -> Result<Vec<&'static str>, Message> {
         Ok(columns)
     } else {
         Err(message!(
-            "there is neither a column 'rep' nor 'ibip'; add one"
+            "neither a column 'rep' nor a column 'ibip' is present; add one"
         ))
     }
 }
@@ -246,8 +243,8 @@ fn relations(text: &str) -> Result<Vec<(RelationKind, Names)>, Message> {
     for word in text.split_whitespace() {
         let unknown = || {
             message!(
-                "relation '{word}' is none of nextedition=, metadata=, translation(LANGUAGE)=, \
-                 editionof=, metadataof= and translationof= with an identifier behind it",
+                "relation '{word}' is not one of nextedition=, metadata=, translation(LANGUAGE)=, \
+                 editionof=, metadataof= and translationof= followed by an identifier",
                 word = abridged(word.as_bytes())
             )
         };
@@ -256,10 +253,7 @@ fn relations(text: &str) -> Result<Vec<(RelationKind, Names)>, Message> {
         let kind = kind.map_err(|error| error.message())?;
         let item = Ibi::parse(item).map_err(|error| error.message())?;
         if !seen.insert(kind) {
-            return Err(message!(
-                "relation '{name}' is there twice; leave one out",
-                name
-            ));
+            return Err(message!("relation '{name}' occurs twice; remove one", name));
         }
         relations.push((kind, Names::from(item)));
     }
@@ -275,7 +269,7 @@ fn target(text: &str) -> Result<Vec<u8>, Message> {
         Ok(path)
     } else {
         Err(message!(
-            "target '{text}' is no path of a file below doc/, such as report.pdf",
+            "target '{text}' is not the path of a file below doc/, such as report.pdf",
             text = abridged(text.as_bytes())
         ))
     }
@@ -285,7 +279,7 @@ fn state(text: &str) -> Result<State, Message> {
     match text.parse() {
         Ok(state @ (State::Original | State::Copy)) => Ok(state),
         _ => Err(message!(
-            "state '{text}' is none of Original and Copy",
+            "state '{text}' is neither Original nor Copy",
             text = abridged(text.as_bytes())
         )),
     }
@@ -353,17 +347,12 @@ mod tests {
         );
         bad(
             "rep,titel\n",
-            &format!(
-                "line 1: there is no column 'titel'; the first line names columns out of {COLUMNS}"
-            ),
+            &format!("line 1: unknown column 'titel'; the columns are {COLUMNS}"),
         );
-        bad(
-            "rep,rep\n",
-            "line 1: column 'rep' is there twice; leave one out",
-        );
+        bad("rep,rep\n", "line 1: column 'rep' occurs twice; remove one");
         bad(
             "language\n",
-            "line 1: there is neither a column 'rep' nor 'ibip'; add one",
+            "line 1: neither a column 'rep' nor a column 'ibip' is present; add one",
         );
         bad(
             "rep,language\nx\n",
@@ -381,25 +370,25 @@ mod tests {
         bad(
             &format!("rep,relations\n{A},child={B}\n"),
             &format!(
-                "line 2: relation 'child={B}' is none of nextedition=, metadata=, translation(LANGUAGE)=, \
-                 editionof=, metadataof= and translationof= with an identifier behind it"
+                "line 2: relation 'child={B}' is not one of nextedition=, metadata=, translation(LANGUAGE)=, \
+                 editionof=, metadataof= and translationof= followed by an identifier"
             ),
         );
         bad(
             &format!("rep,relations\n{A},metadata={B} metadata={B}\n"),
-            "line 2: relation 'metadata' is there twice; leave one out",
+            "line 2: relation 'metadata' occurs twice; remove one",
         );
         bad(
             &format!("rep,target\n{A},../x\n"),
-            "line 2: target '../x' is no path of a file below doc/, such as report.pdf",
+            "line 2: target '../x' is not the path of a file below doc/, such as report.pdf",
         );
         bad(
             &format!("rep,target\n{A},%2E%2e/x\n"),
-            "line 2: target '%252E%252e/x' is no path of a file below doc/, such as report.pdf",
+            "line 2: target '%252E%252e/x' is not the path of a file below doc/, such as report.pdf",
         );
         bad(
             &format!("rep,state\n{A},Deleted\n"),
-            "line 2: state 'Deleted' is none of Original and Copy",
+            "line 2: state 'Deleted' is neither Original nor Copy",
         );
         let latin = [
             format!("rep,target\n{A},").as_bytes(),

@@ -41,7 +41,7 @@ pub(crate) enum ClientError {
 impl Localize for ClientError {
     fn message(&self) -> Message {
         match self {
-            ClientError::Url => message!("what was to be asked is no URL"),
+            ClientError::Url => message!("the address of the request is not a URL"),
             ClientError::Patience(patience) => message!(
                 "no answer in {patience}",
                 patience = format!("{patience:?}")

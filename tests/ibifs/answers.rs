@@ -353,7 +353,10 @@ fn status_tells_how_a_store_is() {
         "A.store",
         r#".used_by == null and .mount_point == null and .index == "current""#,
     );
-    env.prints("ibifs status A.store | sed -n 's/^used by  //p'", "nobody");
+    env.prints(
+        "ibifs status A.store | sed -n 's/^used by  //p'",
+        "no process",
+    );
     env.prints(
         "faketime -f +40d ibifs status A.store | sed -n 's/^minted   //p'",
         "0 in the last hour, 0 in the last day, 0 in the last 30 days",

@@ -199,7 +199,7 @@ fn a_killed_backup_is_known_and_finished_later() {
             unfinished += 1;
             let output = env.run("ibifs fsck D");
             let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-            let is_told = complaint.contains("is a backup that is not finished")
+            let is_told = complaint.contains("is an unfinished backup")
                 || complaint.contains("is not an ibifs store");
             // It was killed before it wrote, or when it had finished, or it says so.
             let is_sound = output.status.success();
@@ -230,10 +230,7 @@ fn a_full_disk_is_told() {
         "ibifs backup A disk/D",
         "/doc/large': No space left on device (os error 28)",
     );
-    env.complains(
-        "mkdir M; ibifs mount disk/D M",
-        "is a backup that is not finished",
-    );
+    env.complains("mkdir M; ibifs mount disk/D M", "is an unfinished backup");
     env.sh(
         "truncate -s 1M A/.mint/x/doc/large; ibifs backup A disk/D; ibifs fsck disk/D
          cmp disk/D/col/*/*/*/*/doc/large A/.mint/x/doc/large",
@@ -247,15 +244,15 @@ fn no_backup_is_made_over_something_else() {
     let env = TestEnv::new().with_a().with_b();
     env.sh("ibifs backup B B.backup; mkdir full other; echo x > full/file; ln -s A.store/col link");
     for (destination, why) in [
-        ("A.store", "would lie in the store"),
-        ("A.store/backup", "would lie in the store"),
-        ("link/backup", "would lie in the store"),
-        (".", "would lie in the store or the store in it"),
-        ("A", "lies in a mounted store"),
-        ("A/example.org/backup", "lies in a mounted store"),
-        ("B/backup", "lies in a mounted store"),
-        ("full", "is not empty and no backup"),
-        ("B.store", "is not empty and no backup"),
+        ("A.store", "would be inside the store"),
+        ("A.store/backup", "would be inside the store"),
+        ("link/backup", "would be inside the store"),
+        (".", "would be inside the store, or the store inside it"),
+        ("A", "is in a mounted store"),
+        ("A/example.org/backup", "is in a mounted store"),
+        ("B/backup", "is in a mounted store"),
+        ("full", "is not empty and not a backup"),
+        ("B.store", "is not empty and not a backup"),
         ("B.backup", "is the backup of another Archive"),
     ] {
         env.exits(&format!("ibifs backup A {destination}"), 4);
@@ -303,8 +300,8 @@ with open(sys.argv[1], \"r+b\") as file:
          kill $writer; test $status = 1");
     env.prints(
         "sed -n 's/: .*doc/ doc/; 1p' told; ibifs fsck D 2> /dev/null",
-        "unsteady doc/busy: changed each time that it was copied; make the backup again when it rests: \
-         it was written all the while\n2 items, 0 findings",
+        "unsteady doc/busy: changed each time that it was copied; run the backup again when it is no longer written: \
+         it was written during each attempt\n2 items, 0 findings",
     );
 }
 

@@ -124,7 +124,7 @@ fn what_is_no_copy_without_an_original_is_refused() {
     );
     refused(
         "ibifs claim --store B $(< four) --from A",
-        "knows nothing of it",
+        "does not know it",
     );
 }
 
@@ -143,7 +143,7 @@ fn it_is_claimed_once() {
     env.prints(states, "Copy\nOriginal");
     env.sh("ibifs claim --store B $(< one) --from A > told || true
          ibifs claim --store C $(< one) --from A >> told || true
-         grep -q 'went on to the Archive' told; grep -q 'held here already' told");
+         grep -q 'was transferred on to the Archive' told; grep -q 'held here already' told");
     env.prints(states, "Copy\nOriginal");
 }
 
@@ -174,7 +174,7 @@ fn a_service_proves_the_removal() {
         env.exits("ibifs fsck B --with $(< url) > told", 1);
         env.sh("grep -q original-removed told
              ibifs claim --json --store B $(< one) --from $(< url) 2> note > told
-             grep -q '\"noted_there\":false' told; grep -q 'has noted nothing' note");
+             grep -q '\"noted_there\":false' told; grep -q 'has recorded nothing' note");
         env.prints(STATES, "Deleted\nOriginal");
     }));
     let _ = server.kill();

@@ -194,22 +194,22 @@ iconet.com.br/banon/2003/11.21.21.08,8JMKD3MGP8W/O,,
 sid.inpe.br/mtc-m18.8080/2011/07.21.14.43,,,english
 END
     find old -name '*sqlite3*' -prune -o -type f -printf '%p %T@\\n' | sort > before");
-    let faults = "line 3: no item 'sid.inpe.br/mtc-m18@80/2009/07.21.14.44' is held here; copy it in first, or take the row out\n\
-        line 4: line 2 names the same item; make one row of the two\n\
-        line 5: line 2 names the same item; make one row of the two\n\
-        line 6: the editions would go in a circle through dpi.inpe.br/banon-pc3@80/2009/11.10.13.03; an edition cannot follow itself\n\
-        line 7: the editions would go in a circle through sid.inpe.br/mtc-m12@80/2006/08.28.17.53.20; an edition cannot follow itself\n\
+    let faults = "line 3: no item 'sid.inpe.br/mtc-m18@80/2009/07.21.14.44' is held here; copy it here first, or remove the row\n\
+        line 4: line 2 names the same item; combine the two rows\n\
+        line 5: line 2 names the same item; combine the two rows\n\
+        line 6: the editions would form a cycle through dpi.inpe.br/banon-pc3@80/2009/11.10.13.03; an edition cannot follow itself\n\
+        line 7: the editions would form a cycle through sid.inpe.br/mtc-m12@80/2006/08.28.17.53.20; an edition cannot follow itself\n\
         line 8: its ibi.metadata would be the item itself; correct the row\n\
         line 9: character 'O' in the suffix at byte 13 of IBIp '8JMKD3MGP8W/O' does not belong there: only 2 to 9 and letters except I, O, V, Y and Z do\n\
         line 10: language 'english' is not two lower-case letters, or these with a hyphen and two upper-case ones, as pt or pt-BR\n\
-        9 rows, 8 of them not good: nothing was changed\n";
+        9 rows, 8 of them invalid: nothing was changed\n";
     let output = env.run("ibifs import old bad.csv");
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(printed.starts_with(faults), "{printed}");
     assert_eq!(output.status.code(), Some(1));
     env.prints(
         "ibifs import --json old bad.csv | jq -c 'select(.line == 4 or .rows)' || true",
-        "{\"line\":4,\"sentence\":\"line 2 names the same item; make one row of the two\"}\n\
+        "{\"line\":4,\"sentence\":\"line 2 names the same item; combine the two rows\"}\n\
          {\"rows\":9,\"faults\":8,\"changed\":1,\"unchanged\":0,\"written\":false}",
     );
     env.sh(
@@ -220,8 +220,8 @@ END
     env.sh("ibifs import old table.csv; sed 's/pt-BR/pt/' table.csv > other.csv");
     env.prints(
         "ibifs import old other.csv || true",
-        "line 3: its language is pt-BR already; leave it out, or give --replace if the table is right\n\
-         4 rows, 1 of them not good: nothing was changed",
+        "line 3: its language is pt-BR already; leave it out, or use --replace if the table is right\n\
+         4 rows, 1 of them invalid: nothing was changed",
     );
     env.prints(
         "ibifs import --replace old other.csv",
@@ -441,23 +441,23 @@ fn a_package_that_is_not_whole_is_not_taken_in() {
     );
     spoil(
         "echo x >> ibifs.mtree; reseal",
-        "'ibifs.mtree' of the package is not good: line 8: it begins with no path of the shape ./a/b",
+        "'ibifs.mtree' of the package is not valid: line 8: it begins with no path of the shape ./a/b",
     );
     spoil(
         "echo x >> manifest-sha256.txt",
-        "'manifest-sha256.txt' of the package is not good: line 3 is no digest and path",
+        "'manifest-sha256.txt' of the package is not valid: line 3 is not a digest and a path",
     );
     spoil(
         "echo 'http://x 1 data/y' > fetch.txt",
-        "'fetch.txt' of the package is not good: files of the bag are elsewhere",
+        "'fetch.txt' of the package is not valid: files of the bag are elsewhere",
     );
     spoil(
         "rm manifest-sha256.txt",
-        "'manifest-sha256.txt' of the package is not good: it is not there",
+        "'manifest-sha256.txt' of the package is not valid: it is not there",
     );
     spoil(
         "echo 'ibi {rep x}' > data/.ibi; sha256sum data/.ibi data/doc/text > manifest-sha256.txt; reseal",
-        "'data/.ibi' of the package is not good",
+        "'data/.ibi' of the package is not valid",
     );
     // Neither out of the package nor out of the item.
     spoil(
@@ -501,12 +501,15 @@ fn a_package_that_is_not_whole_is_not_taken_in() {
         sha256sum ibifs.mtree bagit.txt bag-info.txt manifest-sha256.txt > tagmanifest-sha256.txt");
     env.exits("ibifs import D.store spoilt > told", 4);
     env.prints(
-        "grep -c 'only minting makes it' told; ls D.store/staging",
+        "grep -c 'only minting creates it' told; ls D.store/staging",
         "1",
     );
     env.sh("mkdir D; ibifs mount D.store D");
     env.exits("ibifs import D spoilt > told", 4);
-    env.prints("grep -c 'only minting makes it' told; ibifs umount D", "1");
+    env.prints(
+        "grep -c 'only minting creates it' told; ibifs umount D",
+        "1",
+    );
 }
 
 /// An item that is damaged, or holds what no package can, is not sealed as if it were sound; nothing that
@@ -523,7 +526,7 @@ fn what_cannot_be_exported_is_named() {
         );
         env.prints(
             "head -1 told | cut -d: -f3- | cut -c1-72",
-            " 'doc/text' is damaged: nobody has written it since it was scrubbed, and",
+            " 'doc/text' is damaged: its content differs from the last scrub, and it ",
         );
     }
     env.prints("ls -A out--bagit", "");
@@ -532,7 +535,7 @@ fn what_cannot_be_exported_is_named() {
     );
     env.exits("ibifs export --bagit A/$(cat item) out > told", 4);
     env.prints(
-        "grep -c 'is there already; move it away, or name another directory' told",
+        "grep -c 'exists already; move it away, or name another directory' told",
         "1",
     );
     env.sh("python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' A.store/s && mv A.store/s A.store/col/$(cat item)/doc/s");
@@ -550,7 +553,7 @@ fn what_cannot_be_exported_is_named() {
     env.exits("ibifs export --ocfl A/$(cat item) out", 4);
     env.complains(
         "ibifs export --ocfl A/$(cat item) out",
-        "it is not empty and no OCFL 1.1 storage root",
+        "it is not empty and not an OCFL 1.1 storage root",
     );
     env.exits(
         "ibifs export --bagit A/nothing.org/x/2020/01.01.00.00 out",
@@ -580,7 +583,7 @@ fn bags_of_others_and_owners() {
         mkdir -p nameless/doc; echo text > nameless/doc/text; bagit --sha256 nameless"
     ));
     env.exits("ibifs import A nameless > told", 1);
-    env.prints("grep -c 'does not say which item it is of' told", "1");
+    env.prints("grep -c 'does not name its item' told", "1");
     env.sh("item=$(mint A one); echo $item > item; echo x > A/$item/doc/x; chown 1:2 A/$item/doc/x; chmod 6755 A/$item/doc/x
         ibifs export --bagit A/$item bags; ibifs init B.store --host archive-b.example.net; ibifs init C.store --host archive-c.example.net
         ibifs import B.store bags; ibifs import --same-owner C.store bags");

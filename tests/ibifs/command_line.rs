@@ -130,7 +130,7 @@ fn status_says_who_reads_and_writes() {
     env.sh("ibifs mount -o passthrough=no A.store A");
     env.prints(
         "ibifs status A --json | jq -c '.[0] | [.data, .data_reason]'",
-        r#"["daemon","asked for with -o passthrough=no"]"#,
+        r#"["daemon","requested with -o passthrough=no"]"#,
     );
     env.exits("ibifs status nowhere", 3);
     // What root mounts is for all, unless it says otherwise.
@@ -670,7 +670,7 @@ fn refusals_say_what_to_do() {
     );
     complains(
         &format!("{ordinary} ibifs mint A"),
-        "may mint there, so ask its owner",
+        "may mint there: ask its owner",
     );
     complains("ibifs show A", "'A' is a directory above items");
     complains("ibifs show A/example.org", "name an item in it");

@@ -369,7 +369,7 @@ fn the_manual_has_every_mount_option() {
     let refusal = Settings::parse(&["no such option".to_owned()], |_| None)
         .expect_err("it does not exist")
         .to_string();
-    let (_, list) = refusal.split_once("there are ").expect("a list");
+    let (_, list) = refusal.split_once("the options are ").expect("a list");
     let known: BTreeSet<&str> = list
         .split(", ")
         .map(|name| name.trim_end_matches('='))

@@ -174,7 +174,7 @@ fn a_sidecar_changed_beside_us_is_not_believed_unasked() {
     env.prints("grep -c ^changed-sidecar: told", "1");
     env.complains(
         "ibifs umount A; ibifs relate $(<a) --metadata $(<c) --store A.store",
-        "is not the one that was last believed",
+        "has changed since it was last accepted",
     );
     env.sh("ibifs reindex A.store 2> told; grep ^ibifs:.changed-sidecar: told");
     env.prints(

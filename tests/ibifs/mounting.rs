@@ -103,7 +103,7 @@ fn a_refusal_reaches_whoever_called_mount() {
         &env,
         "mount -t fuse.ibifs S M -o lang=pt,lst=all",
         1,
-        "ibifs: no mount option 'lst=all'; there are lang=, list=,",
+        "ibifs: unknown mount option 'lst=all'; the options are lang=, list=,",
     );
     fails(
         &env,
@@ -346,7 +346,7 @@ fn a_dead_mount_never_stays() {
         "dead() { refused 'Transport endpoint is not connected' ls $1; }
          kill_daemon() { kill -9 $(daemon S); waits no ls M; }
          mkdir B T; mount -t ibifs S M; mkdir M/.mint/x; mount --bind M B; kill_daemon; dead M; dead B
-         refused \"the daemon that had mounted '$PWD/M' is gone; end that with 'ibifs umount $PWD/M', or mount it again with 'ibifs mount $PWD/S $PWD/M'\" \
+         refused \"the daemon that had mounted '$PWD/M' is gone; unmount it with 'ibifs umount $PWD/M', or mount it again with 'ibifs mount $PWD/S $PWD/M'\" \
              ibifs mount S M/deeper
          refused \"the daemon that had mounted '$PWD/M' is gone\" ibifs mount M/store T
          refused 'the daemon of the mount is gone; mount the store again' ibifs mint M
@@ -384,7 +384,7 @@ fn a_store_is_not_mounted_under_its_own_mount() {
     let env = TestEnv::new();
     does(
         &env,
-        "nested() { refused 'lie one in the other; mount it elsewhere' ibifs mount \"$@\"; }
+        "nested() { refused 'are one inside the other; mount it elsewhere' ibifs mount \"$@\"; }
          mkdir all all/in B C; mv S all/in/; S=$PWD/all/in/S; mkdir $S/m $S/col/x.org
          nested $S $S; nested $S $S/m; nested $S all; nested $S all/in
          ln -s $S/m link; nested $S link

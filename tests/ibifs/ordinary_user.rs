@@ -98,7 +98,7 @@ fn an_ordinary_users_bytes_go_through_the_daemon() {
     says(
         &output,
         0,
-        "data     the daemon reads and writes files: FUSE passthrough wants CAP_SYS_ADMIN\n1\nsame\n\
+        "data     the daemon reads and writes files: FUSE passthrough requires CAP_SYS_ADMIN\n1\nsame\n\
          mounted  no\n2 items, 0 findings",
         "",
     );

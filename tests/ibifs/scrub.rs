@@ -155,7 +155,7 @@ fn a_damaged_manifest_is_named() {
         env.exits("ibifs scrub A > told", 1);
         env.prints(
             "sed 's/:.*: / /; s/has been.*//' told | head -n 1 | grep -o 'line 2 .*'",
-            "line 2 is no line of a manifest",
+            "line 2 is not a line of a manifest",
         );
         prints(
             &env,
@@ -303,14 +303,14 @@ fn a_pass_goes_on_where_it_was_killed() {
         "sed -n 's/^last //p' A.store/fixity/progress > last; test -s last
          ibifs scrub --rate 1M A.store > told 2> complained & sleep .3
          status=0; ibifs scrub A.store 2> refused || status=$?; test $status = 5
-         grep -q 'another scrub is at work' refused; ibifs scrub --dry-run A.store > /dev/null; wait
+         grep -q 'another scrub of this store is running' refused; ibifs scrub --dry-run A.store > /dev/null; wait
          cut -d, -f1 told > items",
     );
     // 2,000,000 bytes at 1,048,576 a second, the first tenth on credit, one item perhaps twice.
     assert!(started.elapsed() > Duration::from_millis(1500));
     env.prints(
         "cat complained",
-        &env.sh("echo \"ibifs: going on after $(< last)\""),
+        &env.sh("echo \"ibifs: continuing after $(< last)\""),
     );
     env.prints(
         "all=$(ls -d A.store/col/*/*/*/* | cut -d/ -f2- | grep -n . )

@@ -198,7 +198,11 @@ impl<'a> Copier<'a> {
                 End::Changing => {}
             }
         }
-        self.found(Code::Unsteady, path, Some(message!("names came and went")))?;
+        self.found(
+            Code::Unsteady,
+            path,
+            Some(message!("names appeared and disappeared")),
+        )?;
         Ok(true)
     }
 
@@ -495,7 +499,7 @@ impl<'a> Copier<'a> {
             self.place(&temporary, pair, name)?;
             self.tally.copied += 1;
             if !steady {
-                let why = message!("it was written all the while");
+                let why = message!("it was written during each attempt");
                 self.found(Code::Unsteady, &path, Some(why))?;
             }
             break;

@@ -197,14 +197,13 @@ impl Localize for ArchiveError {
                 path = path.display()
             ),
             ArchiveError::Unfinished { path } => message!(
-                "'{path}' is a backup that is not finished; make it again with 'ibifs backup', or, if the \
-                 store is lost, remove '{note}' and run 'ibifs reindex'",
+                "'{path}' is an unfinished backup; finish it with 'ibifs backup' or, if the store is lost, remove '{note}' and run 'ibifs reindex'",
                 path = path.display(),
                 note = path.join(super::BACKUP_NOTE).display()
             ),
             ArchiveError::Facts { what } => {
                 message!(
-                    "archive.ibi: {what}; mend it by hand or from a backup",
+                    "archive.ibi: {what}; correct it, or restore it from a backup",
                     what
                 )
             }
@@ -240,15 +239,13 @@ impl Localize for ArchiveError {
                 kind,
                 target,
             } => message!(
-                "{names} has its {kind} already, {target}; name that one, or take the relation back \
-                 with 'ibifs unrelate'",
+                "{names} has its {kind} already, {target}; use that one, or remove the relation with 'ibifs unrelate'",
                 names,
                 kind,
                 target
             ),
             ArchiveError::NotMintedYet { name } => message!(
-                "'{name}' is of this Archive's own name space and later than its last date; \
-                 only minting makes it: mkdir .mint/NAME or 'ibifs mint'",
+                "'{name}' is in this Archive's own name space and later than its last date; only minting creates it: mkdir .mint/NAME or 'ibifs mint'",
                 name
             ),
             ArchiveError::MayNotName { names, name } => message!(
@@ -266,11 +263,11 @@ impl Localize for ArchiveError {
                 message!("alias {alias} is that of {holder}", alias, holder)
             }
             ArchiveError::NoAlias { alias } => message!(
-                "'{alias}' is an IBIp and no alias; write it in the pair 'ibi' of the item that has it",
+                "'{alias}' is an IBIp and not an alias; write it in the pair 'ibi' of the item that has it",
                 alias
             ),
             ArchiveError::ServiceItem => {
-                message!("the Archive service's own item can be neither removed nor handed over")
+                message!("the Archive service's own item can be neither removed nor transferred")
             }
             ArchiveError::NotAllowed(names) => message!(
                 "you may not write the sidecar .ibi of {names}; ask its owner to declare it",
@@ -281,11 +278,11 @@ impl Localize for ArchiveError {
                 what
             ),
             ArchiveError::Cycle { names } => message!(
-                "the editions would go in a circle through {names}; an edition cannot follow itself",
+                "the editions would form a cycle through {names}; an edition cannot follow itself",
                 names
             ),
             ArchiveError::Sidecar { names, cause } => message!(
-                "the sidecar .ibi of {names} cannot be believed: {cause}; mend it or run 'ibifs fsck --repair'",
+                "the sidecar .ibi of {names} is not valid: {cause}; correct it or run 'ibifs fsck --repair'",
                 names,
                 cause = cause.with_cause()
             ),
@@ -297,24 +294,21 @@ impl Localize for ArchiveError {
                 )
             }
             ArchiveError::Changed(names) => message!(
-                "the sidecar .ibi of {names} is not the one that was last believed; see with \
-                 'ibifs fsck' what was changed beside ibifs",
+                "the sidecar .ibi of {names} has changed since it was last accepted; 'ibifs fsck' shows what was changed outside ibifs",
                 names
             ),
             ArchiveError::FactsChanged => message!(
-                "archive.ibi is not what it was when the store was last used; write it as it was, \
-                 or run 'ibifs reindex' if the change is meant"
+                "archive.ibi is not what it was when the store was last used; restore it, or run 'ibifs reindex' if the change is intended"
             ),
             ArchiveError::Wait(error) => error.message(),
             ArchiveError::NotEmpty(names) => message!("item {names} still holds files", names),
             ArchiveError::Given(names) => message!(
-                "item {names} is being handed over to another Archive; finish that with \
+                "item {names} is being transferred to another Archive; finish that with \
                  'ibifs transfer --pending'",
                 names
             ),
             ArchiveError::Handover { path } => message!(
-                "'{path}' cannot be read; it is noted there to which Archive an item is being handed \
-                 over: see what that Archive says of the item, and remove it",
+                "'{path}' cannot be read; it names the Archive to which an item is being transferred: ask that Archive which of the two holds the item, and remove it",
                 path = path.display()
             ),
         }

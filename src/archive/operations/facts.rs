@@ -47,11 +47,11 @@ impl Facts {
         let word = |name: &str| match pairs.get(name) {
             Some(Value::Word(word)) => Ok(word.clone()),
             _ => Err(ArchiveError::Facts {
-                what: message!("no word after '{name}'", name),
+                what: message!("a word is missing after '{name}'", name),
             }),
         };
         let refuse = |name: &str, value: &str| ArchiveError::Facts {
-            what: message!("'{value}' is no good value of '{name}'", value, name),
+            what: message!("'{value}' is not a valid value of '{name}'", value, name),
         };
         let number = |name: &str| {
             let text = word(name)?;
@@ -72,7 +72,7 @@ impl Facts {
             granularity: Granularity::parse(&granularity)
                 .map_err(|_| refuse("granularity", &granularity))?,
             service: service.ok_or_else(|| ArchiveError::Facts {
-                what: message!("no identifier after 'ibi.archiveservice'"),
+                what: message!("an identifier is missing after 'ibi.archiveservice'"),
             })?,
         };
         // A host must be valid as the prefix of a rep.

@@ -91,7 +91,7 @@ impl Archive {
             let before = before.or(ibip.and_then(|ibip| taken.insert(ibip, line)));
             if let Some(before) = before {
                 let what = message!(
-                    "line {before} names the same item; make one row of the two",
+                    "line {before} names the same item; combine the two rows",
                     before
                 );
                 faults.push(Fault::new(line, what));
@@ -99,7 +99,7 @@ impl Archive {
             }
             if let Some(circle) = self.circle(row, &item, &editions)? {
                 let what = message!(
-                    "the editions would go in a circle through {circle}; an edition cannot follow itself",
+                    "the editions would form a cycle through {circle}; an edition cannot follow itself",
                     circle
                 );
                 faults.push(Fault::new(line, what));
@@ -188,7 +188,7 @@ impl Archive {
                 }
             }
             (None, None) => Err(message!(
-                "no item '{names}' is held here; copy it in first, or take the row out",
+                "no item '{names}' is held here; copy it here first, or remove the row",
                 names = row.names.preferred()
             )),
         })
@@ -205,8 +205,7 @@ impl Archive {
         let known = self.store.sidecar(item.id)?;
         if on_disk.is_some() && on_disk != known {
             return Ok(Err(message!(
-                "the item's sidecar is not the one that was last believed; see with 'ibifs fsck' \
-                 what was changed beside ibifs"
+                "the item's sidecar has changed since it was last accepted; 'ibifs fsck' shows what was changed outside ibifs"
             )));
         }
         let before = self.accepted_sidecar(item)?;
@@ -229,7 +228,7 @@ impl Archive {
     ) -> Result<Result<Sidecar, Message>, ArchiveError> {
         let contrary = |pair: &str, known: &dyn std::fmt::Display| {
             Err(message!(
-                "its {pair} is {known} already; leave it out, or give --replace if the table is right",
+                "its {pair} is {known} already; leave it out, or use --replace if the table is right",
                 pair,
                 known = known.to_string()
             ))
@@ -306,8 +305,7 @@ impl Archive {
         let elsewhere = service.filter(|service| !service.matches(&self.facts.service));
         match (state, elsewhere) {
             (Some(State::Original), Some(service)) if !replace => Err(message!(
-                "its sidecar says that the Archive of {service} holds the original; hand it over there, \
-                 or give --replace if the table is right",
+                "its sidecar says that the Archive of {service} holds the original; transfer it there, or use --replace if the table is right",
                 service
             )),
             (Some(State::Original), _) => {
@@ -317,7 +315,7 @@ impl Archive {
                 Ok(sidecar)
             }
             (Some(State::Copy), None) if item.names.matches(&self.facts.service) => Err(message!(
-                "the Archive service's own item is the original; take the state out of the row"
+                "the Archive service's own item is the original; remove the state from the row"
             )),
             (Some(State::Copy), None) => {
                 sidecar.remove_archive_service();

@@ -70,7 +70,7 @@ impl Archive {
             Ok(text) => text.unwrap_or_default(),
             Err(error) => {
                 // Equivalent to a missing ledger, and safe: minting continues from the present.
-                log::warn!("{error}; it is set aside and written anew");
+                log::warn!("{error}; it is set aside, and a new one is written");
                 self.tree.set_aside(".", LEDGER, "ledger.broken")?;
                 Vec::new()
             }
@@ -85,7 +85,7 @@ impl Archive {
         let reserved = self.store.reserved_date()?;
         let mut mark = last.clone().max(reserved.clone()).max(noted);
         if !same {
-            log::warn!("this store was copied or restored; minting goes on from the present");
+            log::warn!("this store was copied or restored; minting continues from the present");
         }
         if !same || last.is_none() {
             mark = mark.max(Some(self.clock.now()));

@@ -70,8 +70,7 @@ impl Lock {
         let path = tree.path().join(FILE);
         let failed = |error: std::io::Error| ArchiveError::Lock {
             what: message!(
-                "cannot lock '{path}': {error}; it must be a file that may be written (or none, \
-                 and it is made)",
+                "cannot lock '{path}': {error}; it must be a writable file, or not exist",
                 path = path.display(),
                 error
             ),

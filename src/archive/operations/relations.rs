@@ -161,7 +161,7 @@ impl Archive {
             RelationKind::TranslationOf => {
                 let language = self.held(source)?.and_then(|item| item.language);
                 let language = language.ok_or_else(|| ArchiveError::NoRelation {
-                    what: message!("{source} says no language; set its language first", source),
+                    what: message!("{source} has no language; set its language first", source),
                 })?;
                 Some(RelationKind::Translation(language))
             }

@@ -31,13 +31,13 @@ findings! {
     pub enum Problem {
         // It differs from the scrubbed content, although its time has not changed since.
         Damaged "damaged" Error
-            "is damaged: nobody has written it since it was scrubbed, and it holds something else; put it back from a copy, or run 'ibifs scrub --accept' if it is right"
+            "is damaged: its content differs from the last scrub, and it has not been written since; restore it from a copy, or run 'ibifs scrub --accept' if it is right"
         Unreadable(errno: Errno) "unreadable" Error
             "cannot be read: {error}" (error = std::io::Error::from(*errno))
         Unsteady "unsteady" Warning
-            "changed each time that it was read; export the item when it rests"
+            "changed each time that it was read; export the item when it is no longer written"
         NoFile "no-file" Error
-            "is a socket or a device, which no package can hold; take it out of the item"
+            "is a socket or a device, which a package cannot hold; remove it from the item"
         // Its digest differs from that in the package, or the file is missing.
         Differs "differs" Error
             "is not what the package says; get the package again"
@@ -143,24 +143,24 @@ impl Localize for PackageError {
                 )
             }
             PackageError::Exists { path } => message!(
-                "'{path}' is there already; move it away, or name another directory",
+                "'{path}' exists already; move it away, or name another directory",
                 path
             ),
             PackageError::Unfit { what } => what.clone(),
             PackageError::Busy => {
-                message!("another export is at work in this directory; wait until it has ended")
+                message!("another export is running in this directory; wait until it ends")
             }
             PackageError::Nothing { path } => message!(
                 "'{path}' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one",
                 path = path.display()
             ),
             PackageError::Broken { path, what } => message!(
-                "'{path}' of the package is not good: {what}; get the package again",
+                "'{path}' of the package is not valid: {what}; get the package again",
                 path,
                 what
             ),
             PackageError::Nameless => message!(
-                "the package does not say which item it is of; deposit its files with \
+                "the package does not name its item; deposit its files with \
                  'cp -a PACKAGE/data MNT/.mint/NAME'"
             ),
         }

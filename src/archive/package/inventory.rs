@@ -49,7 +49,7 @@ impl Inventory {
         let value: Value =
             serde_json::from_slice(bytes).map_err(|error| Message::foreign(error.to_string()))?;
         let Value::Object(mut object) = value else {
-            return Err(message!("it is no JSON object"));
+            return Err(message!("it is not a JSON object"));
         };
         let mut take = |name: &str| {
             object
@@ -58,7 +58,7 @@ impl Inventory {
         };
         let text = |name: &str, value: Value| match value {
             Value::String(text) => Ok(text),
-            _ => Err(message!("its {name} is no text", name)),
+            _ => Err(message!("its {name} is not a text", name)),
         };
         let algorithm = text("digestAlgorithm", take("digestAlgorithm")?)?;
         if algorithm != "sha512" {
@@ -72,13 +72,13 @@ impl Inventory {
         let number = head.strip_prefix('v').and_then(|head| head.parse().ok());
         let manifest = by_digest("manifest", &take("manifest")?)?;
         let Value::Object(versions) = take("versions")? else {
-            return Err(message!("its versions are no JSON object"));
+            return Err(message!("its versions are not a JSON object"));
         };
         let last = versions.get(&head).and_then(|version| version.get("state"));
         let last = last.ok_or_else(|| message!("it has no state of its head {head}", head))?;
         Ok(Inventory {
             id,
-            head: number.ok_or_else(|| message!("its head {head} is no version", head))?,
+            head: number.ok_or_else(|| message!("its head {head} is not a version", head))?,
             state: by_digest("state", last)?,
             manifest,
             versions,
@@ -116,7 +116,7 @@ impl Inventory {
 }
 
 fn by_digest(name: &str, value: &Value) -> Result<ByDigest, Message> {
-    let fault = || message!("its {name} is no list of paths by digest", name);
+    let fault = || message!("its {name} is not a list of paths by digest", name);
     let mut found = ByDigest::new();
     for (digest, paths) in value.as_object().ok_or_else(fault)? {
         let paths: Option<Vec<String>> = paths
@@ -162,7 +162,7 @@ mod tests {
             let refused = Inventory::parse(text.as_bytes()).expect_err(text);
             assert_eq!(refused.to_string(), sentence);
         };
-        bad("[]", "it is no JSON object");
+        bad("[]", "it is not a JSON object");
         bad("{}", "it has no digestAlgorithm");
         bad(
             r#"{"digestAlgorithm": "md5"}"#,
@@ -170,7 +170,7 @@ mod tests {
         );
         bad(
             r#"{"digestAlgorithm": "sha512", "id": "a", "head": "v1", "manifest": {"a": 1}}"#,
-            "its manifest is no list of paths by digest",
+            "its manifest is not a list of paths by digest",
         );
         bad(
             r#"{"digestAlgorithm": "sha512", "id": "a", "head": "v1", "manifest": {}, "versions": {}}"#,

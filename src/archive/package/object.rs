@@ -99,7 +99,7 @@ pub(super) fn finish(
     let failed = |errno| match errno {
         Errno::EXIST | Errno::NOTEMPTY => PackageError::Unfit {
             what: message!(
-                "'{path}' holds '{version}', which its inventory does not name: an export was cut short; \
+                "'{path}' holds '{version}', which its inventory does not name: an export was interrupted; \
                  remove '{path}/{version}'",
                 path,
                 version
@@ -130,7 +130,7 @@ pub(super) fn finish(
 fn unfit(path: &str, what: &dyn Localize) -> PackageError {
     PackageError::Unfit {
         what: message!(
-            "the object '{path}' that is there is not good: {what}; mend it, or name another directory",
+            "the object '{path}' that exists is not valid: {what}; correct it, or name another directory",
             path,
             what
         ),

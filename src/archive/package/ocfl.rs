@@ -70,7 +70,9 @@ pub(super) fn prepare_root(root: &OwnedFd) -> Result<(), PackageError> {
     listed.map_err(PackageError::io(Action::List, "."))?;
     if !is_empty {
         return Err(PackageError::Unfit {
-            what: message!("it is not empty and no OCFL 1.1 storage root; name another directory"),
+            what: message!(
+                "it is not empty and not an OCFL 1.1 storage root; name another directory"
+            ),
         });
     }
     // The declaration comes last, so that an interrupted run is repeated.
@@ -94,7 +96,7 @@ fn read_json(root: &OwnedFd, path: &str) -> Result<Option<Value>, PackageError> 
     let value = serde_json::from_slice(&bytes);
     value.map(Some).map_err(|error| PackageError::Unfit {
         what: message!(
-            "'{path}' of the storage root is no JSON: {error}",
+            "'{path}' of the storage root is not JSON: {error}",
             path,
             error = error.to_string()
         ),

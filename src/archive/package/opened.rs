@@ -154,7 +154,7 @@ fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
         };
         let (manifest, bad) = fixity::parse_manifest(&text);
         if let Some(line) = bad.first() {
-            let what = message!("line {line} is no digest and path", line);
+            let what = message!("line {line} is not a digest and a path", line);
             return Err(PackageError::broken(name, what));
         }
         for (path, digest) in manifest {
@@ -196,7 +196,7 @@ fn open_object(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> 
         let content = content.ok_or_else(|| {
             PackageError::broken(
                 INVENTORY,
-                message!("it does not say where {digest} lies", digest),
+                message!("it does not name the place of {digest}", digest),
             )
         })?;
         for path in paths {

@@ -12,15 +12,15 @@ findings! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Code {
         Damaged "damaged" Error
-            "holds something else than before, though its time says that nobody has written it; put it back from a copy, or take it for right with --accept"
+            "has other content than before, though its time says that it was not written; restore it from a copy, or accept it with --accept"
         Lost "lost" Error
-            "is gone, though nobody has removed it; put it back from a copy, or forget it with --accept"
+            "is missing, though it was not removed; restore it from a copy, or forget it with --accept"
         Unreadable "unreadable" Error
             "cannot be read"
         BrokenManifest "broken-manifest" Error
-            "the manifest is damaged; mend it, or make it anew from the files as they are with --accept"
+            "the manifest is damaged; correct it, or rebuild it from the files as they are with --accept"
         Unsteady "unsteady" Warning
-            "was written all the while; scrub the item again"
+            "was written during each attempt; scrub the item again"
         Changed "changed" Notice
             "has been written since"
         Missing "missing" Notice
@@ -99,7 +99,7 @@ impl Localize for ScrubError {
         match self {
             ScrubError::Tree(error) => error.message(),
             ScrubError::Busy => message!(
-                "another scrub is at work on this store; wait until it has ended, or use --dry-run"
+                "another scrub of this store is running; wait until it ends, or use --dry-run"
             ),
             ScrubError::Report(error) => message!("standard output: {error}", error),
         }

@@ -133,12 +133,12 @@ impl Localize for StoreError {
     fn message(&self) -> Message {
         match self {
             StoreError::Sqlite(error) if self.is_damage() => message!(
-                "{file} is damaged ({error}); 'ibifs reindex' makes it anew from the tree",
+                "{file} is damaged ({error}); 'ibifs reindex' rebuilds it from the tree",
                 file = FILE,
                 error = Message::foreign(error.to_string())
             ),
             StoreError::NotAFile => message!(
-                "{file} is no regular file; remove it and run 'ibifs reindex'",
+                "{file} is not a regular file; remove it and run 'ibifs reindex'",
                 file = FILE
             ),
             StoreError::Sqlite(error) => message!(
@@ -160,7 +160,7 @@ impl Localize for StoreError {
             ),
             StoreError::Broken { what } => {
                 message!(
-                    "{file}: {what}; 'ibifs reindex' makes it anew from the tree",
+                    "{file}: {what}; 'ibifs reindex' rebuilds it from the tree",
                     file = FILE,
                     what
                 )

@@ -97,7 +97,7 @@ impl<'a> Incoming<'a> {
             Ok(())
         } else {
             Err(Skip::NotTaken(message!(
-                "there is no room for it: {bytes} bytes are needed, {free} are free",
+                "there is not enough space for it: {bytes} bytes are needed, {free} are free",
                 bytes,
                 free
             ))
@@ -301,7 +301,7 @@ impl Receiving<'_> {
     pub fn take(&mut self, piece: &[u8]) -> Result<(), TransferError> {
         self.left = match self.left.checked_sub(piece.len() as u64) {
             Some(left) => left,
-            None => return Err(self.not_it(message!("it is longer than was said"))),
+            None => return Err(self.not_it(message!("it is longer than announced"))),
         };
         self.hasher.update(piece);
         let written = piece.chunks(HOLE).try_for_each(|part| {
@@ -320,7 +320,7 @@ impl Receiving<'_> {
     /// Completes the file: it is on disk under its digest, or an error is returned and it is not kept.
     pub fn finish(self) -> Result<(), TransferError> {
         if self.left > 0 {
-            return Err(self.not_it(message!("it is shorter than was said")));
+            return Err(self.not_it(message!("it is shorter than announced")));
         }
         if Digest(self.hasher.clone().finalize().into()) != self.digest {
             return Err(self.not_it(message!("it has another digest")));
@@ -342,7 +342,7 @@ impl Receiving<'_> {
     fn not_it(&self, why: Message) -> TransferError {
         let length = self.length;
         Skip::NotTaken(message!(
-            "a file of {length} bytes did not arrive whole: {why}; try again when it rests",
+            "a file of {length} bytes arrived incomplete: {why}; try again when it is no longer written",
             length,
             why
         ))

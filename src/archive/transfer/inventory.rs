@@ -117,13 +117,13 @@ impl Inventory {
             let words: Vec<&str> = line.split(' ').collect();
             if let ["attribute", name, value] = words[..] {
                 let last = inventory.entries.last_mut();
-                let last = last.ok_or(fault(message!("an attribute of nothing")))?;
+                let last = last.ok_or(fault(message!("an attribute without an entry")))?;
                 let attribute = (percent_decode(name), percent_decode(value));
                 check_attribute(&attribute).map_err(fault)?;
                 last.attributes.push(attribute);
                 continue;
             }
-            let entry = parse_entry(&words).ok_or(fault(message!("it is no entry")))?;
+            let entry = parse_entry(&words).ok_or(fault(message!("it is not an entry")))?;
             known.take(&entry).map_err(fault)?;
             inventory.entries.push(entry);
         }
@@ -294,7 +294,7 @@ impl Known {
             }
         }
         if !self.paths.insert(path.clone()) {
-            return Err(message!("its path is there twice"));
+            return Err(message!("its path occurs twice"));
         }
         match &entry.kind {
             Kind::Directory => drop(self.directories.insert(path.clone())),
@@ -315,7 +315,7 @@ impl Known {
 /// Rejects a path that cannot be that of an entry of the item.
 fn check_path(path: &[u8]) -> Result<(), Message> {
     if path.len() > LONGEST_PATH || path.contains(&0) {
-        return Err(message!("it is no path"));
+        return Err(message!("it is not a path"));
     }
     if path == SIDECAR.as_bytes() {
         return Err(message!("the sidecar is sent apart"));
@@ -330,7 +330,7 @@ fn check_path(path: &[u8]) -> Result<(), Message> {
 
 fn check_attribute((name, value): &(Vec<u8>, Vec<u8>)) -> Result<(), Message> {
     if !name.starts_with(b"user.") || name.contains(&0) || name.len() > LONGEST_NAME {
-        return Err(message!("the attribute is no user's"));
+        return Err(message!("the attribute is not a user attribute"));
     }
     if value.len() > LONGEST_VALUE {
         Err(message!("the attribute is too long"))

@@ -207,7 +207,7 @@ impl Local {
             Ok(())
         } else {
             Err(TransferError::System(message!(
-                "the sidecar of {names} is not believed to name {holder}; run 'ibifs fsck'",
+                "the sidecar of {names} was not accepted when it named {holder}; run 'ibifs fsck'",
                 names = item.names,
                 holder
             )))
@@ -299,7 +299,7 @@ impl Local {
             && !given.other.matches(from)
         {
             let other = given.other;
-            let why = message!("it is handing it over to the Archive {other} itself", other);
+            let why = message!("it is transferring it to the Archive {other} itself", other);
             return Err(Skip::NotTaken(why).into());
         }
         let held = self.archive.held(names)?;
@@ -330,7 +330,7 @@ impl Local {
         match self.archive.held(names)? {
             Some(item) => Ok(item),
             None => Err(TransferError::System(message!(
-                "the mount at '{mount_point}' does not say what it has made of {names}",
+                "the mount at '{mount_point}' does not report the identifiers of {names}",
                 mount_point = mount_point.display(),
                 names
             ))),
@@ -511,7 +511,7 @@ impl Destination for Local {
     fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError> {
         let not_taken = |why: Message| TransferError::from(Skip::NotTaken(why));
         let Some(item) = self.archive.held(names)? else {
-            return Err(not_taken(message!("it holds no copy of it")));
+            return Err(not_taken(message!("it has no copy of it")));
         };
         let noted = self.archive.handover(names)?;
         let expected = noted.filter(|noted| noted.role == Role::Expects);
@@ -523,7 +523,7 @@ impl Destination for Local {
         }
         if !expected.is_some_and(|it| it.word == word && it.other.matches(from)) {
             return Err(not_taken(message!(
-                "it does not expect it, or by another word"
+                "it does not expect it, or with another one-time token"
             )));
         }
         if !item.service.as_ref().is_some_and(|it| it.matches(from)) {

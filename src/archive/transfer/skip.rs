@@ -16,32 +16,32 @@ findings! {
         OriginalThere "original-there" Notice
             "the destination holds the original"
         RemovedThere "removed-there" Notice
-            "it was removed at the destination; --bring-back copies it all the same"
+            "it was removed at the destination; use --bring-back to copy it anyway"
         // The same, where the time is known.
         RemovedThereAt(when: Box<Timestamp>) "removed-there" Notice
-            "it was removed at the destination at {when}; --bring-back copies it all the same"
+            "it was removed at the destination at {when}; use --bring-back to copy it anyway"
             (when = when.to_rfc3339())
         Service "service" Notice
-            "it is the item of the Archive's own service, which is nobody else's"
+            "it is the item of the Archive's own service, which belongs to that Archive alone"
         NotOriginal "not-original" Notice
-            "it is not known here who holds the original"
+            "the Archive that holds the original is not known here"
         // The same, where the Archive that holds it is known.
         NotOriginalOf(holder: Box<Names>) "not-original" Notice
             "the original is held by the Archive {holder}"
         GivenTo(other: Box<Names>) "given" Warning
-            "it is being handed over to the Archive {other}; finish that first"
+            "it is being transferred to the Archive {other}; finish that first"
         // According to the record of a scrub.
         Damaged(path: String) "damaged" Error
-            "'{path}' is damaged here; see 'ibifs scrub', and put it back from a copy"
+            "'{path}' is damaged here; see 'ibifs scrub', and restore it from a copy"
         // It cannot be read, or changed during each attempt.
         Unread(what: Message) "unread" Error
-            "it cannot be read whole: {what}"
+            "it cannot be read completely: {what}"
         Changed "changed" Warning
-            "it was changed here while it was handed over; try again when it rests"
+            "it was changed here during the transfer; try again when it is no longer written"
         Differs(path: String) "differs" Error
-            "'{path}' is not there what it is here; try again"
+            "'{path}' differs at the destination; try again"
         NotTaken(why: Message) "not-taken" Error
-            "the destination does not take it: {why}"
+            "the destination does not accept it: {why}"
         NotCopied(what: Message) "not-copied" Error
             "not all of it can be copied: {what}"
         OriginalHere "original-here" Notice
@@ -51,13 +51,13 @@ findings! {
         OtherArchive(holder: Box<Names>) "other-archive" Notice
             "its sidecar names the Archive {holder} as the original's; claim it from that one"
         UnknownThere(other: Box<Names>) "unknown-there" Notice
-            "the Archive {other} knows nothing of it, and so has no record of its removal"
+            "the Archive {other} does not know it, and has no record of its removal"
         StillOriginal(other: Box<Names>) "still-original" Notice
             "the Archive {other} still holds the original"
         CopyThere(other: Box<Names>) "copy-there" Notice
             "the Archive {other} holds a copy of it, and no record of its removal"
         WentOn(holder: Box<Names>) "went-on" Notice
-            "the original went on to the Archive {holder}"
+            "the original was transferred on to the Archive {holder}"
     }
 }
 

@@ -91,8 +91,7 @@ impl Tokens {
             };
             if token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
                 return Err(fault(message!(
-                    "a token has 32 or more printable characters of ASCII, such as \
-                     'openssl rand -hex 32' makes"
+                    "a token has 32 or more printable ASCII characters; 'openssl rand -hex 32' prints one"
                 )));
             }
             known.push(Known {
@@ -101,7 +100,7 @@ impl Tokens {
             });
         }
         if known.is_empty() {
-            Err(TokensError(message!("there is no token in it")))
+            Err(TokensError(message!("it contains no token")))
         } else {
             Ok(Tokens(known))
         }

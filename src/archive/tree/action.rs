@@ -90,9 +90,9 @@ impl Localize for Action {
             Action::Rename => message!("rename"),
             Action::StartReader => message!("start a reader of"),
             Action::Sync => message!("sync"),
-            Action::TakeBack => message!("take back"),
+            Action::TakeBack => message!("undo the placement of"),
             Action::UseLongPath => {
-                message!("take the store, whose whole path must be shorter than 4,096 bytes,")
+                message!("use the store, whose full path must be shorter than 4,096 bytes,")
             }
             Action::Unmark => message!("unmark"),
             Action::Use => message!("use"),

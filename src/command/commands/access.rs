@@ -73,14 +73,14 @@ impl StoreAccess {
             (None, _) => Err(Failure::new(
                 Exit::Usage,
                 message!(
-                    "'{text}' is no path here and no store is mounted; name one with --store",
+                    "'{text}' is not a path, and no store is mounted; name a store with --store",
                     text
                 ),
             )),
             (Some(_), false) => Err(Failure::new(
                 Exit::Usage,
                 message!(
-                    "several stores are mounted; say where '{text}' is with --store",
+                    "several stores are mounted; name the store of '{text}' with --store",
                     text
                 ),
             )),
@@ -299,7 +299,7 @@ fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
         Ok(None) => return Err(unknown(base)),
         Err(ArchiveError::Ibi(error)) => {
             let message = message!(
-                "'{base}' is no path here and no identifier: {error}",
+                "'{base}' is neither a path nor an identifier: {error}",
                 base,
                 error
             );
@@ -332,17 +332,17 @@ pub(super) fn refused(what: &Message, error: Errno) -> Failure {
         ),
         Errno::LOOP => (
             Exit::Refused,
-            message!("the editions would go in a circle; an edition cannot follow itself"),
+            message!("the editions would form a cycle; an edition cannot follow itself"),
         ),
         Errno::EXIST => (
             Exit::Refused,
-            message!("it has one already; take it back first with 'ibifs unrelate'"),
+            message!("it has one already; remove it first with 'ibifs unrelate'"),
         ),
         Errno::AGAIN => (
             Exit::Refused,
             message!("the clock has been set back or too many mint at once; try again"),
         ),
-        Errno::NOENT | Errno::NODATA => (Exit::NotFound, message!("there is no such thing")),
+        Errno::NOENT | Errno::NODATA => (Exit::NotFound, message!("it does not exist")),
         Errno::NOTCONN => (
             Exit::Failed,
             message!("the daemon of the mount is gone; mount the store again"),

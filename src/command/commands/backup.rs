@@ -22,7 +22,7 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
         return Err(Failure::new(
             Exit::Refused,
             message!(
-                "'{destination}' lies in a mounted store; name a directory elsewhere",
+                "'{destination}' is in a mounted store; name another directory",
                 destination = shown_destination
             ),
         ));

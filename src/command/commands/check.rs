@@ -44,7 +44,7 @@ pub(super) fn fsck(options: &Fsck) -> Result<Exit, Failure> {
         let archive = Archive::open(&options.store, Box::new(SystemClock))?;
         if let Some(last) = archive.go_on_from_present()? {
             let goes_on = message!(
-                "minting goes on from now; dates until {until} that items have are passed over",
+                "minting continues from now; dates until {until} that items have are skipped",
                 until = last.to_rfc3339()
             );
             eprintln!("ibifs: {}", localized(&goes_on));

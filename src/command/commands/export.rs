@@ -68,7 +68,7 @@ fn refuse_inside(access: &StoreAccess, destination: &Path) -> Result<(), Failure
         Err(Failure::new(
             Exit::Refused,
             message!(
-                "'{destination}' lies in a store or in a mounted one; name a directory elsewhere",
+                "'{destination}' is in a store or in a mounted one; name another directory",
                 destination = destination.display()
             ),
         ))

@@ -21,7 +21,7 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
         (Some(store), Some(adopted)) if adopted_store(adopted)? == *store => store.clone(),
         (Some(store), Some(adopted)) => {
             return Err(usage(message!(
-                "a tree is taken over where it is: move '{tree}' to '{place}' and give --adopt alone",
+                "a tree is adopted in place: move '{tree}' to '{place}' and use --adopt alone",
                 tree = adopted.display(),
                 place = store.join("col").display()
             )));
@@ -130,7 +130,7 @@ fn adopted_store(directory: &Path) -> Result<PathBuf, Failure> {
         _ => Err(Failure::new(
             Exit::NotFound,
             message!(
-                "'{directory}' holds no directory col to take over; put the tree of repositories there",
+                "'{directory}' has no directory col to adopt; put the tree of repositories there",
                 directory = directory.display()
             ),
         )),

@@ -72,7 +72,7 @@ fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Nam
                 return Err(Failure::new(
                     Exit::Failed,
                     message!(
-                        "minting: permission denied; who may write in '{mount_point}' may mint there, so ask its owner for that permission",
+                        "minting: permission denied; users who may write to '{mount_point}' may mint there: ask its owner for that permission",
                         mount_point = mount_point.display()
                     ),
                 ));
@@ -120,7 +120,7 @@ fn minted_names(path: &Path) -> Result<Names, Failure> {
     .ok_or_else(|| {
         Failure::new(
             Exit::Failed,
-            message!("the mount does not say what it has minted"),
+            message!("the mount does not report what it has minted"),
         )
     })
 }

@@ -124,7 +124,7 @@ fn remount(helper: &MountHelper) -> Result<Exit, Failure> {
                 message!("only root can remount; unmount, and mount with the other options")
             }
             std::io::ErrorKind::ResourceBusy => {
-                message!("somebody has a file open for writing; see who with 'fuser -vm'")
+                message!("a file is open for writing; 'fuser -vm' shows by which process")
             }
             _ => message!("unmount, and mount with the other options"),
         };

@@ -29,7 +29,7 @@ pub(super) fn run(options: &Quickstart) -> Result<Exit, Failure> {
         return Err(Failure::new(
             Exit::Busy,
             message!(
-                "the demonstration is mounted at '{mount_point}' already; look at it there, or end it with 'ibifs umount {mount_point}'",
+                "the demonstration is already mounted at '{mount_point}'; use it there, or end it with 'ibifs umount {mount_point}'",
                 mount_point = known.display()
             ),
         ));

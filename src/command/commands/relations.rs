@@ -23,7 +23,7 @@ pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
         (_, _, Some(target), _) => (RelationKind::Metadata, target),
         _ => {
             return Err(usage(message!(
-                "say which relation: --next-edition, --translation or --metadata"
+                "name the relation: --next-edition, --translation or --metadata"
             )));
         }
     };
@@ -86,7 +86,7 @@ pub(super) fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
         (_, _, Some(language)) => RelationKind::Translation(language),
         _ => {
             return Err(usage(message!(
-                "say which relation: --next-edition, --translation or --metadata"
+                "name the relation: --next-edition, --translation or --metadata"
             )));
         }
     };

@@ -48,7 +48,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         if let Some(last) = scrub.goes_on_after() {
             eprintln!(
                 "ibifs: {}",
-                localized(&message!("going on after {last}", last))
+                localized(&message!("continuing after {last}", last))
             );
         }
         scrub.all()?

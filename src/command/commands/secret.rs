@@ -23,7 +23,7 @@ pub(super) fn read(path: &Path) -> Result<String, Failure> {
     if metadata.is_file() && metadata.mode() & OTHERS != 0 {
         let mode = metadata.mode() & 0o7777;
         let message = message!(
-            "'{shown}' holds a secret and is open to other users (mode {mode}); close it with 'chmod 600 {shown}'",
+            "'{shown}' holds a secret and is accessible to other users (mode {mode}); restrict it with 'chmod 600 {shown}'",
             shown,
             mode = format_args!("{mode:04o}")
         );

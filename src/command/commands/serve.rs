@@ -133,7 +133,7 @@ fn announcement(
     let announcement = Announcement::new(url, inclusion);
     let refused = || {
         usage(message!(
-            "'{url}' is no URL of a resolver; write http://host or http://host:port",
+            "'{url}' is not the URL of a resolver; write http://host or http://host:port",
             url
         ))
     };

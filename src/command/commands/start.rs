@@ -95,7 +95,7 @@ impl<'a> Starter<'a> {
     /// Notifies systemd, if it started this process; see sd_notify(3).
     fn notify(&self, state: &[NotifyState<'_>]) {
         if let Err(error) = sd_notify::notify(state) {
-            log::warn!("cannot tell the service manager ($NOTIFY_SOCKET): {error}");
+            log::warn!("cannot notify the service manager ($NOTIFY_SOCKET): {error}");
         }
     }
 }

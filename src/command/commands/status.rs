@@ -125,7 +125,7 @@ impl StoreReport {
             )),
         }
         let server = self.server.as_ref();
-        let server = server.map_or_else(|| message!("nobody"), Writer::message);
+        let server = server.map_or_else(|| message!("no process"), Writer::message);
         text.push_str(&format!("used by  {}\n", localized(&server)));
         if let Some(items) = &self.status.items {
             let items = message!(
@@ -205,7 +205,7 @@ impl Writer {
     fn message(&self) -> Message {
         let mut writer = match self.pid {
             Some(pid) => message!("process {pid}", pid),
-            None => message!("somebody"),
+            None => message!("an unknown process"),
         };
         if let Some(user) = &self.user {
             let user = OneLine(user).to_string();

@@ -94,7 +94,7 @@ pub(super) fn claim(options: &Claim) -> Result<Exit, Failure> {
             eprintln!(
                 "ibifs: {}",
                 localized(&message!(
-                    "the Archive asked has noted nothing: keep it from taking the items back as originals, and others from claiming them"
+                    "the other Archive has recorded nothing: make sure that it does not make the items originals again, and that no third Archive claims them"
                 ))
             );
         }
@@ -157,7 +157,7 @@ impl To<'_> {
         }
         let file = selection.token_file.as_deref().ok_or_else(|| {
             usage(message!(
-                "'{text}' is a URL: say with --token-file which token is shown there",
+                "'{text}' is a URL: give the file of its token with --token-file",
                 text
             ))
         })?;
@@ -169,7 +169,7 @@ impl To<'_> {
             _ => Err(failed_at(
                 file,
                 Exit::Usage,
-                &message!("there is no token in it"),
+                &message!("it contains no token"),
             )),
         }
     }
@@ -230,9 +230,7 @@ impl ItemChoice<'_> {
             (None, _) if !self.is_choice() => Err(usage(message!(
                 "name the items before the destination, or choose them by --prefix, --year or --state"
             ))),
-            (None, None) => Err(usage(message!(
-                "say in which store the items are, with --store"
-            ))),
+            (None, None) => Err(usage(message!("name the store of the items with --store"))),
             (None, Some(store)) => StoreAccess::at(store),
         }
     }

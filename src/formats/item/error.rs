@@ -55,7 +55,7 @@ impl StateError {
 impl Localize for StateError {
     fn message(&self) -> Message {
         message!(
-            "state {text} is none of Original, Copy and Deleted",
+            "state {text} is not Original, Copy or Deleted",
             text = Quoted(&self.text)
         )
     }
@@ -104,17 +104,17 @@ pub enum PairCause {
 impl Localize for SidecarError {
     fn message(&self) -> Message {
         match self {
-            SidecarError::Pairs(_) => message!("sidecar is no list of pairs"),
+            SidecarError::Pairs(_) => message!("sidecar is not a list of pairs"),
             SidecarError::Nameless => message!("sidecar has no pair 'ibi', so it names no item"),
             SidecarError::Twice { name } => {
                 message!(
-                    "pair {name} of the sidecar is there twice",
+                    "pair {name} of the sidecar occurs twice",
                     name = Quoted(name)
                 )
             }
             SidecarError::Pair { name, .. } => {
                 message!(
-                    "pair {name} of the sidecar is not good",
+                    "pair {name} of the sidecar is not valid",
                     name = Quoted(name)
                 )
             }

@@ -320,7 +320,7 @@ target CCSDS%20650.0-B-1.pdf
 
     #[track_caller]
     fn bad_pair(pair: &str, name: &str, cause: &str) {
-        let sentence = format!("pair '{name}' of the sidecar is not good");
+        let sentence = format!("pair '{name}' of the sidecar is not valid");
         bad(&format!("{NAMES}{pair}\n"), &sentence, cause);
     }
 
@@ -429,10 +429,10 @@ timestamp 2009-02-16T17:46:00.5Z
     fn what_is_no_sidecar() {
         bad("", "sidecar has no pair 'ibi', so it names no item", "");
         bad("language en\n", "sidecar has no pair 'ibi', so it names no item", "");
-        bad("ibi {", "sidecar is no list of pairs", "line 1, column 6 of the list of pairs: expected a word or '}', found the end");
-        bad("ibi x", "pair 'ibi' of the sidecar is not good", "'x' is not of the shape {rep R}, {ibip P} or {rep R ibip P}");
-        bad(&format!("{NAMES}{NAMES}"), "pair 'ibi' of the sidecar is there twice", "");
-        bad(&format!("{NAMES}language en language pt"), "pair 'language' of the sidecar is there twice", "");
+        bad("ibi {", "sidecar is not a list of pairs", "line 1, column 6 of the list of pairs: expected a word or '}', found the end");
+        bad("ibi x", "pair 'ibi' of the sidecar is not valid", "'x' is not of the shape {rep R}, {ibip P} or {rep R ibip P}");
+        bad(&format!("{NAMES}{NAMES}"), "pair 'ibi' of the sidecar occurs twice", "");
+        bad(&format!("{NAMES}language en language pt"), "pair 'language' of the sidecar occurs twice", "");
         let shape = "is not of the shape {rep R}, {ibip P} or {rep R ibip P}";
         for name in [
             "ibi.archiveservice",
@@ -450,7 +450,7 @@ timestamp 2009-02-16T17:46:00.5Z
         bad_pair("ibi.alias {a/b c}", "ibi.alias", "alias 'c' has 1 component, not 2");
         bad_pair("language {en pt}", "language", "value '{en pt}' is not one word");
         bad_pair("language EN", "language", "language 'EN' is not two lower-case letters, or these with a hyphen and two upper-case ones, as pt or pt-BR");
-        bad_pair("state original", "state", "state 'original' is none of Original, Copy and Deleted");
+        bad_pair("state original", "state", "state 'original' is not Original, Copy or Deleted");
         bad_pair("timestamp now", "timestamp", "date 'now' is not of the shape YYYY-MM-DDThh:mm:ss[.f]Z");
     }
 }

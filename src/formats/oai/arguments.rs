@@ -112,7 +112,7 @@ fn read(arguments: &[(String, String)]) -> Result<Request, Vec<Fault>> {
     };
     let Some(form) = form(verb) else {
         return bad_verb(format!(
-            "'{verb}' is none of Identify, ListMetadataFormats, ListSets, GetRecord, \
+            "'{verb}' is not one of Identify, ListMetadataFormats, ListSets, GetRecord, \
              ListIdentifiers and ListRecords"
         ));
     };
@@ -133,7 +133,7 @@ fn read(arguments: &[(String, String)]) -> Result<Request, Vec<Fault>> {
             ("ListRecords", Some(listed)) => Ok(Request::ListRecords(listed)),
             _ => Err(vec![Fault::new(
                 Code::BadResumptionToken,
-                "the resumptionToken is none of this service; begin the list anew",
+                "the resumptionToken is not one of this service; start the list again",
             )]),
         };
     }
@@ -184,7 +184,7 @@ fn misfits(arguments: &[(String, String)], verb: &str, form: Form) -> Vec<Fault>
         } else if earlier.iter().any(|argument| is_again(&argument)) {
             sentences.push(format!("'{name}' is there more than once"));
         } else if !is_of_form(name, value) {
-            sentences.push(format!("'{value}' is no value of {name}"));
+            sentences.push(format!("'{value}' is not a value of {name}"));
         }
     }
     let value_of = |wanted: &str| {
@@ -343,7 +343,7 @@ mod tests {
             "verb=Identify&verb=Identify",
             &["badVerb: the request has more than one verb"],
         );
-        let none = "is none of Identify, ListMetadataFormats, ListSets, GetRecord, ListIdentifiers \
+        let none = "is not one of Identify, ListMetadataFormats, ListSets, GetRecord, ListIdentifiers \
              and ListRecords";
         bad("verb=", &[&format!("badVerb: '' {none}")]);
         bad("verb=identify", &[&format!("badVerb: 'identify' {none}")]);
@@ -414,8 +414,7 @@ mod tests {
             "verb=ListSets",
             &["noSetHierarchy: this Archive has no sets; leave the argument out"],
         );
-        let token = "badResumptionToken: the resumptionToken is none of this service; begin the \
-             list anew";
+        let token = "badResumptionToken: the resumptionToken is not one of this service; start the list again";
         bad("verb=ListSets&resumptionToken=x", &[token]);
         bad("verb=ListRecords&resumptionToken=", &[token]);
         bad(

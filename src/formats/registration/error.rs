@@ -53,11 +53,11 @@ impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RequestError::NoVerb => {
-                f.write_str("there is no verb; give verb=")?;
+                f.write_str("verb= is missing")?;
                 verbs(f)
             }
             RequestError::UnknownVerb(name) => {
-                write!(f, "{} is no verb; use ", Quoted(name))?;
+                write!(f, "{} is not a verb; use ", Quoted(name))?;
                 verbs(f)
             }
             RequestError::UnknownParameter(verb, name) => {

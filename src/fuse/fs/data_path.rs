@@ -119,13 +119,13 @@ impl Localize for DataPath {
 impl Localize for Reason {
     fn message(&self) -> Message {
         match self {
-            Reason::Option => message!("asked for with -o passthrough=no"),
+            Reason::Option => message!("requested with -o passthrough=no"),
             Reason::OldKernel => message!("this kernel has no FUSE passthrough (Linux 6.9)"),
-            Reason::NoCapability => message!("FUSE passthrough wants CAP_SYS_ADMIN"),
+            Reason::NoCapability => message!("FUSE passthrough requires CAP_SYS_ADMIN"),
             Reason::Stacked => {
-                message!("the store lies on a filesystem that is itself stacked on others")
+                message!("the store is on a filesystem that is itself stacked on others")
             }
-            Reason::Unsupported => message!("the store's filesystem cannot be read so"),
+            Reason::Unsupported => message!("the store's filesystem does not support passthrough"),
             Reason::System(number) => std::io::Error::from_raw_os_error(*number).message(),
         }
     }

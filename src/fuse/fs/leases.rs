@@ -200,7 +200,7 @@ fn try_one(mut waiting: Waiting, now: Instant) -> Option<Waiting> {
         drop(_counted);
     });
     if let Err(error) = spawned {
-        log::error!("cannot go on with a request: {error}");
+        log::error!("cannot continue a request: {error}");
     }
     None
 }

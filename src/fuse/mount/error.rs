@@ -77,12 +77,12 @@ impl Localize for MountError {
                 cause
             ),
             MountError::Nested { store, mount_point } => message!(
-                "mount point '{mount_point}' and store '{store}' lie one in the other; mount it elsewhere",
+                "mount point '{mount_point}' and store '{store}' are one inside the other; mount it elsewhere",
                 mount_point = mount_point.display(),
                 store = store.display()
             ),
             MountError::Dead { store, mount_point } => message!(
-                "the daemon that had mounted '{mount}' is gone; end that with 'ibifs umount \
+                "the daemon that had mounted '{mount}' is gone; unmount it with 'ibifs umount \
                  {mount}', or mount it again with 'ibifs mount {store} {mount}'",
                 mount = mount_point.display(),
                 store = store.display()
@@ -92,7 +92,7 @@ impl Localize for MountError {
                 store = store.display()
             ),
             MountError::Mounted { path } => message!(
-                "something is mounted at '{path}' already; end it with 'ibifs umount {path}'",
+                "something is already mounted at '{path}'; unmount it with 'ibifs umount {path}'",
                 path = path.display()
             ),
             MountError::NoFuse { cause } => {
@@ -123,7 +123,7 @@ impl Localize for MountError {
                  both to the container or service, or mount for root alone with '-o allow_other=no'"
             ),
             MountError::Option { text } => message!(
-                "no mount option {text}; there are {option_names}",
+                "unknown mount option {text}; the options are {option_names}",
                 text = Quoted(text),
                 option_names = OPTION_NAMES.join(", ")
             ),

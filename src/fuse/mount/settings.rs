@@ -340,7 +340,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .starts_with("no mount option 'lst=\\u{1b}[2J\\n'; there are lang=,")
+                .starts_with("unknown mount option 'lst=\\u{1b}[2J\\n'; the options are lang=,")
         );
     }
 
@@ -350,7 +350,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .starts_with("no mount option 'lst=all'; there are lang=, list=,")
+                .starts_with("unknown mount option 'lst=all'; the options are lang=, list=,")
         );
         assert!(
             settings(&["list=all,ro,rw,suid"], &[])

@@ -111,7 +111,7 @@ pub struct GranularityError {
 impl Localize for GranularityError {
     fn message(&self) -> Message {
         message!(
-            "granularity {text} is none of 60, 1, 1/10, 1/100 and so on to 1/1000000000",
+            "granularity {text} is not one of 60, 1, 1/10, 1/100 and so on to 1/1000000000",
             text = Quoted(&self.text)
         )
     }
@@ -475,7 +475,7 @@ mod tests {
         ] {
             let error = Granularity::parse(text).expect_err(text);
             let expected = format!(
-                "granularity '{text}' is none of 60, 1, 1/10, 1/100 and so on to 1/1000000000"
+                "granularity '{text}' is not one of 60, 1, 1/10, 1/100 and so on to 1/1000000000"
             );
             assert_eq!(error.to_string(), expected);
         }

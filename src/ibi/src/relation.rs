@@ -561,21 +561,21 @@ mod tests {
     #[rustfmt::skip] // one case, one line
     fn what_is_no_modifier() {
         let fourteen =
-            "is none of the fourteen compositions of last edition, translation and metadata";
+            "is not one of the fourteen compositions of last edition, translation and metadata";
         let language = "is not two lower-case letters, or these with a hyphen and two upper-case ones, as pt or pt-BR";
-        let verb = "is none of GetLastEdition, GetTranslation, GetMetadata and GetFileList";
+        let verb = "is not one of GetLastEdition, GetTranslation, GetMetadata and GetFileList";
         bad("", &format!("modifier '' {fourteen}"));
         bad("!!", &format!("modifier '!!' {fourteen}"));
         bad(":!", &format!("modifier ':!' {fourteen}"));
         bad("+!+", &format!("modifier '+!+' {fourteen}"));
-        bad("!x", "character 'x' at byte 2 of modifier '!x' is none of !, + and :");
-        bad("!(pt)", "character '(' at byte 2 of modifier '!(pt)' is none of !, + and :");
-        bad("!é(", "character 'é' at byte 2 of modifier '!é(' is none of !, + and :");
+        bad("!x", "character 'x' at byte 2 of modifier '!x' is not one of !, + and :");
+        bad("!(pt)", "character '(' at byte 2 of modifier '!(pt)' is not one of !, + and :");
+        bad("!é(", "character 'é' at byte 2 of modifier '!é(' is not one of !, + and :");
         bad("!+(pt", "parenthesis '(' at byte 3 of modifier '!+(pt' is not closed");
         bad("!+(PT)", &format!("language 'PT' at byte 4 of modifier '!+(PT)' {language}"));
         bad("+()", &format!("language '' at byte 3 of modifier '+()' {language}"));
         bad(":(oai dc)", "format 'oai dc' at byte 3 of modifier ':(oai dc)' is not a word of letters, digits, _ and -");
-        bad("!?GetMetadata", "character '?' at byte 2 of modifier '!?GetMetadata' is none of !, + and :");
+        bad("!?GetMetadata", "character '?' at byte 2 of modifier '!?GetMetadata' is not one of !, + and :");
         bad("?", &format!("verb '' at byte 1 of verbs '' {verb}"));
         bad("?getmetadata", &format!("verb 'getmetadata' at byte 1 of verbs 'getmetadata' {verb}"));
         bad("?GetMetadata+", &format!("verb '' at byte 13 of verbs 'GetMetadata+' {verb}"));

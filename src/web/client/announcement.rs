@@ -83,7 +83,7 @@ impl Announcement {
             )),
             (Some("included"), _) => Ok(message!("included with {resolver}", resolver)),
             (Some("excluded"), _) => Ok(message!("excluded from {resolver}", resolver)),
-            _ => Err(message!("the answer is none of a resolver")),
+            _ => Err(message!("the answer is not that of a resolver")),
         }
     }
 }

@@ -109,7 +109,8 @@ impl Remote {
         let pairs = link.ask("step=hello", Sent::default())?;
         let service = pairs.get("ibi.archiveservice");
         let service = service.and_then(|value| Names::from_value(value).ok());
-        let service = service.ok_or_else(|| link.fault(&message!("it does not say who it is")))?;
+        let service =
+            service.ok_or_else(|| link.fault(&message!("it does not name its service")))?;
         Ok(Remote { link, service })
     }
 }
@@ -252,8 +253,8 @@ impl Destination for Remote {
         let missing = pairs.get("missing").map_or(&[][..], Value::words);
         let missing = missing.iter().map(|word| Digest::parse(word.as_bytes()));
         let missing: Option<Vec<Digest>> = missing.collect();
-        let missing =
-            missing.ok_or_else(|| link.fault(&message!("it asks for what is no file")))?;
+        let missing = missing
+            .ok_or_else(|| link.fault(&message!("it asks for something that is not a file")))?;
         let mut moved = link.send_files(&directory, &inventory, &item_named, &missing, progress)?;
         let sidecar = source
             .sidecar_to_send(&item, original_at)?
@@ -275,7 +276,7 @@ impl Destination for Remote {
         let pairs = self.link.ask(&query, Sent::default())?;
         let word = pairs.get("word").and_then(|value| value.words().first());
         word.cloned()
-            .ok_or_else(|| self.link.fault(&message!("it gives no word")))
+            .ok_or_else(|| self.link.fault(&message!("it returns no one-time token")))
     }
 
     fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError> {
@@ -436,7 +437,7 @@ impl Asked {
                     );
                     return Err(fault(&what));
                 }
-                None => return Err(fault(&message!("it does not say who it is"))),
+                None => return Err(fault(&message!("it does not name its service"))),
             }
             if !named("ibi").is_some_and(|told| told.matches(names)) {
                 return Err(fault(&message!(

@@ -155,7 +155,7 @@ impl Verbs<'_> {
             ""
         };
         Ok(Answer::Confirmed(format!(
-            "{what}document {} is handed over to {}; what {} has is now a copy",
+            "{what}document {} is transferred to {}; what {} has is now a copy",
             known.id, new.id, actor.id
         )))
     }

@@ -46,15 +46,14 @@ pub enum RegistryError {
 impl Localize for RegistryError {
     fn message(&self) -> Message {
         match self {
-            RegistryError::NoName => message!("--db wants the path of a file"),
+            RegistryError::NoName => message!("--db requires the path of a file"),
             RegistryError::Directory(error) => {
                 message!("the directory of the resolver's database: {error}", error)
             }
             RegistryError::Open { path, mode } => {
                 let path = path.display();
                 message!(
-                    "the resolver's database '{path}' is open to other users (mode {mode}); close \
-                     it with 'chmod 600 {path}'",
+                    "the resolver's database '{path}' is accessible to other users (mode {mode}); restrict it with 'chmod 600 {path}'",
                     path,
                     mode = format!("{mode:04o}")
                 )
@@ -69,7 +68,7 @@ impl Localize for RegistryError {
                 found
             ),
             RegistryError::Broken(what) => message!(
-                "the resolver's database is damaged ({what}); bring back a copy of it",
+                "the resolver's database is damaged ({what}); restore a copy of it",
                 what
             ),
             RegistryError::Hash(error) => message!(
@@ -77,13 +76,11 @@ impl Localize for RegistryError {
                 error = Message::foreign(error.to_string())
             ),
             RegistryError::NotRegistered(service) => message!(
-                "no Archive is registered by the service {service}; its administrator is given a key \
-                 by that of the resolver (ibifs resolver register)",
+                "no Archive is registered with the service {service}; the administrator of the resolver issues its key (ibifs resolver register)",
                 service
             ),
             RegistryError::TwoArchives(service) => message!(
-                "{service} are names of two Archives that are registered, or others than those that \
-                 are; unregister the wrong one",
+                "{service} are names of two registered Archives, or differ from the registered names; unregister the wrong one",
                 service
             ),
             RegistryError::NoActor(id) => message!(
@@ -95,8 +92,7 @@ impl Localize for RegistryError {
                 id
             ),
             RegistryError::WrongKey(service) => message!(
-                "the registration key is not that of {service}; to have a new one it is registered \
-                 again (ibifs resolver register)",
+                "the registration key is not that of {service}; register it again to get a new one (ibifs resolver register)",
                 service
             ),
         }

@@ -120,17 +120,17 @@ impl Localize for InclusionError {
         match self {
             InclusionError::Missing(name) => message!("the query has no {name}", name),
             InclusionError::Address(text) => message!(
-                "{text} is no archiveaddress; write host or host:port, without http://",
+                "{text} is not an archiveaddress; write host or host:port, without http://",
                 text = Quoted(text)
             ),
             InclusionError::Service(text) => {
                 message!(
-                    "archiveserviceibi {text} is no identifier",
+                    "archiveserviceibi {text} is not an identifier",
                     text = Quoted(text)
                 )
             }
             InclusionError::Ip(text) => {
-                message!("archiveip {text} is no IP address", text = Quoted(text))
+                message!("archiveip {text} is not an IP address", text = Quoted(text))
             }
             InclusionError::Protocol(text) => {
                 message!(
@@ -235,10 +235,10 @@ mod tests {
     #[rustfmt::skip] // one case, one line
     fn messages_that_are_refused() {
         bad("&archiveip=150.163.34.239", "", "the query has no archiveip");
-        bad("150.163.34.239", "150.163", "archiveip '150.163' is no IP address");
+        bad("150.163.34.239", "150.163", "archiveip '150.163' is not an IP address");
         bad("=HTTP", "=USP", "archiveprotocol 'USP' is not known here; use HTTP");
-        bad("mtc-m21.sid.inpe.br&", "http://x&", "'http://x' is no archiveaddress; write host or host:port, without http://");
-        bad("sid.inpe.br/mtc-m21/2012/06.05.15.34.39", "x", "archiveserviceibi 'x' is no identifier");
+        bad("mtc-m21.sid.inpe.br&", "http://x&", "'http://x' is not an archiveaddress; write host or host:port, without http://");
+        bad("sid.inpe.br/mtc-m21/2012/06.05.15.34.39", "x", "archiveserviceibi 'x' is not an identifier");
         bad("banon@dpi.inpe.br", "", "archiveadmemailaddress is 1 to 255 printable ASCII characters");
         bad("banon@dpi.inpe.br", "a%0d%0ab", "archiveadmemailaddress is 1 to 255 printable ASCII characters");
         bad("1234567890", "12345", &KeyError.to_string());

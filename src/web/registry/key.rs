@@ -21,8 +21,7 @@ pub struct KeyError;
 impl Localize for KeyError {
     fn message(&self) -> Message {
         message!(
-            "a registration key is {shortest_part} digits or more, and may go on with '-' and as \
-             many again; at most {longest} characters",
+            "a registration key is {shortest_part} digits or more, optionally followed by '-' and as many again; at most {longest} characters",
             shortest_part = SHORTEST_PART,
             longest = LONGEST
         )

@@ -119,9 +119,9 @@ impl fmt::Display for Refusal {
             ),
             Refusal::OtherPassword { host, port } => write!(
                 f,
-                "{host} with port {port} is registered already, with another password; give that one. \
+                "{host} with port {port} is registered already, with another password; use that one. \
                  Nothing is changed, and ChangePassword changes it. A registration that no document has \
-                 followed for {DAYS_TO_TAKE_EFFECT} days binds nobody"
+                 followed for {DAYS_TO_TAKE_EFFECT} days has no effect"
             ),
             Refusal::OtherPort { name, url, port } => write!(
                 f,
@@ -151,8 +151,7 @@ impl fmt::Display for Refusal {
             ),
             Refusal::TooManyDocumentsOf(what, most) => write!(
                 f,
-                "{most} documents and copies of this {what} are registered here, and no more can be; take \
-                 back what is not there any more (DeleteDocumentRegistration)"
+                "{most} documents and copies of this {what} are registered here, and no more can be; delete the registrations of those that no longer exist (DeleteDocumentRegistration)"
             ),
             Refusal::OfAnArchive(what) => write!(
                 f,
@@ -171,8 +170,7 @@ impl fmt::Display for Refusal {
             ),
             Refusal::TooManyOfOne { actor, most } => write!(
                 f,
-                "{actor} has registered {most} documents and copies, and can register no more; take back \
-                 what is not there any more (DeleteDocumentRegistration)"
+                "{actor} has registered {most} documents and copies, and can register no more; delete the registrations of those that no longer exist (DeleteDocumentRegistration)"
             ),
             Refusal::TooManyInAll(most) => write!(
                 f,
@@ -195,9 +193,7 @@ impl fmt::Display for Refusal {
             ),
             Refusal::CopyNoOriginal { document, holder } => write!(
                 f,
-                "document {document} was first registered by {holder}, so here it is a copy, and no copy \
-                 is an original; leave out originalDocument, or have {holder} hand it over \
-                 (ChangeActor)"
+                "document {document} was first registered by {holder}, so here it is a copy, and a copy cannot be an original; leave out originalDocument, or have {holder} transfer it (ChangeActor)"
             ),
             Refusal::UnknownDocument(document) => {
                 write!(
@@ -232,7 +228,7 @@ impl fmt::Display for Refusal {
             Refusal::HasCopies { document, actors } => write!(
                 f,
                 "document {document} has copies, registered by {}; their registrations are deleted \
-                 first, each by its actor, or the document is handed over (ChangeActor)",
+                 first, each by its actor, or the document is transferred (ChangeActor)",
                 actors.join(", ")
             ),
             Refusal::NoDate(error) => write!(f, "no identifier can be made now: {error}"),

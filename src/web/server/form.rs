@@ -28,7 +28,7 @@ pub(super) async fn in_body(parts: &Parts, body: Body, most: usize) -> Result<St
             .map_err(|_| refuse(StatusCode::BAD_REQUEST, "the body is not UTF-8")),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
-            &format!("a body is no longer than {} KiB", most / 1024),
+            &format!("a body has at most {} KiB", most / 1024),
         )),
         Ok(Err(_)) => Err(refuse(
             StatusCode::BAD_REQUEST,

@@ -219,7 +219,7 @@ fn redirect(url: &str) -> Response<Body> {
         // Cannot happen for printable ASCII, which all accepted URLs are.
         Err(_) => answer::refusal(
             StatusCode::BAD_GATEWAY,
-            "an Archive has told what is no URL",
+            "an Archive has returned something that is not a URL",
         ),
     }
 }

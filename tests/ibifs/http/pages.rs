@@ -362,7 +362,7 @@ true
 404
 404
 400
-modifier '!!' is none of the fourteen compositions of last edition, translation and metadata
+modifier '!!' is not one of the fourteen compositions of last edition, translation and metadata
 400"#,
     );
 }

@@ -144,7 +144,7 @@ fn archives_are_included_and_excluded() {
         ),
         (
             message("inclusionRequest", &stub.address, good).replace("/s1/", "/s2/"),
-            "no Archive is registered by the service",
+            "no Archive is registered with the service",
         ),
     ] {
         let answer = resolver.sh(&env, &format!("curl -s -w ' %{{http_code}}' '{url}'"));
@@ -156,7 +156,7 @@ fn archives_are_included_and_excluded() {
     for (url, sentence) in [
         (
             message("inclusionRequest", "http://x", good),
-            "'http://x' is no archiveaddress; write host or host:port, without http://",
+            "'http://x' is not an archiveaddress; write host or host:port, without http://",
         ),
         (
             message("inclusionRequest", &stub.address, "12"),
@@ -195,7 +195,7 @@ fn archives_are_included_and_excluded() {
     );
     env.complains(
         &format!("ibifs resolver unregister --db r.db {}", stub.service),
-        "no Archive is registered by the service",
+        "no Archive is registered with the service",
     );
 }
 

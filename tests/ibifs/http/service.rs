@@ -301,7 +301,7 @@ fn malformed_requests_get_a_sentence() {
         ("urlRequest", "the query has no parsedibiurl.ibi"),
         (
             "x",
-            "servicesubject 'x' is none of urlRequest, acknowledgment and inclusionConfirmationRequest",
+            "servicesubject 'x' is not one of urlRequest, acknowledgment and inclusionConfirmationRequest",
         ),
         (
             "urlRequest&parsedibiurl.ibi=a&parsedibiurl.ibi=b",
@@ -313,7 +313,7 @@ fn malformed_requests_get_a_sentence() {
         ),
         (
             "urlRequest&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E&parsedibiurl.verblist=Get",
-            "verb 'Get' at byte 1 of verbs 'Get' is none of GetLastEdition, GetTranslation, GetMetadata and GetFileList",
+            "verb 'Get' at byte 1 of verbs 'Get' is not one of GetLastEdition, GetTranslation, GetMetadata and GetFileList",
         ),
     ] {
         let url = format!("{}/{SERVICE}?servicesubject={query}", served.url);

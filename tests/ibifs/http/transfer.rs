@@ -138,10 +138,10 @@ fn what_is_not_so_is_refused() {
     // A file that is not what was said is not kept.
     prints(
         "printf x | post --data-binary @- $U?step=file\\&$item\\&length=1\\&digest=$(printf y | sha256sum | cut -c -64); grep -o 'another digest' answer
-         printf xx | post --data-binary @- $U?step=file\\&$item\\&length=1\\&digest=$(printf x | sha256sum | cut -c -64); grep -o 'longer than was said' answer
-         post --data-binary @token $U?step=file\\&$item\\&length=99999999999999999\\&digest=$(printf x | sha256sum | cut -c -64); grep -o 'there is no room' answer
+         printf xx | post --data-binary @- $U?step=file\\&$item\\&length=1\\&digest=$(printf x | sha256sum | cut -c -64); grep -o 'longer than announced' answer
+         post --data-binary @token $U?step=file\\&$item\\&length=99999999999999999\\&digest=$(printf x | sha256sum | cut -c -64); grep -o 'there is not enough space' answer
          find B/handover/incoming -type f",
-        "409\nanother digest\n409\nlonger than was said\n409\nthere is no room",
+        "409\nanother digest\n409\nlonger than announced\n409\nthere is not enough space",
     );
     for (script, expected) in [
         (

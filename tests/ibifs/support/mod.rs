@@ -18,7 +18,7 @@ pub fn switch(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(
         text.parse()
-            .unwrap_or_else(|_| panic!("{name}: '{text}' is no number")),
+            .unwrap_or_else(|_| panic!("{name}: '{text}' is not a number")),
     )
 }
 

@@ -91,7 +91,7 @@ impl Archive {
             } => match &difference.names {
                 None => (
                     Code::IndexDiffers,
-                    Some(message!("a row of the index has no good names")),
+                    Some(message!("a row of the index has no valid names")),
                 ),
                 // The tree has the item under another of its names.
                 Some(names) if self.store.find_by_names(names)?.is_some() => {
@@ -180,7 +180,7 @@ impl Archive {
             Err(error) => return report.add(broken(&error)),
         };
         if !matches!(pairs.get("store"), Some(Value::Word(_))) {
-            return report.add(broken(&message!("it does not say which store it is of")));
+            return report.add(broken(&message!("it does not name its store")));
         }
         let noted = match pairs.get("last") {
             None => None,

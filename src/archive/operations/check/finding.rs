@@ -12,20 +12,20 @@ findings! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Code {
         FactsMissing "facts-missing" Error repaired
-            "archive.ibi is not there"
-            "--repair writes what the index keeps of it; otherwise put it back from a backup"
+            "archive.ibi is missing"
+            "--repair writes what the index keeps of it; otherwise restore it from a backup"
         FactsBroken "facts-broken" Error repaired
             "archive.ibi cannot be read"
             "--repair sets it aside as archive.ibi.broken-1 and writes what the index keeps of it"
         FactsChanged "facts-changed" Error reported
             "archive.ibi is not what it was when the store was last used"
-            "write it as it was, or run 'ibifs reindex' if the change is meant"
+            "restore it, or run 'ibifs reindex' if the change is intended"
         IndexMissing "index-missing" Error repaired
-            "the index is not there"
-            "--repair makes it anew from the tree"
+            "the index is missing"
+            "--repair rebuilds it from the tree"
         IndexDamaged "index-damaged" Error repaired
             "the index is damaged"
-            "--repair sets it aside as relations.sqlite3.broken-1 and makes it anew from the tree"
+            "--repair sets it aside as relations.sqlite3.broken-1 and rebuilds it from the tree"
         IndexNewer "index-newer" Error reported
             "the index was written by a newer ibifs"
             "use a newer ibifs"
@@ -33,46 +33,46 @@ findings! {
             "the index was written by an older ibifs"
             "the next mount or --repair brings it up to date"
         AreaMissing "area-missing" Error reported
-            "a directory of the store is not there, and the index knows of something in it"
-            "put it back, or mount what belongs there; nothing is repaired before"
+            "a directory of the store is missing, and the index has items in it"
+            "restore it, or mount the filesystem that belongs there; nothing is repaired until then"
         Unreadable "unreadable" Error reported
             "something in the tree cannot be read"
-            "see to the disk or to the permissions; nothing is repaired before"
+            "check the disk and the permissions; nothing is repaired until then"
         NotIndexed "not-indexed" Error repaired
             "an item of the tree is missing in the index"
             "--repair or 'ibifs reindex' adds it"
         IndexDiffers "index-differs" Error repaired
             "tree and index disagree"
-            "the tree counts: --repair or 'ibifs reindex' makes the index anew"
+            "the tree is authoritative: --repair or 'ibifs reindex' rebuilds the index"
         NotInTree "not-in-tree" Error repaired
             "an item of the index is neither in the tree nor among the removed"
-            "put it back from a backup; --repair records it as removed"
+            "restore it from a backup; --repair records it as removed"
         MintUnfinished "mint-unfinished" Notice repaired
             "an item was minted before a crash and is not in the tree yet"
-            "the next mount or --repair makes its directory"
+            "the next mount or --repair creates its directory"
         BrokenSidecar "broken-sidecar" Error repaired
-            "the sidecar cannot be believed"
+            "the sidecar is not valid"
             "--repair sets it aside as .ibi.broken-1 and writes what the index knows"
         ForeignSidecar "foreign-sidecar" Error repaired
             "the sidecar names another item"
             "--repair sets it aside as .ibi.broken-1 and writes what the index knows"
         MissingSidecar "missing-sidecar" Warning repaired
-            "the sidecar is not there, and the index knows what it said"
+            "the sidecar is missing, and the index has its content"
             "--repair writes it again"
         ChangedSidecar "changed-sidecar" Warning repaired
-            "the sidecar is not the one that was last believed"
-            "--repair believes it and keeps what an original said before as .ibi.before-1"
+            "the sidecar has changed since it was last accepted"
+            "--repair accepts it, and keeps the previous sidecar of an original as .ibi.before-1"
         BrokenTombstone "broken-tombstone" Warning repaired
-            "the record of a removed item cannot be believed; the item counts as removed all the same"
+            "the record of a removed item is not valid; the item still counts as removed"
             "--repair writes what the index knows"
         MissingTombstone "missing-tombstone" Warning repaired
-            "the record of a removed item is not there"
+            "the record of a removed item is missing"
             "--repair writes what the index knows"
         ChangedTombstone "changed-tombstone" Warning repaired
-            "the record of a removed item is not the one that was last believed"
-            "--repair believes it"
+            "the record of a removed item has changed since it was last accepted"
+            "--repair accepts it"
         LeftTombstone "left-tombstone" Notice repaired
-            "an item that is here has a record of its removal as well"
+            "an item that exists also has a record of its removal"
             "--repair removes the record"
         NameTaken "name-taken" Error reported
             "two items claim one name; the second is not found by it"
@@ -82,67 +82,67 @@ findings! {
             "correct one of the two sidecars"
         NameRefused "name-refused" Warning reported
             "the sidecar claims what the item may not have here; it is not accepted"
-            "correct the sidecar; or have a user who may make that name remove it and put it there again, through the mount"
+            "correct the sidecar, or let a user who may create that name remove it and write it again through the mount"
         NotMoved "not-moved" Warning repaired
             "the sidecar gives the item a rep, and the item is still in the directory of its IBIp"
             "--repair or 'ibifs reindex' moves it to the directory of its rep"
         NotMinted "not-minted" Error reported
             "an item has a name of this Archive's own name space that has not been minted"
-            "remove the item; minting goes on, and passes over its date when the time comes"
+            "remove the item; minting continues, and skips its date"
         SpelledTwice "spelled-twice" Warning reported
-            "two directories differ in nothing but the case of their letters; identifiers ignore case"
+            "two directories differ only in the case of their letters; identifiers ignore case"
             "move the items of one into the other"
         StrayName "stray-name" Warning reported
-            "this name is no identifier; the mount does not show it"
+            "this name is not an identifier; the mount does not show it"
             "move it away"
         NotADirectory "not-a-directory" Warning reported
-            "something else lies where a directory should; the mount does not show it"
+            "this is not a directory, where one is expected; the mount does not show it"
             "move it away"
         EditionCycle "edition-cycle" Error reported
-            "its editions go in a circle"
-            "take one of them back with 'ibifs unrelate'"
+            "its editions form a cycle"
+            "remove one of the relations with 'ibifs unrelate'"
         RelationsDiffer "relations-differ" Warning reported
             "two items claim to be the same relation of a third"
-            "take back the first with 'ibifs unrelate', or the other with 'setfattr -x user.ibi.editionof' (or metadataof)"
+            "remove the first with 'ibifs unrelate', or the other with 'setfattr -x user.ibi.editionof' (or metadataof)"
         OneSided "one-sided" Notice repaired
             "a relation of two originals is written in one of the two sidecars only"
             "--repair writes it in the other"
         ServiceMissing "service-missing" Error repaired
             "the item of the Archive service is not held here as an original"
-            "--repair makes it again"
+            "--repair creates it again"
         LedgerBroken "ledger-broken" Warning repaired
             "the ledger cannot be read"
-            "minting goes on from the present: the next mount or --repair writes it anew"
+            "minting continues from the present: the next mount or --repair writes a new one"
         LedgerDiffers "ledger-differs" Error repaired
-            "ledger and index disagree about the last date handed out"
-            "the later one counts: the next mount or --repair writes it in both"
+            "ledger and index disagree about the last date issued"
+            "the later date is used: the next mount or --repair writes it to both"
         DateBehind "date-behind" Error repaired
-            "an item is later than the last date handed out, which could be handed out again"
-            "--repair or 'ibifs reindex' goes on from the item's date"
+            "an item has a later date than the last one issued, and its date could be issued again"
+            "--repair or 'ibifs reindex' continues from the item's date"
         DateAhead "date-ahead" Error reported
-            "the last date handed out lies in the future, so that minting is refused until then"
-            "set the clock; if it had run ahead and is right now, give --repair --clock-is-right"
+            "the last date issued is in the future, so minting is refused until then"
+            "set the clock; if it was ahead and is right now, use --repair --clock-is-right"
         TwoOriginals "two-originals" Error reported
-            "another Archive claims this original as well"
-            "decide who holds it, and have the sidecar of the other one name that Archive's service"
+            "another Archive also claims this original"
+            "decide which Archive holds it, and make the sidecar of the other one name that Archive's service"
         OriginalRemoved "original-removed" Warning reported
-            "the Archive that held the original has removed it, so that this copy has no original"
-            "make the copy the original with 'ibifs claim', if it is to be kept"
+            "the Archive that held the original has removed it, so this copy has no original"
+            "run 'ibifs claim' to make the copy the original, if it should be kept"
         HandoverPending "handover-pending" Warning reported
-            "an item is being handed over, and the other Archive may not have taken it yet"
-            "give the same 'ibifs transfer' or 'ibifs claim' again"
+            "an item is being transferred, and the other Archive may not have accepted it yet"
+            "run the same 'ibifs transfer' or 'ibifs claim' again"
         HandoverBroken "handover-broken" Error reported
-            "it cannot be read to whom an item is being handed over"
-            "see what the other Archive says of the item, and remove the note"
+            "the note of the Archive to which an item is being transferred cannot be read"
+            "ask the other Archive which of the two holds the item, and remove the note"
         StagingLeft "staging-left" Notice repaired
-            "something half made was left behind"
-            "the next mount or --repair clears it away"
+            "an interrupted operation has left something behind"
+            "the next mount or --repair removes it"
         LoosePermissions "loose-permissions" Warning repaired
-            "anybody may write what only the Archive should"
-            "--repair takes that permission away"
+            "all users may write what only the Archive should"
+            "--repair removes that permission"
         StoreOpen "store-open" Warning reported
-            "other users may enter the store itself, past the mount"
-            "take that away with 'chmod o-x', unless a service of another user reads the store"
+            "other users may enter the store directly, without the mount"
+            "remove that permission with 'chmod o-x', unless a service of another user reads the store"
     }
 }
 

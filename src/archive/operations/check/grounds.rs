@@ -80,7 +80,7 @@ pub(super) fn read_facts(tree: &Tree, index: Option<&Store>, report: &mut Report
                 (Some(Code::FactsBroken), detail, kept_facts.clone())
             }
             Ok(facts) if !is_kept_well => {
-                let detail = message!("the index keeps no good copy of it");
+                let detail = message!("the index has no valid copy of it");
                 (Some(Code::IndexDiffers), Some(detail), Some(facts))
             }
             Ok(_) if kept.as_ref().is_some_and(|kept| *kept != text) => {
@@ -169,6 +169,6 @@ pub(super) fn look_at_handovers(archive: &Archive, report: &mut Report) {
     });
     if let Err(error) = looked {
         // A user who may not read the records cannot finish a transfer either.
-        log::debug!("what is being handed over cannot be told: {error}");
+        log::debug!("the items being transferred are not known: {error}");
     }
 }

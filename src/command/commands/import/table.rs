@@ -72,7 +72,7 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
 fn write(access: &StoreAccess, archive: &Archive, changes: &[&Planned]) -> Result<(), Failure> {
     let at = |plan: &Planned, failure: Failure| {
         let left = message!(
-            "the rows before it are written; run the same command again when it is mended"
+            "the rows before it are written; run the same command again when it is corrected"
         );
         let what = plan.names.preferred();
         let place = message!("line {line}: {what}", line = plan.line, what);
@@ -117,7 +117,7 @@ fn through_mount(access: &StoreAccess, archive: &Archive, plan: &Planned) -> Res
     } else {
         Err(Failure::new(
             Exit::Refused,
-            message!("its new sidecar is not believed; see with 'ibifs fsck' why"),
+            message!("its new sidecar was not accepted; 'ibifs fsck' shows why"),
         ))
     }
 }
@@ -203,8 +203,8 @@ impl TableCounts {
                 "{rows}, {faults}: nothing was changed",
                 rows,
                 faults = plural!(
-                    "{count} of them not good",
-                    "{count} of them not good",
+                    "{count} of them invalid",
+                    "{count} of them invalid",
                     count = *faults
                 )
             ),

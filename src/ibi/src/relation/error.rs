@@ -76,17 +76,19 @@ impl Cause {
     /// What the part is called, and what is wrong with it.
     fn parts(self) -> (Message, Message) {
         match self {
-            Cause::Sign => (message!("character"), message!("is none of !, + and :")),
+            Cause::Sign => (message!("character"), message!("is not one of !, + and :")),
             Cause::Unclosed => (message!("parenthesis"), message!("is not closed")),
             Cause::Composition => (
                 message!("modifier"),
                 message!(
-                    "is none of the fourteen compositions of last edition, translation and metadata"
+                    "is not one of the fourteen compositions of last edition, translation and metadata"
                 ),
             ),
             Cause::Verb => (
                 message!("verb"),
-                message!("is none of GetLastEdition, GetTranslation, GetMetadata and GetFileList"),
+                message!(
+                    "is not one of GetLastEdition, GetTranslation, GetMetadata and GetFileList"
+                ),
             ),
             Cause::NoParameter => (message!("verb"), message!("takes no parameter")),
             Cause::FileListTwice => (message!("verb"), message!("was there before")),

@@ -270,7 +270,7 @@ impl Wanted {
         } else {
             Err(refuse(
                 StatusCode::NOT_FOUND,
-                "these metadata are one text, in which there are no files",
+                "these metadata are one text, without files",
             ))
         }
     }
@@ -514,7 +514,7 @@ fn refuse(status: StatusCode, sentence: &str) -> Refusal {
 }
 
 fn no_file() -> Refusal {
-    refuse(StatusCode::NOT_FOUND, "there is no such file in this item")
+    refuse(StatusCode::NOT_FOUND, "this item has no such file")
 }
 
 fn failed(error: ArchiveError) -> Refusal {

@@ -90,7 +90,7 @@ pub(super) fn of(error: &ArchiveError) -> Response<Body> {
     let not_found = |sentence: &str| answer::refusal(StatusCode::NOT_FOUND, sentence);
     match meaning(error) {
         Meaning::NotFound => not_found(&error.to_string()),
-        Meaning::NoFile => not_found("there is no such file in this item, or not for everybody"),
+        Meaning::NoFile => not_found("this item has no such file, or it is not public"),
         Meaning::Overload => {
             let sentence = "too much is asked for at the moment; ask again";
             answer::busy(sentence, ASK_AGAIN)

@@ -100,8 +100,7 @@ fn harvest(site: &Site) -> Result<&Harvest, StoreError> {
         Ok(harvest) => harvest,
         Err(error) => {
             log::warn!(
-                "what harvesters are told is not kept, and all of it will be told anew after the \
-                 next start: {}; see what {HARVEST_FILE} is, or remove it",
+                "the records of harvesters cannot be stored, and all of them are sent again after the next start: {}; see what {HARVEST_FILE} is, or remove it",
                 error.cause()
             );
             Harvest::temporary()?
@@ -247,7 +246,7 @@ fn fault(code: Code, sentence: String) -> Reply {
 }
 
 fn unknown(identifier: &str) -> Reply {
-    let sentence = format!("'{identifier}' is no record of this Archive");
+    let sentence = format!("'{identifier}' is not a record of this Archive");
     fault(Code::IdDoesNotExist, sentence)
 }
 

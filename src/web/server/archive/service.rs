@@ -59,7 +59,7 @@ pub(super) async fn answer(handle: &SiteHandle, method: &Method, query: &str) ->
             Err(sentence) => bad(&sentence),
         },
         Some(other) => bad(&format!(
-            "servicesubject '{other}' is none of urlRequest, acknowledgment and inclusionConfirmationRequest"
+            "servicesubject '{other}' is not one of urlRequest, acknowledgment and inclusionConfirmationRequest"
         )),
         None => bad("the query has no servicesubject"),
     }

@@ -109,7 +109,7 @@ pub(super) async fn answer(site: Arc<Site>, request: Request<Body>) -> Response<
 
 async fn step(site: Arc<Site>, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     let Some(receiver) = site.receiver.clone() else {
-        let sentence = "nothing is handed over to this Archive; see --transfer-token-file";
+        let sentence = "this Archive accepts no transfers; see --transfer-token-file";
         return Err(refuse(StatusCode::NOT_FOUND, sentence));
     };
     let (parts, body) = request.into_parts();
@@ -165,7 +165,7 @@ async fn step(site: Arc<Site>, request: Request<Body>) -> Result<Response<Body>,
             })
             .await
         }
-        other => Err(bad(&format!("'{other}' is no step of a hand-over"))),
+        other => Err(bad(&format!("'{other}' is not a step of a transfer"))),
     }
 }
 
@@ -174,7 +174,7 @@ fn authorised(tokens: &Tokens, headers: &HeaderMap) -> Result<Giver, Refusal> {
     let shown = headers.get(header::AUTHORIZATION);
     let shown = shown.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     shown.and_then(|token| tokens.giver(token)).ok_or_else(|| {
-        let sentence = "the token is none of those that this Archive knows";
+        let sentence = "the token is not one of those that this Archive knows";
         refuse(StatusCode::UNAUTHORIZED, sentence)
     })
 }
@@ -224,7 +224,7 @@ async fn whole(body: Body) -> Result<Vec<u8>, Refusal> {
         Ok(body) => Ok(body.to_bytes().to_vec()),
         Err(error) if error.is::<LengthLimitError>() => Err(refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
-            "an inventory is no longer than 64 MiB",
+            "an inventory has at most 64 MiB",
         )),
         Err(_) => Err(bad("the body cannot be read to its end")),
     }

@@ -47,11 +47,9 @@ pub(super) static BOTH: [&Words; 2] = [
         deleted_sentence: "The item with this identifier was removed. The identifier is never given to \
                            another.",
         suspects_title: "More than one original",
-        suspects_sentence: "An original is held by one Archive only, but all of these say that they hold \
-                            it. They are under suspicion, and somebody has to find out which is right.",
+        suspects_sentence: "An original is held by one Archive only, but all of these say that they hold it. One of them is wrong; their administrators must decide which.",
         endless_title: "No end",
-        endless_sentence: "The editions or relations of this item lead in a circle, or too far to be \
-                           followed.",
+        endless_sentence: "The editions or relations of this item form a cycle, or are too long to be followed.",
         home_title: "Resolver",
         home_sentence: "Persistent links lead from here to the Archive that holds the item: put its \
                         identifier behind this address.",
