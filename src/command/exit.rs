@@ -1,6 +1,7 @@
 //! Exit codes, and failures that carry one. They are listed in ibifs(1).
 
 use std::fmt;
+use std::path::Path;
 
 use crate::archive::ArchiveError;
 use crate::archive::backup::BackupError;
@@ -11,7 +12,7 @@ use crate::archive::transfer::TransferError;
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::terminal::OneLine;
-use crate::fuse::mount::MountError;
+use crate::fuse::mount::{MountError, Mounted};
 use ibi::message;
 use ibi::message::{Localize, Message, ToArgument};
 
@@ -109,6 +110,7 @@ impl From<ArchiveError> for Failure {
     fn from(error: ArchiveError) -> Failure {
         let exit = match &error {
             ArchiveError::NotAStore { .. }
+            | ArchiveError::Missing { .. }
             | ArchiveError::Unknown { .. }
             | ArchiveError::NoRelation { .. } => Exit::NotFound,
             ArchiveError::Busy(_) => Exit::Busy,
@@ -141,7 +143,32 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::Changed(_)
             | ArchiveError::OtherItem { .. } => Exit::Failed,
         };
-        Failure::new(exit, error)
+        match &error {
+            ArchiveError::NotAStore { path } => Failure::new(exit, not_a_store(path, &error)),
+            _ => Failure::new(exit, error),
+        }
+    }
+}
+
+/// Why a directory is not a store; a mount point or a directory in a mount leads to one.
+fn not_a_store(path: &Path, error: &ArchiveError) -> Message {
+    let resolved = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let Some(mounted) = Mounted::containing(&resolved) else {
+        return error.message();
+    };
+    let (path, store) = (path.display(), mounted.source.display());
+    if mounted.mount_point == resolved {
+        message!(
+            "'{path}' is a mount point of the store '{store}'; name the store",
+            path,
+            store
+        )
+    } else {
+        message!(
+            "'{path}' is in the mounted store '{store}'; name the store",
+            path,
+            store
+        )
     }
 }
 

@@ -15,7 +15,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::Tree(error) => error.errno(),
         ArchiveError::Ibi(_) => Errno::INVAL,
         ArchiveError::ClosedStore { .. } => Errno::ACCESS,
-        ArchiveError::NotAStore { .. } => Errno::NOENT,
+        ArchiveError::NotAStore { .. } | ArchiveError::Missing { .. } => Errno::NOENT,
         ArchiveError::IsAStore { .. } => Errno::EXIST,
         ArchiveError::Unfinished { .. } => Errno::BUSY,
         ArchiveError::Facts { .. }
@@ -106,6 +106,7 @@ mod tests {
             (ArchiveError::Exists(Box::new(names())), Errno::EXIST),
             (ArchiveError::NotMintedHere(Box::new(names())), Errno::PERM),
             (ArchiveError::NotAStore { path: path() }, Errno::NOENT),
+            (ArchiveError::Missing { path: path() }, Errno::NOENT),
             (ArchiveError::IsAStore { path: path() }, Errno::EXIST),
             (ArchiveError::Unfinished { path: path() }, Errno::BUSY),
         ] {

@@ -525,8 +525,8 @@ fn what_cannot_be_exported_is_named() {
             1,
         );
         env.prints(
-            "head -1 told | cut -d: -f3- | cut -c1-72",
-            " 'doc/text' is damaged: its content differs from the last scrub, and it ",
+            "head -1 told | cut -d: -f3- | cut -c1-71",
+            " 'doc/text' is damaged: its content differs from the last scrub, and it",
         );
     }
     env.prints("ls -A out--bagit", "");

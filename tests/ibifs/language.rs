@@ -362,7 +362,7 @@ fn refusals_are_in_portuguese() {
     complains(
         "ibifs fsck nowhere",
         3,
-        "'nowhere' não é um acervo do ibifs (não há archive.ibi nele); crie um com 'ibifs init nowhere'",
+        "'nowhere' não existe; indique um acervo, ou crie um com 'ibifs init'",
     );
     complains(
         "ibifs show 8JMKD3MGP8W/34PGRBS --store A",
@@ -448,8 +448,7 @@ fn refusals_are_in_portuguese() {
     complains(
         "ibifs fsck 'no store is mounted'",
         3,
-        "'no store is mounted' não é um acervo do ibifs (não há archive.ibi nele); crie um com \
-         'ibifs init no store is mounted'",
+        "'no store is mounted' não existe; indique um acervo, ou crie um com 'ibifs init'",
     );
     complains(
         "ibifs resolver register --db db --key-file 'list of keys' example.org/x/2026/11.22.00.00",

@@ -97,7 +97,7 @@ fn mount_finds_the_helper_for_both_types() {
 #[test]
 fn a_refusal_reaches_whoever_called_mount() {
     let env = TestEnv::new();
-    let missing = format!("'{}/T' is not an ibifs store", env.root().display());
+    let missing = format!("'{}/T' does not exist", env.root().display());
     fails(&env, "mount -t fuse.ibifs $PWD/T M", 32, &missing);
     fails(
         &env,
@@ -299,7 +299,7 @@ assert run(stop).wait(60) == 0 and os.listdir(mount_point) == []
 # No store: nothing is told but the reason.
 log.truncate(0); log.seek(0)
 assert run(start, store='/no/store').wait(20) == 3 and quiet()
-logged("<3>ibifs: '/no/store' is not an ibifs store")
+logged("<3>ibifs: '/no/store' does not exist")
 print('done')
 "#;
 

@@ -553,7 +553,11 @@ fn bad_mount_points_are_refused() {
         let complaint = env.run(command).stderr;
         assert_eq!(String::from_utf8_lossy(&complaint).lines().count(), 1);
     };
-    refused("ibifs mount A.store A.store/inside", 4, "one inside the other");
+    refused(
+        "ibifs mount A.store A.store/inside",
+        4,
+        "one inside the other",
+    );
     refused("ibifs mount A.store link", 4, "one inside the other");
     refused("ibifs mount A.store A.store", 4, "one inside the other");
     refused("ibifs mount A.store .", 4, "one inside the other");
@@ -565,18 +569,47 @@ fn bad_mount_points_are_refused() {
         "unknown mount option 'lst=all'; the options are lang=",
     );
     refused("ibifs mount A.store A -o lang=portuguese", 2, "lang=");
-    refused("ibifs mount A A.store", 3, "not an ibifs store");
-    refused("ibifs mount nowhere A", 3, "not an ibifs store");
+    refused("ibifs mount A A.store", 3, "/A' is not a store");
+    refused("ibifs mount nowhere A", 3, "nowhere' does not exist");
+    for command in ["ibifs ls in", "ibifs fsck file", "ibifs reindex in"] {
+        refused(command, 3, "is not a store (it has no archive.ibi)");
+    }
     for command in [
-        "ibifs ls in",
         "ibifs mint nowhere",
-        "ibifs fsck file",
-        "ibifs reindex in",
+        "ibifs ls nowhere/in",
+        "ibifs fsck nowhere",
     ] {
-        refused(command, 3, "make one with 'ibifs init");
+        refused(command, 3, "does not exist; name a store, or create one");
     }
     refused("ibifs umount A", 3, "no store is mounted at 'A'");
     env.prints("ls A", "");
+}
+
+/// Where only a store can be meant, a mount point and a directory in a mount are named as what they are. A
+/// store that may not be read is not taken for a directory without one.
+#[test]
+fn a_mount_point_is_not_a_store() {
+    let env = TestEnv::new().with_a();
+    env.sh("ln -s A link");
+    let store = format!("{}/A.store", env.root().display());
+    for command in ["ibifs fsck A", "ibifs fsck link/", "ibifs reindex A"] {
+        let path = command.rsplit(' ').next().expect("a path");
+        let expected = format!("'{path}' is a mount point of the store '{store}'; name the store");
+        env.exits(&format!("{command} 2> told"), 3);
+        env.prints("cut -d ' ' -f 2- told", &expected);
+    }
+    env.exits("ibifs fsck A/example.org 2> told", 3);
+    let expected = format!("'A/example.org' is in the mounted store '{store}'; name the store");
+    env.prints("cut -d ' ' -f 2- told", &expected);
+    env.sh("ibifs umount A; chmod 700 A.store; chmod 755 .");
+    env.exits(
+        "setpriv --reuid 65534 --regid 65534 --clear-groups ibifs fsck A.store 2> told",
+        4,
+    );
+    env.prints(
+        "cut -d ';' -f 1 told",
+        "ibifs: 'A.store' may not be read: permission denied",
+    );
 }
 
 /// The Archive service's own item can be neither removed nor handed over, and trying loses none of

@@ -41,6 +41,11 @@ pub enum ArchiveError {
         /// The directory.
         path: PathBuf,
     },
+    /// The path does not exist.
+    Missing {
+        /// The path.
+        path: PathBuf,
+    },
     /// The directory for a new store is a store already.
     IsAStore {
         /// The directory.
@@ -161,11 +166,14 @@ impl ArchiveError {
     /// The error for a directory that is not a store.
     pub(super) fn no_store(path: &Path) -> ArchiveError {
         let path = path.to_owned();
-        match std::fs::metadata(path.join(super::facts::FILE)) {
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                ArchiveError::ClosedStore { path }
-            }
-            _ => ArchiveError::NotAStore { path },
+        let kind = |error: std::io::Error| error.kind();
+        let file = path.join(super::facts::FILE);
+        if file.metadata().map_err(kind).err() == Some(std::io::ErrorKind::PermissionDenied) {
+            ArchiveError::ClosedStore { path }
+        } else if path.metadata().map_err(kind).err() == Some(std::io::ErrorKind::NotFound) {
+            ArchiveError::Missing { path }
+        } else {
+            ArchiveError::NotAStore { path }
         }
     }
 
@@ -185,11 +193,15 @@ impl Localize for ArchiveError {
             ArchiveError::Tree(error) => error.message(),
             ArchiveError::Ibi(error) => error.message(),
             ArchiveError::ClosedStore { path } => message!(
-                "the store '{path}' is open to its owner only; work on its mount with mkdir, ln, setfattr and getfattr instead",
+                "'{path}' may not be read: permission denied; use the mount point of the store, or run the command as the owner of the store",
+                path = path.display()
+            ),
+            ArchiveError::Missing { path } => message!(
+                "'{path}' does not exist; name a store, or create one with 'ibifs init'",
                 path = path.display()
             ),
             ArchiveError::NotAStore { path } => message!(
-                "'{path}' is not an ibifs store (no archive.ibi in it); make one with 'ibifs init {path}'",
+                "'{path}' is not a store (it has no archive.ibi); create one with 'ibifs init {path}'",
                 path = path.display()
             ),
             ArchiveError::IsAStore { path } => message!(

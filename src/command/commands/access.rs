@@ -27,7 +27,7 @@ impl StoreAccess {
     /// The store or mount that contains a path.
     pub(super) fn at(path: &Path) -> Result<StoreAccess, Failure> {
         let found = std::fs::canonicalize(path).ok().and_then(|path| {
-            let mounted = mount_of(&path).map(StoreAccess::of_mount);
+            let mounted = Mounted::containing(&path).map(StoreAccess::of_mount);
             mounted.or_else(|| {
                 let store = path
                     .ancestors()
@@ -126,18 +126,9 @@ fn is_of(store: &Path, mount: &Mounted) -> bool {
     this.zip(that).is_some_and(is_same) || source.as_os_str() == store.to_string_lossy().as_ref()
 }
 
-/// The ibifs mount that contains a canonical path.
-fn mount_of(path: &Path) -> Option<Mounted> {
-    mounts()
-        .into_iter()
-        .filter(|mount| path.starts_with(&mount.mount_point))
-        .max_by_key(|mount| mount.mount_point.as_os_str().len())
-        .filter(Mounted::is_ours)
-}
-
 /// The levels of identifiers of a canonical path, if it lies in a mount or store.
 pub(super) fn level_of(path: &Path) -> Option<PathBuf> {
-    if let Some(mounted) = mount_of(path) {
+    if let Some(mounted) = Mounted::containing(path) {
         return path
             .strip_prefix(&mounted.mount_point)
             .ok()
@@ -159,7 +150,7 @@ pub(super) fn is_in_mount(path: &Path) -> bool {
     let resolved = absolute
         .ancestors()
         .find_map(|above| std::fs::canonicalize(above).ok());
-    resolved.is_some_and(|path| mount_of(&path).is_some())
+    resolved.is_some_and(|path| Mounted::containing(&path).is_some())
 }
 
 /// An item that a user named, and the store it is in.
@@ -195,7 +186,7 @@ fn at_path(path: &Path) -> Result<Option<Named>, Failure> {
     let Ok(access) = StoreAccess::at(&resolved) else {
         return Ok(None);
     };
-    if mount_of(&resolved).is_some() {
+    if Mounted::containing(&resolved).is_some() {
         for above in resolved.ancestors() {
             if let Some(names) = names_by_attribute(&access, above)? {
                 return Ok(Some(Named { access, names }));

@@ -1,5 +1,7 @@
 //! What is known of ibifs mounts besides the system's table of mounts.
 
+use std::path::Path;
+
 use crate::fuse::fs::{DATA, DataPath};
 pub use crate::os::mounts::{Mounted, mounts, mounts_of};
 
@@ -7,6 +9,15 @@ impl Mounted {
     /// Whether it is an ibifs mount.
     pub fn is_ours(&self) -> bool {
         self.kind == "fuse.ibifs"
+    }
+
+    /// The ibifs mount that contains a canonical path.
+    pub fn containing(path: &Path) -> Option<Mounted> {
+        mounts()
+            .into_iter()
+            .filter(|mount| path.starts_with(&mount.mount_point))
+            .max_by_key(|mount| mount.mount_point.as_os_str().len())
+            .filter(Mounted::is_ours)
     }
 
     /// How files are read and written there, as reported by its daemon. None if it does not answer.

@@ -39,6 +39,7 @@ fn meaning(error: &ArchiveError) -> Meaning {
         ArchiveError::Store(_)
         | ArchiveError::ClosedStore { .. }
         | ArchiveError::NotAStore { .. }
+        | ArchiveError::Missing { .. }
         | ArchiveError::Unfinished { .. }
         | ArchiveError::Facts { .. }
         | ArchiveError::FactsChanged
