@@ -18,7 +18,7 @@ fn modules() -> Vec<(String, PathBuf, Vec<String>)> {
             match path.is_dir() {
                 true if is_beside => {}
                 true => waiting.push(path),
-                false if path.ends_with("tests.rs") => {}
+                false if path.ends_with("tests.rs") || path.ends_with("testing.rs") => {}
                 false => files.push(path),
             }
         }

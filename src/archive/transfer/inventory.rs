@@ -421,11 +421,11 @@ mod tests {
         bad(&format!("link 777 1.0 a /tmp\nfile 644 1.0 a/b {digest} 3"), "its directory is not before it");
         bad(&format!("file 644 1.0 a {digest} 3\nfile 644 1.0 a {digest} 3"), "twice");
         bad("same 644 1.0 a b", "not before it");
-        bad("fifo 644 1.0 a", "no entry");
-        bad("attribute trusted.x y", "no user's");
+        bad("fifo 644 1.0 a", "not an entry");
+        bad("attribute trusted.x y", "not a user attribute");
         bad("directory 755 1.0 ", "comes first, once");
-        bad("file 644 1.0 a 12 3", "no entry");
-        bad(&format!("file 4755 1.0 a {digest} 3"), "no entry");
+        bad("file 644 1.0 a 12 3", "not an entry");
+        bad(&format!("file 4755 1.0 a {digest} 3"), "not an entry");
         assert!(Inventory::parse("link 777 1.0 a b\n").is_err());
     }
 }

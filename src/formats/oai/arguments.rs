@@ -368,8 +368,8 @@ mod tests {
         bad(
             "verb=GetRecord&identifier=&metadataPrefix=",
             &[
-                "badArgument: '' is no value of identifier",
-                "badArgument: '' is no value of metadataPrefix",
+                "badArgument: '' is not a value of identifier",
+                "badArgument: '' is not a value of metadataPrefix",
             ],
         );
         bad(
@@ -379,8 +379,8 @@ mod tests {
         bad(
             "verb=ListRecords&metadataPrefix=oai_dc&from=1970&until=1970-01-01T00:00Z",
             &[
-                "badArgument: '1970' is no value of from",
-                "badArgument: '1970-01-01T00:00Z' is no value of until",
+                "badArgument: '1970' is not a value of from",
+                "badArgument: '1970-01-01T00:00Z' is not a value of until",
             ],
         );
         bad(
@@ -397,7 +397,7 @@ mod tests {
         );
         bad(
             "verb=ListRecords&set=a::b&metadataPrefix=oai_dc",
-            &["badArgument: 'a::b' is no value of set"],
+            &["badArgument: 'a::b' is not a value of set"],
         );
     }
 
@@ -419,7 +419,7 @@ mod tests {
         bad("verb=ListRecords&resumptionToken=", &[token]);
         bad(
             "verb=ListIdentifiers&resumptionToken=x%00",
-            &["badArgument: 'x\u{0}' is no value of resumptionToken"],
+            &["badArgument: 'x\u{0}' is not a value of resumptionToken"],
         );
     }
 }

@@ -115,7 +115,7 @@ fn rows_that_contradict_the_archive_are_refused() {
         ),
         (
             format!("rep,state\n{ONE},Original\n"),
-            "holds the original; hand it over there",
+            "holds the original; transfer it there",
             true,
         ),
         (
@@ -266,7 +266,7 @@ fn editions_of_a_table_do_not_go_in_a_circle() {
         let (planned, faults) = plan(&archive, &text, true);
         let found: Vec<&str> = faults
             .iter()
-            .filter(|fault| fault.contains("circle"))
+            .filter(|fault| fault.contains("cycle"))
             .filter_map(|fault| fault.split(':').next())
             .collect();
         assert_eq!(found, lines, "{text}: {faults:?}");

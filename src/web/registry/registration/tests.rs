@@ -574,7 +574,7 @@ fn who_registers_first_holds_it_and_others_hold_copies() {
     resolver.document(HERMES_ID, &given("originalDocument=yes"));
     resolver.refused(
         &document(APOLLO_ID, &given("originalDocument=yes")),
-        "no copy is an original",
+        "a copy cannot be an original",
     );
     let display = format!(
         "verb=DisplayIDRegistration&{}&documentID={DOCUMENT}",
@@ -631,7 +631,7 @@ fn a_document_is_handed_over_to_who_has_a_copy() {
     assert_eq!(
         done,
         format!(
-            "confirmationMessage the original of document {DOCUMENT} is handed over to {APOLLO_ID}; what {HERMES_ID} has is now a copy"
+            "confirmationMessage the original of document {DOCUMENT} is transferred to {APOLLO_ID}; what {HERMES_ID} has is now a copy"
         )
     );
     assert_eq!(
@@ -644,7 +644,7 @@ fn a_document_is_handed_over_to_who_has_a_copy() {
     );
     resolver.refused(
         &document(HERMES_ID, &given("originalDocument=yes")),
-        "no copy is an original",
+        "a copy cannot be an original",
     );
     // A transfer does not make an original of a document that is none.
     resolver.document(APOLLO_ID, &given("originalDocument=no"));
