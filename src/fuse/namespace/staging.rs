@@ -185,6 +185,8 @@ mod tests {
             "notes.txt",
             "report",
             "sedate",
+            "#notes",
+            "notes#",
             "Cuba",
             "5037",
             "34PGRBS",

@@ -167,6 +167,7 @@ fn a_modifier_is_followed_through_visible_items() {
         (&shelf.first, "+(pt)", None),
         (&shelf.first, "!:", to(&shelf.metadata)),
         (&shelf.first, ":", Some(Related::Text(shelf.first.clone()))),
+        (&shelf.first, ":+(pt)", None),
         (&shelf.translation, ":", None),
         (&shelf.first, ":(oai_dc)", core(&shelf.first, None)),
         (&shelf.first, "!:(oai_dc)", core(&shelf.last, None)),

@@ -105,6 +105,9 @@ fn an_index_is_behind_after_a_crash_only() {
     archive.crash_and(|path| seen = Some(Status::of(path, &clock).index));
     assert_eq!(seen, Some(IndexState::Behind));
     assert_eq!(state(&archive), IndexState::Current);
+    let closed = archive.close_for_good();
+    let closed = Status::of(closed.directory.path(), &clock);
+    assert_eq!(closed.index, IndexState::Current, "no process has it open");
 }
 
 #[test]

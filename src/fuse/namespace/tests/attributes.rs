@@ -189,6 +189,8 @@ fn a_list_of_files_is_generated_again_when_it_changed() {
     assert!(Arc::ptr_eq(&first, &generate()));
     fixture.write(&item, "doc/b", "x");
     assert_eq!(generate().bytes().len(), 12);
+    let length = fixture.namespace.last_length(wanted);
+    assert_eq!(length, 12, "it is cached after it was closed");
     let record = Generated::Record {
         item: item.id,
         from: None,
