@@ -12,6 +12,7 @@
 //! followed.
 
 mod bagit;
+mod files;
 mod filling;
 mod finding;
 mod inventory;
@@ -30,9 +31,6 @@ use std::path::Path;
 
 use crate::archive::store::Item;
 use crate::archive::{Archive, Clock};
-
-/// The file in a package that describes it in the format mtree(5).
-pub const MTREE: &str = "ibifs.mtree";
 
 /// The formats of packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,13 +107,6 @@ impl<'a> Exporter<'a> {
     pub fn end(self) -> Result<(), PackageError> {
         self.work.end()
     }
-}
-
-/// Digests of a file's content.
-#[derive(Clone, Debug)]
-struct Digests {
-    sha256: crate::formats::fixity::Digest,
-    sha512: String,
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use rustix::io::Errno;
 
-use super::naming::PAYLOAD;
+use super::naming::{MTREE, PAYLOAD};
 use super::reading::{Staged, digests};
 use super::work::{Work, write_file};
-use super::{MTREE, Outcome, PackageError};
+use super::{Outcome, PackageError};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::{Archive, Clock};

@@ -8,7 +8,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::opened::{Package, open_file, read_through};
+use super::files::{open_file, read_through};
+use super::opened::Package;
 use super::reading::is_portable;
 use super::work::make_directories;
 use super::{PackageError, Problem};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
+use super::naming::MTREE;
 use crate::archive::ArchiveError;
 use crate::archive::finding::findings;
 use crate::archive::store::StoreError;
@@ -191,7 +192,7 @@ impl From<TreeError> for PackageError {
 
 impl From<MtreeError> for PackageError {
     fn from(error: MtreeError) -> PackageError {
-        PackageError::broken(super::MTREE, error)
+        PackageError::broken(MTREE, error)
     }
 }
 

@@ -7,6 +7,8 @@ use crate::formats::hex::Hex;
 use sha2::Digest as _;
 use unicode_normalization::is_nfc;
 
+/// The file in a package that describes it in the format mtree(5).
+pub(super) const MTREE: &str = "ibifs.mtree";
 /// The directory of an item's files in a package.
 pub(super) const PAYLOAD: &str = "data";
 

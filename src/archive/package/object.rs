@@ -1,14 +1,16 @@
 //! OCFL objects: an object for each item, with a version for each export that differs from the last.
 
+use std::os::fd::OwnedFd;
+
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::files::{is_missing, read_small};
 use super::inventory::{ByDigest, INVENTORY, Inventory, SIDECAR};
-use super::ocfl::{is_missing, path_of};
-use super::opened::{inventory_of, read_small};
+use super::ocfl::path_of;
 use super::reading::{Staged, digests};
 use super::work::{Work, make_directories, write_file};
-use super::{Outcome, PackageError};
+use super::{Outcome, PackageError, Problem};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::{Archive, Clock, persistent_url};
@@ -163,4 +165,22 @@ pub(super) fn is_object(directory: &std::os::fd::OwnedFd) -> Result<bool, Packag
         }
     }
     Ok(false)
+}
+
+/// The inventory of an object, if it matches its recorded digest.
+pub(super) fn inventory_of(object: &OwnedFd) -> Result<Inventory, PackageError> {
+    let read = |name: &str| {
+        let bytes = read_small(object, name.as_bytes())?;
+        bytes.ok_or_else(|| PackageError::broken(name, message!("it is not there")))
+    };
+    let text = read(INVENTORY)?;
+    let inventory =
+        Inventory::parse(&text).map_err(|what| PackageError::broken(INVENTORY, what))?;
+    let digest = read(SIDECAR)?;
+    let digest = String::from_utf8_lossy(&digest).to_ascii_lowercase();
+    if digest.split_whitespace().next() == Some(digests(&text).sha512.as_str()) {
+        Ok(inventory)
+    } else {
+        Err(PackageError::file(INVENTORY.as_bytes(), Problem::Differs))
+    }
 }

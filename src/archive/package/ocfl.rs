@@ -7,12 +7,11 @@ use std::os::fd::OwnedFd;
 
 use crate::formats::hex::Hex;
 use rustix::fs::OFlags;
-use rustix::io::Errno;
 use serde_json::{Value, json};
 use sha2::Digest as _;
 
 use super::PackageError;
-use super::opened::read_small;
+use super::files::read_small;
 use super::work::write_file;
 use crate::archive::tree::Action;
 use crate::archive::tree::{each_entry_of, open_far};
@@ -118,11 +117,6 @@ pub(super) fn path_of(id: &str) -> String {
     }
     let tuples = [0, 3, 6].map(|at| &digest[at..at + 3]);
     format!("{}/{encoded}", tuples.join("/"))
-}
-
-/// Whether an error means that a file does not exist.
-pub(super) fn is_missing(errno: Errno) -> bool {
-    matches!(errno, Errno::NOENT | Errno::NOTDIR)
 }
 
 #[cfg(test)]

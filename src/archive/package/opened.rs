@@ -1,20 +1,19 @@
 //! Reads packages: the content is compared with the package's own description before any of it is used.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use sha2::Digest as _;
 
-use super::inventory::{self, INVENTORY, Inventory};
-use super::naming::PAYLOAD;
-use super::reading::digests;
-use super::{MTREE, PackageError, Problem, bagit, object, ocfl};
-use crate::archive::tree::Action;
-use crate::archive::tree::{SIDECAR, each_entry_of, open_far};
+use super::files::{DIRECTORY, files_below, open_file, read_small, read_through};
+use super::inventory::INVENTORY;
+use super::naming::{MTREE, PAYLOAD};
+use super::object::inventory_of;
+use super::{PackageError, Problem, bagit, object, ocfl};
+use crate::archive::tree::{Action, SIDECAR};
 use crate::formats::fixity;
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
@@ -22,13 +21,6 @@ use crate::formats::mtree::{self, Entry, Kind};
 use ibi::Ibi;
 use ibi::message;
 use ibi::pairs::Pairs;
-
-/// The most bytes of a file that describes a package; a larger one is refused.
-const LARGEST_TEXT: u64 = 1 << 28;
-
-const DIRECTORY: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::CLOEXEC);
 
 /// The path of a file's content, and its digest in hexadecimal digits.
 #[derive(Clone, Debug)]
@@ -210,44 +202,6 @@ fn open_object(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> 
     Ok((contents, vec![inventory.id]))
 }
 
-/// The inventory of an object, if it matches its recorded digest.
-pub(super) fn inventory_of(object: &OwnedFd) -> Result<Inventory, PackageError> {
-    let read = |name: &str| {
-        let bytes = read_small(object, name.as_bytes())?;
-        bytes.ok_or_else(|| PackageError::broken(name, message!("it is not there")))
-    };
-    let text = read(INVENTORY)?;
-    let inventory =
-        Inventory::parse(&text).map_err(|what| PackageError::broken(INVENTORY, what))?;
-    let digest = read(inventory::SIDECAR)?;
-    let digest = String::from_utf8_lossy(&digest).to_ascii_lowercase();
-    if digest.split_whitespace().next() == Some(digests(&text).sha512.as_str()) {
-        Ok(inventory)
-    } else {
-        Err(PackageError::file(INVENTORY.as_bytes(), Problem::Differs))
-    }
-}
-
-/// Reads a file of a package to its end, in parts.
-pub(super) fn read_through(
-    file: &mut impl Read,
-    path: &[u8],
-    mut take: impl FnMut(&[u8]) -> Result<(), PackageError>,
-) -> Result<(), PackageError> {
-    let mut buffer = vec![0; 1 << 18];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(read) => take(&buffer[..read])?,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => {
-                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                return Err(PackageError::io(Action::Read, path)(errno));
-            }
-        }
-    }
-}
-
 /// Compares a file with its digest; the length of the digest gives the algorithm.
 fn verify(
     root: &OwnedFd,
@@ -377,52 +331,4 @@ fn names(
         Ibi::parse(text).ok()
     });
     Names::collect(identifiers).ok_or(PackageError::Nameless)
-}
-
-/// The paths of all entries below a directory that are not directories, each with its name in front.
-fn files_below(root: &OwnedFd, name: &str) -> Result<Vec<Vec<u8>>, PackageError> {
-    let mut files = Vec::new();
-    let mut waiting = vec![name.as_bytes().to_vec()];
-    while let Some(path) = waiting.pop() {
-        let listed = open_far(root, &path, DIRECTORY).and_then(|directory| {
-            each_entry_of(&directory, |name, is_directory| {
-                let below = [&path[..], b"/", name].concat();
-                if is_directory {
-                    waiting.push(below);
-                } else {
-                    files.push(below);
-                }
-            })
-        });
-        listed.map_err(PackageError::io(Action::List, name))?;
-    }
-    Ok(files)
-}
-
-/// Opens a regular file of a package without following a link.
-pub(super) fn open_file(root: &OwnedFd, path: &[u8]) -> Result<std::fs::File, Errno> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = open_far(root, path, flags)?;
-    match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
-        FileType::RegularFile => Ok(file.into()),
-        _ => Err(Errno::INVAL),
-    }
-}
-
-/// Reads a whole text of a package; None where it does not exist.
-pub(super) fn read_small(root: &OwnedFd, path: &[u8]) -> Result<Option<Vec<u8>>, PackageError> {
-    let failed = |errno| PackageError::io(Action::Read, path)(errno);
-    let file = match open_file(root, path) {
-        Ok(file) => file,
-        Err(errno) if ocfl::is_missing(errno) => return Ok(None),
-        Err(errno) => return Err(failed(errno)),
-    };
-    let mut bytes = Vec::new();
-    let read = (&file).take(LARGEST_TEXT + 1).read_to_end(&mut bytes);
-    read.map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
-    if bytes.len() as u64 > LARGEST_TEXT {
-        Err(failed(Errno::FBIG))
-    } else {
-        Ok(Some(bytes))
-    }
 }

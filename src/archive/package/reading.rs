@@ -9,9 +9,9 @@ use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 use sha2::Digest as _;
 
-use super::naming::payload_path;
+use super::naming::{MTREE, payload_path};
 use super::work::{Work, make_directories, make_file, write_file};
-use super::{Digests, MTREE, PackageError, Problem};
+use super::{PackageError, Problem};
 use crate::archive::Archive;
 use crate::archive::scrub;
 use crate::archive::store::Item;
@@ -26,6 +26,13 @@ const BLOCK: usize = 1 << 20;
 
 /// How many times a file is read that changes meanwhile.
 const TRIES: usize = 3;
+
+/// Digests of a file's content.
+#[derive(Clone, Debug)]
+pub(super) struct Digests {
+    pub(super) sha256: Digest,
+    pub(super) sha512: String,
+}
 
 /// An item copied to the staging directory.
 #[derive(Debug, Default)]

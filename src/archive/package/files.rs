@@ -1,0 +1,91 @@
+//! The files of a package: opened without following a link, read in parts or as a whole.
+
+use std::io::Read;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
+
+use super::PackageError;
+use crate::archive::tree::{Action, each_entry_of, open_far};
+
+/// The most bytes of a file that describes a package; a larger one is refused.
+const LARGEST_TEXT: u64 = 1 << 28;
+
+/// How a directory of a package is opened.
+pub(super) const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
+/// Reads a file of a package to its end, in parts.
+pub(super) fn read_through(
+    file: &mut impl Read,
+    path: &[u8],
+    mut take: impl FnMut(&[u8]) -> Result<(), PackageError>,
+) -> Result<(), PackageError> {
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => take(&buffer[..read])?,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                return Err(PackageError::io(Action::Read, path)(errno));
+            }
+        }
+    }
+}
+
+/// The paths of all entries below a directory that are not directories, each with its name in front.
+pub(super) fn files_below(root: &OwnedFd, name: &str) -> Result<Vec<Vec<u8>>, PackageError> {
+    let mut files = Vec::new();
+    let mut waiting = vec![name.as_bytes().to_vec()];
+    while let Some(path) = waiting.pop() {
+        let listed = open_far(root, &path, DIRECTORY).and_then(|directory| {
+            each_entry_of(&directory, |name, is_directory| {
+                let below = [&path[..], b"/", name].concat();
+                if is_directory {
+                    waiting.push(below);
+                } else {
+                    files.push(below);
+                }
+            })
+        });
+        listed.map_err(PackageError::io(Action::List, name))?;
+    }
+    Ok(files)
+}
+
+/// Opens a regular file of a package without following a link.
+pub(super) fn open_file(root: &OwnedFd, path: &[u8]) -> Result<std::fs::File, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = open_far(root, path, flags)?;
+    match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(file.into()),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// Reads a whole text of a package; None where it does not exist.
+pub(super) fn read_small(root: &OwnedFd, path: &[u8]) -> Result<Option<Vec<u8>>, PackageError> {
+    let failed = |errno| PackageError::io(Action::Read, path)(errno);
+    let file = match open_file(root, path) {
+        Ok(file) => file,
+        Err(errno) if is_missing(errno) => return Ok(None),
+        Err(errno) => return Err(failed(errno)),
+    };
+    let mut bytes = Vec::new();
+    let read = (&file).take(LARGEST_TEXT + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+    if bytes.len() as u64 > LARGEST_TEXT {
+        Err(failed(Errno::FBIG))
+    } else {
+        Ok(Some(bytes))
+    }
+}
+
+/// Whether an error means that a file does not exist.
+pub(super) fn is_missing(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::NOTDIR)
+}
