@@ -1,4 +1,7 @@
-//! The Archive: the mount, the web services and the command call it. Knows no inode, errno or HTTP status.
+//! The Archive: the mount, the web services and the command call it.
+//!
+//! It knows no inode number and no HTTP status. It reads the errno of the system calls that it makes, and its
+//! errors keep that errno; which errno the mount replies with is decided in one table, `fuse/errno.rs`.
 //!
 //! - [`finding`]: tables of what a check, a scrub, a backup or a transfer reports.
 //! - [`lock_order`]: mutexes with a rank, and the order in which they are taken.

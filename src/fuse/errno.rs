@@ -87,30 +87,199 @@ impl From<ArchiveError> for Errno {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::formats::item::Names;
+    use crate::archive::Holder;
+    use crate::archive::tree::Action;
+    use crate::formats::item::{Names, Sidecar};
+    use ibi::distributor::WaitTooLong;
+    use ibi::message::Message;
     use ibi::{Ibi, Rep};
+    use rusqlite::Error::QueryReturnedNoRows;
 
     fn names() -> Names {
         let rep = Rep::parse("iconet.com.br/banon/2001/02.10.22.55").expect("a rep");
         Names::from(Ibi::Rep(rep))
     }
 
-    #[test]
-    fn what_the_archive_refuses_has_its_errno() {
+    /// The row of an error in [`table`]. No catch-all: a new error does not compile without a row.
+    fn row(error: &ArchiveError) -> usize {
+        match error {
+            ArchiveError::Store(StoreError::Sqlite(_)) => 0,
+            ArchiveError::Store(StoreError::NotAFile) => 1,
+            ArchiveError::Store(StoreError::System { .. }) => 2,
+            ArchiveError::Store(StoreError::Newer { .. }) => 3,
+            ArchiveError::Store(StoreError::Older { .. }) => 4,
+            ArchiveError::Store(StoreError::Broken { .. }) => 5,
+            ArchiveError::Store(StoreError::Taken { .. }) => 6,
+            ArchiveError::Tree(_) => 7,
+            ArchiveError::Ibi(_) => 8,
+            ArchiveError::ClosedStore { .. } => 9,
+            ArchiveError::NotAStore { .. } => 10,
+            ArchiveError::IsAStore { .. } => 11,
+            ArchiveError::Unfinished { .. } => 12,
+            ArchiveError::Facts { .. } => 13,
+            ArchiveError::Lock { .. } => 14,
+            ArchiveError::Busy(_) => 15,
+            ArchiveError::ReadOnly => 16,
+            ArchiveError::Unknown { .. } => 17,
+            ArchiveError::NoRelation { .. } => 18,
+            ArchiveError::Exists(_) => 19,
+            ArchiveError::HasOne { .. } => 20,
+            ArchiveError::NotMintedYet { .. } => 21,
+            ArchiveError::MayNotName { .. } => 22,
+            ArchiveError::NotMintedHere(_) => 23,
+            ArchiveError::AliasTaken { .. } => 24,
+            ArchiveError::NoAlias { .. } => 25,
+            ArchiveError::ServiceItem => 26,
+            ArchiveError::NotAllowed(_) => 27,
+            ArchiveError::NotOriginal { .. } => 28,
+            ArchiveError::Cycle { .. } => 29,
+            ArchiveError::Sidecar { .. } => 30,
+            ArchiveError::OtherItem { .. } => 31,
+            ArchiveError::Changed(_) => 32,
+            ArchiveError::FactsChanged => 33,
+            ArchiveError::Wait(_) => 34,
+            ArchiveError::NotEmpty(_) => 35,
+            ArchiveError::Given(_) => 36,
+            ArchiveError::Handover { .. } => 37,
+            ArchiveError::Missing { .. } => 38,
+        }
+    }
+
+    fn table() -> Vec<(ArchiveError, Errno)> {
         let path = || std::path::PathBuf::from("/store");
-        for (error, errno) in [
-            (ArchiveError::ReadOnly, Errno::ROFS),
-            (ArchiveError::ServiceItem, Errno::NOTEMPTY),
-            (ArchiveError::FactsChanged, Errno::IO),
-            (ArchiveError::Exists(Box::new(names())), Errno::EXIST),
-            (ArchiveError::NotMintedHere(Box::new(names())), Errno::PERM),
+        let item = || Box::new(names());
+        let name = || "iconet.com.br/banon/2001/02.10.22.55".to_owned();
+        let what = || Message::verbatim("what");
+        let no_space = std::io::Error::from(Errno::NOSPC);
+        let sidecar = Sidecar::parse(b"no sidecar").expect_err("no sidecar");
+        let store = ArchiveError::Store;
+        let too_long = WaitTooLong {
+            next: None,
+            wait: Duration::from_secs(11),
+            limit: Duration::from_secs(10),
+        };
+        vec![
+            (store(StoreError::Sqlite(QueryReturnedNoRows)), Errno::IO),
+            (store(StoreError::NotAFile), Errno::IO),
+            (
+                store(StoreError::System {
+                    error: QueryReturnedNoRows,
+                    cause: no_space,
+                }),
+                Errno::NOSPC,
+            ),
+            (store(StoreError::Newer { found: 2, known: 1 }), Errno::IO),
+            (store(StoreError::Older { found: 1 }), Errno::IO),
+            (store(StoreError::Broken { what: what() }), Errno::IO),
+            (
+                store(StoreError::Taken {
+                    name: name(),
+                    holder: item(),
+                }),
+                Errno::EXIST,
+            ),
+            (
+                TreeError::new(Action::Open, "col", Errno::XDEV).into(),
+                Errno::XDEV,
+            ),
+            (
+                Rep::parse("").expect_err("an empty rep").into(),
+                Errno::INVAL,
+            ),
+            (ArchiveError::ClosedStore { path: path() }, Errno::ACCESS),
             (ArchiveError::NotAStore { path: path() }, Errno::NOENT),
-            (ArchiveError::Missing { path: path() }, Errno::NOENT),
             (ArchiveError::IsAStore { path: path() }, Errno::EXIST),
             (ArchiveError::Unfinished { path: path() }, Errno::BUSY),
+            (ArchiveError::Facts { what: what() }, Errno::IO),
+            (ArchiveError::Lock { what: what() }, Errno::IO),
+            (ArchiveError::Busy(Holder::default()), Errno::BUSY),
+            (ArchiveError::ReadOnly, Errno::ROFS),
+            (ArchiveError::Unknown { name: name() }, Errno::NOENT),
+            (ArchiveError::NoRelation { what: what() }, Errno::NOENT),
+            (ArchiveError::Exists(item()), Errno::EXIST),
+            (
+                ArchiveError::HasOne {
+                    names: item(),
+                    kind: "previous".to_owned(),
+                    target: item(),
+                },
+                Errno::EXIST,
+            ),
+            (ArchiveError::NotMintedYet { name: name() }, Errno::PERM),
+            (
+                ArchiveError::MayNotName {
+                    names: item(),
+                    name: name(),
+                },
+                Errno::ACCESS,
+            ),
+            (ArchiveError::NotMintedHere(item()), Errno::PERM),
+            (
+                ArchiveError::AliasTaken {
+                    alias: "lib/map".to_owned(),
+                    holder: item(),
+                },
+                Errno::EXIST,
+            ),
+            (ArchiveError::NoAlias { alias: name() }, Errno::INVAL),
+            (ArchiveError::ServiceItem, Errno::NOTEMPTY),
+            (ArchiveError::NotAllowed(item()), Errno::ACCESS),
+            (ArchiveError::NotOriginal { what: what() }, Errno::PERM),
+            (ArchiveError::Cycle { names: item() }, Errno::LOOP),
+            (
+                ArchiveError::Sidecar {
+                    names: item(),
+                    cause: Box::new(sidecar),
+                },
+                Errno::BADMSG,
+            ),
+            (
+                ArchiveError::OtherItem {
+                    names: item(),
+                    found: item(),
+                },
+                Errno::BADMSG,
+            ),
+            (ArchiveError::Changed(item()), Errno::BADMSG),
+            (ArchiveError::FactsChanged, Errno::IO),
+            (ArchiveError::Wait(too_long), Errno::AGAIN),
+            (ArchiveError::NotEmpty(item()), Errno::NOTEMPTY),
+            (ArchiveError::Given(item()), Errno::PERM),
+            (ArchiveError::Handover { path: path() }, Errno::IO),
+            (ArchiveError::Missing { path: path() }, Errno::NOENT),
+        ]
+    }
+
+    #[test]
+    fn each_error_of_the_archive_has_its_errno() {
+        let table = table();
+        for (at, (error, errno)) in table.iter().enumerate() {
+            assert_eq!(row(error), at, "{error}");
+            assert_eq!(of(error), *errno, "{error}");
+        }
+        // The last row of the match above.
+        assert_eq!(table.len(), 39);
+    }
+
+    #[test]
+    fn a_system_error_of_the_index_keeps_its_meaning() {
+        for (cause, errno) in [
+            (Errno::NOSPC, Errno::NOSPC),
+            (Errno::DQUOT, Errno::DQUOT),
+            (Errno::ROFS, Errno::ROFS),
+            (Errno::BUSY, Errno::AGAIN),
+            (Errno::NOMEM, Errno::NOMEM),
+            (Errno::ACCESS, Errno::ACCESS),
+            (Errno::IO, Errno::IO),
         ] {
-            assert_eq!(of(&error), errno, "{error}");
+            let error = StoreError::System {
+                error: QueryReturnedNoRows,
+                cause: cause.into(),
+            };
+            assert_eq!(Errno::from(error), errno, "{cause}");
         }
     }
 
