@@ -19,11 +19,13 @@ mod error;
 mod facts;
 mod full_disk;
 mod handover;
+mod identifiers;
 mod import;
 mod init;
 mod ledger;
 mod lock;
 mod mint;
+mod own_files;
 mod public;
 mod publish;
 mod recovery;
@@ -53,6 +55,7 @@ pub use import::Planned;
 pub use init::Setup;
 pub use lock::{holder, is_held_by};
 pub use mint::Relative;
+pub use own_files::BACKUP_NOTE;
 pub use publish::{Listing, PublicFile};
 pub use recovery_log::WriteIntent;
 pub use resolve::{Claims, Related, Relations, meeting};
@@ -74,9 +77,6 @@ use ibi::{AliasPair, Ibi, Rep, Timestamp};
 
 /// The longest wait of a request to mint. A request that would have to wait longer is refused.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
-
-/// The file in which a backup describes itself. A backup is not opened unless the file says `finished`.
-pub const BACKUP_NOTE: &str = "backup.ibi";
 
 /// A lock on a store: no other process can open it for writing.
 #[derive(Debug)]
@@ -183,7 +183,7 @@ impl Archive {
     /// `archive.ibi` determines what is minted. A file that differs from the copy in the index is
     /// accepted only if the caller requests it.
     fn believe_facts(&self, believes: bool) -> Result<(), ArchiveError> {
-        let text = self.tree.read_small(facts::FILE)?.unwrap_or_default();
+        let text = self.tree.read_small(own_files::FACTS)?.unwrap_or_default();
         match self.store.facts()? {
             Some(known) if known == text => Ok(()),
             Some(_) if !believes => Err(ArchiveError::FactsChanged),
@@ -192,7 +192,7 @@ impl Archive {
     }
 
     fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
-        if path.join(facts::FILE).is_file() {
+        if path.join(own_files::FACTS).is_file() {
             Ok(())
         } else {
             Err(ArchiveError::no_store(path))
@@ -254,7 +254,7 @@ impl Archive {
         Archive::refuse_other_directories(path)?;
         Archive::refuse_unfinished(path)?;
         let tree = Tree::open(path)?;
-        let text = tree.read_small(facts::FILE)?.unwrap_or_default();
+        let text = tree.read_small(own_files::FACTS)?.unwrap_or_default();
         Ok((Facts::parse(&text)?, tree))
     }
 

@@ -15,6 +15,7 @@ use std::os::fd::AsFd;
 use rustix::fs::Access;
 
 use super::actor::may_replace;
+use super::identifiers::is_ibip;
 use super::{Actor, Archive, ArchiveError, Role};
 use crate::archive::store::{Item, Record};
 use crate::archive::tree::Action;
@@ -26,11 +27,6 @@ use ibi::{AliasPair, Ibi, Ibip, Rep, Timestamp};
 pub(super) fn forms(names: &Names) -> impl Iterator<Item = Ibi> {
     let rep = names.rep().cloned().map(Ibi::Rep);
     rep.into_iter().chain(names.ibip().cloned().map(Ibi::Ibip))
-}
-
-/// Whether an alias is also an IBIp. IBIps are names of the items that have them.
-pub(super) fn is_ibip(alias: &AliasPair) -> bool {
-    Ibip::parse(alias.as_str()).is_ok()
 }
 
 fn date_of(ibi: &Ibi) -> Timestamp {

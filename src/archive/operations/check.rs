@@ -15,16 +15,17 @@ use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
-use super::admission::{Known, is_ibip};
+use super::admission::Known;
 use super::dates::Ahead;
+use super::identifiers::{is_ibip, names_at};
 use super::ledger::{LEDGER, last_in_ledger};
 use super::recovery_log::{Durability, Queued};
 use super::{Archive, ArchiveError, Clock, lock};
 use crate::archive::store::{Item, Record, Refill, Store, StoreError};
-use crate::archive::tree::{Area, Author, Place, Tree};
+use crate::archive::tree::{Author, Place, Tree};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::message;
-use ibi::{AliasPair, Ibi, Ibip, Rep, Timestamp};
+use ibi::{AliasPair, Ibi, Ibip, Timestamp};
 
 pub use crate::archive::finding::Severity;
 pub use finding::{Code, Finding, Report};
@@ -167,7 +168,7 @@ impl Archive {
         let walk = self.index_into(&self.store, &before, last, self.clock.now(), progress)?;
         dates.go_on_after(self.store.last_date()?);
         drop(dates);
-        if let Some(text) = self.tree.read_small(super::facts::FILE)? {
+        if let Some(text) = self.tree.read_small(super::own_files::FACTS)? {
             self.store.set_facts(&text)?;
         }
         self.finish_moves(walk)
@@ -583,7 +584,7 @@ impl Archive {
 /// Fails if a directory has neither the facts nor the index: it is not a store.
 fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
     let holds = |name: &str| path.join(name).symlink_metadata().is_ok();
-    if holds(super::facts::FILE) || holds(crate::archive::store::FILE) {
+    if holds(super::own_files::FACTS) || holds(crate::archive::store::FILE) {
         Ok(())
     } else {
         Err(ArchiveError::no_store(path))
@@ -743,18 +744,6 @@ fn is_below(place: &Place, directories: &BTreeSet<String>) -> bool {
     above
         .filter_map(|(at, _)| place.as_str().get(..at))
         .any(|above| directories.contains(above))
-}
-
-/// The names that a path in the tree gives an item, if an item can be at that path.
-pub(super) fn names_at(area: Area, path: &str) -> Option<Names> {
-    let ibi = match area {
-        Area::Col => Ibi::Rep(Rep::parse(path).ok()?),
-        Area::Ibip => match Ibi::parse(path) {
-            Ok(ibi @ Ibi::Ibip(_)) => ibi,
-            _ => return None,
-        },
-    };
-    Some(Names::from(ibi))
 }
 
 #[cfg(test)]

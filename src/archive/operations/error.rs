@@ -167,7 +167,7 @@ impl ArchiveError {
     pub(super) fn no_store(path: &Path) -> ArchiveError {
         let path = path.to_owned();
         let kind = |error: std::io::Error| error.kind();
-        let file = path.join(super::facts::FILE);
+        let file = path.join(super::own_files::FACTS);
         if file.metadata().map_err(kind).err() == Some(std::io::ErrorKind::PermissionDenied) {
             ArchiveError::ClosedStore { path }
         } else if path.metadata().map_err(kind).err() == Some(std::io::ErrorKind::NotFound) {
@@ -211,7 +211,7 @@ impl Localize for ArchiveError {
             ArchiveError::Unfinished { path } => message!(
                 "'{path}' is an unfinished backup; finish it with 'ibifs backup' or, if the store is lost, remove '{note}' and run 'ibifs reindex'",
                 path = path.display(),
-                note = path.join(super::BACKUP_NOTE).display()
+                note = path.join(super::own_files::BACKUP_NOTE).display()
             ),
             ArchiveError::Facts { what } => {
                 message!(

@@ -10,9 +10,6 @@ use ibi::message;
 use ibi::pairs::{Pairs, Value};
 use ibi::{IbipPrefix, RepPrefix};
 
-/// File name of the facts.
-pub(super) const FILE: &str = "archive.ibi";
-
 /// The identity of this Archive: the parts of its identifiers, and its service's identifier.
 #[derive(Clone, Debug)]
 pub struct Facts {

@@ -140,7 +140,7 @@ impl Archive {
     pub fn handovers(&self) -> Result<Vec<(Names, Handover)>, ArchiveError> {
         let mut found = Vec::new();
         self.tree.each_handover::<ArchiveError>(|area, path| {
-            if let Some(names) = super::check::names_at(area, path)
+            if let Some(names) = super::identifiers::names_at(area, path)
                 && let Some(handover) = self.handover(&names)?
             {
                 found.push((names, handover));

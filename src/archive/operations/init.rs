@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 
-use super::{Archive, ArchiveError, Clock, Facts, Progress, Report, WAIT_LIMIT, facts, lock};
+use super::{Archive, ArchiveError, Clock, Facts, Progress, Report, WAIT_LIMIT, lock, own_files};
 use crate::archive::store::Store;
 use crate::archive::tree::Action;
 use crate::archive::tree::TreeError;
@@ -46,7 +46,7 @@ impl Archive {
         clock: Box<dyn Clock>,
         progress: &mut Progress<'_>,
     ) -> Result<(Archive, Report), ArchiveError> {
-        if path.join(facts::FILE).exists() {
+        if path.join(own_files::FACTS).exists() {
             return Err(ArchiveError::IsAStore {
                 path: path.to_owned(),
             });
@@ -153,7 +153,9 @@ impl Archive {
         archive.store.set_facts(text.as_bytes())?;
         archive.change_word(false)?;
         // This rename makes the directory a store.
-        archive.tree.rename_small(".", UNFINISHED, facts::FILE)?;
+        archive
+            .tree
+            .rename_small(".", UNFINISHED, own_files::FACTS)?;
         Ok((archive, report))
     }
 }

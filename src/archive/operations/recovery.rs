@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::check::names_at;
+use super::identifiers::names_at;
 use super::recovery_log::{Durability, Queued};
 use super::sidecars::merged;
 use super::{Acceptance, Archive, ArchiveError, WriteIntent};

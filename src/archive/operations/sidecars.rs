@@ -2,8 +2,8 @@
 
 use rustix::io::Errno;
 
-use super::admission::is_ibip;
 use super::full_disk::with_reserve;
+use super::identifiers::is_ibip;
 use super::recovery_log::{Declared, Durability};
 use super::{Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, ItemId, Record, StoreError};

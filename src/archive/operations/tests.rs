@@ -184,7 +184,7 @@ fn a_directory_that_is_not_a_store_is_refused() {
 fn changed_facts_are_refused() {
     let archive = TestArchive::new();
     let TestParts { directory, clock } = archive.close_for_good();
-    let file = directory.path().join(facts::FILE);
+    let file = directory.path().join(own_files::FACTS);
     let text = std::fs::read_to_string(&file).expect("read");
     std::fs::write(&file, text.replace("store.archive", "other.archive")).expect("written");
     let open = || Archive::open(directory.path(), Box::new(clock.clone()));

@@ -34,7 +34,7 @@ pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
     if !options.foreground {
         let exit = start::in_background(options)?;
         if exit == Exit::Done {
-            mounted(options)?;
+            start::mounted(options)?;
         }
         return Ok(exit);
     }
@@ -44,15 +44,6 @@ pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
     let starter = start::Starter::new(options);
     crate::fuse::mount::serve(&options.store, &options.mount_point, &settings, &starter)?;
     Ok(Exit::Done)
-}
-
-/// Prints that a store is mounted, if JSON is requested.
-pub(super) fn mounted(options: &Mount) -> Result<(), Failure> {
-    if options.output.json {
-        say(&print::mount_json(&options.store, &options.mount_point))
-    } else {
-        Ok(())
-    }
 }
 
 pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use sd_notify::NotifyState;
 
+use super::{print, say};
 use crate::archive::store::StoreError;
 use crate::archive::{Archive, ArchiveError, SystemClock};
 use crate::command::cli::Mount;
@@ -18,6 +19,15 @@ use crate::command::terminal::OneLine;
 use crate::fuse::mount::Watcher;
 use ibi::message;
 use ibi::message::Message;
+
+/// Prints that a store is mounted, if JSON is requested.
+pub(super) fn mounted(options: &Mount) -> Result<(), Failure> {
+    if options.output.json {
+        say(&print::mount_json(&options.store, &options.mount_point))
+    } else {
+        Ok(())
+    }
+}
 
 /// Starts this program again, in the foreground of a new session, and waits until it reports that the tree is
 /// usable. Its errors until then go to our standard error.
@@ -102,7 +112,7 @@ impl<'a> Starter<'a> {
 
 impl Watcher for Starter<'_> {
     fn ready(&self) {
-        super::mounting::mounted(self.options).unwrap_or_else(|failure| log::warn!("{failure}"));
+        mounted(self.options).unwrap_or_else(|failure| log::warn!("{failure}"));
         tell_ready(self.options.ready_fd);
         let store = self.options.store.display();
         let mount_point = self.options.mount_point.display();

@@ -3,9 +3,11 @@
 use std::fmt;
 
 use super::Verb;
-use super::parameters::MOST_METADATA;
 use ibi::relation::ModifierError;
 use ibi::{ParseError, Quoted};
+
+/// The most metadata of a document.
+pub(super) const MOST_METADATA: usize = 50;
 
 /// An error in the parameters of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! The parameters of a verb: those that occur once, and the groups of metadata in their order.
 
+use super::error::MOST_METADATA;
 use super::{Credentials, Password, RequestError, Verb};
 use crate::formats::query::Fields;
 use ibi::Ibi;
@@ -8,8 +9,6 @@ use ibi::Ibi;
 pub(super) const LONGEST_TEXT: usize = 255;
 /// The longest URL, in bytes.
 pub(super) const LONGEST_URL: usize = 2048;
-/// The most metadata of a document.
-pub(super) const MOST_METADATA: usize = 50;
 
 /// The given parameters; none of them is empty.
 pub(super) struct Parameters<'a> {

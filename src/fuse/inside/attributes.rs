@@ -3,14 +3,24 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
+use rustix::fs::{Access, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
 use super::Outcome;
-use super::names::is_regular;
 use crate::fuse::attr::{Attr, Time};
 use crate::os::caller::Caller;
 use crate::os::opening::{self, by_descriptor};
+
+/// ESTALE unless a file is regular. The kernel opens other files by itself, so that one has taken the place
+/// of a regular file since. The type is checked before opening: a FIFO would block us, and opening a device
+/// may have effects. ESTALE makes the kernel look the name up again.
+pub(super) fn is_regular(file: BorrowedFd<'_>) -> Outcome<()> {
+    match FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode) {
+        FileType::RegularFile => Ok(()),
+        FileType::Directory => Err(Errno::ISDIR),
+        _ => Err(Errno::STALE),
+    }
+}
 
 /// Whether a file has a set-user-id or set-group-id bit.
 pub(super) fn has_set_id(file: BorrowedFd<'_>) -> bool {

@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::Outcome;
-use super::attributes::minding_set_id;
+use super::attributes::{is_regular, minding_set_id};
 use crate::os::caller::Caller;
 use crate::os::opening::{self, by_descriptor};
 
@@ -126,17 +126,6 @@ pub fn open(file: BorrowedFd<'_>, flags: i32, caller: &Caller) -> Outcome<OwnedF
         minding_set_id(file, caller, open)
     } else {
         open()
-    }
-}
-
-/// ESTALE unless a file is regular. The kernel opens other files by itself, so that one has taken the place
-/// of a regular file since. The type is checked before opening: a FIFO would block us, and opening a device
-/// may have effects. ESTALE makes the kernel look the name up again.
-pub(super) fn is_regular(file: BorrowedFd<'_>) -> Outcome<()> {
-    match FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode) {
-        FileType::RegularFile => Ok(()),
-        FileType::Directory => Err(Errno::ISDIR),
-        _ => Err(Errno::STALE),
     }
 }
 

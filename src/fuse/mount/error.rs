@@ -2,11 +2,32 @@
 
 use std::path::PathBuf;
 
-use super::settings::OPTION_NAMES;
 use crate::archive::ArchiveError;
 use ibi::Quoted;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
+
+/// The options of `-o`. An option that ends with `=` has a value.
+pub(super) const OPTION_NAMES: [&str; 18] = [
+    "lang=",
+    "list=",
+    "log=",
+    "passthrough=",
+    "allow_other",
+    "ro",
+    "rw",
+    "suid",
+    "nosuid",
+    "dev",
+    "nodev",
+    "exec",
+    "noexec",
+    "atime",
+    "noatime",
+    "sync",
+    "async",
+    "dirsync",
+];
 
 /// Why a store was not mounted.
 #[derive(Debug)]

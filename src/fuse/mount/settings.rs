@@ -7,32 +7,11 @@ use std::path::Path;
 use fuser::{Config, MountOption, Session, SessionACL};
 use rustix::mount::MountFlags;
 
+use super::error::OPTION_NAMES;
 use super::{MountError, unmount_or_log};
 use crate::fuse::fs::Ibifs;
 use ibi::message::Message;
 use ibi::relation::Language;
-
-/// The options of `-o`. An option that ends with `=` has a value.
-pub(super) const OPTION_NAMES: [&str; 18] = [
-    "lang=",
-    "list=",
-    "log=",
-    "passthrough=",
-    "allow_other",
-    "ro",
-    "rw",
-    "suid",
-    "nosuid",
-    "dev",
-    "nodev",
-    "exec",
-    "noexec",
-    "atime",
-    "noatime",
-    "sync",
-    "async",
-    "dirsync",
-];
 
 /// Options of fstab(5) that concern mount(8) and systemd, or that always apply. They are accepted and
 /// ignored.

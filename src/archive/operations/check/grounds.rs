@@ -1,8 +1,9 @@
 //! Checks of the store itself: its index, its facts and the files in its own directory.
 
+use super::super::identifiers::names_at;
 use super::super::ledger::LEDGER;
-use super::super::{facts, lock};
-use super::{Code, Finding, Report, names_at};
+use super::super::{lock, own_files};
+use super::{Code, Finding, Report};
 use crate::archive::store::{self, Store, StoreError};
 use crate::archive::tree::{HANDOVER, RESERVE, Tree};
 use crate::archive::{Archive, ArchiveError, Facts};
@@ -12,7 +13,7 @@ use ibi::message::{Localize, Message};
 /// The entries of the store's directory that only the Archive should be able to write.
 const OWN: [&str; 13] = [
     ".",
-    facts::FILE,
+    own_files::FACTS,
     LEDGER,
     lock::FILE,
     "staging",
@@ -68,7 +69,7 @@ pub(super) fn read_facts(tree: &Tree, index: Option<&Store>, report: &mut Report
     let kept = index.and_then(|index| index.facts().ok().flatten());
     let kept_facts = kept.as_deref().and_then(|text| Facts::parse(text).ok());
     let is_kept_well = kept.is_none() || kept_facts.is_some();
-    let (code, detail, facts) = match tree.read_small(facts::FILE) {
+    let (code, detail, facts) = match tree.read_small(own_files::FACTS) {
         Ok(None) => (Some(Code::FactsMissing), None, kept_facts.clone()),
         Err(error) => {
             let detail = Some(error.message());
@@ -91,7 +92,7 @@ pub(super) fn read_facts(tree: &Tree, index: Option<&Store>, report: &mut Report
         },
     };
     if let Some(code) = code {
-        let finding = Finding::new(code, facts::FILE);
+        let finding = Finding::new(code, own_files::FACTS);
         report.add(Finding {
             detail,
             repairable: finding.repairable && (kept_facts.is_some() || code == Code::IndexDiffers),

@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use rustix::io::Errno;
 
-use super::{Code, Finding, names_at};
+use super::super::identifiers::names_at;
+use super::{Code, Finding};
 use crate::archive::store::Record;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Area, Place, Seen, TreeError};

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::super::{facts, lock};
+use super::super::{lock, own_files};
 use super::reading::ASIDE;
 use super::{Code, Finding, Progress, Report, look, refuse_other_directories};
 use crate::archive::store::{self, Item, Store};
@@ -190,9 +190,9 @@ fn mend_grounds(path: &Path, report: &Report) -> Result<(), ArchiveError> {
     if report.has(Code::FactsBroken) || report.has(Code::FactsMissing) {
         let index = Store::open_as_it_is(tree.root(), true)?;
         if let Some(text) = index.facts()? {
-            let aside = format!("{}.broken", facts::FILE);
-            tree.set_aside(".", facts::FILE, &aside)?;
-            tree.write_small(".", facts::FILE, &text, None)?;
+            let aside = format!("{}.broken", own_files::FACTS);
+            tree.set_aside(".", own_files::FACTS, &aside)?;
+            tree.write_small(".", own_files::FACTS, &text, None)?;
         }
     }
     if report.has(Code::IndexDamaged) {

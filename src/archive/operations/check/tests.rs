@@ -1,6 +1,7 @@
 use super::super::Process;
 use super::super::testing::{TestArchive, elsewhere, names};
 use super::*;
+use crate::archive::tree::Area;
 use ibi::relation::RelationKind;
 
 const COPY: &str = "a.example/b/2001/01.01.00.00";

@@ -129,7 +129,7 @@ fn what_cannot_be_read_is_reported() {
     };
     assert_eq!(of(&garble), IndexState::Damaged);
     let facts = |path: &Path| {
-        std::fs::remove_file(path.join(super::super::facts::FILE)).expect("removed");
+        std::fs::remove_file(path.join(super::super::own_files::FACTS)).expect("removed");
     };
     assert_eq!(of(&facts), IndexState::Unreadable);
 }

@@ -1,0 +1,22 @@
+//! Which paths and aliases are identifiers.
+
+use crate::archive::tree::Area;
+use crate::formats::item::Names;
+use ibi::{AliasPair, Ibi, Ibip, Rep};
+
+/// Whether an alias is also an IBIp. IBIps are names of the items that have them.
+pub(super) fn is_ibip(alias: &AliasPair) -> bool {
+    Ibip::parse(alias.as_str()).is_ok()
+}
+
+/// The names that a path in the tree gives an item, if an item can be at that path.
+pub(super) fn names_at(area: Area, path: &str) -> Option<Names> {
+    let ibi = match area {
+        Area::Col => Ibi::Rep(Rep::parse(path).ok()?),
+        Area::Ibip => match Ibi::parse(path) {
+            Ok(ibi @ Ibi::Ibip(_)) => ibi,
+            _ => return None,
+        },
+    };
+    Some(Names::from(ibi))
+}

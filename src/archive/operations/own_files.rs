@@ -1,0 +1,7 @@
+//! Names of the files in which a store and a backup describe themselves.
+
+/// The file with the facts of an Archive: the parts of its identifiers, and its service.
+pub(super) const FACTS: &str = "archive.ibi";
+
+/// The file in which a backup describes itself. A backup is not opened unless the file says `finished`.
+pub const BACKUP_NOTE: &str = "backup.ibi";
