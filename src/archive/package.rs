@@ -10,6 +10,20 @@
 //! recorded by a scrub, and is copied to a staging directory; the package appears when it is complete. A
 //! package is not trusted: all digests are compared before any content is used, and no symbolic link in it is
 //! followed.
+//!
+//! Each module uses modules above it in this list, never one below.
+//!
+//! - [`naming`]: names of an item's files in a package.
+//! - [`finding`]: results and errors.
+//! - [`work`]: the destination, and the staging directory in it.
+//! - [`reading`]: copies an item to the staging directory.
+//! - [`files`]: the files of a package.
+//! - [`bagit`]: BagIt bags.
+//! - [`inventory`]: the inventory of an OCFL object.
+//! - [`ocfl`]: OCFL storage roots.
+//! - [`object`]: OCFL objects.
+//! - [`opened`]: reads and verifies a package.
+//! - [`filling`]: makes an item from a package.
 
 mod bagit;
 mod files;

@@ -6,6 +6,31 @@
 //! into place, and the directory is synced. The exception is an item's directory, which the caller syncs: the
 //! copying program for a copied item, and the settle queue, after the index has it, for a minted one. This
 //! module knows names of items, not their relations; it has no database.
+//!
+//! Each module uses modules above it in this list, never one below.
+//!
+//! - [`action`]: the actions that an error names.
+//! - [`place`]: where items lie, and the errors of operations on them.
+//! - [`entries`]: the names in an open directory.
+//! - [`deep`]: paths of any length and directories of any depth.
+//! - [`new_directory`]: mode and owner of a directory that is made.
+//! - [`root`]: the open store directory.
+//! - [`names`]: the names in a directory of the store.
+//! - [`files`]: the files below a directory of the store one by one.
+//! - [`walk`]: all items or all tombstones of an area.
+//! - [`levels`]: the directories above the items.
+//! - [`small`]: small files, read and replaced as a whole.
+//! - [`own_files`]: the files of the store that belong to no item.
+//! - [`reserve`]: disk space for the removal of items when the disk is full.
+//! - [`staging`]: what is being made and is not visible yet.
+//! - [`sidecar`]: the sidecar and the metadata text of an item.
+//! - [`items`]: the directory of an item: made, moved, removed, synced.
+//! - [`reader`]: items opened with the rights of the calling thread.
+//! - [`tombstones`]: the last sidecars of removed items.
+//! - [`handover`]: the records of items whose original is being transferred.
+//! - [`publish`]: files of an item for the public.
+//! - [`validator`]: whether what a cached answer depends on has changed.
+//! - [`listing`]: the list of the files of an item.
 
 mod action;
 mod deep;

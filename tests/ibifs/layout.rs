@@ -1,6 +1,6 @@
 //! The map in `src/lib.rs` is true: who calls whom, and where each outside crate lives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Every source file, as the module it belongs to and the lines that are neither comment nor test.
@@ -128,6 +128,173 @@ fn modules_use_modules_above_them_only() {
         }
     }
     assert!(strays.is_empty(), "{}", strays.join("\n"));
+}
+
+/// The paths of a `use` tree, or of a path in code, at the start of a text; and what follows it.
+fn tree(text: &str) -> (Vec<Vec<String>>, &str) {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
+    let (name, mut rest) = text.split_at(end);
+    if let Some(group) = rest.strip_prefix('{') {
+        let mut paths = Vec::new();
+        rest = group.trim_start();
+        while !rest.is_empty() && !rest.starts_with('}') {
+            let (more, after) = tree(rest);
+            paths.extend(more);
+            let next = after.find([',', '}']).unwrap_or(after.len());
+            rest = after[next..].trim_start_matches(',').trim_start();
+        }
+        return (paths, rest.strip_prefix('}').unwrap_or(rest));
+    }
+    match rest.strip_prefix("::") {
+        Some(below) if !name.is_empty() => {
+            let (mut paths, rest) = tree(below);
+            for path in &mut paths {
+                path.insert(0, name.to_owned());
+            }
+            (paths, rest)
+        }
+        _ if name.is_empty() => (vec![Vec::new()], rest),
+        _ => (vec![vec![name.to_owned()]], rest),
+    }
+}
+
+/// The paths of a code that begin with one of these words.
+fn paths_from(code: &str, words: &[&str]) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for word in words {
+        for (at, _) in code.match_indices(word) {
+            let before = code[..at].chars().next_back();
+            if before.is_none_or(|c| !c.is_ascii_alphanumeric() && !"_:".contains(c)) {
+                let start = if *word == "use " { at + 4 } else { at };
+                found.extend(tree(&code[start..]).0);
+            }
+        }
+    }
+    found
+}
+
+/// The modules of this package by their paths, `archive`, `tree`, `small`, each with its code.
+fn codes() -> BTreeMap<Vec<String>, String> {
+    modules()
+        .into_iter()
+        .filter(|(module, file, _)| module != "ibi" && !file.ends_with("testing.rs"))
+        .map(|(_, file, lines)| {
+            let file = file.with_extension("");
+            let names = file.components();
+            let names = names.map(|name| name.as_os_str().to_string_lossy().into_owned());
+            (names.collect(), lines.join("\n"))
+        })
+        .collect()
+}
+
+/// What the modules of one folder use of each other.
+#[derive(Default)]
+struct Folder {
+    /// A module, and another one of the folder that it uses.
+    uses: BTreeSet<(String, String)>,
+    /// A module, and what it uses that the file of the folder defines itself.
+    of_the_folder: BTreeSet<(String, String)>,
+}
+
+/// The folders of this package, by their paths.
+fn folders() -> BTreeMap<Vec<String>, Folder> {
+    let codes = codes();
+    let is_module = |folder: &[String], name: &String| {
+        codes.contains_key(&[folder, std::slice::from_ref(name)].concat())
+    };
+    // What the file of a folder names of its modules is available to all of them.
+    let named_by = |folder: &[String], name: &String| -> Option<String> {
+        let code = codes.get(folder)?;
+        let paths = paths_from(code, &["use "]);
+        let named = paths.into_iter().find(|path| {
+            path.len() > 1 && path.last() == Some(name) && is_module(folder, &path[0])
+        });
+        named.map(|path| path[0].clone())
+    };
+    let mut folders: BTreeMap<Vec<String>, Folder> = BTreeMap::new();
+    for (module, code) in &codes {
+        for path in paths_from(code, &["crate::", "super::", "self::"]) {
+            let above = path.iter().take_while(|name| *name == "super").count();
+            let below = path.iter().skip_while(|name| *name == "super").cloned();
+            let path: Vec<String> = match path.first().map(String::as_str) {
+                Some("crate") => path[1..].to_vec(),
+                Some("self") => [module, &path[1..]].concat(),
+                _ if above > module.len() => continue,
+                _ => {
+                    let base = module[..module.len() - above].iter().cloned();
+                    base.chain(below).collect()
+                }
+            };
+            let shared = module.iter().zip(&path);
+            let shared = shared.take_while(|(one, other)| one == other).count();
+            let (Some(user), Some(used)) = (module.get(shared), path.get(shared)) else {
+                continue;
+            };
+            let at = &module[..shared];
+            let used = if is_module(at, used) {
+                Some(used.clone())
+            } else {
+                named_by(at, used)
+            };
+            let folder = folders.entry(at.to_vec()).or_default();
+            match used {
+                Some(used) if used != *user => {
+                    folder.uses.insert((user.clone(), used));
+                }
+                Some(_) => {}
+                None => {
+                    let name = path[shared].clone();
+                    folder.of_the_folder.insert((user.clone(), name));
+                }
+            }
+        }
+    }
+    folders
+}
+
+/// In no folder do modules use each other in a circle.
+#[test]
+fn modules_of_a_folder_use_each_other_in_one_direction() {
+    let mut circles = Vec::new();
+    let folders = folders();
+    assert!(folders.len() > 20, "{} folders", folders.len());
+    for (path, folder) in folders {
+        let mut left = folder.uses;
+        loop {
+            let users: BTreeSet<_> = left.iter().map(|(user, _)| user.clone()).collect();
+            let used: BTreeSet<_> = left.iter().map(|(_, used)| used.clone()).collect();
+            let before = left.len();
+            left.retain(|(one, other)| users.contains(other) && used.contains(one));
+            if left.len() == before {
+                break;
+            }
+        }
+        circles.extend(left.into_iter().map(|it| (path.join("::"), it)));
+    }
+    assert!(circles.is_empty(), "{circles:#?}");
+}
+
+/// These folders are lists of modules, each of which uses only those above it: the file of the folder adds
+/// nothing that they use.
+#[test]
+fn modules_of_a_folder_use_those_listed_above_them() {
+    let folders = folders();
+    for name in ["archive::tree", "archive::package"] {
+        let order = listed(&format!("src/{}.rs", name.replace("::", "/")));
+        let position = |module: &String| order.iter().position(|it| it == module);
+        let path: Vec<_> = name.split("::").map(str::to_owned).collect();
+        let folder = &folders[&path];
+        assert!(folder.uses.len() > 10, "{name}: {:?}", folder.uses);
+        for (user, used) in &folder.uses {
+            let (Some(at), Some(of)) = (position(user), position(used)) else {
+                panic!("{name}: {user} or {used} is not listed");
+            };
+            assert!(of < at, "{name}: {user} uses {used}, which is below it");
+        }
+        let strays = &folder.of_the_folder;
+        assert!(strays.is_empty(), "{name}: {strays:?}");
+    }
 }
 
 /// Whether a module is the one that is named, or in the folder that is named.
