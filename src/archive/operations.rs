@@ -73,7 +73,7 @@ use crate::archive::store::{Item, ItemId, Record, Store};
 use crate::archive::tree::{Maker, Place, Tree};
 use crate::formats::item::{Names, State};
 use ibi::pairs::Pairs;
-use ibi::{AliasPair, Ibi, Rep, Timestamp};
+use ibi::{AliasPair, Ibi, Ibip, Rep, Timestamp};
 
 /// The longest wait of a request to mint. A request that would have to wait longer is refused.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
@@ -302,7 +302,21 @@ impl Archive {
     pub fn find(&self, ibi: &Ibi) -> Result<Option<Item>, ArchiveError> {
         Ok(match ibi {
             Ibi::Rep(rep) => self.store.find_by_rep(rep)?,
-            Ibi::Ibip(ibip) => self.store.find_by_ibip(ibip)?,
+            Ibi::Ibip(ibip) => match self.store.find_by_ibip(ibip)? {
+                Some(item) => Some(item),
+                None => self.find_by_former_ibip(ibip)?,
+            },
+        })
+    }
+
+    /// The item that has an IBIp in base 53 as an alias, beside the IBIp that it has now.
+    fn find_by_former_ibip(&self, ibip: &Ibip) -> Result<Option<Item>, ArchiveError> {
+        let alias = ibip
+            .legacy()
+            .and_then(|it| AliasPair::parse(it.as_str()).ok());
+        Ok(match alias {
+            Some(alias) => self.store.find_by_alias(&alias)?,
+            None => None,
         })
     }
 

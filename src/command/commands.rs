@@ -5,6 +5,7 @@ mod access;
 mod backup;
 mod check;
 mod complete;
+mod explain;
 mod export;
 mod import;
 mod init;

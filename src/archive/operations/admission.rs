@@ -50,9 +50,10 @@ impl Archive {
                 let host = self.facts.host.trim_end_matches('.');
                 rep.host().eq_ignore_ascii_case(host) && rep.port() == self.facts.port
             }
-            Ibi::Ibip(ibip) => {
-                plain(ibip.address()) == plain(self.facts.ip) && ibip.port() == self.facts.ip_port
-            }
+            // No Archive of today makes identifiers in base 53.
+            Ibi::Ibip(ibip) => ibip.maker().is_some_and(|maker| {
+                plain(maker.address()) == plain(self.facts.ip) && maker.port() == self.facts.ip_port
+            }),
         }
     }
 
@@ -258,7 +259,7 @@ impl Archive {
     /// Refuses an alias that another item has, or that is an IBIp.
     pub(super) fn check_alias(&self, item: &Item, alias: &AliasPair) -> Result<(), ArchiveError> {
         let holder = match Ibip::parse(alias.as_str()) {
-            Ok(ibip) => self.store.find_by_ibip(&ibip)?,
+            Ok(ibip) => self.find(&Ibi::Ibip(ibip))?,
             Err(_) => self.store.find_by_alias(alias)?,
         };
         let alias_text = alias.to_string();

@@ -57,7 +57,9 @@ struct Marks {
 
 impl Marks {
     fn number(&self, names: &Names) -> u64 {
-        self.hasher.hash_one(names.preferred().to_ascii_lowercase())
+        let rep = names.rep().map(ibi::Rep::canonical);
+        let key = rep.or_else(|| names.ibip().map(Ibip::canonical));
+        self.hasher.hash_one(key.unwrap_or_default())
     }
 
     fn add(&mut self, names: &Names) {

@@ -4,9 +4,10 @@ use crate::archive::tree::Area;
 use crate::formats::item::Names;
 use ibi::{AliasPair, Ibi, Ibip, Rep};
 
-/// Whether an alias is also an IBIp. IBIps are names of the items that have them.
+/// Whether an alias is also an IBIp in base 27. IBIps are names of the items that have them. One in base 53
+/// may be either: an item has one IBIp, and may have had another before.
 pub(super) fn is_ibip(alias: &AliasPair) -> bool {
-    Ibip::parse(alias.as_str()).is_ok()
+    Ibip::parse(alias.as_str()).is_ok_and(|ibip| ibip.legacy().is_none())
 }
 
 /// The names that a path in the tree gives an item, if an item can be at that path.

@@ -58,8 +58,8 @@ impl Archive {
             setup.port.get_or_insert_with(|| rep.port());
         }
         if let Some(ibip) = setup.service.as_ref().and_then(Names::ibip) {
-            setup.ip.get_or_insert_with(|| ibip.address());
-            setup.ip_port.get_or_insert_with(|| ibip.port());
+            setup.ip = setup.ip.or(ibip.address());
+            setup.ip_port = setup.ip_port.or(ibip.port());
         }
         if let Some(before) = &unfinished {
             setup.host.get_or_insert_with(|| before.host.clone());

@@ -11,6 +11,7 @@ use crate::archive::tree::{Author, Place};
 use crate::formats::item::{Names, State};
 use ibi::Ibi;
 use ibi::message;
+use ibi::persistent::{Identifier, Kind as LinkKind, Reader, is_link};
 use ibi::relation::RelationKind;
 
 /// How many other items are searched for one that has the same relation to an item.
@@ -438,6 +439,9 @@ impl Archive {
 
     /// The names at the end of a path or text: the last four components for a rep, two for an IBIp.
     pub fn names_at_end_of(&self, text: &str) -> Option<Names> {
+        if is_link(text) {
+            return self.names_in_link(text);
+        }
         let parts: Vec<&str> = text
             .trim_end_matches('/')
             .split('/')
@@ -459,6 +463,23 @@ impl Archive {
             .ok()
             .flatten()
             .map(|item| item.names)
+    }
+}
+
+impl Archive {
+    /// The names of the item that a link names; None for one that names a file of it or a related item.
+    fn names_in_link(&self, text: &str) -> Option<Names> {
+        let name = Reader::new().with_aliases().parse(text).ok()?;
+        let is_item = matches!(name.kind, LinkKind::Item | LinkKind::Record);
+        match name.identifier {
+            _ if !is_item || name.request.is_some() => None,
+            Identifier::Ibi(ibi) => Some(Names::from(ibi)),
+            Identifier::Alias(alias) => {
+                let found = self.store.find_by_alias(&alias).ok()?;
+                found.map(|item| item.names)
+            }
+            Identifier::Level(_) => None,
+        }
     }
 }
 

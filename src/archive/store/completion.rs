@@ -11,7 +11,12 @@ impl Store {
     /// up to the end of a level, including the slash, or to the end. At most `most` of each form.
     pub fn completions(&self, prefix: &str, most: usize) -> Result<Vec<String>, StoreError> {
         let mut found = self.completions_in("rep_key", &prefix.to_ascii_lowercase(), most)?;
-        found.extend(self.completions_in("ibip_key", &prefix.to_ascii_uppercase(), most)?);
+        let upper = prefix.to_ascii_uppercase();
+        found.extend(self.completions_in("ibip_key", &upper, most)?);
+        // Case counts in IBIps in base 53.
+        if prefix != upper {
+            found.extend(self.completions_in("ibip_key", prefix, most)?);
+        }
         Ok(found)
     }
 

@@ -5,6 +5,7 @@ use rusqlite::OptionalExtension;
 use super::query::{below, each, end_below};
 use super::{Store, StoreError, rows};
 use crate::formats::item::Names;
+use ibi::ibip::prefix_key;
 use ibi::rep::component_key;
 
 impl Store {
@@ -23,7 +24,7 @@ impl Store {
 
     /// The recorded spelling of an IBIp prefix, if a present item has it.
     pub fn spelling_of_prefix(&self, prefix: &str) -> Result<Option<String>, StoreError> {
-        let found = self.first_below("ibip", "ibip_key", &prefix.to_ascii_uppercase())?;
+        let found = self.first_below("ibip", "ibip_key", &prefix_key(prefix))?;
         Ok(found.and_then(|ibip| ibip.split_once('/').map(|(prefix, _)| prefix.to_owned())))
     }
 
@@ -62,7 +63,7 @@ impl Store {
             listed_by(without_rep),
             below("ibip_key")
         );
-        let names = each(&connection, &sql, [prefix.to_ascii_uppercase()], |row| {
+        let names = each(&connection, &sql, [prefix_key(prefix)], |row| {
             rows::names("item", row.get(0)?, row.get(1)?)
         });
         Ok(names?.into_iter().flatten().collect())

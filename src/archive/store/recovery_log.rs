@@ -109,7 +109,11 @@ impl Store {
 
     /// The items known only by an IBIp with this prefix, without removed ones.
     pub fn items_of_prefix(&self, prefix: &str) -> Result<Vec<Item>, StoreError> {
-        self.items_in("ibip_key", &prefix.to_ascii_uppercase(), "AND rep IS NULL")
+        self.items_in(
+            "ibip_key",
+            &ibi::ibip::prefix_key(prefix),
+            "AND rep IS NULL",
+        )
     }
 
     fn items_in(&self, column: &str, key: &str, more: &str) -> Result<Vec<Item>, StoreError> {

@@ -124,9 +124,10 @@ pub struct Id {
 /// What can be done with an identifier alone.
 #[derive(Debug, Subcommand)]
 pub enum IdCommand {
-    /// Explain an identifier: host or address, port, date
+    /// Explain an identifier or a link: what it names, host or address, port, date
     Explain {
-        /// A rep or an IBIp
+        /// A rep, an IBIp, or a link to one
+        #[arg(value_name = "NAME")]
         ibi: String,
         /// What is printed
         #[command(flatten)]

@@ -1,13 +1,14 @@
 //! `ibifs show`, `ibifs ls` and `ibifs id`: items and identifiers.
 
 use super::access::{self, StoreAccess};
-use super::{print, say};
+use super::{explain, print, say};
 use crate::archive::ArchiveError;
 use crate::command::cli::{Id, IdCommand, List, Show};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::formats::item::{Names, State};
 use ibi::Ibi;
+use ibi::persistent::PersistentName;
 
 pub(super) fn show(options: &Show) -> Result<Exit, Failure> {
     let named = access::find(&options.item, options.store.as_deref())?;
@@ -70,11 +71,12 @@ pub(super) fn id(options: &Id) -> Result<Exit, Failure> {
             }
         }
         IdCommand::Explain { ibi, output } => {
-            let explanation = parse(ibi)?.explain();
+            let name = PersistentName::parse(ibi)
+                .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
             say(&if output.json {
-                print::explanation_json(&explanation)
+                explain::as_json(&name)
             } else {
-                print::explanation_text(&explanation)
+                explain::as_text(&name)
             })?;
         }
     }

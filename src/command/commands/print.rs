@@ -14,7 +14,7 @@ use crate::formats::item::Names;
 use crate::web::registry::{ListedActor, ListedDocument, Registered};
 use ibi::message::Localize;
 use ibi::relation::RelationKind;
-use ibi::{Explanation, Ibi, message, plural};
+use ibi::{Ibi, message, plural};
 
 /// One name per line: rep, then IBIp.
 pub(super) fn names_text(names: &Names) -> String {
@@ -325,37 +325,4 @@ pub(super) fn report_text(report: &Report, is_dry: bool) -> String {
     text.push_str(&localized(&line));
     text.push('\n');
     text
-}
-
-pub(super) fn explanation_json(explanation: &Explanation) -> String {
-    let mut object = Map::new();
-    object.insert("form".into(), json!(explanation.form));
-    object.insert("canonical".into(), json!(explanation.canonical));
-    if let Some(host) = &explanation.host {
-        object.insert("host".into(), json!(host));
-    }
-    if let Some(address) = &explanation.address {
-        object.insert("address".into(), json!(address));
-    }
-    object.insert("port".into(), json!(explanation.port));
-    object.insert("date".into(), json!(explanation.date));
-    object.insert("rep_suffix".into(), json!(explanation.rep_suffix));
-    object.insert("ibip_suffix".into(), json!(explanation.ibip_suffix));
-    json::pretty(&Value::Object(object))
-}
-
-pub(super) fn explanation_text(explanation: &Explanation) -> String {
-    let rows = [
-        ("form", Some(explanation.form.to_owned())),
-        ("canonical", Some(explanation.canonical.clone())),
-        ("host", explanation.host.clone()),
-        ("address", explanation.address.clone()),
-        ("port", Some(explanation.port.to_string())),
-        ("date", Some(explanation.date.clone())),
-        ("rep suffix", Some(explanation.rep_suffix.clone())),
-        ("IBIp suffix", explanation.ibip_suffix.clone()),
-    ];
-    rows.into_iter()
-        .filter_map(|(name, value)| Some(format!("{name:<12} {}\n", value?)))
-        .collect()
 }

@@ -106,7 +106,7 @@ impl Namespace {
                         .tree()
                         .is_directory(&format!("ibip/{spelling}"))
                 };
-                [name.to_owned(), name.to_ascii_uppercase()]
+                [name.to_owned(), ibip::prefix_key(name)]
                     .into_iter()
                     .find(made)
             });

@@ -1,8 +1,9 @@
 //! The IBIp, the opaque form of an identifier built on an IP address: `8JMKD3MGP8W/34PGRBS`.
 //!
 //! Reading is strict, so that reading and printing are inverses: one address, port and date have
-//! one spelling, up to case. An IBIp keeps the case it was recorded with. This module does not know
-//! reps; the two forms of an item are recorded, never derived from one another.
+//! one spelling, up to case. An IBIp keeps the case it was recorded with. Until about 2009 IBIps were
+//! written in base 53, where case counts: these are read as well, see [`LegacyIbip`]. This module does not
+//! know reps; the two forms of an item are recorded, never derived from one another.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,6 +13,7 @@ use std::str::FromStr;
 
 use super::base27;
 use super::error::{Cause, ParseError, Source};
+use super::legacy::{self, LegacyIbip};
 use super::part::{Alphabet, Part};
 use super::timestamp::{FRACTION_DIGITS, IBIP_EPOCH, Timestamp};
 
@@ -21,16 +23,16 @@ const DEFAULT_PORT: u16 = 800;
 /// No address, port or date that we hold needs more; it also bounds the arithmetic.
 const LONGEST: usize = 64;
 
-/// An identifier in the form `address-and-port/date`, both in base 27.
+/// An identifier in the form `address-and-port/date`, both in base 27, or a [`LegacyIbip`].
 ///
 /// ```
 /// use ibi::{Ibip, IbipPrefix, Timestamp};
 ///
 /// let ibip = Ibip::parse("8jmkd3mgp8w/34pgrbs")?;
-/// assert_eq!(ibip.address().to_string(), "150.163.34.243");
-/// assert_eq!((ibip.port(), ibip.canonical().as_str()), (800, "8JMKD3MGP8W/34PGRBS"));
+/// assert_eq!(ibip.canonical(), "8JMKD3MGP8W/34PGRBS");
 ///
-/// let prefix = IbipPrefix::from_address(ibip.address(), ibip.port());
+/// let prefix = IbipPrefix::from_address("150.163.34.243".parse().unwrap(), 800);
+/// assert_eq!(ibip.maker(), Some(&prefix));
 /// let date = Timestamp::parse_rfc3339("2009-02-16T17:46:00Z")?;
 /// assert_eq!(Ibip::mint(&prefix, &date)?, ibip);
 /// # Ok::<(), ibi::ParseError>(())
@@ -38,12 +40,20 @@ const LONGEST: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Ibip {
     spelling: String,
-    prefix: IbipPrefix,
+    maker: Maker,
     timestamp: Timestamp,
 }
 
+/// Who identified the item, as far as the prefix says.
+#[derive(Clone, Debug)]
+enum Maker {
+    Address(IbipPrefix),
+    Legacy(Box<LegacyIbip>),
+}
+
 impl Ibip {
-    /// Reads an IBIp in any case.
+    /// Reads an IBIp: in any case in base 27, as it is written in base 53. A prefix with a `Z` is of the
+    /// latter.
     ///
     /// # Errors
     /// Not two components, a character that an IBIp does not have, a prefix that is not the one
@@ -55,11 +65,19 @@ impl Ibip {
             let found = components.len();
             return Err(source.fault(Part::Ibip, text, Cause::Components { found, wanted: 2 }));
         };
+        if is_legacy(prefix) {
+            let legacy = LegacyIbip::parse(text)?;
+            return Ok(Ibip {
+                spelling: text.to_owned(),
+                timestamp: legacy.timestamp(),
+                maker: Maker::Legacy(Box::new(legacy)),
+            });
+        }
         let prefix = read_prefix(source, prefix)?;
         let timestamp = read_suffix(source, suffix)?;
         Ok(Ibip {
             spelling: text.to_owned(),
-            prefix,
+            maker: Maker::Address(prefix),
             timestamp,
         })
     }
@@ -72,15 +90,18 @@ impl Ibip {
         let spelling = format!("{prefix}/{}", date.ibip_suffix()?);
         Ok(Ibip {
             spelling,
-            prefix: *prefix,
+            maker: Maker::Address(*prefix),
             timestamp: date.clone(),
         })
     }
 
-    /// The spelling that all spellings of this IBIp share: upper case.
+    /// The spelling that all spellings of this IBIp share: upper case, or the only one in base 53.
     #[must_use]
     pub fn canonical(&self) -> String {
-        self.spelling.to_ascii_uppercase()
+        match self.maker {
+            Maker::Address(_) => self.spelling.to_ascii_uppercase(),
+            Maker::Legacy(_) => self.spelling.clone(),
+        }
     }
 
     /// The spelling it was read with.
@@ -105,16 +126,37 @@ impl Ibip {
             .map_or("", |(_, suffix)| suffix)
     }
 
-    /// The IP address in the prefix.
+    /// The address and port in the prefix, in base 27.
     #[must_use]
-    pub fn address(&self) -> IpAddr {
-        self.prefix.address
+    pub fn maker(&self) -> Option<&IbipPrefix> {
+        match &self.maker {
+            Maker::Address(prefix) => Some(prefix),
+            Maker::Legacy(_) => None,
+        }
     }
 
-    /// The port in the prefix, 800 when left out.
+    /// The same in base 53, if it is of that kind.
     #[must_use]
-    pub fn port(&self) -> u16 {
-        self.prefix.port
+    pub fn legacy(&self) -> Option<&LegacyIbip> {
+        match &self.maker {
+            Maker::Address(_) => None,
+            Maker::Legacy(legacy) => Some(legacy),
+        }
+    }
+
+    /// The IP address in the prefix. The prefix of an IBIp in base 53 may be a host name, or not known.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
+        match &self.maker {
+            Maker::Address(prefix) => Some(prefix.address),
+            Maker::Legacy(legacy) => legacy.address().map(IpAddr::V4),
+        }
+    }
+
+    /// The port in the prefix, 800 when left out. None in base 53.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.maker().map(|prefix| prefix.port)
     }
 
     /// The date in the suffix.
@@ -124,7 +166,15 @@ impl Ibip {
     }
 
     fn canonical_bytes(&self) -> impl Iterator<Item = u8> {
-        self.spelling.bytes().map(|byte| byte.to_ascii_uppercase())
+        let is_folded = self.legacy().is_none();
+        let fold = move |byte: u8| {
+            if is_folded {
+                byte.to_ascii_uppercase()
+            } else {
+                byte
+            }
+        };
+        self.spelling.bytes().map(fold)
     }
 }
 
@@ -221,12 +271,30 @@ impl fmt::Display for IbipPrefix {
     }
 }
 
-/// Returns whether a name is a prefix of an IBIp, the folder that holds the items of one address.
+/// Returns whether a name is a prefix of an IBIp, the folder that holds the items of one maker.
 ///
 /// # Errors
-/// A text that is not the one spelling of an address and port.
+/// A text that is neither the one spelling of an address and port, nor a prefix in base 53.
 pub fn check_prefix(text: &str) -> Result<(), ParseError> {
+    if is_legacy(text) {
+        return legacy::check_prefix(text);
+    }
     IbipPrefix::parse(text).map(|_| ())
+}
+
+/// The spelling that all spellings of a prefix share: upper case, or the only one in base 53.
+#[must_use]
+pub fn prefix_key(text: &str) -> String {
+    if is_legacy(text) {
+        text.to_owned()
+    } else {
+        text.to_ascii_uppercase()
+    }
+}
+
+/// Whether a prefix is one in base 53: these have a `Z`, which base 27 does not.
+fn is_legacy(prefix: &str) -> bool {
+    prefix.contains('Z')
 }
 
 /// Returns whether a name is a suffix of an IBIp.
@@ -392,11 +460,11 @@ mod tests {
         assert_eq!(ibip.to_string(), text);
         assert_eq!(format!("{}/{}", ibip.prefix(), ibip.suffix()), text);
         assert_eq!(
-            (ibip.address().to_string().as_str(), ibip.port()),
-            (address, port)
+            (ibip.address().map(|it| it.to_string()), ibip.port()),
+            (Some(address.to_owned()), Some(port))
         );
         assert_eq!(ibip.timestamp().to_rfc3339(), date);
-        let prefix = IbipPrefix::from_address(ibip.address(), port);
+        let prefix = *ibip.maker().expect("an address and port");
         assert_eq!(Ibip::mint(&prefix, &ibip.timestamp()).as_ref(), Ok(&ibip));
         assert_eq!(ibip.canonical(), text.to_ascii_uppercase());
         assert_eq!(check_prefix(ibip.prefix()), Ok(()));
@@ -499,14 +567,33 @@ mod tests {
         }
     }
 
+    /// Case counts in base 53, and makes another identifier.
+    #[test]
+    fn ibips_in_base_53() {
+        let written = ibip("83LX3pFwXQZeBBx/BbsHa");
+        assert_eq!(written.canonical(), "83LX3pFwXQZeBBx/BbsHa");
+        assert_eq!(written.timestamp().to_rfc3339(), "2004-02-16T09:30:00Z");
+        assert_eq!((written.address(), written.port()), (None, None));
+        assert_ne!(written, ibip("83LX3pFwXQZeBBx/BbsHA"));
+        assert_ne!(written, ibip("83LX3PFwXQZeBBx/BbsHa"));
+        assert_eq!(
+            ibip("6RPa7umaZ/UaJFT").address(),
+            "192.168.1.100".parse().ok()
+        );
+        assert_eq!(check_prefix("83LX3pFwXQZeBBx"), Ok(()));
+        assert!(check_prefix("83LX3pFwXQZeBBl").is_err());
+        assert_eq!(prefix_key("83LX3pFwXQZeBBx"), "83LX3pFwXQZeBBx");
+        assert_eq!(prefix_key("8jmkd3mgp8w"), "8JMKD3MGP8W");
+    }
+
     #[test]
     #[rustfmt::skip] // one case, one line
     fn not_ibips() {
         bad("8JMKD3MGP8W", "IBIp '8JMKD3MGP8W' has 1 component, not 2");
         bad("8JMKD3MGP8W/", "empty suffix at byte 13 of IBIp '8JMKD3MGP8W/'");
         bad("/34PGRBS", "empty prefix at byte 1 of IBIp '/34PGRBS'");
-        bad("6RPa7umaZ/UaJFT", "character 'Z' in the prefix at byte 9 of IBIp '6RPa7umaZ/UaJFT' does not belong there: only 2 to 9 and letters except I, O, V, Y and Z do");
-        bad("83LX3pFwXQZ5Jpy/Bkjzd", "character 'Z' in the prefix at byte 11 of IBIp '83LX3pFwXQZ5Jpy/Bkjzd' does not belong there: only 2 to 9 and letters except I, O, V, Y and Z do");
+        bad("6rpa7umaz/uajft", "character 'z' in the prefix at byte 9 of IBIp '6rpa7umaz/uajft' does not belong there: only 2 to 9 and letters except I, O, V, Y and Z do");
+        bad("6RPa7umaZ/UaJFl", "character 'l' in the suffix at byte 15 of legacy IBIp '6RPa7umaZ/UaJFl' does not belong there: only 2 to 9 and letters except I, O, W, X, Y, Z and l do");
         bad("8JMKD3MGP8W/34PGRBé", "character 'é' in the suffix at byte 19 of IBIp '8JMKD3MGP8W/34PGRBé' does not belong there: only 2 to 9 and letters except I, O, V, Y and Z do");
         bad("8JMKD3MGP8/34PGRBS", "prefix '8JMKD3MGP8' at byte 1 of IBIp '8JMKD3MGP8/34PGRBS' has neither W (after an IPv4 address) nor X (after an IPv6 address)");
         bad("W/34PGRBS", "empty address at byte 1 of IBIp 'W/34PGRBS'");
@@ -563,7 +650,7 @@ mod tests {
             assert_eq!(read.as_ref(), Ok(&minted));
             assert_eq!(
                 read.map(|ibip| (ibip.address(), ibip.port(), ibip.timestamp())),
-                Ok((address, prefix.port, date))
+                Ok((Some(address), Some(prefix.port), date))
             );
         }
     }

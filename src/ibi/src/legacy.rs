@@ -59,8 +59,8 @@ pub struct LegacyIbip {
 }
 
 impl LegacyIbip {
-    /// Reads a legacy IBIp. A text is never both this and an [`Ibip`](crate::Ibip): the prefix of this
-    /// one has a `Z`.
+    /// Reads a legacy IBIp. A text is never both this and an IBIp in base 27: the prefix of this one has a
+    /// `Z`.
     ///
     /// # Errors
     /// Not two components, a character that base 53 does not have, no `Z` in the prefix, a suffix that
@@ -76,21 +76,8 @@ impl LegacyIbip {
                 Cause::Components { found, wanted: 2 },
             ));
         };
-        for (part, found) in [(Part::Prefix, prefix), (Part::Suffix, suffix)] {
-            if found.is_empty() {
-                return Err(source.fault(part, found, Cause::Empty));
-            }
-            if found.len() > LONGEST {
-                return Err(source.fault(part, found, Cause::TooLong { limit: LONGEST }));
-            }
-        }
-        let takes = Alphabet::Base53;
-        source.check_characters(Part::Prefix, prefix, takes, |character| {
-            is_digit(character) || matches!(character, 'W'..='Z')
-        })?;
-        if !prefix.contains('Z') {
-            return Err(source.fault(Part::Prefix, prefix, Cause::NoLegacySeparator));
-        }
+        read_prefix(source, prefix)?;
+        check_length(source, Part::Suffix, suffix)?;
         let takes = Alphabet::Base53Number;
         source.check_characters(Part::Suffix, suffix, takes, is_digit)?;
         if suffix.len() > 1 && suffix.starts_with('2') {
@@ -182,6 +169,33 @@ impl FromStr for LegacyIbip {
     }
 }
 
+/// Returns whether a text is the prefix of a legacy IBIp.
+pub(crate) fn check_prefix(text: &str) -> Result<(), ParseError> {
+    read_prefix(Source::new(Part::IbipPrefix, text), text)
+}
+
+fn read_prefix(source: Source<'_>, prefix: &str) -> Result<(), ParseError> {
+    check_length(source, Part::Prefix, prefix)?;
+    let takes = Alphabet::Base53;
+    source.check_characters(Part::Prefix, prefix, takes, |character| {
+        is_digit(character) || matches!(character, 'W'..='Z')
+    })?;
+    if !prefix.contains('Z') {
+        return Err(source.fault(Part::Prefix, prefix, Cause::NoLegacySeparator));
+    }
+    Ok(())
+}
+
+fn check_length(source: Source<'_>, part: Part, found: &str) -> Result<(), ParseError> {
+    if found.is_empty() {
+        return Err(source.fault(part, found, Cause::Empty));
+    }
+    if found.len() > LONGEST {
+        return Err(source.fault(part, found, Cause::TooLong { limit: LONGEST }));
+    }
+    Ok(())
+}
+
 fn is_digit(character: char) -> bool {
     value(character).is_some()
 }
@@ -227,7 +241,8 @@ mod tests {
         assert_eq!(format!("{}/{}", legacy.prefix(), legacy.suffix()), text);
         assert_eq!(legacy.timestamp().to_rfc3339(), date);
         assert_eq!(legacy.likely_rep_prefix().as_deref(), prefix);
-        assert!(crate::Ibip::parse(text).is_err(), "{text} is no IBIp");
+        let ibip = crate::Ibip::parse(text).expect(text);
+        assert_eq!(ibip.legacy(), Some(&legacy));
     }
 
     #[track_caller]

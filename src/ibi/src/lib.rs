@@ -134,12 +134,18 @@ impl Ibi {
     /// Takes the identifier apart for a reader.
     #[must_use]
     pub fn explain(&self) -> Explanation {
-        let (form, host, address, port, date) = match self {
-            Ibi::Rep(rep) => ("rep", Some(rep.host()), None, rep.port(), rep.timestamp()),
-            Ibi::Ibip(ibip) => {
-                let address = Some(ibip.address().to_string());
-                ("ibip", None, address, ibip.port(), ibip.timestamp())
-            }
+        let (form, date) = match self {
+            Ibi::Rep(rep) => ("rep", rep.timestamp()),
+            Ibi::Ibip(ibip) if ibip.legacy().is_some() => ("legacy", ibip.timestamp()),
+            Ibi::Ibip(ibip) => ("ibip", ibip.timestamp()),
+        };
+        let (host, address, port) = match self {
+            Ibi::Rep(rep) => (Some(rep.host()), None, Some(rep.port())),
+            Ibi::Ibip(ibip) => (None, ibip.address().map(|it| it.to_string()), ibip.port()),
+        };
+        let likely_rep_prefix = match self {
+            Ibi::Rep(_) => None,
+            Ibi::Ibip(ibip) => ibip.legacy().and_then(LegacyIbip::likely_rep_prefix),
         };
         Explanation {
             form,
@@ -147,6 +153,7 @@ impl Ibi {
             host,
             address,
             port,
+            likely_rep_prefix,
             date: date.to_rfc3339(),
             rep_suffix: date.rep_suffix(),
             ibip_suffix: date.ibip_suffix().ok(),
@@ -188,7 +195,7 @@ impl From<Ibip> for Ibi {
 /// The identifier's other form is not among it: neither form can be derived from the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// `rep` or `ibip`.
+    /// `rep`, `ibip`, or `legacy` for an IBIp in base 53.
     pub form: &'static str,
     /// The canonical spelling.
     pub canonical: String,
@@ -196,8 +203,10 @@ pub struct Explanation {
     pub host: Option<String>,
     /// The IP address of an IBIp.
     pub address: Option<String>,
-    /// The port, also where it is left out.
-    pub port: u16,
+    /// The port, also where it is left out; None in base 53.
+    pub port: Option<u16>,
+    /// In base 53, the prefix of the rep that the prefix stands for, as far as it can be read.
+    pub likely_rep_prefix: Option<String>,
     /// The date in RFC 3339.
     pub date: String,
     /// The date as the suffix of a rep.
@@ -206,7 +215,7 @@ pub struct Explanation {
     pub ibip_suffix: Option<String>,
 }
 
-/// An older pair `word/word` that is no IBIp, good only as the recorded alias of an item.
+/// A pair `word/word`, good only as the recorded alias of an item.
 ///
 /// Both words are ASCII letters and digits, 1 to 64 of them, and case matters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -323,7 +332,8 @@ mod tests {
             canonical: "sid.inpe.br/mtc-m18@1905/2009/02.16.17.46".to_owned(),
             host: Some("mtc-m18.sid.inpe.br".to_owned()),
             address: None,
-            port: 1905,
+            port: Some(1905),
+            likely_rep_prefix: None,
             date: "2009-02-16T17:46:00Z".to_owned(),
             rep_suffix: "2009/02.16.17.46".to_owned(),
             ibip_suffix: Some("34PGRBS".to_owned()),
@@ -335,16 +345,28 @@ mod tests {
             canonical: "8JMKD3MGP8W/34PGRBS".to_owned(),
             host: None,
             address: Some("150.163.34.243".to_owned()),
-            port: 800,
+            port: Some(800),
             ..expected
         };
         assert_eq!(ibip.explain(), expected);
+        let legacy = Ibi::parse("83LX3pFwXQZ5Jpy/Bkjzd").expect("a legacy IBIp");
+        let expected = Explanation {
+            form: "legacy",
+            canonical: "83LX3pFwXQZ5Jpy/Bkjzd".to_owned(),
+            host: None,
+            address: None,
+            port: None,
+            likely_rep_prefix: Some("dpi.inpe.br/lise".to_owned()),
+            date: "2004-03-02T15:20:00Z".to_owned(),
+            rep_suffix: "2004/03.02.15.20".to_owned(),
+            ibip_suffix: Some("LRTFPE".to_owned()),
+        };
+        assert_eq!(legacy.explain(), expected);
     }
 
     #[test]
     fn aliases() {
-        alias("6RPa7umaZ/UaJFT");
-        alias("83LX3pFwXQZ5Jpy/Bkjzd");
+        alias("lib/map");
         alias("I/O");
         assert_ne!(
             AliasPair::parse("6RPa7umaZ/UaJFT"),

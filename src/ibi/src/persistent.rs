@@ -45,7 +45,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::relation::Request;
-use crate::{AliasPair, Ibi, LegacyIbip};
+use crate::{AliasPair, Ibi};
 
 pub use error::PersistentError;
 
@@ -119,10 +119,8 @@ impl fmt::Display for Kind {
 /// What identifies in a persistent name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identifier {
-    /// An identifier of today.
+    /// A rep or an IBIp.
     Ibi(Ibi),
-    /// An identifier in base 53.
-    Legacy(LegacyIbip),
     /// Two words that may be recorded as an alias of an item.
     Alias(AliasPair),
     /// The first components of reps, joined by `/`.
@@ -133,7 +131,6 @@ impl fmt::Display for Identifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Identifier::Ibi(ibi) => ibi.fmt(f),
-            Identifier::Legacy(legacy) => legacy.fmt(f),
             Identifier::Alias(alias) => alias.fmt(f),
             Identifier::Level(level) => f.write_str(level),
         }
@@ -198,6 +195,19 @@ impl Reader {
     pub fn parse(self, text: &str) -> Result<PersistentName, PersistentError> {
         reader::read(self, text)
     }
+}
+
+/// Whether a text begins as a link does: with the scheme of persistent names. A path of a file may have any
+/// other form of them.
+#[must_use]
+pub fn is_link(text: &str) -> bool {
+    let begins = |scheme: &str| {
+        let start = text.get(..scheme.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    ["http://", "https://", "ibi:", "upn:"]
+        .into_iter()
+        .any(begins)
 }
 
 impl PersistentName {

@@ -27,7 +27,11 @@ impl Maker {
     pub fn of(ibi: &Ibi) -> Maker {
         match ibi {
             Ibi::Rep(rep) => Maker::of_host(&rep.host()),
-            Ibi::Ibip(ibip) => Maker::of_address(ibip.address()),
+            Ibi::Ibip(ibip) => match ibip.maker() {
+                Some(maker) => Maker::of_address(maker.address()),
+                // In base 53 the prefix is all that is known of the maker.
+                None => Maker(ibip.prefix().to_owned()),
+            },
         }
     }
 

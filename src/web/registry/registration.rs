@@ -164,7 +164,9 @@ fn is_own(actor: &Actor, id: Option<&Ibi>, document: &Document, address: IpAddr)
     let is_made = match id {
         None => true,
         Some(Ibi::Rep(rep)) => rep.host() == actor.host && rep.port() == actor.port,
-        Some(Ibi::Ibip(ibip)) => ibip.address().to_canonical() == address.to_canonical(),
+        Some(Ibi::Ibip(ibip)) => ibip
+            .maker()
+            .is_some_and(|maker| maker.address().to_canonical() == address.to_canonical()),
     };
     is_made && document.urls().all(|(_, url)| url.host() == actor.host)
 }

@@ -1,9 +1,10 @@
-//! Identifiers in both forms, aliases, prefixes, dates.
+//! Identifiers in both forms, aliases, prefixes, dates, persistent names.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
 use ibi::ibip::{check_prefix, check_suffix};
+use ibi::persistent::{Identifier, Kind, PersistentName, Reader};
 use ibi::rep::check_component;
 use ibi::{AliasPair, Ibi, Ibip, IbipPrefix, Rep, RepPrefix, Timestamp};
 
@@ -64,6 +65,7 @@ fn one(text: &str) {
         Ok(alias) => assert_eq!(alias.as_str(), text),
         Err(error) => sentence(&error),
     }
+    persistent_name(text);
     for level in 0..6 {
         if let Err(error) = check_component(level, text) {
             sentence(&error);
@@ -89,11 +91,10 @@ fn one(text: &str) {
 fn identifier(text: &str, ibi: &Ibi) {
     assert_eq!(ibi.to_string(), text);
     let canonical = ibi.canonical();
-    for spelling in [
-        canonical.clone(),
-        text.to_ascii_lowercase(),
-        text.to_ascii_uppercase(),
-    ] {
+    let is_folded = !matches!(ibi, Ibi::Ibip(ibip) if ibip.legacy().is_some());
+    let others = [text.to_ascii_lowercase(), text.to_ascii_uppercase()];
+    let others = others.into_iter().filter(|_| is_folded);
+    for spelling in std::iter::once(canonical.clone()).chain(others) {
         let read = Ibi::parse(&spelling).expect("another spelling of an identifier");
         two(ibi, &read);
         assert_eq!(read, *ibi);
@@ -119,12 +120,52 @@ fn identifier(text: &str, ibi: &Ibi) {
         Ibi::Ibip(ibip) => {
             assert_eq!(format!("{}/{}", ibip.prefix(), ibip.suffix()), text);
             assert_eq!(ibip.timestamp(), date);
-            let prefix = IbipPrefix::from_address(ibip.address(), ibip.port());
-            assert_eq!(Ibip::mint(&prefix, &date).as_ref(), Ok(ibip));
+            assert_eq!(check_prefix(ibip.prefix()), Ok(()));
+            let Some(prefix) = ibip.maker() else {
+                assert_eq!(canonical, text);
+                return;
+            };
+            assert_eq!(Some(prefix.address()), ibip.address());
+            assert_eq!(Ibip::mint(prefix, &date).as_ref(), Ok(ibip));
             // One address, port and date have one spelling, up to case.
             assert_eq!(
                 format!("{prefix}/{}", shown.ibip_suffix.expect("it has one")),
                 canonical
+            );
+        }
+    }
+}
+
+/// What a text names is named by its identifier alone, too, and behind the keywords of links.
+fn persistent_name(text: &str) {
+    for reader in [
+        Reader::new(),
+        Reader::new().literal(),
+        Reader::new().with_aliases(),
+    ] {
+        let name = match reader.parse(text) {
+            Ok(name) => name,
+            Err(error) => {
+                sentence(&error);
+                continue;
+            }
+        };
+        let alone = name.identifier.to_string();
+        let read = match name.identifier {
+            Identifier::Level(_) => PersistentName::parse(&format!("/rep-/{alone}")),
+            _ => Reader::new().with_aliases().parse(&alone),
+        };
+        assert_eq!(
+            read.expect("an identifier alone").identifier,
+            name.identifier
+        );
+        if let Identifier::Ibi(ibi) = &name.identifier {
+            assert_eq!(Ibi::parse(&alone).as_ref(), Ok(ibi));
+            let linked = PersistentName::parse(&format!("http://a.b/rep/{alone}"));
+            let linked = linked.expect("a link to an identifier");
+            assert_eq!(
+                (linked.kind, linked.identifier),
+                (Kind::Item, name.identifier)
             );
         }
     }

@@ -30,6 +30,20 @@ pub enum PersistentError {
     Status(String),
 }
 
+impl PersistentError {
+    /// Whether the text holds no identifier; otherwise it has one, and what is around it is wrong.
+    #[must_use]
+    pub fn holds_no_identifier(&self) -> bool {
+        matches!(
+            self,
+            PersistentError::Empty
+                | PersistentError::Scheme(_)
+                | PersistentError::NameSpace(_)
+                | PersistentError::NoIdentifier { .. }
+        )
+    }
+}
+
 impl Localize for PersistentError {
     fn message(&self) -> Message {
         match self {

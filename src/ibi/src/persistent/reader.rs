@@ -4,7 +4,7 @@ use super::{Authority, Identifier, Kind, PersistentError, PersistentName, RESOLV
 use crate::pairs::percent_decode;
 use crate::relation::{Request, split_tail};
 use crate::rep::check_component;
-use crate::{AliasPair, Ibi, LegacyIbip, ParseError, Rep};
+use crate::{AliasPair, Ibi, ParseError, Rep};
 
 /// The scripts that show the record of an item whose identifier is a parameter.
 const RECORDS: [&str; 2] = ["mirrorget.cgi", "mirror.cgi"];
@@ -278,9 +278,10 @@ impl Parts<'_> {
             let pair = parameters.iter().find(|(known, _)| known == name);
             pair.map_or("", |(_, value)| value.as_str())
         };
-        // Links with a keyword carry other words there, which only navigate.
+        // Links carry other words there, which only navigate.
         let is_words = !query.is_empty() && !query.contains('=');
-        let is_verbs = is_words && (keyword.is_none() || Request::parse_verbs(query).is_ok());
+        let is_link = keyword.is_some() || self.has_scheme || self.text.starts_with('/');
+        let is_verbs = is_words && (!is_link || Request::parse_verbs(query).is_ok());
         let verbs = if is_verbs {
             query
         } else {
@@ -381,13 +382,9 @@ fn identifier(path: &[Vec<u8>], reader: Reader) -> Result<Found, Option<ParseErr
         let found = match Ibi::parse(pair) {
             Ok(ibi) => Ok(Identifier::Ibi(ibi)),
             Err(error) => {
-                let legacy = LegacyIbip::parse(pair).ok().map(Identifier::Legacy);
-                let alias = || {
-                    let takes = reader.takes_aliases;
-                    let alias = takes.then(|| AliasPair::parse(pair).ok()).flatten();
-                    alias.map(Identifier::Alias)
-                };
-                legacy.or_else(alias).ok_or(error)
+                let takes = reader.takes_aliases;
+                let alias = takes.then(|| AliasPair::parse(pair).ok()).flatten();
+                alias.map(Identifier::Alias).ok_or(error)
             }
         };
         match found {
