@@ -14,6 +14,7 @@ mod corpus;
 mod damage;
 mod deposit;
 mod documents;
+mod forms;
 mod fsck;
 mod help;
 mod hostile;

@@ -127,7 +127,6 @@ pub enum IdCommand {
     /// Explain an identifier or a link: what it names, host or address, port, date
     Explain {
         /// A rep, an IBIp, or a link to one
-        #[arg(value_name = "NAME")]
         ibi: String,
         /// What is printed
         #[command(flatten)]

@@ -13,6 +13,7 @@ use crate::command::exit::{Exit, Failure};
 use crate::formats::item::Names;
 use crate::fuse::mount::{Mounted, mounts};
 use ibi::message::{Localize, Message};
+use ibi::persistent::{Identifier, PersistentError, PersistentName, Reader, is_link};
 use ibi::relation::{Request, split_name};
 use ibi::{Ibi, message};
 
@@ -169,7 +170,8 @@ pub(super) fn find(text: &str, store: Option<&Path>) -> Result<Named, Failure> {
         return Ok(named);
     }
     let base = split_name(text).map_or(text, |(base, _)| base);
-    if Ibi::parse(base).is_err()
+    if !is_link(text)
+        && Ibi::parse(base).is_err()
         && let Some(named) = at_missing_path(path)?
     {
         return Ok(named);
@@ -283,26 +285,10 @@ fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
         let name = text.to_owned();
         Failure::from(ArchiveError::Unknown { name })
     };
-    let text = text.trim_end_matches('/');
-    let (base, tail) = split_name(text).map_or((text, None), |(base, tail)| (base, Some(tail)));
-    let item = match archive.find_named(base) {
-        Ok(Some(item)) => item,
-        Ok(None) => return Err(unknown(base)),
-        Err(ArchiveError::Ibi(error)) => {
-            let message = message!(
-                "'{base}' is neither a path nor an identifier: {error}",
-                base,
-                error
-            );
-            return Err(Failure::new(Exit::Usage, message));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let Some(tail) = tail else {
-        return Ok(item.names);
-    };
-    let request = Request::parse_tail(tail).map_err(|error| Failure::new(Exit::Usage, error))?;
-    let Request::Modifier(modifier) = request else {
+    let name = persistent_name(text)?;
+    let base = name.identifier.to_string();
+    let item = archive.find_named(&base)?.ok_or_else(|| unknown(&base))?;
+    let Some(Request::Modifier(modifier)) = name.request else {
         return Ok(item.names);
     };
     match archive.resolve(&item.names, &modifier, &[])? {
@@ -311,6 +297,57 @@ fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
             Exit::NotFound,
             message!("'{text}' leads to no item", text),
         )),
+    }
+}
+
+/// Reads an identifier as a user writes it, or a link to an item, in any form that ibi(7) lists. A link to a
+/// file of an item names the item.
+fn persistent_name(text: &str) -> Result<PersistentName, Failure> {
+    let (reader, base) = if is_link(text) {
+        (Reader::new().with_aliases(), text)
+    } else {
+        let base = split_name(text).map_or(text, |(base, _)| base);
+        (Reader::new().literal().with_aliases(), base)
+    };
+    let no_identifier = |error: ibi::ParseError| {
+        let message = message!(
+            "'{base}' is neither a path nor an identifier: {error}",
+            base,
+            error
+        );
+        Failure::new(Exit::Usage, message)
+    };
+    match reader.parse(text) {
+        Ok(name) if matches!(name.identifier, Identifier::Level(_)) => {
+            let shown = text;
+            let message = message!(
+                "'{shown}' is a directory above items; name an item in it",
+                shown
+            );
+            Err(Failure::new(Exit::Usage, message))
+        }
+        // What is not a link may be the path of a file that does not exist.
+        Ok(name) if !name.path.is_empty() && !is_link(text) => match Ibi::parse(base) {
+            Err(error) => Err(no_identifier(error)),
+            Ok(_) => Ok(name),
+        },
+        Ok(name) => Ok(name),
+        Err(PersistentError::Modifier(error)) => Err(Failure::new(Exit::Usage, error)),
+        Err(error) if is_link(text) => Err(Failure::new(Exit::Usage, error)),
+        Err(error) => match Ibi::parse(base) {
+            Err(error) => Err(no_identifier(error)),
+            Ok(_) => Err(Failure::new(Exit::Usage, error)),
+        },
+    }
+}
+
+/// The names in an identifier or a link that a user names an item by; the item need not be known here.
+pub(super) fn names_in(text: &str) -> Result<Names, Failure> {
+    match persistent_name(text)?.identifier {
+        Identifier::Ibi(ibi) => Ok(Names::from(ibi)),
+        Identifier::Alias(_) | Identifier::Level(_) => {
+            Ibi::parse(text).map(Names::from).map_err(super::usage)
+        }
     }
 }
 

@@ -71,8 +71,8 @@ pub(super) fn id(options: &Id) -> Result<Exit, Failure> {
             }
         }
         IdCommand::Explain { ibi, output } => {
-            let name = PersistentName::parse(ibi)
-                .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+            let name =
+                PersistentName::parse(ibi).map_err(|error| Failure::new(Exit::Failed, error))?;
             say(&if output.json {
                 explain::as_json(&name)
             } else {

@@ -6,8 +6,8 @@ use crate::archive::Process;
 use crate::command::cli::{Relate, Unrelate};
 use crate::command::exit::{Exit, Failure};
 use crate::formats::item::Names;
+use ibi::message;
 use ibi::relation::RelationKind;
-use ibi::{Ibi, message};
 
 pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
     let named = access::find(&options.item, options.store.as_deref())?;
@@ -30,9 +30,7 @@ pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
     let target = match access::find(target, Some(&named.access.store)) {
         Ok(target) => target.names,
         // The related item need not be in this Archive.
-        Err(failure) if failure.exit == Exit::NotFound => {
-            Names::from(Ibi::parse(target).map_err(usage)?)
-        }
+        Err(failure) if failure.exit == Exit::NotFound => access::names_in(target)?,
         Err(failure) => return Err(failure),
     };
     relate_through(&named, &kind, &target)?;

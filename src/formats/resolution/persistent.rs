@@ -1,12 +1,14 @@
-//! Parses a persistent URL, see ibi-resolution(7): `ibi [mdf] [path-absolute] ["?" query]`.
+//! Parses a persistent URL, see ibi(7), "PERSISTENT URLS": `ibi [mdf] [path-absolute] ["?" query]`, and its
+//! other spellings.
 
 use std::fmt;
 
 use super::Question;
 use crate::formats::item::Names;
 use crate::formats::query::{Query, QueryError, percent_decoded};
-use ibi::relation::{ModifierError, Request, split_tail};
-use ibi::{AliasPair, Ibi, Quoted};
+use ibi::Quoted;
+use ibi::persistent::{Identifier, Kind, PersistentError as NameError, PersistentName, Reader};
+use ibi::relation::Request;
 
 /// The request of a persistent URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,14 +24,12 @@ pub struct Persistent {
 pub enum PersistentError {
     /// The path is not percent-encoded UTF-8.
     Encoding,
-    /// It does not begin with an identifier.
-    NoIdentifier(String),
-    /// The text after the identifier is not a modifier, or a verb is not valid.
-    Modifier(ModifierError),
+    /// It holds no identifier, or what follows the identifier is not valid.
+    Name(NameError),
+    /// It names the items below a level, which no Archive can be asked for.
+    Level(String),
     /// The query is not valid.
     Query(QueryError),
-    /// The required state is not one that can be required.
-    Status(String),
 }
 
 impl fmt::Display for PersistentError {
@@ -38,19 +38,13 @@ impl fmt::Display for PersistentError {
             PersistentError::Encoding => {
                 f.write_str("the path is not percent-encoded UTF-8; write % as %25")
             }
-            PersistentError::NoIdentifier(path) => write!(
+            PersistentError::Name(error) => error.fmt(f),
+            PersistentError::Level(level) => write!(
                 f,
-                "{} begins with no identifier; write four parts, as in \
-                 sid.inpe.br/mtc-m18@80/2009/02.16.17.46, or two, as in 8JMKD3MGP8W/34PGRBS",
-                Quoted(path)
+                "{} is not an identifier but a level above items; ask an Archive for its list",
+                Quoted(level)
             ),
-            PersistentError::Modifier(error) => error.fmt(f),
             PersistentError::Query(error) => error.fmt(f),
-            PersistentError::Status(status) => write!(
-                f,
-                "ibiurl.requireditemstatus is {}; it can be Original",
-                Quoted(status)
-            ),
         }
     }
 }
@@ -61,54 +55,43 @@ impl Persistent {
     /// Parses the path, without its first slash, and the query, without its question mark.
     ///
     /// # Errors
-    /// The path does not begin with an identifier, or the request is not valid.
+    /// The path holds no identifier, or the request is not valid.
     pub fn parse(path: &str, query: &str) -> Result<Persistent, PersistentError> {
-        let parts = path.split('/').filter(|part| !part.is_empty());
-        let parts = parts.map(percent_decoded).collect::<Option<Vec<String>>>();
-        let parts = parts.ok_or(PersistentError::Encoding)?;
-        let (ibi, tail, below) =
-            identifier(&parts).ok_or_else(|| PersistentError::NoIdentifier(parts.join("/")))?;
-        let (request, is_original_required) = asked(&tail, query)?;
+        // A second question mark belongs to the identifier: `<ibi>??`.
+        Query::parse(query.trim_start_matches('?')).map_err(PersistentError::Query)?;
+        if path.split('/').any(|part| percent_decoded(part).is_none()) {
+            return Err(PersistentError::Encoding);
+        }
+        let text = if query.is_empty() {
+            format!("/{path}")
+        } else {
+            format!("/{path}?{query}")
+        };
+        let name = Reader::new().with_aliases().parse(&text);
+        Persistent::of(name.map_err(PersistentError::Name)?)
+    }
+
+    fn of(name: PersistentName) -> Result<Persistent, PersistentError> {
+        let ibi = match name.identifier {
+            Identifier::Ibi(ibi) => Names::from(ibi).preferred(),
+            Identifier::Alias(alias) => alias.to_string(),
+            Identifier::Level(level) => return Err(PersistentError::Level(level)),
+        };
+        let path = String::from_utf8(name.path).map_err(|_| PersistentError::Encoding)?;
+        let request = match (name.kind, name.request) {
+            (Kind::FileList, None) => Some(Request::FileList(None)),
+            (Kind::FileList, Some(Request::Modifier(modifier))) => {
+                Some(Request::FileList(Some(modifier)))
+            }
+            (_, request) => request,
+        };
         Ok(Persistent {
             question: Question {
                 ibi,
-                filepath: (!below.is_empty()).then(|| below.join("/")),
+                filepath: (!path.is_empty()).then_some(path),
                 request,
             },
-            is_original_required,
+            is_original_required: name.is_original_required,
         })
     }
-}
-
-/// The request of the text after an identifier and a query together, and whether only the original is
-/// acceptable.
-///
-/// # Errors
-/// The request is not valid.
-pub fn asked(tail: &str, query: &str) -> Result<(Option<Request>, bool), PersistentError> {
-    let query = Query::parse(query).map_err(PersistentError::Query)?;
-    let verbs = query.get("ibiurl.verblist").unwrap_or_default();
-    let request = Request::union(tail, verbs).map_err(PersistentError::Modifier)?;
-    match query.get("ibiurl.requireditemstatus") {
-        None | Some("") => Ok((request, false)),
-        Some("Original") => Ok((request, true)),
-        Some(other) => Err(PersistentError::Status(other.to_owned())),
-    }
-}
-
-/// The identifier at the start of a path, the modifier after it, and the rest of the path. Four parts that
-/// form a rep are a rep, even if the first two may be a recorded alias.
-fn identifier(parts: &[String]) -> Option<(String, String, &[String])> {
-    let read = |count: usize| {
-        let (first, below) = parts.split_at_checked(count)?;
-        let text = first.join("/");
-        let (ibi, tail) = split_tail(&text);
-        let canonical = match Ibi::parse(ibi) {
-            Ok(ibi) => Names::from(ibi).preferred(),
-            Err(_) if count == 2 => AliasPair::parse(ibi).ok()?.to_string(),
-            Err(_) => return None,
-        };
-        Some((canonical, tail.to_owned(), below))
-    };
-    read(4).or_else(|| read(2))
 }

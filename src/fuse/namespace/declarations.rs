@@ -17,6 +17,7 @@ use crate::archive::{Related, may_replace};
 use crate::fuse::inode::{Kind, Node};
 use crate::fuse::inside::{self, Outcome};
 use crate::os::caller::Caller;
+use ibi::persistent::is_link;
 use ibi::relation::{RelationKind, Request, Step};
 
 impl Namespace {
@@ -55,6 +56,7 @@ impl Namespace {
         let target = std::str::from_utf8(target).map_err(|_| Errno::INVAL)?;
         // A target relative to this directory may be no more than the last component of an identifier.
         let from_here = match &parent.kind {
+            Kind::Level(_) | Kind::Prefix(_) if is_link(target) => None,
             Kind::Level(path) | Kind::Prefix(path) => resolve_dots(path, target),
             _ => None,
         };

@@ -12,12 +12,17 @@ use crate::archive::store::Item;
 use crate::archive::tree::{Dependencies, Published};
 use crate::archive::{ArchiveError, Related, persistent_url};
 use crate::formats::item::{Names, State};
-use crate::formats::query::{encoded, percent_decoded_bytes};
-use crate::formats::resolution;
+use crate::formats::query::{Query, encoded, percent_decoded_bytes};
 use crate::web::server::{answer, languages};
 use crate::web::service::content_url;
-use ibi::relation::{Modifier, Request as Asked, Step, split_tail};
-use ibi::{Ibi, Rep};
+use ibi::persistent::{Identifier, Kind, PersistentName, Reader};
+use ibi::relation::{Modifier, Request as Asked, Step};
+use ibi::{AliasPair, Ibi, Rep};
+
+/// The scripts of the living system that show the record named by a parameter.
+const SCRIPTS: [&[u8]; 2] = [b"mirrorget.cgi", b"mirror.cgi"];
+/// That parameter.
+const RECORD: &str = "metadatarepository=";
 
 /// The result of a request.
 enum Outcome {
@@ -29,6 +34,8 @@ enum Outcome {
         name: Vec<u8>,
         /// The URL of the file itself, if the request used another one.
         location: Option<String>,
+        /// Whether a browser saves the file instead of showing it.
+        is_download: bool,
     },
 }
 
@@ -63,12 +70,17 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
             found,
             name,
             location,
+            is_download,
         } => {
             let now = handle.site.clock.seconds();
             let mut response = file::answer(&parts.method, &parts.headers, found, &name, now).await;
             if let Some(location) = location.and_then(|text| HeaderValue::from_str(&text).ok()) {
                 let lines = response.headers_mut();
                 lines.insert(header::CONTENT_LOCATION, location);
+            }
+            if is_download && let Some(disposition) = attachment(&name) {
+                let lines = response.headers_mut();
+                lines.insert(header::CONTENT_DISPOSITION, disposition);
             }
             response
         }
@@ -78,6 +90,13 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
     } else {
         response
     }
+}
+
+/// The header for a file that is saved (RFC 6266, section 4.3).
+fn attachment(path: &[u8]) -> Option<HeaderValue> {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    let text = format!("attachment; filename*=UTF-8''{}", encoded(name));
+    HeaderValue::from_str(&text).ok()
 }
 
 /// A file below `col/`, if it can be opened without waiting for the index or a disk.
@@ -95,6 +114,7 @@ fn open_cached(site: &Site, version: i64, request: &Parts) -> Option<Outcome> {
         found,
         name: path,
         location: None,
+        is_download: false,
     })
 }
 
@@ -103,12 +123,27 @@ fn find(site: &Site, version: Option<i64>, request: &Parts) -> Result<(Outcome, 
     let path = read_path(request.uri.path())?;
     match path.components.split_first() {
         None => Ok((Outcome::Answer(pages::home(site, request)), false)),
-        Some((first, below)) if first == b"col" => {
+        Some((first, below)) if first == b"col" && !is_elsewhere(below, request) => {
             let found = in_repository(site, version, below, path.is_directory, request)?;
             Ok((found, false))
         }
         _ => persistent(site, &path, request),
     }
+}
+
+/// Whether a path below `col/` names something else than a file of its item: another item by `goto-`, a record
+/// by a parameter of a script, or the items below a level.
+fn is_elsewhere(below: &[Vec<u8>], request: &Parts) -> bool {
+    let has = |name: &[u8]| below.iter().any(|it| it == name);
+    let names_record = || request.uri.query().unwrap_or_default().contains(RECORD);
+    let is_script = || SCRIPTS.iter().any(|name| has(name));
+    let is_rep = || text_of(below).is_some_and(|text| Rep::parse(&text).is_ok());
+    let is_ibip = || {
+        let text = below.get(..2).and_then(text_of);
+        text.is_some_and(|text| ibi::Ibip::parse(&text).is_ok())
+    };
+    let is_level = || matches!(below.len(), 1..=4) && !is_rep() && !is_ibip();
+    has(b"goto-") || is_level() || is_script() && names_record()
 }
 
 /// Splits a path before it is decoded. A name cannot contain an encoded slash, so such a path is not found.
@@ -188,6 +223,7 @@ fn at_path(
             found,
             name: path,
             location: None,
+            is_download: false,
         }),
         (false, true) => Ok(Outcome::Answer(pages::landing(site, item, request))),
         (false, false) => {
@@ -198,28 +234,40 @@ fn at_path(
     }
 }
 
-/// Resolves an identifier with its modifier, path and query (ibi(7), "Persistent URLs").
+/// Resolves a link in any form that ibi(7) lists, with its modifier, path and query.
 fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(Outcome, bool), Refusal> {
-    let (item, name, tail, below) = named(site, &path.components, request)?;
     let query = request.uri.query().unwrap_or_default();
-    let asked = resolution::asked(&tail, query)
-        .map_err(|error| refuse(StatusCode::BAD_REQUEST, &error.to_string()));
-    let (asked, is_original) = asked?;
-    let (modifier, is_list) = match asked {
-        None => (None, false),
-        Some(Asked::Modifier(modifier)) => (Some(modifier), false),
+    // A second question mark belongs to the identifier: `<ibi>??`.
+    Query::parse(query.trim_start_matches('?'))
+        .map_err(|error| refuse(StatusCode::BAD_REQUEST, &error.to_string()))?;
+    let mut name = read_name(site, path, request)?;
+    let identifier = name.identifier.to_string();
+    let found = match &name.identifier {
+        Identifier::Level(level) => {
+            return Ok((Outcome::Answer(pages::level(site, level, request)), false));
+        }
+        Identifier::Ibi(ibi) => site.archive.find(ibi).map_err(failed)?,
+        Identifier::Alias(_) => site.archive.find_named(&identifier).map_err(failed)?,
+    };
+    let found = match found {
+        Some(item) => Some(item),
+        None => of_alias(site, path, &mut name)?,
+    };
+    let item = present(site, found, &identifier, request)?;
+    let (modifier, is_list) = match name.request {
+        None => (None, name.kind == Kind::FileList),
+        Some(Asked::Modifier(modifier)) => (Some(modifier), name.kind == Kind::FileList),
         Some(Asked::FileList(modifier)) => (modifier, true),
     };
-    let item = present(site, item, &name, request)?;
-    let below = below.join(&b'/');
     let depends_on_reader = modifier
         .as_ref()
         .is_some_and(|modifier| modifier.steps().contains(&Step::Translation(None)));
     let wanted = Wanted {
-        below,
+        below: name.path,
         is_directory: path.is_directory,
         is_list,
-        is_original,
+        is_original: name.is_original_required,
+        is_download: name.kind == Kind::Download,
     };
     let outcome = match modifier {
         None => of_item(site, item, &wanted, request),
@@ -240,6 +288,42 @@ fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(Outcome, boo
     }
 }
 
+/// Reads the name that a request asks for.
+fn read_name(site: &Site, path: &Path, request: &Parts) -> Result<PersistentName, Refusal> {
+    let text = match request.uri.query() {
+        Some(query) => format!("{}?{query}", request.uri.path()),
+        None => request.uri.path().to_owned(),
+    };
+    let unknown = || {
+        let text = path.components.join(&b'/');
+        let text = String::from_utf8_lossy(&text);
+        Box::new(pages::unknown(site, &text, request))
+    };
+    match Reader::new().with_aliases().parse(&text) {
+        // An item as one file is not made here.
+        Ok(name) if name.kind == Kind::Package => Err(unknown()),
+        Ok(name) => Ok(name),
+        Err(error) if error.holds_no_identifier() => Err(unknown()),
+        Err(error) => Err(refuse(StatusCode::BAD_REQUEST, &error.to_string())),
+    }
+}
+
+/// The item of an alias whose path has the shape of a rep, where no item has that rep.
+fn of_alias(site: &Site, path: &Path, name: &mut PersistentName) -> Result<Option<Item>, Refusal> {
+    let Some((first, below)) = path.components.split_at_checked(2) else {
+        return Ok(None);
+    };
+    let Some(Ok(alias)) = text_of(first).map(|text| AliasPair::parse(&text)) else {
+        return Ok(None);
+    };
+    let found = site.archive.store().find_by_alias(&alias);
+    let found = found.map_err(|error| failed(error.into()))?;
+    if found.is_some() && matches!(name.identifier, Identifier::Ibi(Ibi::Rep(_))) {
+        name.path = below.join(&b'/');
+    }
+    Ok(found)
+}
+
 /// What a request wants of an item.
 struct Wanted {
     /// The path of a file, relative to the item's `doc/`.
@@ -250,6 +334,8 @@ struct Wanted {
     is_list: bool,
     /// Whether only the original is acceptable.
     is_original: bool,
+    /// Whether a browser saves the file instead of showing it.
+    is_download: bool,
 }
 
 impl Wanted {
@@ -281,44 +367,6 @@ struct Modified {
     item: Item,
     modifier: Modifier,
     preferences: Vec<ibi::relation::Language>,
-}
-
-/// A named item: its record if there is one, the identifier as written, the modifier signs, the path below.
-type Named<'a> = (Option<Item>, String, String, &'a [Vec<u8>]);
-
-/// Reads the identifier at the start of a path: a rep has four components, an IBIp or alias has two. If both
-/// are possible, an item that is known here takes precedence.
-fn named<'a>(
-    site: &Site,
-    components: &'a [Vec<u8>],
-    request: &Parts,
-) -> Result<Named<'a>, Refusal> {
-    let mut read = None;
-    for count in [4, 2] {
-        let Some((first, below)) = components.split_at_checked(count) else {
-            continue;
-        };
-        let Some(text) = text_of(first) else {
-            continue;
-        };
-        let (name, tail) = split_tail(&text);
-        match site.archive.find_named(name) {
-            Ok(Some(item)) => return Ok((Some(item), name.to_owned(), tail.to_owned(), below)),
-            Ok(None) => {
-                read.get_or_insert((None, name.to_owned(), tail.to_owned(), below));
-            }
-            Err(ArchiveError::Ibi(_)) => {}
-            Err(error) => return Err(failed(error)),
-        }
-    }
-    read.ok_or_else(|| {
-        let path = components.join(&b'/');
-        Box::new(pages::unknown(
-            site,
-            &String::from_utf8_lossy(&path),
-            request,
-        ))
-    })
 }
 
 /// The item if it is held here and public. Otherwise the page that says why not.
@@ -360,6 +408,16 @@ fn of_item(site: &Site, item: Item, wanted: &Wanted, request: &Parts) -> Result<
                 found: opened.map_err(failed)?,
                 location: Some(format!("/{}", content_url(&item.names, &found))),
                 name: found,
+                is_download: wanted.is_download,
+            })
+        }
+        (Some(found), None) if wanted.is_download => {
+            let opened = site.archive.open_content(&item, &found, &act);
+            Ok(Outcome::File {
+                found: opened.map_err(failed)?,
+                location: Some(format!("/{}", content_url(&item.names, &found))),
+                name: found,
+                is_download: true,
             })
         }
         (Some(found), None) => {
@@ -416,6 +474,7 @@ fn of_related(
                 found: found.map_err(failed)?,
                 name: b"metadata.txt".to_vec(),
                 location: None,
+                is_download: false,
             })
         }
         Some(Related::DublinCore { item, from }) => {

@@ -5,6 +5,7 @@
 mod files;
 mod home;
 mod landing;
+mod level;
 mod view;
 mod words;
 
@@ -26,6 +27,7 @@ use ibi::Timestamp;
 
 pub(super) use files::file_list;
 pub(super) use home::{Front, home};
+pub(super) use level::level;
 
 /// The most files on an item's page.
 const FILES_ON_A_PAGE: usize = 1000;

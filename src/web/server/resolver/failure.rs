@@ -38,11 +38,11 @@ pub(super) fn of(error: &RegistryError) -> Response<Body> {
 /// The answer to a URL that is not a persistent URL.
 pub(super) fn of_link(error: &PersistentError) -> Response<Body> {
     let status = match error {
-        PersistentError::NoIdentifier(_) => StatusCode::NOT_FOUND,
-        PersistentError::Encoding
-        | PersistentError::Modifier(_)
-        | PersistentError::Query(_)
-        | PersistentError::Status(_) => StatusCode::BAD_REQUEST,
+        PersistentError::Level(_) => StatusCode::NOT_FOUND,
+        PersistentError::Name(error) if error.holds_no_identifier() => StatusCode::NOT_FOUND,
+        PersistentError::Encoding | PersistentError::Name(_) | PersistentError::Query(_) => {
+            StatusCode::BAD_REQUEST
+        }
     };
     answer::refusal(status, &error.to_string())
 }
@@ -51,6 +51,7 @@ pub(super) fn of_link(error: &PersistentError) -> Response<Body> {
 mod tests {
     use super::*;
     use ibi::message;
+    use ibi::persistent::PersistentError as NameError;
 
     #[test]
     fn statuses() {
@@ -71,10 +72,18 @@ mod tests {
 
     #[test]
     fn statuses_of_links() {
+        let no_identifier = NameError::NoIdentifier {
+            found: "x".to_owned(),
+            reason: None,
+        };
         let cases = [
-            (PersistentError::NoIdentifier("x".to_owned()), 404),
+            (PersistentError::Name(no_identifier), 404),
+            (PersistentError::Level("a.b".to_owned()), 404),
             (PersistentError::Encoding, 400),
-            (PersistentError::Status("Copy".to_owned()), 400),
+            (
+                PersistentError::Name(NameError::Status("Copy".to_owned())),
+                400,
+            ),
         ];
         for (error, status) in cases {
             assert_eq!(of_link(&error).status().as_u16(), status, "{error}");

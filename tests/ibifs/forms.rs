@@ -1,0 +1,164 @@
+//! The forms in which identifiers are found in links and records, see ibi(7): at the command, in the mount,
+//! at a served Archive and at a resolver.
+
+use crate::http::served::Served;
+use crate::support::TestEnv;
+
+/// Records of the living system: rep, IBIp, rep of the metadata. A dash stands for what is not known.
+const RECORDS: &str = "\
+iconet.com.br/banon/2009/09.09.22.01 LK47B6W/362SFKH iconet.com.br/banon/2009/09.09.22.01.52
+- 3ERPFQRTBW/34RQDB8 dpi.inpe.br/sbsr@80/2009/03.02.18.19.38
+- 6qtX3pFwXQZGivnK2Y/TLEBM sid.inpe.br/mtc-m17@80/2008/04.15.13.39.39
+- CBnmVX32PXQZeBBx/qg53m iconet.com.br/banon/2001/05.25.16.44.43
+- 83LX3pFwXQZeBBx/BbsHa dpi.inpe.br/banon/2004/02.16.09.30.01
+sid.inpe.br/mtc-m21d/2022/08.25.11.46 8JMKD3MGP3W34T/47GAF6S -
+sid.inpe.br/mtc-m21c/2019/02.06.02.41 8JMKD3MGP3W34R/3SMGTAP -
+dpi.inpe.br/lise/2004/03.02.15.20 83LX3pFwXQZ5Jpy/Bkjzd dpi.inpe.br/lise/2004/03.02.15.20.28
+dpi.inpe.br/sbsr@80/2006/10.22.01.40 - dpi.inpe.br/sbsr@80/2006/10.22.01.40.20
+sid.inpe.br/mtc-m12e/2026/01.02.12.20 - sid.inpe.br/mtc-m12e/2026/01.02.12.20.17";
+
+/// Real records as items, made by mkdir and by sidecar: each is found by each of its names in the mount and
+/// by the command, before and after a reindex. Case counts in IBIps in base 53 only.
+#[test]
+fn records_of_the_living_system_are_items() {
+    let env = TestEnv::new().with_a();
+    std::fs::write(env.root().join("records"), RECORDS).expect("records");
+    env.sh(r#"
+        n=0
+        while read rep ibip metadata; do
+            n=$((n + 1))
+            if [ $rep = - ]; then item=$ibip; else item=$rep; fi
+            if [ $metadata != - ]; then mkdir -p A/$metadata; echo "$metadata" > A/$metadata/metadata; fi
+            mkdir -p A/${item%/*}; mkdir A/$item; echo $n > A/$item/text
+            names="${rep:+rep }$rep ibip $ibip"
+            names=$(echo "$names" | sed 's/rep - //; s/ ibip -//')
+            echo "ibi {$names}" > sidecar; echo "state Copy" >> sidecar
+            if [ $metadata != - ]; then echo "ibi.metadata {rep $metadata}" >> sidecar; fi
+            cp sidecar A/$item/.ibi
+        done < records
+        cat > look <<'end'
+        n=0
+        while read rep ibip metadata; do
+            n=$((n + 1))
+            for name in $rep $ibip; do
+                test $name != - || continue
+                echo $n | cmp - A/$name/text
+                ibifs show $name --store A.store > shown; grep -q "Copy" shown
+                ibifs show http://urlib.net/rep/$name --store A.store | cmp - shown
+                if [ $metadata != - ]; then echo $metadata | cmp - A/$name:/metadata; fi
+                if [ $ibip = $name ] && [ ${name#*Z} = $name ]; then
+                    echo $n | cmp - A/${name,,}/text; ibifs show ${name,,} --store A.store | cmp - shown
+                else case $name in *Z*)
+                    test ! -e A/${name,,}; test ! -e A/${name^^}
+                    if ibifs show ${name%/*}/$(echo ${name#*/} | tr a-zA-Z A-Za-z) --store A.store 2> said; then exit 9; fi
+                esac; fi
+            done
+        done < records
+end
+        set -e; . ./look
+        ibifs umount A; rm A.store/relations.sqlite3*; ibifs reindex A.store; ibifs fsck A.store
+        ibifs mount A.store A; . ./look"#);
+    // Each is removed and made again like any other item.
+    env.sh(
+        "rm -r A/CBnmVX32PXQZeBBx/qg53m; test ! -e A/CBnmVX32PXQZeBBx/qg53m
+            ibifs show CBnmVX32PXQZeBBx/qg53m --store A.store | grep -q Deleted
+            mkdir A/CBnmVX32PXQZeBBx/qg53m; ls A/CBnmVX32PXQZeBBx/qg53m/
+            if mkdir -p A/CBnmVX32PXQZeBBx/qg53l 2> said; then exit 9; fi",
+    );
+}
+
+/// A name is the IBIp in base 53 of one item, or the alias of one item.
+#[test]
+fn a_base_53_name_belongs_to_one_item() {
+    let env = TestEnv::new().with_a();
+    env.sh("mkdir -p A/6RPa7umaZ/UaJFT A/.mint/a
+            if setfattr -n user.ibi.alias -v 6RPa7umaZ/UaJFT A/.mint/a 2> said; then exit 9; fi
+            setfattr -n user.ibi.alias -v 6RPa7umaZ/UaJFt A/.mint/a; test -d A/6RPa7umaZ/UaJFt/
+            if mkdir A/6RPa7umaZ/UaJFt 2> said; then exit 9; fi
+            ibifs umount A; ibifs fsck A.store");
+}
+
+/// A link names an item wherever an item is an argument, and as the TARGET of a link beside an item. What
+/// holds no identifier is refused.
+#[test]
+fn commands_and_links_take_every_form() {
+    let env = TestEnv::new().with_a();
+    env.sh(r#"
+        one=$(ibifs mint A | head -n 1) two=$(ibifs mint A | head -n 1); ibip=$(ibip A/$one)
+        ibifs show $one --store A > plain
+        for form in ibi:$one IBI:$ibip http://urlib.net/$one "http://urlib.net/$ibip?other" https://a.b:8080/rep/$one \
+            "http://a.b/ibi/$ibip?mirror=$two&metadatarepository=$two" a.b/rep/$one http://a.b/rep-/$ibip \
+            http://a.b/col/$one/doc/x.pdf#page=3 http://a.b/attachment.cgi/$one/doc/x http://a.b/archive.cgi/$one \
+            "http://a.b/col/$two/doc/mirrorget.cgi?choice=full&metadatarepository=$one" \
+            http://a.b/col/$two/doc/goto-/$ibip upn:9HFNHE:$ibip upn:9HFNHE-:$one ./upn:9HFNHE:$one \
+            http://urlib.net/upn:9HFNHE:$one $one-TDI ${one//\//:} ../../../../../col/$one "$ibip?GetFileList"; do
+            ibifs show --store A "$form" | diff plain -
+        done
+        ibifs relate http://urlib.net/rep/$one --next-edition ibi:$two --store A
+        ibifs show --store A "http://urlib.net/$ibip!" | grep -q $two
+        ibifs show --store A "$one!" | grep -q $two
+        # The item need not be known here.
+        ibifs relate ibi:$one --metadata http://urlib.net/rep/8JMKD3MGP8W/34PGRBS --store A
+        ibifs show --store A $one --json | jq -r .relations.metadata.ibip | grep -x 8JMKD3MGP8W/34PGRBS
+        ibifs unrelate ibi:$one --metadata --store A; ibifs unrelate $one --next-edition --store A
+        ln -sfn http://urlib.net/upn:9HFNHE:$two "A/$one!"; ibifs show "A/$one!" | grep -q $two; rm "A/$one!"
+        ln -sfn ibi:$(ibip A/$two) "A/$one+(pt)"; ibifs show "A/$one+(pt)" | grep -q $two; rm "A/$one+(pt)"
+        ln -sfn http://a.b/rep/$two "A/$one:"; ibifs show "A/$one:" | grep -q $two; rm "A/$one:"
+        for bad in http://urlib.net/rep/ http://urlib.net/index.html ftp://a.b/$one http://a.b/col/example.org/ upn:abc:$one \
+            "http://urlib.net/$one!!" "$one?GetNothing" ibi: http://a.b/col/$one/doc/mirrorget.cgi?metadatarepository=x; do
+            status=0; ibifs show --store A "$bad" 2> said || status=$?
+            test $status = 2; test $(wc -l < said) = 1
+        done
+        for bad in http://a.b/x http://urlib.net/$two/doc/x "ibi:$two!"; do
+            if ln -sfn "$bad" "A/$one!" 2> said; then exit 9; fi
+        done"#);
+}
+
+/// A served Archive answers the paths of the living system, and so does a resolver, by the item at an
+/// Archive. Items that are not public are as unknown in every form.
+#[test]
+fn served_archives_and_resolvers_answer_every_form() {
+    let env = TestEnv::new().with_a();
+    env.sh(r#"
+        one=$(ibifs mint A | head -n 1) two=$(ibifs mint A | head -n 1) secret=$(ibifs mint A | head -n 1)
+        echo content > "A/$one/doc/a b.txt"; echo other > A/$two/doc/x; echo record > A/$two/doc/mirror.cgi
+        echo secret > A/$secret/doc/x; chmod 700 A/$secret
+        mkdir -p A/6RPa7umaZ/UaJFT; echo old > A/6RPa7umaZ/UaJFT/x
+        echo "one=$one two=$two secret=$secret ibip=$(ibip A/$one)" > vars"#);
+    let served = Served::start(&env, "A.store");
+    served.prints(
+        &env,
+        r#". ./vars
+        for form in $one rep/$ibip ibi/$one rep/$one?languagebutton=en "ibi/$ibip?mirror=$two&metadatarepository=$two" \
+            ibi:$ibip upn:ABCDEF:$one col/$two/doc/goto-/$ibip $one-TDI ${one//\//:} \
+            "col/$two/doc/mirrorget.cgi?choice=full&metadatarepository=$one"; do
+            test "$(line location "$U/$form")" = "/col/$one/doc/a%20b.txt"; get -L "$U/$form"
+        done | uniq -c | tr -s ' '
+        for form in rep-/$ibip ibi-/$one upn:ABCDEF-:$one "$ibip?GetFileList"; do
+            get -H 'Accept: text/plain' "$U/$form"
+        done | uniq -c | tr -s ' '
+        get $U/upn:ABCDEF-:$one/a%20b.txt; get $U/rep/$one/a%20b.txt
+        get $U/attachment.cgi/$one/doc/a%20b.txt
+        line content-disposition $U/attachment.cgi/$one/doc/a%20b.txt
+        line content-disposition $U/attachment.cgi/$ibip
+        get -L $U/col/$two/doc/mirror.cgi; get -L $U/rep/6RPa7umaZ/UaJFT/x; status $U/rep/6RPa7umaZ/UaJFt/x
+        level=${one%/*}
+        for form in rep-/$level/ ibi-/${level%/*} col/$level/ col/$level/$(echo ${one##*/} | cut -d. -f1,2); do
+            get -H 'Accept: text/plain' $U/$form | grep -x -e $one -e $two -e $secret
+        done | sort | uniq -c | tr -s ' ' | sed "s:$two:TWO:; s:$one:ONE:"
+        get -H 'Accept: application/json' $U/rep-/$level/ | jq -r --arg one $one '.items[] | select(.rep == $one).ibip' | cmp - <(echo $ibip)"#,
+        " 11 content\n 4 doc/a b.txt\ncontent\ncontent\ncontent\nattachment; filename*=UTF-8''a%20b.txt\n\
+         attachment; filename*=UTF-8''a%20b.txt\nrecord\nold\n404\n 4 ONE\n 4 TWO",
+    );
+    served.prints(
+        &env,
+        r#". ./vars
+        for form in rep/$secret ibi/$secret rep-/$secret attachment.cgi/$secret/doc/x col/$secret/doc/x ibi:$secret \
+            upn:ABCDEF:$secret $secret-TDI ${secret//\//:} "$secret??" "col/$two/doc/mirrorget.cgi?metadatarepository=$secret" \
+            archive.cgi/$secret rep/foo/bar rep/ ibi-/none.example col/x.y/z/2009 attachment.cgi/ upn:abc:$one; do
+            status "$U/$form"
+        done | uniq -c | tr -s ' '
+        for form in rep/$one!! "$one?ibiurl.requireditemstatus=Copy"; do status "$U/$form"; done"#,
+        " 18 404\n400\n400",
+    );
+}
