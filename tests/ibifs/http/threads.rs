@@ -91,9 +91,20 @@ fn threads(served: &Served) -> Vec<(String, [String; 2], bool)> {
 #[track_caller]
 fn assert_who_they_are(served: &Served) {
     let nobody = ["65534", "65534"].map(str::to_owned);
-    let all = threads(served);
-    let answering = all.iter().filter(|(name, ..)| name == "answers").count();
     let count = std::thread::available_parallelism().map_or(1, usize::from);
+    let answering_of = |all: &[(String, [String; 2], bool)]| {
+        all.iter().filter(|(name, ..)| name == "answers").count()
+    };
+    let mut all = threads(served);
+    // A thread that has just been started has the name of the one that started it.
+    for _ in 0..100 {
+        if answering_of(&all) == count {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        all = threads(served);
+    }
+    let answering = answering_of(&all);
     assert_eq!(answering, count, "{all:?}");
     assert!(all.len() > count + 1, "{all:?}");
     for (_, user, is_mighty) in &all {
