@@ -294,14 +294,14 @@ impl<'a> Known<'a> {
     }
 
     /// The reader's preference for the target of a relation that ends in a translation. If it matches no
-    /// preferred language, any other text is better than the one that the reader already has.
+    /// preferred language, the item itself is better than any other text, if its language is known.
     fn preference(&self, told: Option<&Language>, relation: &str) -> usize {
         let meets = |wanted: &Language| told.is_some_and(|told| told.matches(wanted));
         let place = self.languages.iter().position(meets);
         place.unwrap_or_else(|| {
             let target = self.answer.get(&format!("ibi{relation}")).and_then(names);
             let is_itself = target.is_some_and(|target| target.matches(self.itself));
-            self.languages.len() + usize::from(is_itself)
+            self.languages.len() + usize::from(!is_itself || told.is_none())
         })
     }
 }

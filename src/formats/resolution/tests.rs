@@ -155,9 +155,9 @@ fn the_readers_languages_choose() {
     means(&question, answer, "de pt", "http://pt/");
     means(&question, answer, "pt-BR en", "http://pt/");
     means(&question, answer, "en", "http://en/");
-    // Any translation is better than the text that the reader already has.
-    means(&question, answer, "de", "http://pt/");
-    means(&question, answer, "", "http://pt/");
+    // If no language fits, the item itself is better than any translation.
+    means(&question, answer, "de", "http://en/");
+    means(&question, answer, "", "http://en/");
     means(&question, "ibi a.br/b/2001/01.01.01.01 url.translation http://x/", "pt", "http://x/");
     // A translation in another Archive counts as much as a local one.
     let elsewhere = answer.replace("url.translation(pt-BR) http://pt/", "");
@@ -200,7 +200,7 @@ fn persistent_urls() {
     reads("rep/LK47B6W/362SFKH", "languagebutton=en", "LK47B6W/362SFKH", "", "");
     reads("ibi/LK47B6W/362SFKH", "", "LK47B6W/362SFKH", "", "");
     reads("rep-/LK47B6W/362SFKH", "", "LK47B6W/362SFKH", "", "?GetFileList");
-    reads("ibi-/LK47B6W/362SFKH!", "", "LK47B6W/362SFKH", "", "!?GetFileList");
+    reads("ibi-/LK47B6W/362SFKH!", "", "LK47B6W/362SFKH", "", "?GetLastEdition+GetFileList");
     reads("col/sid.inpe.br/mtc-m18%4080/2009/02.16.17.46/doc/a%20b.pdf", "", "sid.inpe.br/mtc-m18@80/2009/02.16.17.46", "doc/a b.pdf", "");
     reads("col/a.br/b/2009/02.16.17.46/doc/goto-/LK47B6W/362SFKH+(pt-BR)", "", "LK47B6W/362SFKH", "", "+(pt-BR)");
     reads("col/a.br/b/2009/02.16.17.46/doc/mirrorget.cgi", "choice=full&metadatarepository=LK47B6W/362SFKH", "LK47B6W/362SFKH", "", "");
