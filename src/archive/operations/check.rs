@@ -330,7 +330,14 @@ impl Archive {
         if places.iter().flatten().any(is_there) {
             return Ok(Some(by_place));
         }
-        let known = reading.before.item(&by_place)?;
+        let known = match (reading.before.item(&by_place)?, ibip.legacy()) {
+            // One in base 53 may have become an alias of the item that had it.
+            (None, Some(legacy)) => match AliasPair::parse(legacy.as_str()) {
+                Ok(alias) => reading.before.ask(|index| index.find_by_alias(&alias))?,
+                Err(_) => None,
+            },
+            (known, _) => known,
+        };
         let is_another = |item: &Item| {
             item.state != State::Deleted
                 && item.names.rep() != reading.place.rep()
