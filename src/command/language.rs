@@ -1,6 +1,6 @@
 //! Messages for a person, in that person's language.
 //!
-//! A message is a template and its arguments ([`ibi::message`]). Errors, findings, JSON and logs are English,
+//! A message is a template and its arguments ([`mod@ibi::message`]). Errors, findings, JSON and logs are English,
 //! the same for every script in any locale. Where the command prints for a person, [`localized`] looks the
 //! template up in the catalogue of the locale and fills in the same arguments; a message among the arguments
 //! is looked up in turn. A template that the catalogue lacks stays English.
