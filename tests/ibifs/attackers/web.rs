@@ -115,7 +115,7 @@ fn a_token_speaks_for_its_own_archive_alone() {
         "ibifs copy --store A --token-file any $(< one) $U/ | head -n 1 | cut -d : -f 1
          post() { curl -s -X POST -o answer -w '%{http_code}\\n' -H \"Authorization: Bearer $T\" \"$U/transfer?step=$1&rep=$(< one)&from.rep=$(< A.service)&word=${2-}\"; }
          for t in any c; do T=$(< $t); post expect; grep -o 'not that of the Archive' answer; done
-         T=$(< a) post expect; w=$(sed 's/word //' answer)
+         T=$(< a) post expect; w=$(tr -d '\\r' < answer | sed 's/word //')
          for t in any c; do T=$(< $t) post take $w; done; ibifs show --store B $(< one) | sed -n 's/^state *//p'
          ibifs transfer --store A --token-file any $(< one) $U/ > /dev/null 2>&1 || true; ibifs show --store A $(< one) | sed -n 's/^state *//p'
          ibifs transfer --store A --token-file a $(< one) $U/ > /dev/null; for s in A B; do ibifs show --store $s $(< one) | sed -n 's/^state *//p'; done",
