@@ -16,7 +16,7 @@ use crate::fuse::inode::{Kind, Node, View};
 use crate::fuse::inside::{self, New, Outcome};
 use crate::os::caller::Caller;
 use ibi::relation::{Request, split_name};
-use ibi::{Ibi, Ibip, Rep, ibip, rep};
+use ibi::{Ibi, Ibip, ParseError, Rep, ibip, rep};
 
 impl Namespace {
     pub(super) fn lookup_in_root(&self, name: &OsStr) -> Outcome<Entry> {
@@ -186,16 +186,8 @@ impl Namespace {
                 self.lasting_entry(View::Ibip, Kind::Prefix(name.to_owned()))
             }
             Kind::Level(path) if is_year(path) => {
-                let rep = Rep::parse(&below(path, name)).map_err(|error| {
-                    log::debug!("refused: {error}");
-                    no_identifier(name)
-                })?;
-                self.check_making(caller, parent)?;
-                let item = self
-                    .archive
-                    .register(caller, &Names::from(Ibi::Rep(rep)), maker)?;
-                self.note_placed(&item.names);
-                self.item_entry(&item, View::Rep)
+                let rep = Rep::parse(&below(path, name)).map_err(|error| refused(name, &error))?;
+                self.make_item(caller, parent, Ibi::Rep(rep), maker, View::Rep)
             }
             Kind::Root | Kind::Level(_) => {
                 let path = match &parent.kind {
@@ -223,19 +215,27 @@ impl Namespace {
                 self.real(made, View::Rep, Kind::Level(below(path, name)), true)
             }
             Kind::Prefix(prefix) => {
-                let ibip = Ibip::parse(&format!("{prefix}/{name}")).map_err(|error| {
-                    log::debug!("refused: {error}");
-                    no_identifier(name)
-                })?;
-                self.check_making(caller, parent)?;
-                let item = self
-                    .archive
-                    .register(caller, &Names::from(Ibi::Ibip(ibip)), maker)?;
-                self.note_placed(&item.names);
-                self.item_entry(&item, View::Ibip)
+                let ibip = Ibip::parse(&format!("{prefix}/{name}"));
+                let ibip = ibip.map_err(|error| refused(name, &error))?;
+                self.make_item(caller, parent, Ibi::Ibip(ibip), maker, View::Ibip)
             }
             _ => Err(Errno::PERM),
         }
+    }
+
+    /// Creates the directory of an item that is not held here.
+    fn make_item(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        ibi: Ibi,
+        maker: Maker,
+        view: View,
+    ) -> Outcome<Entry> {
+        self.check_making(caller, parent)?;
+        let item = self.archive.register(caller, &Names::from(ibi), maker)?;
+        self.note_placed(&item.names);
+        self.item_entry(&item, view)
     }
 
     /// Removes an empty level, an empty prefix, or an item that holds nothing but its sidecar.
@@ -321,7 +321,8 @@ impl Namespace {
 
 /// The errno for making a name that is not an identifier: ENOENT if the item of a modifier is not here, else
 /// EINVAL.
-fn no_identifier(name: &str) -> Errno {
+fn refused(name: &str, error: &ParseError) -> Errno {
+    log::debug!("refused: {error}");
     match split_name(name) {
         Some((_, tail)) if Request::parse_tail(tail).is_ok() => Errno::NOENT,
         _ => Errno::INVAL,
