@@ -16,8 +16,8 @@ pub use persistent::{Persistent, PersistentError};
 pub struct Question {
     /// The identifier.
     pub ibi: String,
-    /// The path of a file of the item.
-    pub filepath: Option<String>,
+    /// The path of a file of the item, which need not be UTF-8.
+    pub filepath: Option<Vec<u8>>,
     /// The requested related item, or the list of its files; None for the item itself.
     pub request: Option<Request>,
 }
@@ -55,16 +55,16 @@ impl Question {
     #[must_use]
     pub fn query(&self, reader: &str) -> String {
         let mut pairs = vec![
-            ("clientinformation.ipaddress", reader.to_owned()),
-            ("parsedibiurl.ibi", self.ibi.clone()),
+            ("clientinformation.ipaddress", reader.as_bytes()),
+            ("parsedibiurl.ibi", self.ibi.as_bytes()),
         ];
         if let Some(path) = &self.filepath {
-            pairs.push(("parsedibiurl.filepath", path.clone()));
+            pairs.push(("parsedibiurl.filepath", path));
         }
         // An empty list keeps the answer short: without a list, an Archive returns all relations.
         let verbs = self.request.as_ref().map_or(String::new(), Request::verbs);
-        pairs.push(("parsedibiurl.verblist", verbs));
-        pairs.push(("servicesubject", "urlRequest".to_owned()));
+        pairs.push(("parsedibiurl.verblist", verbs.as_bytes()));
+        pairs.push(("servicesubject", b"urlRequest"));
         query_of(&pairs)
     }
 
@@ -184,9 +184,9 @@ impl Reached {
     }
 }
 
-fn query_of(pairs: &[(&'static str, String)]) -> String {
+fn query_of<T: AsRef<[u8]>>(pairs: &[(&'static str, T)]) -> String {
     let pairs = pairs.iter();
-    let pairs = pairs.map(|(name, value)| format!("{name}={}", encoded(value.as_bytes())));
+    let pairs = pairs.map(|(name, value)| format!("{name}={}", encoded(value.as_ref())));
     pairs.collect::<Vec<String>>().join("&")
 }
 

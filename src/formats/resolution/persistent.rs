@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::Question;
 use crate::formats::item::Names;
-use crate::formats::query::{Query, QueryError, percent_decoded};
+use crate::formats::query::{Query, QueryError, percent_decoded_bytes};
 use ibi::Quoted;
 use ibi::persistent::{Identifier, Kind, PersistentError as NameError, PersistentName, Reader};
 use ibi::relation::Request;
@@ -22,7 +22,7 @@ pub struct Persistent {
 /// Why a URL is not a persistent URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PersistentError {
-    /// The path is not percent-encoded UTF-8.
+    /// A `%` in the path is not followed by two hexadecimal digits.
     Encoding,
     /// It holds no identifier, or what follows the identifier is not valid.
     Name(NameError),
@@ -36,7 +36,7 @@ impl fmt::Display for PersistentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PersistentError::Encoding => {
-                f.write_str("the path is not percent-encoded UTF-8; write % as %25")
+                f.write_str("the path is not percent-encoded; write % as %25")
             }
             PersistentError::Name(error) => error.fmt(f),
             PersistentError::Level(level) => write!(
@@ -59,7 +59,10 @@ impl Persistent {
     pub fn parse(path: &str, query: &str) -> Result<Persistent, PersistentError> {
         // A second question mark belongs to the identifier: `<ibi>??`.
         Query::parse(query.trim_start_matches('?')).map_err(PersistentError::Query)?;
-        if path.split('/').any(|part| percent_decoded(part).is_none()) {
+        if path
+            .split('/')
+            .any(|part| percent_decoded_bytes(part).is_none())
+        {
             return Err(PersistentError::Encoding);
         }
         let text = if query.is_empty() {
@@ -77,7 +80,6 @@ impl Persistent {
             Identifier::Alias(alias) => alias.to_string(),
             Identifier::Level(level) => return Err(PersistentError::Level(level)),
         };
-        let path = String::from_utf8(name.path).map_err(|_| PersistentError::Encoding)?;
         let request = match (name.kind, name.request) {
             (Kind::FileList, None) => Some(Request::FileList(None)),
             (Kind::FileList, Some(Request::Modifier(modifier))) => {
@@ -88,7 +90,7 @@ impl Persistent {
         Ok(Persistent {
             question: Question {
                 ibi,
-                filepath: (!path.is_empty()).then_some(path),
+                filepath: (!name.path.is_empty()).then_some(name.path),
                 request,
             },
             is_original_required: name.is_original_required,

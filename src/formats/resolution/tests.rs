@@ -175,7 +175,8 @@ fn reads(path: &str, query: &str, ibi: &str, filepath: &str, request: &str) {
     let read = Persistent::parse(path, query).expect(path);
     let question = read.question;
     assert_eq!(question.ibi, ibi, "{path}");
-    assert_eq!(question.filepath.unwrap_or_default(), filepath, "{path}");
+    let found = question.filepath.unwrap_or_default();
+    assert_eq!(found, filepath.as_bytes(), "{path}");
     let text = question
         .request
         .map_or(String::new(), |request| request.to_string());
@@ -211,11 +212,15 @@ fn persistent_urls() {
     let read = Persistent::parse("LK47B6W/362SFKH", "ibiurl.requireditemstatus=Original").expect("good");
     assert!(read.is_original_required);
     assert!(!Persistent::parse("LK47B6W/362SFKH", "").expect("good").is_original_required);
-    for (path, query) in [("", ""), ("x", ""), ("favicon.ico", ""), ("LK47B6W/362SFKH%", ""), ("LK47B6W/362SFKH%ff", ""),
+    for (path, query) in [("", ""), ("x", ""), ("favicon.ico", ""), ("LK47B6W/362SFKH%", ""), ("LK47B6W%ff/362SFKH", ""),
         ("LK47B6W/362SFKH:!", ""), ("LK47B6W/362SFKH", "ibiurl.verblist=Get"), ("LK47B6W/362SFKH", "ibiurl.requireditemstatus=Copy"), ("LK47B6W/362SFKH", "a=%")] {
         let error = Persistent::parse(path, query).expect_err(path);
         assert!(error.to_string().len() > 10, "{error}");
     }
+    // The path of a file need not be UTF-8; it reaches the Archives as it is.
+    let latin = question("LK47B6W/362SFKH/Relat%f3rio.pdf", "");
+    assert_eq!(latin.filepath.as_deref(), Some(&b"Relat\xf3rio.pdf"[..]));
+    assert!(latin.query("::1").contains("&parsedibiurl.filepath=Relat%F3rio.pdf&"));
     // A query has no more information than necessary.
     let query = question("LK47B6W/362SFKH+", "ibiurl.requireditemstatus=Original").query("::1");
     assert!(!query.contains("riginal") && !query.contains("anguage"), "{query}");

@@ -53,7 +53,7 @@ fn asked(question: &Question) {
     let query = Query::parse(&question.query("::1")).expect("a query");
     assert_eq!(query.get("parsedibiurl.ibi"), Some(question.ibi.as_str()));
     assert_eq!(
-        query.get("parsedibiurl.filepath"),
+        query.get_bytes("parsedibiurl.filepath"),
         question.filepath.as_deref()
     );
     assert!(query.get("parsedibiurl.requireditemstatus").is_none());
