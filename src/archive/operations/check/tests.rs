@@ -139,6 +139,31 @@ fn a_move_to_the_place_of_another_item_is_refused() {
     );
 }
 
+/// An IBIp in base 53 may be the alias of an item. Another item cannot take it from there.
+#[test]
+fn the_alias_of_an_item_is_not_the_ibip_of_another() {
+    let former = "6RPa7umaZ/UaJFT";
+    let other = "x.example/y/2001/01.02.00.00";
+    let taken = format!("name-taken {other}");
+    let mut archive = TestArchive::new();
+    let one = archive.copy(COPY);
+    let alias = AliasPair::parse(former).expect("an alias");
+    archive.edit_raw(&one, |sidecar| sidecar.add_alias(&alias));
+    let accepted = archive.accept_sidecar(&Process, one.id);
+    accepted.expect("accepted");
+    let claims = archive.copy(other);
+    let both = Names::both(
+        other.parse().expect(other),
+        former.parse().expect("an IBIp in base 53"),
+    );
+    archive.edit_raw(&claims, |sidecar| sidecar.set_names(&both));
+    assert!(archive.findings().contains(&taken));
+    archive.reopen();
+    archive.reindex(&mut |_| ()).expect("an index");
+    let found = archive.find_named(former).expect("read");
+    assert_eq!(found.map(|item| item.names), Some(names(COPY)));
+}
+
 #[test]
 fn a_name_that_was_not_minted_is_only_reported() {
     let finding = "not-minted archive.example/store/2027/01.02.00.00";
