@@ -4,7 +4,7 @@
 
 use std::fs::File;
 
-use rustix::fs::{AtFlags, Mode};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::Action;
@@ -44,15 +44,8 @@ impl Tree {
     /// Removes the record of an item, if it exists; the removal is on disk when this returns.
     pub fn remove_handover(&self, place: &Place) -> Result<(), TreeError> {
         let parent = format!("{HANDOVER}/{}", place.parent());
-        let directory = match self.open_directory(&parent) {
-            Err(error) if error.errno() == Errno::NOENT => return Ok(()),
-            other => other?,
-        };
-        match rustix::fs::unlinkat(&directory, place.name(), AtFlags::empty()) {
-            Ok(()) => self.sync_directory(&parent),
-            Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(failed(Action::RemoveNote, place.as_str())(errno)),
-        }
+        let failed = failed(Action::RemoveNote, place.as_str());
+        self.remove_small(&parent, place.name(), failed)
     }
 
     /// Visits every record by the path of its item below an area.

@@ -97,6 +97,24 @@ impl Tree {
         self.write_small_as(directory, name, bytes, owner, mode)
     }
 
+    /// Removes a small file, if it exists; the removal is on disk when this returns.
+    pub(super) fn remove_small(
+        &self,
+        parent: &str,
+        name: &str,
+        failed: impl FnOnce(Errno) -> TreeError,
+    ) -> Result<(), TreeError> {
+        let directory = match self.open_directory(parent) {
+            Err(error) if error.errno() == Errno::NOENT => return Ok(()),
+            other => other?,
+        };
+        match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
+            Ok(()) => self.sync_directory(parent),
+            Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
     pub(super) fn write_small_as(
         &self,
         directory: &str,

@@ -1,6 +1,6 @@
 //! Tombstones: `deleted/` keeps the last sidecar of a removed item, with its state and time.
 
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::action::Action;
@@ -75,14 +75,6 @@ impl Tree {
     pub fn remove_tombstone(&self, place: &Place) -> Result<(), TreeError> {
         let shown = format!("deleted/{}", place.as_str());
         let parent = format!("deleted/{}", place.parent());
-        let directory = match self.open_directory(&parent) {
-            Err(error) if error.errno() == Errno::NOENT => return Ok(()),
-            other => other?,
-        };
-        match rustix::fs::unlinkat(&directory, place.name(), AtFlags::empty()) {
-            Ok(()) => self.sync_directory(&parent),
-            Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(failed(Action::Remove, &shown)(errno)),
-        }
+        self.remove_small(&parent, place.name(), failed(Action::Remove, &shown))
     }
 }
