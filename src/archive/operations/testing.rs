@@ -206,6 +206,23 @@ impl TestArchive {
         related.expect("a relation");
     }
 
+    /// Two copies, each of which says that the other is its next edition.
+    pub(crate) fn circle_of_editions(&self) -> [Item; 2] {
+        let items = [
+            "a.example/b/2001/01.01.00.00",
+            "a.example/b/2001/01.02.00.00",
+        ];
+        let items = items.map(|name| self.copy(name));
+        let [one, two] = &items;
+        for (item, other) in [(one, two), (two, one)] {
+            self.edit_raw(item, |sidecar| {
+                sidecar.set_relation(&RelationKind::NextEdition, &other.names);
+            });
+            self.accept_sidecar(&Process, item.id).expect("accepted");
+        }
+        items
+    }
+
     /// Empties an item and removes it.
     pub(crate) fn remove_whole(&self, item: &Item) {
         let doc = self.file(item, "doc");
