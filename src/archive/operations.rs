@@ -311,10 +311,7 @@ impl Archive {
 
     /// The item that has an IBIp in base 53 as an alias, beside the IBIp that it has now.
     fn find_by_former_ibip(&self, ibip: &Ibip) -> Result<Option<Item>, ArchiveError> {
-        let alias = ibip
-            .legacy()
-            .and_then(|it| AliasPair::parse(it.as_str()).ok());
-        Ok(match alias {
+        Ok(match identifiers::as_alias(ibip) {
             Some(alias) => self.store.find_by_alias(&alias)?,
             None => None,
         })

@@ -146,7 +146,7 @@ impl Archive {
             // The other name makes the item visible below the mount point.
             self.may_make(user, "col")?
         } else {
-            self.may_make(user, to.parent())? && self.may_take(user, &from)?
+            self.may_move(user, &from, &to)?
         };
         if may {
             Ok(())
@@ -173,6 +173,11 @@ impl Archive {
             level = self.tree.open_directory(&path)?;
         }
         Ok(user.may(level.as_fd(), Access::WRITE_OK | Access::EXEC_OK))
+    }
+
+    /// Whether a user could move an item from the directory of its IBIp to that of its rep.
+    fn may_move(&self, user: &dyn Actor, from: &Place, to: &Place) -> Result<bool, ArchiveError> {
+        Ok(self.may_make(user, to.parent())? && self.may_take(user, from)?)
     }
 
     /// Whether a user could move an item out of the directory of its IBIp. The prefixes have the
@@ -350,9 +355,7 @@ impl Archive {
         if self.tree.is_directory(to.as_str()) {
             return Ok(false);
         }
-        self.with_author(place, |author| {
-            Ok(self.may_make(author, to.parent())? && self.may_take(author, &from)?)
-        })
+        self.with_author(place, |author| self.may_move(author, &from, &to))
     }
 
     /// Reads an item that the index knows into a record: by its place alone, if it may not have the

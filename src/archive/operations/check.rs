@@ -17,7 +17,7 @@ use std::path::Path;
 
 use super::admission::Known;
 use super::dates::Ahead;
-use super::identifiers::{is_ibip, names_at};
+use super::identifiers::{as_alias, is_ibip, names_at};
 use super::ledger::{LEDGER, last_in_ledger};
 use super::recovery_log::{Durability, Queued};
 use super::{Archive, ArchiveError, Clock, lock};
@@ -330,12 +330,9 @@ impl Archive {
         if places.iter().flatten().any(is_there) {
             return Ok(Some(by_place));
         }
-        let known = match (reading.before.item(&by_place)?, ibip.legacy()) {
+        let known = match (reading.before.item(&by_place)?, as_alias(ibip)) {
             // One in base 53 may have become an alias of the item that had it.
-            (None, Some(legacy)) => match AliasPair::parse(legacy.as_str()) {
-                Ok(alias) => reading.before.ask(|index| index.find_by_alias(&alias))?,
-                Err(_) => None,
-            },
+            (None, Some(alias)) => reading.before.ask(|index| index.find_by_alias(&alias))?,
             (known, _) => known,
         };
         let is_another = |item: &Item| {

@@ -10,6 +10,12 @@ pub(super) fn is_ibip(alias: &AliasPair) -> bool {
     Ibip::parse(alias.as_str()).is_ok_and(|ibip| ibip.legacy().is_none())
 }
 
+/// The alias that an IBIp in base 53 is, if an item has another IBIp now.
+pub(super) fn as_alias(ibip: &Ibip) -> Option<AliasPair> {
+    let legacy = ibip.legacy()?;
+    AliasPair::parse(legacy.as_str()).ok()
+}
+
 /// The names that a path in the tree gives an item, if an item can be at that path.
 pub(super) fn names_at(area: Area, path: &str) -> Option<Names> {
     let ibi = match area {
