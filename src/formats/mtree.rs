@@ -15,11 +15,11 @@ const SIGNATURE: &str = "#mtree";
 
 /// An entry of an item, or the item's own directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct MtreeEntry {
     /// The path below the item, empty for the item's own directory.
     pub path: Vec<u8>,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: MtreeKind,
     /// Permission bits, including set-user-ID, set-group-ID and sticky.
     pub mode: u32,
     /// User number of the owner.
@@ -41,7 +41,7 @@ pub type Attribute = (Vec<u8>, Vec<u8>);
 
 /// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MtreeKind {
     /// A directory.
     Directory,
     /// A regular file.
@@ -76,7 +76,7 @@ impl std::error::Error for MtreeError {}
 
 /// The text of the entries, one line each, in their order, after a comment of one line.
 #[must_use]
-pub fn text(comment: &str, entries: &[Entry]) -> Vec<u8> {
+pub fn text(comment: &str, entries: &[MtreeEntry]) -> Vec<u8> {
     let mut text = format!("{SIGNATURE}\n# {comment}\n");
     for entry in entries {
         text.push_str(&line(entry));
@@ -84,18 +84,18 @@ pub fn text(comment: &str, entries: &[Entry]) -> Vec<u8> {
     text.into_bytes()
 }
 
-fn line(entry: &Entry) -> String {
+fn line(entry: &MtreeEntry) -> String {
     let path = match entry.path.as_slice() {
         [] => ".".to_owned(),
         path => format!("./{}", encode(path)),
     };
     let kind = match &entry.kind {
-        Kind::Directory => "type=dir".to_owned(),
-        Kind::File { contents, size } => {
+        MtreeKind::Directory => "type=dir".to_owned(),
+        MtreeKind::File { contents, size } => {
             format!("type=file size={size} contents={}", encode(contents))
         }
-        Kind::Link(target) => format!("type=link link={}", encode(target)),
-        Kind::Fifo => "type=fifo".to_owned(),
+        MtreeKind::Link(target) => format!("type=link link={}", encode(target)),
+        MtreeKind::Fifo => "type=fifo".to_owned(),
     };
     let mut line = format!(
         "{path} {kind} mode={:04o} uid={} gid={} time={}.{:09}",
@@ -122,8 +122,8 @@ pub fn comments(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// # Errors
 /// The first invalid line: a path that is not below the item, a repeated path, a keyword that is missing
 /// or has an invalid value. Unknown keywords are ignored.
-pub fn parse(bytes: &[u8]) -> Result<Vec<Entry>, MtreeError> {
-    let mut entries: Vec<Entry> = Vec::new();
+pub fn parse(bytes: &[u8]) -> Result<Vec<MtreeEntry>, MtreeError> {
+    let mut entries: Vec<MtreeEntry> = Vec::new();
     let mut known = std::collections::BTreeSet::new();
     for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let fault = |what: Message| MtreeError {
@@ -144,7 +144,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Entry>, MtreeError> {
     Ok(entries)
 }
 
-fn read(text: &str) -> Result<Entry, Message> {
+fn read(text: &str) -> Result<MtreeEntry, Message> {
     let mut words = text.split(' ').filter(|word| !word.is_empty());
     let path = below_item(&decode(words.next().unwrap_or_default())?)?;
     let mut given = std::collections::BTreeMap::new();
@@ -174,13 +174,13 @@ fn read(text: &str) -> Result<Entry, Message> {
         })
     };
     let kind = match value("type")? {
-        "dir" => Kind::Directory,
-        "file" => Kind::File {
+        "dir" => MtreeKind::Directory,
+        "file" => MtreeKind::File {
             contents: decode(value("contents")?)?,
             size: number("size")?,
         },
-        "link" => Kind::Link(decode(value("link")?)?),
-        "fifo" => Kind::Fifo,
+        "link" => MtreeKind::Link(decode(value("link")?)?),
+        "fifo" => MtreeKind::Fifo,
         other => {
             return Err(message!(
                 "type={other} is not one of dir, file, link and fifo",
@@ -196,7 +196,7 @@ fn read(text: &str) -> Result<Entry, Message> {
         }
     };
     let (seconds, nanoseconds) = time(value("time")?)?;
-    Ok(Entry {
+    Ok(MtreeEntry {
         path,
         kind,
         mode: mode(value("mode")?)?,
@@ -287,8 +287,8 @@ fn decode(text: &str) -> Result<Vec<u8>, Message> {
 mod tests {
     use super::*;
 
-    fn entry(path: &[u8], kind: Kind) -> Entry {
-        Entry {
+    fn entry(path: &[u8], kind: MtreeKind) -> MtreeEntry {
+        MtreeEntry {
             path: path.to_owned(),
             kind,
             mode: 0o4755,
@@ -304,14 +304,14 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let all: Vec<u8> = (1..=255).filter(|byte| *byte != b'/').collect();
-        let file = Kind::File {
+        let file = MtreeKind::File {
             contents: b"data/doc/a =3D".to_vec(),
             size: u64::MAX,
         };
         let entries = [
-            entry(b"", Kind::Directory),
-            entry(b"doc", Kind::Directory),
-            Entry {
+            entry(b"", MtreeKind::Directory),
+            entry(b"doc", MtreeKind::Directory),
+            MtreeEntry {
                 inode: Some(3),
                 attributes: vec![
                     (b"user.a=b \xff".to_vec(), all.clone()),
@@ -319,8 +319,8 @@ mod tests {
                 ],
                 ..entry(&[b"doc/", &all[..]].concat(), file)
             },
-            entry(b"doc/l", Kind::Link(b"../../x\n\xe7".to_vec())),
-            entry(b"f", Kind::Fifo),
+            entry(b"doc/l", MtreeKind::Link(b"../../x\n\xe7".to_vec())),
+            entry(b"f", MtreeKind::Fifo),
         ];
         let text = text("ibi {rep a}", &entries);
         assert!(text.is_ascii());
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn it_is_what_mtree_5_has() {
-        let file = Kind::File {
+        let file = MtreeKind::File {
             contents: b"data/doc/relat=F3rio.pdf".to_vec(),
             size: 7,
         };
@@ -342,7 +342,7 @@ mod tests {
             text(
                 "ibi {rep a}",
                 &[
-                    entry(b"", Kind::Directory),
+                    entry(b"", MtreeKind::Directory),
                     entry(b"doc/relat\xf3rio.pdf", file)
                 ]
             ),

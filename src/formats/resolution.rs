@@ -97,7 +97,7 @@ impl Question {
         if word(answer, "state") == Some("Deleted") {
             return Meaning::Deleted;
         }
-        let known = Known {
+        let known = ArchiveAnswer {
             answer,
             languages,
             itself: &ibi,
@@ -137,7 +137,7 @@ impl Question {
     }
 
     /// The next query, if it suits the reader better than what has been reached, if anything.
-    fn onward(&self, known: &Known<'_>, reached: Option<&[usize]>) -> Option<Question> {
+    fn onward(&self, known: &ArchiveAnswer<'_>, reached: Option<&[usize]>) -> Option<Question> {
         let steps = self.steps();
         let part = |count: usize| {
             let (way, rest) = steps.split_at_checked(count)?;
@@ -214,14 +214,14 @@ fn is_url(text: &str) -> bool {
 }
 
 /// An answer, with the reader's languages and the item that it is about.
-struct Known<'a> {
+struct ArchiveAnswer<'a> {
     answer: &'a Pairs,
     languages: &'a [Language],
     itself: &'a Names,
 }
 
 /// A pair whose relation is the requested one.
-struct Found<'a> {
+struct RankedPair<'a> {
     /// How well it suits the reader, step by step; lower is better.
     rank: Vec<usize>,
     /// The relation as written.
@@ -229,7 +229,7 @@ struct Found<'a> {
     value: &'a Value,
 }
 
-impl<'a> Known<'a> {
+impl<'a> ArchiveAnswer<'a> {
     fn reached(&self, relation: &str, url: &str) -> Reached {
         let mut told = Vec::new();
         let mut tell = |what: &'static str, name: &str| {
@@ -250,10 +250,10 @@ impl<'a> Known<'a> {
     }
 
     /// Of the pairs `what<relation>` with the requested relation, the one that suits the reader best.
-    fn best(&self, what: &str, wanted: &[Step]) -> Option<Found<'a>> {
+    fn best(&self, what: &str, wanted: &[Step]) -> Option<RankedPair<'a>> {
         let fitting = self.answer.iter().filter_map(|(name, value)| {
             let relation = name.strip_prefix(what)?;
-            Some(Found {
+            Some(RankedPair {
                 rank: self.rank(wanted, relation)?,
                 relation: relation.to_owned(),
                 value,

@@ -31,8 +31,8 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::fuse::descriptors;
-use crate::fuse::inode::{Kind, Node, NodeId};
-use crate::fuse::inside::Outcome;
+use crate::fuse::inode::{Node, NodeId, NodeKind};
+use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::{Context, Entry, Namespace};
 use crate::os::caller::Caller;
 use backing::Backings;
@@ -125,7 +125,7 @@ impl Ibifs {
 }
 
 impl Inner {
-    fn node(&self, number: INodeNo) -> Outcome<Arc<Node>> {
+    fn node(&self, number: INodeNo) -> ErrnoResult<Arc<Node>> {
         let node = self.namespace.nodes.get(NodeId(number.0));
         node.ok_or(Errno::STALE)
     }
@@ -145,7 +145,7 @@ impl Inner {
     }
 
     /// Looks a name up, and learns from it which processes look at what they list.
-    fn look_up(&self, caller: &Caller, parent: INodeNo, name: &OsStr) -> Outcome<Entry> {
+    fn look_up(&self, caller: &Caller, parent: INodeNo, name: &OsStr) -> ErrnoResult<Entry> {
         let above = self.node(parent)?;
         let found = self.namespace.lookup(caller, &above, name)?;
         if found.attr.kind != FileType::Directory {
@@ -155,10 +155,10 @@ impl Inner {
     }
 
     /// The value of an extended attribute. Two of the mount's root describe this daemon.
-    fn xattr(&self, node: &Node, name: &OsStr, limit: usize) -> Outcome<Vec<u8>> {
-        if node.kind == Kind::Root && name == DATA {
+    fn xattr(&self, node: &Node, name: &OsStr, limit: usize) -> ErrnoResult<Vec<u8>> {
+        if node.kind == NodeKind::Root && name == DATA {
             Ok(self.backings.data_path().to_words().into_bytes())
-        } else if node.kind == Kind::Root && name == HELD {
+        } else if node.kind == NodeKind::Root && name == HELD {
             Ok(self.held().into_bytes())
         } else {
             self.namespace.xattr(node, name, limit)

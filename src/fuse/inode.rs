@@ -14,7 +14,7 @@
 mod node;
 mod table;
 
-pub use node::{Generated, Kind, Node, Real};
+pub use node::{Generated, Node, NodeKind, Real};
 pub use table::Table;
 
 /// The number by which the kernel knows a node.

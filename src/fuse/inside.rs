@@ -28,7 +28,7 @@ pub use names::{
 pub use xattrs::{get_attribute, list_attributes, remove_attribute, set_attribute};
 
 /// The outcome of an operation on the native filesystem.
-pub type Outcome<T> = Result<T, Errno>;
+pub type ErrnoResult<T> = Result<T, Errno>;
 
 #[cfg(test)]
 mod tests;

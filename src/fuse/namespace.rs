@@ -50,8 +50,8 @@ use crate::archive::{Archive, ArchiveError};
 use crate::formats::item::Names;
 use crate::fuse::attr::Attr;
 use crate::fuse::descriptors::{self, Descriptors, Pinned};
-use crate::fuse::inode::{Kind, Node, Real, Table, View};
-use crate::fuse::inside::{self, Outcome};
+use crate::fuse::inode::{Node, NodeKind, Real, Table, View};
+use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 use ibi::relation::Language;
 
@@ -155,13 +155,19 @@ impl Namespace {
     }
 
     /// The mount's root.
-    pub fn root(&self) -> Outcome<Entry> {
+    pub fn root(&self) -> ErrnoResult<Entry> {
         let descriptor = inside::find(self.collection.as_fd(), OsStr::new("."))?;
-        self.real(descriptor, View::Rep, Kind::Root, true)
+        self.real(descriptor, View::Rep, NodeKind::Root, true)
     }
 
     /// The entry of a real file.
-    fn real(&self, descriptor: OwnedFd, view: View, kind: Kind, lasting: bool) -> Outcome<Entry> {
+    fn real(
+        &self,
+        descriptor: OwnedFd,
+        view: View,
+        kind: NodeKind,
+        lasting: bool,
+    ) -> ErrnoResult<Entry> {
         let stat = rustix::fs::fstat(&descriptor)?;
         let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
         let (view, lasting) = if is_link {
@@ -175,7 +181,7 @@ impl Namespace {
         Ok(self.entry(stat, file, view, kind, lasting))
     }
 
-    fn entry(&self, stat: Stat, file: Pinned, view: View, kind: Kind, lasting: bool) -> Entry {
+    fn entry(&self, stat: Stat, file: Pinned, view: View, kind: NodeKind, lasting: bool) -> Entry {
         let attr = Attr::from(stat);
         // Only directories and symbolic links differ between the trees.
         let view = match attr.kind {
@@ -197,7 +203,7 @@ impl Namespace {
     }
 
     /// The entry of a virtual node. Its name may lead to another node the next time.
-    fn virtual_entry(&self, view: View, kind: Kind) -> Outcome<Entry> {
+    fn virtual_entry(&self, view: View, kind: NodeKind) -> ErrnoResult<Entry> {
         let attr = self.virtual_attr(&kind)?;
         Ok(Entry {
             node: self.nodes.remember_virtual(view, kind),
@@ -208,16 +214,19 @@ impl Namespace {
 
     /// Finds a name in a directory. The kernel asks this before it makes, renames or removes a
     /// name, so one that is too long is refused here for all of them.
-    pub fn lookup(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<Entry> {
+    pub fn lookup(&self, caller: &Caller, parent: &Node, name: &OsStr) -> ErrnoResult<Entry> {
         // Inside an item the native filesystem knows its own limit.
-        if !matches!(parent.kind, Kind::Item(_) | Kind::Inside) && name.len() > LONGEST_NAME {
+        if !matches!(parent.kind, NodeKind::Item(_) | NodeKind::Inside) && name.len() > LONGEST_NAME
+        {
             return Err(Errno::NAMETOOLONG);
         }
         match &parent.kind {
-            Kind::Root => self.lookup_in_root(name),
-            Kind::Level(path) if is_year(path) => self.lookup_in_year(caller, parent, path, name),
-            Kind::Level(path) => self.lookup_in_level(parent, path, name),
-            Kind::Item(item) => {
+            NodeKind::Root => self.lookup_in_root(name),
+            NodeKind::Level(path) if is_year(path) => {
+                self.lookup_in_year(caller, parent, path, name)
+            }
+            NodeKind::Level(path) => self.lookup_in_level(parent, path, name),
+            NodeKind::Item(item) => {
                 if self.is_masked_for(caller, parent, name) {
                     return Err(Errno::NOENT);
                 }
@@ -225,16 +234,17 @@ impl Namespace {
                 mark_sidecar(&mut entry, *item, name);
                 Ok(entry)
             }
-            Kind::Inside => self.lookup_inside(parent, name),
-            Kind::Prefix(prefix) => self.lookup_in_prefix(caller, parent, prefix, name),
-            Kind::Mint => self.lookup_label(caller, name),
-            Kind::Link(_) | Kind::OwnLink(..) | Kind::Text(_) | Kind::Generated(_) => {
-                Err(Errno::NOTDIR)
-            }
+            NodeKind::Inside => self.lookup_inside(parent, name),
+            NodeKind::Prefix(prefix) => self.lookup_in_prefix(caller, parent, prefix, name),
+            NodeKind::Mint => self.lookup_label(caller, name),
+            NodeKind::Link(_)
+            | NodeKind::OwnLink(..)
+            | NodeKind::Text(_)
+            | NodeKind::Generated(_) => Err(Errno::NOTDIR),
         }
     }
 
-    fn lookup_inside(&self, parent: &Node, name: &OsStr) -> Outcome<Entry> {
+    fn lookup_inside(&self, parent: &Node, name: &OsStr) -> ErrnoResult<Entry> {
         if self.is_whited_out(parent, name, None) {
             return Err(Errno::NOENT);
         }
@@ -244,30 +254,40 @@ impl Namespace {
             .descriptors
             .find(directory.as_fd(), name, view != View::Rep)?
         {
-            Some((stat, file)) => Ok(self.entry(stat, file, view, Kind::Inside, true)),
+            Some((stat, file)) => Ok(self.entry(stat, file, view, NodeKind::Inside, true)),
             None => {
                 let descriptor = inside::find(directory.as_fd(), name)?;
-                self.real(descriptor, view, Kind::Inside, true)
+                self.real(descriptor, view, NodeKind::Inside, true)
             }
         }
     }
 
     /// The entry of a regular file that has just been made inside an item and is open.
-    pub fn made_open(&self, parent: &Node, name: &OsStr, file: BorrowedFd<'_>) -> Outcome<Entry> {
+    pub fn made_open(
+        &self,
+        parent: &Node,
+        name: &OsStr,
+        file: BorrowedFd<'_>,
+    ) -> ErrnoResult<Entry> {
         let mut entry = match self.descriptors.note_open(file)? {
-            Some((stat, file)) => self.entry(stat, file, parent.view, Kind::Inside, true),
-            None => self.real(inside::find_open(file)?, parent.view, Kind::Inside, true)?,
+            Some((stat, file)) => self.entry(stat, file, parent.view, NodeKind::Inside, true),
+            None => self.real(
+                inside::find_open(file)?,
+                parent.view,
+                NodeKind::Inside,
+                true,
+            )?,
         };
-        if let Kind::Item(item) = parent.kind {
+        if let NodeKind::Item(item) = parent.kind {
             mark_sidecar(&mut entry, item, name);
         }
         Ok(entry)
     }
 
     /// The entry of a name that was listed.
-    pub fn listed(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<Entry> {
+    pub fn listed(&self, caller: &Caller, parent: &Node, name: &OsStr) -> ErrnoResult<Entry> {
         match &parent.kind {
-            Kind::Item(item) => {
+            NodeKind::Item(item) => {
                 let mut entry = self.lookup_inside(parent, name)?;
                 mark_sidecar(&mut entry, *item, name);
                 Ok(entry)
@@ -277,9 +297,14 @@ impl Namespace {
     }
 
     /// The entry of a file that has just been made inside an item.
-    pub fn made_inside(&self, parent: &Node, name: &OsStr, descriptor: OwnedFd) -> Outcome<Entry> {
-        let mut entry = self.real(descriptor, parent.view, Kind::Inside, true)?;
-        if let Kind::Item(item) = parent.kind {
+    pub fn made_inside(
+        &self,
+        parent: &Node,
+        name: &OsStr,
+        descriptor: OwnedFd,
+    ) -> ErrnoResult<Entry> {
+        let mut entry = self.real(descriptor, parent.view, NodeKind::Inside, true)?;
+        if let NodeKind::Item(item) = parent.kind {
             mark_sidecar(&mut entry, item, name);
         }
         Ok(entry)

@@ -37,7 +37,7 @@ pub struct Harvester<'a> {
 
 /// A current or deleted record, with its present content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct HarvestedRecord {
     /// Its item and its datestamp.
     pub stamped: Stamped,
     /// Its `oai_dc` element. None for a deleted record.
@@ -46,9 +46,9 @@ pub struct Found {
 
 /// A page of records.
 #[derive(Debug)]
-pub struct Part {
+pub struct RecordPage {
     /// The records.
-    pub found: Vec<Found>,
+    pub found: Vec<HarvestedRecord>,
     /// The datestamp and name after which the next page begins.
     pub next: Option<(i64, String)>,
     /// When the page was read, in Unix seconds.
@@ -90,7 +90,7 @@ impl Harvester<'_> {
     }
 
     /// The present record of a local name. None if it never had one.
-    pub fn record(&self, name: &str) -> Result<Option<Found>, ArchiveError> {
+    pub fn record(&self, name: &str) -> Result<Option<HarvestedRecord>, ArchiveError> {
         let (mark, metadata) = match self.item_of(name)? {
             Some(item) => self.look(&item)?,
             None => (Mark::Withdrawn, None),
@@ -99,7 +99,7 @@ impl Harvester<'_> {
             .harvest
             .note(&[(name.to_owned(), mark)], &|| self.clock.now().seconds())?;
         let stamped = noted.into_iter().next().flatten();
-        Ok(stamped.map(|stamped| Found { stamped, metadata }))
+        Ok(stamped.map(|stamped| HarvestedRecord { stamped, metadata }))
     }
 
     /// The item whose record has this local name.
@@ -115,11 +115,11 @@ impl Harvester<'_> {
         window: &Window,
         most: usize,
         most_bytes: usize,
-    ) -> Result<Part, ArchiveError> {
+    ) -> Result<RecordPage, ArchiveError> {
         let page = self
             .harvest
             .page(window, most, &|| self.clock.now().seconds())?;
-        let mut part = Part {
+        let mut part = RecordPage {
             found: Vec::new(),
             next: None,
             at: page.at,
@@ -129,7 +129,7 @@ impl Harvester<'_> {
         for (at, stamped) in page.records.into_iter().enumerate() {
             let place = (stamped.datestamp, stamped.name.clone());
             let found = if stamped.is_deleted {
-                Some(Found {
+                Some(HarvestedRecord {
                     stamped,
                     metadata: None,
                 })
@@ -137,7 +137,7 @@ impl Harvester<'_> {
                 self.record(&stamped.name)?
             };
             // A record that has changed just now may be later than the window.
-            let is_in_time = |found: &Found| {
+            let is_in_time = |found: &HarvestedRecord| {
                 window
                     .until
                     .is_none_or(|until| found.stamped.datestamp <= until)
@@ -156,16 +156,16 @@ impl Harvester<'_> {
     }
 
     /// The headers of a page of records of a window.
-    pub fn headers(&self, window: &Window, most: usize) -> Result<Part, ArchiveError> {
+    pub fn headers(&self, window: &Window, most: usize) -> Result<RecordPage, ArchiveError> {
         let page = self
             .harvest
             .page(window, most, &|| self.clock.now().seconds())?;
         let last = page.records.last().filter(|_| page.has_more);
         let next = last.map(|stamped| (stamped.datestamp, stamped.name.clone()));
         let headers = page.records.into_iter();
-        Ok(Part {
+        Ok(RecordPage {
             found: headers
-                .map(|stamped| Found {
+                .map(|stamped| HarvestedRecord {
                     stamped,
                     metadata: None,
                 })

@@ -11,7 +11,7 @@ use crate::archive::tree::{Author, Place};
 use crate::formats::item::{Names, State};
 use ibi::Ibi;
 use ibi::message;
-use ibi::persistent::{Identifier, Kind as LinkKind, Reader, is_link};
+use ibi::persistent::{Identifier, PersistentKind, Reader, is_link};
 use ibi::relation::RelationKind;
 
 /// How many other items are searched for one that has the same relation to an item.
@@ -470,7 +470,7 @@ impl Archive {
     /// The names of the item that a link names; None for one that names a file of it or a related item.
     fn names_in_link(&self, text: &str) -> Option<Names> {
         let name = Reader::new().with_aliases().parse(text).ok()?;
-        let is_item = matches!(name.kind, LinkKind::Item | LinkKind::Record);
+        let is_item = matches!(name.kind, PersistentKind::Item | PersistentKind::Record);
         match name.identifier {
             _ if !is_item || name.request.is_some() => None,
             Identifier::Ibi(ibi) => Some(Names::from(ibi)),

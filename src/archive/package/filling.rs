@@ -15,7 +15,7 @@ use super::work::make_directories;
 use super::{PackageError, Problem};
 use crate::archive::tree::Action;
 use crate::archive::tree::{SIDECAR, open_far};
-use crate::formats::mtree::{Entry, Kind};
+use crate::formats::mtree::{MtreeEntry, MtreeKind};
 
 /// Which metadata the files get.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +42,7 @@ pub fn fill(
         linked: BTreeMap::new(),
         count,
     };
-    let is_sidecar = |entry: &&Entry| entry.path == SIDECAR.as_bytes();
+    let is_sidecar = |entry: &&MtreeEntry| entry.path == SIDECAR.as_bytes();
     let entries = &package.entries;
     for entry in entries.iter().filter(|entry| !is_sidecar(entry)) {
         filler.make(entry)?;
@@ -52,7 +52,7 @@ pub fn fill(
     }
     // The deepest first, and the item's own last: each name made in a directory changes its time.
     for entry in entries.iter().rev() {
-        if entry.kind == Kind::Directory {
+        if entry.kind == MtreeKind::Directory {
             filler.dress_directory(entry)?;
         }
     }
@@ -69,7 +69,7 @@ struct Filler<'a> {
 }
 
 impl Filler<'_> {
-    fn make(&mut self, entry: &Entry) -> Result<(), PackageError> {
+    fn make(&mut self, entry: &MtreeEntry) -> Result<(), PackageError> {
         let failed = |errno| PackageError::io(Action::Make, &entry.path)(errno);
         if entry.path.is_empty() {
             return Ok(());
@@ -80,30 +80,30 @@ impl Filler<'_> {
         let parent = open_far(self.item, parent, OFlags::PATH | OFlags::DIRECTORY);
         let parent = parent.map_err(failed)?;
         match &entry.kind {
-            Kind::Directory => {
+            MtreeKind::Directory => {
                 // Closed to other users until it is complete.
                 match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o700)) {
                     Ok(()) | Err(Errno::EXIST) => Ok(()),
                     Err(errno) => Err(failed(errno)),
                 }
             }
-            Kind::Link(target) => {
+            MtreeKind::Link(target) => {
                 rustix::fs::symlinkat(&target[..], &parent, name).map_err(failed)?;
                 self.dress_special(entry, &parent, name).map_err(failed)
             }
-            Kind::Fifo => {
+            MtreeKind::Fifo => {
                 let mode = Mode::from_raw_mode(self.mode(entry));
                 rustix::fs::mknodat(&parent, name, FileType::Fifo, mode, 0).map_err(failed)?;
                 rustix::fs::chmodat(&parent, name, mode, AtFlags::empty()).map_err(failed)?;
                 self.dress_special(entry, &parent, name).map_err(failed)
             }
-            Kind::File { contents, .. } => self.file(entry, contents, &parent, name),
+            MtreeKind::File { contents, .. } => self.file(entry, contents, &parent, name),
         }
     }
 
     fn file(
         &mut self,
-        entry: &Entry,
+        entry: &MtreeEntry,
         contents: &[u8],
         parent: &OwnedFd,
         name: &[u8],
@@ -139,7 +139,7 @@ impl Filler<'_> {
         Ok(())
     }
 
-    fn dress_directory(&self, entry: &Entry) -> Result<(), PackageError> {
+    fn dress_directory(&self, entry: &MtreeEntry) -> Result<(), PackageError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let dressed = open_far(self.item, &entry.path, flags)
             .and_then(|directory| self.dress(entry, &directory));
@@ -147,7 +147,7 @@ impl Filler<'_> {
     }
 
     /// The permission bits; set-user-ID and set-group-ID only together with the owner.
-    fn mode(&self, entry: &Entry) -> u32 {
+    fn mode(&self, entry: &MtreeEntry) -> u32 {
         if self.manner.same_owner {
             entry.mode
         } else {
@@ -155,7 +155,7 @@ impl Filler<'_> {
         }
     }
 
-    fn owner(&self, entry: &Entry) -> Option<(Option<Uid>, Option<Gid>)> {
+    fn owner(&self, entry: &MtreeEntry) -> Option<(Option<Uid>, Option<Gid>)> {
         let owner = (
             Some(Uid::from_raw(entry.uid)),
             Some(Gid::from_raw(entry.gid)),
@@ -163,7 +163,7 @@ impl Filler<'_> {
         self.manner.same_owner.then_some(owner)
     }
 
-    fn dress(&self, entry: &Entry, file: &OwnedFd) -> Result<(), Errno> {
+    fn dress(&self, entry: &MtreeEntry, file: &OwnedFd) -> Result<(), Errno> {
         if let Some((uid, gid)) = self.owner(entry) {
             rustix::fs::fchown(file, uid, gid)?;
         }
@@ -176,7 +176,12 @@ impl Filler<'_> {
         rustix::fs::futimens(file, &times(entry))
     }
 
-    fn dress_special(&self, entry: &Entry, parent: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+    fn dress_special(
+        &self,
+        entry: &MtreeEntry,
+        parent: &OwnedFd,
+        name: &[u8],
+    ) -> Result<(), Errno> {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         if let Some((uid, gid)) = self.owner(entry) {
             rustix::fs::chownat(parent, name, uid, gid, flags)?;
@@ -185,7 +190,7 @@ impl Filler<'_> {
     }
 }
 
-fn times(entry: &Entry) -> Timestamps {
+fn times(entry: &MtreeEntry) -> Timestamps {
     let time = Timespec {
         tv_sec: entry.seconds,
         tv_nsec: entry.nanoseconds.into(),

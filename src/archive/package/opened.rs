@@ -17,7 +17,7 @@ use crate::archive::tree::{Action, SIDECAR};
 use crate::formats::fixity;
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
-use crate::formats::mtree::{self, Entry, Kind};
+use crate::formats::mtree::{self, MtreeEntry, MtreeKind};
 use ibi::Ibi;
 use ibi::message;
 use ibi::pairs::Pairs;
@@ -33,7 +33,7 @@ pub(super) struct Content {
 #[derive(Debug)]
 pub struct Package {
     pub(super) root: OwnedFd,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<MtreeEntry>,
     /// By the paths that the entries use.
     pub(super) contents: BTreeMap<Vec<u8>, Content>,
     names: Names,
@@ -240,7 +240,7 @@ fn verify(
 
 /// The entries of the item: as the mtree(5) text of the package lists them or, for a package of another
 /// program, its files as they are.
-fn entries(root: &OwnedFd, contents: &Contents) -> Result<Vec<Entry>, PackageError> {
+fn entries(root: &OwnedFd, contents: &Contents) -> Result<Vec<MtreeEntry>, PackageError> {
     if let Some(content) = contents.get(MTREE.as_bytes()) {
         let text = read_small(root, &content.path)?.unwrap_or_default();
         let mut entries = mtree::parse(&text)?;
@@ -251,7 +251,7 @@ fn entries(root: &OwnedFd, contents: &Contents) -> Result<Vec<Entry>, PackageErr
             .filter(|path| path.starts_with(b"data/"))
             .collect();
         for entry in &entries {
-            if let Kind::File { contents: path, .. } = &entry.kind {
+            if let MtreeKind::File { contents: path, .. } = &entry.kind {
                 if !contents.contains_key(path) {
                     return Err(PackageError::file(path, Problem::Differs));
                 }
@@ -280,9 +280,9 @@ fn entries(root: &OwnedFd, contents: &Contents) -> Result<Vec<Entry>, PackageErr
         if !below.split(|byte| *byte == b'/').all(is_name) {
             return Err(PackageError::file(path, Problem::Stray));
         }
-        entries.push(Entry {
+        entries.push(MtreeEntry {
             path: below.to_vec(),
-            kind: Kind::File {
+            kind: MtreeKind::File {
                 contents: path.clone(),
                 size: u64::try_from(stat.st_size).unwrap_or_default(),
             },
@@ -302,15 +302,15 @@ fn entries(root: &OwnedFd, contents: &Contents) -> Result<Vec<Entry>, PackageErr
 /// from the package's metadata.
 fn names(
     root: &OwnedFd,
-    entries: &[Entry],
+    entries: &[MtreeEntry],
     contents: &Contents,
     said: &[String],
 ) -> Result<Names, PackageError> {
     let sidecar = entries
         .iter()
         .find(|entry| entry.path == SIDECAR.as_bytes());
-    if let Some(Entry {
-        kind: Kind::File { contents: path, .. },
+    if let Some(MtreeEntry {
+        kind: MtreeKind::File { contents: path, .. },
         ..
     }) = sidecar
         && let Some(content) = contents.get(path)

@@ -19,7 +19,7 @@ use crate::archive::tree::Action;
 use crate::archive::tree::{Place, SIDECAR, Tree, each_entry_of, joined};
 use crate::formats::fixity::{self, Digest, Manifest, Notes, Verdict, Written};
 use crate::formats::hex::Hex;
-use crate::formats::mtree::{self, Attribute, Entry, Kind};
+use crate::formats::mtree::{self, Attribute, MtreeEntry, MtreeKind};
 
 /// How many bytes are copied at once.
 const BLOCK: usize = 1 << 20;
@@ -88,7 +88,7 @@ struct Stager<'a> {
     manifest: Manifest,
     notes: Notes,
     staged: Staged,
-    entries: Vec<Entry>,
+    entries: Vec<MtreeEntry>,
     count: &'a mut dyn FnMut(u64),
     buffer: Vec<u8>,
 }
@@ -104,7 +104,7 @@ impl Stager<'_> {
                 .open_far(&full, OFlags::RDONLY | OFlags::DIRECTORY)
                 .map_err(unreadable)?;
             let stat = rustix::fs::fstat(&directory).map_err(unreadable)?;
-            let mut entry = entry(path.clone(), Kind::Directory, &stat);
+            let mut entry = entry(path.clone(), MtreeKind::Directory, &stat);
             entry.attributes = attributes(&directory).map_err(unreadable)?;
             self.entries.push(entry);
             let mut names = Vec::new();
@@ -136,9 +136,9 @@ impl Stager<'_> {
             }
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(above, name, Vec::new());
-                Kind::Link(target.map_err(unreadable)?.into_bytes())
+                MtreeKind::Link(target.map_err(unreadable)?.into_bytes())
             }
-            FileType::Fifo => Kind::Fifo,
+            FileType::Fifo => MtreeKind::Fifo,
             _ => return Err(PackageError::file(path, Problem::NoFile)),
         };
         self.entries.push(entry(path.to_vec(), kind, &stat));
@@ -170,9 +170,9 @@ impl Stager<'_> {
         Err(PackageError::file(path, Problem::Unsteady))
     }
 
-    fn size(&self, entry: &Entry) -> u64 {
+    fn size(&self, entry: &MtreeEntry) -> u64 {
         match &entry.kind {
-            Kind::File { size, .. } => *size,
+            MtreeKind::File { size, .. } => *size,
             _ => 0,
         }
     }
@@ -182,7 +182,7 @@ impl Stager<'_> {
         &mut self,
         path: &[u8],
         payload: &str,
-    ) -> Result<Option<(Entry, Digests)>, PackageError> {
+    ) -> Result<Option<(MtreeEntry, Digests)>, PackageError> {
         let unreadable = |errno| PackageError::file(path, Problem::Unreadable(errno));
         let full = joined(self.item.as_bytes(), path);
         let mut from = self.tree.open_to_read(&full).map_err(unreadable)?;
@@ -221,7 +221,7 @@ impl Stager<'_> {
                 .map_err(failed)?;
             return Ok(None);
         }
-        let kind = Kind::File {
+        let kind = MtreeKind::File {
             contents: payload.as_bytes().to_vec(),
             size: u64::try_from(after.st_size).unwrap_or_default(),
         };
@@ -248,9 +248,9 @@ impl Stager<'_> {
         write_file(self.work, &payload, &bytes)?;
         let root = self.entries.iter().find(|entry| entry.path.is_empty());
         if let Some(root) = root.cloned() {
-            self.entries.push(Entry {
+            self.entries.push(MtreeEntry {
                 path: SIDECAR.as_bytes().to_vec(),
-                kind: Kind::File {
+                kind: MtreeKind::File {
                     contents: payload.as_bytes().to_vec(),
                     size: bytes.len() as u64,
                 },
@@ -287,8 +287,8 @@ fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
-fn entry(path: Vec<u8>, kind: Kind, stat: &Stat) -> Entry {
-    Entry {
+fn entry(path: Vec<u8>, kind: MtreeKind, stat: &Stat) -> MtreeEntry {
+    MtreeEntry {
         path,
         kind,
         mode: stat.st_mode & 0o7777,

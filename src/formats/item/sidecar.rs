@@ -26,12 +26,12 @@ const TIMESTAMP: &str = "timestamp";
 pub struct Sidecar {
     pairs: Pairs,
     names: Names,
-    known: Known,
+    known: ValidPairs,
 }
 
 /// The validated values of the pairs, kept consistent with the document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Known {
+struct ValidPairs {
     archive_service: Option<Names>,
     relations: Vec<(RelationKind, Names)>,
     aliases: Vec<AliasPair>,
@@ -49,7 +49,7 @@ impl Sidecar {
         Sidecar {
             pairs,
             names: names.clone(),
-            known: Known::default(),
+            known: ValidPairs::default(),
         }
     }
 
@@ -60,7 +60,7 @@ impl Sidecar {
     pub fn parse(bytes: &[u8]) -> Result<Sidecar, SidecarError> {
         let pairs = Pairs::parse(bytes).map_err(SidecarError::Pairs)?;
         let mut names = None;
-        let mut known = Known::default();
+        let mut known = ValidPairs::default();
         let mut seen = BTreeSet::new();
         for (name, value) in pairs.iter() {
             let fault = |cause| SidecarError::Pair {
@@ -244,7 +244,7 @@ impl fmt::Display for Sidecar {
     }
 }
 
-impl Known {
+impl ValidPairs {
     /// Stores the value of a known pair; returns whether the pair is known.
     fn read(&mut self, name: &str, value: &Value) -> Result<bool, PairCause> {
         match name {

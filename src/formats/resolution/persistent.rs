@@ -7,7 +7,9 @@ use super::Question;
 use crate::formats::item::Names;
 use crate::formats::query::{Query, QueryError, percent_decoded_bytes};
 use ibi::Quoted;
-use ibi::persistent::{Identifier, Kind, PersistentError as NameError, PersistentName, Reader};
+use ibi::persistent::{
+    Identifier, PersistentError as NameError, PersistentKind, PersistentName, Reader,
+};
 use ibi::relation::Request;
 
 /// The request of a persistent URL.
@@ -81,8 +83,8 @@ impl Persistent {
             Identifier::Level(level) => return Err(PersistentError::Level(level)),
         };
         let request = match (name.kind, name.request) {
-            (Kind::FileList, None) => Some(Request::FileList(None)),
-            (Kind::FileList, Some(Request::Modifier(modifier))) => {
+            (PersistentKind::FileList, None) => Some(Request::FileList(None)),
+            (PersistentKind::FileList, Some(Request::Modifier(modifier))) => {
                 Some(Request::FileList(Some(modifier)))
             }
             (_, request) => request,

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use crate::fuse::inside::Outcome;
+use crate::fuse::inside::ErrnoResult;
 
 /// How many requests of one user may wait; the next one is refused with EAGAIN.
 const MOST_WAITING: usize = 1024;
 
 /// Answers a request, or refuses it.
-pub(super) type Job = Box<dyn FnOnce(Outcome<()>) + Send>;
+pub(super) type Job = Box<dyn FnOnce(ErrnoResult<()>) + Send>;
 
 #[derive(Default)]
 struct Waiting {

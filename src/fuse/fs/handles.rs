@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::backing::Backing;
 use crate::archive::WriteIntent;
 use crate::fuse::inode::{Node, NodeId};
-use crate::fuse::inside::{self, Outcome, Part};
+use crate::fuse::inside::{self, ErrnoResult, Part};
 use crate::fuse::namespace::{GeneratedText, Listed, OpenDeposit};
 use crate::os::caller::Caller;
 
@@ -69,7 +69,7 @@ impl Directory {
         }
     }
 
-    pub(super) fn open(&self) -> Outcome<Arc<OwnedFd>> {
+    pub(super) fn open(&self) -> ErrnoResult<Arc<OwnedFd>> {
         let mut opened = self.opened.lock();
         if let Some(directory) = &*opened {
             return Ok(Arc::clone(directory));
@@ -90,7 +90,7 @@ impl Directory {
         offset: u64,
         is_wanted: impl Fn(&CStr, u64) -> bool,
         mut visit: impl FnMut(BorrowedFd<'_>, &CStr, u64, FileType, u64) -> bool,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let directory = self.open()?;
         let directory = directory.as_fd();
         // Held to the end: it describes the position of the shared descriptor.
@@ -161,7 +161,7 @@ impl Handles {
     }
 
     /// Refuses a user who has reached the limit, before anything is opened or created.
-    pub(super) fn check(&self, user: u32) -> Outcome<()> {
+    pub(super) fn check(&self, user: u32) -> ErrnoResult<()> {
         if [0, self.exempt].contains(&user) {
             return Ok(());
         }

@@ -8,8 +8,8 @@ use rustix::io::Errno;
 
 use super::handles::Handle;
 use super::{Ibifs, Inner};
-use crate::fuse::inode::{Kind, Node, NodeId};
-use crate::fuse::inside::{self, Outcome, Where};
+use crate::fuse::inode::{Node, NodeId, NodeKind};
+use crate::fuse::inside::{self, ErrnoResult, Where};
 use crate::fuse::namespace::{Invalidate, Stale};
 use crate::os::caller::Caller;
 
@@ -18,11 +18,11 @@ impl Ibifs {
     pub(super) fn in_background<T>(
         &self,
         user: u32,
-        operation: impl FnOnce(&Inner) -> Outcome<T> + Send + 'static,
-        done: impl FnOnce(Outcome<T>) + Send + 'static,
+        operation: impl FnOnce(&Inner) -> ErrnoResult<T> + Send + 'static,
+        done: impl FnOnce(ErrnoResult<T>) + Send + 'static,
     ) {
         let inner = Arc::clone(&self.inner);
-        let job = move |turn: Outcome<()>| done(turn.and_then(|()| operation(&inner)));
+        let job = move |turn: ErrnoResult<()>| done(turn.and_then(|()| operation(&inner)));
         self.syncing.run(user, Box::new(job));
     }
 }
@@ -35,7 +35,7 @@ impl Inner {
         (number, handle): (INodeNo, FileHandle),
         command: u32,
         input: &[u8],
-    ) -> Outcome<Vec<u8>> {
+    ) -> ErrnoResult<Vec<u8>> {
         let done = self.with_file(handle, |file| inside::control(file, command, input, caller));
         if done.is_ok() {
             let stale = Stale::Attributes(NodeId(number.0));
@@ -51,8 +51,8 @@ impl Inner {
     pub(super) fn with_file<T>(
         &self,
         handle: FileHandle,
-        use_file: impl FnOnce(BorrowedFd<'_>) -> Outcome<T>,
-    ) -> Outcome<T> {
+        use_file: impl FnOnce(BorrowedFd<'_>) -> ErrnoResult<T>,
+    ) -> ErrnoResult<T> {
         match self.handles.get(handle).as_deref() {
             Some(Handle::File { file, .. }) => use_file(file.as_fd()),
             Some(Handle::Directory(directory)) => use_file(directory.open()?.as_fd()),
@@ -65,11 +65,11 @@ impl Inner {
         handle: FileHandle,
         offset: u64,
         size: usize,
-    ) -> Outcome<Vec<u8>> {
+    ) -> ErrnoResult<Vec<u8>> {
         match self.handles.get(handle).as_deref() {
             Some(Handle::File { file, .. }) => inside::read(file.as_fd(), offset, size),
             Some(Handle::Text(node)) => match &node.kind {
-                Kind::Text(text) => Ok(part_of(text, offset, size)),
+                NodeKind::Text(text) => Ok(part_of(text, offset, size)),
                 _ => Err(Errno::BADF),
             },
             Some(Handle::Generated(text)) => Ok(part_of(text.bytes(), offset, size)),
@@ -86,7 +86,7 @@ impl Inner {
         (place, is_page): (Where, bool),
         bytes: &[u8],
         keeps_set_id: bool,
-    ) -> Outcome<usize> {
+    ) -> ErrnoResult<usize> {
         match self.handles.get(handle).as_deref() {
             Some(Handle::File { file, opener, .. }) => {
                 let writer = if is_page { opener } else { caller };
@@ -102,7 +102,7 @@ impl Inner {
         node: &Node,
         handle: FileHandle,
         content_only: bool,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         if node.is_in_item() {
             self.with_file(handle, |file| inside::sync(file, content_only))
         } else {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use crate::fuse::inside::Outcome;
+use crate::fuse::inside::ErrnoResult;
 use crate::os::opening;
 
 /// The most waiting requests of one user.
@@ -60,9 +60,9 @@ impl Blocked {
 }
 
 /// Opens the file without blocking. The open file prevents new conflicting leases.
-pub(super) type Attempt = Box<dyn Fn() -> Outcome<OwnedFd> + Send>;
+pub(super) type Attempt = Box<dyn Fn() -> ErrnoResult<OwnedFd> + Send>;
 /// Continues the request with the file or the error.
-pub(super) type Next = Box<dyn FnOnce(Outcome<OwnedFd>) + Send>;
+pub(super) type Next = Box<dyn FnOnce(ErrnoResult<OwnedFd>) + Send>;
 
 struct Waiting {
     attempt: Attempt,
@@ -222,7 +222,7 @@ mod tests {
                 0 => Err(opening::LEASED),
                 _ => Err(Errno::NOENT),
             };
-            let next = move |outcome: Outcome<OwnedFd>| {
+            let next = move |outcome: ErrnoResult<OwnedFd>| {
                 let _ = told.send((user, outcome.err()));
             };
             leases.wait(user, Box::new(attempt), Box::new(next));

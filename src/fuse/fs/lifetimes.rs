@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::fs::FileType;
 
 use crate::fuse::attr::Attr;
-use crate::fuse::inode::{Kind, Node};
+use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::namespace::Entry;
 
 /// The lifetime of what only we change; what becomes stale before its end is invalidated (`invalidator`).
@@ -25,7 +25,7 @@ pub(super) fn of_name(entry: &Entry) -> Duration {
 /// known only when it has been generated.
 pub(super) fn of_attributes(node: &Node, attr: &Attr) -> Duration {
     let has_set_id = attr.kind == FileType::RegularFile && attr.permissions & 0o6000 != 0;
-    let is_generated = matches!(node.kind, Kind::Generated(_));
+    let is_generated = matches!(node.kind, NodeKind::Generated(_));
     if has_set_id || is_generated || node.learnt.may_be_mapped() {
         Duration::ZERO
     } else {
@@ -54,7 +54,7 @@ mod tests {
     use crate::archive::store::ItemId;
     use crate::fuse::inode::{Generated, Table, View};
 
-    fn entry(kind: Kind, file_type: FileType, permissions: u16) -> Entry {
+    fn entry(kind: NodeKind, file_type: FileType, permissions: u16) -> Entry {
         let node = Table::default().remember_virtual(View::Rep, kind);
         let root = Attr::of(std::fs::File::open("/").expect("the root")).expect("attributes");
         Entry {
@@ -66,13 +66,13 @@ mod tests {
 
     #[test]
     fn what_changes_without_the_kernel_is_not_cached() {
-        let generated = Kind::Generated(Generated::FileList(ItemId(1)));
-        let text = || Kind::Text(b"text".to_vec());
+        let generated = NodeKind::Generated(Generated::FileList(ItemId(1)));
+        let text = || NodeKind::Text(b"text".to_vec());
         for (entry, lifetime) in [
             (entry(text(), FileType::RegularFile, 0o444), CACHED),
             (entry(text(), FileType::RegularFile, 0o4755), Duration::ZERO),
             (entry(text(), FileType::RegularFile, 0o2755), Duration::ZERO),
-            (entry(Kind::Mint, FileType::Directory, 0o2755), CACHED),
+            (entry(NodeKind::Mint, FileType::Directory, 0o2755), CACHED),
             (
                 entry(generated, FileType::RegularFile, 0o444),
                 Duration::ZERO,
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_name_that_may_change_its_meaning_is_not_cached() {
-        let mut link = entry(Kind::Link(b"../a".to_vec()), FileType::Symlink, 0o777);
+        let mut link = entry(NodeKind::Link(b"../a".to_vec()), FileType::Symlink, 0o777);
         assert_eq!(of_name(&link), CACHED);
         link.lasting = false;
         assert_eq!(of_name(&link), Duration::ZERO);

@@ -12,7 +12,7 @@ use super::Inner;
 use super::handles::{Directory, Handle};
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeId};
-use crate::fuse::inside::Outcome;
+use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::Entry;
 use crate::os::caller::Caller;
 
@@ -45,7 +45,7 @@ impl Inner {
         handle: FileHandle,
         offset: u64,
         mut add: impl FnMut(&Node, Line<'_>) -> bool,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         match self.handles.get(handle).as_deref() {
             Some(Handle::Listing { listed, node }) => {
                 let start = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -72,7 +72,7 @@ impl Inner {
         opened: &Directory,
         offset: u64,
         mut add: impl FnMut(&Node, Line<'_>) -> bool,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let node = &opened.node;
         let device = node.real.as_ref().map_or(0, |real| real.device);
         if matches!(offset, 0 | AFTER_DOT) {
@@ -113,7 +113,7 @@ impl Inner {
     }
 
     /// The inode numbers of `.` and `..` of a directory inside an item.
-    fn dots(&self, node: &Node) -> Outcome<[u64; 2]> {
+    fn dots(&self, node: &Node) -> ErrnoResult<[u64; 2]> {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let above = rustix::fs::statat(&*node.file()?, "..", flags)?;
         let above = self.namespace.nodes.st_ino(above.st_dev, above.st_ino);
@@ -129,7 +129,7 @@ impl Inner {
         handle: FileHandle,
         offset: u64,
         mut add: impl FnMut(&Line<'_>, &Attr, Option<&Entry>) -> bool,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let with_nodes = offset > 0 || self.readdirplus.note_listing(caller.pid, directory);
         let mut added = 0;
         let mut failed = None;

@@ -7,7 +7,7 @@ use fuser::{INodeNo, ReplyEntry};
 use rustix::io::Errno;
 
 use super::{Inner, reply};
-use crate::fuse::inside::Outcome;
+use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::{Entry, Made};
 use crate::os::caller::Caller;
 use crate::os::charging;
@@ -22,7 +22,7 @@ impl Inner {
         (parent, name): NameIn<'_>,
         device: u32,
         mode: (u32, u32),
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         let (parent, by) = (self.node(parent)?, self.context(caller));
         self.namespace.make_node(&by, &parent, name, device, mode)
     }
@@ -57,7 +57,7 @@ impl Inner {
         caller: &Caller,
         (parent, name): NameIn<'_>,
         target: &[u8],
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         let _charged = charging::charge_to(caller.charged_user());
         let (parent, by) = (self.node(parent)?, self.context(caller));
         self.namespace.make_link(&by, &parent, name, target)
@@ -68,7 +68,7 @@ impl Inner {
         caller: &Caller,
         number: INodeNo,
         (parent, name): NameIn<'_>,
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         let (node, parent) = (self.node(number)?, self.node(parent)?);
         let by = self.context(caller);
         self.namespace.make_hard_link(&by, &node, &parent, name)
@@ -79,7 +79,7 @@ impl Inner {
         caller: &Caller,
         (parent, name): NameIn<'_>,
         is_directory: bool,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let (parent, by) = (self.node(parent)?, self.context(caller));
         self.namespace.remove(&by, &parent, name, is_directory)
     }
@@ -90,7 +90,7 @@ impl Inner {
         (parent, name): NameIn<'_>,
         (new_parent, new_name): NameIn<'_>,
         flags: u32,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let _charged = charging::charge_to(caller.charged_user());
         let (parent, new_parent) = (self.node(parent)?, self.node(new_parent)?);
         let by = self.context(caller);
@@ -106,7 +106,7 @@ impl Inner {
         (number, name): NameIn<'_>,
         value: &[u8],
         flags: i32,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let _charged = charging::charge_to(caller.charged_user());
         let (node, by) = (self.node(number)?, self.context(caller));
         match self.namespace.set_xattr(&by, &node, name, value, flags) {
@@ -115,7 +115,11 @@ impl Inner {
         }
     }
 
-    pub(super) fn remove_xattr(&self, caller: &Caller, (number, name): NameIn<'_>) -> Outcome<()> {
+    pub(super) fn remove_xattr(
+        &self,
+        caller: &Caller,
+        (number, name): NameIn<'_>,
+    ) -> ErrnoResult<()> {
         let (node, by) = (self.node(number)?, self.context(caller));
         let is_written = || self.handles.is_written(node.id);
         self.namespace.remove_xattr(&by, &node, name, is_written)

@@ -14,8 +14,8 @@ use super::leases::Blocked;
 use super::reply::{self, OpenFile};
 use super::{Ibifs, Inner};
 use crate::fuse::attr::Attr;
-use crate::fuse::inode::{Kind, Node};
-use crate::fuse::inside::{self, Change, Outcome};
+use crate::fuse::inode::{Node, NodeKind};
+use crate::fuse::inside::{self, Change, ErrnoResult};
 use crate::fuse::namespace::{Created, Entry, Invalidate, OpenDeposit, Stale};
 use crate::os::caller::Caller;
 
@@ -33,8 +33,8 @@ impl Ibifs {
         reply: ReplyOpen,
     ) {
         let inner = Arc::clone(&self.inner);
-        if let Kind::Generated(_) = node.kind {
-            let job = move |turn: Outcome<()>| {
+        if let NodeKind::Generated(_) = node.kind {
+            let job = move |turn: ErrnoResult<()>| {
                 let opened = turn.and_then(|()| {
                     let register = |file: BorrowedFd<'_>| reply.open_backing(file);
                     let opened = inner.open_file(&caller, &node, None, flags, register);
@@ -54,7 +54,7 @@ impl Ibifs {
             let opened = retrying.open_unleased(&caller, &met, flags);
             opened.map_err(|blocked| blocked.errno())
         };
-        let next = move |unleased: Outcome<OwnedFd>| {
+        let next = move |unleased: ErrnoResult<OwnedFd>| {
             let opened = unleased.and_then(|_unleased| {
                 let register = |file: BorrowedFd<'_>| reply.open_backing(file);
                 let opened = inner.open_file(&caller, &node, None, flags, register);
@@ -68,12 +68,12 @@ impl Ibifs {
 
     /// Replies with a node's attributes: in the background if a text must be generated to know its size.
     pub(super) fn attributes_and_reply(&self, caller: Caller, node: Arc<Node>, reply: ReplyAttr) {
-        let Kind::Generated(generated) = node.kind else {
+        let NodeKind::Generated(generated) = node.kind else {
             let attr = self.namespace.attributes(&node);
             return reply::attributes(reply, attr.map(|attr| (node, attr)));
         };
         let inner = Arc::clone(&self.inner);
-        let job = move |turn: Outcome<()>| {
+        let job = move |turn: ErrnoResult<()>| {
             let attr = turn.and_then(|()| inner.namespace.generated_attributes(&caller, generated));
             reply::attributes(reply, attr.map(|attr| (node, attr)));
         };
@@ -92,7 +92,7 @@ impl Ibifs {
             return reply::open(reply, self.open_directory(&caller, node));
         }
         let inner = Arc::clone(&self.inner);
-        let job = move |turn: Outcome<()>| {
+        let job = move |turn: ErrnoResult<()>| {
             let opened = turn.and_then(|()| inner.open_directory(&caller, node));
             reply::open(reply, opened);
         };
@@ -116,7 +116,7 @@ impl Ibifs {
         let (inner, met) = (Arc::clone(&self.inner), Arc::clone(&node));
         let attempt = move || inner.open_content(&caller, &met, libc::O_WRONLY);
         let inner = Arc::clone(&self.inner);
-        let next = move |unleased: Outcome<OwnedFd>| {
+        let next = move |unleased: ErrnoResult<OwnedFd>| {
             let changed = unleased.and_then(|_unleased| {
                 let changed = inner.set_attributes(&caller, &node, handle, &change);
                 changed.map_err(|blocked| blocked.errno())
@@ -162,7 +162,7 @@ impl Inner {
         flags: i32,
         (mode, umask): (u32, u32),
         register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
-    ) -> Outcome<(Entry, OpenFile)> {
+    ) -> ErrnoResult<(Entry, OpenFile)> {
         self.handles.check(caller.uid)?;
         let by = &self.context(caller);
         let created = self
@@ -249,10 +249,10 @@ impl Inner {
         })
     }
 
-    fn open_virtual(&self, caller: &Caller, node: &Arc<Node>) -> Outcome<OpenFile> {
+    fn open_virtual(&self, caller: &Caller, node: &Arc<Node>) -> ErrnoResult<OpenFile> {
         let (handle, flags) = match node.kind {
-            Kind::Text(_) => (Handle::Text(Arc::clone(node)), FopenFlags::FOPEN_KEEP_CACHE),
-            Kind::Generated(generated) => (
+            NodeKind::Text(_) => (Handle::Text(Arc::clone(node)), FopenFlags::FOPEN_KEEP_CACHE),
+            NodeKind::Generated(generated) => (
                 Handle::Generated(self.namespace.generate(caller, generated)?),
                 // The text of another open file may differ.
                 FopenFlags::FOPEN_DIRECT_IO,
@@ -274,7 +274,7 @@ impl Inner {
         opened.map_err(Blocked::of)
     }
 
-    fn open_content(&self, caller: &Caller, node: &Node, flags: i32) -> Outcome<OwnedFd> {
+    fn open_content(&self, caller: &Caller, node: &Node, flags: i32) -> ErrnoResult<OwnedFd> {
         // Truncating a file may clear its set-id bits, which depends on the caller.
         if flags & libc::O_TRUNC == 0
             && let Some(real) = &node.real
@@ -289,7 +289,7 @@ impl Inner {
     }
 
     /// After a process has closed a file, or the last one has.
-    pub(super) fn closed(&self, caller: &Caller, handle: FileHandle) -> Outcome<()> {
+    pub(super) fn closed(&self, caller: &Caller, handle: FileHandle) -> ErrnoResult<()> {
         match self.handles.get(handle).as_deref() {
             Some(Handle::File {
                 writable: true,
@@ -309,7 +309,7 @@ impl Inner {
         &self,
         caller: &Caller,
         handle: FileHandle,
-    ) -> (Outcome<()>, Option<Arc<Handle>>) {
+    ) -> (ErrnoResult<()>, Option<Arc<Handle>>) {
         let closed = self.closed(caller, handle);
         let handle = self.handles.remove(handle);
         if closed.is_ok()
@@ -323,7 +323,7 @@ impl Inner {
 
     /// Opens a directory. The kernel may cache the listing of one inside an item: it drops the listing when
     /// it changes the directory itself, and when `invalidator` says so.
-    fn open_directory(&self, caller: &Caller, node: Arc<Node>) -> Outcome<OpenFile> {
+    fn open_directory(&self, caller: &Caller, node: Arc<Node>) -> ErrnoResult<OpenFile> {
         self.handles.check(caller.uid)?;
         let (handle, flags) = if node.is_in_item() {
             (

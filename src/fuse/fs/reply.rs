@@ -14,7 +14,7 @@ use super::convert::{errno, file_attr};
 use super::lifetimes;
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::Node;
-use crate::fuse::inside::Outcome;
+use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::Entry;
 
 /// One generation: a node's number is not given to another file while the kernel knows it.
@@ -27,14 +27,14 @@ pub(super) struct OpenFile {
     pub(super) backing: Option<Arc<Backing>>,
 }
 
-pub(super) fn empty(reply: ReplyEmpty, outcome: Outcome<()>) {
+pub(super) fn empty(reply: ReplyEmpty, outcome: ErrnoResult<()>) {
     match outcome {
         Ok(()) => reply.ok(),
         Err(error) => reply.error(errno(error)),
     }
 }
 
-pub(super) fn entry(reply: ReplyEntry, outcome: Outcome<Entry>) {
+pub(super) fn entry(reply: ReplyEntry, outcome: ErrnoResult<Entry>) {
     match outcome {
         Ok(entry) => {
             let attr = file_attr(entry.node.id.0, &entry.attr);
@@ -46,7 +46,7 @@ pub(super) fn entry(reply: ReplyEntry, outcome: Outcome<Entry>) {
     }
 }
 
-pub(super) fn attributes(reply: ReplyAttr, outcome: Outcome<(Arc<Node>, Attr)>) {
+pub(super) fn attributes(reply: ReplyAttr, outcome: ErrnoResult<(Arc<Node>, Attr)>) {
     match outcome {
         Ok((node, attr)) => {
             let lifetime = lifetimes::of_attributes(&node, &attr);
@@ -56,7 +56,7 @@ pub(super) fn attributes(reply: ReplyAttr, outcome: Outcome<(Arc<Node>, Attr)>) 
     }
 }
 
-pub(super) fn open(reply: ReplyOpen, outcome: Outcome<OpenFile>) {
+pub(super) fn open(reply: ReplyOpen, outcome: ErrnoResult<OpenFile>) {
     match outcome {
         Ok(opened) => match &opened.backing {
             Some(backing) => reply.opened_passthrough(opened.handle, opened.flags, &backing.id),
@@ -66,7 +66,7 @@ pub(super) fn open(reply: ReplyOpen, outcome: Outcome<OpenFile>) {
     }
 }
 
-pub(super) fn create(reply: ReplyCreate, outcome: Outcome<(Entry, OpenFile)>) {
+pub(super) fn create(reply: ReplyCreate, outcome: ErrnoResult<(Entry, OpenFile)>) {
     match outcome {
         Ok((entry, opened)) => {
             let attr = file_attr(entry.node.id.0, &entry.attr);
@@ -84,14 +84,14 @@ pub(super) fn create(reply: ReplyCreate, outcome: Outcome<(Entry, OpenFile)>) {
     }
 }
 
-pub(super) fn data(reply: ReplyData, outcome: Outcome<Vec<u8>>) {
+pub(super) fn data(reply: ReplyData, outcome: ErrnoResult<Vec<u8>>) {
     match outcome {
         Ok(bytes) => reply.data(&bytes),
         Err(error) => reply.error(errno(error)),
     }
 }
 
-pub(super) fn written(reply: ReplyWrite, outcome: Outcome<usize>) {
+pub(super) fn written(reply: ReplyWrite, outcome: ErrnoResult<usize>) {
     match outcome {
         Ok(count) => reply.written(u32::try_from(count).unwrap_or(u32::MAX)),
         Err(error) => reply.error(errno(error)),
@@ -99,7 +99,7 @@ pub(super) fn written(reply: ReplyWrite, outcome: Outcome<usize>) {
 }
 
 /// The value or names of extended attributes: their size if `size` is 0, ERANGE if they are longer.
-pub(super) fn xattr(reply: ReplyXattr, size: u32, outcome: Outcome<Vec<u8>>) {
+pub(super) fn xattr(reply: ReplyXattr, size: u32, outcome: ErrnoResult<Vec<u8>>) {
     match outcome {
         Ok(bytes) if size == 0 => reply.size(u32::try_from(bytes.len()).unwrap_or(u32::MAX)),
         Ok(bytes) if bytes.len() > size as usize => reply.error(errno(Errno::RANGE)),
@@ -108,21 +108,21 @@ pub(super) fn xattr(reply: ReplyXattr, size: u32, outcome: Outcome<Vec<u8>>) {
     }
 }
 
-pub(super) fn offset(reply: ReplyLseek, outcome: Outcome<i64>) {
+pub(super) fn offset(reply: ReplyLseek, outcome: ErrnoResult<i64>) {
     match outcome {
         Ok(position) => reply.offset(position),
         Err(error) => reply.error(errno(error)),
     }
 }
 
-pub(super) fn ioctl(reply: ReplyIoctl, outcome: Outcome<Vec<u8>>) {
+pub(super) fn ioctl(reply: ReplyIoctl, outcome: ErrnoResult<Vec<u8>>) {
     match outcome {
         Ok(output) => reply.ioctl(0, &output),
         Err(error) => reply.error(errno(error)),
     }
 }
 
-pub(super) fn statistics(reply: ReplyStatfs, outcome: Outcome<StatVfs>) {
+pub(super) fn statistics(reply: ReplyStatfs, outcome: ErrnoResult<StatVfs>) {
     match outcome {
         Ok(stat) => reply.statfs(
             stat.f_blocks,

@@ -12,7 +12,7 @@ use crate::fuse::descriptors::Pinned;
 
 /// The kind of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum NodeKind {
     /// The mount's root: the real directory `col/`.
     Root,
     /// A level of the rep tree above the items, by its path from the root.
@@ -71,7 +71,7 @@ pub struct Node {
     /// The inode number that `stat` reports, the same in all trees.
     pub st_ino: u64,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// The tree in which it appears.
     pub view: View,
     /// Its file, unless it is virtual.
@@ -91,7 +91,7 @@ impl Node {
 
     /// Whether the node is an item's directory or lies in one, where names follow the native filesystem.
     pub fn is_in_item(&self) -> bool {
-        matches!(self.kind, Kind::Item(_) | Kind::Inside)
+        matches!(self.kind, NodeKind::Item(_) | NodeKind::Inside)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::node::Learnt;
-use super::{Kind, Node, NodeId, ROOT, Real, View};
+use super::{Node, NodeId, NodeKind, ROOT, Real, View};
 use crate::archive::store::ItemId;
 
 /// The mark of virtual nodes, distinct from those of [`View`].
@@ -77,7 +77,7 @@ impl Inner {
     fn insert(
         &mut self,
         (id, st_ino): (NodeId, u64),
-        kind: Kind,
+        kind: NodeKind,
         view: View,
         real: Option<Real>,
     ) -> Arc<Node> {
@@ -164,14 +164,14 @@ impl Table {
     }
 
     /// The number of a virtual node.
-    pub fn id_of_virtual(&self, kind: &Kind) -> NodeId {
+    pub fn id_of_virtual(&self, kind: &NodeKind) -> NodeId {
         let mut hasher = DefaultHasher::new();
         kind.hash(&mut hasher);
         NodeId(VIRTUAL | (hasher.finish() >> 4))
     }
 
     /// Counts a lookup of a real file. Creates its node if the kernel does not know it yet.
-    pub fn remember(&self, real: Real, view: View, kind: Kind) -> Arc<Node> {
+    pub fn remember(&self, real: Real, view: View, kind: NodeKind) -> Arc<Node> {
         let key = (real.device, real.inode, view);
         let mut inner = self.write();
         if let Some(id) = inner.id(&key)
@@ -186,7 +186,7 @@ impl Table {
             return Arc::clone(node);
         }
         let id = match kind {
-            Kind::Root => ROOT,
+            NodeKind::Root => ROOT,
             _ => inner.free_id(preferred(&key)),
         };
         if id == preferred(&key) {
@@ -211,7 +211,7 @@ impl Table {
     }
 
     /// Counts a lookup of a virtual node.
-    pub fn remember_virtual(&self, view: View, kind: Kind) -> Arc<Node> {
+    pub fn remember_virtual(&self, view: View, kind: NodeKind) -> Arc<Node> {
         let mut id = self.id_of_virtual(&kind);
         let mut inner = self.write();
         loop {
@@ -267,7 +267,7 @@ impl Table {
         let inner = self.read();
         let nodes = inner.nodes.values();
         let items = nodes.filter_map(|known| match known.node.kind {
-            Kind::Item(item) if known.node.view == view => Some(item),
+            NodeKind::Item(item) if known.node.view == view => Some(item),
             _ => None,
         });
         items.collect()
@@ -296,7 +296,8 @@ impl Table {
     pub fn virtual_directories(&self) -> Vec<NodeId> {
         let inner = self.read();
         let nodes = inner.nodes.values().map(|known| &known.node);
-        let directories = nodes.filter(|node| matches!(node.kind, Kind::Mint | Kind::Prefix(_)));
+        let directories =
+            nodes.filter(|node| matches!(node.kind, NodeKind::Mint | NodeKind::Prefix(_)));
         directories.map(|node| node.id).collect()
     }
 
@@ -335,8 +336,8 @@ mod tests {
     #[test]
     fn one_file_has_one_number_and_counts_its_lookups() {
         let table = Table::default();
-        let first = table.remember(real(7), View::Rep, Kind::Inside);
-        let second = table.remember(real(7), View::Rep, Kind::Inside);
+        let first = table.remember(real(7), View::Rep, NodeKind::Inside);
+        let second = table.remember(real(7), View::Rep, NodeKind::Inside);
         assert_eq!((first.id, second.id), (NodeId(7), NodeId(7)));
         table.forget(NodeId(7), 1);
         assert!(table.get(NodeId(7)).is_some());
@@ -348,8 +349,8 @@ mod tests {
     #[test]
     fn a_directory_has_a_number_in_each_tree() {
         let table = Table::default();
-        let rep = table.remember(real(7), View::Rep, Kind::Inside);
-        let ibip = table.remember(real(7), View::Ibip, Kind::Inside);
+        let rep = table.remember(real(7), View::Rep, NodeKind::Inside);
+        let ibip = table.remember(real(7), View::Ibip, NodeKind::Inside);
         assert_ne!(rep.id, ibip.id);
         assert_eq!(table.in_other_views(&rep), vec![ibip.id]);
         assert_eq!(table.id_of(5, 7, View::Ibip), ibip.id);
@@ -362,11 +363,11 @@ mod tests {
             is_link: true,
             ..real(inode)
         };
-        table.remember(real(6), View::Ibip, Kind::Inside);
-        table.remember(link(7), View::Rep, Kind::Inside);
+        table.remember(real(6), View::Ibip, NodeKind::Inside);
+        table.remember(link(7), View::Rep, NodeKind::Inside);
         assert!(table.translated_links().is_empty());
-        let node = table.remember(link(7), View::Ibip, Kind::Inside);
-        table.remember(link(7), View::Ibip, Kind::Inside);
+        let node = table.remember(link(7), View::Ibip, NodeKind::Inside);
+        table.remember(link(7), View::Ibip, NodeKind::Inside);
         assert_eq!(table.translated_links(), vec![node.id]);
         table.forget(node.id, 1);
         assert_eq!(table.translated_links(), vec![node.id]);
@@ -377,13 +378,13 @@ mod tests {
     #[test]
     fn a_file_keeps_its_number_while_removed_files_with_its_inode_number_are_known() {
         let table = Table::default();
-        let gone = table.remember(real(7), View::Rep, Kind::Item(ItemId(1)));
-        let displaced = table.remember(real(7), View::Rep, Kind::Item(ItemId(2)));
+        let gone = table.remember(real(7), View::Rep, NodeKind::Item(ItemId(1)));
+        let displaced = table.remember(real(7), View::Rep, NodeKind::Item(ItemId(2)));
         table.forget(gone.id, 1);
-        let file = table.remember(real(7), View::Rep, Kind::Inside);
+        let file = table.remember(real(7), View::Rep, NodeKind::Inside);
         assert_ne!(file.id, displaced.id);
         assert_eq!(table.in_all_views(5, 7), vec![file.id]);
-        let again = table.remember(real(7), View::Rep, Kind::Inside);
+        let again = table.remember(real(7), View::Rep, NodeKind::Inside);
         assert_eq!(again.id, file.id);
         table.forget(displaced.id, 1);
         assert_eq!(table.in_all_views(5, 7), vec![file.id]);
@@ -392,9 +393,9 @@ mod tests {
     #[test]
     fn stat_reports_one_inode_number_in_all_trees_and_for_displaced_nodes() {
         let table = Table::new(5);
-        let rep = table.remember(real(7), View::Rep, Kind::Inside);
-        let ibip = table.remember(real(7), View::Ibip, Kind::Inside);
-        let displaced = table.remember(real(7), View::Rep, Kind::Item(ItemId(2)));
+        let rep = table.remember(real(7), View::Rep, NodeKind::Inside);
+        let ibip = table.remember(real(7), View::Ibip, NodeKind::Inside);
+        let displaced = table.remember(real(7), View::Rep, NodeKind::Item(ItemId(2)));
         assert_ne!(rep.id, displaced.id);
         for node in [&rep, &ibip, &displaced] {
             assert_eq!(node.st_ino, 7);
@@ -405,11 +406,14 @@ mod tests {
     #[test]
     fn a_retired_node_is_not_given_out_again() {
         let table = Table::new(5);
-        let dead = table.remember(real(7), View::Rep, Kind::Inside);
+        let dead = table.remember(real(7), View::Rep, NodeKind::Inside);
         table.retire(dead.id);
-        let next = table.remember(real(7), View::Rep, Kind::Inside);
+        let next = table.remember(real(7), View::Rep, NodeKind::Inside);
         assert_ne!(dead.id, next.id);
-        assert_eq!(table.remember(real(7), View::Rep, Kind::Inside).id, next.id);
+        assert_eq!(
+            table.remember(real(7), View::Rep, NodeKind::Inside).id,
+            next.id
+        );
         table.forget(dead.id, 1);
         assert_eq!(table.in_all_views(5, 7), vec![next.id]);
     }
@@ -417,9 +421,9 @@ mod tests {
     #[test]
     fn the_root_number_is_never_given_to_another_file() {
         let table = Table::default();
-        let node = table.remember(real(1), View::Rep, Kind::Inside);
+        let node = table.remember(real(1), View::Rep, NodeKind::Inside);
         assert_ne!(node.id, ROOT);
-        let root = table.remember(real(2), View::Rep, Kind::Root);
+        let root = table.remember(real(2), View::Rep, NodeKind::Root);
         assert_eq!(root.id, ROOT);
         table.forget(ROOT, 1);
         assert!(table.get(ROOT).is_some());
@@ -428,9 +432,9 @@ mod tests {
     #[test]
     fn a_link_that_changes_its_target_is_another_node() {
         let table = Table::default();
-        let before = table.remember_virtual(View::Rep, Kind::Link(b"../a".to_vec()));
-        let same = table.remember_virtual(View::Rep, Kind::Link(b"../a".to_vec()));
-        let after = table.remember_virtual(View::Rep, Kind::Link(b"../b".to_vec()));
+        let before = table.remember_virtual(View::Rep, NodeKind::Link(b"../a".to_vec()));
+        let same = table.remember_virtual(View::Rep, NodeKind::Link(b"../a".to_vec()));
+        let after = table.remember_virtual(View::Rep, NodeKind::Link(b"../b".to_vec()));
         assert_eq!(before.id, same.id);
         assert_ne!(before.id, after.id);
     }
@@ -438,27 +442,27 @@ mod tests {
     #[test]
     fn items_and_virtual_directories_are_listed_by_what_they_are() {
         let table = Table::default();
-        let item = |id| Kind::Item(ItemId(id));
+        let item = |id| NodeKind::Item(ItemId(id));
         table.remember(real(7), View::Rep, item(1));
         table.remember(real(7), View::Ibip, item(1));
         table.remember(real(8), View::Rep, item(2));
-        table.remember(real(9), View::Rep, Kind::Inside);
+        table.remember(real(9), View::Rep, NodeKind::Inside);
         assert_eq!(table.items_in(View::Ibip), vec![ItemId(1)]);
         let mut items = table.items_in(View::Rep);
         items.sort_by_key(|item| item.0);
         assert_eq!(items, vec![ItemId(1), ItemId(2)]);
-        table.remember_virtual(View::Rep, Kind::Text(b"text".to_vec()));
+        table.remember_virtual(View::Rep, NodeKind::Text(b"text".to_vec()));
         assert!(table.virtual_directories().is_empty());
-        let mint = table.remember_virtual(View::Mint, Kind::Mint);
+        let mint = table.remember_virtual(View::Mint, NodeKind::Mint);
         assert_eq!(table.virtual_directories(), vec![mint.id]);
-        assert_eq!(table.id_of_virtual(&Kind::Mint), mint.id);
+        assert_eq!(table.id_of_virtual(&NodeKind::Mint), mint.id);
     }
 
     #[test]
     fn forgetting_reports_the_last_lookup_only() {
         let table = Table::default();
-        let node = table.remember_virtual(View::Rep, Kind::Mint);
-        table.remember_virtual(View::Rep, Kind::Mint);
+        let node = table.remember_virtual(View::Rep, NodeKind::Mint);
+        table.remember_virtual(View::Rep, NodeKind::Mint);
         assert!(!table.forget(node.id, 1));
         assert!(table.forget(node.id, 1));
         assert!(!table.forget(node.id, 1), "the node is not known any more");
@@ -468,8 +472,8 @@ mod tests {
     #[test]
     fn a_file_of_another_device_is_reported_with_its_number_in_the_rep_tree() {
         let table = Table::new(6);
-        let rep = table.remember(real(7), View::Rep, Kind::Item(ItemId(1)));
-        let ibip = table.remember(real(7), View::Ibip, Kind::Item(ItemId(1)));
+        let rep = table.remember(real(7), View::Rep, NodeKind::Item(ItemId(1)));
+        let ibip = table.remember(real(7), View::Ibip, NodeKind::Item(ItemId(1)));
         assert_eq!((rep.st_ino, ibip.st_ino), (rep.id.0, rep.id.0));
         assert_eq!(table.st_ino(6, 7), 7);
         assert_eq!(table.st_ino(5, 7), rep.id.0);
@@ -478,12 +482,12 @@ mod tests {
     #[test]
     fn what_was_learnt_of_a_file_stays_with_its_node() {
         let table = Table::default();
-        let node = table.remember(real(7), View::Rep, Kind::Inside);
+        let node = table.remember(real(7), View::Rep, NodeKind::Inside);
         assert_eq!(node.learnt.sidecar_of(), None);
         node.learnt.set_sidecar_of(Some(ItemId(3)));
         node.learnt.set_lacks_capability(true);
         assert!(node.learnt.note_mapped() && !node.learnt.note_mapped());
-        let again = table.remember(real(7), View::Rep, Kind::Inside);
+        let again = table.remember(real(7), View::Rep, NodeKind::Inside);
         assert_eq!(again.learnt.sidecar_of(), Some(ItemId(3)));
         assert!(again.learnt.lacks_capability() && again.learnt.may_be_mapped());
         again.learnt.set_sidecar_of(None);

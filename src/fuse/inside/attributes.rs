@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Access, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
-use super::Outcome;
+use super::ErrnoResult;
 use crate::fuse::attr::{Attr, Time};
 use crate::os::caller::Caller;
 use crate::os::opening::{self, by_descriptor};
@@ -14,7 +14,7 @@ use crate::os::opening::{self, by_descriptor};
 /// ESTALE unless a file is regular. The kernel opens other files by itself, so that one has taken the place
 /// of a regular file since. The type is checked before opening: a FIFO would block us, and opening a device
 /// may have effects. ESTALE makes the kernel look the name up again.
-pub(super) fn is_regular(file: BorrowedFd<'_>) -> Outcome<()> {
+pub(super) fn is_regular(file: BorrowedFd<'_>) -> ErrnoResult<()> {
     match FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode) {
         FileType::RegularFile => Ok(()),
         FileType::Directory => Err(Errno::ISDIR),
@@ -33,8 +33,8 @@ pub(super) fn has_set_id(file: BorrowedFd<'_>) -> bool {
 pub(super) fn minding_set_id<T>(
     file: BorrowedFd<'_>,
     caller: &Caller,
-    change: impl FnMut() -> Outcome<T>,
-) -> Outcome<T> {
+    change: impl FnMut() -> ErrnoResult<T>,
+) -> ErrnoResult<T> {
     if caller.is_other() && has_set_id(file) {
         caller.act(change)
     } else {
@@ -80,7 +80,7 @@ impl NewTime {
 }
 
 /// EACCES if a caller does not have this access to a file, by whatever path.
-pub fn check_access(file: BorrowedFd<'_>, access: Access, caller: &Caller) -> Outcome<()> {
+pub fn check_access(file: BorrowedFd<'_>, access: Access, caller: &Caller) -> ErrnoResult<()> {
     let path = by_descriptor(file);
     caller.act(|| rustix::fs::accessat(rustix::fs::CWD, path.as_str(), access, AtFlags::EACCESS))
 }
@@ -90,7 +90,7 @@ pub fn check_removal(
     directory: BorrowedFd<'_>,
     victim: BorrowedFd<'_>,
     caller: &Caller,
-) -> Outcome<()> {
+) -> ErrnoResult<()> {
     check_access(directory, Access::WRITE_OK | Access::EXEC_OK, caller)?;
     let above = rustix::fs::fstat(directory)?;
     let is_sticky = Mode::from_raw_mode(above.st_mode).contains(Mode::SVTX);
@@ -107,7 +107,7 @@ pub const CAPABILITY: &str = "security.capability";
 
 /// Truncates a file that need not be open: unlike ftruncate, to the size that it has already this
 /// changes no time on some filesystems. EAGAIN where another program has a lease on it.
-fn truncate(file: BorrowedFd<'_>, size: u64) -> Outcome<()> {
+fn truncate(file: BorrowedFd<'_>, size: u64) -> ErrnoResult<()> {
     is_regular(file)?;
     // truncate(2) would wait for the lease; while the file is open for writing there is none.
     let _open = opening::again(file, OFlags::WRONLY)?;
@@ -131,7 +131,7 @@ pub fn change(
     change: &Change,
     caller: &Caller,
     is_written: impl Fn() -> bool,
-) -> Outcome<()> {
+) -> ErrnoResult<()> {
     let has_owner = change.uid.is_some() || change.gid.is_some();
     let is_empty = !has_owner
         && change.mode.is_none()
@@ -185,7 +185,7 @@ pub fn check_loss(
     file: BorrowedFd<'_>,
     caller: &Caller,
     is_written: impl Fn() -> bool,
-) -> Outcome<()> {
+) -> ErrnoResult<()> {
     let stat = rustix::fs::fstat(file)?;
     let mode = Mode::from_raw_mode(stat.st_mode);
     let loses_group =
@@ -199,7 +199,7 @@ pub fn check_loss(
 }
 
 /// Clears the set-id bits that a write by this caller clears.
-fn clear_set_id(file: BorrowedFd<'_>, caller: &Caller) -> Outcome<()> {
+fn clear_set_id(file: BorrowedFd<'_>, caller: &Caller) -> ErrnoResult<()> {
     rustix::fs::chownat(file, "", None, None, AtFlags::EMPTY_PATH)?;
     let stat = rustix::fs::fstat(file)?;
     let mode = Mode::from_raw_mode(stat.st_mode);
@@ -211,11 +211,11 @@ fn clear_set_id(file: BorrowedFd<'_>, caller: &Caller) -> Outcome<()> {
 }
 
 /// The attributes of a file.
-pub fn attributes(file: impl AsFd) -> Outcome<Attr> {
+pub fn attributes(file: impl AsFd) -> ErrnoResult<Attr> {
     Attr::of(file)
 }
 
 /// How full the native filesystem is.
-pub fn statistics(file: BorrowedFd<'_>) -> Outcome<rustix::fs::StatVfs> {
+pub fn statistics(file: BorrowedFd<'_>) -> ErrnoResult<rustix::fs::StatVfs> {
     rustix::fs::fstatvfs(file)
 }

@@ -5,12 +5,12 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::Outcome;
+use super::ErrnoResult;
 use super::attributes::{has_set_id, minding_set_id};
 use crate::os::caller::Caller;
 
 /// Reads up to `size` bytes at an offset; fewer at the end of the file only.
-pub fn read(file: BorrowedFd<'_>, offset: u64, size: usize) -> Outcome<Vec<u8>> {
+pub fn read(file: BorrowedFd<'_>, offset: u64, size: usize) -> ErrnoResult<Vec<u8>> {
     let mut buffer = vec![0; size];
     let mut done = 0;
     while done < size {
@@ -34,7 +34,7 @@ pub fn write_as(
     bytes: &[u8],
     keeps_set_id: bool,
     caller: &Caller,
-) -> Outcome<usize> {
+) -> ErrnoResult<usize> {
     if !keeps_set_id && caller.is_other() && has_set_id(file) {
         caller.act(|| write(file, place, bytes))
     } else {
@@ -51,7 +51,7 @@ pub enum Where {
     End,
 }
 
-fn write(file: BorrowedFd<'_>, place: Where, bytes: &[u8]) -> Outcome<usize> {
+fn write(file: BorrowedFd<'_>, place: Where, bytes: &[u8]) -> ErrnoResult<usize> {
     let mut done = 0;
     while done < bytes.len() {
         let rest = &bytes[done..];
@@ -73,7 +73,7 @@ fn write(file: BorrowedFd<'_>, place: Where, bytes: &[u8]) -> Outcome<usize> {
 }
 
 /// Syncs a file, its content alone if asked.
-pub fn sync(file: BorrowedFd<'_>, content_only: bool) -> Outcome<()> {
+pub fn sync(file: BorrowedFd<'_>, content_only: bool) -> ErrnoResult<()> {
     if content_only {
         rustix::fs::fdatasync(file)
     } else {
@@ -82,7 +82,7 @@ pub fn sync(file: BorrowedFd<'_>, content_only: bool) -> Outcome<()> {
 }
 
 /// Where the next data or hole begins, or a plain seek.
-pub fn seek(file: BorrowedFd<'_>, offset: i64, whence: i32) -> Outcome<i64> {
+pub fn seek(file: BorrowedFd<'_>, offset: i64, whence: i32) -> ErrnoResult<i64> {
     // SAFETY: lseek takes no pointer and the descriptor is open for the call.
     let position = unsafe { libc::lseek(file.as_raw_fd(), offset, whence) };
     match position {
@@ -98,7 +98,7 @@ pub fn allocate(
     offset: u64,
     length: u64,
     caller: &Caller,
-) -> Outcome<()> {
+) -> ErrnoResult<()> {
     let mode = rustix::fs::FallocateFlags::from_bits_retain(mode as u32);
     minding_set_id(file, caller, || {
         rustix::fs::fallocate(file, mode, offset, length)
@@ -119,7 +119,7 @@ pub fn copy_range(
     mut to_offset: u64,
     length: usize,
     caller: &Caller,
-) -> Outcome<usize> {
+) -> ErrnoResult<usize> {
     minding_set_id(to, caller, || {
         rustix::fs::copy_file_range(from, Some(&mut offset), to, Some(&mut to_offset), length)
     })
@@ -153,7 +153,7 @@ pub fn control(
     command: u32,
     input: &[u8],
     caller: &Caller,
-) -> Outcome<Vec<u8>> {
+) -> ErrnoResult<Vec<u8>> {
     let known = IOCTLS.iter().find(|(known, ..)| *known == command);
     let (_, takes, gives) = known.ok_or(Errno::NOTTY)?;
     let mut bytes = [0_u8; 32];

@@ -5,14 +5,14 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::FileType;
 
-use super::Outcome;
+use super::ErrnoResult;
 
 /// Lists names from an offset on, until `visit` returns false.
 pub fn list(
     directory: BorrowedFd<'_>,
     offset: u64,
     mut visit: impl FnMut(&CStr, u64, FileType, u64) -> bool,
-) -> Outcome<()> {
+) -> ErrnoResult<()> {
     rustix::fs::seek(directory, rustix::fs::SeekFrom::Start(offset))?;
     while let Some(Part { is_all: true }) = list_part(directory, &mut visit)? {}
     Ok(())
@@ -33,7 +33,7 @@ const PART: usize = 24 * 1024;
 pub fn list_part(
     directory: BorrowedFd<'_>,
     visit: &mut impl FnMut(&CStr, u64, FileType, u64) -> bool,
-) -> Outcome<Option<Part>> {
+) -> ErrnoResult<Option<Part>> {
     let mut buffer = Vec::with_capacity(PART);
     let mut entries = rustix::fs::RawDir::new(directory, buffer.spare_capacity_mut());
     let mut part = None;

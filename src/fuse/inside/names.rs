@@ -6,19 +6,19 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::Outcome;
+use super::ErrnoResult;
 use super::attributes::{is_regular, minding_set_id};
 use crate::os::caller::Caller;
 use crate::os::opening::{self, by_descriptor};
 
 /// Finds a name in a directory: the file, opened with O_PATH, links not followed.
-pub fn find(directory: BorrowedFd<'_>, name: &OsStr) -> Outcome<OwnedFd> {
+pub fn find(directory: BorrowedFd<'_>, name: &OsStr) -> ErrnoResult<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(directory, name, flags, Mode::empty())
 }
 
 /// Opens with O_PATH a file that is open already, even if its name leads elsewhere by now.
-pub fn find_open(file: BorrowedFd<'_>) -> Outcome<OwnedFd> {
+pub fn find_open(file: BorrowedFd<'_>) -> ErrnoResult<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     rustix::fs::open(by_descriptor(file), flags, Mode::empty())
 }
@@ -42,7 +42,7 @@ pub fn make(
     mode: u32,
     umask: u32,
     caller: &Caller,
-) -> Outcome<OwnedFd> {
+) -> ErrnoResult<OwnedFd> {
     caller.make(umask, || match new {
         New::Directory => rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(mode & 0o7777)),
         New::Link(target) => rustix::fs::symlinkat(target, directory, name),
@@ -63,7 +63,7 @@ pub fn create(
     mode: u32,
     umask: u32,
     caller: &Caller,
-) -> Outcome<OwnedFd> {
+) -> ErrnoResult<OwnedFd> {
     let ours = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let bits = Mode::from_raw_mode(mode & 0o7777);
     let make = || {
@@ -105,8 +105,8 @@ fn open_flags(flags: i32) -> OFlags {
 pub fn open_or_append<T>(
     asked: i32,
     flags: OFlags,
-    open: impl Fn(OFlags) -> Outcome<T>,
-) -> Outcome<T> {
+    open: impl Fn(OFlags) -> ErrnoResult<T>,
+) -> ErrnoResult<T> {
     match open(flags) {
         Err(Errno::PERM) if asked & libc::O_APPEND != 0 => open(flags | OFlags::APPEND),
         outcome => outcome,
@@ -119,7 +119,7 @@ pub fn content_flags(flags: i32) -> OFlags {
 }
 
 /// Opens a file for reading or writing its content. EAGAIN where another program has a lease on it.
-pub fn open(file: BorrowedFd<'_>, flags: i32, caller: &Caller) -> Outcome<OwnedFd> {
+pub fn open(file: BorrowedFd<'_>, flags: i32, caller: &Caller) -> ErrnoResult<OwnedFd> {
     is_regular(file)?;
     let open = || open_by_descriptor(file, flags);
     if flags & libc::O_TRUNC != 0 {
@@ -129,25 +129,25 @@ pub fn open(file: BorrowedFd<'_>, flags: i32, caller: &Caller) -> Outcome<OwnedF
     }
 }
 
-fn open_by_descriptor(file: BorrowedFd<'_>, flags: i32) -> Outcome<OwnedFd> {
+fn open_by_descriptor(file: BorrowedFd<'_>, flags: i32) -> ErrnoResult<OwnedFd> {
     open_or_append(flags, content_flags(flags), |flags| {
         opening::settled(opening::again(file, flags)?, flags)
     })
 }
 
 /// Opens a directory for listing.
-pub fn open_directory(directory: BorrowedFd<'_>) -> Outcome<OwnedFd> {
+pub fn open_directory(directory: BorrowedFd<'_>) -> ErrnoResult<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(directory, ".", flags, Mode::empty())
 }
 
 /// The target of a symbolic link.
-pub fn read_link(link: BorrowedFd<'_>) -> Outcome<Vec<u8>> {
+pub fn read_link(link: BorrowedFd<'_>) -> ErrnoResult<Vec<u8>> {
     Ok(rustix::fs::readlinkat(link, "", Vec::new())?.into_bytes())
 }
 
 /// Removes a name.
-pub fn remove(directory: BorrowedFd<'_>, name: &OsStr, is_directory: bool) -> Outcome<()> {
+pub fn remove(directory: BorrowedFd<'_>, name: &OsStr, is_directory: bool) -> ErrnoResult<()> {
     let flags = if is_directory {
         AtFlags::REMOVEDIR
     } else {
@@ -163,7 +163,7 @@ pub fn rename(
     to: BorrowedFd<'_>,
     new_name: &OsStr,
     flags: u32,
-) -> Outcome<()> {
+) -> ErrnoResult<()> {
     rustix::fs::renameat_with(
         from,
         name,
@@ -181,7 +181,7 @@ pub fn rename_for(
     new_name: &OsStr,
     flags: u32,
     caller: &Caller,
-) -> Outcome<()> {
+) -> ErrnoResult<()> {
     let rename = || rename(from, name, to, new_name, flags);
     if RenameFlags::from_bits_retain(flags).contains(RenameFlags::WHITEOUT) {
         caller.act(rename)
@@ -197,7 +197,7 @@ pub fn link(
     directory: BorrowedFd<'_>,
     name: &OsStr,
     caller: &Caller,
-) -> Outcome<OwnedFd> {
+) -> ErrnoResult<OwnedFd> {
     let from = by_descriptor(file);
     caller.charged(|| {
         rustix::fs::linkat(

@@ -32,18 +32,18 @@ impl Directory {
         }
     }
 
-    fn create(&self, name: &str, flags: i32) -> Outcome<OwnedFd> {
+    fn create(&self, name: &str, flags: i32) -> ErrnoResult<OwnedFd> {
         let flags = flags | libc::O_RDWR;
         let name = OsStr::new(name);
         create(self.file.as_fd(), name, flags, 0o640, 0o022, &self.caller)
     }
 
-    fn make(&self, name: &str, new: New<'_>, mode: u32) -> Outcome<OwnedFd> {
+    fn make(&self, name: &str, new: New<'_>, mode: u32) -> ErrnoResult<OwnedFd> {
         let name = OsStr::new(name);
         make(self.file.as_fd(), name, new, mode, 0o027, &self.caller)
     }
 
-    fn find(&self, name: &str) -> Outcome<OwnedFd> {
+    fn find(&self, name: &str) -> ErrnoResult<OwnedFd> {
         find(self.file.as_fd(), OsStr::new(name))
     }
 

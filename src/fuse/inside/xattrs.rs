@@ -6,17 +6,17 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::io::Errno;
 
-use super::Outcome;
+use super::ErrnoResult;
 use super::attributes::minding_set_id;
 use crate::os::caller::Caller;
 use crate::os::opening::by_descriptor;
 
-fn c_name(name: &OsStr) -> Outcome<CString> {
+fn c_name(name: &OsStr) -> ErrnoResult<CString> {
     CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)
 }
 
 /// The value of an extended attribute; ERANGE where it is longer than `limit` (0: no limit).
-pub fn get_attribute(file: BorrowedFd<'_>, name: &OsStr, limit: usize) -> Outcome<Vec<u8>> {
+pub fn get_attribute(file: BorrowedFd<'_>, name: &OsStr, limit: usize) -> ErrnoResult<Vec<u8>> {
     let (path, name) = (by_descriptor(file), c_name(name)?);
     read_growing(limit, |buffer| {
         rustix::fs::getxattr(path.as_str(), name.as_c_str(), buffer)
@@ -24,7 +24,11 @@ pub fn get_attribute(file: BorrowedFd<'_>, name: &OsStr, limit: usize) -> Outcom
 }
 
 /// The names of the extended attributes, each ended by a NUL.
-pub fn list_attributes(file: BorrowedFd<'_>, limit: usize, caller: &Caller) -> Outcome<Vec<u8>> {
+pub fn list_attributes(
+    file: BorrowedFd<'_>,
+    limit: usize,
+    caller: &Caller,
+) -> ErrnoResult<Vec<u8>> {
     let path = by_descriptor(file);
     let list = |limit| read_growing(limit, |buffer| rustix::fs::listxattr(path.as_str(), buffer));
     if caller.uid == 0 {
@@ -44,7 +48,10 @@ pub fn list_attributes(file: BorrowedFd<'_>, limit: usize, caller: &Caller) -> O
     Ok(names)
 }
 
-fn read_growing(limit: usize, read: impl Fn(&mut [u8]) -> Outcome<usize>) -> Outcome<Vec<u8>> {
+fn read_growing(
+    limit: usize,
+    read: impl Fn(&mut [u8]) -> ErrnoResult<usize>,
+) -> ErrnoResult<Vec<u8>> {
     // 64 KiB is the kernel's own limit for both values and lists.
     let mut buffer = vec![0; if limit == 0 { 65536 } else { limit.min(65536) }];
     let count = read(&mut buffer)?;
@@ -59,7 +66,7 @@ pub fn set_attribute(
     value: &[u8],
     flags: i32,
     caller: &Caller,
-) -> Outcome<()> {
+) -> ErrnoResult<()> {
     let (path, name) = (by_descriptor(file), c_name(name)?);
     let flags = rustix::fs::XattrFlags::from_bits_retain(flags as u32);
     let set = || rustix::fs::setxattr(path.as_str(), name.as_c_str(), value, flags);
@@ -71,7 +78,7 @@ pub fn set_attribute(
 }
 
 /// Removes an extended attribute.
-pub fn remove_attribute(file: BorrowedFd<'_>, name: &OsStr) -> Outcome<()> {
+pub fn remove_attribute(file: BorrowedFd<'_>, name: &OsStr) -> ErrnoResult<()> {
     let (path, name) = (by_descriptor(file), c_name(name)?);
     rustix::fs::removexattr(path.as_str(), name.as_c_str())
 }

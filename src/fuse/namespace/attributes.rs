@@ -10,12 +10,12 @@ use super::invalidation::Context;
 use super::modes::shown_to_declare;
 use super::names::is_year;
 use crate::fuse::attr::Attr;
-use crate::fuse::inode::{Kind, Node};
-use crate::fuse::inside::{self, Change, Outcome};
+use crate::fuse::inode::{Node, NodeKind};
+use crate::fuse::inside::{self, Change, ErrnoResult};
 
 impl Namespace {
     /// A node's attributes.
-    pub fn attributes(&self, node: &Node) -> Outcome<Attr> {
+    pub fn attributes(&self, node: &Node) -> ErrnoResult<Attr> {
         match &node.real {
             Some(real) => Ok(self.as_met(node, inside::attributes(real.file.open()?)?)),
             None => self.virtual_attr(&node.kind),
@@ -31,7 +31,7 @@ impl Namespace {
         {
             attr.size = target.len() as u64;
         }
-        if let Kind::Level(path) = &node.kind
+        if let NodeKind::Level(path) = &node.kind
             && is_year(path)
         {
             attr.permissions = shown_to_declare(attr.permissions);
@@ -40,22 +40,22 @@ impl Namespace {
     }
 
     /// The attributes of a virtual node: the times and the owner of the collection itself.
-    pub(super) fn virtual_attr(&self, kind: &Kind) -> Outcome<Attr> {
+    pub(super) fn virtual_attr(&self, kind: &NodeKind) -> ErrnoResult<Attr> {
         let like = inside::attributes(&self.collection)?;
         Ok(match kind {
-            Kind::Link(target) => {
+            NodeKind::Link(target) => {
                 Attr::virtual_like(&like, FileType::Symlink, 0o777, target.len() as u64)
             }
-            Kind::OwnLink(target, uid) => Attr {
+            NodeKind::OwnLink(target, uid) => Attr {
                 uid: *uid,
                 ..Attr::virtual_like(&like, FileType::Symlink, 0o777, target.len() as u64)
             },
-            Kind::Text(text) => {
+            NodeKind::Text(text) => {
                 Attr::virtual_like(&like, FileType::RegularFile, 0o444, text.len() as u64)
             }
             // The size is not known before it is made, and asked for again.
-            Kind::Generated(asked) => self.attributes_of_text(self.last_length(*asked))?,
-            Kind::Prefix(_) => {
+            NodeKind::Generated(asked) => self.attributes_of_text(self.last_length(*asked))?,
+            NodeKind::Prefix(_) => {
                 let shown = shown_to_declare(like.permissions);
                 Attr::virtual_like(&like, FileType::Directory, shown, like.size)
             }
@@ -72,14 +72,15 @@ impl Namespace {
         open: Option<BorrowedFd<'_>>,
         change: &Change,
         is_written: impl Fn() -> bool,
-    ) -> Outcome<Attr> {
+    ) -> ErrnoResult<Attr> {
         if node.real.is_none() {
             return match node.kind {
                 // A tool that copies a prefix directory or a modifier's link sets its times and its owner
                 // at the end.
-                Kind::Prefix(_) | Kind::Mint | Kind::Link(_) | Kind::OwnLink(..) => {
-                    self.attributes(node)
-                }
+                NodeKind::Prefix(_)
+                | NodeKind::Mint
+                | NodeKind::Link(_)
+                | NodeKind::OwnLink(..) => self.attributes(node),
                 _ => Err(Errno::PERM),
             };
         }
@@ -105,9 +106,9 @@ impl Namespace {
         &self,
         by: &Context<'_>,
         node: &Node,
-        change: impl FnOnce() -> Outcome<T>,
-    ) -> Outcome<T> {
-        if self.is_known_elsewhere(node) || matches!(node.kind, Kind::Level(_)) {
+        change: impl FnOnce() -> ErrnoResult<T>,
+    ) -> ErrnoResult<T> {
+        if self.is_known_elsewhere(node) || matches!(node.kind, NodeKind::Level(_)) {
             by.caller.act(change)
         } else {
             change()
@@ -115,7 +116,7 @@ impl Namespace {
     }
 
     /// How full the filesystem is on which a node lies.
-    pub fn statistics(&self, node: &Node) -> Outcome<rustix::fs::StatVfs> {
+    pub fn statistics(&self, node: &Node) -> ErrnoResult<rustix::fs::StatVfs> {
         match &node.real {
             Some(real) => inside::statistics(real.file.open()?.as_fd()),
             None => inside::statistics(self.archive.tree().root()),

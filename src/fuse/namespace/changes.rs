@@ -11,7 +11,7 @@ use super::invalidation::{Context, Stale};
 use super::{Entry, Made, Namespace, OpenDeposit};
 use crate::archive::WriteIntent;
 use crate::fuse::inode::Node;
-use crate::fuse::inside::{self, New, Outcome};
+use crate::fuse::inside::{self, ErrnoResult, New};
 
 /// A regular file that has just been made.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Namespace {
         name: &OsStr,
         device: u32,
         (mode, umask): (u32, u32),
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         if parent.is_in_item() {
             self.make_inside(by, parent, name, New::Node(device), (mode, umask))
         } else {
@@ -52,7 +52,7 @@ impl Namespace {
         parent: &Node,
         name: &OsStr,
         (mode, umask): (u32, u32),
-    ) -> Outcome<Made> {
+    ) -> ErrnoResult<Made> {
         let made = if parent.is_in_item() {
             Made::Done(self.make_inside(by, parent, name, New::Directory, (mode, umask))?)
         } else {
@@ -71,7 +71,7 @@ impl Namespace {
         parent: &Node,
         name: &OsStr,
         target: &[u8],
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         if parent.is_in_item() {
             let kept = self.link_to_keep(parent, target)?;
             self.make_inside(by, parent, name, New::Link(&kept), (0o777, 0))
@@ -87,7 +87,7 @@ impl Namespace {
         name: &OsStr,
         new: New<'_>,
         (mode, umask): (u32, u32),
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         let replaced = self.make_room(by.caller, parent, name)?;
         let above = parent.file()?;
         let made = inside::make(above.as_fd(), name, new, mode, umask, by.caller)?;
@@ -104,7 +104,7 @@ impl Namespace {
         name: &OsStr,
         flags: i32,
         (mode, umask): (u32, u32),
-    ) -> Outcome<Created> {
+    ) -> ErrnoResult<Created> {
         if !parent.is_in_item() {
             let made = self.create_beside(by.caller, parent, name, flags, mode, umask);
             let (entry, file) = self.settle(by, made)?;
@@ -141,7 +141,7 @@ impl Namespace {
         node: &Node,
         parent: &Node,
         name: &OsStr,
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         if !parent.is_in_item() {
             return Err(Errno::PERM);
         }
@@ -170,7 +170,7 @@ impl Namespace {
         parent: &Node,
         name: &OsStr,
         is_directory: bool,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         if parent.is_in_item() {
             return self.remove_inside(by, parent, name, is_directory);
         }
@@ -197,7 +197,7 @@ impl Namespace {
         parent: &Node,
         name: &OsStr,
         is_directory: bool,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         if self.whites_out(by.caller, parent) {
             let stale = self.white_out(by.caller, parent, name, is_directory)?;
             // The kernel changes its link count after the answer.
@@ -219,7 +219,7 @@ impl Namespace {
     }
 
     /// Syncs a directory above the items.
-    pub fn sync_directory(&self, node: &Node, content_only: bool) -> Outcome<()> {
+    pub fn sync_directory(&self, node: &Node, content_only: bool) -> ErrnoResult<()> {
         if node.real.is_none() {
             return Ok(());
         }

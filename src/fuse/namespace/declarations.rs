@@ -14,8 +14,8 @@ use super::{Entry, Namespace};
 use crate::archive::store::Item;
 use crate::archive::tree::{METADATA_TEXT, SMALL_FILE_LIMIT};
 use crate::archive::{Related, may_replace};
-use crate::fuse::inode::{Kind, Node};
-use crate::fuse::inside::{self, Outcome};
+use crate::fuse::inode::{Node, NodeKind};
+use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 use ibi::persistent::is_link;
 use ibi::relation::{RelationKind, Request, Step};
@@ -28,7 +28,7 @@ impl Namespace {
         parent: &Node,
         name: &OsStr,
         target: &[u8],
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         let name_text = name.to_str().ok_or(Errno::PERM)?;
         if !self.has_siblings(parent) {
             return Err(Errno::PERM);
@@ -51,13 +51,13 @@ impl Namespace {
         parent: &Node,
         sibling: &Sibling,
         target: &[u8],
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let kind = relation_of(&sibling.request).ok_or(Errno::INVAL)?;
         let target = std::str::from_utf8(target).map_err(|_| Errno::INVAL)?;
         // A target relative to this directory may be no more than the last component of an identifier.
         let from_here = match &parent.kind {
-            Kind::Level(_) | Kind::Prefix(_) if is_link(target) => None,
-            Kind::Level(path) | Kind::Prefix(path) => resolve_dots(path, target),
+            NodeKind::Level(_) | NodeKind::Prefix(_) if is_link(target) => None,
+            NodeKind::Level(path) | NodeKind::Prefix(path) => resolve_dots(path, target),
             _ => None,
         };
         let names = from_here
@@ -78,7 +78,7 @@ impl Namespace {
         flags: i32,
         mode: u32,
         umask: u32,
-    ) -> Outcome<(Entry, OwnedFd)> {
+    ) -> ErrnoResult<(Entry, OwnedFd)> {
         let name_text = name.to_str().ok_or(Errno::PERM)?;
         if !self.has_siblings(parent) {
             return Err(Errno::PERM);
@@ -119,7 +119,7 @@ impl Namespace {
 
     /// The directory of an item, if the native filesystem would let the caller remove or replace the
     /// metadata text in it.
-    fn check_text(&self, caller: &Caller, item: &Item) -> Outcome<OwnedFd> {
+    fn check_text(&self, caller: &Caller, item: &Item) -> ErrnoResult<OwnedFd> {
         let directory = self.item_directory(item)?;
         let owner = match inside::find(directory.as_fd(), OsStr::new(METADATA_TEXT)) {
             Ok(text) => Some(rustix::fs::fstat(&text)?.st_uid),
@@ -144,7 +144,7 @@ impl Namespace {
         caller: &Caller,
         parent: &Node,
         name: &OsStr,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let name_text = text(name)?;
         self.check_staged(caller, parent, name)?;
         if let Some(kept) = self.staging.take(parent.id, name) {
@@ -167,7 +167,11 @@ impl Namespace {
     }
 
     /// `rm '<ibi>+'` removes the translation that `<ibi>+` leads to.
-    fn kind_of_unnamed_translation(&self, item: &Item, request: &Request) -> Outcome<RelationKind> {
+    fn kind_of_unnamed_translation(
+        &self,
+        item: &Item,
+        request: &Request,
+    ) -> ErrnoResult<RelationKind> {
         let Request::Modifier(modifier) = request else {
             return Err(Errno::PERM);
         };
@@ -193,7 +197,7 @@ impl Namespace {
         new_parent: &Node,
         new_name: &OsStr,
         flags: u32,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         if !self.has_siblings(parent) || !self.has_siblings(new_parent) {
             return Err(Errno::PERM);
         }
@@ -251,7 +255,7 @@ impl Namespace {
         parent: &Node,
         sibling: &Sibling,
         kept: &OsStr,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let staged = inside::find(self.staging.directory(), kept)?;
         let attr = inside::attributes(&staged)?;
         match attr.kind {

@@ -13,7 +13,7 @@ use crate::archive::store::{Item, ItemId};
 use crate::archive::{Act, FileList};
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::Generated;
-use crate::fuse::inside::{self, Outcome};
+use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 
 /// How many bytes of texts a user may hold: the longest one open, and once more while its size is wanted for.
@@ -80,7 +80,7 @@ impl GeneratedTexts {
     }
 
     /// Counts a text as a user's; ENOMEM if the user, or all, would hold too much.
-    fn hold(&self, list: FileList, user: u32) -> Outcome<Arc<GeneratedText>> {
+    fn hold(&self, list: FileList, user: u32) -> ErrnoResult<Arc<GeneratedText>> {
         let size = list.size();
         let is_too_much = |usage: &Usage| {
             let own = usage.of_users.get(&user).copied().unwrap_or(0);
@@ -134,7 +134,7 @@ impl GeneratedTexts {
 
 impl Namespace {
     /// Generates a text, or returns the one generated before if it is still valid.
-    pub fn generate(&self, caller: &Caller, wanted: Generated) -> Outcome<Arc<GeneratedText>> {
+    pub fn generate(&self, caller: &Caller, wanted: Generated) -> ErrnoResult<Arc<GeneratedText>> {
         let act: Act<'_> = &super::siblings::reading_as(caller);
         match wanted {
             Generated::FileList(id) => {
@@ -161,20 +161,20 @@ impl Namespace {
         }
     }
 
-    fn wanted_item(&self, id: ItemId) -> Outcome<Item> {
+    fn wanted_item(&self, id: ItemId) -> ErrnoResult<Item> {
         let item = self.archive.store().item(id)?;
         item.filter(|item| item.state != crate::formats::item::State::Deleted)
             .ok_or(Errno::NOENT)
     }
 
     /// The attributes of a text, which is generated to know its size.
-    pub fn generated_attributes(&self, caller: &Caller, generated: Generated) -> Outcome<Attr> {
+    pub fn generated_attributes(&self, caller: &Caller, generated: Generated) -> ErrnoResult<Attr> {
         let text = self.generate(caller, generated)?;
         self.attributes_of_text(text.bytes().len() as u64)
     }
 
     /// The attributes of a virtual text of this size.
-    pub(super) fn attributes_of_text(&self, size: u64) -> Outcome<Attr> {
+    pub(super) fn attributes_of_text(&self, size: u64) -> ErrnoResult<Attr> {
         let like = inside::attributes(&self.collection)?;
         Ok(Attr::virtual_like(
             &like,

@@ -12,8 +12,8 @@ use rustix::fs::{AtFlags, FileType, Stat};
 use super::Namespace;
 use crate::archive::tree::Place;
 use crate::formats::item::Names;
-use crate::fuse::inode::{Kind, Node, NodeId, ROOT};
-use crate::fuse::inside::Outcome;
+use crate::fuse::inode::{Node, NodeId, NodeKind, ROOT};
+use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
 
 /// What the kernel must look up again.
@@ -45,13 +45,13 @@ pub struct Context<'a> {
 }
 
 /// The attributes of a name in a directory, links not followed.
-fn stat_of(parent: &Node, name: &OsStr) -> Outcome<Stat> {
+fn stat_of(parent: &Node, name: &OsStr) -> ErrnoResult<Stat> {
     rustix::fs::statat(&*parent.file()?, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 impl Namespace {
     /// Invalidates what the Archive itself has changed of items, and passes an outcome on.
-    pub(super) fn settle<T>(&self, by: &Context<'_>, outcome: Outcome<T>) -> Outcome<T> {
+    pub(super) fn settle<T>(&self, by: &Context<'_>, outcome: ErrnoResult<T>) -> ErrnoResult<T> {
         by.cache.invalidate(self.stale_items());
         outcome
     }
@@ -128,7 +128,7 @@ impl Namespace {
     /// What becomes stale in other trees when the attributes of a directory or link change.
     pub(super) fn stale_attributes(&self, node: &Node) -> Vec<Stale> {
         let mut numbers = self.nodes.in_other_views(node);
-        if node.kind == Kind::Root {
+        if node.kind == NodeKind::Root {
             // Virtual directories have the attributes of the root.
             numbers.extend(self.nodes.virtual_directories());
         }

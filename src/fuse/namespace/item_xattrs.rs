@@ -8,7 +8,7 @@ use super::Namespace;
 use crate::archive::store::{Item, ItemId};
 use crate::archive::{ArchiveError, Fact};
 use crate::formats::item::Names;
-use crate::fuse::inside::Outcome;
+use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
 use ibi::relation::{Language, RelationKind};
 
@@ -20,13 +20,13 @@ pub(super) fn is_virtual(name: &OsStr) -> bool {
 }
 
 impl Namespace {
-    fn item_of(&self, id: ItemId) -> Outcome<Item> {
+    fn item_of(&self, id: ItemId) -> ErrnoResult<Item> {
         let item = self.archive.store().item(id)?;
         item.ok_or(Errno::NOENT)
     }
 
     /// The value of a virtual attribute; ENODATA if the item has none of this name.
-    pub(super) fn item_xattr(&self, id: ItemId, name: &OsStr) -> Outcome<Vec<u8>> {
+    pub(super) fn item_xattr(&self, id: ItemId, name: &OsStr) -> ErrnoResult<Vec<u8>> {
         let item = self.item_of(id)?;
         let name = word(name)?;
         if name == "target" {
@@ -62,7 +62,7 @@ impl Namespace {
         id: ItemId,
         name: &OsStr,
         value: &[u8],
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let item = self.item_of(id)?;
         let name = word(name)?;
         if name == "target" {
@@ -101,7 +101,7 @@ impl Namespace {
         caller: &Caller,
         id: ItemId,
         name: &OsStr,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let item = self.item_of(id)?;
         match word(name)? {
             "language" => Ok(self
@@ -121,7 +121,7 @@ impl Namespace {
     }
 }
 
-fn word(name: &OsStr) -> Outcome<&str> {
+fn word(name: &OsStr) -> ErrnoResult<&str> {
     let name = name.to_str().and_then(|name| name.strip_prefix(SPACE));
     name.ok_or(Errno::NODATA)
 }

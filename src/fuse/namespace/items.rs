@@ -8,8 +8,8 @@ use super::{Entry, Namespace};
 use crate::archive::store::Item;
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, State};
-use crate::fuse::inode::{Kind, Node, View};
-use crate::fuse::inside::Outcome;
+use crate::fuse::inode::{Node, NodeKind, View};
+use crate::fuse::inside::ErrnoResult;
 use ibi::relation::{Request, split_name};
 use ibi::{AliasPair, Ibi, Ibip, Rep};
 
@@ -19,7 +19,7 @@ impl Namespace {
         &self,
         prefix: &str,
         name: &str,
-    ) -> Outcome<Option<(Item, bool)>> {
+    ) -> ErrnoResult<Option<(Item, bool)>> {
         let store = self.archive.store();
         let whole = format!("{prefix}/{name}");
         if let Ok(ibip) = Ibip::parse(&whole) {
@@ -48,7 +48,7 @@ impl Namespace {
     }
 
     /// Parses `<ibi><mdf>` and `<ibi>?<verbs>` of an item held here; None for any other name.
-    pub(super) fn sibling(&self, parent: &Node, name: &str) -> Outcome<Option<Sibling>> {
+    pub(super) fn sibling(&self, parent: &Node, name: &str) -> ErrnoResult<Option<Sibling>> {
         let Some((base, tail)) = split_name(name) else {
             return Ok(None);
         };
@@ -56,14 +56,14 @@ impl Namespace {
             return Ok(None);
         };
         let item = match &parent.kind {
-            Kind::Level(path) if is_year(path) => match Rep::parse(&below(path, base)) {
+            NodeKind::Level(path) if is_year(path) => match Rep::parse(&below(path, base)) {
                 Ok(rep) => {
                     let found = self.archive.store().find_by_rep(&rep)?;
                     found.filter(|item| item.state != State::Deleted)
                 }
                 Err(_) => None,
             },
-            Kind::Prefix(prefix) => self.item_below_prefix(prefix, base)?.map(|(item, _)| item),
+            NodeKind::Prefix(prefix) => self.item_below_prefix(prefix, base)?.map(|(item, _)| item),
             _ => None,
         };
         Ok(item.map(|item| Sibling { item, request }))
@@ -72,22 +72,22 @@ impl Namespace {
     /// Whether names with modifiers are valid in this directory.
     pub(super) fn has_siblings(&self, parent: &Node) -> bool {
         match &parent.kind {
-            Kind::Level(path) => is_year(path),
-            Kind::Prefix(_) => true,
+            NodeKind::Level(path) => is_year(path),
+            NodeKind::Prefix(_) => true,
             _ => false,
         }
     }
 
     /// The entry of an item's directory in a tree.
-    pub(super) fn item_entry(&self, item: &Item, view: View) -> Outcome<Entry> {
+    pub(super) fn item_entry(&self, item: &Item, view: View) -> ErrnoResult<Entry> {
         let descriptor = self.archive.tree().open_item(&Place::of(&item.names))?;
         // A label ends with rmdir, and a modifier's name is a directory for its depositor alone.
         let lasting = matches!(view, View::Rep | View::Ibip);
-        self.real(descriptor, view, Kind::Item(item.id), lasting)
+        self.real(descriptor, view, NodeKind::Item(item.id), lasting)
     }
 
     /// An item's directory, open with O_PATH.
-    pub(super) fn item_directory(&self, item: &Item) -> Outcome<OwnedFd> {
+    pub(super) fn item_directory(&self, item: &Item) -> ErrnoResult<OwnedFd> {
         let tree = self.archive.tree();
         Ok(tree.open_item(&Place::of(&item.names))?)
     }

@@ -22,8 +22,8 @@ use super::Namespace;
 use super::timer::Timer;
 use crate::archive::store::ItemId;
 use crate::archive::tree::{Place, SIDECAR};
-use crate::fuse::inode::{Kind, Node, NodeId};
-use crate::fuse::inside::{self, Outcome};
+use crate::fuse::inode::{Node, NodeId, NodeKind};
+use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::{Caller, ThreadGroup};
 
 /// A program that has made nothing for so long, and has no file open that it has made, has paused.
@@ -302,7 +302,7 @@ impl Namespace {
     /// Whether a name in a directory is a sidecar that is masked for a caller. A lookup by another program
     /// under the same name, or by the depositor after a pause, unmasks it.
     pub(super) fn is_masked_for(&self, caller: &Caller, parent: &Node, name: &OsStr) -> bool {
-        let Kind::Item(item) = parent.kind else {
+        let NodeKind::Item(item) = parent.kind else {
             return false;
         };
         if name != SIDECAR || !self.just_minted.any_masked.load(Ordering::Relaxed) {
@@ -356,12 +356,12 @@ impl Namespace {
         caller: &Caller,
         parent: &Node,
         name: &'a OsStr,
-    ) -> Outcome<Option<&'a OsStr>> {
+    ) -> ErrnoResult<Option<&'a OsStr>> {
         let has_gone = self.replace_whited_out(caller, parent, name)?;
         if !self.is_masked_for(caller, parent, name) {
             return Ok(has_gone.then_some(name));
         }
-        if let Kind::Item(item) = parent.kind {
+        if let NodeKind::Item(item) = parent.kind {
             let above = parent.file()?;
             match caller.act(|| inside::remove(above.as_fd(), name, false)) {
                 Ok(()) | Err(Errno::NOENT) => {}

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use super::names::text;
 use super::{Entry, Namespace};
 use crate::archive::store::ItemId;
-use crate::fuse::inode::{Kind, View};
-use crate::fuse::inside::Outcome;
+use crate::fuse::inode::{NodeKind, View};
+use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
 
 /// The most labels of a user. A new one replaces the oldest.
@@ -83,7 +83,7 @@ impl Labels {
 
 impl Namespace {
     /// Looks up `.mint/NAME` and `.mint/.NAME` for the caller's user.
-    pub(super) fn lookup_label(&self, caller: &Caller, name: &OsStr) -> Outcome<Entry> {
+    pub(super) fn lookup_label(&self, caller: &Caller, name: &OsStr) -> ErrnoResult<Entry> {
         let name = text(name)?;
         let (label, is_link) = match name.strip_prefix('.') {
             Some(label) => (label, true),
@@ -94,14 +94,14 @@ impl Namespace {
         let item = item.ok_or(Errno::NOENT)?;
         if is_link {
             let target = format!("../{}", item.names.preferred());
-            self.virtual_entry(View::Mint, Kind::Link(target.into_bytes()))
+            self.virtual_entry(View::Mint, NodeKind::Link(target.into_bytes()))
         } else {
             self.item_entry_beside(caller, &item, View::Mint)
         }
     }
 
     /// `rmdir .mint/NAME` removes the label, even if the item is not empty.
-    pub(super) fn forget_label(&self, caller: &Caller, label: &str) -> Outcome<()> {
+    pub(super) fn forget_label(&self, caller: &Caller, label: &str) -> ErrnoResult<()> {
         let item = self.labels.forget(caller.uid, label).ok_or(Errno::NOENT)?;
         self.whiteouts.forget(|_, known| known == item);
         Ok(())

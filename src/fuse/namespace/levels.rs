@@ -12,16 +12,16 @@ use super::{Entry, Namespace, Stale};
 use crate::archive::store::Item;
 use crate::archive::tree::Maker;
 use crate::formats::item::Names;
-use crate::fuse::inode::{Kind, Node, View};
-use crate::fuse::inside::{self, New, Outcome};
+use crate::fuse::inode::{Node, NodeKind, View};
+use crate::fuse::inside::{self, ErrnoResult, New};
 use crate::os::caller::Caller;
 use ibi::relation::{Request, split_name};
 use ibi::{Ibi, Ibip, ParseError, Rep, ibip, rep};
 
 impl Namespace {
-    pub(super) fn lookup_in_root(&self, name: &OsStr) -> Outcome<Entry> {
+    pub(super) fn lookup_in_root(&self, name: &OsStr) -> ErrnoResult<Entry> {
         if name == ".mint" {
-            return self.lasting_entry(View::Mint, Kind::Mint);
+            return self.lasting_entry(View::Mint, NodeKind::Mint);
         }
         match self.find_level("", self.root_descriptor(), text(name)?) {
             Err(Errno::NOENT) => self.lookup_prefix(text(name)?),
@@ -30,7 +30,7 @@ impl Namespace {
     }
 
     /// The entry of a virtual directory whose name the kernel may cache.
-    fn lasting_entry(&self, view: View, kind: Kind) -> Outcome<Entry> {
+    fn lasting_entry(&self, view: View, kind: NodeKind) -> ErrnoResult<Entry> {
         let entry = self.virtual_entry(view, kind)?;
         Ok(Entry {
             lasting: true,
@@ -47,19 +47,19 @@ impl Namespace {
         parent: &Node,
         path: &str,
         name: &OsStr,
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         self.find_level(path, parent.file()?.as_fd(), text(name)?)
     }
 
     /// A level in its recorded spelling is the real directory; in another spelling it is a link to it.
-    fn find_level(&self, path: &str, parent: BorrowedFd<'_>, name: &str) -> Outcome<Entry> {
+    fn find_level(&self, path: &str, parent: BorrowedFd<'_>, name: &str) -> ErrnoResult<Entry> {
         if rep::check_component(level_below(path), name).is_err() {
             return Err(Errno::NOENT);
         }
         let below = below(path, name);
         match inside::find(parent, OsStr::new(name)) {
             Ok(descriptor) => {
-                let entry = self.real(descriptor, View::Rep, Kind::Level(below), true)?;
+                let entry = self.real(descriptor, View::Rep, NodeKind::Level(below), true)?;
                 match entry.attr.kind {
                     FileType::Directory => Ok(entry),
                     _ => {
@@ -69,7 +69,9 @@ impl Namespace {
                 }
             }
             Err(Errno::NOENT) => match self.recorded_level(&below, parent, name)? {
-                Some(recorded) => self.virtual_entry(View::Rep, Kind::Link(recorded.into_bytes())),
+                Some(recorded) => {
+                    self.virtual_entry(View::Rep, NodeKind::Link(recorded.into_bytes()))
+                }
                 None => Err(Errno::NOENT),
             },
             Err(errno) => Err(errno),
@@ -82,7 +84,7 @@ impl Namespace {
         path: &str,
         parent: BorrowedFd<'_>,
         name: &str,
-    ) -> Outcome<Option<String>> {
+    ) -> ErrnoResult<Option<String>> {
         let store = self.archive.store();
         let recorded = store.spelling_of_level(path)?;
         if let Some(recorded) = recorded
@@ -96,7 +98,7 @@ impl Namespace {
     }
 
     /// An IBIp prefix is a directory if an item, an alias or an empty directory has it.
-    fn lookup_prefix(&self, name: &str) -> Outcome<Entry> {
+    fn lookup_prefix(&self, name: &str) -> ErrnoResult<Entry> {
         let store = self.archive.store();
         if ibip::check_prefix(name).is_ok() {
             let recorded = store.spelling_of_prefix(name)?;
@@ -112,16 +114,16 @@ impl Namespace {
             });
             match recorded {
                 Some(recorded) if recorded == name => {
-                    return self.lasting_entry(View::Ibip, Kind::Prefix(recorded));
+                    return self.lasting_entry(View::Ibip, NodeKind::Prefix(recorded));
                 }
                 Some(recorded) => {
-                    return self.virtual_entry(View::Ibip, Kind::Link(recorded.into_bytes()));
+                    return self.virtual_entry(View::Ibip, NodeKind::Link(recorded.into_bytes()));
                 }
                 None => {}
             }
         }
         if store.has_alias_prefix(name)? {
-            return self.virtual_entry(View::Ibip, Kind::Prefix(name.to_owned()));
+            return self.virtual_entry(View::Ibip, NodeKind::Prefix(name.to_owned()));
         }
         Err(Errno::NOENT)
     }
@@ -132,7 +134,7 @@ impl Namespace {
         parent: &Node,
         path: &str,
         name: &OsStr,
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         let name = text(name)?;
         if let Ok(rep) = Rep::parse(&below(path, name)) {
             let descriptor = inside::find(parent.file()?.as_fd(), OsStr::new(name))?;
@@ -141,7 +143,7 @@ impl Namespace {
                 return Err(Errno::NOENT);
             }
             let item = self.archive.item_at(&rep)?;
-            return self.real(descriptor, View::Rep, Kind::Item(item.id), true);
+            return self.real(descriptor, View::Rep, NodeKind::Item(item.id), true);
         }
         self.lookup_sibling(caller, parent, name)
     }
@@ -152,14 +154,14 @@ impl Namespace {
         parent: &Node,
         prefix: &str,
         name: &OsStr,
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         let name = text(name)?;
         match self.item_below_prefix(prefix, name)? {
             Some((item, true)) => self.item_entry_beside(caller, &item, View::Ibip),
             Some((item, false)) => {
                 self.check_search(caller, &item)?;
                 let target = link_target(View::Ibip, &item.names);
-                self.virtual_entry(View::Ibip, Kind::Link(target))
+                self.virtual_entry(View::Ibip, NodeKind::Link(target))
             }
             None => self.lookup_sibling(caller, parent, name),
         }
@@ -173,7 +175,7 @@ impl Namespace {
         name: &str,
         mode: u32,
         umask: u32,
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         let maker = Maker {
             uid: caller.uid,
             gid: caller.gid,
@@ -181,17 +183,17 @@ impl Namespace {
             umask,
         };
         match &parent.kind {
-            Kind::Root if ibip::check_prefix(name).is_ok() => {
+            NodeKind::Root if ibip::check_prefix(name).is_ok() => {
                 self.archive.tree().make_prefix(name)?;
-                self.lasting_entry(View::Ibip, Kind::Prefix(name.to_owned()))
+                self.lasting_entry(View::Ibip, NodeKind::Prefix(name.to_owned()))
             }
-            Kind::Level(path) if is_year(path) => {
+            NodeKind::Level(path) if is_year(path) => {
                 let rep = Rep::parse(&below(path, name)).map_err(|error| refused(name, &error))?;
                 self.make_item(caller, parent, Ibi::Rep(rep), maker, View::Rep)
             }
-            Kind::Root | Kind::Level(_) => {
+            NodeKind::Root | NodeKind::Level(_) => {
                 let path = match &parent.kind {
-                    Kind::Level(path) => path.as_str(),
+                    NodeKind::Level(path) => path.as_str(),
                     _ => "",
                 };
                 rep::check_component(level_below(path), name).map_err(|error| {
@@ -212,9 +214,9 @@ impl Namespace {
                     caller,
                 )?;
                 self.spellings.note(parent.file()?.as_fd(), name);
-                self.real(made, View::Rep, Kind::Level(below(path, name)), true)
+                self.real(made, View::Rep, NodeKind::Level(below(path, name)), true)
             }
-            Kind::Prefix(prefix) => {
+            NodeKind::Prefix(prefix) => {
                 let ibip = Ibip::parse(&format!("{prefix}/{name}"));
                 let ibip = ibip.map_err(|error| refused(name, &error))?;
                 self.make_item(caller, parent, Ibi::Ibip(ibip), maker, View::Ibip)
@@ -231,7 +233,7 @@ impl Namespace {
         ibi: Ibi,
         maker: Maker,
         view: View,
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         self.check_making(caller, parent)?;
         let item = self.archive.register(caller, &Names::from(ibi), maker)?;
         self.note_placed(&item.names);
@@ -244,20 +246,20 @@ impl Namespace {
         caller: &Caller,
         parent: &Node,
         name: &OsStr,
-    ) -> Outcome<Vec<Stale>> {
+    ) -> ErrnoResult<Vec<Stale>> {
         match &parent.kind {
-            Kind::Mint => self.forget_label(caller, text(name)?).map(|()| Vec::new()),
-            Kind::Level(path) if is_year(path) => {
+            NodeKind::Mint => self.forget_label(caller, text(name)?).map(|()| Vec::new()),
+            NodeKind::Level(path) if is_year(path) => {
                 let rep = Rep::parse(&below(path, text(name)?)).map_err(|_| Errno::NOTDIR)?;
                 let item = self.archive.item_at(&rep)?;
                 self.remove_item(caller, parent, &item)
             }
-            Kind::Prefix(prefix) => match self.item_below_prefix(prefix, text(name)?)? {
+            NodeKind::Prefix(prefix) => match self.item_below_prefix(prefix, text(name)?)? {
                 Some((item, true)) => self.remove_item(caller, parent, &item),
                 _ => Err(Errno::NOTDIR),
             },
-            Kind::Root if name == ".mint" => Err(Errno::PERM),
-            Kind::Root if ibip::check_prefix(text(name)?).is_ok() => {
+            NodeKind::Root if name == ".mint" => Err(Errno::PERM),
+            NodeKind::Root if ibip::check_prefix(text(name)?).is_ok() => {
                 let store = self.archive.store();
                 let taken = store.spelling_of_prefix(text(name)?)?;
                 if taken.is_some() {
@@ -267,7 +269,7 @@ impl Namespace {
                 inside::remove(ibip.as_fd(), name, true)?;
                 Ok(Vec::new())
             }
-            Kind::Root | Kind::Level(_) => {
+            NodeKind::Root | NodeKind::Level(_) => {
                 inside::remove(parent.file()?.as_fd(), name, true)?;
                 Ok(Vec::new())
             }
@@ -277,7 +279,7 @@ impl Namespace {
 
     /// Removes an item by its name in a directory. The kernel drops that name from its cache, and locks that
     /// directory until the answer; returns what else becomes stale.
-    fn remove_item(&self, caller: &Caller, parent: &Node, item: &Item) -> Outcome<Vec<Stale>> {
+    fn remove_item(&self, caller: &Caller, parent: &Node, item: &Item) -> ErrnoResult<Vec<Stale>> {
         // The kernel has checked the directory in which the name was found, which may be a prefix.
         let place = crate::archive::tree::Place::of(&item.names);
         let tree = self.archive.tree();
@@ -302,7 +304,7 @@ impl Namespace {
         self.forget_labels_of(item.id);
         self.forget_just_minted(item.id);
         if let Some(ibip) = item.names.ibip() {
-            let prefix = Kind::Prefix(ibip.prefix().to_owned());
+            let prefix = NodeKind::Prefix(ibip.prefix().to_owned());
             let node = self.nodes.id_of_virtual(&prefix);
             stale.push(Stale::Name(node, ibip.suffix().into()));
             if self

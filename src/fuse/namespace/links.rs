@@ -12,8 +12,8 @@ use super::Namespace;
 use crate::archive::store::ItemId;
 use crate::formats::item::Names;
 use crate::formats::links::{climbs_out, read_in_ibip_tree, written_in_ibip_tree};
-use crate::fuse::inode::{Kind, Node, View};
-use crate::fuse::inside::{self, Outcome};
+use crate::fuse::inode::{Node, NodeKind, View};
+use crate::fuse::inside::{self, ErrnoResult};
 
 /// The longest target of a symbolic link that the kernel accepts, in bytes.
 const LONGEST_LINK: usize = 4095;
@@ -52,9 +52,9 @@ impl Namespace {
     }
 
     /// The target of a link, as the tree in which it is seen needs it.
-    pub fn read_link(&self, node: &Node) -> Outcome<Vec<u8>> {
+    pub fn read_link(&self, node: &Node) -> ErrnoResult<Vec<u8>> {
         match (&node.kind, &node.real) {
-            (Kind::Link(target) | Kind::OwnLink(target, _), _) => Ok(target.clone()),
+            (NodeKind::Link(target) | NodeKind::OwnLink(target, _), _) => Ok(target.clone()),
             (_, Some(real)) => {
                 let file = real.file.open()?;
                 let target = inside::read_link(file.as_fd())?;
@@ -77,7 +77,7 @@ impl Namespace {
     }
 
     /// The target to store for a link that is made in a directory.
-    pub(super) fn link_to_keep(&self, parent: &Node, target: &[u8]) -> Outcome<Vec<u8>> {
+    pub(super) fn link_to_keep(&self, parent: &Node, target: &[u8]) -> ErrnoResult<Vec<u8>> {
         if parent.view.has_disk_depth() || !target.starts_with(b".") {
             return Ok(target.to_vec());
         }

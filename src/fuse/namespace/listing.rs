@@ -12,8 +12,8 @@ use super::Namespace;
 use super::names::{below, is_year, level_below};
 use super::virtual_entries::link_target;
 use crate::archive::tree::Place;
-use crate::fuse::inode::{Kind, Node};
-use crate::fuse::inside::{self, Outcome};
+use crate::fuse::inode::{Node, NodeKind};
+use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 use ibi::{Rep, rep};
 
@@ -33,12 +33,12 @@ pub struct Listed {
 
 impl Namespace {
     /// The whole listing of a directory above the items.
-    pub fn list(&self, caller: &Caller, node: &Node) -> Outcome<Vec<Listed>> {
+    pub fn list(&self, caller: &Caller, node: &Node) -> ErrnoResult<Vec<Listed>> {
         let mut listed = match &node.kind {
-            Kind::Root => self.list_root(node)?,
-            Kind::Level(path) => self.list_level(node, path)?,
-            Kind::Prefix(prefix) => self.list_prefix(prefix)?,
-            Kind::Mint => self.list_labels(caller)?,
+            NodeKind::Root => self.list_root(node)?,
+            NodeKind::Level(path) => self.list_level(node, path)?,
+            NodeKind::Prefix(prefix) => self.list_prefix(prefix)?,
+            NodeKind::Mint => self.list_labels(caller)?,
             _ => return Err(Errno::NOTDIR),
         };
         for name in ["..", "."] {
@@ -54,33 +54,33 @@ impl Namespace {
         Ok(listed)
     }
 
-    fn list_root(&self, node: &Node) -> Outcome<Vec<Listed>> {
+    fn list_root(&self, node: &Node) -> ErrnoResult<Vec<Listed>> {
         let mut listed = self.list_level(node, "")?;
         let store = self.archive.store();
         let prefixes = store.prefixes(!self.options.list_all)?;
         for prefix in prefixes {
-            listed.push(self.virtual_listed(prefix.clone(), Kind::Prefix(prefix)));
+            listed.push(self.virtual_listed(prefix.clone(), NodeKind::Prefix(prefix)));
         }
         if self.options.list_all {
-            listed.push(self.virtual_listed(".mint".to_owned(), Kind::Mint));
+            listed.push(self.virtual_listed(".mint".to_owned(), NodeKind::Mint));
         }
         Ok(listed)
     }
 
-    fn virtual_listed(&self, name: String, kind: Kind) -> Listed {
+    fn virtual_listed(&self, name: String, kind: NodeKind) -> Listed {
         Listed {
             name: name.into(),
             st_ino: self.nodes.id_of_virtual(&kind).0,
             kind: match kind {
-                Kind::Link(_) | Kind::OwnLink(..) => FileType::Symlink,
-                Kind::Text(_) | Kind::Generated(_) => FileType::RegularFile,
+                NodeKind::Link(_) | NodeKind::OwnLink(..) => FileType::Symlink,
+                NodeKind::Text(_) | NodeKind::Generated(_) => FileType::RegularFile,
                 _ => FileType::Directory,
             },
         }
     }
 
     /// The directories whose names are valid components; nothing else in `col/` is shown.
-    fn list_level(&self, node: &Node, path: &str) -> Outcome<Vec<Listed>> {
+    fn list_level(&self, node: &Node, path: &str) -> ErrnoResult<Vec<Listed>> {
         let real = node.real.as_ref().ok_or(Errno::IO)?;
         let descriptor = inside::open_directory(real.file.open()?.as_fd())?;
         let level = level_below(path);
@@ -111,12 +111,12 @@ impl Namespace {
     }
 
     /// The modifiers that lead somewhere, for `-o list=all`.
-    fn modifiers_of(&self, node: &Node, name: &str, rep: &Rep) -> Outcome<Vec<Listed>> {
+    fn modifiers_of(&self, node: &Node, name: &str, rep: &Rep) -> ErrnoResult<Vec<Listed>> {
         let item = self.archive.item_at(rep)?;
         let mut listed = Vec::new();
         let mut link = |tail: String, names| {
             let target = link_target(node.view, names);
-            listed.push(self.virtual_listed(format!("{name}{tail}"), Kind::Link(target)));
+            listed.push(self.virtual_listed(format!("{name}{tail}"), NodeKind::Link(target)));
         };
         for (relation, names) in &self.archive.relations(&item)? {
             match relation.as_str() {
@@ -134,7 +134,7 @@ impl Namespace {
 
     /// The items of a prefix. Where the prefix itself is listed in the root, because some of its
     /// items have no rep, only these: the others are met in the rep tree.
-    fn list_prefix(&self, prefix: &str) -> Outcome<Vec<Listed>> {
+    fn list_prefix(&self, prefix: &str) -> ErrnoResult<Vec<Listed>> {
         let store = self.archive.store();
         let without_rep = store.names_under_prefix(prefix, true)?;
         let shown = if without_rep.is_empty() || self.options.list_all {
@@ -175,7 +175,7 @@ impl Namespace {
     }
 
     /// The directories in a directory of the store, by name, with its device and their inodes.
-    fn numbers_in(&self, path: &str) -> Outcome<(u64, HashMap<String, u64>)> {
+    fn numbers_in(&self, path: &str) -> ErrnoResult<(u64, HashMap<String, u64>)> {
         let directory = self.archive.tree().open_directory(path)?;
         let directory = inside::open_directory(directory.as_fd())?;
         let device = rustix::fs::fstat(&directory)?.st_dev;
@@ -190,7 +190,7 @@ impl Namespace {
     }
 
     /// The labels of the caller's user.
-    fn list_labels(&self, caller: &Caller) -> Outcome<Vec<Listed>> {
+    fn list_labels(&self, caller: &Caller) -> ErrnoResult<Vec<Listed>> {
         let mut listed = Vec::new();
         for (label, id) in self.labels.of(caller.uid) {
             if let Some(item) = self.archive.store().item(id)? {

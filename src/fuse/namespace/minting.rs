@@ -18,8 +18,8 @@ use super::timer::Timer;
 use super::{Entry, Namespace};
 use crate::archive::tree::{Owner, Place};
 use crate::archive::{ArchiveError, Relative};
-use crate::fuse::inode::{Kind, Node, NodeId, View};
-use crate::fuse::inside::Outcome;
+use crate::fuse::inode::{Node, NodeId, NodeKind, View};
+use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
 use crate::os::charging;
 
@@ -61,7 +61,7 @@ impl Namespace {
         name: &OsStr,
         mode: u32,
         umask: u32,
-    ) -> Outcome<Made> {
+    ) -> ErrnoResult<Made> {
         let name_text = name.to_str().ok_or(Errno::INVAL)?;
         let minting = |relative, label, declared| {
             Ok(Made::Minting(Minting {
@@ -73,7 +73,7 @@ impl Namespace {
             }))
         };
         match &parent.kind {
-            Kind::Mint => {
+            NodeKind::Mint => {
                 if name_text.starts_with('.') {
                     return Err(Errno::INVAL);
                 }
@@ -82,10 +82,10 @@ impl Namespace {
                 }
                 minting(None, Some(name_text.to_owned()), None)
             }
-            Kind::Level(path) if !is_year(path) => {
+            NodeKind::Level(path) if !is_year(path) => {
                 self.level(caller, parent, name_text, mode, umask)
             }
-            Kind::Level(_) | Kind::Prefix(_) => match self.sibling(parent, name_text)? {
+            NodeKind::Level(_) | NodeKind::Prefix(_) => match self.sibling(parent, name_text)? {
                 Some(Sibling { item, request }) => {
                     let relative = relative_of(&item.names, &request).ok_or(Errno::INVAL)?;
                     self.check_change(caller, &item)?;
@@ -105,7 +105,7 @@ impl Namespace {
         name: &str,
         mode: u32,
         umask: u32,
-    ) -> Outcome<Made> {
+    ) -> ErrnoResult<Made> {
         Ok(Made::Done(
             self.make_level(caller, parent, name, mode, umask)?,
         ))
@@ -118,7 +118,7 @@ impl Namespace {
         caller: Caller,
         minting: Minting,
         cache: Box<dyn Invalidate>,
-        done: impl FnOnce(Outcome<Entry>) + Send + 'static,
+        done: impl FnOnce(ErrnoResult<Entry>) + Send + 'static,
     ) {
         let namespace = Arc::clone(self);
         let thread = std::thread::Builder::new().name("mint".to_owned());
@@ -135,7 +135,7 @@ impl Namespace {
 
     /// Mints, and waits for the date if necessary: no two items get the same date (ibi(7), "Dates"). EINTR as
     /// soon as the caller is interrupted.
-    pub(super) fn mint(&self, caller: &Caller, minting: &Minting) -> Outcome<Entry> {
+    pub(super) fn mint(&self, caller: &Caller, minting: &Minting) -> ErrnoResult<Entry> {
         let item = loop {
             let reservation = self.archive.reserve()?;
             let is_interrupted = || caller.is_interrupted();
@@ -169,7 +169,7 @@ impl Namespace {
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Waits until a date has come. EINTR if the caller is interrupted meanwhile.
-fn wait(time: Duration, timer: &dyn Timer, is_interrupted: impl Fn() -> bool) -> Outcome<()> {
+fn wait(time: Duration, timer: &dyn Timer, is_interrupted: impl Fn() -> bool) -> ErrnoResult<()> {
     let until = timer.now() + time;
     loop {
         let left = until.saturating_duration_since(timer.now());

@@ -7,8 +7,8 @@ use rustix::fs::Access;
 
 use super::Namespace;
 use super::names::is_year;
-use crate::fuse::inode::{Kind, Node};
-use crate::fuse::inside::{self, Outcome};
+use crate::fuse::inode::{Node, NodeKind};
+use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 
 /// The access control list that holds the same bits as the mode.
@@ -38,7 +38,7 @@ impl Namespace {
     /// level sets the mode that it has seen, which must not open the level on the disk.
     pub(super) fn mode_to_keep(&self, node: &Node, mode: u32) -> Option<u32> {
         match &node.kind {
-            Kind::Level(path) if is_year(path) => {
+            NodeKind::Level(path) if is_year(path) => {
                 let shown = self.attributes(node).map(|attr| attr.permissions);
                 let is_shown = shown.is_ok_and(|shown| u32::from(shown) == mode & 0o7777);
                 (!is_shown).then(|| as_on_disk(mode))
@@ -53,7 +53,7 @@ impl Namespace {
         // A version, then a tag, permissions and a number each: owner, group, others.
         let is_mode = name == ACL && list.len() == 4 + 3 * 8;
         if is_mode
-            && matches!(&node.kind, Kind::Level(path) if is_year(path))
+            && matches!(&node.kind, NodeKind::Level(path) if is_year(path))
             && [6, 14, 22]
                 .iter()
                 .all(|at| list.get(*at).is_some_and(|bits| bits & 2 != 0))
@@ -69,11 +69,11 @@ impl Namespace {
 
     /// EACCES if a caller may not make a name in a directory in which items lie, which is shown as open to
     /// all users.
-    pub(super) fn check_making(&self, caller: &Caller, parent: &Node) -> Outcome<()> {
+    pub(super) fn check_making(&self, caller: &Caller, parent: &Node) -> ErrnoResult<()> {
         let access = Access::WRITE_OK | Access::EXEC_OK;
         match &parent.kind {
-            Kind::Prefix(_) => inside::check_access(self.collection.as_fd(), access, caller),
-            Kind::Level(_) => inside::check_access(parent.file()?.as_fd(), access, caller),
+            NodeKind::Prefix(_) => inside::check_access(self.collection.as_fd(), access, caller),
+            NodeKind::Level(_) => inside::check_access(parent.file()?.as_fd(), access, caller),
             _ => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use rustix::io::Errno;
 
-use crate::fuse::inside::Outcome;
+use crate::fuse::inside::ErrnoResult;
 
 /// The path of a name in a level; the root's path is empty.
 pub(super) fn below(path: &str, name: &str) -> String {
@@ -28,7 +28,7 @@ pub(super) fn is_year(path: &str) -> bool {
 }
 
 /// A name as text. No identifier has a byte outside ASCII: ENOENT for a name that is not UTF-8.
-pub(super) fn text(name: &OsStr) -> Outcome<&str> {
+pub(super) fn text(name: &OsStr) -> ErrnoResult<&str> {
     name.to_str().ok_or(Errno::NOENT)
 }
 

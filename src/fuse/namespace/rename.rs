@@ -10,7 +10,7 @@ use super::Namespace;
 use super::invalidation::{Context, Stale};
 use crate::archive::WriteIntent;
 use crate::fuse::inode::{Node, View};
-use crate::fuse::inside::{self, Outcome};
+use crate::fuse::inside::{self, ErrnoResult};
 
 /// A side of a rename: whether its directory is in an item, and in which tree.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ impl Namespace {
         (parent, name): (&Node, &OsStr),
         (new_parent, new_name): (&Node, &OsStr),
         flags: u32,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let is_same = || self.is_same((parent, name), (new_parent, new_name));
         match plan(Side::of(parent), Side::of(new_parent), flags, is_same) {
             Plan::Native => self.rename_inside(by, (parent, name), (new_parent, new_name), flags),
@@ -99,7 +99,7 @@ impl Namespace {
         (parent, name): (&Node, &OsStr),
         (new_parent, new_name): (&Node, &OsStr),
         flags: u32,
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let (from, to) = (parent.file()?, new_parent.file()?);
         let changes = [
             self.changing(parent, name)?,

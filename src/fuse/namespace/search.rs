@@ -8,10 +8,10 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::fs::AtFlags;
 
-use super::{Entry, Namespace, Outcome, Stale};
+use super::{Entry, ErrnoResult, Namespace, Stale};
 use crate::archive::store::Item;
 use crate::archive::tree::Place;
-use crate::fuse::inode::{Kind, Node, View};
+use crate::fuse::inode::{Node, NodeKind, View};
 use crate::os::caller::Caller;
 
 /// The permission bits of a level that every user may search.
@@ -24,7 +24,7 @@ impl Namespace {
         caller: &Caller,
         item: &Item,
         view: View,
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         let is_restricted = self.check_search(caller, item)?;
         let entry = self.item_entry(item, view)?;
         Ok(Entry {
@@ -35,7 +35,7 @@ impl Namespace {
 
     /// EACCES if a caller may not search the levels above an item. Returns whether there are users who may
     /// not.
-    pub(super) fn check_search(&self, caller: &Caller, item: &Item) -> Outcome<bool> {
+    pub(super) fn check_search(&self, caller: &Caller, item: &Item) -> ErrnoResult<bool> {
         let place = Place::of(&item.names);
         if !self.is_restricted(&place)? {
             return Ok(false);
@@ -47,7 +47,7 @@ impl Namespace {
         Ok(true)
     }
 
-    fn is_restricted(&self, place: &Place) -> Outcome<bool> {
+    fn is_restricted(&self, place: &Place) -> ErrnoResult<bool> {
         let directory = self.archive.tree().open_item(place)?;
         // Not `col/` itself; the kernel checks the item's own directory.
         let levels = place.as_str().split('/').count().saturating_sub(2);
@@ -67,7 +67,7 @@ impl Namespace {
     /// After the permissions of a level have changed: the names of the items below it in the IBIp tree, which
     /// the kernel may have cached.
     pub(super) fn stale_search(&self, level: &Node) -> Vec<Stale> {
-        let Kind::Level(path) = &level.kind else {
+        let NodeKind::Level(path) = &level.kind else {
             return Vec::new();
         };
         let below = format!("{}/", path.to_ascii_lowercase());
@@ -78,7 +78,7 @@ impl Namespace {
                 && rep.as_str().to_ascii_lowercase().starts_with(&below)
                 && let Some(ibip) = item.names.ibip()
             {
-                let prefix = Kind::Prefix(ibip.prefix().to_owned());
+                let prefix = NodeKind::Prefix(ibip.prefix().to_owned());
                 let prefix = self.nodes.id_of_virtual(&prefix);
                 stale.push(Stale::Name(prefix, ibip.suffix().into()));
             }

@@ -12,8 +12,8 @@ use super::{Entry, Namespace};
 use crate::archive::Act;
 use crate::archive::store::Item;
 use crate::archive::tree::METADATA_TEXT;
-use crate::fuse::inode::{Generated, Kind, Node, View};
-use crate::fuse::inside::{self, Outcome};
+use crate::fuse::inode::{Generated, Node, NodeKind, View};
+use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 
 impl Namespace {
@@ -22,24 +22,29 @@ impl Namespace {
         caller: &Caller,
         parent: &Node,
         name: &str,
-    ) -> Outcome<Entry> {
+    ) -> ErrnoResult<Entry> {
         if let Some(id) = self.minted_as(caller, parent.id, name) {
             let item = self.archive.store().item(id)?;
             return self.item_entry(&item.ok_or(Errno::NOENT)?, View::declared_in(parent.view));
         }
         let Some(sibling) = self.sibling(parent, name)? else {
             return match self.staging.open(parent.id, OsStr::new(name)) {
-                Some(descriptor) => self.real(descriptor?, View::Rep, Kind::Inside, false),
+                Some(descriptor) => self.real(descriptor?, View::Rep, NodeKind::Inside, false),
                 None => Err(Errno::NOENT),
             };
         };
         self.serve_sibling(caller, parent, &sibling)
     }
 
-    fn serve_sibling(&self, caller: &Caller, parent: &Node, sibling: &Sibling) -> Outcome<Entry> {
+    fn serve_sibling(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        sibling: &Sibling,
+    ) -> ErrnoResult<Entry> {
         // What the entry says of an item can be read in the item's directory.
         self.check_item(caller, &sibling.item, Access::READ_OK | Access::EXEC_OK)?;
-        if let Kind::Prefix(_) = parent.kind {
+        if let NodeKind::Prefix(_) = parent.kind {
             self.check_search(caller, &sibling.item)?;
         }
         let languages = &self.options.languages;
@@ -47,9 +52,9 @@ impl Namespace {
             VirtualEntry::Link(target) => {
                 let is_own = caller.is_other() && self.check_change(caller, &sibling.item).is_ok();
                 let link = if is_own {
-                    Kind::OwnLink(target, caller.uid)
+                    NodeKind::OwnLink(target, caller.uid)
                 } else {
-                    Kind::Link(target)
+                    NodeKind::Link(target)
                 };
                 self.virtual_entry(parent.view, link)
             }
@@ -57,37 +62,37 @@ impl Namespace {
             VirtualEntry::FileList(item) => {
                 self.check_item(caller, &item, Access::READ_OK | Access::EXEC_OK)?;
                 let list = Generated::FileList(item.id);
-                self.virtual_entry(View::Rep, Kind::Generated(list))
+                self.virtual_entry(View::Rep, NodeKind::Generated(list))
             }
             // Generated when it is opened: it takes reading all files of the metadata item.
             VirtualEntry::Record { item, from } => {
                 let item = item.id;
                 let record = Generated::Record { item, from };
-                self.virtual_entry(View::Rep, Kind::Generated(record))
+                self.virtual_entry(View::Rep, NodeKind::Generated(record))
             }
             VirtualEntry::ShortRecord { item, from } => {
                 let act: Act<'_> = &reading_as(caller);
                 let document = self.archive.dublin_core(&item, from.as_ref(), act)?;
-                self.virtual_entry(View::Rep, Kind::Text(document.into_bytes()))
+                self.virtual_entry(View::Rep, NodeKind::Text(document.into_bytes()))
             }
         }
     }
 
     /// The entry of an item's metadata text: one file with two names, `<ibi>:` and its own in the item.
-    pub(super) fn text_entry(&self, item: &Item) -> Outcome<Entry> {
+    pub(super) fn text_entry(&self, item: &Item) -> ErrnoResult<Entry> {
         let directory = self.item_directory(item)?;
         let descriptor = inside::find(directory.as_fd(), OsStr::new(METADATA_TEXT))?;
-        self.real(descriptor, View::Rep, Kind::Inside, false)
+        self.real(descriptor, View::Rep, NodeKind::Inside, false)
     }
 
     /// EACCES if a caller does not have this access to an item's directory.
-    fn check_item(&self, caller: &Caller, item: &Item, access: Access) -> Outcome<()> {
+    fn check_item(&self, caller: &Caller, item: &Item, access: Access) -> ErrnoResult<()> {
         let directory = self.item_directory(item)?;
         inside::check_access(directory.as_fd(), access, caller)
     }
 
     /// EACCES if a caller may not write in an item's directory, and so not change the item's relations.
-    pub(super) fn check_change(&self, caller: &Caller, item: &Item) -> Outcome<()> {
+    pub(super) fn check_change(&self, caller: &Caller, item: &Item) -> ErrnoResult<()> {
         self.check_item(caller, item, Access::WRITE_OK | Access::EXEC_OK)
     }
 }

@@ -8,8 +8,8 @@ use super::{Entry, Namespace};
 use crate::archive::store::ItemId;
 use crate::archive::tree::{Place, SIDECAR};
 use crate::archive::{Acceptance, WriteIntent};
-use crate::fuse::inode::{Kind, Node, View};
-use crate::fuse::inside::{self, Outcome};
+use crate::fuse::inode::{Node, NodeKind, View};
+use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 
 /// Marks the entry of an item's sidecar. The file under that name is replaced when a relation is declared or
@@ -27,15 +27,15 @@ pub(super) fn mark_sidecar(entry: &mut Entry, item: ItemId, name: &OsStr) {
 impl Namespace {
     /// Before a name in an item's own directory gets another file: records that its sidecar is about to
     /// change, if it is the sidecar's name.
-    pub(super) fn changing(&self, parent: &Node, name: &OsStr) -> Outcome<Option<WriteIntent>> {
+    pub(super) fn changing(&self, parent: &Node, name: &OsStr) -> ErrnoResult<Option<WriteIntent>> {
         match parent.kind {
-            Kind::Item(item) if name == SIDECAR => Ok(Some(self.archive.begin_write(item)?)),
+            NodeKind::Item(item) if name == SIDECAR => Ok(Some(self.archive.begin_write(item)?)),
             _ => Ok(None),
         }
     }
 
     /// The same for a file that is opened for writing.
-    pub fn changing_file(&self, node: &Node) -> Outcome<Option<WriteIntent>> {
+    pub fn changing_file(&self, node: &Node) -> ErrnoResult<Option<WriteIntent>> {
         match node.learnt.sidecar_of() {
             Some(item) => Ok(Some(self.archive.begin_write(item)?)),
             None => Ok(None),
@@ -43,7 +43,7 @@ impl Namespace {
     }
 
     /// After a sidecar was closed or renamed into an item: accepts what it says, if it is valid.
-    fn sidecar_written(&self, caller: &Caller, item: ItemId) -> Outcome<()> {
+    fn sidecar_written(&self, caller: &Caller, item: ItemId) -> ErrnoResult<()> {
         match self.archive.accept_sidecar(caller, item)? {
             Acceptance::Accepted(item) => {
                 log::info!("sidecar of {} taken in", item.names);
@@ -57,7 +57,7 @@ impl Namespace {
 
     /// After a file that was open for writing is closed: a sidecar is accepted. The process that closes it
     /// last may have inherited it; the user who opened it answers for what it says.
-    pub fn file_closed(&self, by: &Context<'_>, node: &Node, opener: &Caller) -> Outcome<()> {
+    pub fn file_closed(&self, by: &Context<'_>, node: &Node, opener: &Caller) -> ErrnoResult<()> {
         let Some(item) = node.learnt.sidecar_of() else {
             return Ok(());
         };
@@ -68,8 +68,13 @@ impl Namespace {
     }
 
     /// After a name was removed from or renamed away in an item's own directory: the sidecar is restored.
-    pub(super) fn name_gone(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<()> {
-        if let Kind::Item(item) = parent.kind
+    pub(super) fn name_gone(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        name: &OsStr,
+    ) -> ErrnoResult<()> {
+        if let NodeKind::Item(item) = parent.kind
             && name == SIDECAR
         {
             let known = self.archive.store().item(item)?;
@@ -85,8 +90,13 @@ impl Namespace {
     }
 
     /// After a file got a name in an item's own directory: if the name is `.ibi`, it is the item's sidecar.
-    pub(super) fn name_made(&self, by: &Context<'_>, parent: &Node, name: &OsStr) -> Outcome<()> {
-        let Kind::Item(item) = parent.kind else {
+    pub(super) fn name_made(
+        &self,
+        by: &Context<'_>,
+        parent: &Node,
+        name: &OsStr,
+    ) -> ErrnoResult<()> {
+        let NodeKind::Item(item) = parent.kind else {
             return Ok(());
         };
         if name != SIDECAR {

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::fuse::inside::{self, Outcome};
+use crate::fuse::inside::{self, ErrnoResult};
 use ibi::rep::component_key;
 
 /// How long a listing is valid regardless of changes beneath the mount.
@@ -48,7 +48,7 @@ impl Listing {
         self.names.insert(folded.into(), kept);
     }
 
-    fn read(&mut self, directory: BorrowedFd<'_>, mark: Mark) -> Outcome<()> {
+    fn read(&mut self, directory: BorrowedFd<'_>, mark: Mark) -> ErrnoResult<()> {
         let now = Instant::now();
         if self.seen.is_none_or(|(seen, _)| seen != mark) {
             self.seen = Some((mark, now));
@@ -100,7 +100,11 @@ pub(super) struct Spellings {
 
 impl Spellings {
     /// The spelling of a name in a directory in which the requested spelling does not exist.
-    pub(super) fn find(&self, directory: BorrowedFd<'_>, name: &str) -> Outcome<Option<String>> {
+    pub(super) fn find(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &str,
+    ) -> ErrnoResult<Option<String>> {
         let stat = rustix::fs::fstat(directory)?;
         let key = (stat.st_dev, stat.st_ino);
         let mark = (

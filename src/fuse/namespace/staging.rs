@@ -16,8 +16,8 @@ use rustix::io::Errno;
 use super::{Entry, Namespace};
 use crate::archive::ArchiveError;
 use crate::archive::tree::Tree;
-use crate::fuse::inode::{Kind, Node, NodeId, View};
-use crate::fuse::inside::{self, Outcome};
+use crate::fuse::inode::{Node, NodeId, NodeKind, View};
+use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 
 /// The most staged names of a user.
@@ -55,13 +55,13 @@ impl Staging {
     }
 
     /// Opens a staged file.
-    pub(super) fn open(&self, parent: NodeId, name: &OsStr) -> Option<Outcome<OwnedFd>> {
+    pub(super) fn open(&self, parent: NodeId, name: &OsStr) -> Option<ErrnoResult<OwnedFd>> {
         let kept = self.find(parent, name)?;
         Some(inside::find(self.directory(), &kept))
     }
 
     /// An unused file name in the staging directory for a user. EDQUOT if the user has too many.
-    pub(super) fn fresh_name(&self, uid: u32) -> Outcome<OsString> {
+    pub(super) fn fresh_name(&self, uid: u32) -> ErrnoResult<OsString> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let of_user = format!("staged-{uid}-");
         let count = self
@@ -106,8 +106,8 @@ impl Namespace {
         caller: &Caller,
         parent: &Node,
         name: &str,
-        make: impl FnOnce(BorrowedFd<'_>, &OsStr) -> Outcome<OwnedFd>,
-    ) -> Outcome<Entry> {
+        make: impl FnOnce(BorrowedFd<'_>, &OsStr) -> ErrnoResult<OwnedFd>,
+    ) -> ErrnoResult<Entry> {
         if !may_be_staged(name) {
             return Err(Errno::PERM);
         }
@@ -130,11 +130,16 @@ impl Namespace {
             }
         };
         self.staging.note(parent.id, OsStr::new(name), kept);
-        self.real(made, View::Rep, Kind::Inside, false)
+        self.real(made, View::Rep, NodeKind::Inside, false)
     }
 
     /// EPERM if another user owns the staged name.
-    pub(super) fn check_staged(&self, caller: &Caller, parent: &Node, name: &OsStr) -> Outcome<()> {
+    pub(super) fn check_staged(
+        &self,
+        caller: &Caller,
+        parent: &Node,
+        name: &OsStr,
+    ) -> ErrnoResult<()> {
         let Some(staged) = self.staging.open(parent.id, name) else {
             return Ok(());
         };

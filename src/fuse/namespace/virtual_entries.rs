@@ -5,7 +5,7 @@ use crate::archive::store::{Item, ItemId};
 use crate::archive::{Archive, Related};
 use crate::formats::item::Names;
 use crate::fuse::inode::View;
-use crate::fuse::inside::Outcome;
+use crate::fuse::inside::ErrnoResult;
 use ibi::relation::{Language, Modifier, Request};
 use rustix::io::Errno;
 
@@ -40,7 +40,7 @@ pub(super) fn compute(
     languages: &[Language],
     view: View,
     sibling: &Sibling,
-) -> Outcome<VirtualEntry> {
+) -> ErrnoResult<VirtualEntry> {
     let item = &sibling.item;
     let modifier = match &sibling.request {
         Request::Modifier(modifier) => modifier,
@@ -84,7 +84,7 @@ pub(super) fn related(
     languages: &[Language],
     item: &Item,
     modifier: &Modifier,
-) -> Outcome<Related> {
+) -> ErrnoResult<Related> {
     let related = archive.resolve(&item.names, modifier, languages)?;
     related.ok_or(Errno::NOENT)
 }

@@ -18,8 +18,8 @@ use rustix::io::Errno;
 use super::Namespace;
 use super::invalidation::Stale;
 use crate::archive::store::ItemId;
-use crate::fuse::inode::{Kind, Node, View};
-use crate::fuse::inside::{self, Outcome};
+use crate::fuse::inode::{Node, NodeKind, View};
+use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 
 /// How many whiteouts a user may have.
@@ -33,7 +33,7 @@ struct FileIdentity {
 }
 
 impl FileIdentity {
-    fn of(above: BorrowedFd<'_>, name: &OsStr) -> Outcome<FileIdentity> {
+    fn of(above: BorrowedFd<'_>, name: &OsStr) -> ErrnoResult<FileIdentity> {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let wanted = StatxFlags::INO | StatxFlags::BTIME;
         let stat = rustix::fs::statx(above, name, flags, wanted)?;
@@ -79,7 +79,7 @@ impl Whiteouts {
         caller: &Caller,
         item: ItemId,
         (name, file): (&OsStr, FileIdentity),
-    ) -> Outcome<()> {
+    ) -> ErrnoResult<()> {
         let mut directories = self.directories.lock();
         let of_user = directories.values().filter(|known| known.uid == caller.uid);
         if of_user.map(|known| known.names.len()).sum::<usize>() >= MOST_OF_A_USER {
@@ -132,7 +132,7 @@ impl Namespace {
         parent: &Node,
         name: &OsStr,
         is_directory: bool,
-    ) -> Outcome<Vec<Stale>> {
+    ) -> ErrnoResult<Vec<Stale>> {
         let above = parent.file()?;
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let stat = rustix::fs::statat(&*above, name, flags)?;
@@ -146,7 +146,7 @@ impl Namespace {
             (_, false) => {}
         }
         let item = match parent.kind {
-            Kind::Item(item) => item,
+            NodeKind::Item(item) => item,
             _ => self.position_of(above.as_fd(), 0).ok_or(Errno::PERM)?.item,
         };
         let parent = identity(parent).ok_or(Errno::PERM)?;
@@ -167,7 +167,7 @@ impl Namespace {
         Ok(numbers.map(Stale::Attributes).collect())
     }
 
-    fn check_shown_empty(&self, identity: (u64, u64), victim: BorrowedFd<'_>) -> Outcome<()> {
+    fn check_shown_empty(&self, identity: (u64, u64), victim: BorrowedFd<'_>) -> ErrnoResult<()> {
         let listing = inside::open_directory(victim)?;
         let mut is_empty = true;
         inside::list(listing.as_fd(), 0, |name, inode, _, _| {
@@ -217,7 +217,7 @@ impl Namespace {
         caller: &Caller,
         parent: &Node,
         name: &OsStr,
-    ) -> Outcome<bool> {
+    ) -> ErrnoResult<bool> {
         if !self.is_whited_out(parent, name, None) {
             return Ok(false);
         }

@@ -10,8 +10,8 @@ use super::Namespace;
 use super::invalidation::Context;
 use super::item_xattrs::is_virtual;
 use super::modes::ACL;
-use crate::fuse::inode::{Kind, Node};
-use crate::fuse::inside::{self, CAPABILITY, Outcome};
+use crate::fuse::inode::{Node, NodeKind};
+use crate::fuse::inside::{self, CAPABILITY, ErrnoResult};
 use crate::os::caller::Caller;
 
 /// The SELinux label of a file. Where SELinux runs, the kernel answers by itself. Elsewhere `ls -l` asks for
@@ -20,9 +20,9 @@ const LABEL: &str = "security.selinux";
 
 impl Namespace {
     /// The value of an attribute; ERANGE if it is longer than `limit` (0: no limit).
-    pub fn xattr(&self, node: &Node, name: &OsStr, limit: usize) -> Outcome<Vec<u8>> {
+    pub fn xattr(&self, node: &Node, name: &OsStr, limit: usize) -> ErrnoResult<Vec<u8>> {
         match (&node.kind, &node.real) {
-            (Kind::Item(item), _) if is_virtual(name) => self.item_xattr(*item, name),
+            (NodeKind::Item(item), _) if is_virtual(name) => self.item_xattr(*item, name),
             // The kernel asks before the first write to a file whether there is one to remove.
             (..) if limit == 0 && name == CAPABILITY && node.learnt.lacks_capability() => {
                 Err(Errno::NODATA)
@@ -39,7 +39,7 @@ impl Namespace {
                 }
             }
             // As the owner and the mode, the list of a virtual directory is the root's.
-            (Kind::Mint | Kind::Prefix(_), None) if name == ACL => {
+            (NodeKind::Mint | NodeKind::Prefix(_), None) if name == ACL => {
                 inside::get_attribute(self.collection.as_fd(), name, limit)
             }
             _ => Err(Errno::NODATA),
@@ -48,7 +48,7 @@ impl Namespace {
 
     /// The names of the attributes, each ended by a NUL; virtual ones are not listed, so that no tool copies
     /// them.
-    pub fn xattr_names(&self, caller: &Caller, node: &Node, limit: usize) -> Outcome<Vec<u8>> {
+    pub fn xattr_names(&self, caller: &Caller, node: &Node, limit: usize) -> ErrnoResult<Vec<u8>> {
         match &node.real {
             Some(real) => inside::list_attributes(real.file.open()?.as_fd(), limit, caller),
             None => Ok(Vec::new()),
@@ -63,8 +63,8 @@ impl Namespace {
         name: &OsStr,
         value: &[u8],
         flags: i32,
-    ) -> Outcome<()> {
-        if let Kind::Item(item) = node.kind
+    ) -> ErrnoResult<()> {
+        if let NodeKind::Item(item) = node.kind
             && is_virtual(name)
         {
             let exists = self.item_xattr(item, name).is_ok();
@@ -97,8 +97,8 @@ impl Namespace {
         node: &Node,
         name: &OsStr,
         is_written: impl Fn() -> bool,
-    ) -> Outcome<()> {
-        if let Kind::Item(item) = node.kind
+    ) -> ErrnoResult<()> {
+        if let NodeKind::Item(item) = node.kind
             && is_virtual(name)
         {
             return self.settle(by, self.remove_item_xattr(by.caller, item, name));

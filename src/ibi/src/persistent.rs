@@ -8,7 +8,7 @@
 //!
 //! # The forms
 //!
-//! | form | [`Kind`] |
+//! | form | [`PersistentKind`] |
 //! |---|---|
 //! | `IBI`, `ibi:IBI`, `http://HOST[:PORT]/IBI`, `.../rep/IBI`, `.../ibi/IBI` | item |
 //! | `.../rep-/IBI`, `.../ibi-/IBI` | list of files |
@@ -56,7 +56,7 @@ pub const RESOLVER: &str = "urlib.net";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersistentName {
     /// What is asked for.
-    pub kind: Kind,
+    pub kind: PersistentKind,
     /// What identifies the item, or the items below a level.
     pub identifier: Identifier,
     /// The Archive that the name says, where it says one. Others may hold the item as well.
@@ -77,7 +77,7 @@ pub struct PersistentName {
 
 /// What a persistent name asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum PersistentKind {
     /// The item.
     Item,
     /// The list of the files of the item.
@@ -94,23 +94,23 @@ pub enum Kind {
     Level,
 }
 
-impl Kind {
+impl PersistentKind {
     /// The kind as one word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Item => "item",
-            Kind::FileList => "filelist",
-            Kind::File => "file",
-            Kind::Download => "download",
-            Kind::Package => "package",
-            Kind::Record => "record",
-            Kind::Level => "level",
+            PersistentKind::Item => "item",
+            PersistentKind::FileList => "filelist",
+            PersistentKind::File => "file",
+            PersistentKind::Download => "download",
+            PersistentKind::Package => "package",
+            PersistentKind::Record => "record",
+            PersistentKind::Level => "level",
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for PersistentKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

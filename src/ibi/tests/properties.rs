@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ibi::distributor::{Granularity, TemporalDistributor};
 use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
-use ibi::persistent::{Kind, PersistentName, Reader};
+use ibi::persistent::{PersistentKind, PersistentName, Reader};
 use ibi::relation::{Modifier, Request};
 use ibi::{Ibi, Ibip, IbipPrefix, Rep, RepPrefix, Timestamp};
 use proptest::prelude::*;
@@ -161,14 +161,14 @@ proptest! {
     fn links_name_what_they_were_made_of(rep in rep(), ibip in ibip(), host in host()) {
         for ibi in [Ibi::from(rep), Ibi::from(ibip)] {
             for (link, kind) in [
-                (format!("{ibi}"), Kind::Item),
-                (format!("ibi:{ibi}"), Kind::Item),
-                (format!("http://{host}/{ibi}"), Kind::Item),
-                (format!("http://{host}:8080/rep/{ibi}?metadatarepository=a.b/c/2009/02.16.17.46"), Kind::Item),
-                (format!("https://{host}/ibi-/{ibi}"), Kind::FileList),
-                (format!("http://{host}/col/{ibi}/doc/a"), Kind::File),
-                (format!("http://{host}/col/x/y/goto-/{ibi}!"), Kind::Item),
-                (format!("upn:ABCDEF:{ibi}"), Kind::Item),
+                (format!("{ibi}"), PersistentKind::Item),
+                (format!("ibi:{ibi}"), PersistentKind::Item),
+                (format!("http://{host}/{ibi}"), PersistentKind::Item),
+                (format!("http://{host}:8080/rep/{ibi}?metadatarepository=a.b/c/2009/02.16.17.46"), PersistentKind::Item),
+                (format!("https://{host}/ibi-/{ibi}"), PersistentKind::FileList),
+                (format!("http://{host}/col/{ibi}/doc/a"), PersistentKind::File),
+                (format!("http://{host}/col/x/y/goto-/{ibi}!"), PersistentKind::Item),
+                (format!("upn:ABCDEF:{ibi}"), PersistentKind::Item),
             ] {
                 let name = PersistentName::parse(&link).expect(&link);
                 prop_assert_eq!(name.identifier.to_string(), ibi.to_string());

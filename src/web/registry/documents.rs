@@ -21,13 +21,13 @@ use ibi::{Ibi, Timestamp};
 const MOST_AHEAD: i64 = 1;
 
 /// A document in the database, with its identifier as first written.
-struct Known {
+struct DocumentRow {
     row: i64,
     id: String,
 }
 
 /// The registration of a document by one actor.
-struct Held {
+struct HoldingRow {
     row: i64,
     actor: i64,
     is_copy: bool,
@@ -222,7 +222,7 @@ impl Verbs<'_> {
 
     /// Makes the registration of another actor a copy if the identifier is not of that actor's own making. It
     /// is of this actor's.
-    fn give_way(&self, actor: &Actor, known: &Known) -> Result<(), VerbError> {
+    fn give_way(&self, actor: &Actor, known: &DocumentRow) -> Result<(), VerbError> {
         let set = "UPDATE registration SET is_copy = 1, is_original = 0
              WHERE document = ?1 AND is_copy = 0 AND is_own = 0 AND actor <> ?2";
         if self.0.execute(set, params![known.row, actor.row])? > 0 {
@@ -251,14 +251,14 @@ impl Verbs<'_> {
         }
     }
 
-    fn document(&self, id: &Ibi) -> Result<Option<Known>, RegistryError> {
+    fn document(&self, id: &Ibi) -> Result<Option<DocumentRow>, RegistryError> {
         let select = "SELECT id, spelling FROM document WHERE ibi = ?1";
         let mut statement = self.0.prepare_cached(select)?;
         Ok(statement.query_row([id.canonical()], known).optional()?)
     }
 
     /// The document that an actor has registered with this URL.
-    fn with_url(&self, actor: &Actor, url: &WebUrl) -> Result<Option<Known>, VerbError> {
+    fn with_url(&self, actor: &Actor, url: &WebUrl) -> Result<Option<DocumentRow>, VerbError> {
         let select = "SELECT document.id, spelling FROM document
              JOIN registration ON registration.document = document.id
              WHERE actor = ?1 AND url = ?2";
@@ -267,19 +267,19 @@ impl Verbs<'_> {
         Ok(found.optional()?)
     }
 
-    fn add_document(&self, id: &Ibi) -> Result<Known, VerbError> {
+    fn add_document(&self, id: &Ibi) -> Result<DocumentRow, VerbError> {
         self.0.execute(
             "INSERT INTO document (ibi, spelling) VALUES (?1, ?2)",
             params![id.canonical(), id.to_string()],
         )?;
-        Ok(Known {
+        Ok(DocumentRow {
             row: self.0.last_insert_rowid(),
             id: id.to_string(),
         })
     }
 
     /// An actor's registration of a document.
-    fn held(&self, actor: &Actor, id: &Ibi) -> Result<(Known, Held), VerbError> {
+    fn held(&self, actor: &Actor, id: &Ibi) -> Result<(DocumentRow, HoldingRow), VerbError> {
         let known = self.document(id)?;
         let known = known.ok_or_else(|| Refusal::UnknownDocument(id.to_string()))?;
         match self.holding(actor, &known)? {
@@ -292,7 +292,7 @@ impl Verbs<'_> {
         }
     }
 
-    fn holding(&self, actor: &Actor, known: &Known) -> Result<Option<Held>, VerbError> {
+    fn holding(&self, actor: &Actor, known: &DocumentRow) -> Result<Option<HoldingRow>, VerbError> {
         let select = "SELECT id, actor, is_copy, is_original, is_own FROM registration
              WHERE document = ?1 AND actor = ?2";
         let mut statement = self.0.prepare_cached(select)?;
@@ -301,14 +301,14 @@ impl Verbs<'_> {
     }
 
     /// The registration that is not a copy.
-    fn holder(&self, known: &Known) -> Result<Option<Held>, VerbError> {
+    fn holder(&self, known: &DocumentRow) -> Result<Option<HoldingRow>, VerbError> {
         let select = "SELECT id, actor, is_copy, is_original, is_own FROM registration
              WHERE document = ?1 AND is_copy = 0";
         let mut statement = self.0.prepare_cached(select)?;
         Ok(statement.query_row([known.row], held).optional()?)
     }
 
-    fn holder_id(&self, known: &Known) -> Result<String, VerbError> {
+    fn holder_id(&self, known: &DocumentRow) -> Result<String, VerbError> {
         let holder = self.holder(known)?;
         let broken =
             || RegistryError::Broken(message!("no copies of {document}", document = known.id));
@@ -316,7 +316,7 @@ impl Verbs<'_> {
     }
 
     /// The actors that have a copy, the oldest first.
-    fn copies(&self, known: &Known) -> Result<Vec<String>, VerbError> {
+    fn copies(&self, known: &DocumentRow) -> Result<Vec<String>, VerbError> {
         let select = "SELECT rep FROM registration JOIN actor ON actor.id = registration.actor
              WHERE document = ?1 AND is_copy = 1 ORDER BY registration.id";
         let mut statement = self.0.prepare_cached(select)?;
@@ -327,7 +327,7 @@ impl Verbs<'_> {
     fn put(
         &self,
         actor: &Actor,
-        known: &Known,
+        known: &DocumentRow,
         is_copy: bool,
         request: &DocumentRequest<'_>,
         now: &Timestamp,
@@ -425,15 +425,15 @@ impl Verbs<'_> {
     }
 }
 
-fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
-    Ok(Known {
+fn known(row: &Row<'_>) -> rusqlite::Result<DocumentRow> {
+    Ok(DocumentRow {
         row: row.get("id")?,
         id: row.get("spelling")?,
     })
 }
 
-fn held(row: &Row<'_>) -> rusqlite::Result<Held> {
-    Ok(Held {
+fn held(row: &Row<'_>) -> rusqlite::Result<HoldingRow> {
+    Ok(HoldingRow {
         row: row.get("id")?,
         actor: row.get("actor")?,
         is_copy: row.get("is_copy")?,

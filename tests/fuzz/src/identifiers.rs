@@ -4,7 +4,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
 use ibi::ibip::{check_prefix, check_suffix};
-use ibi::persistent::{Identifier, Kind, PersistentName, Reader};
+use ibi::persistent::{Identifier, PersistentKind, PersistentName, Reader};
 use ibi::rep::check_component;
 use ibi::{AliasPair, Ibi, Ibip, IbipPrefix, Rep, RepPrefix, Timestamp};
 
@@ -165,7 +165,7 @@ fn persistent_name(text: &str) {
             let linked = linked.expect("a link to an identifier");
             assert_eq!(
                 (linked.kind, linked.identifier),
-                (Kind::Item, name.identifier)
+                (PersistentKind::Item, name.identifier)
             );
         }
     }

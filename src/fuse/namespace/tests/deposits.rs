@@ -6,14 +6,14 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::fixture::{Fixture, rep, split};
-use crate::fuse::inode::{Kind, View};
+use crate::fuse::inode::{NodeKind, View};
 use crate::fuse::inside::{self, New};
 use crate::os::caller::Caller;
 use std::os::fd::AsFd;
 
-fn item_of(kind: &Kind) -> crate::archive::store::ItemId {
+fn item_of(kind: &NodeKind) -> crate::archive::store::ItemId {
     match kind {
-        Kind::Item(id) => *id,
+        NodeKind::Item(id) => *id,
         other => panic!("not an item: {other:?}"),
     }
 }
@@ -26,8 +26,8 @@ fn mkdir_in_mint_makes_an_item_with_a_label() {
     let item = fixture.item(id);
     assert_eq!(entry.node.view, View::Mint);
     assert!(!entry.lasting, "a label ends with rmdir");
-    assert_eq!(fixture.node(".mint/report").kind, Kind::Item(id));
-    assert_eq!(fixture.node(&rep(&item)).kind, Kind::Item(id));
+    assert_eq!(fixture.node(".mint/report").kind, NodeKind::Item(id));
+    assert_eq!(fixture.node(&rep(&item)).kind, NodeKind::Item(id));
     let target = format!("-> ../{}", item.names.preferred());
     assert_eq!(fixture.describe(".mint/.report"), Ok(target));
     assert_eq!(
@@ -133,7 +133,7 @@ fn mkdir_of_a_modifier_mints_what_it_names() {
     let own = fixture.find_as(&fixture.caller, &modifier).expect("found");
     assert_eq!(
         own.node.kind,
-        Kind::Item(translation.id),
+        NodeKind::Item(translation.id),
         "a directory to its depositor"
     );
     for (name, errno) in [

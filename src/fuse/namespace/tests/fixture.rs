@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use crate::archive::Relative;
 use crate::archive::operations::testing::TestArchive;
 use crate::archive::store::{Item, ItemId};
-use crate::fuse::inode::{Kind, Node};
-use crate::fuse::inside::Outcome;
+use crate::fuse::inode::{Node, NodeKind};
+use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::timer::{ManualTimer, Timer};
 use crate::fuse::namespace::{Context, Entry, Invalidate, Made, Namespace, Options, Stale};
 use crate::os::caller::Caller;
@@ -100,11 +100,11 @@ impl Fixture {
     }
 
     /// Looks a path up from the root.
-    pub(super) fn find(&self, path: &str) -> Outcome<Entry> {
+    pub(super) fn find(&self, path: &str) -> ErrnoResult<Entry> {
         self.find_as(&self.other_program(), path)
     }
 
-    pub(super) fn find_as(&self, caller: &Caller, path: &str) -> Outcome<Entry> {
+    pub(super) fn find_as(&self, caller: &Caller, path: &str) -> ErrnoResult<Entry> {
         let mut entry = self.namespace.root()?;
         for name in path.split('/').filter(|name| !name.is_empty()) {
             entry = self
@@ -130,8 +130,8 @@ impl Fixture {
                 format!("-> {}", String::from_utf8_lossy(&target))
             }
             _ => match &entry.node.kind {
-                Kind::Text(text) => format!("text of {} bytes", text.len()),
-                Kind::Generated(_) => "generated".to_owned(),
+                NodeKind::Text(text) => format!("text of {} bytes", text.len()),
+                NodeKind::Generated(_) => "generated".to_owned(),
                 _ => "file".to_owned(),
             },
         })
@@ -144,7 +144,7 @@ impl Fixture {
     }
 
     /// `mkdir` at the levels of identifiers, which mints if it has to.
-    pub(super) fn mkdir(&self, parent: &str, name: &str) -> Outcome<Entry> {
+    pub(super) fn mkdir(&self, parent: &str, name: &str) -> ErrnoResult<Entry> {
         let parent = self.node(parent);
         let name = OsStr::new(name);
         let namespace = &self.namespace;
@@ -155,7 +155,7 @@ impl Fixture {
     }
 
     /// The names in a directory above the items, in order.
-    pub(super) fn list(&self, path: &str) -> Outcome<Vec<String>> {
+    pub(super) fn list(&self, path: &str) -> ErrnoResult<Vec<String>> {
         let listed = self.namespace.list(&self.caller, &self.node(path))?;
         let names = listed.iter().map(|line| line.name.to_string_lossy());
         let mut names: Vec<String> = names.map(|name| name.into_owned()).collect();

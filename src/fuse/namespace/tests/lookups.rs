@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 
 use super::fixture::{Fixture, ibip, rep, split};
-use crate::fuse::inode::{Kind, View};
+use crate::fuse::inode::{NodeKind, View};
 use crate::fuse::inside;
 use crate::fuse::namespace::{Options, Stale};
 
@@ -16,7 +16,7 @@ fn an_item_is_found_by_both_its_names() {
     let item = fixture.mint(None);
     for (path, view) in [(rep(&item), View::Rep), (ibip(&item), View::Ibip)] {
         let entry = fixture.find(&path).expect("found");
-        assert_eq!(entry.node.kind, Kind::Item(item.id), "{path}");
+        assert_eq!(entry.node.kind, NodeKind::Item(item.id), "{path}");
         assert_eq!(entry.node.view, view, "{path}");
         assert!(entry.lasting, "{path}");
     }
@@ -198,18 +198,18 @@ fn levels_are_made_and_removed_by_the_rules_of_names() {
     };
     assert_eq!(
         made("", "Sid.inpe.br"),
-        Ok(Kind::Level("Sid.inpe.br".into()))
+        Ok(NodeKind::Level("Sid.inpe.br".into()))
     );
     assert_eq!(fixture.describe("SID.inpe.br"), Ok("-> Sid.inpe.br".into()));
     assert_eq!(
         made("", "8JMKD3MGP8W"),
-        Ok(Kind::Prefix("8JMKD3MGP8W".into()))
+        Ok(NodeKind::Prefix("8JMKD3MGP8W".into()))
     );
     assert_eq!(made("", "not a name"), Err(Errno::INVAL));
     made("Sid.inpe.br", "banon").expect("a level");
     made("Sid.inpe.br/banon", "2001").expect("a level");
     let item = made("Sid.inpe.br/banon/2001", "02.10.22.55").expect("an item");
-    assert!(matches!(item, Kind::Item(_)));
+    assert!(matches!(item, NodeKind::Item(_)));
     assert_eq!(made("Sid.inpe.br/banon/2001", "notes"), Err(Errno::INVAL));
     assert_eq!(
         made("Sid.inpe.br/banon/2001", "02.10.22.56!"),

@@ -1,6 +1,8 @@
 //! Reading: from a text to its parts, and from the parts to what they name.
 
-use super::{Authority, Identifier, Kind, PersistentError, PersistentName, RESOLVER, Reader};
+use super::{
+    Authority, Identifier, PersistentError, PersistentKind, PersistentName, RESOLVER, Reader,
+};
 use crate::pairs::percent_decode;
 use crate::relation::{Request, split_tail};
 use crate::rep::check_component;
@@ -99,13 +101,13 @@ fn read_authority(text: &str) -> Option<Authority> {
 }
 
 /// What the first component of a path says of the rest.
-fn kind_of(keyword: &[u8]) -> Option<Kind> {
+fn kind_of(keyword: &[u8]) -> Option<PersistentKind> {
     match keyword {
-        b"rep" | b"ibi" => Some(Kind::Item),
-        b"rep-" | b"ibi-" => Some(Kind::FileList),
-        b"col" => Some(Kind::File),
-        b"attachment.cgi" => Some(Kind::Download),
-        b"archive.cgi" => Some(Kind::Package),
+        b"rep" | b"ibi" => Some(PersistentKind::Item),
+        b"rep-" | b"ibi-" => Some(PersistentKind::FileList),
+        b"col" => Some(PersistentKind::File),
+        b"attachment.cgi" => Some(PersistentKind::Download),
+        b"archive.cgi" => Some(PersistentKind::Package),
         _ => None,
     }
 }
@@ -161,7 +163,7 @@ impl Parts<'_> {
             Err(reason) => return Some(Err(no_identifier(record, reason))),
         };
         Some(Ok(PersistentName {
-            kind: Kind::Record,
+            kind: PersistentKind::Record,
             identifier: found.identifier,
             archive: self.archive.clone(),
             request: None,
@@ -191,7 +193,7 @@ impl Parts<'_> {
             return Err(self.no_identifier(None));
         };
         self.path[0] = identifier.as_bytes().to_vec();
-        let kind = is_list.then_some(Kind::FileList);
+        let kind = is_list.then_some(PersistentKind::FileList);
         self.identified(kind, Some(name.to_ascii_uppercase()))
     }
 
@@ -220,14 +222,17 @@ impl Parts<'_> {
     /// What the identifier at the start of the path names, with what follows it.
     fn identified(
         &self,
-        keyword: Option<Kind>,
+        keyword: Option<PersistentKind>,
         name_space: Option<String>,
     ) -> Result<PersistentName, PersistentError> {
-        let takes_levels = matches!(keyword, Some(Kind::FileList | Kind::File));
+        let takes_levels = matches!(
+            keyword,
+            Some(PersistentKind::FileList | PersistentKind::File)
+        );
         let found = match identifier(&self.path, self.reader) {
             Ok(found) => found,
             Err(reason) => match level(&self.path).filter(|_| takes_levels) {
-                Some(level) => Found {
+                Some(level) => LeadingIdentifier {
                     identifier: Identifier::Level(level),
                     tail: String::new(),
                     citation_key: None,
@@ -238,17 +243,23 @@ impl Parts<'_> {
         };
         let path = self.path.get(found.below..).unwrap_or_default().join(&b'/');
         let kind = match (keyword, &found.identifier) {
-            (_, Identifier::Level(_)) => Kind::Level,
-            (Some(Kind::FileList), _) if name_space.is_some() && !path.is_empty() => Kind::File,
-            (Some(Kind::File) | None, _) if path.is_empty() => Kind::Item,
-            (Some(Kind::Item) | None, _) if !path.is_empty() => Kind::File,
+            (_, Identifier::Level(_)) => PersistentKind::Level,
+            (Some(PersistentKind::FileList), _) if name_space.is_some() && !path.is_empty() => {
+                PersistentKind::File
+            }
+            (Some(PersistentKind::File) | None, _) if path.is_empty() => PersistentKind::Item,
+            (Some(PersistentKind::Item) | None, _) if !path.is_empty() => PersistentKind::File,
             (Some(kind), _) => kind,
-            (None, _) => Kind::Item,
+            (None, _) => PersistentKind::Item,
         };
         let (request, is_original_required) = self.request(&found.tail, keyword)?;
-        let is_list = kind == Kind::Item && matches!(request, Some(Request::FileList(_)));
+        let is_list = kind == PersistentKind::Item && matches!(request, Some(Request::FileList(_)));
         Ok(PersistentName {
-            kind: if is_list { Kind::FileList } else { kind },
+            kind: if is_list {
+                PersistentKind::FileList
+            } else {
+                kind
+            },
             identifier: found.identifier,
             archive: self.archive.clone(),
             request,
@@ -266,7 +277,7 @@ impl Parts<'_> {
     fn request(
         &self,
         tail: &str,
-        keyword: Option<Kind>,
+        keyword: Option<PersistentKind>,
     ) -> Result<(Option<Request>, bool), PersistentError> {
         // IBI?? names the metadata; what follows may be a query of its own.
         let (tail, query) = match self.query.strip_prefix('?') {
@@ -334,7 +345,7 @@ fn parameters(query: &str) -> Vec<(String, String)> {
 }
 
 /// An identifier at the start of a path.
-struct Found {
+struct LeadingIdentifier {
     identifier: Identifier,
     /// The signs after it.
     tail: String,
@@ -345,7 +356,7 @@ struct Found {
 
 /// Reads the identifier at the start of a path. Where four components are a rep they are that, although
 /// the first two may be an alias. The error is that of the form that the text has the shape of.
-fn identifier(path: &[Vec<u8>], reader: Reader) -> Result<Found, Option<ParseError>> {
+fn identifier(path: &[Vec<u8>], reader: Reader) -> Result<LeadingIdentifier, Option<ParseError>> {
     let text = |count: usize| -> Option<String> {
         let components = path.get(..count)?;
         let components = components.iter().map(|it| std::str::from_utf8(it).ok());
@@ -355,7 +366,7 @@ fn identifier(path: &[Vec<u8>], reader: Reader) -> Result<Found, Option<ParseErr
     if let Some(joined) = text(1)
         && let Some((rep, tail)) = rep_with_colons(&joined)
     {
-        return Ok(Found {
+        return Ok(LeadingIdentifier {
             identifier: Identifier::Ibi(Ibi::Rep(rep)),
             tail,
             citation_key: None,
@@ -367,7 +378,7 @@ fn identifier(path: &[Vec<u8>], reader: Reader) -> Result<Found, Option<ParseErr
         let (rep, citation_key) = split_citation_key(rep);
         match Rep::parse(rep) {
             Ok(rep) => {
-                return Ok(Found {
+                return Ok(LeadingIdentifier {
                     identifier: Identifier::Ibi(Ibi::Rep(rep)),
                     tail: tail.to_owned(),
                     citation_key: citation_key.map(str::to_owned),
@@ -389,7 +400,7 @@ fn identifier(path: &[Vec<u8>], reader: Reader) -> Result<Found, Option<ParseErr
         };
         match found {
             Ok(identifier) => {
-                return Ok(Found {
+                return Ok(LeadingIdentifier {
                     identifier,
                     tail: tail.to_owned(),
                     citation_key: None,

@@ -15,7 +15,7 @@ use crate::formats::item::{Names, State};
 use crate::formats::query::{Query, encoded, percent_decoded_bytes};
 use crate::web::server::{answer, languages};
 use crate::web::service::content_url;
-use ibi::persistent::{Identifier, Kind, PersistentName, Reader};
+use ibi::persistent::{Identifier, PersistentKind, PersistentName, Reader};
 use ibi::relation::{Modifier, Request as Asked, Step};
 use ibi::{AliasPair, Ibi, Rep};
 
@@ -25,7 +25,7 @@ const SCRIPTS: [&[u8]; 2] = [b"mirrorget.cgi", b"mirror.cgi"];
 const RECORD: &str = "metadatarepository=";
 
 /// The result of a request.
-enum Outcome {
+enum ContentReply {
     /// An answer.
     Answer(Response<Body>),
     /// An open file. The name determines its type.
@@ -65,8 +65,8 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
         Err(refusal) => return *refusal,
     };
     let response = match outcome {
-        Outcome::Answer(response) => response,
-        Outcome::File {
+        ContentReply::Answer(response) => response,
+        ContentReply::File {
             found,
             name,
             location,
@@ -100,7 +100,7 @@ fn attachment(path: &[u8]) -> Option<HeaderValue> {
 }
 
 /// A file below `col/`, if it can be opened without waiting for the index or a disk.
-fn open_cached(site: &Site, version: i64, request: &Parts) -> Option<Outcome> {
+fn open_cached(site: &Site, version: i64, request: &Parts) -> Option<ContentReply> {
     let path = read_path(request.uri.path()).ok()?;
     let (first, below) = path.components.split_first()?;
     if first != b"col" || path.is_directory {
@@ -110,7 +110,7 @@ fn open_cached(site: &Site, version: i64, request: &Parts) -> Option<Outcome> {
     let item = site.cache.item(version, &text_of(rep)?)?;
     let path = path.join(&b'/');
     let found = site.archive.open_content_cached(&item, &path, &act).ok()?;
-    found.is_file().then_some(Outcome::File {
+    found.is_file().then_some(ContentReply::File {
         found,
         name: path,
         location: None,
@@ -119,10 +119,14 @@ fn open_cached(site: &Site, version: i64, request: &Parts) -> Option<Outcome> {
 }
 
 /// Resolves a request. Returns whether the result depends on the languages of the reader.
-fn find(site: &Site, version: Option<i64>, request: &Parts) -> Result<(Outcome, bool), Refusal> {
+fn find(
+    site: &Site,
+    version: Option<i64>,
+    request: &Parts,
+) -> Result<(ContentReply, bool), Refusal> {
     let path = read_path(request.uri.path())?;
     match path.components.split_first() {
-        None => Ok((Outcome::Answer(pages::home(site, request)), false)),
+        None => Ok((ContentReply::Answer(pages::home(site, request)), false)),
         Some((first, below)) if first == b"col" && !is_elsewhere(below, request) => {
             let found = in_repository(site, version, below, path.is_directory, request)?;
             Ok((found, false))
@@ -173,7 +177,7 @@ fn in_repository(
     below: &[Vec<u8>],
     is_directory: bool,
     request: &Parts,
-) -> Result<Outcome, Refusal> {
+) -> Result<ContentReply, Refusal> {
     let nothing = || {
         refuse(
             StatusCode::NOT_FOUND,
@@ -216,26 +220,26 @@ fn at_path(
     path: Vec<u8>,
     is_directory: bool,
     request: &Parts,
-) -> Result<Outcome, Refusal> {
+) -> Result<ContentReply, Refusal> {
     match (found.is_file(), path.is_empty()) {
         (true, _) if is_directory => Err(no_file()),
-        (true, _) => Ok(Outcome::File {
+        (true, _) => Ok(ContentReply::File {
             found,
             name: path,
             location: None,
             is_download: false,
         }),
-        (false, true) => Ok(Outcome::Answer(pages::landing(site, item, request))),
+        (false, true) => Ok(ContentReply::Answer(pages::landing(site, item, request))),
         (false, false) => {
             let ibi = encoded(item.names.preferred().as_bytes());
             let list = format!("/{ibi}?ibiurl.verblist=GetFileList");
-            Ok(Outcome::Answer(redirect(&list)))
+            Ok(ContentReply::Answer(redirect(&list)))
         }
     }
 }
 
 /// Resolves a link in any form that ibi(7) lists, with its modifier, path and query.
-fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(Outcome, bool), Refusal> {
+fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(ContentReply, bool), Refusal> {
     let query = request.uri.query().unwrap_or_default();
     // A second question mark belongs to the identifier: `<ibi>??`.
     Query::parse(query.trim_start_matches('?'))
@@ -244,7 +248,10 @@ fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(Outcome, boo
     let identifier = name.identifier.to_string();
     let found = match &name.identifier {
         Identifier::Level(level) => {
-            return Ok((Outcome::Answer(pages::level(site, level, request)), false));
+            return Ok((
+                ContentReply::Answer(pages::level(site, level, request)),
+                false,
+            ));
         }
         Identifier::Ibi(ibi) => site.archive.find(ibi).map_err(failed)?,
         Identifier::Alias(_) => site.archive.find_named(&identifier).map_err(failed)?,
@@ -255,8 +262,8 @@ fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(Outcome, boo
     };
     let item = present(site, found, &identifier, request)?;
     let (modifier, is_list) = match name.request {
-        None => (None, name.kind == Kind::FileList),
-        Some(Asked::Modifier(modifier)) => (Some(modifier), name.kind == Kind::FileList),
+        None => (None, name.kind == PersistentKind::FileList),
+        Some(Asked::Modifier(modifier)) => (Some(modifier), name.kind == PersistentKind::FileList),
         Some(Asked::FileList(modifier)) => (modifier, true),
     };
     let depends_on_reader = modifier
@@ -267,7 +274,7 @@ fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(Outcome, boo
         is_directory: path.is_directory,
         is_list,
         is_original: name.is_original_required,
-        is_download: name.kind == Kind::Download,
+        is_download: name.kind == PersistentKind::Download,
     };
     let outcome = match modifier {
         None => of_item(site, item, &wanted, request),
@@ -301,7 +308,7 @@ fn read_name(site: &Site, path: &Path, request: &Parts) -> Result<PersistentName
     };
     match Reader::new().with_aliases().parse(&text) {
         // An item as one file is not made here.
-        Ok(name) if name.kind == Kind::Package => Err(unknown()),
+        Ok(name) if name.kind == PersistentKind::Package => Err(unknown()),
         Ok(name) => Ok(name),
         Err(error) if error.holds_no_identifier() => Err(unknown()),
         Err(error) => Err(refuse(StatusCode::BAD_REQUEST, &error.to_string())),
@@ -385,16 +392,21 @@ fn present(site: &Site, found: Option<Item>, name: &str, request: &Parts) -> Res
 }
 
 /// The item itself: one of its files, its file list, or its target file.
-fn of_item(site: &Site, item: Item, wanted: &Wanted, request: &Parts) -> Result<Outcome, Refusal> {
+fn of_item(
+    site: &Site,
+    item: Item,
+    wanted: &Wanted,
+    request: &Parts,
+) -> Result<ContentReply, Refusal> {
     wanted.refuse_copies(&item)?;
     // If the item itself may not be read, nothing in it is published.
     let root = site.archive.open_content(&item, b"", &act);
     let root = root.map_err(failed)?;
     if wanted.is_list {
-        return Ok(Outcome::Answer(pages::file_list(site, &item, request)));
+        return Ok(ContentReply::Answer(pages::file_list(site, &item, request)));
     }
     if wanted.below.is_empty() && pages::is_for_programs(request) {
-        return Ok(Outcome::Answer(pages::landing(site, &item, request)));
+        return Ok(ContentReply::Answer(pages::landing(site, &item, request)));
     }
     let path = (!wanted.below.is_empty()).then_some(wanted.below.as_slice());
     let found = site
@@ -404,7 +416,7 @@ fn of_item(site: &Site, item: Item, wanted: &Wanted, request: &Parts) -> Result<
         (Some(_), Some(_)) if wanted.is_directory => Err(no_file()),
         (Some(found), Some(_)) => {
             let opened = site.archive.open_content(&item, &found, &act);
-            Ok(Outcome::File {
+            Ok(ContentReply::File {
                 found: opened.map_err(failed)?,
                 location: Some(format!("/{}", content_url(&item.names, &found))),
                 name: found,
@@ -413,7 +425,7 @@ fn of_item(site: &Site, item: Item, wanted: &Wanted, request: &Parts) -> Result<
         }
         (Some(found), None) if wanted.is_download => {
             let opened = site.archive.open_content(&item, &found, &act);
-            Ok(Outcome::File {
+            Ok(ContentReply::File {
                 found: opened.map_err(failed)?,
                 location: Some(format!("/{}", content_url(&item.names, &found))),
                 name: found,
@@ -422,7 +434,7 @@ fn of_item(site: &Site, item: Item, wanted: &Wanted, request: &Parts) -> Result<
         }
         (Some(found), None) => {
             let place = format!("/{}", content_url(&item.names, &found));
-            Ok(Outcome::Answer(redirect(&place)))
+            Ok(ContentReply::Answer(redirect(&place)))
         }
         (None, Some(path)) => {
             let in_doc = [b"doc/", path].concat();
@@ -442,7 +454,7 @@ fn of_related(
     modified: &Modified,
     wanted: &Wanted,
     request: &Parts,
-) -> Result<Outcome, Refusal> {
+) -> Result<ContentReply, Refusal> {
     let Modified {
         item,
         modifier,
@@ -467,10 +479,10 @@ fn of_related(
             wanted.refuse_paths()?;
             wanted.refuse_copies(&item)?;
             if pages::is_for_people(request) || pages::is_for_programs(request) {
-                return Ok(Outcome::Answer(pages::metadata(site, &item, request)));
+                return Ok(ContentReply::Answer(pages::metadata(site, &item, request)));
             }
             let found = site.archive.open_metadata_text(&item, &act);
-            Ok(Outcome::File {
+            Ok(ContentReply::File {
                 found: found.map_err(failed)?,
                 name: b"metadata.txt".to_vec(),
                 location: None,
@@ -482,14 +494,18 @@ fn of_related(
             wanted.refuse_copies(&item)?;
             let root = site.archive.open_content(&item, b"", &act);
             root.map_err(failed)?;
-            Ok(Outcome::Answer(dublin_core(site, &item, from.as_ref())))
+            Ok(ContentReply::Answer(dublin_core(
+                site,
+                &item,
+                from.as_ref(),
+            )))
         }
         None => elsewhere(site, modified, wanted),
     }
 }
 
 /// Redirects to the persistent URL of the first item on the way that is not held here.
-fn elsewhere(site: &Site, modified: &Modified, wanted: &Wanted) -> Result<Outcome, Refusal> {
+fn elsewhere(site: &Site, modified: &Modified, wanted: &Wanted) -> Result<ContentReply, Refusal> {
     let steps = modified.modifier.steps();
     for count in 1..=steps.len() {
         let (taken, left) = steps.split_at(count);
@@ -511,7 +527,7 @@ fn elsewhere(site: &Site, modified: &Modified, wanted: &Wanted) -> Result<Outcom
             rest.insert(0, Step::LastEdition);
         }
         let signs = Modifier::from_steps(rest).map(|rest| rest.to_string());
-        return Ok(Outcome::Answer(redirect(&onward(
+        return Ok(ContentReply::Answer(redirect(&onward(
             &names,
             &signs.unwrap_or_default(),
             wanted,

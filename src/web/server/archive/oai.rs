@@ -21,7 +21,7 @@ use crate::formats::oai::{
     identifier, named_by,
 };
 use crate::formats::query::Fields;
-use crate::web::harvest::{Found, Harvester, Part, name_of};
+use crate::web::harvest::{HarvestedRecord, Harvester, RecordPage, name_of};
 use crate::web::server::{answer, form, threads};
 use ibi::message;
 use ibi::message::Message;
@@ -264,8 +264,8 @@ fn identity(site: &Site, at: i64) -> Result<Reply, ArchiveError> {
 fn part(
     site: &Site,
     listed: &Listed,
-    look: impl Fn(&Harvester<'_>, &Window) -> Result<Part, ArchiveError>,
-) -> Result<Option<Part>, ArchiveError> {
+    look: impl Fn(&Harvester<'_>, &Window) -> Result<RecordPage, ArchiveError>,
+) -> Result<Option<RecordPage>, ArchiveError> {
     let harvester = harvester(site)?;
     if !harvester.harvest.is_whole()? {
         return Ok(None);
@@ -283,7 +283,7 @@ fn part(
 fn list(
     host: &str,
     listed: &Listed,
-    part: Part,
+    part: RecordPage,
     told: impl FnOnce(Vec<Record>, Option<Option<Position>>) -> Reply,
 ) -> (i64, Reply) {
     let next = next(&part, listed);
@@ -304,14 +304,14 @@ fn no_records(listed: &Listed) -> String {
     }
 }
 
-fn found(site: &Site, identifier: &str) -> Result<Option<Found>, ArchiveError> {
+fn found(site: &Site, identifier: &str) -> Result<Option<HarvestedRecord>, ArchiveError> {
     match named_by(&site.archive.facts().host, identifier) {
         Some(ibi) => harvester(site)?.record(&name_of(ibi)),
         None => Ok(None),
     }
 }
 
-fn record(host: &str, found: Found) -> Record {
+fn record(host: &str, found: HarvestedRecord) -> Record {
     Record {
         header: Header {
             identifier: identifier(host, &found.stamped.name),
@@ -331,7 +331,7 @@ fn window(listed: &Listed) -> Window {
     }
 }
 
-fn next(part: &Part, listed: &Listed) -> Option<Option<Position>> {
+fn next(part: &RecordPage, listed: &Listed) -> Option<Option<Position>> {
     let next = part.next.clone().map(|(datestamp, name)| Position {
         datestamp,
         name,
