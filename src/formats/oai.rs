@@ -9,10 +9,10 @@ mod date;
 mod fault;
 mod token;
 
-pub use answer::{Answer, Header, Identity, Record, Reply};
-pub use arguments::{Asked, Listed, Request};
-pub use fault::{Code, Fault};
-pub use token::Position;
+pub use answer::{Header, OaiAnswer, OaiContent, OaiRecord, RepositoryDescription};
+pub use arguments::{ListSelection, OaiArguments, OaiRequest};
+pub use fault::{OaiError, OaiErrorCode};
+pub use token::ListPosition;
 
 use crate::formats::item::Names;
 use ibi::{Ibi, Rep};

@@ -49,43 +49,43 @@ pub struct Row {
 
 /// An invalid line, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct RowError {
     /// The line.
     pub line: u64,
     /// What is wrong, and the remedy.
     pub what: Message,
 }
 
-impl Fault {
+impl RowError {
     /// An error in a line.
-    pub fn new(line: u64, what: Message) -> Fault {
-        Fault { line, what }
+    pub fn new(line: u64, what: Message) -> RowError {
+        RowError { line, what }
     }
 }
 
-impl Localize for Fault {
+impl Localize for RowError {
     fn message(&self) -> Message {
         message!("line {line}: {what}", line = self.line, what = self.what)
     }
 }
 
-display_message!(Fault);
+display_message!(RowError);
 
 /// The result of parsing a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Table {
+pub struct ImportTable {
     /// The valid rows.
     pub rows: Vec<Row>,
     /// The errors in the others.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<RowError>,
 }
 
 /// Parses a table. An invalid row becomes a fault, and parsing continues.
 #[must_use]
-pub fn parse(bytes: &[u8]) -> Table {
+pub fn parse(bytes: &[u8]) -> ImportTable {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let mut table = Table::default();
-    let mut lines = Lines {
+    let mut table = ImportTable::default();
+    let mut lines = LineCounter {
         bytes,
         passed: 0,
         line: 1,
@@ -107,7 +107,7 @@ pub fn parse(bytes: &[u8]) -> Table {
             match header(&record) {
                 Ok(found) => columns = Some(found),
                 Err(what) => {
-                    table.faults.push(Fault::new(line, what));
+                    table.faults.push(RowError::new(line, what));
                     return table;
                 }
             }
@@ -115,7 +115,7 @@ pub fn parse(bytes: &[u8]) -> Table {
         };
         match row(line, columns, &record) {
             Ok(row) => table.rows.push(row),
-            Err(what) => table.faults.push(Fault::new(line, what)),
+            Err(what) => table.faults.push(RowError::new(line, what)),
         }
     }
     if columns.is_none() {
@@ -123,19 +123,19 @@ pub fn parse(bytes: &[u8]) -> Table {
             "the table is empty; its first line names columns: {value}",
             value = all()
         );
-        table.faults.push(Fault::new(1, what));
+        table.faults.push(RowError::new(1, what));
     }
     table
 }
 
 /// Counts lines. The reader's own count is one too low where lines end in CR LF.
-struct Lines<'a> {
+struct LineCounter<'a> {
     bytes: &'a [u8],
     passed: usize,
     line: u64,
 }
 
-impl Lines<'_> {
+impl LineCounter<'_> {
     /// The line of the first record at or after a byte.
     fn at(&mut self, byte: u64) -> u64 {
         let byte = usize::try_from(byte).unwrap_or(usize::MAX);

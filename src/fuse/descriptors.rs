@@ -111,12 +111,12 @@ fn last_error() -> Errno {
 
 /// A file, open or to be opened again: at least one of the two is there.
 #[derive(Debug)]
-struct State {
+struct OpenState {
     descriptor: Option<Arc<OwnedFd>>,
     handle: Option<FileHandle>,
 }
 
-type Slot = Mutex<State>;
+type Slot = Mutex<OpenState>;
 
 /// How many descriptors are closed at a time when there are too many.
 const BATCH: usize = 64;
@@ -269,7 +269,7 @@ impl Descriptors {
         handle: Option<FileHandle>,
     ) -> Pinned {
         Pinned {
-            slot: Arc::new(Mutex::new(State {
+            slot: Arc::new(Mutex::new(OpenState {
                 descriptor: descriptor.map(Arc::new),
                 handle,
             })),

@@ -15,7 +15,7 @@ mod node;
 mod table;
 
 pub use node::{Generated, Node, NodeKind, Real};
-pub use table::Table;
+pub use table::NodeTable;
 
 /// The number by which the kernel knows a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -14,13 +14,13 @@ mod xattrs;
 use rustix::io::Errno;
 
 pub use attributes::{
-    CAPABILITY, Change, NewTime, attributes, change, check_access, check_loss, check_removal,
-    statistics,
+    AttributeChange, CAPABILITY, NewTime, attributes, change, check_access, check_loss,
+    check_removal, statistics,
 };
 pub use content::{
     Where, allocate, control, copied_at_once, copy_range, read, seek, sync, write_as,
 };
-pub use listing::{Part, list, list_part};
+pub use listing::{ListedPart, list, list_part};
 pub use names::{
     New, content_flags, create, find, find_open, link, make, open, open_directory, open_or_append,
     read_link, remove, rename, rename_for,

@@ -50,7 +50,7 @@ use crate::archive::{Archive, ArchiveError};
 use crate::formats::item::Names;
 use crate::fuse::attr::Attr;
 use crate::fuse::descriptors::{self, Descriptors, Pinned};
-use crate::fuse::inode::{Node, NodeKind, Real, Table, View};
+use crate::fuse::inode::{Node, NodeKind, NodeTable, Real, View};
 use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 use ibi::relation::Language;
@@ -59,8 +59,8 @@ pub use changes::Created;
 pub use generated::GeneratedText;
 pub use invalidation::{Context, Invalidate, Stale};
 pub use just_minted::OpenDeposit;
-pub use listing::Listed;
-pub use minting::Made;
+pub use listing::DirectoryEntry;
+pub use minting::MkdirResult;
 
 use generated::GeneratedTexts;
 use just_minted::JustMinted;
@@ -99,7 +99,7 @@ pub struct Entry {
 pub struct Namespace {
     archive: Arc<Archive>,
     /// The nodes that the kernel knows.
-    pub nodes: Table,
+    pub nodes: NodeTable,
     options: Options,
     collection: OwnedFd,
     descriptors: Arc<Descriptors>,
@@ -138,7 +138,7 @@ impl Namespace {
         })?;
         Ok(Namespace {
             archive,
-            nodes: Table::new(rustix::fs::fstat(&collection).map_or(0, |stat| stat.st_dev)),
+            nodes: NodeTable::new(rustix::fs::fstat(&collection).map_or(0, |stat| stat.st_dev)),
             options,
             collection,
             descriptors: Arc::new(descriptors),

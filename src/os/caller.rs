@@ -132,12 +132,12 @@ fn back() {
 }
 
 /// Restores the thread's own user and group when the read ends, also by a panic.
-struct Reading {
+struct ReadingAsCaller {
     #[allow(dead_code, reason = "held, not read")]
     acts: Acts,
 }
 
-impl Drop for Reading {
+impl Drop for ReadingAsCaller {
     fn drop(&mut self) {
         back();
     }
@@ -235,7 +235,7 @@ impl Caller {
         if DEFAULT.get() == Some(*self) || charging::is_acting() {
             return read();
         }
-        let _reading = Reading {
+        let _reading = ReadingAsCaller {
             acts: charging::act(),
         };
         credentials::become_other(self.uid, self.gid)?;

@@ -11,7 +11,7 @@ use super::{Acceptance, Actor, Archive, ArchiveError, Process};
 use crate::archive::store::{Item, Record};
 use crate::archive::tree::{Author, Place, Staged};
 use crate::formats::item::{Names, Sidecar, State};
-use crate::formats::table::{Fault, Row};
+use crate::formats::table::{Row, RowError};
 use ibi::Ibi;
 use ibi::message;
 use ibi::message::{Localize, Message};
@@ -73,7 +73,7 @@ impl Archive {
         &self,
         rows: &[Row],
         replace: bool,
-    ) -> Result<(Vec<Planned>, Vec<Fault>), ArchiveError> {
+    ) -> Result<(Vec<Planned>, Vec<RowError>), ArchiveError> {
         let (mut drafts, mut faults) = (Vec::new(), Vec::new());
         let (mut items, mut taken) = (BTreeMap::new(), BTreeMap::new());
         let editions = self.editions_of(rows)?;
@@ -82,7 +82,7 @@ impl Archive {
             let item = match self.item_of(row)? {
                 Ok(item) => item,
                 Err(what) => {
-                    faults.push(Fault::new(line, what));
+                    faults.push(RowError::new(line, what));
                     continue;
                 }
             };
@@ -94,7 +94,7 @@ impl Archive {
                     "line {before} names the same item; combine the two rows",
                     before
                 );
-                faults.push(Fault::new(line, what));
+                faults.push(RowError::new(line, what));
                 continue;
             }
             if let Some(circle) = self.circle(row, &item, &editions)? {
@@ -102,12 +102,12 @@ impl Archive {
                     "the editions would form a cycle through {circle}; an edition cannot follow itself",
                     circle
                 );
-                faults.push(Fault::new(line, what));
+                faults.push(RowError::new(line, what));
                 continue;
             }
             match self.sidecar_of(row, &item, replace)? {
                 Ok(draft) => drafts.push(draft),
-                Err(what) => faults.push(Fault::new(line, what)),
+                Err(what) => faults.push(RowError::new(line, what)),
             }
         }
         self.tell_originals(&mut drafts);

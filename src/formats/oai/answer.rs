@@ -6,8 +6,8 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
 use super::date::written;
-use super::fault::Fault;
-use super::{FORMAT, Position};
+use super::fault::OaiError;
+use super::{FORMAT, ListPosition};
 use crate::formats::metadata::{OAI_DC, OAI_DC_SCHEMA};
 
 const OAI: &str = "http://www.openarchives.org/OAI/2.0/";
@@ -20,7 +20,7 @@ const LONGEST_QUOTE: usize = 400;
 
 /// The description of an Archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct RepositoryDescription {
     /// Its name.
     pub name: String,
     /// The address of its administrator.
@@ -44,7 +44,7 @@ pub struct Header {
 
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct OaiRecord {
     /// Its header.
     pub header: Header,
     /// Its oai_dc element; None for a deleted record.
@@ -53,28 +53,28 @@ pub struct Record {
 
 /// The end of a list: `Some(Some(_))` if it continues, `Some(None)` at the end of one in several parts, None
 /// for a list in one part.
-type Next = Option<Option<Position>>;
+type ListEnd = Option<Option<ListPosition>>;
 
 /// The content of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum OaiContent {
     /// Errors.
-    Faults(Vec<Fault>),
+    Faults(Vec<OaiError>),
     /// The description of the Archive.
-    Identity(Identity),
+    Repository(RepositoryDescription),
     /// The only format.
     Formats,
     /// One record.
-    Record(Record),
+    Record(OaiRecord),
     /// Headers, and the position where the list continues.
-    Headers(Vec<Header>, Next),
+    Headers(Vec<Header>, ListEnd),
     /// Records, and the position where the list continues.
-    Records(Vec<Record>, Next),
+    Records(Vec<OaiRecord>, ListEnd),
 }
 
 /// An answer.
 #[derive(Debug)]
-pub struct Answer<'a> {
+pub struct OaiAnswer<'a> {
     /// The URL of the service.
     pub base_url: &'a str,
     /// The current time, in Unix seconds.
@@ -82,10 +82,10 @@ pub struct Answer<'a> {
     /// The arguments of the request.
     pub arguments: &'a [(String, String)],
     /// The content.
-    pub reply: Reply,
+    pub reply: OaiContent,
 }
 
-impl Answer<'_> {
+impl OaiAnswer<'_> {
     /// The XML document.
     #[must_use]
     pub fn to_xml(&self) -> Vec<u8> {
@@ -128,16 +128,16 @@ impl Answer<'_> {
 
 type Xml = Writer<Vec<u8>>;
 
-impl Reply {
+impl OaiContent {
     fn write(&self, verb: &str, base_url: &str, xml: &mut Xml) -> io::Result<()> {
         match self {
-            Reply::Faults(faults) => faults.iter().try_for_each(|fault| {
+            OaiContent::Faults(faults) => faults.iter().try_for_each(|fault| {
                 xml.create_element("error")
                     .with_attribute(("code", fault.code.as_str()))
                     .write_text_content(BytesText::new(&quoted(&fault.sentence)))
                     .map(drop)
             }),
-            Reply::Identity(identity) => within(xml, verb, &[], |xml| {
+            OaiContent::Repository(identity) => within(xml, verb, &[], |xml| {
                 let deleted = if identity.is_persistent {
                     "persistent"
                 } else {
@@ -156,19 +156,19 @@ impl Reply {
                 }
                 Ok(())
             }),
-            Reply::Formats => within(xml, verb, &[], |xml| {
+            OaiContent::Formats => within(xml, verb, &[], |xml| {
                 within(xml, "metadataFormat", &[], |xml| {
                     text(xml, "metadataPrefix", FORMAT)?;
                     text(xml, "schema", OAI_DC_SCHEMA)?;
                     text(xml, "metadataNamespace", OAI_DC)
                 })
             }),
-            Reply::Record(record) => within(xml, verb, &[], |xml| record.write(xml)),
-            Reply::Headers(headers, next) => within(xml, verb, &[], |xml| {
+            OaiContent::Record(record) => within(xml, verb, &[], |xml| record.write(xml)),
+            OaiContent::Headers(headers, next) => within(xml, verb, &[], |xml| {
                 headers.iter().try_for_each(|header| header.write(xml))?;
                 write_token(next, xml)
             }),
-            Reply::Records(records, next) => within(xml, verb, &[], |xml| {
+            OaiContent::Records(records, next) => within(xml, verb, &[], |xml| {
                 records.iter().try_for_each(|record| record.write(xml))?;
                 write_token(next, xml)
             }),
@@ -190,7 +190,7 @@ impl Header {
     }
 }
 
-impl Record {
+impl OaiRecord {
     fn write(&self, xml: &mut Xml) -> io::Result<()> {
         within(xml, "record", &[], |xml| {
             self.header.write(xml)?;
@@ -206,11 +206,11 @@ impl Record {
     }
 }
 
-fn write_token(next: &Next, xml: &mut Xml) -> io::Result<()> {
+fn write_token(next: &ListEnd, xml: &mut Xml) -> io::Result<()> {
     match next {
         None => Ok(()),
         Some(position) => {
-            let token = position.as_ref().map(Position::to_token);
+            let token = position.as_ref().map(ListPosition::to_token);
             text(xml, "resumptionToken", &token.unwrap_or_default())
         }
     }
@@ -251,13 +251,13 @@ fn quoted(sentence: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fault::Code;
+    use super::super::fault::OaiErrorCode;
     use super::*;
 
-    fn answer(arguments: &[(&str, &str)], reply: Reply) -> String {
+    fn answer(arguments: &[(&str, &str)], reply: OaiContent) -> String {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let arguments: Vec<(String, String)> = arguments.iter().map(owned).collect();
-        let answer = Answer {
+        let answer = OaiAnswer {
             base_url: "http://a.example.org/oai",
             at: 1,
             arguments: &arguments,
@@ -279,16 +279,16 @@ mod tests {
             is_deleted,
         };
         let records = vec![
-            Record {
+            OaiRecord {
                 header: header("x", false),
                 metadata: Some("<oai_dc:dc>&amp;</oai_dc:dc>\n".to_owned()),
             },
-            Record {
+            OaiRecord {
                 header: header("y", true),
                 metadata: None,
             },
         ];
-        let position = Position {
+        let position = ListPosition {
             datestamp: 0,
             name: "y".to_owned(),
             until: None,
@@ -319,34 +319,40 @@ mod tests {
         );
         let written = answer(
             &arguments,
-            Reply::Records(records.clone(), Some(Some(position))),
+            OaiContent::Records(records.clone(), Some(Some(position))),
         );
         assert_eq!(written, expected);
-        let last = answer(&arguments, Reply::Records(records.clone(), Some(None)));
+        let last = answer(&arguments, OaiContent::Records(records.clone(), Some(None)));
         assert!(
             last.contains("<resumptionToken></resumptionToken>"),
             "{last}"
         );
-        let only = answer(&arguments, Reply::Records(records, None));
+        let only = answer(&arguments, OaiContent::Records(records, None));
         assert!(!only.contains("resumptionToken"), "{only}");
     }
 
     #[test]
     fn what_others_wrote_is_held() {
-        let faults = vec![Fault::new(Code::BadVerb, "'<&\u{0}\u{ffff}\u{1b}\"'")];
-        let written = answer(&[], Reply::Faults(faults));
+        let faults = vec![OaiError::new(
+            OaiErrorCode::BadVerb,
+            "'<&\u{0}\u{ffff}\u{1b}\"'",
+        )];
+        let written = answer(&[], OaiContent::Faults(faults));
         let expected = format!(
             "{HEAD} <request>http://a.example.org/oai</request>\n <error code=\"badVerb\">\
              &apos;&lt;&amp;\u{fffd}\u{fffd}\u{fffd}&quot;&apos;</error>\n</OAI-PMH>\n"
         );
         assert_eq!(written, expected);
-        let written = answer(&[("identifier", "a\"<&>'b")], Reply::Faults(Vec::new()));
+        let written = answer(
+            &[("identifier", "a\"<&>'b")],
+            OaiContent::Faults(Vec::new()),
+        );
         assert!(
             written.contains("identifier=\"a&quot;&lt;&amp;&gt;&apos;b\""),
             "{written}"
         );
-        let long = Fault::new(Code::BadVerb, "é".repeat(1000));
-        let written = answer(&[], Reply::Faults(vec![long]));
+        let long = OaiError::new(OaiErrorCode::BadVerb, "é".repeat(1000));
+        let written = answer(&[], OaiContent::Faults(vec![long]));
         assert!(
             written.contains(&format!("{}...<", "é".repeat(400))),
             "{written}"

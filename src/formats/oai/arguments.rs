@@ -2,13 +2,13 @@
 
 use super::FORMAT;
 use super::date::Date;
-use super::fault::{Code, Fault};
-use super::token::Position;
+use super::fault::{OaiError, OaiErrorCode};
+use super::token::ListPosition;
 use crate::formats::query::Fields;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum OaiRequest {
     /// The description of the repository.
     Identify,
     /// The formats of one record, or of all.
@@ -24,37 +24,37 @@ pub enum Request {
         identifier: String,
     },
     /// The headers of records.
-    ListIdentifiers(Listed),
+    ListIdentifiers(ListSelection),
     /// Records.
-    ListRecords(Listed),
+    ListRecords(ListSelection),
 }
 
 /// Selects the records of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListSelection {
     /// The first second, since 1970.
     pub from: Option<i64>,
     /// The last second, since 1970.
     pub until: Option<i64>,
     /// The position after which the list continues.
-    pub after: Option<Position>,
+    pub after: Option<ListPosition>,
 }
 
 /// A parsed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct OaiArguments {
     /// The arguments to repeat in the answer; none where the protocol omits them.
     pub arguments: Vec<(String, String)>,
     /// The request, or its errors.
-    pub request: Result<Request, Vec<Fault>>,
+    pub request: Result<OaiRequest, Vec<OaiError>>,
 }
 
 /// A verb's required arguments, its optional ones, and whether it accepts a resumption token.
-type Form = (&'static [&'static str], &'static [&'static str], bool);
+type VerbForm = (&'static [&'static str], &'static [&'static str], bool);
 
-const LIST: Form = (&["metadataPrefix"], &["from", "until", "set"], true);
+const LIST: VerbForm = (&["metadataPrefix"], &["from", "until", "set"], true);
 
-fn form(verb: &str) -> Option<Form> {
+fn form(verb: &str) -> Option<VerbForm> {
     Some(match verb {
         "Identify" => (&[], &[], false),
         "ListMetadataFormats" => (&[], &["identifier"], false),
@@ -67,23 +67,23 @@ fn form(verb: &str) -> Option<Form> {
 
 const TOKEN: &str = "resumptionToken";
 
-impl Asked {
+impl OaiArguments {
     /// Parses the arguments of a request.
     #[must_use]
-    pub fn read(fields: &Fields) -> Asked {
+    pub fn read(fields: &Fields) -> OaiArguments {
         let arguments = fields.iter();
         let arguments = arguments.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let arguments: Vec<(String, String)> = arguments.collect();
         let request = read(&arguments);
         let is_repeated = match &request {
             Ok(_) => true,
-            Err(faults) => faults
-                .iter()
-                .all(|fault| ![Code::BadVerb, Code::BadArgument].contains(&fault.code)),
+            Err(faults) => faults.iter().all(|fault| {
+                ![OaiErrorCode::BadVerb, OaiErrorCode::BadArgument].contains(&fault.code)
+            }),
         };
         let arguments = arguments.into_iter();
         let is_told = |(name, value): &(String, String)| is_repeated && is_attribute(name, value);
-        Asked {
+        OaiArguments {
             arguments: arguments.filter(is_told).collect(),
             request,
         }
@@ -91,20 +91,20 @@ impl Asked {
 
     /// A request whose arguments cannot be parsed at all.
     #[must_use]
-    pub fn unreadable(sentence: String) -> Asked {
-        Asked {
+    pub fn unreadable(sentence: String) -> OaiArguments {
+        OaiArguments {
             arguments: Vec::new(),
-            request: Err(vec![Fault::new(Code::BadArgument, sentence)]),
+            request: Err(vec![OaiError::new(OaiErrorCode::BadArgument, sentence)]),
         }
     }
 }
 
-fn read(arguments: &[(String, String)]) -> Result<Request, Vec<Fault>> {
+fn read(arguments: &[(String, String)]) -> Result<OaiRequest, Vec<OaiError>> {
     let of = |name: &str| {
         let of_name = arguments.iter().filter(|(known, _)| known == name);
         of_name.map(|(_, value)| value.as_str()).collect::<Vec<_>>()
     };
-    let bad_verb = |sentence: String| Err(vec![Fault::new(Code::BadVerb, sentence)]);
+    let bad_verb = |sentence: String| Err(vec![OaiError::new(OaiErrorCode::BadVerb, sentence)]);
     let verb = match of("verb")[..] {
         [verb] => verb,
         [] => return bad_verb("the request has no verb".to_owned()),
@@ -122,17 +122,17 @@ fn read(arguments: &[(String, String)]) -> Result<Request, Vec<Fault>> {
     }
     let one = |name: &str| of(name).first().map(|value| (*value).to_owned());
     if let Some(token) = one(TOKEN) {
-        let position = Position::from_token(&token);
-        let listed = position.map(|position| Listed {
+        let position = ListPosition::from_token(&token);
+        let listed = position.map(|position| ListSelection {
             from: None,
             until: position.until,
             after: Some(position),
         });
         return match (verb, listed) {
-            ("ListIdentifiers", Some(listed)) => Ok(Request::ListIdentifiers(listed)),
-            ("ListRecords", Some(listed)) => Ok(Request::ListRecords(listed)),
-            _ => Err(vec![Fault::new(
-                Code::BadResumptionToken,
+            ("ListIdentifiers", Some(listed)) => Ok(OaiRequest::ListIdentifiers(listed)),
+            ("ListRecords", Some(listed)) => Ok(OaiRequest::ListRecords(listed)),
+            _ => Err(vec![OaiError::new(
+                OaiErrorCode::BadResumptionToken,
                 "the resumptionToken is not one of this service; start the list again",
             )]),
         };
@@ -140,36 +140,39 @@ fn read(arguments: &[(String, String)]) -> Result<Request, Vec<Fault>> {
     let mut faults = Vec::new();
     if let Some(prefix) = one("metadataPrefix").filter(|prefix| prefix != FORMAT) {
         let sentence = format!("records are had in the format {FORMAT}, not in '{prefix}'");
-        faults.push(Fault::new(Code::CannotDisseminateFormat, sentence));
+        faults.push(OaiError::new(
+            OaiErrorCode::CannotDisseminateFormat,
+            sentence,
+        ));
     }
     if one("set").is_some() || verb == "ListSets" {
         let sentence = "this Archive has no sets; leave the argument out";
-        faults.push(Fault::new(Code::NoSetHierarchy, sentence));
+        faults.push(OaiError::new(OaiErrorCode::NoSetHierarchy, sentence));
     }
     if !faults.is_empty() {
         return Err(faults);
     }
     let identifier = one("identifier");
     let date = |name: &str| one(name).and_then(|text| Date::parse(&text));
-    let listed = || Listed {
+    let listed = || ListSelection {
         from: date("from").map(Date::first_second),
         until: date("until").map(Date::last_second),
         after: None,
     };
     Ok(match verb {
-        "Identify" => Request::Identify,
-        "ListMetadataFormats" => Request::ListMetadataFormats { identifier },
-        "GetRecord" => Request::GetRecord {
+        "Identify" => OaiRequest::Identify,
+        "ListMetadataFormats" => OaiRequest::ListMetadataFormats { identifier },
+        "GetRecord" => OaiRequest::GetRecord {
             identifier: identifier.unwrap_or_default(),
         },
-        "ListIdentifiers" => Request::ListIdentifiers(listed()),
-        "ListRecords" => Request::ListRecords(listed()),
-        _ => Request::ListSets,
+        "ListIdentifiers" => OaiRequest::ListIdentifiers(listed()),
+        "ListRecords" => OaiRequest::ListRecords(listed()),
+        _ => OaiRequest::ListSets,
     })
 }
 
 /// The arguments of a verb that are missing, excessive or malformed.
-fn misfits(arguments: &[(String, String)], verb: &str, form: Form) -> Vec<Fault> {
+fn misfits(arguments: &[(String, String)], verb: &str, form: VerbForm) -> Vec<OaiError> {
     let (needed, possible, has_token) = form;
     let mut sentences = Vec::new();
     for (at, (name, value)) in arguments.iter().enumerate() {
@@ -210,7 +213,7 @@ fn misfits(arguments: &[(String, String)], verb: &str, form: Form) -> Vec<Fault>
     }
     let faults = sentences.into_iter();
     faults
-        .map(|sentence| Fault::new(Code::BadArgument, sentence))
+        .map(|sentence| OaiError::new(OaiErrorCode::BadArgument, sentence))
         .collect()
 }
 
@@ -244,12 +247,12 @@ fn is_of_form(name: &str, value: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn asked(text: &str) -> Asked {
-        Asked::read(&Fields::parse(text).expect(text))
+    fn asked(text: &str) -> OaiArguments {
+        OaiArguments::read(&Fields::parse(text).expect(text))
     }
 
     #[track_caller]
-    fn good(text: &str, expected: Request) {
+    fn good(text: &str, expected: OaiRequest) {
         let asked = asked(text);
         assert_eq!(asked.request, Ok(expected), "{text}");
         assert!(!asked.arguments.is_empty());
@@ -272,20 +275,20 @@ mod tests {
 
     #[test]
     fn requests_are_read() {
-        good("verb=Identify", Request::Identify);
+        good("verb=Identify", OaiRequest::Identify);
         good(
             "verb=ListMetadataFormats",
-            Request::ListMetadataFormats { identifier: None },
+            OaiRequest::ListMetadataFormats { identifier: None },
         );
         good(
             "identifier=oai%3Aa.b%3Ax/y&verb=GetRecord&metadataPrefix=oai_dc",
-            Request::GetRecord {
+            OaiRequest::GetRecord {
                 identifier: "oai:a.b:x/y".to_owned(),
             },
         );
         good(
             "verb=ListIdentifiers&metadataPrefix=oai_dc&from=1970-01-01&until=1970-01-01",
-            Request::ListIdentifiers(Listed {
+            OaiRequest::ListIdentifiers(ListSelection {
                 from: Some(0),
                 until: Some(86_399),
                 after: None,
@@ -293,20 +296,20 @@ mod tests {
         );
         good(
             "verb=ListRecords&metadataPrefix=oai_dc&until=1970-01-01T00:00:09Z",
-            Request::ListRecords(Listed {
+            OaiRequest::ListRecords(ListSelection {
                 from: None,
                 until: Some(9),
                 after: None,
             }),
         );
-        let position = Position {
+        let position = ListPosition {
             datestamp: 5,
             name: "8JMKD3MGP8W/34PGRBS".to_owned(),
             until: Some(9),
         };
         good(
             "verb=ListRecords&resumptionToken=9%2C5%2C8JMKD3MGP8W/34PGRBS",
-            Request::ListRecords(Listed {
+            OaiRequest::ListRecords(ListSelection {
                 from: None,
                 until: Some(9),
                 after: Some(position),

@@ -2,7 +2,7 @@
 
 /// The error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub enum OaiErrorCode {
     /// An argument is missing, repeated, unknown or malformed.
     BadArgument,
     /// The resumption token is not valid.
@@ -21,37 +21,37 @@ pub enum Code {
     NoSetHierarchy,
 }
 
-impl Code {
+impl OaiErrorCode {
     /// The code as the protocol spells it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Code::BadArgument => "badArgument",
-            Code::BadResumptionToken => "badResumptionToken",
-            Code::BadVerb => "badVerb",
-            Code::CannotDisseminateFormat => "cannotDisseminateFormat",
-            Code::IdDoesNotExist => "idDoesNotExist",
-            Code::NoRecordsMatch => "noRecordsMatch",
-            Code::NoMetadataFormats => "noMetadataFormats",
-            Code::NoSetHierarchy => "noSetHierarchy",
+            OaiErrorCode::BadArgument => "badArgument",
+            OaiErrorCode::BadResumptionToken => "badResumptionToken",
+            OaiErrorCode::BadVerb => "badVerb",
+            OaiErrorCode::CannotDisseminateFormat => "cannotDisseminateFormat",
+            OaiErrorCode::IdDoesNotExist => "idDoesNotExist",
+            OaiErrorCode::NoRecordsMatch => "noRecordsMatch",
+            OaiErrorCode::NoMetadataFormats => "noMetadataFormats",
+            OaiErrorCode::NoSetHierarchy => "noSetHierarchy",
         }
     }
 }
 
 /// An error, with a sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct OaiError {
     /// The error code.
-    pub code: Code,
+    pub code: OaiErrorCode,
     /// What is wrong, and the correct form.
     pub sentence: String,
 }
 
-impl Fault {
+impl OaiError {
     /// An error with its sentence.
     #[must_use]
-    pub fn new(code: Code, sentence: impl Into<String>) -> Fault {
-        Fault {
+    pub fn new(code: OaiErrorCode, sentence: impl Into<String>) -> OaiError {
+        OaiError {
             code,
             sentence: sentence.into(),
         }

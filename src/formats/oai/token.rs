@@ -10,7 +10,7 @@ const LAST_SECOND: i64 = 253_402_300_799;
 
 /// The position where a list continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct ListPosition {
     /// The datestamp of the last record in the list so far, in Unix seconds.
     pub datestamp: i64,
     /// Its local name.
@@ -19,7 +19,7 @@ pub struct Position {
     pub until: Option<i64>,
 }
 
-impl Position {
+impl ListPosition {
     /// The text of the token.
     #[must_use]
     pub fn to_token(&self) -> String {
@@ -34,7 +34,7 @@ impl Position {
 
     /// Parses a token; None where it cannot be one of ours.
     #[must_use]
-    pub fn from_token(token: &str) -> Option<Position> {
+    pub fn from_token(token: &str) -> Option<ListPosition> {
         let (until, rest) = token.split_once(',')?;
         let (datestamp, name) = rest.split_once(',')?;
         let second = |text: &str| {
@@ -43,7 +43,7 @@ impl Position {
             ((0..=LAST_SECOND).contains(&second) && is_written_so).then_some(second)
         };
         Ibi::parse(name).ok()?;
-        Some(Position {
+        Some(ListPosition {
             datestamp: second(datestamp)?,
             name: name.to_owned(),
             until: match until {
@@ -64,13 +64,13 @@ mod tests {
             ("sid.inpe.br/mtc-m18@80/2009/02.16.17.46", None),
             ("8JMKD3MGP8W/34PGRBS", Some(0)),
         ] {
-            let position = Position {
+            let position = ListPosition {
                 datestamp: 1_795_305_600,
                 name: name.to_owned(),
                 until,
             };
             let token = position.to_token();
-            assert_eq!(Position::from_token(&token), Some(position), "{token}");
+            assert_eq!(ListPosition::from_token(&token), Some(position), "{token}");
         }
         for token in [
             "",
@@ -87,7 +87,7 @@ mod tests {
             ",1,8JMKD3MGP8W/34PGRBS,",
             ",1,8JMKD3MGP8W/34PGRBS' OR 1=1",
         ] {
-            assert_eq!(Position::from_token(token), None, "{token}");
+            assert_eq!(ListPosition::from_token(token), None, "{token}");
         }
     }
 }

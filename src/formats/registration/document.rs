@@ -2,7 +2,7 @@
 
 use super::parameters::{Group, Parameters};
 use super::{Fingerprint, LastUpdate, RequestError, WebUrl};
-use ibi::relation::{Format, Language};
+use ibi::relation::{Language, MetadataFormat};
 
 /// A document as one actor describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Metadata {
     /// The time of the last change.
     pub updated: LastUpdate,
     /// The format, if it is given.
-    pub format: Option<Format>,
+    pub format: Option<MetadataFormat>,
     /// The language, if it is given.
     pub language: Option<Language>,
 }
@@ -94,7 +94,11 @@ impl Document {
 
     /// The metadata in a format, or in any, in the language that comes first in `languages`.
     #[must_use]
-    pub fn described(&self, format: Option<&Format>, languages: &[Language]) -> Option<&Metadata> {
+    pub fn described(
+        &self,
+        format: Option<&MetadataFormat>,
+        languages: &[Language],
+    ) -> Option<&Metadata> {
         let fitting = self.metadata.iter();
         let fitting =
             fitting.filter(|metadata| format.is_none() || metadata.format.as_ref() == format);
@@ -122,7 +126,10 @@ impl Metadata {
     fn of(group: &Group<'_>) -> Result<Metadata, RequestError> {
         let url = group.get("metadataURL");
         let updated = group.get("metadataLastUpdate");
-        let format = group.get("metadataFormat").map(Format::parse).transpose();
+        let format = group
+            .get("metadataFormat")
+            .map(MetadataFormat::parse)
+            .transpose();
         let language = group.get("metadataLanguage").map(Language::parse);
         let (Some(url), Some(updated)) = (url, updated) else {
             let alone = match url {

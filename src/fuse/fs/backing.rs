@@ -34,7 +34,7 @@ pub(super) struct Backing {
     pub(super) id: BackingId,
     owner: (u32, u32),
     node: NodeId,
-    registered: Arc<Mutex<Registered>>,
+    registered: Arc<Mutex<RegisteredFiles>>,
 }
 
 impl Drop for Backing {
@@ -54,7 +54,7 @@ impl Drop for Backing {
 const KEPT: usize = 16_384;
 
 #[derive(Debug)]
-struct Registered {
+struct RegisteredFiles {
     by_node: HashMap<NodeId, Weak<Backing>>,
     kept: HashMap<NodeId, Arc<Backing>>,
     /// In the order in which they were kept. Some may have been removed since.
@@ -62,7 +62,7 @@ struct Registered {
     path: DataPath,
 }
 
-impl Registered {
+impl RegisteredFiles {
     /// Keeps one more registration. Returns those that are no longer kept, to be dropped without the lock.
     fn keep(&mut self, backing: Arc<Backing>) -> Vec<Arc<Backing>> {
         let mut gone = Vec::new();
@@ -91,13 +91,13 @@ pub(super) enum Route {
 /// The files registered with the kernel. No other lock is taken under its lock.
 #[derive(Debug)]
 pub(super) struct Backings {
-    registered: Arc<Mutex<Registered>>,
+    registered: Arc<Mutex<RegisteredFiles>>,
 }
 
 impl Backings {
     pub(super) fn new(path: DataPath) -> Backings {
         Backings {
-            registered: Arc::new(Mutex::new(Registered {
+            registered: Arc::new(Mutex::new(RegisteredFiles {
                 by_node: HashMap::new(),
                 kept: HashMap::new(),
                 oldest: VecDeque::new(),

@@ -18,13 +18,13 @@ const MOST_WAITING: usize = 1024;
 pub(super) type Job = Box<dyn FnOnce(ErrnoResult<()>) + Send>;
 
 #[derive(Default)]
-struct Waiting {
+struct QueuedJobs {
     waiting: BTreeMap<u32, VecDeque<Job>>,
     /// How many threads work for a user.
     served: BTreeMap<u32, usize>,
 }
 
-impl Waiting {
+impl QueuedJobs {
     /// The next request: of the next user in turn for whom not too many threads work.
     fn next(&mut self, after: u32, of_one: usize) -> Option<(u32, Job)> {
         let (before, behind): (Vec<u32>, Vec<u32>) =
@@ -53,7 +53,7 @@ impl Waiting {
 
 /// The requests that wait for a thread, and the limits.
 pub(super) struct FairQueue {
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<QueuedJobs>>,
     most: usize,
     of_one: usize,
     is_last: bool,

@@ -14,8 +14,8 @@ use rustix::io::Errno;
 use super::backing::Backing;
 use crate::archive::WriteIntent;
 use crate::fuse::inode::{Node, NodeId};
-use crate::fuse::inside::{self, ErrnoResult, Part};
-use crate::fuse::namespace::{GeneratedText, Listed, OpenDeposit};
+use crate::fuse::inside::{self, ErrnoResult, ListedPart};
+use crate::fuse::namespace::{DirectoryEntry, GeneratedText, OpenDeposit};
 use crate::os::caller::Caller;
 
 /// An open file or directory.
@@ -46,7 +46,7 @@ pub(super) enum Handle {
     Directory(Directory),
     /// A listing above the items, as of when it was opened.
     Listing {
-        listed: Vec<Listed>,
+        listed: Vec<DirectoryEntry>,
         node: Arc<Node>,
     },
 }
@@ -111,7 +111,7 @@ impl Directory {
                 visit(directory, name, inode, kind, next)
             });
             *position = match part {
-                Ok(Some(Part { is_all: true })) => Some(last),
+                Ok(Some(ListedPart { is_all: true })) => Some(last),
                 _ => None,
             };
             // An empty answer would mean the end of the directory.

@@ -62,27 +62,27 @@ impl Blocked {
 /// Opens the file without blocking. The open file prevents new conflicting leases.
 pub(super) type Attempt = Box<dyn Fn() -> ErrnoResult<OwnedFd> + Send>;
 /// Continues the request with the file or the error.
-pub(super) type Next = Box<dyn FnOnce(ErrnoResult<OwnedFd>) + Send>;
+pub(super) type Continuation = Box<dyn FnOnce(ErrnoResult<OwnedFd>) + Send>;
 
-struct Waiting {
+struct WaitingOpen {
     attempt: Attempt,
-    next: Next,
+    next: Continuation,
     until: Instant,
     pause: Duration,
     due: Instant,
-    _counted: Counted,
+    _counted: CountedWait,
 }
 
 /// The number of waiting requests, by user.
-type Counts = Arc<Mutex<HashMap<u32, usize>>>;
+type WaitCounts = Arc<Mutex<HashMap<u32, usize>>>;
 
 /// A request that counts as waiting until this is dropped.
-struct Counted {
+struct CountedWait {
     user: u32,
-    counts: Counts,
+    counts: WaitCounts,
 }
 
-impl Drop for Counted {
+impl Drop for CountedWait {
     fn drop(&mut self) {
         let mut counts = self.counts.lock();
         if let Some(count) = counts.get_mut(&self.user) {
@@ -97,12 +97,12 @@ impl Drop for Counted {
 /// The waiting requests. They are dropped unanswered with this value.
 #[derive(Debug)]
 pub(super) struct Leases {
-    waiting: Sender<Waiting>,
-    counts: Counts,
+    waiting: Sender<WaitingOpen>,
+    counts: WaitCounts,
     time_limit: Duration,
 }
 
-impl std::fmt::Debug for Waiting {
+impl std::fmt::Debug for WaitingOpen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Waiting").finish_non_exhaustive()
     }
@@ -116,19 +116,19 @@ impl Leases {
             .spawn(move || serve(&received))?;
         Ok(Leases {
             waiting,
-            counts: Counts::default(),
+            counts: WaitCounts::default(),
             time_limit: break_time() + GRACE,
         })
     }
 
     /// Makes a request wait until the file can be opened.
-    pub(super) fn wait(&self, user: u32, attempt: Attempt, next: Next) {
+    pub(super) fn wait(&self, user: u32, attempt: Attempt, next: Continuation) {
         let Some(counted) = self.count(user) else {
             log::debug!("user {user} waits for too many leases");
             return next(Err(opening::LEASED));
         };
         let now = Instant::now();
-        let waiting = Waiting {
+        let waiting = WaitingOpen {
             attempt,
             next,
             until: now + self.time_limit,
@@ -141,7 +141,7 @@ impl Leases {
         }
     }
 
-    fn count(&self, user: u32) -> Option<Counted> {
+    fn count(&self, user: u32) -> Option<CountedWait> {
         let mut counts = self.counts.lock();
         let all: usize = counts.values().sum();
         let count = counts.entry(user).or_default();
@@ -149,7 +149,7 @@ impl Leases {
             return None;
         }
         *count += 1;
-        Some(Counted {
+        Some(CountedWait {
             user,
             counts: Arc::clone(&self.counts),
         })
@@ -163,8 +163,8 @@ fn break_time() -> Duration {
     Duration::from_secs(seconds.unwrap_or(45))
 }
 
-fn serve(received: &Receiver<Waiting>) {
-    let mut all: Vec<Waiting> = Vec::new();
+fn serve(received: &Receiver<WaitingOpen>) {
+    let mut all: Vec<WaitingOpen> = Vec::new();
     loop {
         let first = all.iter().map(|waiting| waiting.due).min();
         let more = match first {
@@ -178,13 +178,13 @@ fn serve(received: &Receiver<Waiting>) {
         }
         let now = Instant::now();
         let due = all.extract_if(.., |waiting| waiting.due <= now);
-        let due: Vec<Waiting> = due.collect();
+        let due: Vec<WaitingOpen> = due.collect();
         all.extend(due.into_iter().filter_map(|waiting| try_one(waiting, now)));
     }
 }
 
 /// Retries a request that is due. Returns it if it has to wait longer.
-fn try_one(mut waiting: Waiting, now: Instant) -> Option<Waiting> {
+fn try_one(mut waiting: WaitingOpen, now: Instant) -> Option<WaitingOpen> {
     let outcome = (waiting.attempt)();
     if matches!(outcome, Err(opening::LEASED)) && now < waiting.until {
         waiting.pause = (waiting.pause * 2).min(PAUSES.1);
@@ -193,7 +193,7 @@ fn try_one(mut waiting: Waiting, now: Instant) -> Option<Waiting> {
     }
     // The rest of the request may wait for a disk, so it must not delay the others. If no thread can be
     // started, the reply is dropped, which answers EIO.
-    let Waiting { next, _counted, .. } = waiting;
+    let WaitingOpen { next, _counted, .. } = waiting;
     let thread = std::thread::Builder::new().name("leased".to_owned());
     let spawned = thread.spawn(move || {
         next(outcome);

@@ -52,10 +52,10 @@ pub(super) fn of_both(entry: &Entry) -> Duration {
 mod tests {
     use super::*;
     use crate::archive::store::ItemId;
-    use crate::fuse::inode::{Generated, Table, View};
+    use crate::fuse::inode::{Generated, NodeTable, View};
 
     fn entry(kind: NodeKind, file_type: FileType, permissions: u16) -> Entry {
-        let node = Table::default().remember_virtual(View::Rep, kind);
+        let node = NodeTable::default().remember_virtual(View::Rep, kind);
         let root = Attr::of(std::fs::File::open("/").expect("the root")).expect("attributes");
         Entry {
             node,

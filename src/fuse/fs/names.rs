@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::{Inner, reply};
 use crate::fuse::inside::ErrnoResult;
-use crate::fuse::namespace::{Entry, Made};
+use crate::fuse::namespace::{Entry, MkdirResult};
 use crate::os::caller::Caller;
 use crate::os::charging;
 
@@ -41,9 +41,9 @@ impl Inner {
             self.namespace.make_directory(&by, &parent, name, mode)
         });
         match made {
-            Ok(Made::Done(entry)) => reply::entry(reply, Ok(entry)),
+            Ok(MkdirResult::Done(entry)) => reply::entry(reply, Ok(entry)),
             Err(error) => reply::entry(reply, Err(error)),
-            Ok(Made::Minting(minting)) => {
+            Ok(MkdirResult::Minting(minting)) => {
                 let cache = Box::new(self.invalidator.clone());
                 let done = |minted| reply::entry(reply, minted);
                 self.namespace

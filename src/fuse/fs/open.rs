@@ -15,12 +15,12 @@ use super::reply::{self, OpenFile};
 use super::{Ibifs, Inner};
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeKind};
-use crate::fuse::inside::{self, Change, ErrnoResult};
+use crate::fuse::inside::{self, AttributeChange, ErrnoResult};
 use crate::fuse::namespace::{Created, Entry, Invalidate, OpenDeposit, Stale};
 use crate::os::caller::Caller;
 
 /// A file that is open already, because it has just been made.
-type Made = (OwnedFd, Option<OpenDeposit>);
+type OpenedFile = (OwnedFd, Option<OpenDeposit>);
 
 impl Ibifs {
     /// Opens a file and replies: in the background if its text must be generated, later if another program
@@ -105,7 +105,7 @@ impl Ibifs {
         caller: Caller,
         node: Arc<Node>,
         handle: Option<FileHandle>,
-        change: Change,
+        change: AttributeChange,
         reply: ReplyAttr,
     ) {
         let changed = self.set_attributes(&caller, &node, handle, &change);
@@ -134,7 +134,7 @@ impl Inner {
         caller: &Caller,
         node: &Node,
         handle: Option<FileHandle>,
-        change: &Change,
+        change: &AttributeChange,
     ) -> Result<Attr, Blocked> {
         let open = handle.and_then(|handle| self.handles.get(handle));
         let open = match open.as_deref() {
@@ -183,7 +183,7 @@ impl Inner {
         &self,
         caller: &Caller,
         node: &Arc<Node>,
-        made: Option<Made>,
+        made: Option<OpenedFile>,
         flags: i32,
         register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
     ) -> Result<OpenFile, Blocked> {

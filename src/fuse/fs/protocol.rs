@@ -21,7 +21,7 @@ use super::reply::GENERATION;
 use super::{Ibifs, Inner, lifetimes, negotiation, reply};
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::NodeId;
-use crate::fuse::inside::{self, Change, Where};
+use crate::fuse::inside::{self, AttributeChange, Where};
 use crate::fuse::namespace::{Entry, Invalidate, Stale};
 use crate::os::charging;
 
@@ -81,7 +81,7 @@ impl Filesystem for Ibifs {
         reply: ReplyAttr,
     ) {
         let _worker = self.pool.work();
-        let change = Change {
+        let change = AttributeChange {
             mode,
             uid,
             gid,

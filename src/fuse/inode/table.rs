@@ -14,10 +14,10 @@ use crate::archive::store::ItemId;
 const VIRTUAL: u64 = 7 << 60;
 
 /// A file in a tree: device number, inode number, tree.
-type Key = (u64, u64, View);
+type FileKey = (u64, u64, View);
 
 /// The number of a file, unless another node has it.
-fn preferred(key: &Key) -> NodeId {
+fn preferred(key: &FileKey) -> NodeId {
     NodeId(key.1 | key.2.mark())
 }
 
@@ -45,16 +45,16 @@ impl Hasher for NumberHasher {
 
 /// A node with its lookup count.
 #[derive(Debug)]
-struct Counted {
+struct CountedNode {
     node: Arc<Node>,
     lookups: u64,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    nodes: HashMap<NodeId, Counted, BuildHasherDefault<NumberHasher>>,
+    nodes: HashMap<NodeId, CountedNode, BuildHasherDefault<NumberHasher>>,
     /// The files that do not have their preferred number: the root, and files whose number is taken.
-    displaced: HashMap<Key, NodeId>,
+    displaced: HashMap<FileKey, NodeId>,
     /// The symbolic links in trees that translate their targets. All of them are checked when a directory is
     /// moved.
     translated_links: HashSet<NodeId>,
@@ -64,7 +64,7 @@ struct Inner {
 
 impl Inner {
     /// The number of a file that the kernel knows.
-    fn id(&self, key: &Key) -> Option<NodeId> {
+    fn id(&self, key: &FileKey) -> Option<NodeId> {
         if let Some(id) = self.displaced.get(key) {
             return Some(*id);
         }
@@ -92,7 +92,7 @@ impl Inner {
             real,
             learnt: Learnt::default(),
         });
-        let counted = Counted {
+        let counted = CountedNode {
             node: Arc::clone(&node),
             lookups: 1,
         };
@@ -113,7 +113,7 @@ impl Inner {
 
 /// The nodes that the kernel knows. No other lock is taken under its lock.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct NodeTable {
     inner: RwLock<Inner>,
     /// Whether any file except the root lacks its preferred number.
     any_displaced: AtomicBool,
@@ -121,12 +121,12 @@ pub struct Table {
     main_device: Option<u64>,
 }
 
-impl Table {
+impl NodeTable {
     /// A table for the files of a device, and of others that may be mounted below it.
-    pub fn new(device: u64) -> Table {
-        Table {
+    pub fn new(device: u64) -> NodeTable {
+        NodeTable {
             main_device: Some(device),
-            ..Table::default()
+            ..NodeTable::default()
         }
     }
 
@@ -176,7 +176,7 @@ impl Table {
         let mut inner = self.write();
         if let Some(id) = inner.id(&key)
             && !inner.retired.contains(&id)
-            && let Some(Counted { node, lookups }) = inner.nodes.get_mut(&id)
+            && let Some(CountedNode { node, lookups }) = inner.nodes.get_mut(&id)
             // A directory may become an item's after it was looked up as something else, and an inode number
             // may be reused for another file while the kernel still knows the old one.
             && node.kind == kind
@@ -216,7 +216,7 @@ impl Table {
         let mut inner = self.write();
         loop {
             match inner.nodes.get_mut(&id) {
-                Some(Counted { node, lookups }) if node.kind == kind => {
+                Some(CountedNode { node, lookups }) if node.kind == kind => {
                     *lookups += 1;
                     return Arc::clone(node);
                 }
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn one_file_has_one_number_and_counts_its_lookups() {
-        let table = Table::default();
+        let table = NodeTable::default();
         let first = table.remember(real(7), View::Rep, NodeKind::Inside);
         let second = table.remember(real(7), View::Rep, NodeKind::Inside);
         assert_eq!((first.id, second.id), (NodeId(7), NodeId(7)));
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_directory_has_a_number_in_each_tree() {
-        let table = Table::default();
+        let table = NodeTable::default();
         let rep = table.remember(real(7), View::Rep, NodeKind::Inside);
         let ibip = table.remember(real(7), View::Ibip, NodeKind::Inside);
         assert_ne!(rep.id, ibip.id);
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn translated_links_are_listed_while_the_kernel_knows_them() {
-        let table = Table::default();
+        let table = NodeTable::default();
         let link = |inode| Real {
             is_link: true,
             ..real(inode)
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_file_keeps_its_number_while_removed_files_with_its_inode_number_are_known() {
-        let table = Table::default();
+        let table = NodeTable::default();
         let gone = table.remember(real(7), View::Rep, NodeKind::Item(ItemId(1)));
         let displaced = table.remember(real(7), View::Rep, NodeKind::Item(ItemId(2)));
         table.forget(gone.id, 1);
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn stat_reports_one_inode_number_in_all_trees_and_for_displaced_nodes() {
-        let table = Table::new(5);
+        let table = NodeTable::new(5);
         let rep = table.remember(real(7), View::Rep, NodeKind::Inside);
         let ibip = table.remember(real(7), View::Ibip, NodeKind::Inside);
         let displaced = table.remember(real(7), View::Rep, NodeKind::Item(ItemId(2)));
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_retired_node_is_not_given_out_again() {
-        let table = Table::new(5);
+        let table = NodeTable::new(5);
         let dead = table.remember(real(7), View::Rep, NodeKind::Inside);
         table.retire(dead.id);
         let next = table.remember(real(7), View::Rep, NodeKind::Inside);
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn the_root_number_is_never_given_to_another_file() {
-        let table = Table::default();
+        let table = NodeTable::default();
         let node = table.remember(real(1), View::Rep, NodeKind::Inside);
         assert_ne!(node.id, ROOT);
         let root = table.remember(real(2), View::Rep, NodeKind::Root);
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_link_that_changes_its_target_is_another_node() {
-        let table = Table::default();
+        let table = NodeTable::default();
         let before = table.remember_virtual(View::Rep, NodeKind::Link(b"../a".to_vec()));
         let same = table.remember_virtual(View::Rep, NodeKind::Link(b"../a".to_vec()));
         let after = table.remember_virtual(View::Rep, NodeKind::Link(b"../b".to_vec()));
@@ -441,7 +441,7 @@ mod tests {
 
     #[test]
     fn items_and_virtual_directories_are_listed_by_what_they_are() {
-        let table = Table::default();
+        let table = NodeTable::default();
         let item = |id| NodeKind::Item(ItemId(id));
         table.remember(real(7), View::Rep, item(1));
         table.remember(real(7), View::Ibip, item(1));
@@ -460,7 +460,7 @@ mod tests {
 
     #[test]
     fn forgetting_reports_the_last_lookup_only() {
-        let table = Table::default();
+        let table = NodeTable::default();
         let node = table.remember_virtual(View::Rep, NodeKind::Mint);
         table.remember_virtual(View::Rep, NodeKind::Mint);
         assert!(!table.forget(node.id, 1));
@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn a_file_of_another_device_is_reported_with_its_number_in_the_rep_tree() {
-        let table = Table::new(6);
+        let table = NodeTable::new(6);
         let rep = table.remember(real(7), View::Rep, NodeKind::Item(ItemId(1)));
         let ibip = table.remember(real(7), View::Ibip, NodeKind::Item(ItemId(1)));
         assert_eq!((rep.st_ino, ibip.st_ino), (rep.id.0, rep.id.0));
@@ -481,7 +481,7 @@ mod tests {
 
     #[test]
     fn what_was_learnt_of_a_file_stays_with_its_node() {
-        let table = Table::default();
+        let table = NodeTable::default();
         let node = table.remember(real(7), View::Rep, NodeKind::Inside);
         assert_eq!(node.learnt.sidecar_of(), None);
         node.learnt.set_sidecar_of(Some(ItemId(3)));

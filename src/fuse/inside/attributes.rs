@@ -44,7 +44,7 @@ pub(super) fn minding_set_id<T>(
 
 /// A change of attributes; None leaves one as it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Change {
+pub struct AttributeChange {
     /// Permission bits.
     pub mode: Option<u32>,
     /// Owner.
@@ -128,7 +128,7 @@ fn truncate(file: BorrowedFd<'_>, size: u64) -> ErrnoResult<()> {
 pub fn change(
     file: BorrowedFd<'_>,
     open: Option<BorrowedFd<'_>>,
-    change: &Change,
+    change: &AttributeChange,
     caller: &Caller,
     is_written: impl Fn() -> bool,
 ) -> ErrnoResult<()> {

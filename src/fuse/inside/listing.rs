@@ -14,13 +14,13 @@ pub fn list(
     mut visit: impl FnMut(&CStr, u64, FileType, u64) -> bool,
 ) -> ErrnoResult<()> {
     rustix::fs::seek(directory, rustix::fs::SeekFrom::Start(offset))?;
-    while let Some(Part { is_all: true }) = list_part(directory, &mut visit)? {}
+    while let Some(ListedPart { is_all: true }) = list_part(directory, &mut visit)? {}
     Ok(())
 }
 
 /// A part of a listing.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct ListedPart {
     /// Whether `visit` took all of it.
     pub is_all: bool,
 }
@@ -33,7 +33,7 @@ const PART: usize = 24 * 1024;
 pub fn list_part(
     directory: BorrowedFd<'_>,
     visit: &mut impl FnMut(&CStr, u64, FileType, u64) -> bool,
-) -> ErrnoResult<Option<Part>> {
+) -> ErrnoResult<Option<ListedPart>> {
     let mut buffer = Vec::with_capacity(PART);
     let mut entries = rustix::fs::RawDir::new(directory, buffer.spare_capacity_mut());
     let mut part = None;
@@ -41,9 +41,9 @@ pub fn list_part(
         let entry = entry?;
         let next = entry.next_entry_cookie();
         if !visit(entry.file_name(), entry.ino(), entry.file_type(), next) {
-            return Ok(Some(Part { is_all: false }));
+            return Ok(Some(ListedPart { is_all: false }));
         }
-        part = Some(Part { is_all: true });
+        part = Some(ListedPart { is_all: true });
         if entries.is_buffer_empty() {
             break;
         }

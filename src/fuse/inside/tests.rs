@@ -191,20 +191,20 @@ fn attributes_are_changed_one_by_one() {
     let file = directory.create("a", 0).expect("created");
     directory.write(&file, Where::At(0), "some text");
     let found = directory.find("a").expect("found");
-    let set = |change_to: &Change, open: Option<&OwnedFd>| {
+    let set = |change_to: &AttributeChange, open: Option<&OwnedFd>| {
         let open = open.map(|file| file.as_fd());
         let changed = change(found.as_fd(), open, change_to, &directory.caller, || true);
         changed.expect("changed");
         attributes(&found).expect("attributes")
     };
-    let mode = Change {
+    let mode = AttributeChange {
         mode: Some(0o604),
-        ..Change::default()
+        ..AttributeChange::default()
     };
     assert_eq!(set(&mode, None).permissions, 0o604);
-    let size = |size| Change {
+    let size = |size| AttributeChange {
         size: Some(size),
-        ..Change::default()
+        ..AttributeChange::default()
     };
     assert_eq!(set(&size(4), None).size, 4);
     assert_eq!(set(&size(7), Some(&file)).size, 7);
@@ -212,24 +212,24 @@ fn attributes_are_changed_one_by_one() {
         seconds: -5,
         nanoseconds: 7,
     };
-    let times = Change {
+    let times = AttributeChange {
         modified: Some(NewTime::At(time)),
-        ..Change::default()
+        ..AttributeChange::default()
     };
     let before = attributes(&found).expect("attributes");
     let after = set(&times, None);
     assert_eq!((after.modified, after.accessed), (time, before.accessed));
-    let now = Change {
+    let now = AttributeChange {
         accessed: Some(NewTime::Now),
-        ..Change::default()
+        ..AttributeChange::default()
     };
     assert_eq!(set(&now, None).modified, time);
-    let owner = Change {
+    let owner = AttributeChange {
         uid: Some(directory.caller.uid),
-        ..Change::default()
+        ..AttributeChange::default()
     };
     assert_eq!(set(&owner, None).uid, directory.caller.uid);
-    let unchanged = set(&Change::default(), None);
+    let unchanged = set(&AttributeChange::default(), None);
     assert_eq!((unchanged.permissions, unchanged.size), (0o604, 7));
 }
 

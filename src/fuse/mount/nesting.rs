@@ -10,13 +10,13 @@ const DEPTH: usize = 8;
 
 /// A directory, identified by its filesystem and the path there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct DirectoryPath {
     device: String,
     path: PathBuf,
 }
 
-impl Place {
-    fn meets(&self, other: &Place) -> bool {
+impl DirectoryPath {
+    fn meets(&self, other: &DirectoryPath) -> bool {
         let (path, others) = (&self.path, &other.path);
         self.device == other.device && (path.starts_with(others) || others.starts_with(path))
     }
@@ -34,7 +34,7 @@ pub(super) fn is_nested(store: &Path, mount_point: &Path) -> bool {
 }
 
 /// The places of a path: on its own filesystem and, if that is a mounted store, within the store.
-fn places(path: &Path, mounts: &[Mounted]) -> Vec<Place> {
+fn places(path: &Path, mounts: &[Mounted]) -> Vec<DirectoryPath> {
     let mut found = Vec::new();
     let mut path = path.to_owned();
     for _ in 0..DEPTH {
@@ -45,7 +45,7 @@ fn places(path: &Path, mounts: &[Mounted]) -> Vec<Place> {
             break;
         };
         let below = path.strip_prefix(&mount.mount_point).unwrap_or(&path);
-        found.push(Place {
+        found.push(DirectoryPath {
             device: mount.device.clone(),
             path: mount.root.join(below),
         });
@@ -83,7 +83,7 @@ mod tests {
         ];
         let told = |path: &str| -> Vec<String> {
             let found = places(Path::new(path), &mounts);
-            let told = |place: &Place| format!("{} {}", place.device, place.path.display());
+            let told = |place: &DirectoryPath| format!("{} {}", place.device, place.path.display());
             found.iter().map(told).collect()
         };
         assert_eq!(told("/data/S/col"), ["8:1 /data/S/col"]);

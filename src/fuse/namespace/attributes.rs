@@ -11,7 +11,7 @@ use super::modes::shown_to_declare;
 use super::names::is_year;
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeKind};
-use crate::fuse::inside::{self, Change, ErrnoResult};
+use crate::fuse::inside::{self, AttributeChange, ErrnoResult};
 
 impl Namespace {
     /// A node's attributes.
@@ -70,7 +70,7 @@ impl Namespace {
         by: &Context<'_>,
         node: &Node,
         open: Option<BorrowedFd<'_>>,
-        change: &Change,
+        change: &AttributeChange,
         is_written: impl Fn() -> bool,
     ) -> ErrnoResult<Attr> {
         if node.real.is_none() {
@@ -84,7 +84,7 @@ impl Namespace {
                 _ => Err(Errno::PERM),
             };
         }
-        let change = Change {
+        let change = AttributeChange {
             mode: change.mode.and_then(|mode| self.mode_to_keep(node, mode)),
             ..*change
         };

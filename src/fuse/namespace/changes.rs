@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::invalidation::{Context, Stale};
-use super::{Entry, Made, Namespace, OpenDeposit};
+use super::{Entry, MkdirResult, Namespace, OpenDeposit};
 use crate::archive::WriteIntent;
 use crate::fuse::inode::Node;
 use crate::fuse::inside::{self, ErrnoResult, New};
@@ -52,15 +52,15 @@ impl Namespace {
         parent: &Node,
         name: &OsStr,
         (mode, umask): (u32, u32),
-    ) -> ErrnoResult<Made> {
+    ) -> ErrnoResult<MkdirResult> {
         let made = if parent.is_in_item() {
-            Made::Done(self.make_inside(by, parent, name, New::Directory, (mode, umask))?)
+            MkdirResult::Done(self.make_inside(by, parent, name, New::Directory, (mode, umask))?)
         } else {
             self.make_level_or_mint(by.caller, parent, name, mode, umask)?
         };
         match made {
-            Made::Done(_) => self.settle(by, Ok(made)),
-            Made::Minting(_) => Ok(made),
+            MkdirResult::Done(_) => self.settle(by, Ok(made)),
+            MkdirResult::Minting(_) => Ok(made),
         }
     }
 

@@ -60,7 +60,7 @@ struct Usage {
 }
 
 #[derive(Debug, Default)]
-struct Cache {
+struct TextCache {
     known: HashMap<Generated, Weak<GeneratedText>>,
     /// The latest texts, the newest last.
     latest: Vec<(Generated, Arc<GeneratedText>)>,
@@ -70,7 +70,7 @@ struct Cache {
 #[derive(Debug, Default)]
 pub(super) struct GeneratedTexts {
     usage: Arc<Mutex<Usage>>,
-    cache: Mutex<Cache>,
+    cache: Mutex<TextCache>,
 }
 
 impl GeneratedTexts {
@@ -117,7 +117,7 @@ impl GeneratedTexts {
         if text.list.lasts() && text.list.size() <= LONGEST_CACHED {
             cache.latest.push((wanted, Arc::clone(text)));
         }
-        let all = |cache: &Cache| {
+        let all = |cache: &TextCache| {
             cache
                 .latest
                 .iter()

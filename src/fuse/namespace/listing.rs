@@ -22,7 +22,7 @@ const CROWD: usize = 500;
 
 /// One line of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct DirectoryEntry {
     /// The name.
     pub name: OsString,
     /// The inode number that `stat` would report.
@@ -33,7 +33,7 @@ pub struct Listed {
 
 impl Namespace {
     /// The whole listing of a directory above the items.
-    pub fn list(&self, caller: &Caller, node: &Node) -> ErrnoResult<Vec<Listed>> {
+    pub fn list(&self, caller: &Caller, node: &Node) -> ErrnoResult<Vec<DirectoryEntry>> {
         let mut listed = match &node.kind {
             NodeKind::Root => self.list_root(node)?,
             NodeKind::Level(path) => self.list_level(node, path)?,
@@ -44,7 +44,7 @@ impl Namespace {
         for name in ["..", "."] {
             listed.insert(
                 0,
-                Listed {
+                DirectoryEntry {
                     name: name.into(),
                     st_ino: node.st_ino,
                     kind: FileType::Directory,
@@ -54,7 +54,7 @@ impl Namespace {
         Ok(listed)
     }
 
-    fn list_root(&self, node: &Node) -> ErrnoResult<Vec<Listed>> {
+    fn list_root(&self, node: &Node) -> ErrnoResult<Vec<DirectoryEntry>> {
         let mut listed = self.list_level(node, "")?;
         let store = self.archive.store();
         let prefixes = store.prefixes(!self.options.list_all)?;
@@ -67,8 +67,8 @@ impl Namespace {
         Ok(listed)
     }
 
-    fn virtual_listed(&self, name: String, kind: NodeKind) -> Listed {
-        Listed {
+    fn virtual_listed(&self, name: String, kind: NodeKind) -> DirectoryEntry {
+        DirectoryEntry {
             name: name.into(),
             st_ino: self.nodes.id_of_virtual(&kind).0,
             kind: match kind {
@@ -80,7 +80,7 @@ impl Namespace {
     }
 
     /// The directories whose names are valid components; nothing else in `col/` is shown.
-    fn list_level(&self, node: &Node, path: &str) -> ErrnoResult<Vec<Listed>> {
+    fn list_level(&self, node: &Node, path: &str) -> ErrnoResult<Vec<DirectoryEntry>> {
         let real = node.real.as_ref().ok_or(Errno::IO)?;
         let descriptor = inside::open_directory(real.file.open()?.as_fd())?;
         let level = level_below(path);
@@ -91,7 +91,7 @@ impl Namespace {
                 && rep::check_component(level, name).is_ok()
                 && (level < 4 || Rep::parse(&below(path, name)).is_ok())
             {
-                listed.push(Listed {
+                listed.push(DirectoryEntry {
                     name: name.into(),
                     st_ino: self.nodes.st_ino(real.device, inode),
                     kind: FileType::Directory,
@@ -111,7 +111,7 @@ impl Namespace {
     }
 
     /// The modifiers that lead somewhere, for `-o list=all`.
-    fn modifiers_of(&self, node: &Node, name: &str, rep: &Rep) -> ErrnoResult<Vec<Listed>> {
+    fn modifiers_of(&self, node: &Node, name: &str, rep: &Rep) -> ErrnoResult<Vec<DirectoryEntry>> {
         let item = self.archive.item_at(rep)?;
         let mut listed = Vec::new();
         let mut link = |tail: String, names| {
@@ -134,7 +134,7 @@ impl Namespace {
 
     /// The items of a prefix. Where the prefix itself is listed in the root, because some of its
     /// items have no rep, only these: the others are met in the rep tree.
-    fn list_prefix(&self, prefix: &str) -> ErrnoResult<Vec<Listed>> {
+    fn list_prefix(&self, prefix: &str) -> ErrnoResult<Vec<DirectoryEntry>> {
         let store = self.archive.store();
         let without_rep = store.names_under_prefix(prefix, true)?;
         let shown = if without_rep.is_empty() || self.options.list_all {
@@ -163,7 +163,7 @@ impl Namespace {
                 .get(place.parent())
                 .and_then(|(device, numbers)| Some((*device, *numbers.get(place.name())?)));
             match known {
-                Some((device, inode)) => listed.push(Listed {
+                Some((device, inode)) => listed.push(DirectoryEntry {
                     name: suffix.into(),
                     st_ino: self.nodes.st_ino(device, inode),
                     kind: FileType::Directory,
@@ -190,7 +190,7 @@ impl Namespace {
     }
 
     /// The labels of the caller's user.
-    fn list_labels(&self, caller: &Caller) -> ErrnoResult<Vec<Listed>> {
+    fn list_labels(&self, caller: &Caller) -> ErrnoResult<Vec<DirectoryEntry>> {
         let mut listed = Vec::new();
         for (label, id) in self.labels.of(caller.uid) {
             if let Some(item) = self.archive.store().item(id)? {
@@ -201,10 +201,10 @@ impl Namespace {
     }
 
     /// An item's line, unless its directory is gone.
-    fn item_listed(&self, name: String, place: &Place) -> Option<Listed> {
+    fn item_listed(&self, name: String, place: &Place) -> Option<DirectoryEntry> {
         let descriptor = self.archive.tree().open_item(place).ok()?;
         let stat = rustix::fs::fstat(&descriptor).ok()?;
-        Some(Listed {
+        Some(DirectoryEntry {
             name: name.into(),
             st_ino: self.nodes.st_ino(stat.st_dev, stat.st_ino),
             kind: FileType::Directory,

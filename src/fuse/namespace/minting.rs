@@ -25,7 +25,7 @@ use crate::os::charging;
 
 /// The result of a mkdir.
 #[derive(Debug)]
-pub enum Made {
+pub enum MkdirResult {
     /// The directory exists.
     Done(Entry),
     /// An item must be minted, which may have to wait: see [`Namespace::mint`].
@@ -61,10 +61,10 @@ impl Namespace {
         name: &OsStr,
         mode: u32,
         umask: u32,
-    ) -> ErrnoResult<Made> {
+    ) -> ErrnoResult<MkdirResult> {
         let name_text = name.to_str().ok_or(Errno::INVAL)?;
         let minting = |relative, label, declared| {
-            Ok(Made::Minting(Minting {
+            Ok(MkdirResult::Minting(Minting {
                 relative,
                 label,
                 declared,
@@ -105,8 +105,8 @@ impl Namespace {
         name: &str,
         mode: u32,
         umask: u32,
-    ) -> ErrnoResult<Made> {
-        Ok(Made::Done(
+    ) -> ErrnoResult<MkdirResult> {
+        Ok(MkdirResult::Done(
             self.make_level(caller, parent, name, mode, umask)?,
         ))
     }

@@ -21,20 +21,20 @@ const MOST_NAMES: usize = 500_000;
 const MOST_DIRECTORIES: usize = 4096;
 
 /// The mtime and ctime of a directory, which change with its names.
-type Mark = (i64, u64, i64, u64);
+type DirectoryTimes = (i64, u64, i64, u64);
 
 #[derive(Debug, Default)]
-struct Listing {
+struct SpellingIndex {
     /// The mark from before the directory was listed, and when that mark was first seen.
-    seen: Option<(Mark, Instant)>,
+    seen: Option<(DirectoryTimes, Instant)>,
     listed: Option<Instant>,
     is_too_long: bool,
     /// By the normalized spelling. The value is the name on the disk if that is different.
     names: HashMap<Box<str>, Option<Box<str>>>,
 }
 
-impl Listing {
-    fn is_good(&self, mark: Mark) -> bool {
+impl SpellingIndex {
+    fn is_good(&self, mark: DirectoryTimes) -> bool {
         let Some((listed, (seen, since))) = self.listed.zip(self.seen) else {
             return false;
         };
@@ -48,7 +48,7 @@ impl Listing {
         self.names.insert(folded.into(), kept);
     }
 
-    fn read(&mut self, directory: BorrowedFd<'_>, mark: Mark) -> ErrnoResult<()> {
+    fn read(&mut self, directory: BorrowedFd<'_>, mark: DirectoryTimes) -> ErrnoResult<()> {
         let now = Instant::now();
         if self.seen.is_none_or(|(seen, _)| seen != mark) {
             self.seen = Some((mark, now));
@@ -75,18 +75,18 @@ impl Listing {
 }
 
 #[derive(Debug, Default)]
-struct Slot {
-    listing: Arc<Mutex<Listing>>,
+struct CachedDirectory {
+    listing: Arc<Mutex<SpellingIndex>>,
     names: usize,
     used: u64,
 }
 
 /// A directory, by device and inode number.
-type Key = (u64, u64);
+type DirectoryKey = (u64, u64);
 
 #[derive(Debug, Default)]
 struct Slots {
-    all: HashMap<Key, Slot>,
+    all: HashMap<DirectoryKey, CachedDirectory>,
     /// A counter of requests, for the LRU order.
     asked: u64,
 }
@@ -152,7 +152,7 @@ impl Spellings {
         }
     }
 
-    fn listing(&self, key: Key) -> Arc<Mutex<Listing>> {
+    fn listing(&self, key: DirectoryKey) -> Arc<Mutex<SpellingIndex>> {
         let mut slots = self.slots.lock();
         let slots = &mut *slots;
         slots.asked += 1;
@@ -164,7 +164,7 @@ impl Spellings {
         Arc::clone(&slot.listing)
     }
 
-    fn count(&self, key: Key, names: usize) {
+    fn count(&self, key: DirectoryKey, names: usize) {
         let mut slots = self.slots.lock();
         if let Some(slot) = slots.all.get_mut(&key) {
             slot.names = names;
@@ -177,7 +177,7 @@ impl Spellings {
 }
 
 /// Removes the least recently used directory other than this one. Returns whether there was one.
-fn forget_oldest(slots: &mut HashMap<Key, Slot>, but: Key) -> bool {
+fn forget_oldest(slots: &mut HashMap<DirectoryKey, CachedDirectory>, but: DirectoryKey) -> bool {
     let others = slots.iter().filter(|(key, _)| **key != but);
     let oldest = others
         .min_by_key(|(_, slot)| slot.used)

@@ -40,10 +40,10 @@ impl fmt::Display for Quoted<'_> {
 
 /// A text is not the identifier, prefix, suffix or date that it was read as.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseError(Box<Fault>); // boxed: errors are rare, and every Result here carries the space for one
+pub struct ParseError(Box<ParseFault>); // boxed: errors are rare, and every Result here carries the space for one
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Fault {
+struct ParseFault {
     form: Part,
     text: String,
     part: Part,
@@ -147,7 +147,7 @@ impl Localize for Cause {
 
 impl Localize for ParseError {
     fn message(&self) -> Message {
-        let Fault {
+        let ParseFault {
             form,
             text,
             part,
@@ -211,7 +211,7 @@ impl ParseError {
     /// The faulty part, as it stands in the text.
     #[must_use]
     pub fn found(&self) -> &str {
-        let Fault {
+        let ParseFault {
             text,
             start,
             length,
@@ -246,7 +246,7 @@ impl<'a> Source<'a> {
             .addr()
             .wrapping_sub(self.text.as_ptr().addr());
         let inside = offset.saturating_add(found.len()) <= self.text.len();
-        ParseError(Box::new(Fault {
+        ParseError(Box::new(ParseFault {
             form: self.form,
             text: self.text.to_owned(),
             part,

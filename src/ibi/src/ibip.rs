@@ -40,13 +40,13 @@ const LONGEST: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Ibip {
     spelling: String,
-    maker: Maker,
+    maker: PrefixOwner,
     timestamp: Timestamp,
 }
 
 /// Who identified the item, as far as the prefix says.
 #[derive(Clone, Debug)]
-enum Maker {
+enum PrefixOwner {
     Address(IbipPrefix),
     Legacy(Box<LegacyIbip>),
 }
@@ -70,14 +70,14 @@ impl Ibip {
             return Ok(Ibip {
                 spelling: text.to_owned(),
                 timestamp: legacy.timestamp(),
-                maker: Maker::Legacy(Box::new(legacy)),
+                maker: PrefixOwner::Legacy(Box::new(legacy)),
             });
         }
         let prefix = read_prefix(source, prefix)?;
         let timestamp = read_suffix(source, suffix)?;
         Ok(Ibip {
             spelling: text.to_owned(),
-            maker: Maker::Address(prefix),
+            maker: PrefixOwner::Address(prefix),
             timestamp,
         })
     }
@@ -90,7 +90,7 @@ impl Ibip {
         let spelling = format!("{prefix}/{}", date.ibip_suffix()?);
         Ok(Ibip {
             spelling,
-            maker: Maker::Address(*prefix),
+            maker: PrefixOwner::Address(*prefix),
             timestamp: date.clone(),
         })
     }
@@ -99,8 +99,8 @@ impl Ibip {
     #[must_use]
     pub fn canonical(&self) -> String {
         match self.maker {
-            Maker::Address(_) => self.spelling.to_ascii_uppercase(),
-            Maker::Legacy(_) => self.spelling.clone(),
+            PrefixOwner::Address(_) => self.spelling.to_ascii_uppercase(),
+            PrefixOwner::Legacy(_) => self.spelling.clone(),
         }
     }
 
@@ -130,8 +130,8 @@ impl Ibip {
     #[must_use]
     pub fn maker(&self) -> Option<&IbipPrefix> {
         match &self.maker {
-            Maker::Address(prefix) => Some(prefix),
-            Maker::Legacy(_) => None,
+            PrefixOwner::Address(prefix) => Some(prefix),
+            PrefixOwner::Legacy(_) => None,
         }
     }
 
@@ -139,8 +139,8 @@ impl Ibip {
     #[must_use]
     pub fn legacy(&self) -> Option<&LegacyIbip> {
         match &self.maker {
-            Maker::Address(_) => None,
-            Maker::Legacy(legacy) => Some(legacy),
+            PrefixOwner::Address(_) => None,
+            PrefixOwner::Legacy(legacy) => Some(legacy),
         }
     }
 
@@ -148,8 +148,8 @@ impl Ibip {
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         match &self.maker {
-            Maker::Address(prefix) => Some(prefix.address),
-            Maker::Legacy(legacy) => legacy.address().map(IpAddr::V4),
+            PrefixOwner::Address(prefix) => Some(prefix.address),
+            PrefixOwner::Legacy(legacy) => legacy.address().map(IpAddr::V4),
         }
     }
 

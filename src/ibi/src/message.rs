@@ -66,7 +66,7 @@ pub enum Argument {
 
 /// Looks a template up in another language. The number is that of a [`plural!`](crate::plural!);
 /// `None` where the catalogue lacks the text, which is then English.
-pub type Lookup<'a> = dyn Fn(&str, Option<u64>) -> Option<&'a str> + 'a;
+pub type TemplateLookup<'a> = dyn Fn(&str, Option<u64>) -> Option<&'a str> + 'a;
 
 /// What has a sentence of its own: an error, a finding, a report.
 pub trait Localize {
@@ -122,14 +122,14 @@ impl Message {
 
     /// The sentence in another language.
     #[must_use]
-    pub fn translated(&self, lookup: &Lookup<'_>) -> String {
+    pub fn translated(&self, lookup: &TemplateLookup<'_>) -> String {
         let mut sentence = String::new();
         // Writing to a String does not fail.
         let _ = self.render(&mut sentence, Some(lookup));
         sentence
     }
 
-    fn render(&self, out: &mut dyn Write, lookup: Option<&Lookup<'_>>) -> fmt::Result {
+    fn render(&self, out: &mut dyn Write, lookup: Option<&TemplateLookup<'_>>) -> fmt::Result {
         let Template { text, plural, .. } = self.template;
         let count = plural.and_then(|_| self.count());
         let english = match (plural, count) {
@@ -150,7 +150,7 @@ impl Message {
         &self,
         name: &str,
         out: &mut dyn Write,
-        lookup: Option<&Lookup<'_>>,
+        lookup: Option<&TemplateLookup<'_>>,
     ) -> fmt::Result {
         let at = self.template.names.iter().position(|known| *known == name);
         match at.and_then(|at| self.arguments.get(at)) {
@@ -269,7 +269,7 @@ text_arguments!(
     crate::AliasPair,
     crate::pairs::Value,
     crate::relation::Language,
-    crate::relation::Format,
+    crate::relation::MetadataFormat,
 );
 
 /// A message: its template, and the arguments by their names.

@@ -13,7 +13,7 @@ use std::fmt;
 pub use error::ModifierError;
 use error::{Cause, Form};
 pub use kind::RelationKind;
-pub use words::{Format, Language};
+pub use words::{Language, MetadataFormat};
 
 /// The fourteen compositions, without their parameters.
 const COMPOSITIONS: [&str; 14] = [
@@ -28,7 +28,7 @@ pub enum Step {
     /// `+`: the translation into a language, or into the one the reader prefers.
     Translation(Option<Language>),
     /// `:`: the metadata, in a format where one is named.
-    Metadata(Option<Format>),
+    Metadata(Option<MetadataFormat>),
 }
 
 impl Step {
@@ -71,7 +71,7 @@ impl Step {
                 Some(Step::Translation(language))
             }
             ("metadata", _) => {
-                let format = parameter.map(Format::parse).transpose().ok()?;
+                let format = parameter.map(MetadataFormat::parse).transpose().ok()?;
                 Some(Step::Metadata(format))
             }
             _ => None,
@@ -152,7 +152,10 @@ impl Modifier {
                     .map(Language::parse)
                     .transpose()
                     .map(Step::Translation),
-                ':' => parameter.map(Format::parse).transpose().map(Step::Metadata),
+                ':' => parameter
+                    .map(MetadataFormat::parse)
+                    .transpose()
+                    .map(Step::Metadata),
                 _ => {
                     let error = ModifierError::new(&sign.to_string(), Cause::Sign);
                     return Err(error.within(Form::Modifier, text, before));
@@ -349,7 +352,10 @@ fn parse_verb(text: &str, before: usize, verb: &str) -> Result<Option<Step>, Mod
             .map(Language::parse)
             .transpose()
             .map(Step::Translation),
-        ("GetMetadata", _) => parameter.map(Format::parse).transpose().map(Step::Metadata),
+        ("GetMetadata", _) => parameter
+            .map(MetadataFormat::parse)
+            .transpose()
+            .map(Step::Metadata),
         ("GetLastEdition", None) => Ok(Step::LastEdition),
         ("GetFileList", None) => return Ok(None),
         ("GetLastEdition" | "GetFileList", Some(_)) => return Err(refuse(Cause::NoParameter)),

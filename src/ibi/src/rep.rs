@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use super::error::{Cause, ParseError, Source};
 use super::part::{Alphabet, Part};
-use super::timestamp::{Fields, Timestamp, check_year};
+use super::timestamp::{DateFields, Timestamp, check_year};
 
 /// The port of a rep that names none.
 const DEFAULT_PORT: u16 = 80;
@@ -324,7 +324,7 @@ fn split_date<'a>(
     source: Source<'_>,
     year: &'a str,
     text: &'a str,
-) -> Result<Fields<'a>, ParseError> {
+) -> Result<DateFields<'a>, ParseError> {
     let parts: Vec<&str> = text.split('.').collect();
     let (month, day, hour, minute, second, fraction) = match parts[..] {
         [month, day, hour, minute] => (month, day, hour, minute, None, None),
@@ -334,7 +334,7 @@ fn split_date<'a>(
         }
         _ => return Err(source.fault(Part::Date, text, Cause::Pattern("MM.DD.hh.mm[.ss[.f]]"))),
     };
-    Ok(Fields {
+    Ok(DateFields {
         year,
         month,
         day,

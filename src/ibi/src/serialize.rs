@@ -4,7 +4,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 
 use crate::distributor::Granularity;
-use crate::relation::{Format, Language, Modifier};
+use crate::relation::{Language, MetadataFormat, Modifier};
 use crate::{AliasPair, Ibi, Ibip, IbipPrefix, Rep, RepPrefix, Timestamp};
 
 /// Both traits for a type, by its parser and its printer.
@@ -36,7 +36,7 @@ as_text! {
     Timestamp: Timestamp::parse_rfc3339, Timestamp::to_rfc3339;
     Granularity: Granularity::parse, ToString::to_string;
     Language: Language::parse, ToString::to_string;
-    Format: Format::parse, ToString::to_string;
+    MetadataFormat: MetadataFormat::parse, ToString::to_string;
     Modifier: Modifier::parse, ToString::to_string;
 }
 
@@ -61,7 +61,7 @@ mod tests {
         both::<Timestamp>("\"2009-02-16T17:46:00.05Z\"");
         both::<Granularity>("\"1/1000\"");
         both::<Language>("\"pt-BR\"");
-        both::<Format>("\"oai_dc\"");
+        both::<MetadataFormat>("\"oai_dc\"");
         both::<Modifier>("\"!+(pt):(oai_dc)\"");
     }
 

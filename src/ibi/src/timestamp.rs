@@ -39,7 +39,7 @@ pub struct Timestamp {
 }
 
 /// The parts of a date as written, before anything about them is known.
-pub(super) struct Fields<'a> {
+pub(super) struct DateFields<'a> {
     pub(super) year: &'a str,
     pub(super) month: &'a str,
     pub(super) day: &'a str,
@@ -150,7 +150,7 @@ impl Timestamp {
             Some((second, fraction)) => (second, Some(fraction)),
             None => (*second, None),
         };
-        Fields {
+        DateFields {
             year,
             month,
             day,
@@ -215,7 +215,7 @@ impl Timestamp {
     }
 }
 
-impl Fields<'_> {
+impl DateFields<'_> {
     /// Checks every part, then the whole against the calendar.
     pub(super) fn read(&self, source: Source<'_>) -> Result<Timestamp, ParseError> {
         let year = check_year(source, self.year)?;

@@ -14,7 +14,7 @@ use crate::formats::registration::{
     Answer, Content, Document, Fingerprint, Holding, LastUpdate, Metadata, Record, WebUrl,
 };
 use ibi::message;
-use ibi::relation::{Format, Language};
+use ibi::relation::{Language, MetadataFormat};
 use ibi::{Ibi, Timestamp};
 
 /// How far, in seconds, the date of an identifier may lie in the future, to allow for clocks that differ.
@@ -371,7 +371,7 @@ impl Verbs<'_> {
                 position,
                 metadata.url.as_str(),
                 metadata.updated.as_str(),
-                metadata.format.as_ref().map(Format::as_str),
+                metadata.format.as_ref().map(MetadataFormat::as_str),
                 metadata.language.as_ref().map(Language::to_string),
             ])?;
         }
@@ -417,7 +417,7 @@ impl Verbs<'_> {
                 updated: read("updated", row.get("updated")?, |text| {
                     LastUpdate::parse("updated", text)
                 })?,
-                format: optional("format", text("format")?, Format::parse)?,
+                format: optional("format", text("format")?, MetadataFormat::parse)?,
                 language: optional("language", text("language")?, Language::parse)?,
             });
         }

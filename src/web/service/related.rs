@@ -4,7 +4,7 @@ use super::memo::Memo;
 use crate::archive::store::Item;
 use crate::archive::{ArchiveError, meeting};
 use crate::formats::item::Names;
-use ibi::relation::{Format, Language, Modifier, Step};
+use ibi::relation::{Language, MetadataFormat, Modifier, Step};
 
 /// The most subjects of one answer, since the number of items that name one is not limited.
 const MOST_SUBJECTS: usize = 1000;
@@ -62,7 +62,7 @@ fn with_formats(steps: &[Step]) -> Vec<Vec<Step>> {
     let formatted: Vec<Step> = steps
         .iter()
         .map(|step| match step {
-            Step::Metadata(None) => Step::Metadata(Some(Format::oai_dc())),
+            Step::Metadata(None) => Step::Metadata(Some(MetadataFormat::oai_dc())),
             other => other.clone(),
         })
         .collect();

@@ -1,6 +1,6 @@
 //! Modifiers in signs and verbs, their languages and formats, names of relations.
 
-use ibi::relation::{Format, Language, Modifier, RelationKind, Request, split_name};
+use ibi::relation::{Language, MetadataFormat, Modifier, RelationKind, Request, split_name};
 
 use super::{sentence, text};
 
@@ -36,7 +36,7 @@ pub fn check(data: &[u8]) {
         assert_eq!(Language::parse(&language.to_string()), Ok(language));
         assert!(text.starts_with(&language.without_country().to_string()));
     }
-    match Format::parse(text) {
+    match MetadataFormat::parse(text) {
         Ok(format) => assert_eq!(format.to_string(), text),
         Err(error) => sentence(&error),
     }

@@ -3,7 +3,7 @@
 
 use ibi::pairs::Pairs;
 use ibi::relation::Language;
-use ibifs::formats::oai::Asked;
+use ibifs::formats::oai::OaiArguments;
 use ibifs::formats::query::{Fields, Query};
 use ibifs::formats::registration::{Answer, Request, verb_of};
 use ibifs::formats::resolution::{Meaning, Persistent, Question};
@@ -73,7 +73,7 @@ fn included(query: &Query) {
 }
 
 fn form(fields: &Fields) {
-    let _ = Asked::read(fields);
+    let _ = OaiArguments::read(fields);
     let verb = verb_of(fields);
     let known = verb.as_ref().ok().copied();
     if let Err(error) = verb.and_then(|verb| Request::of(verb, fields)) {

@@ -10,7 +10,7 @@ use crate::command::commands::say;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
-use crate::formats::table::{self, Fault};
+use crate::formats::table::{self, RowError};
 use ibi::message::Localize;
 use ibi::{message, plural};
 
@@ -122,7 +122,7 @@ fn through_mount(access: &StoreAccess, archive: &Archive, plan: &Planned) -> Res
     }
 }
 
-fn fault_line(fault: &Fault, is_json: bool) -> String {
+fn fault_line(fault: &RowError, is_json: bool) -> String {
     if is_json {
         json::line(&json!({ "line": fault.line, "sentence": fault.what }))
     } else {

@@ -15,17 +15,17 @@ use crate::archive::store::{Item, ItemId};
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::timer::{ManualTimer, Timer};
-use crate::fuse::namespace::{Context, Entry, Invalidate, Made, Namespace, Options, Stale};
+use crate::fuse::namespace::{Context, Entry, Invalidate, MkdirResult, Namespace, Options, Stale};
 use crate::os::caller::Caller;
 
 /// A kernel's cache that records what is invalidated.
 #[derive(Default)]
-pub(super) struct Cache {
+pub(super) struct TestCache {
     pub(super) before_reply: Mutex<Vec<Stale>>,
     pub(super) after_reply: Mutex<Vec<Stale>>,
 }
 
-impl Invalidate for Cache {
+impl Invalidate for TestCache {
     fn invalidate(&self, stale: Vec<Stale>) {
         self.before_reply.lock().extend(stale);
     }
@@ -40,7 +40,7 @@ pub(super) struct Fixture {
     archive: TestArchive,
     pub(super) namespace: Namespace,
     pub(super) caller: Caller,
-    pub(super) cache: Cache,
+    pub(super) cache: TestCache,
     timer: Arc<ManualTimer>,
 }
 
@@ -73,7 +73,7 @@ impl Fixture {
             archive,
             namespace,
             caller,
-            cache: Cache::default(),
+            cache: TestCache::default(),
             timer,
         }
     }
@@ -149,8 +149,8 @@ impl Fixture {
         let name = OsStr::new(name);
         let namespace = &self.namespace;
         match namespace.make_directory(&self.context(), &parent, name, (0o755, 0))? {
-            Made::Done(entry) => Ok(entry),
-            Made::Minting(minting) => namespace.mint(&self.caller, &minting),
+            MkdirResult::Done(entry) => Ok(entry),
+            MkdirResult::Minting(minting) => namespace.mint(&self.caller, &minting),
         }
     }
 

@@ -9,7 +9,7 @@ use std::error::Error;
 pub struct ModifierError {
     found: String,
     cause: Cause,
-    place: Option<Place>,
+    place: Option<EnclosingText>,
 }
 
 /// The causes, each with the part it is about.
@@ -28,7 +28,7 @@ pub(super) enum Cause {
 
 /// Where in a longer text the part stands: what that text is, its bytes before the part, itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct EnclosingText {
     form: Form,
     before: usize,
     text: String,
@@ -63,7 +63,7 @@ impl ModifierError {
 
     /// The same error, met after the first `before` bytes of a longer text.
     pub(super) fn within(mut self, form: Form, text: &str, before: usize) -> ModifierError {
-        self.place = Some(Place {
+        self.place = Some(EnclosingText {
             form,
             before,
             text: text.to_owned(),
@@ -116,7 +116,7 @@ impl Localize for ModifierError {
         let found = Quoted(&self.found);
         match &self.place {
             None => message!("{part} {found} {predicate}", part, found, predicate),
-            Some(Place { form, before, text }) => message!(
+            Some(EnclosingText { form, before, text }) => message!(
                 "{part} {found} at byte {at} of {form} {text} {predicate}",
                 part,
                 found,

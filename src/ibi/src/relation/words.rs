@@ -86,25 +86,25 @@ impl fmt::Display for Language {
 
 /// A metadata format, a word of letters, digits, `_` and `-` such as `oai_dc`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Format(String);
+pub struct MetadataFormat(String);
 
-impl Format {
+impl MetadataFormat {
     /// Reads a format; whether we have it is not asked here.
     ///
     /// # Errors
     /// An empty word, or another character in it.
-    pub fn parse(text: &str) -> Result<Format, ModifierError> {
+    pub fn parse(text: &str) -> Result<MetadataFormat, ModifierError> {
         let belongs = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         if text.is_empty() || !text.bytes().all(belongs) {
             return Err(ModifierError::new(text, Cause::Format));
         }
-        Ok(Format(text.to_owned()))
+        Ok(MetadataFormat(text.to_owned()))
     }
 
     /// Dublin Core as in OAI-PMH 2.0.
     #[must_use]
-    pub fn oai_dc() -> Format {
-        Format("oai_dc".to_owned())
+    pub fn oai_dc() -> MetadataFormat {
+        MetadataFormat("oai_dc".to_owned())
     }
 
     /// Returns whether it is Dublin Core as in OAI-PMH 2.0, the one format that every Archive can give.
@@ -120,7 +120,7 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for MetadataFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -159,7 +159,10 @@ mod tests {
     #[track_caller]
     fn bad_format(text: &str) {
         let expected = format!("format '{text}' is not a word of letters, digits, _ and -");
-        assert_eq!(Format::parse(text).expect_err(text).to_string(), expected);
+        assert_eq!(
+            MetadataFormat::parse(text).expect_err(text).to_string(),
+            expected
+        );
     }
 
     #[test]
@@ -206,11 +209,11 @@ mod tests {
     #[test]
     fn formats() {
         for text in ["oai_dc", "BibINPE", "a-1"] {
-            let format = Format::parse(text).expect(text);
+            let format = MetadataFormat::parse(text).expect(text);
             assert_eq!((format.as_str(), format.to_string().as_str()), (text, text));
         }
-        assert!(Format::parse("oai_dc").is_ok_and(|format| format.is_oai_dc()));
-        assert!(Format::parse("OAI_DC").is_ok_and(|format| !format.is_oai_dc()));
+        assert!(MetadataFormat::parse("oai_dc").is_ok_and(|format| format.is_oai_dc()));
+        assert!(MetadataFormat::parse("OAI_DC").is_ok_and(|format| !format.is_oai_dc()));
         for text in ["", "a b", "a)", "é"] {
             bad_format(text);
         }

@@ -17,8 +17,8 @@ use super::{Site, act};
 use crate::archive::ArchiveError;
 use crate::archive::store::{HARVEST_FILE, Harvest, ItemId, StoreError, Window};
 use crate::formats::oai::{
-    Answer, Asked, Code, Fault, Header, Identity, Listed, Position, Record, Reply, Request,
-    identifier, named_by,
+    Header, ListPosition, ListSelection, OaiAnswer, OaiArguments, OaiContent, OaiError,
+    OaiErrorCode, OaiRecord, OaiRequest, RepositoryDescription, identifier, named_by,
 };
 use crate::formats::query::Fields;
 use crate::web::harvest::{HarvestedRecord, Harvester, RecordPage, name_of};
@@ -134,8 +134,8 @@ pub(super) async fn answer(site: Arc<Site>, request: HttpRequest<Body>) -> Respo
         _ => parts.uri.query().unwrap_or_default().to_owned(),
     };
     let asked = match Fields::parse(&arguments) {
-        Ok(fields) => Asked::read(&fields),
-        Err(error) => Asked::unreadable(error.to_string()),
+        Ok(fields) => OaiArguments::read(&fields),
+        Err(error) => OaiArguments::unreadable(error.to_string()),
     };
     if !site.oai.is_begun.swap(true, Ordering::SeqCst) {
         tokio::spawn(go_on(Arc::clone(&site)));
@@ -171,9 +171,9 @@ fn refuse_for_now() -> Response<Body> {
 }
 
 /// Whether a request begins a list.
-fn is_beginning(asked: &Asked) -> bool {
+fn is_beginning(asked: &OaiArguments) -> bool {
     match &asked.request {
-        Ok(Request::ListIdentifiers(listed) | Request::ListRecords(listed)) => {
+        Ok(OaiRequest::ListIdentifiers(listed) | OaiRequest::ListRecords(listed)) => {
             listed.after.is_none()
         }
         _ => false,
@@ -181,13 +181,13 @@ fn is_beginning(asked: &Asked) -> bool {
 }
 
 /// The document of an answer. None until the first update has ended.
-fn reply(site: &Site, asked: &Asked) -> Result<Option<Vec<u8>>, ArchiveError> {
+fn reply(site: &Site, asked: &OaiArguments) -> Result<Option<Vec<u8>>, ArchiveError> {
     let said = match &asked.request {
         Ok(request) => said(site, request)?,
-        Err(faults) => Some((site.clock.seconds(), Reply::Faults(faults.clone()))),
+        Err(faults) => Some((site.clock.seconds(), OaiContent::Faults(faults.clone()))),
     };
     Ok(said.map(|(at, reply)| {
-        let answer = Answer {
+        let answer = OaiAnswer {
             base_url: &site.oai.base_url,
             at,
             arguments: &asked.arguments,
@@ -198,61 +198,64 @@ fn reply(site: &Site, asked: &Asked) -> Result<Option<Vec<u8>>, ArchiveError> {
 }
 
 /// The reply to a valid request, with the second for which it is valid.
-fn said(site: &Site, request: &Request) -> Result<Option<(i64, Reply)>, ArchiveError> {
+fn said(site: &Site, request: &OaiRequest) -> Result<Option<(i64, OaiContent)>, ArchiveError> {
     let host = &site.archive.facts().host;
     let at = site.clock.seconds();
     let reply = match request {
         // It is refused when the request is parsed.
-        Request::ListSets => fault(Code::NoSetHierarchy, "this Archive has no sets".into()),
-        Request::Identify => identity(site, at)?,
-        Request::ListMetadataFormats { identifier: None } => Reply::Formats,
-        Request::ListMetadataFormats {
+        OaiRequest::ListSets => fault(
+            OaiErrorCode::NoSetHierarchy,
+            "this Archive has no sets".into(),
+        ),
+        OaiRequest::Identify => identity(site, at)?,
+        OaiRequest::ListMetadataFormats { identifier: None } => OaiContent::Formats,
+        OaiRequest::ListMetadataFormats {
             identifier: Some(identifier),
         } => match found(site, identifier)? {
             None => unknown(identifier),
             Some(found) if found.stamped.is_deleted => {
                 let sentence = format!("'{identifier}' is deleted");
-                fault(Code::NoMetadataFormats, sentence)
+                fault(OaiErrorCode::NoMetadataFormats, sentence)
             }
-            Some(_) => Reply::Formats,
+            Some(_) => OaiContent::Formats,
         },
-        Request::GetRecord { identifier } => match found(site, identifier)? {
+        OaiRequest::GetRecord { identifier } => match found(site, identifier)? {
             None => unknown(identifier),
-            Some(found) => Reply::Record(record(host, found)),
+            Some(found) => OaiContent::Record(record(host, found)),
         },
-        Request::ListIdentifiers(listed) => {
+        OaiRequest::ListIdentifiers(listed) => {
             let part = part(site, listed, |harvester, window| {
                 harvester.headers(window, HEADERS)
             })?;
             return Ok(part.map(|part| {
                 list(host, listed, part, |records, next| {
                     let headers = records.into_iter().map(|record| record.header);
-                    Reply::Headers(headers.collect(), next)
+                    OaiContent::Headers(headers.collect(), next)
                 })
             }));
         }
-        Request::ListRecords(listed) => {
+        OaiRequest::ListRecords(listed) => {
             let part = part(site, listed, |harvester, window| {
                 harvester.records(window, RECORDS, ENOUGH)
             })?;
-            return Ok(part.map(|part| list(host, listed, part, Reply::Records)));
+            return Ok(part.map(|part| list(host, listed, part, OaiContent::Records)));
         }
     };
     Ok(Some((at, reply)))
 }
 
-fn fault(code: Code, sentence: String) -> Reply {
-    Reply::Faults(vec![Fault::new(code, sentence)])
+fn fault(code: OaiErrorCode, sentence: String) -> OaiContent {
+    OaiContent::Faults(vec![OaiError::new(code, sentence)])
 }
 
-fn unknown(identifier: &str) -> Reply {
+fn unknown(identifier: &str) -> OaiContent {
     let sentence = format!("'{identifier}' is not a record of this Archive");
-    fault(Code::IdDoesNotExist, sentence)
+    fault(OaiErrorCode::IdDoesNotExist, sentence)
 }
 
-fn identity(site: &Site, at: i64) -> Result<Reply, ArchiveError> {
+fn identity(site: &Site, at: i64) -> Result<OaiContent, ArchiveError> {
     let harvest = harvest(site)?;
-    Ok(Reply::Identity(Identity {
+    Ok(OaiContent::Repository(RepositoryDescription {
         name: format!("Archive {}", site.archive.facts().host),
         email: site.oai.email.clone(),
         earliest: harvest.earliest()?.unwrap_or(at),
@@ -263,7 +266,7 @@ fn identity(site: &Site, at: i64) -> Result<Reply, ArchiveError> {
 /// One page of a list. None until the first update has ended.
 fn part(
     site: &Site,
-    listed: &Listed,
+    listed: &ListSelection,
     look: impl Fn(&Harvester<'_>, &Window) -> Result<RecordPage, ArchiveError>,
 ) -> Result<Option<RecordPage>, ArchiveError> {
     let harvester = harvester(site)?;
@@ -282,22 +285,22 @@ fn part(
 
 fn list(
     host: &str,
-    listed: &Listed,
+    listed: &ListSelection,
     part: RecordPage,
-    told: impl FnOnce(Vec<Record>, Option<Option<Position>>) -> Reply,
-) -> (i64, Reply) {
+    told: impl FnOnce(Vec<OaiRecord>, Option<Option<ListPosition>>) -> OaiContent,
+) -> (i64, OaiContent) {
     let next = next(&part, listed);
     let found = part.found.into_iter();
-    let records: Vec<Record> = found.map(|found| record(host, found)).collect();
+    let records: Vec<OaiRecord> = found.map(|found| record(host, found)).collect();
     let reply = if records.is_empty() {
-        fault(Code::NoRecordsMatch, no_records(listed))
+        fault(OaiErrorCode::NoRecordsMatch, no_records(listed))
     } else {
         told(records, next)
     };
     (part.at, reply)
 }
 
-fn no_records(listed: &Listed) -> String {
+fn no_records(listed: &ListSelection) -> String {
     match listed.after {
         None => "no record has changed in this time".to_owned(),
         Some(_) => "no more records follow".to_owned(),
@@ -311,8 +314,8 @@ fn found(site: &Site, identifier: &str) -> Result<Option<HarvestedRecord>, Archi
     }
 }
 
-fn record(host: &str, found: HarvestedRecord) -> Record {
-    Record {
+fn record(host: &str, found: HarvestedRecord) -> OaiRecord {
+    OaiRecord {
         header: Header {
             identifier: identifier(host, &found.stamped.name),
             datestamp: found.stamped.datestamp,
@@ -322,7 +325,7 @@ fn record(host: &str, found: HarvestedRecord) -> Record {
     }
 }
 
-fn window(listed: &Listed) -> Window {
+fn window(listed: &ListSelection) -> Window {
     let after = listed.after.as_ref();
     Window {
         from: listed.from,
@@ -331,8 +334,8 @@ fn window(listed: &Listed) -> Window {
     }
 }
 
-fn next(part: &RecordPage, listed: &Listed) -> Option<Option<Position>> {
-    let next = part.next.clone().map(|(datestamp, name)| Position {
+fn next(part: &RecordPage, listed: &ListSelection) -> Option<Option<ListPosition>> {
+    let next = part.next.clone().map(|(datestamp, name)| ListPosition {
         datestamp,
         name,
         until: listed.until,
