@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use clap::error::ErrorFormatter;
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 use clap::{CommandFactory, FromArgMatches};
-use ibifs::command::cli::{Cli, MountHelper, Refusal, grouped, translated};
+use ibifs::command::cli::{Cli, LocalizedErrors, MountHelper, grouped, translated};
 use ibifs::command::json;
 use ibifs::command::language;
 use ibifs::command::logging;
-use ibifs::command::terminal::Lines;
+use ibifs::command::terminal::ManyLines;
 
 /// What mount(8) expects of its helpers for a usage error.
 const USAGE_OF_MOUNT: i32 = 1;
@@ -75,7 +75,7 @@ fn refuse_in_language(error: clap::Error, command: clap::Command, status: i32) -
     if !error.use_stderr() || error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {
         refuse(&error, status)
     }
-    refuse(&error.apply::<Refusal>(), status)
+    refuse(&error.apply::<LocalizedErrors>(), status)
 }
 
 /// Says what was not understood, or the help that was asked for, in colour where there is one; an
@@ -85,7 +85,7 @@ fn refuse<F: ErrorFormatter>(error: &clap::error::Error<F>, status: i32) -> ! {
     if std::env::args_os().all(is_plain) {
         drop(error.print());
     } else {
-        eprint!("{}", Lines(error.render()));
+        eprint!("{}", ManyLines(error.render()));
     }
     std::process::exit(if error.use_stderr() { status } else { 0 })
 }

@@ -26,8 +26,8 @@ pub use exchange::{Claim, Copy, Export, Import, Selection, Transfer};
 pub use groups::grouped;
 pub use items::{Id, IdCommand, List, Mint, Relate, Show, Unrelate};
 pub use mount_helper::MountHelper;
-pub use next::{Next, Wanted, Word, next};
-pub use refusal::Refusal;
+pub use next::{Candidates, ValueKind, Word, next};
+pub use refusal::LocalizedErrors;
 pub use services::{
     Actors, Documents, Register, Registered, Resolver, ResolverCommand, Serve, Unregister,
 };

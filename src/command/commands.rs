@@ -31,8 +31,8 @@ use std::path::Path;
 use crate::archive::Archive;
 use crate::command::cli::Command;
 use crate::command::exit::{Exit, Failure};
-use crate::command::progress::Progress;
-use crate::command::terminal::Lines;
+use crate::command::progress::ProgressLine;
+use crate::command::terminal::ManyLines;
 use ibi::message;
 use ibi::message::Localize;
 use ibi::relation::Language;
@@ -78,12 +78,12 @@ fn put_out(text: &str) -> std::io::Result<()> {
 
 /// Writes lines for a person to standard output.
 fn say(text: &str) -> Result<(), Failure> {
-    put_out(&Lines(text).to_string()).map_err(|error| cannot_print(&error))
+    put_out(&ManyLines(text).to_string()).map_err(|error| cannot_print(&error))
 }
 
 /// The progress of a command over all items; their number comes from the index, if it can be read.
-fn counting(store: &Path) -> Progress {
-    Progress::of_items(|| {
+fn counting(store: &Path) -> ProgressLine {
+    ProgressLine::of_items(|| {
         let archive = Archive::open_read_only(store).ok()?;
         archive.store().held_items().ok()
     })

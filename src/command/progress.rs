@@ -21,30 +21,30 @@ const RATE: u8 = 5;
 
 /// The line of a running command, which is removed on drop.
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressLine {
     /// None without a terminal.
     bar: Option<ProgressBar>,
     started: Instant,
     is_shown: Cell<bool>,
 }
 
-impl Progress {
-    /// Counts items, like [`Progress::of`].
-    pub fn of_items(total: impl FnOnce() -> Option<u64>) -> Progress {
-        Progress::of(&message!("items"), total)
+impl ProgressLine {
+    /// Counts items, like [`ProgressLine::of`].
+    pub fn of_items(total: impl FnOnce() -> Option<u64>) -> ProgressLine {
+        ProgressLine::of(&message!("items"), total)
     }
 
     /// Counts units with this name. `total` is called only for a terminal, because counting may take time.
-    pub fn of(what: &Message, total: impl FnOnce() -> Option<u64>) -> Progress {
+    pub fn of(what: &Message, total: impl FnOnce() -> Option<u64>) -> ProgressLine {
         let what = localized(what);
         // The placeholder is filled in by indicatif.
         let left = localized(&message!("{eta} left", eta = "{eta}"));
         let known = format!("{{bar:24}} {{pos}}/{{len}} {what}  {{rate}}{{msg}}  {left}");
         let unknown = format!("{{pos}} {what}  {{rate}}{{msg}}  {{elapsed}}");
-        Progress::new(total, &known, &unknown)
+        ProgressLine::new(total, &known, &unknown)
     }
 
-    fn new(total: impl FnOnce() -> Option<u64>, known: &str, unknown: &str) -> Progress {
+    fn new(total: impl FnOnce() -> Option<u64>, known: &str, unknown: &str) -> ProgressLine {
         let started = Instant::now();
         let is_dumb = std::env::var_os("TERM").is_none_or(|name| name == "dumb");
         let bar = (std::io::stderr().is_terminal() && !is_dumb).then(|| {
@@ -56,7 +56,7 @@ impl Progress {
                 .with_key("rate", write_rate);
             ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden()).with_style(style)
         });
-        Progress {
+        ProgressLine {
             bar,
             started,
             is_shown: Cell::new(false),
@@ -101,7 +101,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -12,7 +12,7 @@ pub struct OneLine<T>(pub T);
 
 /// A text on several lines, with control characters other than line ends escaped.
 #[derive(Debug)]
-pub struct Lines<T>(pub T);
+pub struct ManyLines<T>(pub T);
 
 impl<T: Display> Display for OneLine<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -20,7 +20,7 @@ impl<T: Display> Display for OneLine<T> {
     }
 }
 
-impl<T: Display> Display for Lines<T> {
+impl<T: Display> Display for ManyLines<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(Escaping { f, ends: true }, "{}", self.0)
     }
@@ -61,10 +61,13 @@ mod tests {
             "a\\u{1b}[2J\\r\\n\\u{9b}b\\u{7f}\\t\\u{0}é"
         );
         assert_eq!(
-            Lines(hostile).to_string(),
+            ManyLines(hostile).to_string(),
             "a\\u{1b}[2J\\r\n\\u{9b}b\\u{7f}\\t\\u{0}é"
         );
         assert_eq!(OneLine("").to_string(), "");
-        assert_eq!(Lines(format_args!("{}\n{}", 1, "x")).to_string(), "1\nx");
+        assert_eq!(
+            ManyLines(format_args!("{}\n{}", 1, "x")).to_string(),
+            "1\nx"
+        );
     }
 }

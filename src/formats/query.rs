@@ -88,17 +88,17 @@ impl Query {
 /// All pairs of a form, in their order. Repetition and order are significant, as for the metadata of a
 /// document in a registration. The syntax is that of a [`Query`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fields {
+pub struct FormFields {
     pairs: Vec<(String, String)>,
 }
 
-impl Fields {
+impl FormFields {
     /// Parses a query string, without its `?`, or the body of a form.
     ///
     /// # Errors
     /// Too many pairs, an invalid percent-encoding.
-    pub fn parse(text: &str) -> Result<Fields, QueryError> {
-        let mut fields = Fields::default();
+    pub fn parse(text: &str) -> Result<FormFields, QueryError> {
+        let mut fields = FormFields::default();
         for pair in pairs(text) {
             if fields.pairs.len() == MOST_FIELDS {
                 return Err(QueryError::TooMany(MOST_FIELDS));
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_form_keeps_what_repeats_and_its_order() {
-        let fields = Fields::parse("a=1&b=%C3%A9+x&&a=2&a=1&c").expect("a form");
+        let fields = FormFields::parse("a=1&b=%C3%A9+x&&a=2&a=1&c").expect("a form");
         let expected = [
             ("a", "1"),
             ("b", "\u{e9} x"),
@@ -238,11 +238,11 @@ mod tests {
         ];
         assert_eq!(fields.iter().collect::<Vec<_>>(), expected);
         assert_eq!(
-            Fields::parse("a=%").expect_err("no encoding"),
+            FormFields::parse("a=%").expect_err("no encoding"),
             QueryError::Encoding("%".to_owned())
         );
-        assert!(Fields::parse(&"a=&".repeat(256)).is_ok());
-        let error = Fields::parse(&"a=&".repeat(257)).expect_err("too many");
+        assert!(FormFields::parse(&"a=&".repeat(256)).is_ok());
+        let error = FormFields::parse(&"a=&".repeat(257)).expect_err("too many");
         assert_eq!(error.to_string(), "the query has more than 256 pairs");
     }
 

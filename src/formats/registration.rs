@@ -19,14 +19,14 @@ mod error;
 mod parameters;
 mod values;
 
-use crate::formats::query::Fields;
+use crate::formats::query::FormFields;
 use ibi::Ibi;
 
-pub use answer::{Answer, Holding, Record};
-pub use document::{Content, Document, Metadata};
+pub use answer::{DocumentRecord, Holding, RegistrationAnswer};
+pub use document::{Document, DocumentContent, Metadata};
 pub use error::RequestError;
 use parameters::Parameters;
-pub use values::{Email, Fingerprint, LastUpdate, Password, Provider, WebUrl};
+pub use values::{DocumentFingerprint, Email, LastUpdate, Password, Provider, WebUrl};
 
 /// The longest request, in bytes, with all parameters of its verb.
 pub const LONGEST_REQUEST: usize = 512 * 1024;
@@ -142,7 +142,7 @@ pub struct Credentials {
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum RegistrationRequest {
     /// Registers an actor.
     RegisterActor {
         /// The host and port of the actor.
@@ -173,17 +173,17 @@ pub enum Request {
     DisplayIDRegistration(Credentials, Ibi),
 }
 
-impl Request {
+impl RegistrationRequest {
     /// Parses the parameters of a verb.
     ///
     /// # Errors
     /// A parameter that is missing, unknown, repeated, too long or not of its form.
-    pub fn of(verb: Verb, fields: &Fields) -> Result<Request, RequestError> {
+    pub fn of(verb: Verb, fields: &FormFields) -> Result<RegistrationRequest, RequestError> {
         let parameters = Parameters::of(verb, fields)?;
         let credentials = || parameters.credentials();
         let document = || parameters.ibi("documentID");
         Ok(match verb {
-            Verb::RegisterActor => Request::RegisterActor {
+            Verb::RegisterActor => RegistrationRequest::RegisterActor {
                 provider: Provider::new(
                     parameters.required("computerName")?,
                     parameters.required("domainName")?,
@@ -192,12 +192,16 @@ impl Request {
                 email: Email::parse("eMailAddress", parameters.required("eMailAddress")?)?,
                 password: parameters.password("password")?,
             },
-            Verb::ChangePassword => {
-                Request::ChangePassword(credentials()?, parameters.password("newPassword")?)
-            }
+            Verb::ChangePassword => RegistrationRequest::ChangePassword(
+                credentials()?,
+                parameters.password("newPassword")?,
+            ),
             Verb::ChangeEMailAddress => {
                 let email = parameters.required("newEmailAddress")?;
-                Request::ChangeEMailAddress(credentials()?, Email::parse("newEmailAddress", email)?)
+                RegistrationRequest::ChangeEMailAddress(
+                    credentials()?,
+                    Email::parse("newEmailAddress", email)?,
+                )
             }
             Verb::RegisterDocument => {
                 let id = match parameters.get("documentID") {
@@ -205,18 +209,18 @@ impl Request {
                     None => None,
                 };
                 let described = Document::of(&parameters)?;
-                Request::RegisterDocument(credentials()?, id, Box::new(described))
+                RegistrationRequest::RegisterDocument(credentials()?, id, Box::new(described))
             }
-            Verb::ChangeActor => Request::ChangeActor {
+            Verb::ChangeActor => RegistrationRequest::ChangeActor {
                 from: credentials()?,
                 document: document()?,
                 to: parameters.ibi("newActorID")?,
             },
             Verb::DeleteDocumentRegistration => {
-                Request::DeleteDocumentRegistration(credentials()?, document()?)
+                RegistrationRequest::DeleteDocumentRegistration(credentials()?, document()?)
             }
             Verb::DisplayIDRegistration => {
-                Request::DisplayIDRegistration(credentials()?, document()?)
+                RegistrationRequest::DisplayIDRegistration(credentials()?, document()?)
             }
         })
     }
@@ -226,7 +230,7 @@ impl Request {
 ///
 /// # Errors
 /// The verb is missing, occurs more than once, or is not one of the seven.
-pub fn verb_of(fields: &Fields) -> Result<Verb, RequestError> {
+pub fn verb_of(fields: &FormFields) -> Result<Verb, RequestError> {
     let mut verbs = fields.iter().filter(|(name, _)| *name == "verb");
     match (verbs.next(), verbs.next()) {
         (Some((_, name)), None) if !name.is_empty() => Verb::parse(name),
@@ -241,9 +245,9 @@ mod tests {
 
     const WHO: &str = "actorID=dpi.inpe.br/hermes@80/2009/03.17.15.17&password=12xY3z";
 
-    fn read(text: &str) -> Result<Request, RequestError> {
-        let fields = Fields::parse(text).expect("fields");
-        verb_of(&fields).and_then(|verb| Request::of(verb, &fields))
+    fn read(text: &str) -> Result<RegistrationRequest, RequestError> {
+        let fields = FormFields::parse(text).expect("fields");
+        verb_of(&fields).and_then(|verb| RegistrationRequest::of(verb, &fields))
     }
 
     #[track_caller]
@@ -271,7 +275,7 @@ mod tests {
              &metadataURL=http://mtc-m17.sid.inpe.br/oai.cgi?verb=GetRecord%26metadataPrefix=mtd2-br\
              &metadataLastUpdate=2009-03-12T16:20:53-03:00&metadataFormat=mtd2-br&metadataLanguage=en",
         );
-        let Ok(Request::RegisterDocument(who, Some(id), document)) = asked else {
+        let Ok(RegistrationRequest::RegisterDocument(who, Some(id), document)) = asked else {
             panic!("{asked:?}");
         };
         assert_eq!(
@@ -316,7 +320,7 @@ mod tests {
     fn an_actor_is_a_computer_a_domain_and_a_port() {
         let actor = "verb=RegisterActor&eMailAddress=banon@dpi.inpe.br&password=12xY3z";
         let read = |place: &str| read(&format!("{actor}&{place}"));
-        let Ok(Request::RegisterActor { provider, .. }) =
+        let Ok(RegistrationRequest::RegisterActor { provider, .. }) =
             read("computerName=Hermes&domainName=dpi.INPE.br.&port=80")
         else {
             panic!("not read");
@@ -486,7 +490,8 @@ mod tests {
 
     #[test]
     fn answers_are_the_words_of_the_text() {
-        let xml = Answer::Refused("a < b & \u{1}\u{ffff}]]> \"c\"".to_owned()).to_xml(None);
+        let xml =
+            RegistrationAnswer::Refused("a < b & \u{1}\u{ffff}]]> \"c\"".to_owned()).to_xml(None);
         assert_eq!(
             xml,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<answer>\n  <errorMessage>a &lt; b &amp; \
@@ -497,7 +502,8 @@ mod tests {
             &metadataURL=http://a.b/n&metadataLastUpdate=2008-07-17T17:44:57Z&metadataLanguage=pt-BR\
             &previousEditionURL=http://a.b/1&nextEditionURL=http://a.b/2";
         let holding = |actor: &str, is_copy, more: &str| {
-            let Ok(Request::RegisterDocument(_, _, document)) = read(&document(more)) else {
+            let Ok(RegistrationRequest::RegisterDocument(_, _, document)) = read(&document(more))
+            else {
                 panic!("{more}");
             };
             Holding {
@@ -507,11 +513,12 @@ mod tests {
                 document: *document,
             }
         };
-        let record = Record {
+        let record = DocumentRecord {
             document: "3D446S8B8W/34U55T2".to_owned(),
             holdings: vec![holding("one", false, more), holding("two", true, "")],
         };
-        let xml = Answer::Registered(Box::new(record)).to_xml(Some(Verb::DisplayIDRegistration));
+        let xml = RegistrationAnswer::Registered(Box::new(record))
+            .to_xml(Some(Verb::DisplayIDRegistration));
         assert_eq!(
             xml,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>

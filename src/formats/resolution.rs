@@ -9,11 +9,11 @@ use ibi::Ibi;
 use ibi::pairs::{Pairs, Value};
 use ibi::relation::{Language, Request, Step};
 
-pub use persistent::{Persistent, PersistentError};
+pub use persistent::{Persistent, PersistentUrlError};
 
 /// The query that all Archives get in one round.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Question {
+pub struct ArchiveQuery {
     /// The identifier.
     pub ibi: String,
     /// The path of a file of the item, which need not be UTF-8.
@@ -24,7 +24,7 @@ pub struct Question {
 
 /// Where the requested item is available.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reached {
+pub struct Location {
     /// The URL to which the reader is redirected.
     pub url: String,
     /// Whether it is the original or a copy, if the answer says so.
@@ -36,7 +36,7 @@ pub struct Reached {
 
 /// The meaning of an Archive's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub enum AnswerMeaning {
     /// The Archive does not know the identifier.
     Nothing,
     /// The item was removed there.
@@ -44,12 +44,12 @@ pub enum Meaning {
     /// The Archive knows the item, but neither has what is requested nor names another item to ask for.
     Unsatisfying,
     /// The Archive has what is requested.
-    Reached(Reached),
+    Reached(Location),
     /// The next query, to all Archives.
-    Onward(Question),
+    Onward(ArchiveQuery),
 }
 
-impl Question {
+impl ArchiveQuery {
     /// The query of `urlRequest`. It contains neither the languages that a reader prefers, which are private
     /// to the reader, nor that an original is required, which a dishonest Archive must not know.
     #[must_use]
@@ -79,8 +79,8 @@ impl Question {
     }
 
     /// This query for another item, with the remaining steps.
-    fn from(&self, names: &Names, steps: &[Step]) -> Option<Question> {
-        Some(Question {
+    fn from(&self, names: &Names, steps: &[Step]) -> Option<ArchiveQuery> {
+        Some(ArchiveQuery {
             ibi: names.preferred(),
             filepath: self.filepath.clone(),
             request: Request::of_steps(steps.to_vec(), self.is_file_list()).ok()?,
@@ -90,12 +90,12 @@ impl Question {
     /// The meaning of an Archive's answer to this query. `languages` are the reader's preferences, best
     /// first.
     #[must_use]
-    pub fn meaning(&self, answer: &Pairs, languages: &[Language]) -> Meaning {
+    pub fn meaning(&self, answer: &Pairs, languages: &[Language]) -> AnswerMeaning {
         let Some(ibi) = answer.get("ibi").and_then(names) else {
-            return Meaning::Nothing;
+            return AnswerMeaning::Nothing;
         };
         if word(answer, "state") == Some("Deleted") {
-            return Meaning::Deleted;
+            return AnswerMeaning::Deleted;
         }
         let known = ArchiveAnswer {
             answer,
@@ -109,20 +109,20 @@ impl Question {
         });
         let onward = self.onward(&known, reached.as_ref().map(|(rank, _)| rank.as_slice()));
         match (onward, reached) {
-            (Some(next), _) => Meaning::Onward(next),
-            (None, Some((_, reached))) => Meaning::Reached(reached),
-            (None, None) => Meaning::Unsatisfying,
+            (Some(next), _) => AnswerMeaning::Onward(next),
+            (None, Some((_, reached))) => AnswerMeaning::Reached(reached),
+            (None, None) => AnswerMeaning::Unsatisfying,
         }
     }
 
     /// The query for the state of the item itself, if a related item is requested and the answer does not
     /// have that state, which an Archive may omit. The state determines whether the answer is authoritative.
     #[must_use]
-    pub fn about_the_item(&self, answer: &Pairs) -> Option<Question> {
+    pub fn about_the_item(&self, answer: &Pairs) -> Option<ArchiveQuery> {
         let is_untold = !self.steps().is_empty()
             && answer.get("ibi").is_some()
             && answer.get("state").is_none();
-        is_untold.then(|| Question {
+        is_untold.then(|| ArchiveQuery {
             ibi: self.ibi.clone(),
             filepath: None,
             request: None,
@@ -137,7 +137,7 @@ impl Question {
     }
 
     /// The next query, if it suits the reader better than what has been reached, if anything.
-    fn onward(&self, known: &ArchiveAnswer<'_>, reached: Option<&[usize]>) -> Option<Question> {
+    fn onward(&self, known: &ArchiveAnswer<'_>, reached: Option<&[usize]>) -> Option<ArchiveQuery> {
         let steps = self.steps();
         let part = |count: usize| {
             let (way, rest) = steps.split_at_checked(count)?;
@@ -168,7 +168,7 @@ impl Question {
     }
 }
 
-impl Reached {
+impl Location {
     /// The query of `acknowledgment`, for a reader who used this persistent URL.
     #[must_use]
     pub fn acknowledgment(&self, reader: &str, persistent: &str) -> String {
@@ -230,7 +230,7 @@ struct RankedPair<'a> {
 }
 
 impl<'a> ArchiveAnswer<'a> {
-    fn reached(&self, relation: &str, url: &str) -> Reached {
+    fn reached(&self, relation: &str, url: &str) -> Location {
         let mut told = Vec::new();
         let mut tell = |what: &'static str, name: &str| {
             if let Some(value) = self.answer.get(name) {
@@ -242,7 +242,7 @@ impl<'a> ArchiveAnswer<'a> {
         tell("state", &format!("state{relation}"));
         tell("urlkey", "urlkey");
         let state = word(self.answer, &format!("state{relation}"));
-        Reached {
+        Location {
             url: url.to_owned(),
             state: state.and_then(|state| state.parse().ok()),
             told,

@@ -35,11 +35,11 @@ use ibi::{Ibi, Timestamp};
 use bounds::Bounds;
 pub use error::RegistryError;
 pub use inclusion::{Address, Inclusion, InclusionError};
-pub use key::{Key, KeyError};
+pub use key::{ArchiveKey, KeyError};
 pub use lapse::{LAPSE_DAYS, ToTry};
 pub use lists::{ListedActor, ListedDocument};
-pub use makers::Maker;
-pub use registration::{Reply, ReplyStatus};
+pub use makers::IdentifierMaker;
+pub use registration::{RegistrationReply, ReplyStatus};
 pub use requester::{LookupError, Requester};
 
 /// The identifier of every resolver's own service (ibi-resolution(7), "Inclusion").
@@ -155,7 +155,7 @@ impl ArchiveId {
 
 /// An Archive that is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registered {
+pub struct RegisteredArchive {
     /// Its row.
     pub id: ArchiveId,
     /// The identifier of its service.
@@ -225,7 +225,7 @@ impl Registry {
     pub fn register(
         &self,
         service: &Names,
-        key: &Key,
+        key: &ArchiveKey,
         now: &Timestamp,
     ) -> Result<(), RegistryError> {
         let secret = secret::kept(&key.to_string())?;
@@ -267,7 +267,7 @@ impl Registry {
     /// All registered Archives, in order of registration.
     ///
     /// # Errors The database cannot be read.
-    pub fn archives(&self) -> Result<Vec<Registered>, RegistryError> {
+    pub fn archives(&self) -> Result<Vec<RegisteredArchive>, RegistryError> {
         let connection = self.lock();
         let mut statement = connection.prepare_cached(&format!("{SELECT} ORDER BY id"))?;
         let mut rows = statement.query([])?;
@@ -357,7 +357,7 @@ fn texts(names: &Names) -> (Option<String>, Option<String>) {
 fn by_service(
     connection: &Connection,
     service: &Names,
-) -> Result<Option<(Registered, String)>, RegistryError> {
+) -> Result<Option<(RegisteredArchive, String)>, RegistryError> {
     let (rep, ibip) = texts(service);
     let mut statement =
         connection.prepare_cached(&format!("{SELECT} WHERE rep = ?1 OR ibip = ?2"))?;
@@ -370,7 +370,7 @@ fn by_service(
     }
 }
 
-fn registered(row: &Row<'_>) -> Result<(Registered, String), RegistryError> {
+fn registered(row: &Row<'_>) -> Result<(RegisteredArchive, String), RegistryError> {
     let broken = |what: &str| RegistryError::Broken(Message::verbatim(what));
     let forms = [row.get::<_, Option<String>>("rep")?, row.get("ibip")?];
     let forms = forms.iter().flatten().map(|text| Ibi::parse(text));
@@ -393,7 +393,7 @@ fn registered(row: &Row<'_>) -> Result<(Registered, String), RegistryError> {
         }),
         _ => None,
     };
-    let archive = Registered {
+    let archive = RegisteredArchive {
         id: ArchiveId(row.get("id")?),
         service: Names::collect(forms).ok_or_else(|| broken("a name"))?,
         registered_at: time("registered_at")?.ok_or_else(|| broken("registered_at"))?,

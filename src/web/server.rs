@@ -71,9 +71,9 @@ pub struct Started {
     /// Runs first in each thread that answers.
     pub begin: fn(),
     /// Runs while the service is up.
-    pub beside: Option<Work>,
+    pub beside: Option<BackgroundTask>,
     /// Runs after the service has stopped, for at most [`END_PATIENCE`].
-    pub afterwards: Option<Work>,
+    pub afterwards: Option<BackgroundTask>,
 }
 
 impl Started {
@@ -93,7 +93,7 @@ impl Started {
 pub type Routes = Box<dyn Fn() -> Router + Send + Sync>;
 
 /// A background task.
-pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type BackgroundTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Serves until `end` is ready, then finishes the answers in progress.
 async fn serve(

@@ -17,33 +17,33 @@ use ibi::Timestamp;
 use ibi::pairs::{Pairs, Value};
 use ibi::relation::Request;
 
-pub use accesses::Accesses;
+pub use accesses::AccessCounter;
 pub use keys::Keys;
 use memo::Memo;
-use related::{Subject, Target};
+use related::{RelatedItem, Subject};
 
 /// A urlRequest (ibi-resolution(7)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Question {
+pub struct UrlRequest {
     /// The identifier, in either form, or a recorded alias.
     pub ibi: String,
     /// The file whose URL is wanted, relative to the item's `doc/`. Its name need not be UTF-8.
     pub filepath: Option<Vec<u8>>,
     /// Which related items the answer describes.
-    pub wanted: Wanted,
+    pub wanted: WantedItems,
 }
 
-impl Question {
+impl UrlRequest {
     /// Its approximate size in bytes.
     pub fn size(&self) -> usize {
         let path = self.filepath.as_ref().map_or(0, Vec::len);
-        size_of::<Question>() + self.ibi.len() + path
+        size_of::<UrlRequest>() + self.ibi.len() + path
     }
 }
 
 /// Which related items an answer describes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Wanted {
+pub enum WantedItems {
     /// All that are known.
     All,
     /// The item itself: the request has no verbs.
@@ -67,7 +67,7 @@ pub struct Service<'a> {
 
 /// An answer without its key, which is different each time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct UrlAnswer {
     /// The formatted pairs before the key and after it.
     before: Vec<u8>,
     after: Vec<u8>,
@@ -75,7 +75,7 @@ pub struct Answer {
     item: Option<String>,
 }
 
-impl Answer {
+impl UrlAnswer {
     /// The complete answer. `key` returns the `urlkey` for an item.
     pub fn with_key(&self, key: impl FnOnce(&str) -> String) -> Vec<u8> {
         let mut bytes = self.before.clone();
@@ -99,12 +99,12 @@ const KEY: &str = "urlkey";
 
 impl Service<'_> {
     /// The answer, with its pairs sorted by name. Empty for an item that is unknown or not public.
-    pub fn answer(&self, question: &Question) -> Result<Answer, ArchiveError> {
+    pub fn answer(&self, question: &UrlRequest) -> Result<UrlAnswer, ArchiveError> {
         let Some(item) = self.archive.find_named(&question.ibi)? else {
-            return Ok(Answer::default());
+            return Ok(UrlAnswer::default());
         };
         if !self.archive.is_public(&item, self.act, self.dependencies)? {
-            return Ok(Answer::default());
+            return Ok(UrlAnswer::default());
         }
         let mut pairs = vec![
             ("archiveaddress".to_owned(), word(self.address)),
@@ -136,14 +136,14 @@ impl Service<'_> {
         &self,
         memo: &Memo<'_>,
         subject: &Subject,
-        question: &Question,
+        question: &UrlRequest,
         pairs: &mut Vec<(String, Value)>,
     ) -> Result<(), ArchiveError> {
         let name = |what: &str| format!("{what}{}", subject.relation);
         let names = match &subject.target {
-            Target::Item(names) => Some(names.clone()),
-            Target::Text(_) => None,
-            Target::DublinCore { metadata, .. } => metadata.clone(),
+            RelatedItem::Item(names) => Some(names.clone()),
+            RelatedItem::Text(_) => None,
+            RelatedItem::DublinCore { metadata, .. } => metadata.clone(),
         };
         if let Some(names) = names.filter(|_| !subject.relation.is_empty()) {
             pairs.push((name("ibi"), names.to_value()));
@@ -170,11 +170,11 @@ impl Service<'_> {
         &self,
         memo: &Memo<'_>,
         subject: &Subject,
-        question: &Question,
+        question: &UrlRequest,
     ) -> Result<Option<(Item, String)>, ArchiveError> {
-        let is_list = matches!(question.wanted, Wanted::By(Request::FileList(_)));
+        let is_list = matches!(question.wanted, WantedItems::By(Request::FileList(_)));
         match &subject.target {
-            Target::Item(names) => {
+            RelatedItem::Item(names) => {
                 let Some(item) = memo.held(names)? else {
                     return Ok(None);
                 };
@@ -193,11 +193,11 @@ impl Service<'_> {
                 };
                 Ok(path.map(|path| (item, self.absolute(&path))))
             }
-            Target::Text(item) => {
+            RelatedItem::Text(item) => {
                 let path = format!("{}:", encoded(item.names.preferred().as_bytes()));
                 Ok(Some((item.clone(), self.absolute(&path))))
             }
-            Target::DublinCore { item, signs, .. } => {
+            RelatedItem::DublinCore { item, signs, .. } => {
                 let path = format!("{}{signs}", encoded(item.names.preferred().as_bytes()));
                 Ok(Some((item.clone(), self.absolute(&path))))
             }
@@ -210,11 +210,17 @@ impl Service<'_> {
 }
 
 /// The subjects of an answer.
-fn subjects(memo: &Memo<'_>, item: &Item, wanted: &Wanted) -> Result<Vec<Subject>, ArchiveError> {
+fn subjects(
+    memo: &Memo<'_>,
+    item: &Item,
+    wanted: &WantedItems,
+) -> Result<Vec<Subject>, ArchiveError> {
     match wanted {
-        Wanted::All => related::all(memo, item),
-        Wanted::Itself | Wanted::By(Request::FileList(None)) => Ok(vec![Subject::itself(item)]),
-        Wanted::By(Request::FileList(Some(modifier)) | Request::Modifier(modifier)) => {
+        WantedItems::All => related::all(memo, item),
+        WantedItems::Itself | WantedItems::By(Request::FileList(None)) => {
+            Ok(vec![Subject::itself(item)])
+        }
+        WantedItems::By(Request::FileList(Some(modifier)) | Request::Modifier(modifier)) => {
             let followed = related::follow(memo, item, modifier.steps())?;
             Ok([followed.reached, followed.elsewhere].concat())
         }
@@ -240,7 +246,7 @@ fn seconds(instant: &Timestamp) -> String {
     Timestamp::from_unix(instant.seconds(), 0).to_rfc3339()
 }
 
-fn answer(mut pairs: Vec<(String, Value)>, item: Option<String>) -> Answer {
+fn answer(mut pairs: Vec<(String, Value)>, item: Option<String>) -> UrlAnswer {
     pairs.sort_by(|left, right| left.0.cmp(&right.0));
     let (mut before, mut after) = (Pairs::default(), Pairs::default());
     for (name, value) in pairs {
@@ -250,7 +256,7 @@ fn answer(mut pairs: Vec<(String, Value)>, item: Option<String>) -> Answer {
             after.set(&name, value);
         }
     }
-    Answer {
+    UrlAnswer {
         before: before.to_http_bytes(),
         after: after.to_http_bytes(),
         item,

@@ -10,20 +10,20 @@ pub type Word = (String, String);
 
 /// The candidates for the incomplete word.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Next {
+pub struct Candidates {
     /// Whole commands and options.
     pub words: Vec<Word>,
     /// The part before a value, such as `--store=`.
     pub before: String,
     /// The kind of value.
-    pub value: Option<Wanted>,
+    pub value: Option<ValueKind>,
     /// The store or mount point that an earlier word names.
     pub store: Option<String>,
 }
 
 /// A kind of value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ValueKind {
     /// An item: a path or an identifier, with or without a modifier.
     Item,
     /// An identifier only.
@@ -35,13 +35,13 @@ pub enum Wanted {
 }
 
 /// The candidates for the word after these words, which do not include the name of the program.
-pub fn next(words: &[String], typed: &str) -> Next {
+pub fn next(words: &[String], typed: &str) -> Candidates {
     let mut root = Cli::command();
     root.build();
-    let reached = Reached::after(&root, words);
-    let mut next = Next {
+    let reached = CommandPosition::after(&root, words);
+    let mut next = Candidates {
         store: reached.store.clone(),
-        ..Next::default()
+        ..Candidates::default()
     };
     if let Some(option) = reached.open {
         next.offer(option);
@@ -71,7 +71,7 @@ pub fn next(words: &[String], typed: &str) -> Next {
     next
 }
 
-impl Next {
+impl Candidates {
     fn offer(&mut self, argument: &Arg) {
         let values = argument.get_possible_values();
         if values.is_empty() {
@@ -85,7 +85,7 @@ impl Next {
 }
 
 /// The command and the arguments that the previous words lead to.
-struct Reached<'a> {
+struct CommandPosition<'a> {
     command: &'a Command,
     /// The number of positional arguments so far.
     position: usize,
@@ -95,9 +95,9 @@ struct Reached<'a> {
     store: Option<String>,
 }
 
-impl<'a> Reached<'a> {
-    fn after(root: &'a Command, words: &[String]) -> Reached<'a> {
-        let mut reached = Reached {
+impl<'a> CommandPosition<'a> {
+    fn after(root: &'a Command, words: &[String]) -> CommandPosition<'a> {
+        let mut reached = CommandPosition {
             command: root,
             position: 0,
             open: None,
@@ -186,14 +186,14 @@ fn value_name(argument: &Arg) -> &str {
 }
 
 /// The kind of a value, by its name in the help.
-fn wanted(argument: &Arg) -> Option<Wanted> {
+fn wanted(argument: &Arg) -> Option<ValueKind> {
     match (value_name(argument), argument.get_id().as_str()) {
-        ("ITEM" | "PATH-OR-IBI", _) => Some(Wanted::Item),
-        (_, "prefix" | "ibi") => Some(Wanted::Identifier),
-        ("FILE", _) => Some(Wanted::File),
+        ("ITEM" | "PATH-OR-IBI", _) => Some(ValueKind::Item),
+        (_, "prefix" | "ibi") => Some(ValueKind::Identifier),
+        ("FILE", _) => Some(ValueKind::File),
         _ => match argument.get_value_hint() {
-            ValueHint::FilePath => Some(Wanted::File),
-            ValueHint::AnyPath | ValueHint::DirPath => Some(Wanted::Directory),
+            ValueHint::FilePath => Some(ValueKind::File),
+            ValueHint::AnyPath | ValueHint::DirPath => Some(ValueKind::Directory),
             _ => None,
         },
     }
@@ -209,14 +209,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn after(line: &str) -> Next {
+    fn after(line: &str) -> Candidates {
         let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let typed = words.pop().unwrap_or_default();
         next(&words, &typed)
     }
 
     #[track_caller]
-    fn wants(line: &str, value: Option<Wanted>, store: Option<&str>) {
+    fn wants(line: &str, value: Option<ValueKind>, store: Option<&str>) {
         let next = after(line);
         assert_eq!(next.value, value, "{line}");
         assert_eq!(next.store.as_deref(), store, "{line}");
@@ -224,17 +224,21 @@ mod tests {
 
     #[test]
     fn values_are_known_by_what_stands_before() {
-        wants("show ", Some(Wanted::Item), None);
-        wants("show --store A ", Some(Wanted::Item), Some("A"));
-        wants("show --store=A ", Some(Wanted::Item), Some("A"));
-        wants("show --json --store ", Some(Wanted::Directory), None);
-        wants("mint A --edition-of ", Some(Wanted::Item), Some("A"));
-        wants("mint ", Some(Wanted::Directory), None);
-        wants("scrub A x y ", Some(Wanted::Item), Some("A"));
-        wants("ls A ", Some(Wanted::Identifier), Some("A"));
-        wants("id explain ", Some(Wanted::Identifier), None);
-        wants("serve --registration-key-file ", Some(Wanted::File), None);
-        wants("show -- ", Some(Wanted::Item), None);
+        wants("show ", Some(ValueKind::Item), None);
+        wants("show --store A ", Some(ValueKind::Item), Some("A"));
+        wants("show --store=A ", Some(ValueKind::Item), Some("A"));
+        wants("show --json --store ", Some(ValueKind::Directory), None);
+        wants("mint A --edition-of ", Some(ValueKind::Item), Some("A"));
+        wants("mint ", Some(ValueKind::Directory), None);
+        wants("scrub A x y ", Some(ValueKind::Item), Some("A"));
+        wants("ls A ", Some(ValueKind::Identifier), Some("A"));
+        wants("id explain ", Some(ValueKind::Identifier), None);
+        wants(
+            "serve --registration-key-file ",
+            Some(ValueKind::File),
+            None,
+        );
+        wants("show -- ", Some(ValueKind::Item), None);
         wants("show x ", None, None);
         wants("init --host ", None, None);
         assert_eq!(after("show --store=").before, "--store=");

@@ -14,9 +14,9 @@ use crate::command::language::{Catalogue, chosen};
 
 /// Formats an error of clap in the chosen language.
 #[derive(Debug)]
-pub struct Refusal;
+pub struct LocalizedErrors;
 
-impl ErrorFormatter for Refusal {
+impl ErrorFormatter for LocalizedErrors {
     fn format_error(error: &clap::error::Error<Self>) -> StyledStr {
         let mut text = String::new();
         // This formatter is used only with a catalogue.
@@ -33,7 +33,7 @@ impl ErrorFormatter for Refusal {
 }
 
 struct RefusalText<'a> {
-    error: &'a clap::error::Error<Refusal>,
+    error: &'a clap::error::Error<LocalizedErrors>,
     catalogue: &'static Catalogue,
     styles: Styles,
 }

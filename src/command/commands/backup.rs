@@ -10,7 +10,7 @@ use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
-use crate::command::progress::Progress;
+use crate::command::progress::ProgressLine;
 use crate::formats::fixity::shown;
 use ibi::{message, plural};
 
@@ -28,7 +28,7 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
         ));
     }
     let archive = access.read()?;
-    let progress = Progress::of(&message!("directories"), || backup::count(archive.tree()));
+    let progress = ProgressLine::of(&message!("directories"), || backup::count(archive.tree()));
     let mut tell = |finding: &Finding| {
         let text = if options.output.json {
             finding_json(finding)

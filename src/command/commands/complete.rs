@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::access::{self, StoreAccess};
 use super::{put_out, say};
 use crate::archive::{Archive, Related};
-use crate::command::cli::{Complete, Completions, Next, Shell, Wanted, next};
+use crate::command::cli::{Candidates, Complete, Completions, Shell, ValueKind, next};
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::help;
 use ibi::Ibi;
@@ -181,7 +181,7 @@ fn unquoted(word: &str) -> String {
     meant
 }
 
-fn values(next: &Next, typed: &str) -> Vec<String> {
+fn values(next: &Candidates, typed: &str) -> Vec<String> {
     let typed = typed.strip_prefix(&next.before).unwrap_or(typed);
     let from_environment = || std::env::var_os("IBIFS_STORE").map(PathBuf::from);
     let store = next
@@ -191,10 +191,10 @@ fn values(next: &Next, typed: &str) -> Vec<String> {
         .or_else(from_environment);
     let mut found = match next.value {
         None => Vec::new(),
-        Some(Wanted::File) => entries(typed, false),
-        Some(Wanted::Directory) => entries(typed, true),
-        Some(Wanted::Identifier) => further(typed, |typed| identifiers(typed, store.as_deref())),
-        Some(Wanted::Item) => items(typed, store.as_deref()),
+        Some(ValueKind::File) => entries(typed, false),
+        Some(ValueKind::Directory) => entries(typed, true),
+        Some(ValueKind::Identifier) => further(typed, |typed| identifiers(typed, store.as_deref())),
+        Some(ValueKind::Item) => items(typed, store.as_deref()),
     };
     found.sort();
     found.dedup();

@@ -10,7 +10,7 @@ use ibi::persistent::{Identifier, PersistentName};
 use ibi::relation::Request;
 
 /// The parts that may be missing, by the names that people and programs read.
-struct Parts {
+struct ExplainedParts {
     archive: Option<String>,
     name_space: Option<String>,
     modifier: Option<String>,
@@ -19,15 +19,15 @@ struct Parts {
     required_state: Option<&'static str>,
 }
 
-impl Parts {
-    fn of(name: &PersistentName) -> Parts {
+impl ExplainedParts {
+    fn of(name: &PersistentName) -> ExplainedParts {
         let modifier = name.request.as_ref().and_then(|request| match request {
             Request::Modifier(modifier) | Request::FileList(Some(modifier)) => {
                 Some(modifier.to_string())
             }
             Request::FileList(None) => None,
         });
-        Parts {
+        ExplainedParts {
             archive: name.archive.as_ref().map(ToString::to_string),
             name_space: name.name_space.clone(),
             modifier,
@@ -81,7 +81,7 @@ pub(super) fn as_json(name: &PersistentName) -> String {
             add("canonical", Some(json!(name.identifier.to_string())));
         }
     }
-    let parts = Parts::of(name);
+    let parts = ExplainedParts::of(name);
     add("archive", parts.archive.map(Value::from));
     add("name_space", parts.name_space.map(Value::from));
     add("modifier", parts.modifier.map(Value::from));
@@ -116,7 +116,7 @@ pub(super) fn as_text(name: &PersistentName) -> String {
         ]),
         None => rows.push(("level", Some(name.identifier.to_string()))),
     }
-    let parts = Parts::of(name);
+    let parts = ExplainedParts::of(name);
     rows.extend([
         ("archive", parts.archive),
         ("name space", parts.name_space),

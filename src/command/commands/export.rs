@@ -12,7 +12,7 @@ use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
-use crate::command::progress::Progress;
+use crate::command::progress::ProgressLine;
 use ibi::message::Message;
 use ibi::{message, plural};
 
@@ -33,7 +33,7 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
         Format::Bagit
     };
     let shown = format!("'{}'", destination.display());
-    let progress = Progress::of(&message!("files"), || None);
+    let progress = ProgressLine::of(&message!("files"), || None);
     let mut count = |files, bytes| progress.at_bytes(files, bytes);
     let mut exporter = Exporter::new(format, destination, &SystemClock, &mut count)
         .map_err(|error| Failure::from(error).before(&shown))?;

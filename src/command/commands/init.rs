@@ -9,7 +9,7 @@ use crate::archive::{Archive, Setup, SystemClock};
 use crate::command::cli::Init;
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
-use crate::command::progress::Progress;
+use crate::command::progress::ProgressLine;
 use crate::formats::item::Names;
 use ibi::distributor::Granularity;
 use ibi::{Ibi, message};
@@ -51,7 +51,7 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
         granularity,
         service: service_names(&options.service)?,
     };
-    let progress = Progress::of_items(|| items_below(&store));
+    let progress = ProgressLine::of_items(|| items_below(&store));
     let (archive, report) = Archive::init(&store, &setup, Box::new(SystemClock), &mut |items| {
         progress.at(items);
     })?;

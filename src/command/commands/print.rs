@@ -11,7 +11,7 @@ use crate::command::json;
 use crate::command::language::localized;
 use crate::command::terminal::OneLine;
 use crate::formats::item::Names;
-use crate::web::registry::{ListedActor, ListedDocument, Registered};
+use crate::web::registry::{ListedActor, ListedDocument, RegisteredArchive};
 use ibi::message::Localize;
 use ibi::relation::RelationKind;
 use ibi::{Ibi, message, plural};
@@ -60,8 +60,8 @@ pub(super) fn facts_json(store: &Path, facts: &Facts) -> String {
 }
 
 /// One Archive per line: its service, and its address and time of inclusion.
-pub(super) fn registered_text(archives: &[Registered]) -> String {
-    let line = |archive: &Registered| {
+pub(super) fn registered_text(archives: &[RegisteredArchive]) -> String {
+    let line = |archive: &RegisteredArchive| {
         let place = match &archive.included {
             Some(included) => message!(
                 "{address} since {since}, {email}",
@@ -77,8 +77,8 @@ pub(super) fn registered_text(archives: &[Registered]) -> String {
     archives.iter().map(line).collect()
 }
 
-pub(super) fn registered_json(archives: &[Registered]) -> String {
-    let value = |archive: &Registered| {
+pub(super) fn registered_json(archives: &[RegisteredArchive]) -> String {
+    let value = |archive: &RegisteredArchive| {
         let mut object = json::names(&archive.service);
         let included = archive.included.as_ref();
         object.insert(

@@ -13,7 +13,7 @@ use crate::command::json;
 use crate::command::language::localized;
 use crate::formats::item::Names;
 use crate::os::caller::Caller;
-use crate::web::registry::{Key, Registry, RegistryError};
+use crate::web::registry::{ArchiveKey, Registry, RegistryError};
 use crate::web::server::{self, resolver};
 use ibi::{Ibi, message};
 
@@ -155,7 +155,7 @@ fn register(options: &Register) -> Result<Exit, Failure> {
     for service in services {
         let key = match &options.key_file {
             Some(file) => secret::key(file)?,
-            None => Key::drawn().map_err(|error| {
+            None => ArchiveKey::drawn().map_err(|error| {
                 Failure::new(Exit::Failed, message!("random numbers: {error}", error))
             })?,
         };

@@ -10,7 +10,7 @@ use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
-use crate::command::progress::Progress;
+use crate::command::progress::ProgressLine;
 use crate::formats::fixity::shown;
 use crate::formats::item::Names;
 use ibi::Ibi;
@@ -30,7 +30,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         restart: options.restart,
         rate: options.rate,
     };
-    let progress = Progress::of_items(|| match places.len() {
+    let progress = ProgressLine::of_items(|| match places.len() {
         0 => access.read().ok()?.store().held_items().ok(),
         some => u64::try_from(some).ok(),
     });

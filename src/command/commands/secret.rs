@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::failed_at;
 use crate::command::exit::{Exit, Failure};
-use crate::web::registry::Key;
+use crate::web::registry::ArchiveKey;
 use ibi::message;
 
 /// The mode bits of users other than the owner, all of which must be off.
@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<String, Failure> {
 }
 
 /// The registration key in a file; on the command line the list of processes would show it.
-pub(super) fn key(file: &Path) -> Result<Key, Failure> {
+pub(super) fn key(file: &Path) -> Result<ArchiveKey, Failure> {
     let text = read(file)?;
-    Key::parse(text.trim()).map_err(|error| failed_at(file, Exit::Usage, &error))
+    ArchiveKey::parse(text.trim()).map_err(|error| failed_at(file, Exit::Usage, &error))
 }

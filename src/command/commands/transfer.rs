@@ -15,14 +15,14 @@ use crate::command::cli::{Claim, Copy, Selection, Transfer};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
-use crate::command::progress::Progress;
+use crate::command::progress::ProgressLine;
 use crate::formats::item::{Names, State};
-use crate::web::client::archive::{Asked, Remote, is_url};
+use crate::web::client::archive::{Remote, RemoteArchive, is_url};
 use ibi::relation::RelationKind;
 use ibi::{message, plural};
 
 /// The action on one item.
-type Act = fn(
+type ItemAction = fn(
     &Local,
     &Names,
     &mut dyn Destination,
@@ -88,7 +88,7 @@ pub(super) fn claim(options: &Claim) -> Result<Exit, Failure> {
     }
     let names: Vec<Names> = named.iter().map(|it| it.names.clone()).collect();
     if is_url(&options.from) {
-        let mut other = Asked::at(&options.from)?;
+        let mut other = RemoteArchive::at(&options.from)?;
         let done = claim_each(&first.access, &names, &mut other, options.output.json);
         if matches!(done, Ok(Exit::Done)) {
             eprintln!(
@@ -349,7 +349,7 @@ fn each(
     names: &[Names],
     to: &mut dyn Destination,
     selection: &Selection,
-    act: Act,
+    act: ItemAction,
 ) -> Result<Exit, Failure> {
     each_item(names, selection.output.json, |names| {
         act(source, names, to, selection.bring_back, &mut |_| ())
@@ -362,7 +362,7 @@ fn each_item(
     mut act: impl FnMut(&Names) -> Result<Outcome, TransferError>,
 ) -> Result<Exit, Failure> {
     let mut tally = OutcomeCounts::default();
-    let progress = Progress::of_items(|| Some(names.len() as u64));
+    let progress = ProgressLine::of_items(|| Some(names.len() as u64));
     for (count, names) in names.iter().enumerate() {
         let outcome = act(names);
         let outcome = outcome.map_err(|error| Failure::from(error).before(&names.preferred()))?;
@@ -483,7 +483,7 @@ fn claimed_by(archive: &Archive, other: &str) -> Result<Vec<Finding>, Failure> {
         }
     };
     if is_url(other) {
-        let asked = Asked::at(other)?;
+        let asked = RemoteArchive::at(other)?;
         refuse_same(asked.service())?;
         let says = |names: &Names| asked.state(names);
         return Ok(archive.check_with::<TransferError>(asked.service(), says)?);

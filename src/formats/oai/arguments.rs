@@ -4,7 +4,7 @@ use super::FORMAT;
 use super::date::Date;
 use super::fault::{OaiError, OaiErrorCode};
 use super::token::ListPosition;
-use crate::formats::query::Fields;
+use crate::formats::query::FormFields;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ const TOKEN: &str = "resumptionToken";
 impl OaiArguments {
     /// Parses the arguments of a request.
     #[must_use]
-    pub fn read(fields: &Fields) -> OaiArguments {
+    pub fn read(fields: &FormFields) -> OaiArguments {
         let arguments = fields.iter();
         let arguments = arguments.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let arguments: Vec<(String, String)> = arguments.collect();
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     fn asked(text: &str) -> OaiArguments {
-        OaiArguments::read(&Fields::parse(text).expect(text))
+        OaiArguments::read(&FormFields::parse(text).expect(text))
     }
 
     #[track_caller]

@@ -8,7 +8,7 @@ use ibi::relation::{Language, Step};
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum RegistrationAnswer {
     /// The identifier of an actor.
     Actor(String),
     /// The identifier of a document.
@@ -16,14 +16,14 @@ pub enum Answer {
     /// The request was carried out.
     Confirmed(String),
     /// Everything that is registered of a document.
-    Registered(Box<Record>),
+    Registered(Box<DocumentRecord>),
     /// The request was refused, with the reason.
     Refused(String),
 }
 
 /// Everything that is registered of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct DocumentRecord {
     /// Its identifier.
     pub document: String,
     /// The holding of each actor: first the one that is not a copy, then the copies, the oldest first.
@@ -44,7 +44,7 @@ pub struct Holding {
     pub document: Document,
 }
 
-impl Record {
+impl DocumentRecord {
     /// The URL for the steps of a request, first where the document is not a copy. With `is_original` only
     /// the original counts, if the maker of the identifier declares it. `nextEditionURL` is the last edition.
     #[must_use]
@@ -70,27 +70,27 @@ impl Record {
     }
 }
 
-impl Answer {
+impl RegistrationAnswer {
     /// Whether the request was refused.
     #[must_use]
     pub fn is_refused(&self) -> bool {
-        matches!(self, Answer::Refused(_))
+        matches!(self, RegistrationAnswer::Refused(_))
     }
 
     /// The XML document to send, with the verb if it is known.
     #[must_use]
     pub fn to_xml(&self, verb: Option<Verb>) -> String {
-        let mut xml = Xml::default();
+        let mut xml = XmlText::default();
         match verb {
             Some(verb) => xml.open(&format!("answer verb=\"{}\"", verb.name())),
             None => xml.open("answer"),
         }
         match self {
-            Answer::Actor(id) => xml.element("actorID", id),
-            Answer::Document(id) => xml.element("documentID", id),
-            Answer::Confirmed(sentence) => xml.element("confirmationMessage", sentence),
-            Answer::Refused(sentence) => xml.element("errorMessage", sentence),
-            Answer::Registered(record) => xml.record(record),
+            RegistrationAnswer::Actor(id) => xml.element("actorID", id),
+            RegistrationAnswer::Document(id) => xml.element("documentID", id),
+            RegistrationAnswer::Confirmed(sentence) => xml.element("confirmationMessage", sentence),
+            RegistrationAnswer::Refused(sentence) => xml.element("errorMessage", sentence),
+            RegistrationAnswer::Registered(record) => xml.record(record),
         }
         xml.close("answer");
         xml.text
@@ -98,21 +98,21 @@ impl Answer {
 }
 
 /// An XML document in construction.
-struct Xml {
+struct XmlText {
     text: String,
     depth: usize,
 }
 
-impl Default for Xml {
-    fn default() -> Xml {
-        Xml {
+impl Default for XmlText {
+    fn default() -> XmlText {
+        XmlText {
             text: "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned(),
             depth: 0,
         }
     }
 }
 
-impl Xml {
+impl XmlText {
     fn line(&mut self, line: &str) {
         let indent = "  ".repeat(self.depth);
         self.text.push_str(&format!("{indent}{line}\n"));
@@ -140,7 +140,7 @@ impl Xml {
         }
     }
 
-    fn record(&mut self, record: &Record) {
+    fn record(&mut self, record: &DocumentRecord) {
         self.open("registration");
         self.element("documentID", &record.document);
         for holding in &record.holdings {

@@ -1,7 +1,7 @@
 //! The description of a document that an actor registers.
 
 use super::parameters::{Group, Parameters};
-use super::{Fingerprint, LastUpdate, RequestError, WebUrl};
+use super::{DocumentFingerprint, LastUpdate, RequestError, WebUrl};
 use ibi::relation::{Language, MetadataFormat};
 
 /// A document as one actor describes it.
@@ -10,9 +10,9 @@ pub struct Document {
     /// Whether its author has assigned the rights in it to the actor.
     pub is_original: bool,
     /// Its location; None where only its metadata are registered.
-    pub content: Option<Content>,
+    pub content: Option<DocumentContent>,
     /// The MD5 digest of the document.
-    pub fingerprint: Option<Fingerprint>,
+    pub fingerprint: Option<DocumentFingerprint>,
     /// Its metadata, in the order given.
     pub metadata: Vec<Metadata>,
     /// The URL of its previous edition.
@@ -23,7 +23,7 @@ pub struct Document {
 
 /// The location of a document, and the time of its last change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Content {
+pub struct DocumentContent {
     /// The URL.
     pub url: WebUrl,
     /// The time of the last change.
@@ -51,7 +51,7 @@ impl Document {
         };
         let updated = parameters.get("documentLastUpdate");
         let content = match (url("documentURL")?, updated) {
-            (Some(url), Some(updated)) => Some(Content {
+            (Some(url), Some(updated)) => Some(DocumentContent {
                 url,
                 updated: LastUpdate::parse("documentLastUpdate", updated)?,
             }),
@@ -79,7 +79,7 @@ impl Document {
             content,
             fingerprint: parameters
                 .get("fingerprint")
-                .map(Fingerprint::parse)
+                .map(DocumentFingerprint::parse)
                 .transpose()?,
             metadata: metadata.collect::<Result<_, _>>()?,
             previous: url("previousEditionURL")?,

@@ -2,7 +2,7 @@
 
 use super::error::MOST_METADATA;
 use super::{Credentials, Password, RequestError, Verb};
-use crate::formats::query::Fields;
+use crate::formats::query::FormFields;
 use ibi::Ibi;
 
 /// The longest text, in bytes.
@@ -19,7 +19,7 @@ pub(super) struct Parameters<'a> {
 
 impl<'a> Parameters<'a> {
     /// Sorts the given parameters. An unknown, repeated or too long one is an error.
-    pub(super) fn of(verb: Verb, fields: &'a Fields) -> Result<Parameters<'a>, RequestError> {
+    pub(super) fn of(verb: Verb, fields: &'a FormFields) -> Result<Parameters<'a>, RequestError> {
         let mut once = Vec::new();
         let mut groups: Vec<Vec<(&'static str, &'a str)>> = Vec::new();
         let of_verb =

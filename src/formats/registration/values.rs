@@ -313,17 +313,17 @@ fn is_stamp(text: &str) -> bool {
 
 /// An MD5 digest: 32 hexadecimal digits, stored in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fingerprint(String);
+pub struct DocumentFingerprint(String);
 
-impl Fingerprint {
+impl DocumentFingerprint {
     /// Parses a fingerprint.
     ///
     /// # Errors
     /// The text is not 32 hexadecimal digits.
-    pub fn parse(text: &str) -> Result<Fingerprint, RequestError> {
+    pub fn parse(text: &str) -> Result<DocumentFingerprint, RequestError> {
         let is_good = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         if is_good {
-            Ok(Fingerprint(text.to_ascii_lowercase()))
+            Ok(DocumentFingerprint(text.to_ascii_lowercase()))
         } else {
             Err(form(
                 "fingerprint",

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::Question;
+use super::ArchiveQuery;
 use crate::formats::item::Names;
 use crate::formats::query::{Query, QueryError, percent_decoded_bytes};
 use ibi::Quoted;
@@ -16,14 +16,14 @@ use ibi::relation::Request;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Persistent {
     /// The identifier, the path and the requested related item.
-    pub question: Question,
+    pub question: ArchiveQuery,
     /// Whether only the original is acceptable.
     pub is_original_required: bool,
 }
 
 /// Why a URL is not a persistent URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PersistentError {
+pub enum PersistentUrlError {
     /// A `%` in the path is not followed by two hexadecimal digits.
     Encoding,
     /// It holds no identifier, or what follows the identifier is not valid.
@@ -34,38 +34,38 @@ pub enum PersistentError {
     Query(QueryError),
 }
 
-impl fmt::Display for PersistentError {
+impl fmt::Display for PersistentUrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PersistentError::Encoding => {
+            PersistentUrlError::Encoding => {
                 f.write_str("the path is not percent-encoded; write % as %25")
             }
-            PersistentError::Name(error) => error.fmt(f),
-            PersistentError::Level(level) => write!(
+            PersistentUrlError::Name(error) => error.fmt(f),
+            PersistentUrlError::Level(level) => write!(
                 f,
                 "{} is not an identifier but a level above items; ask an Archive for its list",
                 Quoted(level)
             ),
-            PersistentError::Query(error) => error.fmt(f),
+            PersistentUrlError::Query(error) => error.fmt(f),
         }
     }
 }
 
-impl std::error::Error for PersistentError {}
+impl std::error::Error for PersistentUrlError {}
 
 impl Persistent {
     /// Parses the path, without its first slash, and the query, without its question mark.
     ///
     /// # Errors
     /// The path holds no identifier, or the request is not valid.
-    pub fn parse(path: &str, query: &str) -> Result<Persistent, PersistentError> {
+    pub fn parse(path: &str, query: &str) -> Result<Persistent, PersistentUrlError> {
         // A second question mark belongs to the identifier: `<ibi>??`.
-        Query::parse(query.trim_start_matches('?')).map_err(PersistentError::Query)?;
+        Query::parse(query.trim_start_matches('?')).map_err(PersistentUrlError::Query)?;
         if path
             .split('/')
             .any(|part| percent_decoded_bytes(part).is_none())
         {
-            return Err(PersistentError::Encoding);
+            return Err(PersistentUrlError::Encoding);
         }
         let text = if query.is_empty() {
             format!("/{path}")
@@ -73,14 +73,14 @@ impl Persistent {
             format!("/{path}?{query}")
         };
         let name = Reader::new().with_aliases().parse(&text);
-        Persistent::of(name.map_err(PersistentError::Name)?)
+        Persistent::of(name.map_err(PersistentUrlError::Name)?)
     }
 
-    fn of(name: PersistentName) -> Result<Persistent, PersistentError> {
+    fn of(name: PersistentName) -> Result<Persistent, PersistentUrlError> {
         let ibi = match name.identifier {
             Identifier::Ibi(ibi) => Names::from(ibi).preferred(),
             Identifier::Alias(alias) => alias.to_string(),
-            Identifier::Level(level) => return Err(PersistentError::Level(level)),
+            Identifier::Level(level) => return Err(PersistentUrlError::Level(level)),
         };
         let request = match (name.kind, name.request) {
             (PersistentKind::FileList, None) => Some(Request::FileList(None)),
@@ -90,7 +90,7 @@ impl Persistent {
             (_, request) => request,
         };
         Ok(Persistent {
-            question: Question {
+            question: ArchiveQuery {
                 ibi,
                 filepath: (!name.path.is_empty()).then_some(name.path),
                 request,

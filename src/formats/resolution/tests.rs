@@ -1,22 +1,22 @@
 use super::*;
 
-fn question(path: &str, query: &str) -> Question {
+fn question(path: &str, query: &str) -> ArchiveQuery {
     Persistent::parse(path, query).expect(path).question
 }
 
 #[track_caller]
-fn means(question: &Question, answer: &str, languages: &str, expected: &str) {
+fn means(question: &ArchiveQuery, answer: &str, languages: &str, expected: &str) {
     let pairs = Pairs::parse(answer.as_bytes()).expect("pairs");
     let languages: Vec<Language> = languages
         .split_whitespace()
         .map(|text| Language::parse(text).expect(text))
         .collect();
     let found = match question.meaning(&pairs, &languages) {
-        Meaning::Nothing => "nothing".to_owned(),
-        Meaning::Deleted => "deleted".to_owned(),
-        Meaning::Unsatisfying => "unsatisfying".to_owned(),
-        Meaning::Reached(reached) => reached.url,
-        Meaning::Onward(question) => format!(
+        AnswerMeaning::Nothing => "nothing".to_owned(),
+        AnswerMeaning::Deleted => "deleted".to_owned(),
+        AnswerMeaning::Unsatisfying => "unsatisfying".to_owned(),
+        AnswerMeaning::Reached(reached) => reached.url,
+        AnswerMeaning::Onward(question) => format!(
             "ask {} {}",
             question.ibi,
             question
@@ -45,7 +45,7 @@ fn the_documents_example_without_a_modifier() {
         url http://mtc-m16c.sid.inpe.br/col/sid.inpe.br/mtc-m18@80/2009/07.21.14.43/doc/CCSDS%20650.0-B-1.pdf\n\
         urlkey 1427244889-5349022633744855\n";
     let pairs = Pairs::parse(answer.as_bytes()).expect("pairs");
-    let Meaning::Reached(reached) = question.meaning(&pairs, &[]) else {
+    let AnswerMeaning::Reached(reached) = question.meaning(&pairs, &[]) else {
         panic!("not reached");
     };
     assert_eq!(reached.state, Some(State::Original));
@@ -90,7 +90,7 @@ fn the_documents_example_with_a_modifier() {
         "http://mtc-m16c.sid.inpe.br/metadata.cgi?choice=oai_dc",
     );
     let pairs = Pairs::parse(answer.as_bytes()).expect("pairs");
-    let Meaning::Reached(reached) = first.meaning(&pairs, &[]) else {
+    let AnswerMeaning::Reached(reached) = first.meaning(&pairs, &[]) else {
         panic!("not reached");
     };
     let acknowledged =
@@ -208,7 +208,7 @@ fn persistent_urls() {
     reads("upn:9HFNHE:CBnmVX32PXQZeBBx/qg53m", "", "CBnmVX32PXQZeBBx/qg53m", "", "");
     reads("ibi:LK47B6W/362SFKH:(BibINPE)", "ibiurl.backgroundlanguage=en", "LK47B6W/362SFKH", "", ":(BibINPE)");
     let level = Persistent::parse("rep-/sid.inpe.br/marciana/2004/", "").expect_err("a level");
-    assert_eq!(level, PersistentError::Level("sid.inpe.br/marciana/2004".to_owned()));
+    assert_eq!(level, PersistentUrlError::Level("sid.inpe.br/marciana/2004".to_owned()));
     let read = Persistent::parse("LK47B6W/362SFKH", "ibiurl.requireditemstatus=Original").expect("good");
     assert!(read.is_original_required);
     assert!(!Persistent::parse("LK47B6W/362SFKH", "").expect("good").is_original_required);
@@ -224,5 +224,5 @@ fn persistent_urls() {
     // A query has no more information than necessary.
     let query = question("LK47B6W/362SFKH+", "ibiurl.requireditemstatus=Original").query("::1");
     assert!(!query.contains("riginal") && !query.contains("anguage"), "{query}");
-    assert!(question("LK47B6W/362SFKH:", "").meaning(&Pairs::default(), &[]) == Meaning::Nothing);
+    assert!(question("LK47B6W/362SFKH:", "").meaning(&Pairs::default(), &[]) == AnswerMeaning::Nothing);
 }

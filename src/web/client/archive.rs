@@ -357,14 +357,14 @@ impl Body for Sent {
 }
 
 /// A remote Archive whose public service is queried for the state of items.
-pub struct Asked {
+pub struct RemoteArchive {
     runtime: Runtime,
     client: Client,
     url: String,
     service: Names,
 }
 
-impl fmt::Debug for Asked {
+impl fmt::Debug for RemoteArchive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = &self.url;
         f.debug_struct("Asked")
@@ -373,9 +373,9 @@ impl fmt::Debug for Asked {
     }
 }
 
-impl Asked {
+impl RemoteArchive {
     /// The Archive whose service has this URL: `http://host[:port]/` and the identifier of the service.
-    pub fn at(url: &str) -> Result<Asked, TransferError> {
+    pub fn at(url: &str) -> Result<RemoteArchive, TransferError> {
         let bad = || {
             TransferError::Remote(message!(
                 "'{url}' is not the URL of an Archive's service, as http://host[:port]/ and its identifier",
@@ -386,7 +386,7 @@ impl Asked {
         let is_http = uri.scheme_str() == Some("http") && uri.query().is_none();
         let service = Ibi::parse(uri.path().trim_matches('/')).ok();
         let service = service.filter(|_| is_http).ok_or_else(bad)?;
-        Ok(Asked {
+        Ok(RemoteArchive {
             runtime: runtime()?,
             client: Client::default(),
             url: url.trim_end_matches('/').to_owned(),
@@ -454,7 +454,7 @@ impl Asked {
 }
 
 /// A public service proves the removal but does not take part: it records nothing.
-impl Remover for Asked {
+impl Remover for RemoteArchive {
     fn service(&self) -> &Names {
         &self.service
     }

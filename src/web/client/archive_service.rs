@@ -44,9 +44,9 @@ pub(crate) struct ArchiveService {
 
 /// A request that waits for its answer. It is counted until it is dropped.
 #[derive(Debug)]
-struct Waiting<'a>(&'a ArchiveService);
+struct PendingRequest<'a>(&'a ArchiveService);
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
@@ -110,8 +110,8 @@ impl ArchiveService {
     }
 
     /// Counts a request. None if too many are waiting.
-    fn begin(&self) -> Option<Waiting<'_>> {
-        let waiting = Waiting(self);
+    fn begin(&self) -> Option<PendingRequest<'_>> {
+        let waiting = PendingRequest(self);
         if self.waiting.fetch_add(1, Ordering::Relaxed) < MOST_WAITING {
             Some(waiting)
         } else {
@@ -169,7 +169,8 @@ mod tests {
     #[test]
     fn requests_that_wait_are_bounded() {
         let service = service();
-        let waiting: Vec<Waiting<'_>> = (0..MOST_WAITING).filter_map(|_| service.begin()).collect();
+        let waiting: Vec<PendingRequest<'_>> =
+            (0..MOST_WAITING).filter_map(|_| service.begin()).collect();
         assert!(waiting.len() == MOST_WAITING && service.begin().is_none());
         drop(waiting);
         assert!(service.begin().is_some());

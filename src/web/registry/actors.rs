@@ -6,12 +6,12 @@ use std::time::Duration;
 use rusqlite::{OptionalExtension, Params, Row, params};
 
 use super::bounds::{Bounds, DAYS_TO_TAKE_EFFECT};
-use super::makers::{self, Maker};
-use super::refusal::{Refusal, VerbError};
+use super::makers::{self, IdentifierMaker};
+use super::refusal::{RuleViolation, VerbError};
 use super::verbs::Verbs;
 use super::{Registry, RegistryError, secret};
 use crate::archive::database;
-use crate::formats::registration::{Answer, Credentials, Email, Password, Provider};
+use crate::formats::registration::{Credentials, Email, Password, Provider, RegistrationAnswer};
 use ibi::distributor::{Granularity, TemporalDistributor};
 use ibi::message;
 use ibi::{Ibi, Rep, RepPrefix, Timestamp};
@@ -24,7 +24,7 @@ const DAY: i64 = 86_400;
 
 /// A row of the table of actors.
 #[derive(Clone, Debug)]
-pub(super) struct Actor {
+pub(super) struct ActorRow {
     pub(super) row: i64,
     /// Its identifier.
     pub(super) id: String,
@@ -50,13 +50,13 @@ pub(super) struct Actor {
     last_date: Timestamp,
 }
 
-/// The columns that [`Actor::of_row`] reads.
+/// The columns that [`ActorRow::of_row`] reads.
 const COLUMNS: &str = "id, rep, prefix, host, port, email, secret, client, domain, registered_at, \
                        confirmed_at, dead_since, last_date";
 
 impl Registry {
     /// The actor, if the password is valid.
-    pub(super) fn proven(&self, who: &Credentials) -> Result<Actor, VerbError> {
+    pub(super) fn proven(&self, who: &Credentials) -> Result<ActorRow, VerbError> {
         let known = Verbs(&self.lock()).actor(&who.actor)?;
         match known {
             Some(actor) if secret::is_of(who.password.as_str(), &actor.secret) => return Ok(actor),
@@ -65,13 +65,13 @@ impl Registry {
             // exist.
             None => secret::is_of_nothing(who.password.as_str()),
         }
-        Err(Refusal::Credentials(who.actor.to_string()).into())
+        Err(RuleViolation::Credentials(who.actor.to_string()).into())
     }
 
     /// Runs a change for an authenticated actor in one transaction.
     pub(super) fn change<T>(
         &self,
-        actor: &Actor,
+        actor: &ActorRow,
         work: impl FnOnce(&Verbs<'_>) -> Result<T, VerbError>,
     ) -> Result<T, VerbError> {
         let mut connection = self.lock();
@@ -91,12 +91,12 @@ impl Registry {
         password: &Password,
         client: IpAddr,
         now: &Timestamp,
-    ) -> Result<(Answer, Duration), VerbError> {
+    ) -> Result<(RegistrationAnswer, Duration), VerbError> {
         let prefix = provider.prefix().canonical();
         let known = Verbs(&self.lock()).actor_at(&prefix)?;
         let known = match known {
             Some(actor) if secret::is_of(password.as_str(), &actor.secret) => {
-                return Ok((Answer::Actor(actor.id), Duration::ZERO));
+                return Ok((RegistrationAnswer::Actor(actor.id), Duration::ZERO));
             }
             Some(actor) if actor.holds_its_place(now) => {
                 return Err(other_password(provider).into());
@@ -109,7 +109,8 @@ impl Registry {
         let verbs = Verbs(&transaction);
         let done = match (known, verbs.actor_at(&prefix)?) {
             (None, None) => {
-                verbs.refuse_archives(&Maker::of_host(provider.host()), provider.host())?;
+                verbs
+                    .refuse_archives(&IdentifierMaker::of_host(provider.host()), provider.host())?;
                 let (client, domain) = (client.to_string(), provider.domain());
                 verbs.see_to_room_for_an_actor(self.bounds, &client, domain, now)?;
                 let (rep, wait) = verbs.new_label(provider.prefix(), None, now)?;
@@ -130,10 +131,11 @@ impl Registry {
                         domain,
                     ],
                 )?;
-                (Answer::Actor(rep.canonical()), wait)
+                (RegistrationAnswer::Actor(rep.canonical()), wait)
             }
             (Some(_), Some(actor)) if !actor.holds_its_place(now) => {
-                verbs.refuse_archives(&Maker::of_host(provider.host()), provider.host())?;
+                verbs
+                    .refuse_archives(&IdentifierMaker::of_host(provider.host()), provider.host())?;
                 let (client, domain) = (client.to_string(), provider.domain());
                 let is_elsewhere = actor.client.as_deref() != Some(client.as_str());
                 if is_elsewhere {
@@ -152,7 +154,7 @@ impl Registry {
                         domain
                     ],
                 )?;
-                (Answer::Actor(actor.id), Duration::ZERO)
+                (RegistrationAnswer::Actor(actor.id), Duration::ZERO)
             }
             // Another request has registered it meanwhile.
             _ => return Err(other_password(provider).into()),
@@ -166,14 +168,14 @@ impl Registry {
         &self,
         who: &Credentials,
         password: &Password,
-    ) -> Result<Answer, VerbError> {
+    ) -> Result<RegistrationAnswer, VerbError> {
         let actor = self.proven(who)?;
         let kept = secret::kept(password.as_str())?;
         self.change(&actor, |verbs| {
             let set = "UPDATE actor SET secret = ?2 WHERE id = ?1";
             verbs.0.execute(set, params![actor.row, kept])?;
             let sentence = format!("the password of {} is changed", actor.id);
-            Ok(Answer::Confirmed(sentence))
+            Ok(RegistrationAnswer::Confirmed(sentence))
         })
     }
 
@@ -182,26 +184,26 @@ impl Registry {
         &self,
         who: &Credentials,
         email: &Email,
-    ) -> Result<Answer, VerbError> {
+    ) -> Result<RegistrationAnswer, VerbError> {
         let actor = self.proven(who)?;
         self.change(&actor, |verbs| {
             let set = "UPDATE actor SET email = ?2 WHERE id = ?1";
             verbs.0.execute(set, params![actor.row, email.as_str()])?;
             let sentence = format!("the e-mail address of {} is changed", actor.id);
-            Ok(Answer::Confirmed(sentence))
+            Ok(RegistrationAnswer::Confirmed(sentence))
         })
     }
 }
 
-fn other_password(provider: &Provider) -> Refusal {
-    Refusal::OtherPassword {
+fn other_password(provider: &Provider) -> RuleViolation {
+    RuleViolation::OtherPassword {
         host: provider.host().to_owned(),
         port: provider.port(),
     }
 }
 
-impl Actor {
-    fn of_row(row: &Row<'_>) -> Result<Actor, RegistryError> {
+impl ActorRow {
+    fn of_row(row: &Row<'_>) -> Result<ActorRow, RegistryError> {
         let broken = |what: &str| RegistryError::Broken(message!("{what} of an actor", what));
         let time = |column: &str| -> Result<Option<Timestamp>, RegistryError> {
             let text: Option<String> = row.get(column)?;
@@ -210,7 +212,7 @@ impl Actor {
         };
         let some = |column: &str| time(column)?.ok_or_else(|| broken(column));
         let prefix: String = row.get("prefix")?;
-        Ok(Actor {
+        Ok(ActorRow {
             row: row.get("id")?,
             id: row.get("rep")?,
             host: row.get("host")?,
@@ -236,23 +238,23 @@ impl Actor {
 
 impl Verbs<'_> {
     /// The actor with this identifier.
-    pub(super) fn actor(&self, id: &Ibi) -> Result<Option<Actor>, RegistryError> {
+    pub(super) fn actor(&self, id: &Ibi) -> Result<Option<ActorRow>, RegistryError> {
         self.one("rep", &id.canonical())
     }
 
-    fn actor_at(&self, prefix: &str) -> Result<Option<Actor>, RegistryError> {
+    fn actor_at(&self, prefix: &str) -> Result<Option<ActorRow>, RegistryError> {
         self.one("prefix", prefix)
     }
 
-    fn one(&self, column: &'static str, text: &str) -> Result<Option<Actor>, RegistryError> {
+    fn one(&self, column: &'static str, text: &str) -> Result<Option<ActorRow>, RegistryError> {
         let select = format!("SELECT {COLUMNS} FROM actor WHERE {column} = ?1");
         let mut statement = self.0.prepare_cached(&select)?;
         let mut rows = statement.query([text])?;
-        rows.next()?.map(Actor::of_row).transpose()
+        rows.next()?.map(ActorRow::of_row).transpose()
     }
 
     /// All actors in order of registration, each with its number of documents and copies.
-    pub(super) fn all_actors(&self) -> Result<Vec<(Actor, u64)>, RegistryError> {
+    pub(super) fn all_actors(&self) -> Result<Vec<(ActorRow, u64)>, RegistryError> {
         let select = format!(
             "SELECT {COLUMNS}, (SELECT count(*) FROM registration WHERE actor = actor.id) AS documents
              FROM actor ORDER BY id"
@@ -262,15 +264,22 @@ impl Verbs<'_> {
         let mut actors = Vec::new();
         while let Some(row) = rows.next()? {
             let documents: i64 = row.get("documents")?;
-            actors.push((Actor::of_row(row)?, u64::try_from(documents).unwrap_or(0)));
+            actors.push((
+                ActorRow::of_row(row)?,
+                u64::try_from(documents).unwrap_or(0),
+            ));
         }
         Ok(actors)
     }
 
     /// Refuses what a registered Archive makes.
-    pub(super) fn refuse_archives(&self, maker: &Maker, what: &str) -> Result<(), VerbError> {
+    pub(super) fn refuse_archives(
+        &self,
+        maker: &IdentifierMaker,
+        what: &str,
+    ) -> Result<(), VerbError> {
         if makers::is_of_an_archive(self.0, maker)? {
-            Err(Refusal::OfAnArchive(what.to_owned()).into())
+            Err(RuleViolation::OfAnArchive(what.to_owned()).into())
         } else {
             Ok(())
         }
@@ -282,7 +291,7 @@ impl Verbs<'_> {
         if self.count(select, [client])? < bounds.actors_of_client {
             Ok(())
         } else {
-            Err(Refusal::TooManyActorsOf("client address", bounds.actors_of_client).into())
+            Err(RuleViolation::TooManyActorsOf("client address", bounds.actors_of_client).into())
         }
     }
 
@@ -298,7 +307,7 @@ impl Verbs<'_> {
         self.see_to_room_from(bounds, client)?;
         let of_domain = "SELECT count(*) FROM actor WHERE domain = ?1";
         if self.count(of_domain, [domain])? >= bounds.actors_of_domain {
-            return Err(Refusal::TooManyActorsOf("domain", bounds.actors_of_domain).into());
+            return Err(RuleViolation::TooManyActorsOf("domain", bounds.actors_of_domain).into());
         }
         let most = bounds.actors;
         if self.count("SELECT count(*) FROM actor", [])? < most {
@@ -308,7 +317,7 @@ impl Verbs<'_> {
         let delete = "DELETE FROM actor WHERE effective_at IS NULL AND registered_at < ?1";
         let lapsed = Timestamp::from_unix(lapsed, 0).to_rfc3339();
         match self.0.execute(delete, [lapsed])? {
-            0 => Err(Refusal::TooManyActors(most).into()),
+            0 => Err(RuleViolation::TooManyActors(most).into()),
             _ => Ok(()),
         }
     }
@@ -320,18 +329,18 @@ impl Verbs<'_> {
     }
 
     /// Refuses an actor whose password has changed since it was authenticated.
-    pub(super) fn check_secret(&self, actor: &Actor) -> Result<(), VerbError> {
+    pub(super) fn check_secret(&self, actor: &ActorRow) -> Result<(), VerbError> {
         let select = "SELECT 1 FROM actor WHERE id = ?1 AND secret = ?2";
         let mut statement = self.0.prepare_cached(select)?;
         if statement.exists(params![actor.row, actor.secret])? {
             Ok(())
         } else {
-            Err(Refusal::Credentials(actor.id.clone()).into())
+            Err(RuleViolation::Credentials(actor.id.clone()).into())
         }
     }
 
     /// Records that an actor has registered a document.
-    pub(super) fn confirm(&self, actor: &Actor, now: &Timestamp) -> Result<(), VerbError> {
+    pub(super) fn confirm(&self, actor: &ActorRow, now: &Timestamp) -> Result<(), VerbError> {
         self.0.execute(
             "UPDATE actor SET effective_at = ifnull(effective_at, ?2), confirmed_at = ?2,
                               dead_since = NULL
@@ -344,7 +353,7 @@ impl Verbs<'_> {
     /// A new identifier for a document of this actor.
     pub(super) fn new_document(
         &self,
-        actor: &Actor,
+        actor: &ActorRow,
         now: &Timestamp,
     ) -> Result<(Rep, Duration), VerbError> {
         // Read the actor again: other requests may have got identifiers since.
@@ -382,7 +391,9 @@ impl Verbs<'_> {
     ) -> Result<(Rep, Duration), VerbError> {
         let mut dates = TemporalDistributor::new(Granularity::default(), last);
         for _ in 0..MOST_TAKEN {
-            let reserved = dates.reserve(now, WAIT_LIMIT).map_err(Refusal::NoDate)?;
+            let reserved = dates
+                .reserve(now, WAIT_LIMIT)
+                .map_err(RuleViolation::NoDate)?;
             let rep = Rep::mint(prefix, &reserved.date);
             let select =
                 "SELECT 1 FROM document WHERE ibi = ?1 UNION SELECT 1 FROM actor WHERE rep = ?1";
@@ -391,7 +402,7 @@ impl Verbs<'_> {
                 return Ok((rep, reserved.wait));
             }
         }
-        Err(Refusal::Taken.into())
+        Err(RuleViolation::Taken.into())
     }
 
     /// The identifier of the actor in this row.

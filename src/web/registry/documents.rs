@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::actors::Actor;
+use super::actors::ActorRow;
 use super::bounds::Bounds;
-use super::makers::Maker;
-use super::refusal::{Refusal, VerbError};
+use super::makers::IdentifierMaker;
+use super::refusal::{RuleViolation, VerbError};
 use super::verbs::{DocumentRequest, Verbs};
 use super::{Registry, RegistryError};
 use crate::formats::registration::{
-    Answer, Content, Document, Fingerprint, Holding, LastUpdate, Metadata, Record, WebUrl,
+    Document, DocumentContent, DocumentFingerprint, DocumentRecord, Holding, LastUpdate, Metadata,
+    RegistrationAnswer, WebUrl,
 };
 use ibi::message;
 use ibi::relation::{Language, MetadataFormat};
@@ -39,7 +40,7 @@ impl Registry {
     /// The registrations of a document. None if it has none.
     ///
     /// # Errors The database cannot be read.
-    pub fn registered_document(&self, id: &Ibi) -> Result<Option<Record>, RegistryError> {
+    pub fn registered_document(&self, id: &Ibi) -> Result<Option<DocumentRecord>, RegistryError> {
         let mut connection = self.lock();
         // One transaction, so that all reads see the same state.
         let transaction = connection.transaction()?;
@@ -51,11 +52,11 @@ impl Verbs<'_> {
     /// Registers a document for an actor. Replaces the actor's earlier registration of it.
     pub(super) fn register_document(
         &self,
-        actor: &Actor,
+        actor: &ActorRow,
         request: &DocumentRequest<'_>,
         bounds: Bounds,
         now: &Timestamp,
-    ) -> Result<(Answer, Duration), VerbError> {
+    ) -> Result<(RegistrationAnswer, Duration), VerbError> {
         let DocumentRequest {
             id,
             document,
@@ -63,7 +64,7 @@ impl Verbs<'_> {
         } = *request;
         // The Archive may have been registered after the actor; the actor's own identifiers are refused then,
         // too.
-        self.refuse_archives(&Maker::of_host(&actor.host), &actor.host)?;
+        self.refuse_archives(&IdentifierMaker::of_host(&actor.host), &actor.host)?;
         let url = document.content.as_ref().map(|content| &content.url);
         let same = match url {
             Some(url) => self.with_url(actor, url)?,
@@ -88,7 +89,7 @@ impl Verbs<'_> {
                 {
                     let url = url.as_str().to_owned();
                     let document = same.id;
-                    return Err(Refusal::SameUrl { url, document }.into());
+                    return Err(RuleViolation::SameUrl { url, document }.into());
                 }
                 self.use_date(id)?;
                 known
@@ -102,7 +103,7 @@ impl Verbs<'_> {
             .as_ref()
             .is_some_and(|holder| holder.actor != actor.row);
         if let Some(holder) = holder.filter(|_| is_copy && document.is_original) {
-            return Err(Refusal::CopyNoOriginal {
+            return Err(RuleViolation::CopyNoOriginal {
                 document: known.id,
                 holder: self.actor_id(holder.actor)?,
             }
@@ -113,31 +114,31 @@ impl Verbs<'_> {
         }
         self.put(actor, &known, is_copy, request, now)?;
         self.confirm(actor, now)?;
-        Ok((Answer::Document(known.id), wait))
+        Ok((RegistrationAnswer::Document(known.id), wait))
     }
 
     /// Transfers a document to another actor. The registration of the first becomes a copy.
     pub(super) fn change_actor(
         &self,
-        actor: &Actor,
+        actor: &ActorRow,
         document: &Ibi,
         to: &Ibi,
-    ) -> Result<Answer, VerbError> {
+    ) -> Result<RegistrationAnswer, VerbError> {
         let (known, held) = self.held(actor, document)?;
         if held.is_copy {
-            return Err(Refusal::CopyNotHandedOver {
+            return Err(RuleViolation::CopyNotHandedOver {
                 holder: self.holder_id(&known)?,
                 document: known.id,
             }
             .into());
         }
         let new = self.actor(to)?;
-        let new = new.ok_or_else(|| Refusal::UnknownNewActor(to.to_string()))?;
+        let new = new.ok_or_else(|| RuleViolation::UnknownNewActor(to.to_string()))?;
         if new.row == actor.row {
-            return Err(Refusal::SameActor(new.id).into());
+            return Err(RuleViolation::SameActor(new.id).into());
         }
         let Some(copy) = self.holding(&new, &known)? else {
-            return Err(Refusal::NewActorHasNone {
+            return Err(RuleViolation::NewActorHasNone {
                 document: known.id,
                 actor: new.id,
             }
@@ -154,7 +155,7 @@ impl Verbs<'_> {
         } else {
             ""
         };
-        Ok(Answer::Confirmed(format!(
+        Ok(RegistrationAnswer::Confirmed(format!(
             "{what}document {} is transferred to {}; what {} has is now a copy",
             known.id, new.id, actor.id
         )))
@@ -163,15 +164,15 @@ impl Verbs<'_> {
     /// Deletes an actor's registration of a document.
     pub(super) fn delete_registration(
         &self,
-        actor: &Actor,
+        actor: &ActorRow,
         document: &Ibi,
-    ) -> Result<Answer, VerbError> {
+    ) -> Result<RegistrationAnswer, VerbError> {
         let (known, held) = self.held(actor, document)?;
         if !held.is_copy {
             let actors = self.copies(&known)?;
             if !actors.is_empty() {
                 let document = known.id;
-                return Err(Refusal::HasCopies { document, actors }.into());
+                return Err(RuleViolation::HasCopies { document, actors }.into());
             }
         }
         let delete = "DELETE FROM registration WHERE id = ?1";
@@ -180,17 +181,21 @@ impl Verbs<'_> {
             let delete = "DELETE FROM document WHERE id = ?1";
             self.0.execute(delete, [known.row])?;
         }
-        Ok(Answer::Confirmed(format!(
+        Ok(RegistrationAnswer::Confirmed(format!(
             "the registration of document {} by {} is deleted",
             known.id, actor.id
         )))
     }
 
     /// Enforces the limits on documents and copies.
-    fn see_to_room_for_a_document(&self, actor: &Actor, bounds: Bounds) -> Result<(), VerbError> {
+    fn see_to_room_for_a_document(
+        &self,
+        actor: &ActorRow,
+        bounds: Bounds,
+    ) -> Result<(), VerbError> {
         let own = "SELECT count(*) FROM registration WHERE actor = ?1";
         if self.count(own, [actor.row])? >= bounds.of_one_actor {
-            return Err(Refusal::TooManyOfOne {
+            return Err(RuleViolation::TooManyOfOne {
                 actor: actor.id.clone(),
                 most: bounds.of_one_actor,
             }
@@ -208,21 +213,21 @@ impl Verbs<'_> {
         };
         let most = bounds.of_one_origin;
         if of_origin("client", &actor.client)? >= most {
-            return Err(Refusal::TooManyDocumentsOf("client address", most).into());
+            return Err(RuleViolation::TooManyDocumentsOf("client address", most).into());
         }
         if of_origin("domain", &actor.domain)? >= most {
-            return Err(Refusal::TooManyDocumentsOf("domain", most).into());
+            return Err(RuleViolation::TooManyDocumentsOf("domain", most).into());
         }
         if self.count("SELECT count(*) FROM registration", [])? < bounds.in_all {
             Ok(())
         } else {
-            Err(Refusal::TooManyInAll(bounds.in_all).into())
+            Err(RuleViolation::TooManyInAll(bounds.in_all).into())
         }
     }
 
     /// Makes the registration of another actor a copy if the identifier is not of that actor's own making. It
     /// is of this actor's.
-    fn give_way(&self, actor: &Actor, known: &DocumentRow) -> Result<(), VerbError> {
+    fn give_way(&self, actor: &ActorRow, known: &DocumentRow) -> Result<(), VerbError> {
         let set = "UPDATE registration SET is_copy = 1, is_original = 0
              WHERE document = ?1 AND is_copy = 0 AND is_own = 0 AND actor <> ?2";
         if self.0.execute(set, params![known.row, actor.row])? > 0 {
@@ -233,20 +238,20 @@ impl Verbs<'_> {
     }
 
     fn check_id(&self, id: &Ibi, now: &Timestamp) -> Result<(), VerbError> {
-        self.refuse_archives(&Maker::of(id), &id.to_string())?;
+        self.refuse_archives(&IdentifierMaker::of(id), &id.to_string())?;
         let date = match id {
             Ibi::Rep(rep) => rep.timestamp(),
             Ibi::Ibip(ibip) => ibip.timestamp(),
         };
         if date.seconds() > now.seconds() + MOST_AHEAD {
-            return Err(Refusal::NotYet {
+            return Err(RuleViolation::NotYet {
                 document: id.to_string(),
                 date: date.to_rfc3339(),
             }
             .into());
         }
         match self.actor(id)? {
-            Some(actor) => Err(Refusal::IsAnActor(actor.id).into()),
+            Some(actor) => Err(RuleViolation::IsAnActor(actor.id).into()),
             None => Ok(()),
         }
     }
@@ -258,7 +263,7 @@ impl Verbs<'_> {
     }
 
     /// The document that an actor has registered with this URL.
-    fn with_url(&self, actor: &Actor, url: &WebUrl) -> Result<Option<DocumentRow>, VerbError> {
+    fn with_url(&self, actor: &ActorRow, url: &WebUrl) -> Result<Option<DocumentRow>, VerbError> {
         let select = "SELECT document.id, spelling FROM document
              JOIN registration ON registration.document = document.id
              WHERE actor = ?1 AND url = ?2";
@@ -279,12 +284,12 @@ impl Verbs<'_> {
     }
 
     /// An actor's registration of a document.
-    fn held(&self, actor: &Actor, id: &Ibi) -> Result<(DocumentRow, HoldingRow), VerbError> {
+    fn held(&self, actor: &ActorRow, id: &Ibi) -> Result<(DocumentRow, HoldingRow), VerbError> {
         let known = self.document(id)?;
-        let known = known.ok_or_else(|| Refusal::UnknownDocument(id.to_string()))?;
+        let known = known.ok_or_else(|| RuleViolation::UnknownDocument(id.to_string()))?;
         match self.holding(actor, &known)? {
             Some(held) => Ok((known, held)),
-            None => Err(Refusal::NotHeld {
+            None => Err(RuleViolation::NotHeld {
                 document: known.id,
                 actor: actor.id.clone(),
             }
@@ -292,7 +297,11 @@ impl Verbs<'_> {
         }
     }
 
-    fn holding(&self, actor: &Actor, known: &DocumentRow) -> Result<Option<HoldingRow>, VerbError> {
+    fn holding(
+        &self,
+        actor: &ActorRow,
+        known: &DocumentRow,
+    ) -> Result<Option<HoldingRow>, VerbError> {
         let select = "SELECT id, actor, is_copy, is_original, is_own FROM registration
              WHERE document = ?1 AND actor = ?2";
         let mut statement = self.0.prepare_cached(select)?;
@@ -326,7 +335,7 @@ impl Verbs<'_> {
 
     fn put(
         &self,
-        actor: &Actor,
+        actor: &ActorRow,
         known: &DocumentRow,
         is_copy: bool,
         request: &DocumentRequest<'_>,
@@ -351,7 +360,7 @@ impl Verbs<'_> {
                 document.is_original,
                 content.map(|content| content.url.as_str()),
                 content.map(|content| content.updated.as_str()),
-                document.fingerprint.as_ref().map(Fingerprint::as_str),
+                document.fingerprint.as_ref().map(DocumentFingerprint::as_str),
                 document.previous.as_ref().map(WebUrl::as_str),
                 document.next.as_ref().map(WebUrl::as_str),
                 now.to_rfc3339(),
@@ -378,7 +387,7 @@ impl Verbs<'_> {
         Ok(())
     }
 
-    fn record(&self, id: &Ibi) -> Result<Option<Record>, RegistryError> {
+    fn record(&self, id: &Ibi) -> Result<Option<DocumentRecord>, RegistryError> {
         let Some(known) = self.document(id)? else {
             return Ok(None);
         };
@@ -400,7 +409,7 @@ impl Verbs<'_> {
             });
         }
         let document = known.id;
-        Ok(Some(Record { document, holdings }))
+        Ok(Some(DocumentRecord { document, holdings }))
     }
 
     fn metadata(&self, registration: i64) -> Result<Vec<Metadata>, RegistryError> {
@@ -446,7 +455,7 @@ fn described(row: &Row<'_>, metadata: Vec<Metadata>) -> Result<Document, Registr
     let text = |column: &str| row.get::<_, Option<String>>(column);
     let url = |text: &str| WebUrl::parse("url", text);
     let content = match (text("url")?, text("updated")?) {
-        (Some(found), Some(updated)) => Some(Content {
+        (Some(found), Some(updated)) => Some(DocumentContent {
             url: read("url", found, url)?,
             updated: read("updated", updated, |text| {
                 LastUpdate::parse("updated", text)
@@ -457,7 +466,11 @@ fn described(row: &Row<'_>, metadata: Vec<Metadata>) -> Result<Document, Registr
     Ok(Document {
         is_original: row.get("is_original")?,
         content,
-        fingerprint: optional("fingerprint", text("fingerprint")?, Fingerprint::parse)?,
+        fingerprint: optional(
+            "fingerprint",
+            text("fingerprint")?,
+            DocumentFingerprint::parse,
+        )?,
         metadata,
         previous: optional("previous_url", text("previous_url")?, url)?,
         next: optional("next_url", text("next_url")?, url)?,

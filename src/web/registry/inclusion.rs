@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use super::{Key, KeyError};
+use super::{ArchiveKey, KeyError};
 use crate::formats::item::Names;
 use crate::formats::query::{Query, encoded};
 use ibi::message::{Localize, Message};
@@ -93,7 +93,7 @@ pub struct Inclusion {
     /// The e-mail address of its administrator.
     pub email: String,
     /// Its registration key.
-    pub key: Key,
+    pub key: ArchiveKey,
 }
 
 /// Why a message is refused.
@@ -180,7 +180,7 @@ impl Inclusion {
             ip: ip.parse().map_err(|_| InclusionError::Ip(ip.to_owned()))?,
             version: text("archiveplatformversion")?,
             email: text("archiveadmemailaddress")?,
-            key: Key::parse(get("registrationkey")?).map_err(|_| InclusionError::Key)?,
+            key: ArchiveKey::parse(get("registrationkey")?).map_err(|_| InclusionError::Key)?,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use super::makers::{Maker, is_of_an_archive};
+use super::makers::{IdentifierMaker, is_of_an_archive};
 use super::verbs::Verbs;
 use super::{Registry, RegistryError};
 use crate::archive::database;
@@ -94,7 +94,7 @@ impl Registry {
             let id: String = row.get("spelling")?;
             let ibi = Ibi::parse(&id).map_err(|_| RegistryError::Broken(message!("a document")))?;
             found.push(ListedDocument {
-                is_of_archive: is_of_an_archive(&connection, &Maker::of(&ibi))?,
+                is_of_archive: is_of_an_archive(&connection, &IdentifierMaker::of(&ibi))?,
                 id,
                 actors: vec![actor],
                 url: row.get("url")?,

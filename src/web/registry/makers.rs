@@ -19,36 +19,36 @@ const MOST_NOTED: i64 = 100_000;
 
 /// What the identifiers of one maker have in common, in a normalized spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Maker(String);
+pub struct IdentifierMaker(String);
 
-impl Maker {
+impl IdentifierMaker {
     /// The maker of an identifier, by its prefix.
     #[must_use]
-    pub fn of(ibi: &Ibi) -> Maker {
+    pub fn of(ibi: &Ibi) -> IdentifierMaker {
         match ibi {
-            Ibi::Rep(rep) => Maker::of_host(&rep.host()),
+            Ibi::Rep(rep) => IdentifierMaker::of_host(&rep.host()),
             Ibi::Ibip(ibip) => match ibip.maker() {
-                Some(maker) => Maker::of_address(maker.address()),
+                Some(maker) => IdentifierMaker::of_address(maker.address()),
                 // In base 53 the prefix is all that is known of the maker.
-                None => Maker(ibip.prefix().to_owned()),
+                None => IdentifierMaker(ibip.prefix().to_owned()),
             },
         }
     }
 
-    pub(super) fn of_host(host: &str) -> Maker {
+    pub(super) fn of_host(host: &str) -> IdentifierMaker {
         let host = host.strip_suffix('.').unwrap_or(host);
-        Maker(host.to_ascii_lowercase())
+        IdentifierMaker(host.to_ascii_lowercase())
     }
 
-    pub(super) fn of_address(address: IpAddr) -> Maker {
-        Maker(address.to_canonical().to_string())
+    pub(super) fn of_address(address: IpAddr) -> IdentifierMaker {
+        IdentifierMaker(address.to_canonical().to_string())
     }
 
     /// The makers of the prefixes of an item's names.
-    fn of_names(names: &Names) -> Vec<Maker> {
+    fn of_names(names: &Names) -> Vec<IdentifierMaker> {
         let rep = names.rep().cloned().map(Ibi::from);
         let ibip = names.ibip().cloned().map(Ibi::from);
-        rep.iter().chain(&ibip).map(Maker::of).collect()
+        rep.iter().chain(&ibip).map(IdentifierMaker::of).collect()
     }
 }
 
@@ -57,7 +57,7 @@ impl Registry {
     ///
     /// # Errors The database cannot be read.
     pub fn is_of_an_archive(&self, ibi: &Ibi) -> Result<bool, RegistryError> {
-        is_of_an_archive(&self.lock(), &Maker::of(ibi))
+        is_of_an_archive(&self.lock(), &IdentifierMaker::of(ibi))
     }
 
     /// Records that an Archive makes the identifiers of a prefix. Returns whether that is new.
@@ -66,7 +66,7 @@ impl Registry {
     pub fn note_maker(
         &self,
         archive: ArchiveId,
-        maker: &Maker,
+        maker: &IdentifierMaker,
         now: &Timestamp,
     ) -> Result<bool, RegistryError> {
         let mut connection = self.lock();
@@ -84,13 +84,18 @@ pub(super) fn note_included(
     inclusion: &Inclusion,
     now: &Timestamp,
 ) -> Result<(), RegistryError> {
-    note(connection, archive, &Maker::of_address(inclusion.ip), now)?;
+    note(
+        connection,
+        archive,
+        &IdentifierMaker::of_address(inclusion.ip),
+        now,
+    )?;
     let host = inclusion.address.host();
     let maker = match host.parse::<IpAddr>() {
-        Ok(address) => Maker::of_address(address),
+        Ok(address) => IdentifierMaker::of_address(address),
         // A host that cannot be part of a rep makes no identifiers.
         Err(_) if RepPrefix::from_host(host, 80).is_err() => return Ok(()),
-        Err(_) => Maker::of_host(host),
+        Err(_) => IdentifierMaker::of_host(host),
     };
     note(connection, archive, &maker, now)?;
     Ok(())
@@ -103,7 +108,7 @@ pub(super) fn note_service(
     service: &Names,
     now: &Timestamp,
 ) -> Result<(), RegistryError> {
-    for maker in Maker::of_names(service) {
+    for maker in IdentifierMaker::of_names(service) {
         note(connection, archive, &maker, now)?;
     }
     Ok(())
@@ -112,7 +117,7 @@ pub(super) fn note_service(
 fn note(
     connection: &Connection,
     archive: ArchiveId,
-    maker: &Maker,
+    maker: &IdentifierMaker,
     now: &Timestamp,
 ) -> Result<bool, RegistryError> {
     let count = "SELECT count(*) FROM maker WHERE archive = ?1";
@@ -132,7 +137,7 @@ fn note(
 /// Whether a maker belongs to a registered Archive.
 pub(super) fn is_of_an_archive(
     connection: &Connection,
-    maker: &Maker,
+    maker: &IdentifierMaker,
 ) -> Result<bool, RegistryError> {
     let mut statement = connection.prepare_cached("SELECT 1 FROM maker WHERE name = ?1")?;
     let found = statement.query_row([&maker.0], |_| Ok(())).optional()?;
@@ -147,8 +152,10 @@ pub(super) fn is_of_an_archive(
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (archive, _) = super::registered(row)?;
-        let of_service = Maker::of_names(&archive.service);
-        let of_address = archive.included.map(|it| Maker::of_host(it.address.host()));
+        let of_service = IdentifierMaker::of_names(&archive.service);
+        let of_address = archive
+            .included
+            .map(|it| IdentifierMaker::of_host(it.address.host()));
         if of_service.iter().chain(&of_address).any(|it| it == maker) {
             return Ok(true);
         }
@@ -162,7 +169,7 @@ mod tests {
 
     #[test]
     fn spellings_of_one_maker() {
-        let maker = |text: &str| Maker::of(&Ibi::parse(text).expect(text));
+        let maker = |text: &str| IdentifierMaker::of(&Ibi::parse(text).expect(text));
         for same in [
             "sid.INPE.br/MTC-m18@80/2009/02.16.17.46",
             "sid.inpe.br/mtc-m18.80/2009/02.16.17.46",
@@ -173,6 +180,9 @@ mod tests {
         assert_eq!(maker("8jmkd3mgp8w/34pgrbs"), maker("8JMKD3MGP8W/34PGRBR"));
         assert_ne!(maker("LK47B6W/362SFKH"), maker("8JMKD3MGP8W/34PGRBR"));
         let mapped = "::ffff:150.163.34.243".parse().expect("an address");
-        assert_eq!(Maker::of_address(mapped), maker("8JMKD3MGP8W/34PGRBR"));
+        assert_eq!(
+            IdentifierMaker::of_address(mapped),
+            maker("8JMKD3MGP8W/34PGRBR")
+        );
     }
 }

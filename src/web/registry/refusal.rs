@@ -14,7 +14,7 @@ pub(super) enum VerbError {
     /// The request cannot be parsed.
     Request(RequestError),
     /// The rules forbid it.
-    Refused(Refusal),
+    Refused(RuleViolation),
     /// The database failed.
     Failed(RegistryError),
 }
@@ -25,8 +25,8 @@ impl From<RequestError> for VerbError {
     }
 }
 
-impl From<Refusal> for VerbError {
-    fn from(refusal: Refusal) -> VerbError {
+impl From<RuleViolation> for VerbError {
+    fn from(refusal: RuleViolation) -> VerbError {
         VerbError::Refused(refusal)
     }
 }
@@ -45,7 +45,7 @@ impl From<rusqlite::Error> for VerbError {
 
 /// The rules that requests violate. Actors and documents are named as they were registered.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum RuleViolation {
     /// The actor does not exist, or has another password. The message does not say which.
     Credentials(String),
     /// The actor is registered with another password.
@@ -109,130 +109,130 @@ pub(super) enum Refusal {
     Taken,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RuleViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Credentials(actor) => write!(
+            RuleViolation::Credentials(actor) => write!(
                 f,
                 "no actor {actor} is registered with this password; give the actorID that \
                  RegisterActor answered, and the password given there or changed since"
             ),
-            Refusal::OtherPassword { host, port } => write!(
+            RuleViolation::OtherPassword { host, port } => write!(
                 f,
                 "{host} with port {port} is registered already, with another password; use that one. \
                  Nothing is changed, and ChangePassword changes it. A registration that no document has \
                  followed for {DAYS_TO_TAKE_EFFECT} days has no effect"
             ),
-            Refusal::OtherPort { name, url, port } => write!(
+            RuleViolation::OtherPort { name, url, port } => write!(
                 f,
                 "{name} '{url}' is not of port {port}, which is the actor's; give a URL there, or \
                  register an actor with the other port"
             ),
-            Refusal::OtherHost { name, url, host } => write!(
+            RuleViolation::OtherHost { name, url, host } => write!(
                 f,
                 "{name} '{url}' is not of {host}, the actor's host, nor of one with an address of it; \
                  give a URL there"
             ),
-            Refusal::TooManyHosts => write!(
+            RuleViolation::TooManyHosts => write!(
                 f,
                 "the URLs are of more than {MOST_HOSTS} hosts beside the actor's own; write its own name \
                  in them"
             ),
-            Refusal::TooManyActors(most) => write!(
+            RuleViolation::TooManyActors(most) => write!(
                 f,
                 "{most} actors are registered here, and no more can be; ask again later, when those make \
                  room that no document follows for {DAYS_TO_TAKE_EFFECT} days, or ask who runs this \
                  resolver"
             ),
-            Refusal::TooManyActorsOf(what, most) => write!(
+            RuleViolation::TooManyActorsOf(what, most) => write!(
                 f,
                 "{most} actors of this {what} are registered here, and no more can be; ask the \
                  administrator of this resolver to remove those that are not used"
             ),
-            Refusal::TooManyDocumentsOf(what, most) => write!(
+            RuleViolation::TooManyDocumentsOf(what, most) => write!(
                 f,
                 "{most} documents and copies of this {what} are registered here, and no more can be; delete the registrations of those that no longer exist (DeleteDocumentRegistration)"
             ),
-            Refusal::OfAnArchive(what) => write!(
+            RuleViolation::OfAnArchive(what) => write!(
                 f,
                 "{what} belongs to an Archive that is registered with this resolver, which answers for it \
                  itself; give a host or an identifier of your own"
             ),
-            Refusal::Lookup(host, LookupError::TimedOut) => write!(
+            RuleViolation::Lookup(host, LookupError::TimedOut) => write!(
                 f,
                 "the addresses of {host} are not found in time; see to its name server, or give URLs on the \
                  actor's own host"
             ),
-            Refusal::Lookup(host, LookupError::Busy) => write!(
+            RuleViolation::Lookup(host, LookupError::Busy) => write!(
                 f,
                 "the addresses of {host} cannot be looked for now: too many others are; ask again later, or \
                  give URLs on the actor's own host"
             ),
-            Refusal::TooManyOfOne { actor, most } => write!(
+            RuleViolation::TooManyOfOne { actor, most } => write!(
                 f,
                 "{actor} has registered {most} documents and copies, and can register no more; delete the registrations of those that no longer exist (DeleteDocumentRegistration)"
             ),
-            Refusal::TooManyInAll(most) => write!(
+            RuleViolation::TooManyInAll(most) => write!(
                 f,
                 "{most} documents and copies are registered here, and no more can be; ask who runs this \
                  resolver"
             ),
-            Refusal::NotYet { document, date } => write!(
+            RuleViolation::NotYet { document, date } => write!(
                 f,
                 "documentID {document} has the date {date}, which is yet to come; give an identifier \
                  made when the document was deposited, or none"
             ),
-            Refusal::IsAnActor(id) => write!(
+            RuleViolation::IsAnActor(id) => write!(
                 f,
                 "{id} is the identifier of an actor; give the document one of its own, or none"
             ),
-            Refusal::SameUrl { url, document } => write!(
+            RuleViolation::SameUrl { url, document } => write!(
                 f,
                 "documentURL '{url}' is registered by this actor as document {document}; give that \
                  documentID, or delete that registration first"
             ),
-            Refusal::CopyNoOriginal { document, holder } => write!(
+            RuleViolation::CopyNoOriginal { document, holder } => write!(
                 f,
                 "document {document} was first registered by {holder}, so here it is a copy, and a copy cannot be an original; leave out originalDocument, or have {holder} transfer it (ChangeActor)"
             ),
-            Refusal::UnknownDocument(document) => {
+            RuleViolation::UnknownDocument(document) => {
                 write!(
                     f,
                     "no document {document} is registered; look at documentID"
                 )
             }
-            Refusal::NotHeld { document, actor } => write!(
+            RuleViolation::NotHeld { document, actor } => write!(
                 f,
                 "document {document} is not registered by {actor}; only an actor who has registered it \
                  can do that"
             ),
-            Refusal::CopyNotHandedOver { document, holder } => write!(
+            RuleViolation::CopyNotHandedOver { document, holder } => write!(
                 f,
                 "what this actor has of document {document} is a copy; only {holder} can hand the \
                  document over"
             ),
-            Refusal::UnknownNewActor(actor) => {
+            RuleViolation::UnknownNewActor(actor) => {
                 write!(f, "no actor {actor} is registered; look at newActorID")
             }
-            Refusal::SameActor(actor) => {
+            RuleViolation::SameActor(actor) => {
                 write!(
                     f,
                     "newActorID {actor} is the actor itself; give another one"
                 )
             }
-            Refusal::NewActorHasNone { document, actor } => write!(
+            RuleViolation::NewActorHasNone { document, actor } => write!(
                 f,
                 "document {document} is not registered by the new actor {actor}; first it registers its \
                  copy (RegisterDocument)"
             ),
-            Refusal::HasCopies { document, actors } => write!(
+            RuleViolation::HasCopies { document, actors } => write!(
                 f,
                 "document {document} has copies, registered by {}; their registrations are deleted \
                  first, each by its actor, or the document is transferred (ChangeActor)",
                 actors.join(", ")
             ),
-            Refusal::NoDate(error) => write!(f, "no identifier can be made now: {error}"),
-            Refusal::Taken => f.write_str(
+            RuleViolation::NoDate(error) => write!(f, "no identifier can be made now: {error}"),
+            RuleViolation::Taken => f.write_str(
                 "no identifier can be made now: those of this moment are taken; ask again",
             ),
         }

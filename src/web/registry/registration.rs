@@ -35,13 +35,15 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::Registry;
-use super::actors::Actor;
+use super::actors::ActorRow;
 use super::bounds::MOST_HOSTS;
-use super::refusal::{Refusal, VerbError};
-use super::requester::{Lookup, Requester};
+use super::refusal::{RuleViolation, VerbError};
+use super::requester::{HostLookup, Requester};
 use super::verbs::DocumentRequest;
-use crate::formats::query::Fields;
-use crate::formats::registration::{Answer, Document, Request, Verb, verb_of};
+use crate::formats::query::FormFields;
+use crate::formats::registration::{
+    Document, RegistrationAnswer, RegistrationRequest, Verb, verb_of,
+};
 use ibi::{Ibi, Timestamp};
 
 /// How a request ended.
@@ -57,7 +59,7 @@ pub enum ReplyStatus {
 
 /// The reply to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct RegistrationReply {
     /// How it ended.
     pub status: ReplyStatus,
     /// The answer, in UTF-8.
@@ -71,14 +73,19 @@ pub struct Reply {
 impl Registry {
     /// Executes the request that the parameters make up. Slow, and blocks the thread.
     #[must_use]
-    pub fn answer(&self, fields: &Fields, requester: Requester<'_>, now: &Timestamp) -> Reply {
+    pub fn answer(
+        &self,
+        fields: &FormFields,
+        requester: Requester<'_>,
+        now: &Timestamp,
+    ) -> RegistrationReply {
         let verb = verb_of(fields);
         let known = verb.as_ref().ok().copied();
         let done = match verb {
             Ok(verb) => self.done(verb, fields, requester, now),
             Err(error) => Err(error.into()),
         };
-        let is_unproven = matches!(done, Err(VerbError::Refused(Refusal::Credentials(_))));
+        let is_unproven = matches!(done, Err(VerbError::Refused(RuleViolation::Credentials(_))));
         let (status, answer, wait) = match done {
             Ok((answer, wait)) => (ReplyStatus::Done, answer, wait),
             Err(VerbError::Request(error)) => refused(&error),
@@ -86,11 +93,11 @@ impl Registry {
             Err(VerbError::Failed(error)) => {
                 log::error!("{}: {error}", known.map_or("no verb", Verb::name));
                 let sentence = "the resolver cannot do this now; ask again later";
-                let answer = Answer::Refused(sentence.to_owned());
+                let answer = RegistrationAnswer::Refused(sentence.to_owned());
                 (ReplyStatus::Failed, answer, Duration::ZERO)
             }
         };
-        Reply {
+        RegistrationReply {
             status,
             xml: answer.to_xml(known),
             wait,
@@ -101,17 +108,17 @@ impl Registry {
     fn done(
         &self,
         verb: Verb,
-        fields: &Fields,
+        fields: &FormFields,
         requester: Requester<'_>,
         now: &Timestamp,
-    ) -> Result<(Answer, Duration), VerbError> {
-        let answer = match Request::of(verb, fields)? {
-            Request::RegisterActor {
+    ) -> Result<(RegistrationAnswer, Duration), VerbError> {
+        let answer = match RegistrationRequest::of(verb, fields)? {
+            RegistrationRequest::RegisterActor {
                 provider,
                 email,
                 password,
             } => return self.register_actor(&provider, &email, &password, requester.client, now),
-            Request::RegisterDocument(who, id, document) => {
+            RegistrationRequest::RegisterDocument(who, id, document) => {
                 let actor = self.proven(&who)?;
                 check_urls(&actor, &document, requester.lookup)?;
                 let request = DocumentRequest {
@@ -123,44 +130,48 @@ impl Registry {
                     transaction.register_document(&actor, &request, self.bounds, now)
                 });
             }
-            Request::ChangePassword(who, password) => self.change_password(&who, &password)?,
-            Request::ChangeEMailAddress(who, email) => self.change_email(&who, &email)?,
-            Request::ChangeActor { from, document, to } => {
+            RegistrationRequest::ChangePassword(who, password) => {
+                self.change_password(&who, &password)?
+            }
+            RegistrationRequest::ChangeEMailAddress(who, email) => {
+                self.change_email(&who, &email)?
+            }
+            RegistrationRequest::ChangeActor { from, document, to } => {
                 let actor = self.proven(&from)?;
                 self.change(&actor, |transaction| {
                     transaction.change_actor(&actor, &document, &to)
                 })?
             }
-            Request::DeleteDocumentRegistration(who, document) => {
+            RegistrationRequest::DeleteDocumentRegistration(who, document) => {
                 let actor = self.proven(&who)?;
                 self.change(&actor, |transaction| {
                     transaction.delete_registration(&actor, &document)
                 })?
             }
-            Request::DisplayIDRegistration(who, document) => {
+            RegistrationRequest::DisplayIDRegistration(who, document) => {
                 self.proven(&who)?;
                 let record = self.registered_document(&document)?;
-                let record = record.ok_or(Refusal::UnknownDocument(document.to_string()))?;
-                Answer::Registered(Box::new(record))
+                let record = record.ok_or(RuleViolation::UnknownDocument(document.to_string()))?;
+                RegistrationAnswer::Registered(Box::new(record))
             }
         };
         Ok((answer, Duration::ZERO))
     }
 }
 
-fn refused(why: &dyn std::fmt::Display) -> (ReplyStatus, Answer, Duration) {
-    let answer = Answer::Refused(why.to_string());
+fn refused(why: &dyn std::fmt::Display) -> (ReplyStatus, RegistrationAnswer, Duration) {
+    let answer = RegistrationAnswer::Refused(why.to_string());
     (ReplyStatus::Refused, answer, Duration::ZERO)
 }
 
-fn found(lookup: Lookup<'_>, host: &str) -> Result<Vec<IpAddr>, Refusal> {
-    lookup(host).map_err(|why| Refusal::Lookup(host.to_owned(), why))
+fn found(lookup: HostLookup<'_>, host: &str) -> Result<Vec<IpAddr>, RuleViolation> {
+    lookup(host).map_err(|why| RuleViolation::Lookup(host.to_owned(), why))
 }
 
 /// Whether an identifier is of an actor's own making, and all URLs are on its host by name: the identifier is
 /// of the actor's host and port, or of the address from which the request comes. The addresses of host names
 /// prove nothing here, since they may change at any time after the lookup.
-fn is_own(actor: &Actor, id: Option<&Ibi>, document: &Document, address: IpAddr) -> bool {
+fn is_own(actor: &ActorRow, id: Option<&Ibi>, document: &Document, address: IpAddr) -> bool {
     let is_made = match id {
         None => true,
         Some(Ibi::Rep(rep)) => rep.host() == actor.host && rep.port() == actor.port,
@@ -172,12 +183,16 @@ fn is_own(actor: &Actor, id: Option<&Ibi>, document: &Document, address: IpAddr)
 }
 
 /// Refuses URLs that do not belong to the actor's own host and port.
-fn check_urls(actor: &Actor, document: &Document, lookup: Lookup<'_>) -> Result<(), Refusal> {
+fn check_urls(
+    actor: &ActorRow,
+    document: &Document,
+    lookup: HostLookup<'_>,
+) -> Result<(), RuleViolation> {
     let mut own: Option<Vec<IpAddr>> = None;
     let mut others: Vec<&str> = Vec::new();
     for (name, url) in document.urls() {
         if url.port() != actor.port {
-            return Err(Refusal::OtherPort {
+            return Err(RuleViolation::OtherPort {
                 name,
                 url: url.as_str().to_owned(),
                 port: actor.port,
@@ -187,7 +202,7 @@ fn check_urls(actor: &Actor, document: &Document, lookup: Lookup<'_>) -> Result<
             continue;
         }
         if others.len() == MOST_HOSTS {
-            return Err(Refusal::TooManyHosts);
+            return Err(RuleViolation::TooManyHosts);
         }
         others.push(url.host());
         let own: &Vec<IpAddr> = match &own {
@@ -199,7 +214,7 @@ fn check_urls(actor: &Actor, document: &Document, lookup: Lookup<'_>) -> Result<
                 .iter()
                 .any(|found| own.contains(found));
         if !is_own {
-            return Err(Refusal::OtherHost {
+            return Err(RuleViolation::OtherHost {
                 name,
                 url: url.as_str().to_owned(),
                 host: actor.host.clone(),

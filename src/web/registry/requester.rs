@@ -12,7 +12,7 @@ pub enum LookupError {
 }
 
 /// Looks up the addresses of a host. A host that has none gives an empty list.
-pub type Lookup<'a> = &'a dyn Fn(&str) -> Result<Vec<IpAddr>, LookupError>;
+pub type HostLookup<'a> = &'a dyn Fn(&str) -> Result<Vec<IpAddr>, LookupError>;
 
 /// The sender of a request, as known from the connection.
 #[allow(missing_debug_implementations, reason = "it borrows a closure")]
@@ -23,5 +23,5 @@ pub struct Requester<'a> {
     /// The address or network that counts as one client.
     pub client: IpAddr,
     /// Looks up the addresses of hosts for this client.
-    pub lookup: Lookup<'a>,
+    pub lookup: HostLookup<'a>,
 }

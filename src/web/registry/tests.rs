@@ -12,11 +12,11 @@ fn private(path: &Path) {
     std::fs::set_permissions(path, Permissions::from_mode(0o600)).expect("a mode");
 }
 
-pub(super) struct Place(TemporaryDirectory);
+pub(super) struct RegistryDirectory(TemporaryDirectory);
 
-impl Place {
-    pub(super) fn new() -> Place {
-        Place(TemporaryDirectory::new())
+impl RegistryDirectory {
+    pub(super) fn new() -> RegistryDirectory {
+        RegistryDirectory(TemporaryDirectory::new())
     }
 
     pub(super) fn open(&self) -> Registry {
@@ -29,8 +29,8 @@ fn names(text: &str) -> Names {
     Names::collect(forms).expect(text)
 }
 
-fn key(text: &str) -> Key {
-    Key::parse(text).expect(text)
+fn key(text: &str) -> ArchiveKey {
+    ArchiveKey::parse(text).expect(text)
 }
 
 fn inclusion(service: &str, address: &str, key: &str) -> Inclusion {
@@ -49,7 +49,7 @@ fn now() -> Timestamp {
 
 #[test]
 fn who_has_the_key_is_included_and_excluded() {
-    let place = Place::new();
+    let place = RegistryDirectory::new();
     let registry = place.open();
     registry
         .register(&names(SERVICE), &key("1234567890"), &now())
@@ -81,7 +81,7 @@ fn who_has_the_key_is_included_and_excluded() {
 
 #[test]
 fn who_is_registered_again_has_another_key() {
-    let place = Place::new();
+    let place = RegistryDirectory::new();
     let registry = place.open();
     registry
         .register(&names(SERVICE), &key("1234567890"), &now())
@@ -114,7 +114,7 @@ fn who_is_registered_again_has_another_key() {
 
 #[test]
 fn a_database_of_the_first_schema_is_brought_up_to_date() {
-    let place = Place::new();
+    let place = RegistryDirectory::new();
     let directory = OwnedFd::from(place.0.opened());
     let name = OsStr::new("resolver.sqlite3");
     let mut connection = connect(&directory, name).expect("a database");
@@ -132,7 +132,7 @@ fn a_database_of_the_first_schema_is_brought_up_to_date() {
 
 #[test]
 fn what_is_no_database_of_ours_is_refused() {
-    let place = Place::new();
+    let place = RegistryDirectory::new();
     let at = |name: &str| place.0.join(name);
     std::fs::write(at("text"), "no database, but a text that is long enough").expect("a file");
     std::fs::set_permissions(at("text"), Permissions::from_mode(0o644)).expect("a mode");

@@ -24,8 +24,8 @@ use crate::archive::store::ACCESSES_FILE;
 use crate::os::caller::Caller;
 use crate::web::client::announcement::Announcement;
 use crate::web::server::{SiteClock, Started, answer};
-use crate::web::service::{Accesses, Keys};
-use cache::{Cache, SingleFlight};
+use crate::web::service::{AccessCounter, Keys};
+use cache::{AnswerCache, SingleFlight};
 use ibi::message::Message;
 
 pub use transfer::Receiver;
@@ -41,10 +41,10 @@ pub struct Site {
     clock: SiteClock,
     address: String,
     keys: Keys,
-    accesses: Accesses,
+    accesses: AccessCounter,
     front: pages::Front,
     oai: oai::Oai,
-    cache: Cache,
+    cache: AnswerCache,
     /// The receiver of transferred items. None if the Archive accepts none.
     receiver: Option<Arc<Receiver>>,
 }
@@ -66,9 +66,9 @@ impl Site {
             oai: oai::Oai::new(&address, email),
             address,
             keys: Keys::default(),
-            accesses: Accesses::default(),
+            accesses: AccessCounter::default(),
             front: pages::Front::default(),
-            cache: Cache::default(),
+            cache: AnswerCache::default(),
             receiver: None,
         }
     }

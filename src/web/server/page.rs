@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::answer;
-use accept::Form;
+use accept::Representation;
 use html::{finished, link};
 
 /// The style of all pages.
@@ -39,7 +39,7 @@ pub(super) struct Page<'a, W: Words> {
     /// The public address of the service.
     pub(super) address: &'a str,
     pub(super) words: &'static W,
-    pub(super) form: Form,
+    pub(super) form: Representation,
     pub(super) status: StatusCode,
 }
 
@@ -49,7 +49,7 @@ impl<W: Words> Page<'_, W> {
         address: &'a str,
         languages: [&'static W; 2],
         request: &Parts,
-        forms: &[Form],
+        forms: &[Representation],
     ) -> Page<'a, W> {
         Page {
             address,

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 
 use super::share::Proxies;
 use super::{Peer, SiteClock, answer, languages, threads};
-use crate::formats::resolution::{Persistent, Question};
+use crate::formats::resolution::{ArchiveQuery, Persistent};
 use crate::web::client::Client;
 use crate::web::registry::{RESOLVER_SERVICE, Registry, RegistryError};
 use archives::Archives;
@@ -204,7 +204,7 @@ async fn resolved(
     }
 }
 
-fn depends_on_reader(question: &Question) -> bool {
+fn depends_on_reader(question: &ArchiveQuery) -> bool {
     let steps = question.request.as_ref().map(|request| request.steps());
     steps.is_some_and(|steps| steps.contains(&Step::Translation(None)))
 }

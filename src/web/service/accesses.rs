@@ -1,5 +1,5 @@
 //! Counts the accesses to items (ibi-resolution(7), "acknowledgment"): in memory at once, on disk when
-//! [`Accesses::write`] is called.
+//! [`AccessCounter::write`] is called.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use crate::archive::store::{self, StoreError};
 
 /// The accesses to an Archive's items. If the file cannot be opened, only those since the start.
 #[derive(Debug, Default)]
-pub struct Accesses {
+pub struct AccessCounter {
     /// Accesses that are not on disk yet, by item.
     new: Mutex<HashMap<String, u64>>,
     /// Accesses on disk. Locked before `new`, and held while counts move from there, so that a reader counts
@@ -17,14 +17,14 @@ pub struct Accesses {
     written: Mutex<Option<store::Accesses>>,
 }
 
-impl Accesses {
+impl AccessCounter {
     /// Counts one access to an item.
     pub fn count(&self, item: String) {
         *self.new.lock().entry(item).or_default() += 1;
     }
 
     /// Opens the file before the process drops its privileges. A failure is reported by the first
-    /// [`Accesses::write`] that has something to write.
+    /// [`AccessCounter::write`] that has something to write.
     pub fn open(&self, archive: &Archive) {
         match store::Accesses::open(archive.tree().root()) {
             Ok(open) => *self.written.lock() = Some(open),

@@ -14,12 +14,12 @@ const MOST_SUBJECTS: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
     pub(super) relation: String,
-    pub(super) target: Target,
+    pub(super) target: RelatedItem,
 }
 
 /// What a relation leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum RelatedItem {
     /// An item, held here or not.
     Item(Names),
     /// The metadata text of an item whose metadata are not an item.
@@ -36,7 +36,7 @@ impl Subject {
     pub(super) fn itself(item: &Item) -> Subject {
         Subject {
             relation: String::new(),
-            target: Target::Item(item.names.clone()),
+            target: RelatedItem::Item(item.names.clone()),
         }
     }
 
@@ -97,7 +97,7 @@ pub(super) fn follow(
             step_from(memo, &found, step, is_last, &mut next)?;
             if next.len() == before
                 && index > 0
-                && let Target::Item(names) = &found.target
+                && let RelatedItem::Item(names) = &found.target
                 && memo.held(names)?.is_none()
             {
                 elsewhere.push(found);
@@ -120,34 +120,34 @@ fn step_from(
     is_last: bool,
     next: &mut Vec<Subject>,
 ) -> Result<(), ArchiveError> {
-    let mut add = |more: &str, target: Target| {
+    let mut add = |more: &str, target: RelatedItem| {
         let relation = format!("{}{more}", found.relation);
         next.push(Subject { relation, target });
     };
     let names = match &found.target {
-        Target::Item(names) => names,
-        Target::DublinCore {
+        RelatedItem::Item(names) => names,
+        RelatedItem::DublinCore {
             metadata: Some(names),
             ..
         } => names,
         // A text has no relations of its own.
-        Target::Text(_) | Target::DublinCore { metadata: None, .. } => return Ok(()),
+        RelatedItem::Text(_) | RelatedItem::DublinCore { metadata: None, .. } => return Ok(()),
     };
     match step {
         Step::LastEdition => {
             if let Some(last) = memo.last_edition(names)? {
-                add(".lastedition", Target::Item(last));
+                add(".lastedition", RelatedItem::Item(last));
             }
         }
         Step::Translation(wanted) => {
             // In a format, the translation of the metadata has that format too.
             let leading = |to: Names, sign: &str| match &found.target {
-                Target::DublinCore { item, signs, .. } => Target::DublinCore {
+                RelatedItem::DublinCore { item, signs, .. } => RelatedItem::DublinCore {
                     item: item.clone(),
                     metadata: Some(to),
                     signs: format!("{signs}{sign}"),
                 },
-                _ => Target::Item(to),
+                _ => RelatedItem::Item(to),
             };
             let translations = memo.translations(names)?;
             if translations.is_empty() && wanted.is_none() && memo.held(names)?.is_some() {
@@ -163,12 +163,12 @@ fn step_from(
             }
         }
         Step::Metadata(None) => match memo.metadata(names)? {
-            Some(metadata) => add(".metadata", Target::Item(metadata)),
+            Some(metadata) => add(".metadata", RelatedItem::Item(metadata)),
             None if is_last => {
                 if let Some(item) = memo.held(names)?
                     && memo.has_metadata_text(&item)?
                 {
-                    add(".metadata", Target::Text(item));
+                    add(".metadata", RelatedItem::Text(item));
                 }
             }
             None => {}
@@ -177,7 +177,7 @@ fn step_from(
             if let Some(item) = memo.held(names)? {
                 let metadata = memo.metadata(names)?;
                 let signs = format!(":({format})");
-                let target = Target::DublinCore {
+                let target = RelatedItem::DublinCore {
                     item,
                     metadata,
                     signs,

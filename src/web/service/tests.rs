@@ -5,7 +5,7 @@ use crate::archive::operations::testing::{TestArchive, language};
 use ibi::relation::RelationKind;
 
 /// The pairs of an answer, one on each line.
-fn ask(archive: &TestArchive, ibi: &str, wanted: Wanted) -> Vec<String> {
+fn ask(archive: &TestArchive, ibi: &str, wanted: WantedItems) -> Vec<String> {
     let dependencies = Dependencies::default();
     let service = Service {
         archive,
@@ -13,7 +13,7 @@ fn ask(archive: &TestArchive, ibi: &str, wanted: Wanted) -> Vec<String> {
         act: &|read: &mut dyn FnMut()| read(),
         dependencies: &dependencies,
     };
-    let question = Question {
+    let question = UrlRequest {
         ibi: ibi.to_owned(),
         filepath: None,
         wanted,
@@ -24,8 +24,8 @@ fn ask(archive: &TestArchive, ibi: &str, wanted: Wanted) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn by(verbs: &str) -> Wanted {
-    Wanted::By(Request::parse_verbs(verbs).expect(verbs))
+fn by(verbs: &str) -> WantedItems {
+    WantedItems::By(Request::parse_verbs(verbs).expect(verbs))
 }
 
 fn value<'a>(lines: &'a [String], name: &str) -> Option<&'a str> {
@@ -38,7 +38,11 @@ fn value<'a>(lines: &'a [String], name: &str) -> Option<&'a str> {
 #[test]
 fn an_item_that_is_unknown_has_an_empty_answer() {
     let archive = TestArchive::new();
-    let unknown = ask(&archive, "a.example/b/2001/01.01.00.00", Wanted::Itself);
+    let unknown = ask(
+        &archive,
+        "a.example/b/2001/01.01.00.00",
+        WantedItems::Itself,
+    );
     assert_eq!(unknown, Vec::<String>::new());
 }
 
@@ -48,7 +52,7 @@ fn the_pairs_of_an_item_are_in_order_and_have_a_key() {
     let item = archive.new_item();
     std::fs::write(archive.file(&item, "doc/map.txt"), "x").expect("a file");
     let name = item.names.preferred();
-    let lines = ask(&archive, &name, Wanted::Itself);
+    let lines = ask(&archive, &name, WantedItems::Itself);
     let names: Vec<&str> = lines
         .iter()
         .filter_map(|line| line.split(' ').next())
@@ -76,7 +80,7 @@ fn verbs_choose_the_subjects() {
     archive.declare(&item, translation, &portuguese);
     archive.declare(&metadata, RelationKind::MetadataOf, &item);
     let name = item.names.preferred();
-    let subjects = |wanted: Wanted| -> Vec<String> {
+    let subjects = |wanted: WantedItems| -> Vec<String> {
         let lines = ask(&archive, &name, wanted);
         let urls = lines
             .iter()
@@ -85,10 +89,10 @@ fn verbs_choose_the_subjects() {
             .map(str::to_owned)
             .collect()
     };
-    assert_eq!(subjects(Wanted::Itself), [""]);
+    assert_eq!(subjects(WantedItems::Itself), [""]);
     assert_eq!(subjects(by("GetLastEdition")), [".lastedition"]);
     assert_eq!(subjects(by("GetTranslation")), [".translation(pt)"]);
-    let all = subjects(Wanted::All);
+    let all = subjects(WantedItems::All);
     for relation in ["", ".lastedition", ".metadata", ".translation(pt)"] {
         assert!(
             all.iter().any(|found| found == relation),
@@ -105,7 +109,7 @@ fn a_removed_item_has_its_state_and_no_key() {
     let archive = TestArchive::new();
     let item = archive.new_item();
     archive.remove_whole(&item);
-    let lines = ask(&archive, &item.names.preferred(), Wanted::All);
+    let lines = ask(&archive, &item.names.preferred(), WantedItems::All);
     assert_eq!(value(&lines, "state"), Some("Deleted"));
     assert!(value(&lines, "timestamp").is_some(), "{lines:?}");
     assert_eq!(value(&lines, "urlkey"), None);
@@ -124,13 +128,13 @@ fn what_the_public_may_not_read_is_not_answered() {
         act: &|_: &mut dyn FnMut()| (),
         dependencies: &dependencies,
     };
-    let question = Question {
+    let question = UrlRequest {
         ibi: item.names.preferred(),
         filepath: None,
-        wanted: Wanted::All,
+        wanted: WantedItems::All,
     };
     assert_eq!(
         service.answer(&question).expect("an answer"),
-        Answer::default()
+        UrlAnswer::default()
     );
 }

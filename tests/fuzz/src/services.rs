@@ -4,9 +4,9 @@
 use ibi::pairs::Pairs;
 use ibi::relation::Language;
 use ibifs::formats::oai::OaiArguments;
-use ibifs::formats::query::{Fields, Query};
-use ibifs::formats::registration::{Answer, Request, verb_of};
-use ibifs::formats::resolution::{Meaning, Persistent, Question};
+use ibifs::formats::query::{FormFields, Query};
+use ibifs::formats::registration::{RegistrationAnswer, RegistrationRequest, verb_of};
+use ibifs::formats::resolution::{AnswerMeaning, ArchiveQuery, Persistent};
 use ibifs::web::registry::Inclusion;
 
 use super::{sentence, text, two_lines};
@@ -22,7 +22,7 @@ pub fn check(data: &[u8]) {
         Ok(query) => included(&query),
         Err(error) => sentence(&error),
     }
-    match Fields::parse(query) {
+    match FormFields::parse(query) {
         Ok(fields) => form(&fields),
         Err(error) => sentence(&error),
     }
@@ -36,20 +36,20 @@ pub fn check(data: &[u8]) {
     };
     let languages = ["pt-BR", "en"].map(|text| Language::parse(text).expect("a language"));
     match question.meaning(&pairs, &languages) {
-        Meaning::Reached(reached) => {
+        AnswerMeaning::Reached(reached) => {
             assert!(reached.url.starts_with("http"), "{}", reached.url);
             assert!(reached.url.bytes().all(|byte| byte.is_ascii_graphic()));
             let query = reached.acknowledgment("::1", "http://urlib.net:80/x");
             let query = Query::parse(&query).expect("a query");
             assert_eq!(query.get("url"), Some(reached.url.as_str()));
         }
-        Meaning::Onward(next) => asked(&next),
-        Meaning::Nothing | Meaning::Deleted | Meaning::Unsatisfying => {}
+        AnswerMeaning::Onward(next) => asked(&next),
+        AnswerMeaning::Nothing | AnswerMeaning::Deleted | AnswerMeaning::Unsatisfying => {}
     }
 }
 
 /// What is asked of Archives says what is meant, and no more than it must.
-fn asked(question: &Question) {
+fn asked(question: &ArchiveQuery) {
     let query = Query::parse(&question.query("::1")).expect("a query");
     assert_eq!(query.get("parsedibiurl.ibi"), Some(question.ibi.as_str()));
     assert_eq!(
@@ -72,13 +72,13 @@ fn included(query: &Query) {
     }
 }
 
-fn form(fields: &Fields) {
+fn form(fields: &FormFields) {
     let _ = OaiArguments::read(fields);
     let verb = verb_of(fields);
     let known = verb.as_ref().ok().copied();
-    if let Err(error) = verb.and_then(|verb| Request::of(verb, fields)) {
+    if let Err(error) = verb.and_then(|verb| RegistrationRequest::of(verb, fields)) {
         sentence(&error);
-        let xml = Answer::Refused(error.to_string()).to_xml(known);
+        let xml = RegistrationAnswer::Refused(error.to_string()).to_xml(known);
         let is_xml = |character: char| !character.is_control() || character == '\n';
         assert!(xml.chars().all(is_xml), "{xml:?}");
         assert_eq!(xml.matches('<').count(), 5, "{xml}");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ibifs::formats::query::Query;
-use ibifs::web::registry::{Inclusion, Key, Registry};
+use ibifs::web::registry::{ArchiveKey, Inclusion, Registry};
 
 use ibifs::archive::{Clock, SystemClock};
 
@@ -60,7 +60,7 @@ impl Stub {
             self.address, self.service
         );
         let inclusion = Inclusion::of(&Query::parse(&query).expect("a query")).expect("good");
-        let (key, now) = (Key::parse(key).expect("a key"), SystemClock.now());
+        let (key, now) = (ArchiveKey::parse(key).expect("a key"), SystemClock.now());
         registry
             .register(&inclusion.service, &key, &now)
             .expect("registered");

@@ -16,7 +16,7 @@ use crate::command::commands::say;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
-use crate::command::progress::Progress;
+use crate::command::progress::ProgressLine;
 use crate::command::terminal::OneLine;
 use crate::formats::item::Names;
 use ibi::message::Localize;
@@ -32,7 +32,7 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
         options,
         access,
         archive: &archive,
-        progress: Progress::of(&message!("files"), || None),
+        progress: ProgressLine::of(&message!("files"), || None),
         files: 0,
         bytes: 0,
         exit: Exit::Done,
@@ -53,7 +53,7 @@ struct Import<'a> {
     options: &'a cli::Import,
     access: &'a StoreAccess,
     archive: &'a Archive,
-    progress: Progress,
+    progress: ProgressLine,
     files: u64,
     bytes: u64,
     exit: Exit,

@@ -8,7 +8,7 @@ use super::*;
 use crate::formats::registration::Credentials;
 use crate::web::registry::bounds::DAYS_TO_TAKE_EFFECT;
 use crate::web::registry::requester::LookupError;
-use crate::web::registry::tests::Place;
+use crate::web::registry::tests::RegistryDirectory;
 use ibi::Ibi;
 
 /// 2009-03-17T15:17:00Z, when the actor of the protocol's example was registered.
@@ -22,17 +22,17 @@ const DOCUMENT: &str = "dpi.inpe.br/banon/1998/08.02.08.56";
 const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 /// A resolver, with its clock and the hosts that were looked up.
-struct Resolver {
-    place: Place,
+struct TestResolver {
+    place: RegistryDirectory,
     registry: Registry,
     clock: i64,
     asked: RefCell<Vec<String>>,
 }
 
-impl Resolver {
-    fn new() -> Resolver {
-        let place = Place::new();
-        Resolver {
+impl TestResolver {
+    fn new() -> TestResolver {
+        let place = RegistryDirectory::new();
+        TestResolver {
             registry: place.open(),
             place,
             clock: NOW,
@@ -41,8 +41,8 @@ impl Resolver {
     }
 
     /// A resolver with two actors that have registered no documents.
-    fn with_actors() -> Resolver {
-        let resolver = Resolver::new();
+    fn with_actors() -> TestResolver {
+        let resolver = TestResolver::new();
         for (computer, id) in [("hermes", HERMES_ID), ("apollo", APOLLO_ID)] {
             let place = HERMES.replace("hermes", computer);
             assert_eq!(resolver.register(&place, "12xY3z"), id);
@@ -54,7 +54,7 @@ impl Resolver {
         Timestamp::from_unix(self.clock, 0)
     }
 
-    fn ask(&self, text: &str) -> Reply {
+    fn ask(&self, text: &str) -> RegistrationReply {
         let lookup = |host: &str| -> Result<Vec<IpAddr>, LookupError> {
             self.asked.borrow_mut().push(host.to_owned());
             let addresses: &[&str] = match host {
@@ -69,7 +69,7 @@ impl Resolver {
                 .map(|text| text.parse().expect("an address"));
             Ok(addresses.collect())
         };
-        let fields = Fields::parse(text).expect("fields");
+        let fields = FormFields::parse(text).expect("fields");
         let requester = Requester {
             address: CLIENT,
             client: CLIENT,
@@ -157,7 +157,7 @@ fn given(more: &str) -> String {
 
 #[test]
 fn an_actor_is_registered_once() {
-    let resolver = Resolver::new();
+    let resolver = TestResolver::new();
     assert_eq!(resolver.register(HERMES, "12xY3z"), HERMES_ID);
     let again = "verb=RegisterActor&computerName=HERMES&domainName=DPI.inpe.br&port=080\
          &eMailAddress=other@dpi.inpe.br&password=12xY3z";
@@ -177,7 +177,7 @@ fn an_actor_is_registered_once() {
 
 #[test]
 fn a_password_and_an_address_are_changed_by_who_has_the_password() {
-    let mut resolver = Resolver::with_actors();
+    let mut resolver = TestResolver::with_actors();
     let change = format!("verb=ChangePassword&{}&newPassword=a2xY3z", who(HERMES_ID));
     let none = "dpi.inpe.br/nobody@80/2009/03.17.15.17";
     for (actor, password) in [
@@ -216,7 +216,7 @@ fn a_password_and_an_address_are_changed_by_who_has_the_password() {
 
 #[test]
 fn a_password_that_was_changed_meanwhile_does_nothing() {
-    let resolver = Resolver::with_actors();
+    let resolver = TestResolver::with_actors();
     let proof = Credentials {
         actor: Ibi::parse(HERMES_ID).expect("an actor"),
         password: crate::formats::registration::Password::parse("password", "12xY3z").expect("one"),
@@ -229,13 +229,13 @@ fn a_password_that_was_changed_meanwhile_does_nothing() {
     let late = resolver.registry.change(&actor, |_| Ok(()));
     assert!(matches!(
         late,
-        Err(VerbError::Refused(Refusal::Credentials(_)))
+        Err(VerbError::Refused(RuleViolation::Credentials(_)))
     ));
 }
 
 #[test]
 fn actors_are_bounded() {
-    let mut resolver = Resolver::with_actors();
+    let mut resolver = TestResolver::with_actors();
     resolver.registry.bounds.actors = 2;
     let third = HERMES.replace("hermes", "zeus");
     let text = format!("verb=RegisterActor&{third}&eMailAddress=banon@dpi.inpe.br&password=12xY3z");
@@ -254,7 +254,7 @@ fn actors_are_bounded() {
 
 #[test]
 fn documents_are_bounded() {
-    let mut resolver = Resolver::with_actors();
+    let mut resolver = TestResolver::with_actors();
     resolver.registry.bounds.of_one_actor = 1;
     let first = resolver.document(HERMES_ID, "");
     let second = "documentURL=http://hermes.dpi.inpe.br/b.pdf";
@@ -279,7 +279,7 @@ fn documents_are_bounded() {
 
 #[test]
 fn an_actor_takes_effect_with_its_first_document() {
-    let mut resolver = Resolver::with_actors();
+    let mut resolver = TestResolver::with_actors();
     resolver.document(APOLLO_ID, "");
     let other = |computer: &str| {
         let place = HERMES.replace("hermes", computer);
@@ -305,7 +305,7 @@ fn an_actor_takes_effect_with_its_first_document() {
 
 #[test]
 fn no_identifier_is_made_twice() {
-    let mut resolver = Resolver::with_actors();
+    let mut resolver = TestResolver::with_actors();
     let mut seen = Vec::new();
     for round in 0..2 {
         for number in 0..8 {
@@ -339,7 +339,7 @@ fn no_identifier_is_made_twice() {
 
 #[test]
 fn an_actor_may_make_identifiers_itself() {
-    let mut resolver = Resolver::with_actors();
+    let mut resolver = TestResolver::with_actors();
     resolver.clock += 3600;
     let own = "dpi.inpe.br/Hermes@80/2009/03.17.16.17";
     let register = |id: &str| document(HERMES_ID, &format!("documentID={id}"));
@@ -388,7 +388,7 @@ fn an_actor_may_make_identifiers_itself() {
 
 #[test]
 fn urls_are_of_the_actors_own_host_and_port() {
-    let resolver = Resolver::with_actors();
+    let resolver = TestResolver::with_actors();
     let with = |url: &str| document(HERMES_ID, &format!("documentURL={url}"));
     for own in [
         "http://HERMES.dpi.inpe.br/",
@@ -443,7 +443,7 @@ fn urls_are_of_the_actors_own_host_and_port() {
 
 #[test]
 fn a_domain_has_its_share() {
-    let mut resolver = Resolver::new();
+    let mut resolver = TestResolver::new();
     resolver.registry.bounds.actors_of_domain = 2;
     let place =
         |host: &str, domain: &str| format!("computerName={host}&domainName={domain}&port=80");
@@ -459,7 +459,7 @@ fn a_domain_has_its_share() {
 
 #[test]
 fn few_hosts_are_looked_up_and_only_for_who_has_the_password() {
-    let resolver = Resolver::with_actors();
+    let resolver = TestResolver::with_actors();
     let actor = resolver.registry.proven(&Credentials {
         actor: Ibi::parse(HERMES_ID).expect("an actor"),
         password: crate::formats::registration::Password::parse("password", "12xY3z").expect("one"),
@@ -471,16 +471,16 @@ fn few_hosts_are_looked_up_and_only_for_who_has_the_password() {
         })
         .collect();
     let text = document(HERMES_ID, &groups);
-    let fields = Fields::parse(&text).expect("fields");
-    let Ok(Request::RegisterDocument(_, _, document)) =
-        Request::of(Verb::RegisterDocument, &fields)
+    let fields = FormFields::parse(&text).expect("fields");
+    let Ok(RegistrationRequest::RegisterDocument(_, _, document)) =
+        RegistrationRequest::of(Verb::RegisterDocument, &fields)
     else {
         panic!("{text}");
     };
     let one = |_: &str| Ok(vec![IpAddr::from([10, 0, 0, 1])]);
     assert!(matches!(
         check_urls(&actor, &document, &one),
-        Err(Refusal::TooManyHosts)
+        Err(RuleViolation::TooManyHosts)
     ));
     resolver.refused(&text.replace("12xY3z", "a2xY3z"), "with this password");
     assert_eq!(*resolver.asked.borrow(), Vec::<String>::new());
@@ -488,7 +488,7 @@ fn few_hosts_are_looked_up_and_only_for_who_has_the_password() {
 
 #[test]
 fn to_register_again_overwrites() {
-    let resolver = Resolver::with_actors();
+    let resolver = TestResolver::with_actors();
     let display = format!(
         "verb=DisplayIDRegistration&{}&documentID={DOCUMENT}",
         who(APOLLO_ID)
@@ -537,7 +537,7 @@ fn to_register_again_overwrites() {
 
 #[test]
 fn an_actor_has_no_two_documents_at_one_url() {
-    let resolver = Resolver::with_actors();
+    let resolver = TestResolver::with_actors();
     let id = resolver.document(HERMES_ID, "");
     assert_eq!(resolver.document(HERMES_ID, "originalDocument=yes"), id);
     resolver.refused(
@@ -564,7 +564,7 @@ fn an_actor_has_no_two_documents_at_one_url() {
 
 #[test]
 fn who_registers_first_holds_it_and_others_hold_copies() {
-    let resolver = Resolver::with_actors();
+    let resolver = TestResolver::with_actors();
     resolver.document(HERMES_ID, &given(""));
     resolver.refused(
         &document(APOLLO_ID, &given("originalDocument=yes")),
@@ -588,7 +588,7 @@ fn who_registers_first_holds_it_and_others_hold_copies() {
 
 #[test]
 fn a_document_is_handed_over_to_who_has_a_copy() {
-    let resolver = Resolver::with_actors();
+    let resolver = TestResolver::with_actors();
     let change = |from: &str, to: &str| {
         format!(
             "verb=ChangeActor&{}&documentID={DOCUMENT}&newActorID={to}",
@@ -657,7 +657,7 @@ fn a_document_is_handed_over_to_who_has_a_copy() {
 
 #[test]
 fn a_registration_is_not_deleted_while_there_are_copies() {
-    let resolver = Resolver::with_actors();
+    let resolver = TestResolver::with_actors();
     let delete = |actor: &str| {
         format!(
             "verb=DeleteDocumentRegistration&{}&documentID={DOCUMENT}",
@@ -711,11 +711,11 @@ fn a_registration_is_not_deleted_while_there_are_copies() {
 
 #[test]
 fn of_many_at_once_one_is_first() {
-    let resolver = Resolver::new();
+    let resolver = TestResolver::new();
     let registries: Vec<Registry> = (0..2).map(|_| resolver.place.open()).collect();
     let now = resolver.now();
     let answer = |registry: &Registry, text: &str| {
-        let fields = Fields::parse(text).expect("fields");
+        let fields = FormFields::parse(text).expect("fields");
         let lookup = |_: &str| Ok(Vec::new());
         let requester = Requester {
             address: CLIENT,
@@ -724,7 +724,7 @@ fn of_many_at_once_one_is_first() {
         };
         registry.answer(&fields, requester, &now)
     };
-    let all = |texts: &(dyn Fn(usize) -> String + Sync)| -> Vec<Reply> {
+    let all = |texts: &(dyn Fn(usize) -> String + Sync)| -> Vec<RegistrationReply> {
         std::thread::scope(|scope| {
             let asked = (0..6).map(|number| {
                 let registry = &registries[number % 2];
@@ -740,7 +740,7 @@ fn of_many_at_once_one_is_first() {
     let replies = all(&|number| {
         format!("verb=RegisterActor&{HERMES}&eMailAddress=a@b&password=secret{number}")
     });
-    let done = |replies: &[Reply]| {
+    let done = |replies: &[RegistrationReply]| {
         assert!(
             replies
                 .iter()
@@ -778,7 +778,7 @@ fn of_many_at_once_one_is_first() {
 
 #[test]
 fn what_the_resolver_cannot_do_is_no_refusal_and_tells_nothing_of_it() {
-    let resolver = Resolver::with_actors();
+    let resolver = TestResolver::with_actors();
     let drop = "DROP TABLE metadata; DROP TABLE registration";
     resolver
         .registry
@@ -820,7 +820,7 @@ fn well_formed(xml: &str) {
 
 #[test]
 fn no_fields_make_it_panic_or_answer_what_is_no_xml() {
-    let resolver = Resolver::with_actors();
+    let resolver = TestResolver::with_actors();
     let names: Vec<&str> = Verb::ALL
         .iter()
         .flat_map(|verb| verb.parameters().iter().chain(verb.group()).copied())

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::archive::store::Item;
 use crate::archive::tree::{Tree, Validator};
-use crate::web::service::{Answer, Question};
+use crate::web::service::{UrlAnswer, UrlRequest};
 pub(super) use single_flight::SingleFlight;
 use versioned::Versioned;
 
@@ -35,32 +35,32 @@ const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// An answer, with the validator of what it depends on besides the index.
 #[derive(Debug)]
 pub(super) struct CachedAnswer {
-    pub(super) answer: Answer,
+    pub(super) answer: UrlAnswer,
     validator: Validator,
 }
 
 /// The cache of a site. All threads share it.
 #[derive(Debug)]
-pub(super) struct Cache {
-    answers: Versioned<Question, CachedAnswer>,
+pub(super) struct AnswerCache {
+    answers: Versioned<UrlRequest, CachedAnswer>,
     items: Versioned<String, Item>,
 }
 
-impl Default for Cache {
-    fn default() -> Cache {
-        Cache {
+impl Default for AnswerCache {
+    fn default() -> AnswerCache {
+        AnswerCache {
             answers: Versioned::new(MOST_ENTRIES, MOST_BYTES),
             items: Versioned::new(MOST_ENTRIES, MOST_BYTES),
         }
     }
 }
 
-impl Cache {
+impl AnswerCache {
     /// The answer to a question for this version of the index, if its validator is still current.
     pub(super) fn answer(
         &self,
         version: i64,
-        question: &Question,
+        question: &UrlRequest,
         tree: &Tree,
     ) -> Option<Arc<CachedAnswer>> {
         let cached = self.answers.get(version, question)?;
@@ -71,8 +71,8 @@ impl Cache {
     pub(super) fn add_answer(
         &self,
         version: i64,
-        question: Question,
-        answer: Answer,
+        question: UrlRequest,
+        answer: UrlAnswer,
         validator: Validator,
     ) {
         let size = question.size() + answer.size() + validator.size();

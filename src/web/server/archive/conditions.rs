@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue};
 
 /// The validators of a file.
 #[derive(Debug)]
-pub(super) struct Version {
+pub(super) struct FileVersion {
     /// The strong entity tag, with its quotes.
     pub(super) tag: String,
     /// The time of the last change, to the second. None if HTTP cannot express the date.
@@ -19,7 +19,7 @@ pub(super) struct Version {
 
 /// The result of the conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ConditionResult {
     /// The file is sent.
     Send,
     /// The client has the file already: 304.
@@ -30,7 +30,7 @@ pub(super) enum Verdict {
 
 /// The part of a file that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum FilePart {
     Whole,
     /// From the first offset up to the second, exclusive.
     Range(u64, u64),
@@ -39,46 +39,46 @@ pub(super) enum Part {
 }
 
 /// Evaluates the conditions in the order of RFC 9110, section 13.2.2.
-pub(super) fn judge(headers: &HeaderMap, version: &Version) -> Verdict {
+pub(super) fn judge(headers: &HeaderMap, version: &FileVersion) -> ConditionResult {
     if headers.contains_key(header::IF_MATCH) {
         if !names(headers, header::IF_MATCH, version, false) {
-            return Verdict::Failed;
+            return ConditionResult::Failed;
         }
     } else if let (Some(date), Some(changed)) =
         (date(headers, header::IF_UNMODIFIED_SINCE), version.changed)
         && changed > date
     {
-        return Verdict::Failed;
+        return ConditionResult::Failed;
     }
     if headers.contains_key(header::IF_NONE_MATCH) {
         if names(headers, header::IF_NONE_MATCH, version, true) {
-            return Verdict::NotModified;
+            return ConditionResult::NotModified;
         }
     } else if let (Some(date), Some(changed)) =
         (date(headers, header::IF_MODIFIED_SINCE), version.changed)
         && changed <= date
     {
-        return Verdict::NotModified;
+        return ConditionResult::NotModified;
     }
-    Verdict::Send
+    ConditionResult::Send
 }
 
 /// The requested part. Multiple or malformed ranges are ignored.
-pub(super) fn part(headers: &HeaderMap, version: &Version, length: u64) -> Part {
+pub(super) fn part(headers: &HeaderMap, version: &FileVersion, length: u64) -> FilePart {
     let mut lines = headers.get_all(header::RANGE).iter();
     let (Some(range), None) = (lines.next(), lines.next()) else {
-        return Part::Whole;
+        return FilePart::Whole;
     };
     if let Some(value) = headers.get(header::IF_RANGE)
         && !is_still(value, version)
     {
-        return Part::Whole;
+        return FilePart::Whole;
     }
     let asked = range.to_str().ok().and_then(|text| range_in(text, length));
-    asked.unwrap_or(Part::Whole)
+    asked.unwrap_or(FilePart::Whole)
 }
 
-fn range_in(text: &str, length: u64) -> Option<Part> {
+fn range_in(text: &str, length: u64) -> Option<FilePart> {
     let (unit, range) = text.split_once('=')?;
     let (first, last) = range.trim().split_once('-')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -96,9 +96,9 @@ fn range_in(text: &str, length: u64) -> Option<Part> {
         }
     };
     Some(if start < end {
-        Part::Range(start, end)
+        FilePart::Range(start, end)
     } else {
-        Part::Nothing
+        FilePart::Nothing
     })
 }
 
@@ -109,7 +109,12 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// Whether a list of entity tags matches a version. A weak tag matches only if `weak_is_enough`.
-fn names(headers: &HeaderMap, name: HeaderName, version: &Version, weak_is_enough: bool) -> bool {
+fn names(
+    headers: &HeaderMap,
+    name: HeaderName,
+    version: &FileVersion,
+    weak_is_enough: bool,
+) -> bool {
     let lines = headers.get_all(name).iter();
     let mut tags = lines
         .filter_map(|line| line.to_str().ok())
@@ -124,7 +129,7 @@ fn names(headers: &HeaderMap, name: HeaderName, version: &Version, weak_is_enoug
     })
 }
 
-fn is_still(value: &HeaderValue, version: &Version) -> bool {
+fn is_still(value: &HeaderValue, version: &FileVersion) -> bool {
     let Ok(text) = value.to_str() else {
         return false;
     };
@@ -146,8 +151,8 @@ mod tests {
     const THEN: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
 
-    fn version() -> Version {
-        Version {
+    fn version() -> FileVersion {
+        FileVersion {
             tag: "\"a-1\"".to_owned(),
             changed: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)),
             is_settled: true,
@@ -165,20 +170,20 @@ mod tests {
     }
 
     #[track_caller]
-    fn judged(lines: &[(&'static str, &'static str)], expected: Verdict) {
+    fn judged(lines: &[(&'static str, &'static str)], expected: ConditionResult) {
         assert_eq!(judge(&headers(lines), &version()), expected, "{lines:?}");
     }
 
     #[track_caller]
-    fn ranged(range: &'static str, expected: Part) {
+    fn ranged(range: &'static str, expected: FilePart) {
         let lines = headers(&[("range", range)]);
         assert_eq!(part(&lines, &version(), 100), expected, "{range}");
     }
 
     #[track_caller]
-    fn if_range(value: &'static str, is_settled: bool, expected: Part) {
+    fn if_range(value: &'static str, is_settled: bool, expected: FilePart) {
         let lines = headers(&[("range", "bytes=0-9"), ("if-range", value)]);
-        let version = Version {
+        let version = FileVersion {
             is_settled,
             ..version()
         };
@@ -188,7 +193,7 @@ mod tests {
     #[test]
     #[rustfmt::skip] // one case, one line
     fn verdicts() {
-        use Verdict::{Failed, NotModified, Send};
+        use ConditionResult::{Failed, NotModified, Send};
         judged(&[], Send);
         judged(&[("if-none-match", "\"a-1\"")], NotModified);
         judged(&[("if-none-match", "\"x\", W/\"a-1\"")], NotModified);
@@ -213,17 +218,20 @@ mod tests {
 
     #[test]
     fn ranges() {
-        ranged("bytes=0-0", Part::Range(0, 1));
-        ranged("bytes=10-19", Part::Range(10, 20));
-        ranged("Bytes = 10 - 19", Part::Range(10, 20));
-        ranged("bytes=90-", Part::Range(90, 100));
-        ranged("bytes=90-1000", Part::Range(90, 100));
-        ranged("bytes=90-99999999999999999999999999", Part::Range(90, 100));
-        ranged("bytes=-10", Part::Range(90, 100));
-        ranged("bytes=-1000", Part::Range(0, 100));
-        ranged("bytes=100-", Part::Nothing);
-        ranged("bytes=99999999999999999999999999-", Part::Nothing);
-        ranged("bytes=-0", Part::Nothing);
+        ranged("bytes=0-0", FilePart::Range(0, 1));
+        ranged("bytes=10-19", FilePart::Range(10, 20));
+        ranged("Bytes = 10 - 19", FilePart::Range(10, 20));
+        ranged("bytes=90-", FilePart::Range(90, 100));
+        ranged("bytes=90-1000", FilePart::Range(90, 100));
+        ranged(
+            "bytes=90-99999999999999999999999999",
+            FilePart::Range(90, 100),
+        );
+        ranged("bytes=-10", FilePart::Range(90, 100));
+        ranged("bytes=-1000", FilePart::Range(0, 100));
+        ranged("bytes=100-", FilePart::Nothing);
+        ranged("bytes=99999999999999999999999999-", FilePart::Nothing);
+        ranged("bytes=-0", FilePart::Nothing);
         for other in [
             "bytes=0-1,5-6",
             "bytes=9-1",
@@ -234,19 +242,19 @@ mod tests {
             "bytes",
             "",
         ] {
-            ranged(other, Part::Whole);
+            ranged(other, FilePart::Whole);
         }
         let twice = headers(&[("range", "bytes=0-1"), ("range", "bytes=2-3")]);
-        assert_eq!(part(&twice, &version(), 100), Part::Whole);
+        assert_eq!(part(&twice, &version(), 100), FilePart::Whole);
         assert_eq!(
             part(&headers(&[("range", "bytes=0-")]), &version(), 0),
-            Part::Nothing
+            FilePart::Nothing
         );
-        if_range("\"a-1\"", true, Part::Range(0, 10));
-        if_range("\"x\"", true, Part::Whole);
-        if_range("W/\"a-1\"", true, Part::Whole);
-        if_range(THEN, true, Part::Range(0, 10));
-        if_range(THEN, false, Part::Whole);
-        if_range(AFTER, true, Part::Whole);
+        if_range("\"a-1\"", true, FilePart::Range(0, 10));
+        if_range("\"x\"", true, FilePart::Whole);
+        if_range("W/\"a-1\"", true, FilePart::Whole);
+        if_range(THEN, true, FilePart::Range(0, 10));
+        if_range(THEN, false, FilePart::Whole);
+        if_range(AFTER, true, FilePart::Whole);
     }
 }

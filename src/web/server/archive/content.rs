@@ -269,7 +269,7 @@ fn persistent(site: &Site, path: &Path, request: &Parts) -> Result<(ContentReply
     let depends_on_reader = modifier
         .as_ref()
         .is_some_and(|modifier| modifier.steps().contains(&Step::Translation(None)));
-    let wanted = Wanted {
+    let wanted = ContentRequest {
         below: name.path,
         is_directory: path.is_directory,
         is_list,
@@ -332,7 +332,7 @@ fn of_alias(site: &Site, path: &Path, name: &mut PersistentName) -> Result<Optio
 }
 
 /// What a request wants of an item.
-struct Wanted {
+struct ContentRequest {
     /// The path of a file, relative to the item's `doc/`.
     below: Vec<u8>,
     /// Whether it ends with a slash.
@@ -345,7 +345,7 @@ struct Wanted {
     is_download: bool,
 }
 
-impl Wanted {
+impl ContentRequest {
     fn refuse_copies(&self, item: &Item) -> Result<(), Refusal> {
         if self.is_original && item.state == State::Copy {
             Err(refuse(
@@ -395,7 +395,7 @@ fn present(site: &Site, found: Option<Item>, name: &str, request: &Parts) -> Res
 fn of_item(
     site: &Site,
     item: Item,
-    wanted: &Wanted,
+    wanted: &ContentRequest,
     request: &Parts,
 ) -> Result<ContentReply, Refusal> {
     wanted.refuse_copies(&item)?;
@@ -452,7 +452,7 @@ fn of_item(
 fn of_related(
     site: &Site,
     modified: &Modified,
-    wanted: &Wanted,
+    wanted: &ContentRequest,
     request: &Parts,
 ) -> Result<ContentReply, Refusal> {
     let Modified {
@@ -505,7 +505,11 @@ fn of_related(
 }
 
 /// Redirects to the persistent URL of the first item on the way that is not held here.
-fn elsewhere(site: &Site, modified: &Modified, wanted: &Wanted) -> Result<ContentReply, Refusal> {
+fn elsewhere(
+    site: &Site,
+    modified: &Modified,
+    wanted: &ContentRequest,
+) -> Result<ContentReply, Refusal> {
     let steps = modified.modifier.steps();
     for count in 1..=steps.len() {
         let (taken, left) = steps.split_at(count);
@@ -542,7 +546,7 @@ fn elsewhere(site: &Site, modified: &Modified, wanted: &Wanted) -> Result<Conten
 }
 
 /// The persistent URL of what is wanted of an item that is held elsewhere.
-fn onward(names: &Names, signs: &str, wanted: &Wanted) -> String {
+fn onward(names: &Names, signs: &str, wanted: &ContentRequest) -> String {
     let mut url = format!("{}{signs}", persistent_url(names));
     if !wanted.below.is_empty() {
         url.push_str(&format!("/{}", encoded(&wanted.below)));

@@ -14,7 +14,7 @@ const ASK_AGAIN: u16 = 10;
 
 /// What an error means for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meaning {
+enum ErrorMeaning {
     /// 404, with the error's own message.
     NotFound,
     /// 404: the file does not exist, or is not public.
@@ -28,13 +28,13 @@ enum Meaning {
 }
 
 /// Maps each error. No catch-all: a new error does not compile until its meaning is chosen.
-fn meaning(error: &ArchiveError) -> Meaning {
+fn meaning(error: &ArchiveError) -> ErrorMeaning {
     match error {
         ArchiveError::Tree(error) => meaning_of(error.errno()),
         ArchiveError::Ibi(_)
         | ArchiveError::Unknown { .. }
         | ArchiveError::NoRelation { .. }
-        | ArchiveError::Cycle { .. } => Meaning::NotFound,
+        | ArchiveError::Cycle { .. } => ErrorMeaning::NotFound,
         // The store or the index is damaged, closed or replaced.
         ArchiveError::Store(_)
         | ArchiveError::ClosedStore { .. }
@@ -46,7 +46,7 @@ fn meaning(error: &ArchiveError) -> Meaning {
         | ArchiveError::Sidecar { .. }
         | ArchiveError::OtherItem { .. }
         | ArchiveError::Changed(_)
-        | ArchiveError::Handover { .. } => Meaning::Fault,
+        | ArchiveError::Handover { .. } => ErrorMeaning::Fault,
         // These errors refuse a change. A read does not cause them.
         ArchiveError::IsAStore { .. }
         | ArchiveError::Lock { .. }
@@ -64,13 +64,13 @@ fn meaning(error: &ArchiveError) -> Meaning {
         | ArchiveError::NotOriginal { .. }
         | ArchiveError::Wait(_)
         | ArchiveError::NotEmpty(_)
-        | ArchiveError::Given(_) => Meaning::Fault,
+        | ArchiveError::Given(_) => ErrorMeaning::Fault,
     }
 }
 
 /// Maps the system's errors about a path. They are an open set: an errno that is not listed says nothing
 /// about the request.
-fn meaning_of(errno: Errno) -> Meaning {
+fn meaning_of(errno: Errno) -> ErrorMeaning {
     match errno {
         Errno::NOENT
         | Errno::ACCESS
@@ -79,10 +79,10 @@ fn meaning_of(errno: Errno) -> Meaning {
         | Errno::LOOP
         | Errno::XDEV
         | Errno::INVAL
-        | Errno::NAMETOOLONG => Meaning::NoFile,
-        Errno::MFILE | Errno::NFILE | Errno::NOMEM => Meaning::Overload,
-        Errno::AGAIN => Meaning::Leased,
-        _ => Meaning::Fault,
+        | Errno::NAMETOOLONG => ErrorMeaning::NoFile,
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM => ErrorMeaning::Overload,
+        Errno::AGAIN => ErrorMeaning::Leased,
+        _ => ErrorMeaning::Fault,
     }
 }
 
@@ -90,17 +90,17 @@ fn meaning_of(errno: Errno) -> Meaning {
 pub(super) fn of(error: &ArchiveError) -> Response<Body> {
     let not_found = |sentence: &str| answer::refusal(StatusCode::NOT_FOUND, sentence);
     match meaning(error) {
-        Meaning::NotFound => not_found(&error.to_string()),
-        Meaning::NoFile => not_found("this item has no such file, or it is not public"),
-        Meaning::Overload => {
+        ErrorMeaning::NotFound => not_found(&error.to_string()),
+        ErrorMeaning::NoFile => not_found("this item has no such file, or it is not public"),
+        ErrorMeaning::Overload => {
             let sentence = "too much is asked for at the moment; ask again";
             answer::busy(sentence, ASK_AGAIN)
         }
-        Meaning::Leased => {
+        ErrorMeaning::Leased => {
             let sentence = "another program keeps this file; ask again";
             answer::busy(sentence, ASK_AGAIN)
         }
-        Meaning::Fault => fault(error),
+        ErrorMeaning::Fault => fault(error),
     }
 }
 
@@ -152,14 +152,14 @@ mod tests {
     #[test]
     fn statuses_of_the_systems_errors() {
         let cases = [
-            (Errno::NOENT, Meaning::NoFile),
-            (Errno::ACCESS, Meaning::NoFile),
-            (Errno::LOOP, Meaning::NoFile),
-            (Errno::MFILE, Meaning::Overload),
-            (Errno::NOMEM, Meaning::Overload),
-            (Errno::AGAIN, Meaning::Leased),
-            (Errno::IO, Meaning::Fault),
-            (Errno::STALE, Meaning::Fault),
+            (Errno::NOENT, ErrorMeaning::NoFile),
+            (Errno::ACCESS, ErrorMeaning::NoFile),
+            (Errno::LOOP, ErrorMeaning::NoFile),
+            (Errno::MFILE, ErrorMeaning::Overload),
+            (Errno::NOMEM, ErrorMeaning::Overload),
+            (Errno::AGAIN, ErrorMeaning::Leased),
+            (Errno::IO, ErrorMeaning::Fault),
+            (Errno::STALE, ErrorMeaning::Fault),
         ];
         for (errno, expected) in cases {
             assert_eq!(meaning_of(errno), expected, "{errno}");

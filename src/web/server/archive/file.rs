@@ -16,7 +16,7 @@ use hyper::body::{Frame, SizeHint};
 use rustix::io::ReadWriteFlags;
 use tokio::task::JoinHandle;
 
-use super::conditions::{Part, Verdict, Version, judge, part};
+use super::conditions::{ConditionResult, FilePart, FileVersion, judge, part};
 use crate::archive::tree::Published;
 use crate::web::server::answer::{FOR_ALL, RESOURCE_POLICY, refusal};
 use crate::web::server::threads;
@@ -43,7 +43,7 @@ pub(super) async fn answer(
     let length = found.length();
     let verdict = judge(headers, &version);
     let mut response = match verdict {
-        Verdict::Send => match bytes_of(method, headers, found, name, &version).await {
+        ConditionResult::Send => match bytes_of(method, headers, found, name, &version).await {
             Ok(response) => response,
             Err(error) => {
                 log::warn!("a file of {length} bytes cannot be read: {error}");
@@ -53,8 +53,8 @@ pub(super) async fn answer(
                 );
             }
         },
-        Verdict::NotModified => empty(StatusCode::NOT_MODIFIED),
-        Verdict::Failed => refusal(
+        ConditionResult::NotModified => empty(StatusCode::NOT_MODIFIED),
+        ConditionResult::Failed => refusal(
             StatusCode::PRECONDITION_FAILED,
             "the file is not the one that the request is about",
         ),
@@ -74,12 +74,12 @@ pub(super) async fn answer(
     response
 }
 
-fn version_of(found: &Published, now: i64) -> Version {
+fn version_of(found: &Published, now: i64) -> FileVersion {
     let seconds = u64::try_from(found.changed().seconds()).ok();
     let now = u64::try_from(now).unwrap_or(0);
     // A date in the future is not sent.
     let seconds = seconds.filter(|seconds| *seconds < LAST_DATE && *seconds <= now);
-    Version {
+    FileVersion {
         tag: format!("\"{}\"", found.fingerprint()),
         changed: seconds.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)),
         is_settled: seconds.is_some_and(|seconds| seconds < now),
@@ -92,19 +92,19 @@ async fn bytes_of(
     headers: &HeaderMap,
     found: Published,
     name: &[u8],
-    version: &Version,
+    version: &FileVersion,
 ) -> std::io::Result<Response<Body>> {
     let length = found.length();
     let file = Arc::new(found.file);
     // RFC 9110, section 14.2: ranges apply to GET only.
     let part = match *method {
         Method::GET => part(headers, version, length),
-        _ => Part::Whole,
+        _ => FilePart::Whole,
     };
     let (status, start, end) = match part {
-        Part::Whole => (StatusCode::OK, 0, length),
-        Part::Range(start, end) => (StatusCode::PARTIAL_CONTENT, start, end),
-        Part::Nothing => {
+        FilePart::Whole => (StatusCode::OK, 0, length),
+        FilePart::Range(start, end) => (StatusCode::PARTIAL_CONTENT, start, end),
+        FilePart::Nothing => {
             let sentence = format!("the file has {length} bytes, and none of those asked for");
             let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE, &sentence);
             let lines = response.headers_mut();

@@ -20,7 +20,7 @@ use crate::formats::oai::{
     Header, ListPosition, ListSelection, OaiAnswer, OaiArguments, OaiContent, OaiError,
     OaiErrorCode, OaiRecord, OaiRequest, RepositoryDescription, identifier, named_by,
 };
-use crate::formats::query::Fields;
+use crate::formats::query::FormFields;
 use crate::web::harvest::{HarvestedRecord, Harvester, RecordPage, name_of};
 use crate::web::server::{answer, form, threads};
 use ibi::message;
@@ -133,7 +133,7 @@ pub(super) async fn answer(site: Arc<Site>, request: HttpRequest<Body>) -> Respo
         },
         _ => parts.uri.query().unwrap_or_default().to_owned(),
     };
-    let asked = match Fields::parse(&arguments) {
+    let asked = match FormFields::parse(&arguments) {
         Ok(fields) => OaiArguments::read(&fields),
         Err(error) => OaiArguments::unreadable(error.to_string()),
     };

@@ -16,12 +16,12 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use self::view::ItemView;
-use self::words::{BOTH, Words};
+use self::words::{ArchiveWords, BOTH};
 use super::{Site, failure};
 use crate::archive::store::Item;
 use crate::formats::item::Names;
 use crate::web::server::page::Page;
-use crate::web::server::page::accept::{self, Form};
+use crate::web::server::page::accept::{self, Representation};
 use crate::web::server::page::html::link;
 use ibi::Timestamp;
 
@@ -33,16 +33,16 @@ pub(super) use level::level;
 const FILES_ON_A_PAGE: usize = 1000;
 
 /// The forms in which most pages are available.
-const PAGE: [Form; 2] = [Form::Html, Form::Json];
+const PAGE: [Representation; 2] = [Representation::Html, Representation::Json];
 
 /// Whether a request explicitly accepts HTML, as browsers do.
 pub(super) fn is_for_people(request: &Parts) -> bool {
-    accept::names(&request.headers, Form::Html)
+    accept::names(&request.headers, Representation::Html)
 }
 
 /// Whether a request explicitly accepts JSON but not HTML.
 pub(super) fn is_for_programs(request: &Parts) -> bool {
-    accept::names(&request.headers, Form::Json) && !is_for_people(request)
+    accept::names(&request.headers, Representation::Json) && !is_for_people(request)
 }
 
 /// An item's page.
@@ -52,7 +52,7 @@ pub(super) fn landing(site: &Site, item: &Item, request: &Parts) -> Response<Bod
         Ok(view) => view,
         Err(error) => return failure::of(&error),
     };
-    if page.form == Form::Json {
+    if page.form == Representation::Json {
         return page.json(&view.json());
     }
     let name = item.names.preferred();
@@ -64,7 +64,7 @@ pub(super) fn landing(site: &Site, item: &Item, request: &Parts) -> Response<Bod
 pub(super) fn metadata(site: &Site, item: &Item, request: &Parts) -> Response<Body> {
     let page = Page::asked(&site.address, BOTH, request, &PAGE);
     let record = view::record(site, item).unwrap_or_default();
-    if page.form == Form::Json {
+    if page.form == Representation::Json {
         let mut value = view::json_of_names(&item.names);
         value["oai_dc_url"] = json!(view::dublin_core_url(&item.names));
         let mut elements = json!({});
@@ -104,7 +104,7 @@ pub(super) fn removed(site: &Site, item: &Item, request: &Parts) -> Response<Bod
     let mut page = Page::asked(&site.address, BOTH, request, &PAGE);
     page.status = StatusCode::GONE;
     let words = page.words;
-    if page.form == Form::Json {
+    if page.form == Representation::Json {
         let mut value = view::json_of_none(page.status, words.removed_title);
         value["state"] = json!(item.state.to_string());
         value["removed_at"] = json!(item.removed_at.as_ref().map(view::second));
@@ -136,7 +136,7 @@ pub(super) fn unknown(site: &Site, text: &str, request: &Parts) -> Response<Body
     let mut page = Page::asked(&site.address, BOTH, request, &PAGE);
     page.status = StatusCode::NOT_FOUND;
     let words = page.words;
-    if page.form == Form::Json {
+    if page.form == Representation::Json {
         let mut value = view::json_of_none(page.status, words.unknown_title);
         value["name"] = json!(text);
         return page.json(&value);
@@ -160,7 +160,7 @@ fn fact(name: &str, value: &Markup) -> Markup {
     html! { dt { (name) } dd { (value) } }
 }
 
-fn both_names(words: &Words, names: &Names) -> Markup {
+fn both_names(words: &ArchiveWords, names: &Names) -> Markup {
     html! {
         @if let Some(rep) = names.rep() {
             (fact(words.rep, &html! { code { (rep.to_string()) } }))

@@ -12,7 +12,7 @@ use crate::formats::item::Names;
 use crate::formats::query::Query;
 use crate::os::random;
 use crate::web::server::answer;
-use crate::web::service::{Answer, Question, Service, Wanted};
+use crate::web::service::{Service, UrlAnswer, UrlRequest, WantedItems};
 use ibi::Ibi;
 use ibi::pairs::{Pairs, Value};
 use ibi::relation::Request;
@@ -65,17 +65,19 @@ pub(super) async fn answer(handle: &SiteHandle, method: &Method, query: &str) ->
     }
 }
 
-fn question(query: &Query) -> Result<Question, String> {
+fn question(query: &Query) -> Result<UrlRequest, String> {
     let ibi = query
         .get("parsedibiurl.ibi")
         .ok_or("the query has no parsedibiurl.ibi")?;
     let wanted = match query.get("parsedibiurl.verblist").map(str::trim) {
-        None => Wanted::All,
-        Some("") => Wanted::Itself,
-        Some(verbs) => Wanted::By(Request::parse_verbs(verbs).map_err(|error| error.to_string())?),
+        None => WantedItems::All,
+        Some("") => WantedItems::Itself,
+        Some(verbs) => {
+            WantedItems::By(Request::parse_verbs(verbs).map_err(|error| error.to_string())?)
+        }
     };
     let path = query.get_bytes("parsedibiurl.filepath");
-    Ok(Question {
+    Ok(UrlRequest {
         ibi: ibi.to_owned(),
         filepath: path.filter(|path| !path.is_empty()).map(<[u8]>::to_vec),
         wanted,
@@ -83,7 +85,7 @@ fn question(query: &Query) -> Result<Question, String> {
 }
 
 /// The cached answer if it is still valid. Otherwise the search runs in a thread that may block.
-async fn url_list(handle: &SiteHandle, question: Question) -> Response<Body> {
+async fn url_list(handle: &SiteHandle, question: UrlRequest) -> Response<Body> {
     let site = &handle.site;
     let version = handle.index_version().await;
     let tree = site.archive.tree();
@@ -97,7 +99,7 @@ async fn url_list(handle: &SiteHandle, question: Question) -> Response<Body> {
     found.unwrap_or_else(|refusal| refusal)
 }
 
-fn search(site: &Site, version: Option<i64>, question: Question) -> Response<Body> {
+fn search(site: &Site, version: Option<i64>, question: UrlRequest) -> Response<Body> {
     let dependencies = Dependencies::default();
     let began = site.clock.seconds();
     let service = Service {
@@ -117,7 +119,7 @@ fn search(site: &Site, version: Option<i64>, question: Question) -> Response<Bod
     response
 }
 
-fn with_key(site: &Site, answer: &Answer) -> Response<Body> {
+fn with_key(site: &Site, answer: &UrlAnswer) -> Response<Body> {
     let random = match random::draw() {
         Ok(bytes) => u64::from_ne_bytes(bytes),
         Err(errno) => {

@@ -11,30 +11,33 @@ use crate::web::server::preference::{BEST, quality, ranges, thousandths};
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::web::server) enum Form {
+pub(in crate::web::server) enum Representation {
     Html,
     Json,
     Text,
 }
 
-impl Form {
+impl Representation {
     fn media_type(self) -> &'static str {
         match self {
-            Form::Html => "text/html",
-            Form::Json => "application/json",
-            Form::Text => "text/plain",
+            Representation::Html => "text/html",
+            Representation::Json => "application/json",
+            Representation::Text => "text/plain",
         }
     }
 }
 
 /// The preferred form of those available, the first among equals.
-pub(in crate::web::server) fn form(headers: &HeaderMap, there_are: &[Form]) -> Form {
+pub(in crate::web::server) fn form(
+    headers: &HeaderMap,
+    there_are: &[Representation],
+) -> Representation {
     let ranges = weighted(headers, &ACCEPT);
-    best(there_are, |form| weight_of(&ranges, form.media_type())).unwrap_or(Form::Html)
+    best(there_are, |form| weight_of(&ranges, form.media_type())).unwrap_or(Representation::Html)
 }
 
 /// Whether a form is named explicitly, not through a wildcard.
-pub(in crate::web::server) fn names(headers: &HeaderMap, form: Form) -> bool {
+pub(in crate::web::server) fn names(headers: &HeaderMap, form: Representation) -> bool {
     let ranges = weighted(headers, &ACCEPT);
     ranges
         .iter()
@@ -110,35 +113,45 @@ mod tests {
 
     #[test]
     fn forms_by_weight_and_closeness() {
-        const ALL: [Form; 3] = [Form::Html, Form::Json, Form::Text];
+        const ALL: [Representation; 3] = [
+            Representation::Html,
+            Representation::Json,
+            Representation::Text,
+        ];
         let cases = [
-            ("*/*", Form::Html),
-            ("*", Form::Html),
-            ("", Form::Html),
-            ("image/png", Form::Html),
-            ("application/json", Form::Json),
-            ("APPLICATION/JSON;charset=utf-8", Form::Json),
-            ("text/html;q=0.5, application/json", Form::Json),
-            ("text/html, application/json;q=0.9", Form::Html),
-            ("application/json;q=0, */*", Form::Html),
-            ("text/html;q=0, */*;q=0.1", Form::Json),
-            ("text/*", Form::Html),
-            ("text/*;q=0.2, text/plain", Form::Text),
-            ("text/plain ; Q = 0.7 , text/html;q=0.3", Form::Text),
-            ("application/json;q=much", Form::Json),
-            ("application/json;q=NaN", Form::Json),
-            (",;,;;q=1,text/plain", Form::Text),
+            ("*/*", Representation::Html),
+            ("*", Representation::Html),
+            ("", Representation::Html),
+            ("image/png", Representation::Html),
+            ("application/json", Representation::Json),
+            ("APPLICATION/JSON;charset=utf-8", Representation::Json),
+            ("text/html;q=0.5, application/json", Representation::Json),
+            ("text/html, application/json;q=0.9", Representation::Html),
+            ("application/json;q=0, */*", Representation::Html),
+            ("text/html;q=0, */*;q=0.1", Representation::Json),
+            ("text/*", Representation::Html),
+            ("text/*;q=0.2, text/plain", Representation::Text),
+            (
+                "text/plain ; Q = 0.7 , text/html;q=0.3",
+                Representation::Text,
+            ),
+            ("application/json;q=much", Representation::Json),
+            ("application/json;q=NaN", Representation::Json),
+            (",;,;;q=1,text/plain", Representation::Text),
             (
                 "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-                Form::Html,
+                Representation::Html,
             ),
         ];
         for (value, expected) in cases {
             assert_eq!(form(&header(ACCEPT, value), &ALL), expected, "{value}");
         }
-        assert_eq!(form(&HeaderMap::new(), &ALL), Form::Html);
-        let two = [Form::Html, Form::Json];
-        assert_eq!(form(&header(ACCEPT, "text/plain"), &two), Form::Html);
+        assert_eq!(form(&HeaderMap::new(), &ALL), Representation::Html);
+        let two = [Representation::Html, Representation::Json];
+        assert_eq!(
+            form(&header(ACCEPT, "text/plain"), &two),
+            Representation::Html
+        );
     }
 
     struct Tag(&'static str);

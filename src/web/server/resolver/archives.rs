@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::web::client::archive_service::{ArchiveService, service_url};
-use crate::web::registry::{ArchiveId, Maker, Registered};
+use crate::web::registry::{ArchiveId, IdentifierMaker, RegisteredArchive};
 
 /// The most prefixes for which the last answer is remembered.
 const MOST_REMEMBERED: usize = 100_000;
@@ -20,14 +20,14 @@ pub(super) struct Archives {
     /// The Archive that answered last, by prefix.
     remembered: Mutex<HashMap<String, ArchiveId>>,
     /// The Archives that hold originals of a maker, as far as recorded in the database by this process.
-    originals: Mutex<HashSet<(ArchiveId, Maker)>>,
+    originals: Mutex<HashSet<(ArchiveId, IdentifierMaker)>>,
 }
 
 impl Archives {
     /// Replaces the included Archives. The state of those that remain is kept.
-    pub(super) fn replace(&self, registered: &[Registered]) {
+    pub(super) fn replace(&self, registered: &[RegisteredArchive]) {
         let known = self.all();
-        let included = |archive: &Registered| {
+        let included = |archive: &RegisteredArchive| {
             let address = &archive.included.as_ref()?.address;
             let url = service_url(address, &archive.service);
             let is_known =
@@ -55,7 +55,7 @@ impl Archives {
 
     /// Notes that an Archive holds an original of a maker. Returns whether that is new since the last start
     /// or overflow.
-    pub(super) fn note_original(&self, maker: &Maker, archive: &ArchiveService) -> bool {
+    pub(super) fn note_original(&self, maker: &IdentifierMaker, archive: &ArchiveService) -> bool {
         let mut known = self.originals.lock();
         if known.len() >= MOST_REMEMBERED {
             known.clear();

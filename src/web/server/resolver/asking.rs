@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use super::Resolver;
 use crate::archive::Clock;
 use crate::formats::item::State;
-use crate::formats::resolution::{Meaning, Persistent, Question, Reached};
+use crate::formats::resolution::{AnswerMeaning, ArchiveQuery, Location, Persistent};
 use crate::web::client::archive_service::ArchiveService;
-use crate::web::registry::{Maker, RegistryError};
+use crate::web::registry::{IdentifierMaker, RegistryError};
 use crate::web::server::threads;
 use ibi::Ibi;
 use ibi::relation::{Language, Request};
@@ -29,7 +29,7 @@ const PRECEDENCE: Duration = Duration::from_secs(1);
 
 /// The result of a resolution.
 pub(super) enum Resolution {
-    Found(Arc<ArchiveService>, Reached),
+    Found(Arc<ArchiveService>, Location),
     /// A URL that an actor has registered, if no Archive knows the item (ibi-resolution(7)).
     Registered(String),
     Alert(Alert),
@@ -61,8 +61,8 @@ const NOBODYS: Alert = Alert::Unknown {
 
 /// The result of one round.
 enum RoundResult {
-    Found(Arc<ArchiveService>, Reached),
-    Onward(Question),
+    Found(Arc<ArchiveService>, Location),
+    Onward(ArchiveQuery),
     Alert(Alert),
 }
 
@@ -87,7 +87,7 @@ async fn search(
     let mut asked_before = HashSet::new();
     let mut question = persistent.question.clone();
     while asked_before.len() < MOST_ROUNDS && asked_before.insert(question.clone()) {
-        let round = Round {
+        let round = QueryRound {
             resolver,
             question: Arc::new(question),
             languages: languages.into(),
@@ -110,7 +110,7 @@ async fn search(
 }
 
 /// The URL that an actor has registered for the target.
-async fn registered(round: &Round<'_>) -> Option<String> {
+async fn registered(round: &QueryRound<'_>) -> Option<String> {
     round.resolver.registrations.as_ref()?;
     let ibi = Ibi::parse(&round.question.ibi).ok()?;
     let is_list = matches!(round.question.request, Some(Request::FileList(_)));
@@ -146,38 +146,38 @@ async fn registered(round: &Round<'_>) -> Option<String> {
 }
 
 /// One question to all Archives.
-struct Round<'a> {
+struct QueryRound<'a> {
     resolver: &'a Arc<Resolver>,
-    question: Arc<Question>,
+    question: Arc<ArchiveQuery>,
     languages: Arc<[Language]>,
     reader: &'a str,
     is_original_required: bool,
 }
 
-type Answers = JoinSet<(Arc<ArchiveService>, Option<Answer>)>;
+type Answers = JoinSet<(Arc<ArchiveService>, Option<ReceivedAnswer>)>;
 
 /// The answer of an Archive.
-struct Answer {
-    meaning: Meaning,
+struct ReceivedAnswer {
+    meaning: AnswerMeaning,
     /// Whether it is about relations of an item whose original is elsewhere.
     is_hearsay: bool,
 }
 
 /// The answers received so far.
 #[derive(Default)]
-struct Tally {
-    originals: Vec<(Arc<ArchiveService>, Reached)>,
+struct AnswerTally {
+    originals: Vec<(Arc<ArchiveService>, Location)>,
     has_copy: bool,
     is_deleted: bool,
     is_known: bool,
-    onward: Option<Question>,
+    onward: Option<ArchiveQuery>,
     /// The first result from an Archive that does not hold the original, and how long to wait for one that
     /// does.
     hearsay: Option<(Instant, RoundResult)>,
     silent: usize,
 }
 
-impl Round<'_> {
+impl QueryRound<'_> {
     async fn run(&self) -> RoundResult {
         let mut answers = Answers::new();
         let result = self.answered(&mut answers).await;
@@ -189,9 +189,9 @@ impl Round<'_> {
     async fn answered(&self, answers: &mut Answers) -> RoundResult {
         let all = self.resolver.archives.all();
         // An Archive that is registered and not included may still hold the item.
-        let mut tally = Tally {
+        let mut tally = AnswerTally {
             silent: self.resolver.archives.absent(),
-            ..Tally::default()
+            ..AnswerTally::default()
         };
         let remembered = if self.is_original_required {
             // All Archives must answer.
@@ -236,8 +236,8 @@ impl Round<'_> {
     async fn next(
         &self,
         answers: &mut Answers,
-        tally: &Tally,
-    ) -> Option<Result<(Arc<ArchiveService>, Option<Answer>), JoinError>> {
+        tally: &AnswerTally,
+    ) -> Option<Result<(Arc<ArchiveService>, Option<ReceivedAnswer>), JoinError>> {
         match &tally.hearsay {
             None => answers.join_next().await,
             Some((until, _)) => tokio::time::timeout_at(*until, answers.join_next())
@@ -265,7 +265,7 @@ impl Round<'_> {
             };
             archive.note(answer.is_ok());
             let answer = match answer {
-                Ok(pairs) => Some(Answer {
+                Ok(pairs) => Some(ReceivedAnswer {
                     meaning: question.meaning(&pairs, &languages),
                     is_hearsay: question.is_hearsay(item.as_ref().unwrap_or(&pairs)),
                 }),
@@ -283,8 +283,8 @@ impl Round<'_> {
     fn take(
         &self,
         archive: Arc<ArchiveService>,
-        answer: Option<Answer>,
-        tally: &mut Tally,
+        answer: Option<ReceivedAnswer>,
+        tally: &mut AnswerTally,
     ) -> Option<RoundResult> {
         let is_hearsay = answer.as_ref().is_some_and(|answer| answer.is_hearsay);
         let round = self.weigh(archive, answer, tally)?;
@@ -300,15 +300,15 @@ impl Round<'_> {
     fn weigh(
         &self,
         archive: Arc<ArchiveService>,
-        answer: Option<Answer>,
-        tally: &mut Tally,
+        answer: Option<ReceivedAnswer>,
+        tally: &mut AnswerTally,
     ) -> Option<RoundResult> {
         match answer.map(|answer| answer.meaning) {
             None => tally.silent += 1,
-            Some(Meaning::Nothing) => {}
-            Some(Meaning::Unsatisfying) => tally.is_known = true,
-            Some(Meaning::Deleted) => tally.is_deleted = true,
-            Some(Meaning::Reached(reached)) => {
+            Some(AnswerMeaning::Nothing) => {}
+            Some(AnswerMeaning::Unsatisfying) => tally.is_known = true,
+            Some(AnswerMeaning::Deleted) => tally.is_deleted = true,
+            Some(AnswerMeaning::Reached(reached)) => {
                 self.resolver
                     .archives
                     .remember(&self.question.ibi, &archive);
@@ -321,7 +321,7 @@ impl Round<'_> {
                     (true, _) => tally.has_copy = true,
                 }
             }
-            Some(Meaning::Onward(next)) => {
+            Some(AnswerMeaning::Onward(next)) => {
                 if !self.is_original_required {
                     return Some(RoundResult::Onward(next));
                 }
@@ -332,13 +332,13 @@ impl Round<'_> {
     }
 }
 
-impl Round<'_> {
+impl QueryRound<'_> {
     /// Records that the maker of the identifier is an Archive that holds the original.
     fn note_original(&self, archive: &ArchiveService) {
         let Ok(ibi) = Ibi::parse(&self.question.ibi) else {
             return;
         };
-        let maker = Maker::of(&ibi);
+        let maker = IdentifierMaker::of(&ibi);
         if !self.resolver.archives.note_original(&maker, archive) {
             return;
         }
@@ -353,7 +353,7 @@ impl Round<'_> {
     }
 }
 
-impl Tally {
+impl AnswerTally {
     /// The result of all answers.
     fn judged(mut self) -> RoundResult {
         if let Some((_, round)) = self.hearsay {

@@ -4,7 +4,7 @@
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 
-use crate::formats::resolution::PersistentError;
+use crate::formats::resolution::PersistentUrlError;
 use crate::web::registry::RegistryError;
 use crate::web::server::answer;
 
@@ -36,13 +36,13 @@ pub(super) fn of(error: &RegistryError) -> Response<Body> {
 }
 
 /// The answer to a URL that is not a persistent URL.
-pub(super) fn of_link(error: &PersistentError) -> Response<Body> {
+pub(super) fn of_link(error: &PersistentUrlError) -> Response<Body> {
     let status = match error {
-        PersistentError::Level(_) => StatusCode::NOT_FOUND,
-        PersistentError::Name(error) if error.holds_no_identifier() => StatusCode::NOT_FOUND,
-        PersistentError::Encoding | PersistentError::Name(_) | PersistentError::Query(_) => {
-            StatusCode::BAD_REQUEST
-        }
+        PersistentUrlError::Level(_) => StatusCode::NOT_FOUND,
+        PersistentUrlError::Name(error) if error.holds_no_identifier() => StatusCode::NOT_FOUND,
+        PersistentUrlError::Encoding
+        | PersistentUrlError::Name(_)
+        | PersistentUrlError::Query(_) => StatusCode::BAD_REQUEST,
     };
     answer::refusal(status, &error.to_string())
 }
@@ -77,11 +77,11 @@ mod tests {
             reason: None,
         };
         let cases = [
-            (PersistentError::Name(no_identifier), 404),
-            (PersistentError::Level("a.b".to_owned()), 404),
-            (PersistentError::Encoding, 400),
+            (PersistentUrlError::Name(no_identifier), 404),
+            (PersistentUrlError::Level("a.b".to_owned()), 404),
+            (PersistentUrlError::Encoding, 400),
             (
-                PersistentError::Name(NameError::Status("Copy".to_owned())),
+                PersistentUrlError::Name(NameError::Status("Copy".to_owned())),
                 400,
             ),
         ];

@@ -13,11 +13,11 @@ use super::{ASK_AGAIN, Resolver};
 use crate::formats::resolution::Persistent;
 use crate::web::server::answer;
 use crate::web::server::page::Page;
-use crate::web::server::page::accept::Form;
+use crate::web::server::page::accept::Representation;
 use crate::web::server::page::html::link;
 use words::BOTH;
 
-const FORMS: [Form; 2] = [Form::Html, Form::Json];
+const FORMS: [Representation; 2] = [Representation::Html, Representation::Json];
 
 /// The page that explains why a reader is not redirected.
 pub(super) fn alert(
@@ -83,13 +83,13 @@ pub(super) fn alert(
         _ => &[],
     };
     let response = match page.form {
-        Form::Json => page.json(&json!({
+        Representation::Json => page.json(&json!({
             "ibi": ibi,
             "alert": code,
             "suspects": suspects,
             "archives_without_answer": silent,
         })),
-        Form::Html | Form::Text => page.html(
+        Representation::Html | Representation::Text => page.html(
             title,
             &html! {
                 p { code { (ibi) } }
@@ -118,8 +118,8 @@ pub(super) fn home(resolver: &Resolver, request: &Parts) -> Response<Body> {
     let page = Page::asked(resolver.address(), BOTH, request, &FORMS);
     let (words, archives) = (page.words, resolver.archives.all().len());
     match page.form {
-        Form::Json => page.json(&json!({ "archives": archives })),
-        Form::Html | Form::Text => page.html(
+        Representation::Json => page.json(&json!({ "archives": archives })),
+        Representation::Html | Representation::Text => page.html(
             words.home_title,
             &html! {
                 p { (words.home_sentence) }

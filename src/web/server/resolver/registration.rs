@@ -14,8 +14,8 @@ use tokio::sync::Semaphore;
 use super::lookups::{self, Lookups};
 use super::{ASK_AGAIN, Resolver, TURN_PATIENCE};
 use crate::archive::Clock;
-use crate::formats::query::Fields;
-use crate::formats::registration::{Answer, LONGEST_REQUEST};
+use crate::formats::query::FormFields;
+use crate::formats::registration::{LONGEST_REQUEST, RegistrationAnswer};
 use crate::web::registry::{ReplyStatus, Requester};
 use crate::web::server::share::{Share, Shares, client_of};
 use crate::web::server::{Peer, answer, form};
@@ -103,7 +103,7 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
                         may switch them on (ibifs resolver --registration-2009)";
         return xml(
             StatusCode::FORBIDDEN,
-            Answer::Refused(sentence.to_owned()).to_xml(None),
+            RegistrationAnswer::Refused(sentence.to_owned()).to_xml(None),
         );
     };
     let (parts, body) = request.into_parts();
@@ -114,7 +114,7 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
         },
         _ => parts.uri.query().unwrap_or_default().to_owned(),
     };
-    let fields = match Fields::parse(&text) {
+    let fields = match FormFields::parse(&text) {
         Ok(fields) => fields,
         Err(error) => return answer::refusal(StatusCode::BAD_REQUEST, &error.to_string()),
     };
@@ -160,9 +160,9 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
 fn do_it(
     resolver: &Resolver,
     lookups: &Lookups,
-    fields: &Fields,
+    fields: &FormFields,
     address: IpAddr,
-) -> crate::web::registry::Reply {
+) -> crate::web::registry::RegistrationReply {
     let client = client_of(address);
     let until = Instant::now() + lookups::PATIENCE;
     let lookup = |host: &str| lookups.find(client, host, until);

@@ -14,22 +14,22 @@ const SHARDS: usize = 4;
 /// Entries by key, each valid for one version of the index.
 #[derive(Debug)]
 pub(super) struct Versioned<K, V> {
-    entries: Cache<K, Entry<V>, Size>,
+    entries: Cache<K, VersionedValue<V>, Size>,
     /// The newest version that has entries. Versions only increase.
     newest: AtomicI64,
 }
 
 #[derive(Debug)]
-struct Entry<V> {
+struct VersionedValue<V> {
     version: i64,
     value: Arc<V>,
     /// The size of key and value, in bytes.
     size: usize,
 }
 
-impl<V> Clone for Entry<V> {
-    fn clone(&self) -> Entry<V> {
-        Entry {
+impl<V> Clone for VersionedValue<V> {
+    fn clone(&self) -> VersionedValue<V> {
+        VersionedValue {
             value: Arc::clone(&self.value),
             ..*self
         }
@@ -42,8 +42,8 @@ struct Size {
     least: usize,
 }
 
-impl<K, V> Weighter<K, Entry<V>> for Size {
-    fn weight(&self, _: &K, entry: &Entry<V>) -> u64 {
+impl<K, V> Weighter<K, VersionedValue<V>> for Size {
+    fn weight(&self, _: &K, entry: &VersionedValue<V>) -> u64 {
         entry.size.max(self.least) as u64
     }
 }
@@ -93,7 +93,7 @@ impl<K: Eq + Hash, V> Versioned<K, V> {
             self.entries.clear();
         }
         let value = Arc::new(value);
-        let entry = Entry {
+        let entry = VersionedValue {
             version,
             value,
             size,

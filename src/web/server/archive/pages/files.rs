@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use super::words::{BOTH, Words};
+use super::words::{ArchiveWords, BOTH};
 use super::{heads, time, view};
 use crate::archive::PublicFile;
 use crate::archive::store::Item;
@@ -15,7 +15,7 @@ use crate::formats::item::Names;
 use crate::formats::query::{Query, encoded, percent_decoded_bytes};
 use crate::web::server::archive::{Site, act, failure};
 use crate::web::server::page::Page;
-use crate::web::server::page::accept::Form;
+use crate::web::server::page::accept::Representation;
 use crate::web::server::page::html::{link, shown};
 
 /// The most files in one part of the list. Each part links to the next.
@@ -24,7 +24,7 @@ const FILES_IN_A_PART: usize = 10_000;
 const FILES_IN_A_TEXT: usize = 100_000;
 
 /// A table of files, each with its size and the time of its last change.
-pub(super) fn table(words: &Words, names: &Names, files: &[PublicFile]) -> Markup {
+pub(super) fn table(words: &ArchiveWords, names: &Names, files: &[PublicFile]) -> Markup {
     if files.is_empty() {
         return html! { p { (words.no_files) } };
     }
@@ -52,11 +52,15 @@ pub(in super::super) fn file_list(site: &Site, item: &Item, request: &Parts) -> 
         &site.address,
         BOTH,
         request,
-        &[Form::Html, Form::Json, Form::Text],
+        &[
+            Representation::Html,
+            Representation::Json,
+            Representation::Text,
+        ],
     );
     let most = match page.form {
-        Form::Text => FILES_IN_A_TEXT,
-        Form::Html | Form::Json => FILES_IN_A_PART,
+        Representation::Text => FILES_IN_A_TEXT,
+        Representation::Html | Representation::Json => FILES_IN_A_PART,
     };
     let after = after(request).unwrap_or_default();
     let listing = match site.archive.listing(item, &after, most, &act) {
@@ -69,17 +73,17 @@ pub(in super::super) fn file_list(site: &Site, item: &Item, request: &Parts) -> 
         format!("{list}&after={}", encoded(encoded(&last.path).as_bytes()))
     });
     let mut response = match page.form {
-        Form::Json => {
+        Representation::Json => {
             let mut value = view::json_of_names(&item.names);
             value["files"] = Value::from(view::json_of_files(&item.names, &listing.files));
             value["next_url"] = json!(next);
             page.json(&value)
         }
-        Form::Text => {
+        Representation::Text => {
             let lines = listing.files.iter().map(|file| line(&file.path));
             page.text(lines.collect())
         }
-        Form::Html => {
+        Representation::Html => {
             let words = page.words;
             page.html(
                 &format!("{}: {}", words.files, item.names.preferred()),

@@ -9,14 +9,14 @@ use axum::http::request::Parts;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use super::words::{BOTH, Words};
+use super::words::{ArchiveWords, BOTH};
 use super::{PAGE, fact, heads, section, time, view};
 use crate::archive::ArchiveError;
 use crate::archive::tree::Dependencies;
 use crate::formats::item::Names;
 use crate::web::server::archive::{Site, act, failure};
 use crate::web::server::page::Page;
-use crate::web::server::page::accept::Form;
+use crate::web::server::page::accept::Representation;
 use crate::web::server::page::html::link;
 
 /// The most items on the page.
@@ -49,7 +49,7 @@ pub(in super::super) fn home(site: &Site, request: &Parts) -> Response<Body> {
         Err(error) => return failure::fault(&error),
     };
     let facts = site.archive.facts();
-    if page.form == Form::Json {
+    if page.form == Representation::Json {
         let latest = overview.latest.iter().map(|(names, title)| {
             let mut value = view::json_of_names(names);
             value["title"] = json!(title);
@@ -88,7 +88,7 @@ fn service(names: &Names) -> Markup {
     }
 }
 
-fn latest(words: &Words, overview: &Overview) -> Markup {
+fn latest(words: &ArchiveWords, overview: &Overview) -> Markup {
     if overview.latest.is_empty() {
         return html! { p { (words.no_items) } };
     }

@@ -3,13 +3,13 @@
 use maud::{Markup, html};
 
 use super::view::{self, ItemView, OtherItem};
-use super::words::Words;
+use super::words::ArchiveWords;
 use super::{both_names, fact, files, section, time};
 use crate::archive::persistent_url;
 use crate::web::server::page::html::link;
 
 /// The content below the title.
-pub(super) fn main(words: &Words, item: &ItemView) -> Markup {
+pub(super) fn main(words: &ArchiveWords, item: &ItemView) -> Markup {
     html! {
         @if let Some(url) = &item.main_file {
             p { (link(url, words.main_file)) }
@@ -33,7 +33,7 @@ pub(super) fn main(words: &Words, item: &ItemView) -> Markup {
     }
 }
 
-fn facts(words: &Words, item: &ItemView) -> Markup {
+fn facts(words: &ArchiveWords, item: &ItemView) -> Markup {
     let url = persistent_url(&item.names);
     html! {
         (both_names(words, &item.names))
@@ -52,14 +52,14 @@ fn facts(words: &Words, item: &ItemView) -> Markup {
     }
 }
 
-fn other(words: &Words, other: &OtherItem) -> Markup {
+fn other(words: &ArchiveWords, other: &OtherItem) -> Markup {
     html! {
         (link(&other.url(), &other.names.preferred()))
         @if !other.is_held { " " small { (words.elsewhere) } }
     }
 }
 
-fn others(words: &Words, named: &[(&str, &Option<OtherItem>)]) -> Markup {
+fn others(words: &ArchiveWords, named: &[(&str, &Option<OtherItem>)]) -> Markup {
     let known = named
         .iter()
         .filter_map(|(name, found)| Some((name, found.as_ref()?)));
@@ -74,7 +74,7 @@ fn others(words: &Words, named: &[(&str, &Option<OtherItem>)]) -> Markup {
     }
 }
 
-fn editions(words: &Words, item: &ItemView) -> Markup {
+fn editions(words: &ArchiveWords, item: &ItemView) -> Markup {
     let is_last = |last: &OtherItem| last.names.matches(&item.names);
     let next = (words.next_edition, &item.next_edition);
     let previous = (words.previous_edition, &item.previous_edition);
@@ -88,7 +88,7 @@ fn editions(words: &Words, item: &ItemView) -> Markup {
     }
 }
 
-fn translations(words: &Words, item: &ItemView) -> Markup {
+fn translations(words: &ArchiveWords, item: &ItemView) -> Markup {
     html! {
         dl {
             @if let Some(source) = &item.translation_of {
@@ -103,7 +103,7 @@ fn translations(words: &Words, item: &ItemView) -> Markup {
 }
 
 /// The claims of other items about this one, each with its relation.
-fn claims(words: &Words, item: &ItemView) -> Markup {
+fn claims(words: &ArchiveWords, item: &ItemView) -> Markup {
     html! {
         p { (words.claims_sentence) }
         ul {
@@ -114,7 +114,7 @@ fn claims(words: &Words, item: &ItemView) -> Markup {
     }
 }
 
-fn metadata_links(words: &Words, item: &ItemView) -> Markup {
+fn metadata_links(words: &ArchiveWords, item: &ItemView) -> Markup {
     html! {
         @if let Some(metadata) = &item.metadata {
             li { (words.metadata_item) ": " (other(words, metadata)) }

@@ -12,7 +12,7 @@ use crate::archive::tree::Dependencies;
 use crate::formats::item::Names;
 use crate::web::server::archive::{Site, act, failure};
 use crate::web::server::page::Page;
-use crate::web::server::page::accept::Form;
+use crate::web::server::page::accept::Representation;
 use crate::web::server::page::html::link;
 
 /// The most items in the list.
@@ -43,10 +43,14 @@ pub(in super::super) fn level(site: &Site, level: &str, request: &Parts) -> Resp
     if shown.is_empty() {
         return unknown(site, level, request);
     }
-    let forms = [Form::Html, Form::Json, Form::Text];
+    let forms = [
+        Representation::Html,
+        Representation::Json,
+        Representation::Text,
+    ];
     let page = Page::asked(&site.address, BOTH, request, &forms);
     match page.form {
-        Form::Json => {
+        Representation::Json => {
             let items = shown.iter().map(|names| {
                 let mut value = view::json_of_names(names);
                 value["url"] = json!(view::page_url(names));
@@ -54,8 +58,10 @@ pub(in super::super) fn level(site: &Site, level: &str, request: &Parts) -> Resp
             });
             page.json(&json!({"level": level, "items": items.collect::<Vec<Value>>()}))
         }
-        Form::Text => page.text(shown.iter().map(|names| names.preferred() + "\n").collect()),
-        Form::Html => page.html(
+        Representation::Text => {
+            page.text(shown.iter().map(|names| names.preferred() + "\n").collect())
+        }
+        Representation::Html => page.html(
             &format!("{}: {level}", page.words.items),
             &html! {
                 ul {

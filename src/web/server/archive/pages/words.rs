@@ -6,7 +6,7 @@ use crate::web::server::page;
 
 /// The texts in one language.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct ArchiveWords {
     tag: &'static str,
     /// The decimal separator.
     pub(super) point: char,
@@ -62,16 +62,16 @@ pub(super) struct Words {
     pub(super) item: &'static str,
 }
 
-impl page::Words for Words {
+impl page::Words for ArchiveWords {
     fn tag(&self) -> &'static str {
         self.tag
     }
 }
 
 /// The available languages.
-pub(super) static BOTH: [&Words; 2] = [&ENGLISH, &PORTUGUESE];
+pub(super) static BOTH: [&ArchiveWords; 2] = [&ENGLISH, &PORTUGUESE];
 
-impl Words {
+impl ArchiveWords {
     pub(super) fn of_state(&self, state: State) -> &'static str {
         let [original, copy, deleted] = self.states;
         match state {
@@ -104,7 +104,7 @@ impl Words {
     }
 }
 
-static ENGLISH: Words = Words {
+static ENGLISH: ArchiveWords = ArchiveWords {
     tag: "en",
     point: '.',
     rep: "Name (rep)",
@@ -175,7 +175,7 @@ static ENGLISH: Words = Words {
     item: "Item",
 };
 
-static PORTUGUESE: Words = Words {
+static PORTUGUESE: ArchiveWords = ArchiveWords {
     tag: "pt",
     point: ',',
     rep: "Nome (rep)",

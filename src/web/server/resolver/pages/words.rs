@@ -4,7 +4,7 @@ use crate::web::server::page;
 
 /// The texts in one language.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct ResolverWords {
     tag: &'static str,
     pub(super) unknown_title: &'static str,
     pub(super) unknown_sentence: &'static str,
@@ -24,15 +24,15 @@ pub(super) struct Words {
     pub(super) archives: &'static str,
 }
 
-impl page::Words for Words {
+impl page::Words for ResolverWords {
     fn tag(&self) -> &'static str {
         self.tag
     }
 }
 
 /// The available languages.
-pub(super) static BOTH: [&Words; 2] = [
-    &Words {
+pub(super) static BOTH: [&ResolverWords; 2] = [
+    &ResolverWords {
         tag: "en",
         unknown_title: "Not found",
         unknown_sentence: "No Archive knows an item with this identifier, or what is asked for of it.",
@@ -55,7 +55,7 @@ pub(super) static BOTH: [&Words; 2] = [
                         identifier behind this address.",
         archives: "Archives",
     },
-    &Words {
+    &ResolverWords {
         tag: "pt",
         unknown_title: "Não encontrado",
         unknown_sentence: "Nenhum Arquivo conhece um item com este identificador, ou o que se pede dele.",
