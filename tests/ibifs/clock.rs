@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use ibi::Timestamp;
-use ibifs::archive::{Archive, ArchiveError, Clock, Code, Setup};
+use ibifs::archive::{Archive, ArchiveError, CheckCode, Clock, Setup};
 
 use crate::support::{Rng, TestEnv, seed, switch};
 
@@ -254,7 +254,7 @@ fn a_clock_far_ahead_is_found_and_overcome() {
         .expect("a check")
         .findings;
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].code, Code::DateAhead);
+    assert_eq!(found[0].code, CheckCode::DateAhead);
 
     let last = archive
         .go_on_from_present()

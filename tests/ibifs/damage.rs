@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ibi::relation::{Language, Modifier};
 use ibi::{Ibi, Timestamp};
 use ibifs::archive::store::Item;
-use ibifs::archive::{Archive, ArchiveError, Clock, Finding};
+use ibifs::archive::{Archive, ArchiveError, CheckFinding, Clock};
 use ibifs::formats::item::State;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
@@ -330,7 +330,7 @@ fn every_damage_that_changes_an_answer_is_found() {
         done += 1;
         let found = Archive::check(&sample.store, &Stopped, &mut |_| ());
         let found = match &found {
-            Ok(report) => report.findings.iter().any(Finding::is_left),
+            Ok(report) => report.findings.iter().any(CheckFinding::is_left),
             Err(error) => panic!("{damage}: {error}"),
         };
         let direct = answers(&sample.store);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::CommandFactory;
-use ibifs::archive::Code;
+use ibifs::archive::CheckCode;
 use ibifs::command::cli::Cli;
 use ibifs::fuse::mount::Settings;
 
@@ -391,7 +391,7 @@ fn the_manual_has_every_finding_of_fsck() {
             _ => format!("{}{}.", first.unwrap_or_default(), letters.as_str()),
         }
     };
-    let expected: String = Code::ALL
+    let expected: String = CheckCode::ALL
         .iter()
         .map(|code| {
             let repaired = if code.is_repairable() {

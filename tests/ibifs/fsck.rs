@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ibifs::archive::Code;
+use ibifs::archive::CheckCode;
 
 use crate::support::TestEnv;
 
@@ -79,7 +79,7 @@ fn changes(
 
 /// A store broken in one way: found so and not otherwise, untouched by looking, repaired where that
 /// is promised and then sound, with nothing else changed.
-fn shows(code: Code) {
+fn shows(code: CheckCode) {
     let word = code.word();
     let env = sound();
     env.prints("ibifs fsck store", "7 items, 0 findings");
@@ -213,7 +213,7 @@ fn every_finding_has_a_store() {
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .filter(|name| name != "sound")
         .collect();
-    let codes: BTreeSet<String> = Code::ALL
+    let codes: BTreeSet<String> = CheckCode::ALL
         .iter()
         .map(|code| code.word().to_owned())
         .collect();
@@ -225,14 +225,14 @@ macro_rules! shown {
         /// Each of these stores is found as what it is.
         mod stores_of {
             use super::*;
-            $(#[test] fn $name() { shows(Code::$code); })*
+            $(#[test] fn $name() { shows(CheckCode::$code); })*
         }
 
         /// The tests above are all there are codes for.
         #[test]
         fn every_store_is_tested() {
-            let shown: BTreeSet<Code> = [$(Code::$code),*].into();
-            assert_eq!(shown, Code::ALL.iter().copied().collect());
+            let shown: BTreeSet<CheckCode> = [$(CheckCode::$code),*].into();
+            assert_eq!(shown, CheckCode::ALL.iter().copied().collect());
         }
     };
 }

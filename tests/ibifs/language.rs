@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::CommandFactory;
 use clap::builder::StyledStr;
 use ibi::message::Message;
-use ibifs::archive::Code;
+use ibifs::archive::CheckCode;
 use ibifs::command::cli::{Cli, MountHelper};
 use ibifs::command::language::{Catalogue, PT_BR};
 
@@ -554,7 +554,7 @@ fn the_manual_has_the_findings_in_the_same_words() {
             }
         }
     };
-    let expected: String = Code::ALL
+    let expected: String = CheckCode::ALL
         .iter()
         .map(|code| {
             let severity = catalogue.translate(&code.severity());

@@ -28,7 +28,7 @@ use ibi::message;
 use ibi::{AliasPair, Ibi, Ibip, Timestamp};
 
 pub use crate::archive::finding::Severity;
-pub use finding::{Code, Finding, Report};
+pub use finding::{CheckCode, CheckFinding, CheckReport};
 
 /// Called now and then with the number of items read so far.
 pub type Progress<'a> = dyn FnMut(u64) + 'a;
@@ -45,7 +45,7 @@ struct Walk {
     latest: Option<(Timestamp, String)>,
     /// Items to be moved from the directory of their IBIp to that of their rep, by the IBIp.
     unmoved: Vec<Names>,
-    report: Report,
+    report: CheckReport,
 }
 
 /// A set of items, in a few bytes each.
@@ -125,7 +125,7 @@ struct Reading<'a> {
 }
 
 /// A finding for an alias in the sidecar that is an IBIp: a sidecar cannot give its item an IBIp that way.
-fn refused_aliases(place: &Names, record: &Record) -> Option<Finding> {
+fn refused_aliases(place: &Names, record: &Record) -> Option<CheckFinding> {
     let bytes = record.sidecar.as_ref()?;
     // Few sidecars contain the pair, so only those are parsed a second time.
     bytes.windows(ALIAS.len()).find(|part| *part == ALIAS)?;
@@ -135,7 +135,7 @@ fn refused_aliases(place: &Names, record: &Record) -> Option<Finding> {
         .iter()
         .find(|alias| is_ibip(alias))?
         .to_string();
-    Some(Finding::of(Code::NameRefused, place).saying(ArchiveError::NoAlias { alias }))
+    Some(CheckFinding::of(CheckCode::NameRefused, place).saying(ArchiveError::NoAlias { alias }))
 }
 
 /// The error for a record whose IBIp belongs to another item.
@@ -153,7 +153,7 @@ const ALIAS: &[u8] = b"ibi.alias";
 impl Archive {
     /// Rebuilds the index from the tree: identifiers, relations, states, tombstones and the date
     /// from which minting continues.
-    pub fn reindex(&self, progress: &mut Progress<'_>) -> Result<Report, ArchiveError> {
+    pub fn reindex(&self, progress: &mut Progress<'_>) -> Result<CheckReport, ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
         // Rebuilding also replaces what the ledger reserves, so no date is given out meanwhile.
@@ -178,14 +178,14 @@ impl Archive {
 
     /// Accepts the sidecars of items that were not moved to the directory of their rep, which
     /// moves them. The caller holds `edits`.
-    fn finish_moves(&self, walk: Walk) -> Result<Report, ArchiveError> {
+    fn finish_moves(&self, walk: Walk) -> Result<CheckReport, ArchiveError> {
         let mut report = walk.report;
         for names in walk.unmoved {
             self.read_again(&Queued::at(Place::of(&names), Durability::Unsynced))?;
             if !self.tree.is_directory(Place::of(&names).as_str()) {
                 let subject = names.preferred();
-                let is_its = |finding: &Finding| {
-                    finding.code == Code::NotMoved && finding.subject == subject
+                let is_its = |finding: &CheckFinding| {
+                    finding.code == CheckCode::NotMoved && finding.subject == subject
                 };
                 report.findings.retain(|finding| !is_its(finding));
             }
@@ -242,7 +242,7 @@ impl Archive {
                     progress(walk.report.items);
                     if record.sidecar.is_some() && removed.has(&record.names) {
                         walk.report
-                            .add(Finding::of(Code::LeftTombstone, &record.names));
+                            .add(CheckFinding::of(CheckCode::LeftTombstone, &record.names));
                     }
                 } else {
                     removed.add(&record.names);
@@ -293,12 +293,12 @@ impl Archive {
         let Some(error) = self.refusal_of_read(place, &record, &known)? else {
             if !is_known && let Some(holder) = self.holder_of_ibip(reading, &record)? {
                 let taken = ibip_taken(&record, holder);
-                report.add(Finding::of(Code::NameTaken, place).saying(taken));
+                report.add(CheckFinding::of(CheckCode::NameTaken, place).saying(taken));
                 return Ok((Record::bare(place.clone(), State::Copy), false));
             }
             if Place::of(&record.names) != Place::of(place) {
                 let rep = message!("its rep is {rep}", rep = record.names.preferred());
-                report.add(Finding::of(Code::NotMoved, place).saying(rep));
+                report.add(CheckFinding::of(CheckCode::NotMoved, place).saying(rep));
                 walk.unmoved.push(place.clone());
                 return Ok((Record::bare(place.clone(), State::Copy), false));
             }
@@ -306,10 +306,10 @@ impl Archive {
         };
         let code =
             match self.refusal_of_read(place, &Record::bare(place.clone(), State::Copy), &known)? {
-                Some(_) => Code::NotMinted,
-                None => Code::NameRefused,
+                Some(_) => CheckCode::NotMinted,
+                None => CheckCode::NameRefused,
             };
-        report.add(Finding::of(code, place).saying(error));
+        report.add(CheckFinding::of(code, place).saying(error));
         Ok((Record::bare(place.clone(), State::Copy), false))
     }
 
@@ -350,13 +350,13 @@ impl Archive {
         record: Record,
         believed: bool,
         refill: &Refill<'_>,
-        report: &mut Report,
+        report: &mut CheckReport,
     ) -> Result<(), ArchiveError> {
         let mut record = record;
         if !believed || record.sidecar.is_none() {
             if let Some(known) = self.believed_before(reading, &record)? {
                 if believed {
-                    report.add(Finding::of(Code::MissingSidecar, &known.names));
+                    report.add(CheckFinding::of(CheckCode::MissingSidecar, &known.names));
                 }
                 record = known;
             }
@@ -365,17 +365,17 @@ impl Archive {
             && record.sidecar.as_deref() != Some(known)
         {
             let code = match record.state {
-                State::Deleted => Code::ChangedTombstone,
-                _ => Code::ChangedSidecar,
+                State::Deleted => CheckCode::ChangedTombstone,
+                _ => CheckCode::ChangedSidecar,
             };
-            report.add(Finding::of(code, &record.names));
+            report.add(CheckFinding::of(code, &record.names));
         }
         for alias in &record.aliases {
             if let Some(holder) = refill.holder_of_alias(alias)?
                 && !holder.matches(&record.names)
             {
                 let taken = |names: &Names, holder: &Names| {
-                    let taken = Finding::of(Code::AliasTaken, names);
+                    let taken = CheckFinding::of(CheckCode::AliasTaken, names);
                     taken.saying(message!(
                         "{alias} is {holder}",
                         alias,
@@ -393,7 +393,7 @@ impl Archive {
         }
         match self.put_or_replace(reading, &record, refill, report)? {
             Some(error) => {
-                report.add(Finding::of(Code::NameTaken, &record.names).saying(error));
+                report.add(CheckFinding::of(CheckCode::NameTaken, &record.names).saying(error));
                 self.put_without_taken_name(reading, &record, refill)
             }
             None => Ok(()),
@@ -407,7 +407,7 @@ impl Archive {
         reading: &Reading<'_>,
         record: &Record,
         refill: &Refill<'_>,
-        report: &mut Report,
+        report: &mut CheckReport,
     ) -> Result<Option<StoreError>, ArchiveError> {
         let (error, holder) = match refill.put(record) {
             Ok(()) => return Ok(None),
@@ -428,7 +428,7 @@ impl Archive {
         match refill.put(record) {
             Ok(()) => {
                 let taken = ibip_taken(record, record.names.clone());
-                report.add(Finding::of(Code::NameTaken, &holder).saying(taken));
+                report.add(CheckFinding::of(CheckCode::NameTaken, &holder).saying(taken));
                 Ok(None)
             }
             Err(error @ StoreError::Taken { .. }) => Ok(Some(error)),
@@ -491,7 +491,7 @@ impl Archive {
 
     /// Takes over items in `col/` that have no sidecar. Those of the Archive's own name space
     /// become originals; all are indexed.
-    pub(super) fn adopt(&self, progress: &mut Progress<'_>) -> Result<Report, ArchiveError> {
+    pub(super) fn adopt(&self, progress: &mut Progress<'_>) -> Result<CheckReport, ArchiveError> {
         self.tree.each_item::<ArchiveError>(|area, path| {
             let Some(names) = names_at(area, path) else {
                 return Ok(());
@@ -518,7 +518,7 @@ impl Archive {
         path: &Path,
         clock: &dyn Clock,
         progress: &mut Progress<'_>,
-    ) -> Result<Report, ArchiveError> {
+    ) -> Result<CheckReport, ArchiveError> {
         refuse_other_directories(path)?;
         let reading = lock::Reading::of(path);
         let mut report = look(path, reading.is_alone(), clock, progress)?;
@@ -530,7 +530,7 @@ impl Archive {
             let again = look(path, false, clock, progress)?;
             let found = report.identities();
             report = again;
-            let is_again = |finding: &Finding| found.contains(&finding.identity());
+            let is_again = |finding: &CheckFinding| found.contains(&finding.identity());
             report.findings.retain(is_again);
         }
         report.in_use = !reading.is_alone();
@@ -557,7 +557,7 @@ impl Archive {
         &self,
         other: &Names,
         mut says: impl FnMut(&Names) -> Result<Option<State>, E>,
-    ) -> Result<Vec<Finding>, E> {
+    ) -> Result<Vec<CheckFinding>, E> {
         let (mut originals, mut copies) = (Vec::new(), Vec::new());
         let listed = self.store.each_item(|item| {
             if item.state == State::Original {
@@ -573,13 +573,13 @@ impl Archive {
         let mut findings = Vec::new();
         for names in originals {
             if says(&names)? == Some(State::Original) {
-                let found = Finding::of(Code::TwoOriginals, &names);
+                let found = CheckFinding::of(CheckCode::TwoOriginals, &names);
                 findings.push(found.saying(message!("the Archive {other}", other)));
             }
         }
         for names in copies {
             if says(&names)? == Some(State::Deleted) {
-                let found = Finding::of(Code::OriginalRemoved, &names);
+                let found = CheckFinding::of(CheckCode::OriginalRemoved, &names);
                 findings.push(found.saying(message!("the Archive {other}", other)));
             }
         }
@@ -603,8 +603,8 @@ fn look(
     is_quiet: bool,
     clock: &dyn Clock,
     progress: &mut Progress<'_>,
-) -> Result<Report, ArchiveError> {
-    let mut report = Report::default();
+) -> Result<CheckReport, ArchiveError> {
+    let mut report = CheckReport::default();
     let tree = Tree::open_as_it_is(path)?;
     let index = grounds::open_index(&tree, is_quiet, &mut report)?;
     let facts = grounds::read_facts(&tree, index.as_ref(), &mut report);
@@ -613,7 +613,7 @@ fn look(
         grounds::look_around(&tree, &mut report);
     }
     // Without these the contents of the tree cannot be interpreted.
-    let (Some(facts), false) = (facts, report.has(Code::IndexNewer)) else {
+    let (Some(facts), false) = (facts, report.has(CheckCode::IndexNewer)) else {
         return Ok(report);
     };
     let unused_clock = Box::new(super::SystemClock);
@@ -640,13 +640,13 @@ fn look(
     report.findings.append(&mut walk.report.findings);
     told.check_service(&mut report)?;
     grounds::look_at_handovers(&told, &mut report);
-    if let (Some(index), false) = (&index, report.has(Code::IndexDamaged)) {
+    if let (Some(index), false) = (&index, report.has(CheckCode::IndexDamaged)) {
         told.compare(index, &mut report)?;
         told.check_dates(index, &walk, is_quiet, clock, &mut report)?;
     }
     told.check_editions(&mut report)?;
     told.check_relations(&mut report)?;
-    if report.has(Code::AreaMissing) || report.has(Code::Unreadable) {
+    if report.has(CheckCode::AreaMissing) || report.has(CheckCode::Unreadable) {
         // Rebuilding the index now would drop the items that cannot be read.
         for finding in &mut report.findings {
             finding.repairable = false;
@@ -656,20 +656,23 @@ fn look(
 }
 
 impl Archive {
-    fn check_service(&self, report: &mut Report) -> Result<(), ArchiveError> {
+    fn check_service(&self, report: &mut CheckReport) -> Result<(), ArchiveError> {
         let held = self.held(&self.facts.service)?;
         if held.is_none_or(|item| item.state != State::Original)
             && !is_below(
                 &Place::of(&self.facts.service),
-                &report.subjects(Code::Unreadable),
+                &report.subjects(CheckCode::Unreadable),
             )
         {
-            report.add(Finding::of(Code::ServiceMissing, &self.facts.service));
+            report.add(CheckFinding::of(
+                CheckCode::ServiceMissing,
+                &self.facts.service,
+            ));
         }
         Ok(())
     }
 
-    fn check_editions(&self, report: &mut Report) -> Result<(), ArchiveError> {
+    fn check_editions(&self, report: &mut CheckReport) -> Result<(), ArchiveError> {
         // Each chain is followed once: a chain that leads into one that ends, ends as well.
         let (mut ending, mut circling) = (Marks::default(), Marks::default());
         for id in self.store.with_next_edition()? {
@@ -697,7 +700,7 @@ impl Archive {
                 }
             };
             if is_circle {
-                report.add(Finding::of(Code::EditionCycle, &item.names));
+                report.add(CheckFinding::of(CheckCode::EditionCycle, &item.names));
             }
             let marks = if is_circle {
                 &mut circling
@@ -709,13 +712,13 @@ impl Archive {
         Ok(())
     }
 
-    fn check_relations(&self, report: &mut Report) -> Result<(), ArchiveError> {
+    fn check_relations(&self, report: &mut CheckReport) -> Result<(), ArchiveError> {
         for claim in self.store.contested()? {
             // A claim by an item whose owner may not write this one is not a fault of this one.
             if !self.may_speak(&claim.other, &claim.names)? {
                 continue;
             }
-            let differ = Finding::of(Code::RelationsDiffer, &claim.names);
+            let differ = CheckFinding::of(CheckCode::RelationsDiffer, &claim.names);
             report.add(differ.saying(message!(
                 "its {kind} is {target}, and {other} says it is that too",
                 kind = claim.kind.pair_name(),
@@ -723,7 +726,7 @@ impl Archive {
                 other = claim.other.preferred()
             )));
         }
-        let circling = report.subjects(Code::EditionCycle);
+        let circling = report.subjects(CheckCode::EditionCycle);
         for claim in self.store.one_sided()? {
             // Which edition in a circle is wrong is not known, so no missing pair is added to one.
             if circling.contains(&claim.near.preferred()) {
@@ -733,7 +736,7 @@ impl Archive {
             if !self.may_speak(&claim.near, &claim.far)? {
                 continue;
             }
-            let one_sided = Finding::of(Code::OneSided, &claim.near);
+            let one_sided = CheckFinding::of(CheckCode::OneSided, &claim.near);
             report.add(one_sided.saying(message!(
                 "{kind} {far}",
                 kind = claim.kind.pair_name(),

@@ -4,7 +4,9 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 
-use super::{Archive, ArchiveError, Clock, Facts, Progress, Report, WAIT_LIMIT, lock, own_files};
+use super::{
+    Archive, ArchiveError, CheckReport, Clock, Facts, Progress, WAIT_LIMIT, lock, own_files,
+};
 use crate::archive::store::Store;
 use crate::archive::tree::Action;
 use crate::archive::tree::TreeError;
@@ -45,7 +47,7 @@ impl Archive {
         setup: &Setup,
         clock: Box<dyn Clock>,
         progress: &mut Progress<'_>,
-    ) -> Result<(Archive, Report), ArchiveError> {
+    ) -> Result<(Archive, CheckReport), ArchiveError> {
         if path.join(own_files::FACTS).exists() {
             return Err(ArchiveError::IsAStore {
                 path: path.to_owned(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::process::{getegid, geteuid};
 
-use super::{Archive, Clock, Finding, OwnerOnDisk, Process, Setup};
+use super::{Archive, CheckFinding, Clock, OwnerOnDisk, Process, Setup};
 use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::{Maker, Place};
 use crate::formats::item::{Names, Sidecar};
@@ -294,7 +294,7 @@ pub(crate) struct TestParts {
     pub(crate) directory: TemporaryDirectory,
 }
 
-fn line_of(finding: &Finding) -> String {
+fn line_of(finding: &CheckFinding) -> String {
     format!("{} {}", finding.code.word(), finding.subject)
 }
 

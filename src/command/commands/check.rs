@@ -1,7 +1,7 @@
 //! `ibifs fsck` and `ibifs reindex`.
 
 use super::{counting, print, say, start, transfer};
-use crate::archive::{Archive, ArchiveError, Finding, SystemClock};
+use crate::archive::{Archive, ArchiveError, CheckFinding, SystemClock};
 use crate::command::cli::{Fsck, Reindex};
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
@@ -68,6 +68,6 @@ pub(super) fn fsck(options: &Fsck) -> Result<Exit, Failure> {
     } else {
         print::report_text(&report, options.dry_run)
     })?;
-    let left = report.findings.iter().any(Finding::is_left);
+    let left = report.findings.iter().any(CheckFinding::is_left);
     Ok(if left { Exit::Failed } else { Exit::Done })
 }

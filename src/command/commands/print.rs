@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::archive::store::Item;
-use crate::archive::{Claims, Facts, Finding, Relations, Report, Severity};
+use crate::archive::{CheckFinding, CheckReport, Claims, Facts, Relations, Severity};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::terminal::OneLine;
@@ -250,7 +250,7 @@ pub(super) fn list_line(item: &Item) -> String {
     )
 }
 
-pub(super) fn report_json(store: &Path, report: &Report) -> String {
+pub(super) fn report_json(store: &Path, report: &CheckReport) -> String {
     let findings: Vec<Value> = report
         .findings
         .iter()
@@ -278,7 +278,7 @@ pub(super) fn report_json(store: &Path, report: &Report) -> String {
 }
 
 /// Code, subject, problem and remedy; severity, and whether it is repaired.
-pub(super) fn finding_line(finding: &Finding, is_dry: bool) -> String {
+pub(super) fn finding_line(finding: &CheckFinding, is_dry: bool) -> String {
     let severity = finding.code.severity();
     let outcome = match (finding.repaired, finding.repairable && is_dry) {
         (true, _) => message!("{severity}, repaired", severity),
@@ -300,7 +300,7 @@ pub(super) fn finding_line(finding: &Finding, is_dry: bool) -> String {
     )
 }
 
-pub(super) fn report_text(report: &Report, is_dry: bool) -> String {
+pub(super) fn report_text(report: &CheckReport, is_dry: bool) -> String {
     let mut text: String = report
         .findings
         .iter()

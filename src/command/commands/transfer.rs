@@ -10,7 +10,7 @@ use super::access::{self, StoreAccess};
 use super::{cannot_print, failed_at, put_out, say, usage};
 use crate::archive::store::Item;
 use crate::archive::transfer::{self, Destination, Local, Outcome, Remover, TransferError};
-use crate::archive::{Archive, ArchiveError, Finding};
+use crate::archive::{Archive, ArchiveError, CheckFinding};
 use crate::command::cli::{Claim, Copy, Selection, Transfer};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -470,11 +470,11 @@ fn outcome_json(names: &Names, outcome: &Outcome) -> Value {
 }
 
 /// The findings of a check with another Archive: the originals that both claim.
-pub(super) fn claimed_by_both(store: &Path, other: &str) -> Result<Vec<Finding>, Failure> {
+pub(super) fn claimed_by_both(store: &Path, other: &str) -> Result<Vec<CheckFinding>, Failure> {
     Archive::looked_at(store, |archive| claimed_by(archive, other))
 }
 
-fn claimed_by(archive: &Archive, other: &str) -> Result<Vec<Finding>, Failure> {
+fn claimed_by(archive: &Archive, other: &str) -> Result<Vec<CheckFinding>, Failure> {
     let refuse_same = |service: &Names| {
         if service.matches(&archive.facts().service) {
             Err(TransferError::SameArchive)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use ibifs::archive::{Archive, Report, SystemClock};
+use ibifs::archive::{Archive, CheckReport, SystemClock};
 
 use super::supervisor::{Supervised, What};
 use crate::support::TestEnv;
@@ -179,7 +179,7 @@ impl Fixture {
 
     /// What the index says now, and what is not as it should be; beside the daemon, too.
     #[track_caller]
-    pub fn look(&self) -> (Answers, Report) {
+    pub fn look(&self) -> (Answers, CheckReport) {
         let archive = Archive::open_read_only(&self.store()).expect("the store opens");
         let mut items = Vec::new();
         let listed = archive.store().each_item(|item| {

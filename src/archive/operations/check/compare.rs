@@ -1,7 +1,7 @@
 //! Differences between the tree and the index, as findings.
 
 use super::super::ledger::LEDGER;
-use super::{Code, Finding, Report, Walk, is_below};
+use super::{CheckCode, CheckFinding, CheckReport, Walk, is_below};
 use crate::archive::store::{Difference, DifferenceKind, Store};
 use crate::archive::tree::{Area, Place};
 use crate::archive::{Archive, ArchiveError, Clock};
@@ -15,11 +15,15 @@ const AHEAD_SECONDS: i64 = 60;
 
 impl Archive {
     /// Compares this Archive, which was read from the tree, with the index.
-    pub(super) fn compare(&self, index: &Store, report: &mut Report) -> Result<(), ArchiveError> {
+    pub(super) fn compare(
+        &self,
+        index: &Store,
+        report: &mut CheckReport,
+    ) -> Result<(), ArchiveError> {
         let differences = match self.store.differences(index) {
             Err(error) if error.is_damage() => {
                 report.add(
-                    Finding::new(Code::IndexDamaged, crate::archive::store::FILE)
+                    CheckFinding::new(CheckCode::IndexDamaged, crate::archive::store::FILE)
                         .saying(error.cause()),
                 );
                 return Ok(());
@@ -29,12 +33,12 @@ impl Archive {
         let missing = self.missing_areas(&differences)?;
         for (area, count) in &missing {
             let known = message!("the index knows {count}", count);
-            report.add(Finding::new(Code::AreaMissing, area.name()).saying(known));
+            report.add(CheckFinding::new(CheckCode::AreaMissing, area.name()).saying(known));
         }
-        let unreadable = report.subjects(Code::Unreadable);
-        let name_taken = report.subjects(Code::NameTaken);
-        let alias_taken = report.subjects(Code::AliasTaken);
-        let is_service_missing = report.has(Code::ServiceMissing);
+        let unreadable = report.subjects(CheckCode::Unreadable);
+        let name_taken = report.subjects(CheckCode::NameTaken);
+        let alias_taken = report.subjects(CheckCode::AliasTaken);
+        let is_service_missing = report.has(CheckCode::ServiceMissing);
         for difference in differences {
             let is_hidden = area_of(&difference)
                 .is_some_and(|lies| missing.iter().any(|(area, _)| *area == lies))
@@ -52,10 +56,10 @@ impl Archive {
             let finding = self.finding_of(difference)?;
             // A finding that follows from another one of the same item is not reported.
             let is_explained = match finding.code {
-                Code::ChangedSidecar => {
+                CheckCode::ChangedSidecar => {
                     name_taken.contains(&finding.subject) || alias_taken.contains(&finding.subject)
                 }
-                Code::IndexDiffers => name_taken.contains(&finding.subject),
+                CheckCode::IndexDiffers => name_taken.contains(&finding.subject),
                 _ => false,
             };
             if !is_explained {
@@ -82,40 +86,40 @@ impl Archive {
         Ok(missing)
     }
 
-    fn finding_of(&self, difference: Difference) -> Result<Finding, ArchiveError> {
+    fn finding_of(&self, difference: Difference) -> Result<CheckFinding, ArchiveError> {
         let (code, detail) = match difference.kind {
-            DifferenceKind::OnlyFirst => (Code::NotIndexed, None),
+            DifferenceKind::OnlyFirst => (CheckCode::NotIndexed, None),
             DifferenceKind::OnlySecond {
                 is_removed,
                 is_unsettled,
             } => match &difference.names {
                 None => (
-                    Code::IndexDiffers,
+                    CheckCode::IndexDiffers,
                     Some(message!("a row of the index has no valid names")),
                 ),
                 // The tree has the item under another of its names.
                 Some(names) if self.store.find_by_names(names)?.is_some() => {
                     let what = message!("the index has it as an item of its own");
-                    (Code::IndexDiffers, Some(what))
+                    (CheckCode::IndexDiffers, Some(what))
                 }
-                Some(_) if is_removed => (Code::MissingTombstone, None),
-                Some(_) if is_unsettled => (Code::MintUnfinished, None),
-                Some(_) => (Code::NotInTree, None),
+                Some(_) if is_removed => (CheckCode::MissingTombstone, None),
+                Some(_) if is_unsettled => (CheckCode::MintUnfinished, None),
+                Some(_) => (CheckCode::NotInTree, None),
             },
             DifferenceKind::Differs {
                 what,
                 sidecar,
                 is_removed,
             } => match (sidecar, is_removed) {
-                (true, (false, false)) => (Code::ChangedSidecar, said(what)),
-                (true, (true, true)) => (Code::ChangedTombstone, said(what)),
-                _ => (Code::IndexDiffers, said(what)),
+                (true, (false, false)) => (CheckCode::ChangedSidecar, said(what)),
+                (true, (true, true)) => (CheckCode::ChangedTombstone, said(what)),
+                _ => (CheckCode::IndexDiffers, said(what)),
             },
         };
-        Ok(Finding {
+        Ok(CheckFinding {
             detail,
             names: difference.names.map(Box::new),
-            ..Finding::new(code, difference.subject)
+            ..CheckFinding::new(code, difference.subject)
         })
     }
 
@@ -126,13 +130,13 @@ impl Archive {
         walk: &Walk,
         is_quiet: bool,
         clock: &dyn Clock,
-        report: &mut Report,
+        report: &mut CheckReport,
     ) -> Result<(), ArchiveError> {
         let (last, reserved) = match (index.last_date(), index.reserved_date()) {
             (Ok(last), Ok(reserved)) => (last, reserved),
             (Err(error), _) | (_, Err(error)) => {
                 report.add(
-                    Finding::new(Code::IndexDamaged, crate::archive::store::FILE)
+                    CheckFinding::new(CheckCode::IndexDamaged, crate::archive::store::FILE)
                         .saying(error.cause()),
                 );
                 return Ok(());
@@ -142,12 +146,12 @@ impl Archive {
         if let Some((date, rep)) = &walk.own
             && Some(date) > mark.as_ref()
         {
-            report.add(Finding::new(Code::DateBehind, rep));
+            report.add(CheckFinding::new(CheckCode::DateBehind, rep));
         }
         if let Some(mark) = &mark
             && mark.seconds() > clock.now().seconds() + AHEAD_SECONDS
         {
-            let ahead = Finding::new(Code::DateAhead, mark.to_rfc3339());
+            let ahead = CheckFinding::new(CheckCode::DateAhead, mark.to_rfc3339());
             // That item may be the only reason, if it dates from a version that accepted such items.
             report.add(match &walk.latest {
                 Some((date, rep)) if date == mark => {
@@ -167,9 +171,10 @@ impl Archive {
         &self,
         last: Option<Timestamp>,
         reserved: Option<Timestamp>,
-        report: &mut Report,
+        report: &mut CheckReport,
     ) {
-        let broken = |what: &dyn Localize| Finding::new(Code::LedgerBroken, LEDGER).saying(what);
+        let broken =
+            |what: &dyn Localize| CheckFinding::new(CheckCode::LedgerBroken, LEDGER).saying(what);
         let text = match self.tree.read_small(LEDGER) {
             Ok(Some(text)) => text,
             Ok(None) => return report.add(broken(&message!("it is not there"))),
@@ -200,7 +205,7 @@ impl Archive {
                     |date| Message::verbatim(date.to_rfc3339()),
                 )
             };
-            let differs = Finding::new(Code::LedgerDiffers, LEDGER);
+            let differs = CheckFinding::new(CheckCode::LedgerDiffers, LEDGER);
             report.add(differs.saying(message!(
                 "{noted} in the ledger, {last} in the index",
                 noted = shown(noted),

@@ -10,7 +10,7 @@ findings! {
     const ALL:
     /// The stable code of a kind of finding.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub enum Code {
+    pub enum CheckCode {
         FactsMissing "facts-missing" Error repaired
             "archive.ibi is missing"
             "--repair writes what the index keeps of it; otherwise restore it from a backup"
@@ -148,9 +148,9 @@ findings! {
 
 /// One inconsistency.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct CheckFinding {
     /// Its kind.
-    pub code: Code,
+    pub code: CheckCode,
     /// The item, by its name, or the path below the store.
     pub subject: String,
     /// Details of this finding, if any.
@@ -163,9 +163,9 @@ pub struct Finding {
     pub(super) names: Option<Box<Names>>,
 }
 
-impl Finding {
-    pub(super) fn new(code: Code, subject: impl Into<String>) -> Finding {
-        Finding {
+impl CheckFinding {
+    pub(super) fn new(code: CheckCode, subject: impl Into<String>) -> CheckFinding {
+        CheckFinding {
             code,
             subject: subject.into(),
             detail: None,
@@ -175,15 +175,15 @@ impl Finding {
         }
     }
 
-    pub(super) fn of(code: Code, names: &Names) -> Finding {
-        Finding {
+    pub(super) fn of(code: CheckCode, names: &Names) -> CheckFinding {
+        CheckFinding {
             names: Some(Box::new(names.clone())),
-            ..Finding::new(code, names.preferred())
+            ..CheckFinding::new(code, names.preferred())
         }
     }
 
-    pub(super) fn saying(self, detail: impl Localize) -> Finding {
-        Finding {
+    pub(super) fn saying(self, detail: impl Localize) -> CheckFinding {
+        CheckFinding {
             detail: Some(detail.message()),
             ..self
         }
@@ -202,37 +202,37 @@ impl Finding {
     }
 
     /// Identifies the finding in a later pass.
-    pub(super) fn identity(&self) -> (Code, String) {
+    pub(super) fn identity(&self) -> (CheckCode, String) {
         (self.code, self.subject.clone())
     }
 }
 
 /// The result of a check.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct CheckReport {
     /// How many items are in the tree.
     pub items: u64,
     /// Whether another process was writing the store meanwhile.
     pub in_use: bool,
     /// The inconsistencies.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CheckFinding>,
 }
 
-impl Report {
-    pub(super) fn add(&mut self, finding: Finding) {
+impl CheckReport {
+    pub(super) fn add(&mut self, finding: CheckFinding) {
         self.findings.push(finding);
     }
 
-    pub(super) fn has(&self, code: Code) -> bool {
+    pub(super) fn has(&self, code: CheckCode) -> bool {
         self.findings.iter().any(|finding| finding.code == code)
     }
 
-    pub(super) fn identities(&self) -> BTreeSet<(Code, String)> {
-        self.findings.iter().map(Finding::identity).collect()
+    pub(super) fn identities(&self) -> BTreeSet<(CheckCode, String)> {
+        self.findings.iter().map(CheckFinding::identity).collect()
     }
 
     /// The subjects of the findings with this code.
-    pub(super) fn subjects(&self, code: Code) -> BTreeSet<String> {
+    pub(super) fn subjects(&self, code: CheckCode) -> BTreeSet<String> {
         let those = self.findings.iter().filter(|finding| finding.code == code);
         those.map(|finding| finding.subject.clone()).collect()
     }
@@ -240,7 +240,8 @@ impl Report {
     /// The number of findings that have this severity and are not repaired.
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
-        let counts = |finding: &&Finding| !finding.repaired && finding.code.severity() == severity;
+        let counts =
+            |finding: &&CheckFinding| !finding.repaired && finding.code.severity() == severity;
         self.findings.iter().filter(counts).count()
     }
 }

@@ -3,7 +3,7 @@
 use super::super::identifiers::names_at;
 use super::super::ledger::LEDGER;
 use super::super::{lock, own_files};
-use super::{Code, Finding, Report};
+use super::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{self, Store, StoreError};
 use crate::archive::tree::{HANDOVER, RESERVE, Tree};
 use crate::archive::{Archive, ArchiveError, Facts};
@@ -31,12 +31,12 @@ const OWN: [&str; 13] = [
 pub(super) fn open_index(
     tree: &Tree,
     is_quiet: bool,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result<Option<Store>, ArchiveError> {
     let path = tree.path().join(store::FILE);
-    let found = |code| Finding::new(code, store::FILE);
+    let found = |code| CheckFinding::new(code, store::FILE);
     if path.symlink_metadata().is_err() {
-        report.add(found(Code::IndexMissing));
+        report.add(found(CheckCode::IndexMissing));
         return Ok(None);
     }
     let opened = Store::open_as_it_is(tree.root(), is_quiet)
@@ -44,20 +44,20 @@ pub(super) fn open_index(
     match opened {
         Ok((index, complaints)) => {
             if let Some(complaints) = Message::joined(complaints) {
-                report.add(found(Code::IndexDamaged).saying(complaints));
+                report.add(found(CheckCode::IndexDamaged).saying(complaints));
             }
             Ok(Some(index))
         }
         Err(error @ StoreError::Newer { .. }) => {
-            report.add(found(Code::IndexNewer).saying(error));
+            report.add(found(CheckCode::IndexNewer).saying(error));
             Ok(None)
         }
         Err(StoreError::Older { found: version }) => {
-            report.add(found(Code::IndexOlder).saying(message!("schema {version}", version)));
+            report.add(found(CheckCode::IndexOlder).saying(message!("schema {version}", version)));
             Ok(None)
         }
         Err(error) if error.is_damage() => {
-            report.add(found(Code::IndexDamaged).saying(error.cause()));
+            report.add(found(CheckCode::IndexDamaged).saying(error.cause()));
             Ok(None)
         }
         Err(error) => Err(error.into()),
@@ -65,37 +65,42 @@ pub(super) fn open_index(
 }
 
 /// The identity of the Archive: as it was when the store was last used, else from the facts file.
-pub(super) fn read_facts(tree: &Tree, index: Option<&Store>, report: &mut Report) -> Option<Facts> {
+pub(super) fn read_facts(
+    tree: &Tree,
+    index: Option<&Store>,
+    report: &mut CheckReport,
+) -> Option<Facts> {
     let kept = index.and_then(|index| index.facts().ok().flatten());
     let kept_facts = kept.as_deref().and_then(|text| Facts::parse(text).ok());
     let is_kept_well = kept.is_none() || kept_facts.is_some();
     let (code, detail, facts) = match tree.read_small(own_files::FACTS) {
-        Ok(None) => (Some(Code::FactsMissing), None, kept_facts.clone()),
+        Ok(None) => (Some(CheckCode::FactsMissing), None, kept_facts.clone()),
         Err(error) => {
             let detail = Some(error.message());
-            (Some(Code::FactsBroken), detail, kept_facts.clone())
+            (Some(CheckCode::FactsBroken), detail, kept_facts.clone())
         }
         Ok(Some(text)) => match Facts::parse(&text) {
             Err(error) => {
                 let detail = Some(error.message());
-                (Some(Code::FactsBroken), detail, kept_facts.clone())
+                (Some(CheckCode::FactsBroken), detail, kept_facts.clone())
             }
             Ok(facts) if !is_kept_well => {
                 let detail = message!("the index has no valid copy of it");
-                (Some(Code::IndexDiffers), Some(detail), Some(facts))
+                (Some(CheckCode::IndexDiffers), Some(detail), Some(facts))
             }
             Ok(_) if kept.as_ref().is_some_and(|kept| *kept != text) => {
                 let detail = kept.as_ref().map(|kept| what_changed(kept, &text));
-                (Some(Code::FactsChanged), detail, kept_facts.clone())
+                (Some(CheckCode::FactsChanged), detail, kept_facts.clone())
             }
             Ok(facts) => (None, None, Some(facts)),
         },
     };
     if let Some(code) = code {
-        let finding = Finding::new(code, own_files::FACTS);
-        report.add(Finding {
+        let finding = CheckFinding::new(code, own_files::FACTS);
+        report.add(CheckFinding {
             detail,
-            repairable: finding.repairable && (kept_facts.is_some() || code == Code::IndexDiffers),
+            repairable: finding.repairable
+                && (kept_facts.is_some() || code == CheckCode::IndexDiffers),
             ..finding
         });
     }
@@ -124,47 +129,52 @@ fn what_changed(before: &[u8], now: &[u8]) -> Message {
 
 /// Reports if users who do not own the store can reach its contents: their own files, for which
 /// they can make the daemon wait, and the index.
-pub(super) fn look_at_the_way_in(tree: &Tree, report: &mut Report) {
+pub(super) fn look_at_the_way_in(tree: &Tree, report: &mut CheckReport) {
     if let Some(mode) = tree.mode_of(".")
         && mode & 0o001 != 0
     {
         report.add(
-            Finding::new(Code::StoreOpen, ".")
+            CheckFinding::new(CheckCode::StoreOpen, ".")
                 .saying(message!("mode {mode}", mode = format!("{mode:04o}"))),
         );
     }
 }
 
 /// Checks the store's own directory, if no process writes it now.
-pub(super) fn look_around(tree: &Tree, report: &mut Report) {
+pub(super) fn look_around(tree: &Tree, report: &mut CheckReport) {
     for name in tree.left_in_staging() {
-        report.add(Finding::new(Code::StagingLeft, format!("staging/{name}")));
+        report.add(CheckFinding::new(
+            CheckCode::StagingLeft,
+            format!("staging/{name}"),
+        ));
     }
     for name in OWN {
         if let Some(mode) = tree.mode_of(name)
             && mode & 0o002 != 0
         {
-            let loose = Finding::new(Code::LoosePermissions, name);
+            let loose = CheckFinding::new(CheckCode::LoosePermissions, name);
             report.add(loose.saying(message!("mode {mode}", mode = format!("{mode:04o}"))));
         }
     }
 }
 
 /// Reports unfinished transfers of ownership to other Archives.
-pub(super) fn look_at_handovers(archive: &Archive, report: &mut Report) {
+pub(super) fn look_at_handovers(archive: &Archive, report: &mut CheckReport) {
     let looked = archive.tree().each_handover::<ArchiveError>(|area, path| {
         let Some(names) = names_at(area, path) else {
             return Ok(());
         };
         match archive.handover(&names) {
             Ok(Some(handover)) if handover.is_pending() => {
-                let pending = Finding::of(Code::HandoverPending, &names);
+                let pending = CheckFinding::of(CheckCode::HandoverPending, &names);
                 report.add(
                     pending.saying(message!("to the Archive {other}", other = handover.other)),
                 );
             }
             Ok(_) => {}
-            Err(error) => report.add(Finding::of(Code::HandoverBroken, &names).saying(error)),
+            Err(error) => {
+                report.add(CheckFinding::of(CheckCode::HandoverBroken, &names).saying(error))
+            }
         }
         Ok(())
     });

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use rustix::io::Errno;
 
 use super::super::identifiers::names_at;
-use super::{Code, Finding};
+use super::{CheckCode, CheckFinding};
 use crate::archive::store::Record;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Area, Place, Seen, TreeError};
@@ -37,7 +37,7 @@ pub(super) struct Sight {
     /// Whether it is an item and not a tombstone.
     pub(super) is_here: bool,
     /// An inconsistency found there.
-    pub(super) finding: Option<Finding>,
+    pub(super) finding: Option<CheckFinding>,
     /// A directory that could not be listed; its contents are unknown.
     pub(super) unlisted: Option<TreeError>,
     /// The date and the rep, if the rep is in the Archive's own name space.
@@ -53,7 +53,7 @@ enum Spot {
         is_tombstone: bool,
     },
     /// An inconsistency that is evident without reading the place.
-    Wrong(Finding, Option<TreeError>),
+    Wrong(CheckFinding, Option<TreeError>),
 }
 
 type Sights = Vec<Result<Sight, ArchiveError>>;
@@ -89,17 +89,21 @@ impl Foreman {
                 is_tombstone,
             },
             Seen::Twice(first, second) => {
-                let twice = Finding::new(Code::SpelledTwice, below(second));
+                let twice = CheckFinding::new(CheckCode::SpelledTwice, below(second));
                 Spot::Wrong(twice.saying(Message::verbatim(below(first))), None)
             }
             // A file at the level of items is reported only if its name is that of an item.
             Seen::Other(path) if is_item_level(area, path) && names_at(area, path).is_none() => {
                 return Ok(());
             }
-            Seen::Other(path) => Spot::Wrong(Finding::new(Code::NotADirectory, below(path)), None),
+            Seen::Other(path) => Spot::Wrong(
+                CheckFinding::new(CheckCode::NotADirectory, below(path)),
+                None,
+            ),
             Seen::Unreadable(path, error) => {
                 let path = below(path);
-                let unreadable = Finding::new(Code::Unreadable, path.trim_end_matches('/'));
+                let unreadable =
+                    CheckFinding::new(CheckCode::Unreadable, path.trim_end_matches('/'));
                 Spot::Wrong(unreadable.saying(&error), Some(error))
             }
         };
@@ -205,7 +209,7 @@ impl Archive {
         };
         let Some(names) = names_at(area, &path) else {
             return Ok(Sight {
-                finding: Some(Finding::new(Code::StrayName, shown)),
+                finding: Some(CheckFinding::new(CheckCode::StrayName, shown)),
                 ..Sight::default()
             });
         };
@@ -230,11 +234,11 @@ impl Archive {
         };
         let disbelief = match (unreadable, self.tombstone_from(names, &bytes)) {
             (Some(error), _) if is_unreadable(&error) => {
-                Finding::new(Code::Unreadable, shown).saying(error)
+                CheckFinding::new(CheckCode::Unreadable, shown).saying(error)
             }
-            (Some(error), _) => Finding::new(Code::BrokenTombstone, shown).saying(error),
+            (Some(error), _) => CheckFinding::new(CheckCode::BrokenTombstone, shown).saying(error),
             (None, Err(error)) => {
-                Finding::new(Code::BrokenTombstone, shown).saying(in_short(&error))
+                CheckFinding::new(CheckCode::BrokenTombstone, shown).saying(in_short(&error))
             }
             (None, Ok(record)) => {
                 return Sight {
@@ -245,7 +249,7 @@ impl Archive {
         };
         Sight {
             record: Some((Record::bare(names.clone(), State::Deleted), false)),
-            finding: Some(Finding {
+            finding: Some(CheckFinding {
                 names: Some(Box::new(names.clone())),
                 ..disbelief
             }),
@@ -272,11 +276,11 @@ impl Archive {
         let believed = disbelief.is_none();
         let finding = disbelief.map(|error| {
             let code = match &error {
-                ArchiveError::OtherItem { .. } => Code::ForeignSidecar,
-                ArchiveError::Tree(error) if is_unreadable(error) => Code::Unreadable,
-                _ => Code::BrokenSidecar,
+                ArchiveError::OtherItem { .. } => CheckCode::ForeignSidecar,
+                ArchiveError::Tree(error) if is_unreadable(error) => CheckCode::Unreadable,
+                _ => CheckCode::BrokenSidecar,
             };
-            Finding::of(code, names).saying(in_short(&error))
+            CheckFinding::of(code, names).saying(in_short(&error))
         });
         Sight {
             record: Some((record, believed)),

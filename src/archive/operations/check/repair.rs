@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::super::{lock, own_files};
 use super::reading::ASIDE;
-use super::{Code, Finding, Progress, Report, look, refuse_other_directories};
+use super::{CheckCode, CheckFinding, CheckReport, Progress, look, refuse_other_directories};
 use crate::archive::store::{self, Item, Store};
 use crate::archive::tree::{Author, Filled, Place, SIDECAR, Tree};
 use crate::archive::{Archive, ArchiveError, Clock};
@@ -19,7 +19,7 @@ impl Archive {
         path: &Path,
         clock: Box<dyn Clock>,
         progress: &mut Progress<'_>,
-    ) -> Result<Report, ArchiveError> {
+    ) -> Result<CheckReport, ArchiveError> {
         refuse_other_directories(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
         let mut report = look(path, true, &*clock, progress)?;
@@ -35,7 +35,7 @@ impl Archive {
         for finding in &mut report.findings {
             finding.repaired = !still.contains(&finding.identity());
         }
-        let is_new = |finding: &Finding| !found.contains(&finding.identity());
+        let is_new = |finding: &CheckFinding| !found.contains(&finding.identity());
         report
             .findings
             .extend(left.findings.into_iter().filter(is_new));
@@ -43,29 +43,29 @@ impl Archive {
         Ok(report)
     }
 
-    fn mend(&self, report: &Report, progress: &mut Progress<'_>) -> Result<(), ArchiveError> {
+    fn mend(&self, report: &CheckReport, progress: &mut Progress<'_>) -> Result<(), ArchiveError> {
         for finding in report.findings.iter().filter(|finding| finding.repairable) {
             let names = finding.names.as_deref();
             match (finding.code, names) {
-                (Code::BrokenSidecar | Code::ForeignSidecar, Some(names)) => {
+                (CheckCode::BrokenSidecar | CheckCode::ForeignSidecar, Some(names)) => {
                     self.mend_sidecar(names)?;
                 }
-                (Code::MissingSidecar, Some(names)) => self.write_believed(names)?,
-                (Code::ChangedSidecar, Some(names)) => self.keep_before(names)?,
-                (Code::BrokenTombstone | Code::MissingTombstone, Some(names)) => {
+                (CheckCode::MissingSidecar, Some(names)) => self.write_believed(names)?,
+                (CheckCode::ChangedSidecar, Some(names)) => self.keep_before(names)?,
+                (CheckCode::BrokenTombstone | CheckCode::MissingTombstone, Some(names)) => {
                     self.mend_tombstone(names)?;
                 }
-                (Code::LeftTombstone, Some(names)) => {
+                (CheckCode::LeftTombstone, Some(names)) => {
                     self.tree.remove_tombstone(&Place::of(names))?;
                 }
-                (Code::NotInTree, Some(names)) => self.bury(names)?,
-                (Code::ServiceMissing, Some(names)) => self.mend_service(names)?,
+                (CheckCode::NotInTree, Some(names)) => self.bury(names)?,
+                (CheckCode::ServiceMissing, Some(names)) => self.mend_service(names)?,
                 _ => {}
             }
         }
         self.reindex(&mut |items| progress(items))?;
-        if report.has(Code::OneSided) {
-            let told = report.subjects(Code::OneSided);
+        if report.has(CheckCode::OneSided) {
+            let told = report.subjects(CheckCode::OneSided);
             for claim in self.store.one_sided()? {
                 if told.contains(&claim.near.preferred())
                     && let Some(near) = self.held(&claim.near)?
@@ -185,9 +185,9 @@ impl Archive {
 }
 
 /// Repairs what prevents the store from being opened.
-fn mend_grounds(path: &Path, report: &Report) -> Result<(), ArchiveError> {
+fn mend_grounds(path: &Path, report: &CheckReport) -> Result<(), ArchiveError> {
     let tree = Tree::open(path)?;
-    if report.has(Code::FactsBroken) || report.has(Code::FactsMissing) {
+    if report.has(CheckCode::FactsBroken) || report.has(CheckCode::FactsMissing) {
         let index = Store::open_as_it_is(tree.root(), true)?;
         if let Some(text) = index.facts()? {
             let aside = format!("{}.broken", own_files::FACTS);
@@ -195,15 +195,15 @@ fn mend_grounds(path: &Path, report: &Report) -> Result<(), ArchiveError> {
             tree.write_small(".", own_files::FACTS, &text, None)?;
         }
     }
-    if report.has(Code::IndexDamaged) {
+    if report.has(CheckCode::IndexDamaged) {
         set_index_aside(&tree)?;
     }
     for finding in &report.findings {
-        if finding.code == Code::LoosePermissions {
+        if finding.code == CheckCode::LoosePermissions {
             tree.tighten(&finding.subject)?;
         }
     }
-    if report.has(Code::StagingLeft) {
+    if report.has(CheckCode::StagingLeft) {
         tree.clear_staging();
     }
     Ok(())

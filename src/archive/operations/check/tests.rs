@@ -274,8 +274,8 @@ fn two_archives_do_not_hold_one_original() {
     };
     let (original, copy, deleted) = (State::Original, State::Copy, State::Deleted);
     assert_eq!(ask([Some(copy), Some(original)]), []);
-    assert_eq!(ask([Some(original), None]), [Code::TwoOriginals]);
-    assert_eq!(ask([None, Some(deleted)]), [Code::OriginalRemoved]);
+    assert_eq!(ask([Some(original), None]), [CheckCode::TwoOriginals]);
+    assert_eq!(ask([None, Some(deleted)]), [CheckCode::OriginalRemoved]);
 }
 
 #[test]
