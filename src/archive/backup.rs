@@ -39,7 +39,7 @@ pub use metadata::{Attributes, attributes_of};
 findings! {
     /// What is reported of a path that is not, or may not be, in the backup as it is in the store.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Code {
+    pub enum BackupCode {
         // It changed during each attempt to copy it.
         Unsteady "unsteady" Warning
             "changed each time that it was copied; run the backup again when it is no longer written"
@@ -57,16 +57,16 @@ findings! {
 
 /// One finding of a backup.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct BackupFinding {
     /// The kind of finding.
-    pub code: Code,
+    pub code: BackupCode,
     /// The path, relative to the store.
     pub path: Vec<u8>,
     /// More about this case, if there is more to say.
     pub detail: Option<Message>,
 }
 
-impl Finding {
+impl BackupFinding {
     /// A sentence: what is wrong, and what can be done.
     pub fn sentence(&self) -> Message {
         with_detail(self.code, self.detail.as_ref())
@@ -74,11 +74,11 @@ impl Finding {
 }
 
 /// Receives each finding as it is found.
-pub type Tell<'a> = dyn FnMut(&Finding) -> std::io::Result<()> + 'a;
+pub type Tell<'a> = dyn FnMut(&BackupFinding) -> std::io::Result<()> + 'a;
 
 /// Counts of what a backup has done.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct BackupTally {
     /// Items in the backup.
     pub items: u64,
     /// Files and other entries that were copied.
@@ -221,7 +221,7 @@ pub fn make(
     clock: &dyn Clock,
     tell: &mut Tell<'_>,
     progress: &mut dyn FnMut(u64),
-) -> Result<Tally, BackupError> {
+) -> Result<BackupTally, BackupError> {
     let to = prepare(from, destination)?;
     let _lock = Archive::hold(&to)?;
     let note = Note {

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::content::{self, ContentError};
 use super::metadata;
-use super::{BackupError, Code, Finding, Tally, Tell};
+use super::{BackupCode, BackupError, BackupFinding, BackupTally, Tell};
 use crate::archive::tree::Action;
 use crate::archive::tree::{Tree, TreeError, joined};
 use ibi::message;
@@ -36,7 +36,7 @@ pub(super) struct Copier<'a> {
     next: u64,
     /// Selects the parts of a unit that are not copied.
     leave: Leave,
-    pub(super) tally: Tally,
+    pub(super) tally: BackupTally,
     pub(super) tell: &'a mut Tell<'a>,
     progress: &'a mut dyn FnMut(u64),
 }
@@ -109,7 +109,7 @@ impl<'a> Copier<'a> {
             temporaries,
             next: 0,
             leave: |_| false,
-            tally: Tally::default(),
+            tally: BackupTally::default(),
             tell,
             progress,
         }
@@ -122,11 +122,11 @@ impl<'a> Copier<'a> {
 
     pub(super) fn found(
         &mut self,
-        code: Code,
+        code: BackupCode,
         path: &[u8],
         detail: Option<Message>,
     ) -> Result<(), BackupError> {
-        let finding = Finding {
+        let finding = BackupFinding {
             code,
             path: path.to_vec(),
             detail,
@@ -199,7 +199,7 @@ impl<'a> Copier<'a> {
             }
         }
         self.found(
-            Code::Unsteady,
+            BackupCode::Unsteady,
             path,
             Some(message!("names appeared and disappeared")),
         )?;
@@ -354,7 +354,7 @@ impl<'a> Copier<'a> {
 
     fn not_copied(&mut self, path: &[u8], errno: Errno) -> Result<(), BackupError> {
         let why = std::io::Error::from(errno).message();
-        self.found(Code::NotCopied, path, Some(why))
+        self.found(BackupCode::NotCopied, path, Some(why))
     }
 
     /// Copies an entry that is not a directory. False where it has changed since it was listed.
@@ -500,7 +500,7 @@ impl<'a> Copier<'a> {
             self.tally.copied += 1;
             if !steady {
                 let why = message!("it was written during each attempt");
-                self.found(Code::Unsteady, &path, Some(why))?;
+                self.found(BackupCode::Unsteady, &path, Some(why))?;
             }
             break;
         }

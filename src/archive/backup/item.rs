@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{OFlags, Stat};
 
 use super::copying::Copier;
-use super::{BackupError, Tally, Tell, metadata};
+use super::{BackupError, BackupTally, Tell, metadata};
 use crate::archive::tree::{Met, SIDECAR, Tree};
 
 /// The file in an item that marks a copy that was begun and not compared since.
@@ -80,7 +80,7 @@ impl<'a> ItemCopier<'a> {
 
     /// The counts so far.
     #[must_use]
-    pub fn tally(&self) -> &Tally {
+    pub fn tally(&self) -> &BackupTally {
         &self.0.tally
     }
 }

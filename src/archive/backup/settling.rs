@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::copying::Copier;
-use super::{BackupError, Code, each_item_of};
+use super::{BackupCode, BackupError, each_item_of};
 use crate::archive::store::{self, Item, ItemId, Store};
 use crate::archive::tree::Action;
 use crate::archive::tree::{Area, Author, Place, SIDECAR};
@@ -57,7 +57,7 @@ pub(super) fn settle(
                     code = finding.code.word(),
                     finding = finding.sentence()
                 );
-                copier.found(Code::Unsound, finding.subject.as_bytes(), Some(why))?;
+                copier.found(BackupCode::Unsound, finding.subject.as_bytes(), Some(why))?;
             }
             break;
         }
@@ -72,7 +72,7 @@ pub(super) fn settle(
                 .open_far(path, rustix::fs::OFlags::PATH)
                 .is_err();
         if is_kept {
-            copier.found(Code::Kept, path, None)?;
+            copier.found(BackupCode::Kept, path, None)?;
         }
     }
     Ok(())

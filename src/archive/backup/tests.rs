@@ -7,9 +7,9 @@ use super::*;
 use crate::os::testing::TemporaryDirectory;
 
 /// The findings of a backup, one line each, and its counts.
-fn backup(from: &TestArchive, to: &Path) -> Result<(Vec<String>, Tally), BackupError> {
+fn backup(from: &TestArchive, to: &Path) -> Result<(Vec<String>, BackupTally), BackupError> {
     let mut found = Vec::new();
-    let mut report = |finding: &Finding| {
+    let mut report = |finding: &BackupFinding| {
         let path = String::from_utf8_lossy(&finding.path).into_owned();
         found.push(format!("{} {path}", finding.code.word()));
         Ok(())

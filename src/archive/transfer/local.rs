@@ -364,7 +364,7 @@ impl Local {
             mark(&to).map_err(|errno| to.error(Action::Mark, UNCOMPARED, errno))?;
         }
         let told = RefCell::new(None);
-        let mut tell = |finding: &backup::Finding| {
+        let mut tell = |finding: &backup::BackupFinding| {
             let sentence = || {
                 message!(
                     "'{path}' {finding}",

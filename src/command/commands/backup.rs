@@ -5,7 +5,7 @@ use serde_json::json;
 use super::access::{self, StoreAccess};
 use super::say;
 use crate::archive::SystemClock;
-use crate::archive::backup::{self, Finding, Tally};
+use crate::archive::backup::{self, BackupFinding, BackupTally};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -29,7 +29,7 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
     }
     let archive = access.read()?;
     let progress = ProgressLine::of(&message!("directories"), || backup::count(archive.tree()));
-    let mut tell = |finding: &Finding| {
+    let mut tell = |finding: &BackupFinding| {
         let text = if options.output.json {
             finding_json(finding)
         } else {
@@ -57,13 +57,13 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
     })
 }
 
-fn finding_line(finding: &Finding) -> String {
+fn finding_line(finding: &BackupFinding) -> String {
     let word = finding.code.word();
     let sentence = localized(&finding.sentence());
     format!("{word}: {}: {sentence}\n", shown(&finding.path))
 }
 
-fn finding_json(finding: &Finding) -> String {
+fn finding_json(finding: &BackupFinding) -> String {
     let value = json!({
         "code": finding.code.word(),
         "path": shown(&finding.path),
@@ -72,7 +72,7 @@ fn finding_json(finding: &Finding) -> String {
     json::line(&value)
 }
 
-fn tally_line(tally: &Tally) -> String {
+fn tally_line(tally: &BackupTally) -> String {
     let line = message!(
         "{items}: {copied}, {bytes}; {unchanged}, {removed}",
         items = plural!("{count} item", "{count} items", count = tally.items),
@@ -92,7 +92,7 @@ fn tally_line(tally: &Tally) -> String {
     format!("{}\n", localized(&line))
 }
 
-fn tally_json(tally: &Tally) -> String {
+fn tally_json(tally: &BackupTally) -> String {
     let value = json!({
         "items": tally.items,
         "copied": tally.copied,
