@@ -21,7 +21,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
-pub use finding::{Code, Finding, ScrubError, Tally};
+pub use finding::{ScrubCode, ScrubError, ScrubFinding, ScrubTally};
 
 use crate::archive::tree::Action;
 use crate::archive::tree::{Area, Met, Place, SIDECAR, Tree, TreeError, joined};
@@ -29,8 +29,8 @@ use crate::formats::fixity::{self, Manifest, Note, Notes, Verdict, Written};
 use crate::formats::item::Sidecar;
 use ibi::message;
 use ibi::message::{Localize, Message};
-use position::Position;
-use reading::{Reader, Seen};
+use position::ScrubPosition;
+use reading::{ItemReader, ReadOutcome};
 
 /// The directory of the store that holds the manifests.
 pub const DIRECTORY: &str = "fixity";
@@ -54,16 +54,16 @@ pub struct ScrubOptions {
 }
 
 /// Receives each finding as it is found.
-pub type Tell<'a> = dyn FnMut(&Finding) -> std::io::Result<()> + 'a;
+pub type Tell<'a> = dyn FnMut(&ScrubFinding) -> std::io::Result<()> + 'a;
 
 /// A running scrub.
 pub struct Scrub<'a> {
     tree: &'a Tree,
     options: ScrubOptions,
     tell: &'a mut Tell<'a>,
-    reader: Reader<'a>,
-    position: Option<Position>,
-    tally: Tally,
+    reader: ItemReader<'a>,
+    position: Option<ScrubPosition>,
+    tally: ScrubTally,
     unsynced: bool,
 }
 
@@ -98,15 +98,15 @@ impl<'a> Scrub<'a> {
         let position = if options.dry_run {
             None
         } else {
-            Some(Position::take(tree)?)
+            Some(ScrubPosition::take(tree)?)
         };
         Ok(Scrub {
             tree,
-            reader: Reader::new(tree, options.rate, progress),
+            reader: ItemReader::new(tree, options.rate, progress),
             options,
             tell,
             position,
-            tally: Tally::default(),
+            tally: ScrubTally::default(),
             unsynced: false,
         })
     }
@@ -121,7 +121,7 @@ impl<'a> Scrub<'a> {
     }
 
     /// Scrubs the whole store, or the rest of an interrupted pass.
-    pub fn all(mut self) -> Result<Tally, ScrubError> {
+    pub fn all(mut self) -> Result<ScrubTally, ScrubError> {
         let after = self.goes_on_after().map(str::to_owned);
         let is_done = |item: &str| {
             let after = after.as_deref();
@@ -153,7 +153,7 @@ impl<'a> Scrub<'a> {
     }
 
     /// Scrubs some items, by their places. The position of a whole pass does not change.
-    pub fn some(mut self, places: &[Place]) -> Result<Tally, ScrubError> {
+    pub fn some(mut self, places: &[Place]) -> Result<ScrubTally, ScrubError> {
         for place in places {
             self.reader.items += 1;
             if self.tree.is_directory(place.as_str()) {
@@ -184,17 +184,17 @@ impl<'a> Scrub<'a> {
 
     fn found(
         &mut self,
-        code: Code,
+        code: ScrubCode,
         item: &str,
         path: &[u8],
         detail: Option<Message>,
     ) -> Result<(), ScrubError> {
-        let finding = Finding {
+        let finding = ScrubFinding {
             code,
             item: item.to_owned(),
             path: path.to_vec(),
             detail,
-            accepted: self.options.accept && code != Code::Unreadable,
+            accepted: self.options.accept && code != ScrubCode::Unreadable,
         };
         self.tally.count(&finding);
         (self.tell)(&finding).map_err(ScrubError::Report)
@@ -216,7 +216,7 @@ impl<'a> Scrub<'a> {
                 "line {numbers} is not a line of a manifest",
                 numbers = numbers.join(", ")
             );
-            self.found(Code::BrokenManifest, item, b"", Some(detail))?;
+            self.found(ScrubCode::BrokenManifest, item, b"", Some(detail))?;
         }
         let (mut paths, mut unreadable) = (Vec::new(), Vec::new());
         let listed = self.tree.each_met_below(item, |met| match met {
@@ -234,7 +234,7 @@ impl<'a> Scrub<'a> {
         paths.sort();
         for (path, errno) in &unreadable {
             let detail = std::io::Error::from(*errno).message();
-            self.found(Code::Unreadable, item, path, Some(detail))?;
+            self.found(ScrubCode::Unreadable, item, path, Some(detail))?;
         }
         let mut gone: Vec<Vec<u8>> = Vec::new();
         for path in &paths {
@@ -279,17 +279,17 @@ impl<'a> Scrub<'a> {
     ) -> Result<bool, ScrubError> {
         let full = joined(item.as_bytes(), path);
         let (found, written) = match self.reader.digest(&full) {
-            Seen::Digest(digest, written) => (digest, written),
-            Seen::NoFile => return Ok(false),
-            Seen::Unsteady => {
+            ReadOutcome::Digest(digest, written) => (digest, written),
+            ReadOutcome::NoFile => return Ok(false),
+            ReadOutcome::Unsteady => {
                 self.keep(path, old, new);
-                self.found(Code::Unsteady, item, path, None)?;
+                self.found(ScrubCode::Unsteady, item, path, None)?;
                 return Ok(true);
             }
-            Seen::Unreadable(errno) => {
+            ReadOutcome::Unreadable(errno) => {
                 self.keep(path, old, new);
                 let why = std::io::Error::from(errno).message();
-                self.found(Code::Unreadable, item, path, Some(why))?;
+                self.found(ScrubCode::Unreadable, item, path, Some(why))?;
                 return Ok(true);
             }
         };
@@ -301,10 +301,10 @@ impl<'a> Scrub<'a> {
             Verdict::Same => None,
             // The files of an item seen for the first time are counted, not reported one by one.
             Verdict::New if !old.exists => None,
-            Verdict::New => Some(Code::New),
-            Verdict::Changed => Some(Code::Changed),
-            Verdict::Damaged => Some(Code::Damaged),
-            Verdict::WrongManifest => Some(Code::BrokenManifest),
+            Verdict::New => Some(ScrubCode::New),
+            Verdict::Changed => Some(ScrubCode::Changed),
+            Verdict::Damaged => Some(ScrubCode::Damaged),
+            Verdict::WrongManifest => Some(ScrubCode::BrokenManifest),
         };
         let detail = match verdict {
             Verdict::WrongManifest => Some(message!("its digest has been altered, not the file")),
@@ -356,9 +356,9 @@ impl<'a> Scrub<'a> {
             self.keep(path, old, new);
         }
         let code = if was_removed {
-            Code::Missing
+            ScrubCode::Missing
         } else {
-            Code::Lost
+            ScrubCode::Lost
         };
         self.found(code, item, path, None)
     }
@@ -386,7 +386,7 @@ impl<'a> Scrub<'a> {
         if self.tree.is_directory(item) || is_removed || !old.exists {
             return Ok(());
         }
-        self.found(Code::Lost, item, b"", None)?;
+        self.found(ScrubCode::Lost, item, b"", None)?;
         if self.options.accept && !self.options.dry_run {
             self.forget(item)
         } else {
@@ -505,7 +505,7 @@ fn recorded(tree: &Tree, item: &str) -> Result<Recorded, ScrubError> {
 
 /// The content of all files of an item in a store.
 #[derive(Debug, Default)]
-pub struct Content {
+pub struct ItemDigests {
     /// Their digests, by path.
     pub manifest: Manifest,
     /// The paths that are damaged according to the record of a scrub.
@@ -515,44 +515,44 @@ pub struct Content {
 }
 
 /// Reads all files of an item, by its place, except its sidecar; records nothing.
-pub fn content(
+pub fn item_digests(
     tree: &Tree,
     item: &str,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Content, ScrubError> {
+) -> Result<ItemDigests, ScrubError> {
     // A user who may read an item may lack the right to read the records.
     let old = match recorded(tree, item) {
         Err(ScrubError::Tree(error)) if error.errno() == Errno::ACCESS => Recorded::default(),
         other => other?,
     };
-    let mut reader = Reader::new(tree, None, progress);
-    let mut content = Content::default();
+    let mut reader = ItemReader::new(tree, None, progress);
+    let mut digests = ItemDigests::default();
     let mut paths = Vec::new();
     tree.each_met_below(item, |met| match met {
         Met::Entry(path) if path == SIDECAR.as_bytes() => {}
         Met::Entry(path) => paths.push(path),
         Met::Unreadable(path, errno) => {
             let why = std::io::Error::from(errno).message();
-            content.unread.push((path, why));
+            digests.unread.push((path, why));
         }
     })?;
     for path in paths {
         let why = match reader.digest(&joined(item.as_bytes(), &path)) {
-            Seen::Digest(digest, written) => {
+            ReadOutcome::Digest(digest, written) => {
                 let (known, note) = (old.manifest.get(&path), old.notes.get(&path));
                 if fixity::judge(known, note, &digest, &written) == Verdict::Damaged {
-                    content.damaged.push(path.clone());
+                    digests.damaged.push(path.clone());
                 }
-                content.manifest.insert(path, digest);
+                digests.manifest.insert(path, digest);
                 continue;
             }
-            Seen::NoFile => continue,
-            Seen::Unsteady => message!("it was written each time that it was read"),
-            Seen::Unreadable(errno) => std::io::Error::from(errno).message(),
+            ReadOutcome::NoFile => continue,
+            ReadOutcome::Unsteady => message!("it was written each time that it was read"),
+            ReadOutcome::Unreadable(errno) => std::io::Error::from(errno).message(),
         };
-        content.unread.push((path, why));
+        digests.unread.push((path, why));
     }
-    Ok(content)
+    Ok(digests)
 }
 
 fn now() -> (i64, u32) {

@@ -10,7 +10,7 @@ use ibi::{display_message, message};
 findings! {
     /// What is found of a file or an item.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub enum Code {
+    pub enum ScrubCode {
         Damaged "damaged" Error
             "has other content than before, though its time says that it was not written; restore it from a copy, or accept it with --accept"
         Lost "lost" Error
@@ -30,7 +30,7 @@ findings! {
     }
 }
 
-impl Code {
+impl ScrubCode {
     /// Whether the finding is an error, not a mere difference.
     pub fn is_wrong(self) -> bool {
         self.severity() == Severity::Error
@@ -39,9 +39,9 @@ impl Code {
 
 /// One thing found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ScrubFinding {
     /// The kind of finding.
-    pub code: Code,
+    pub code: ScrubCode,
     /// The place of the item, relative to the store.
     pub item: String,
     /// The path of the file below the item; empty for the item itself.
@@ -52,7 +52,7 @@ pub struct Finding {
     pub accepted: bool,
 }
 
-impl Finding {
+impl ScrubFinding {
     /// A sentence: what is wrong, and what can be done.
     pub fn sentence(&self) -> Message {
         with_detail(self.code, self.detail.as_ref())
@@ -61,7 +61,7 @@ impl Finding {
 
 /// Counts of what a scrub has read and found.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct ScrubTally {
     /// Items read.
     pub items: u64,
     /// Files read.
@@ -71,13 +71,13 @@ pub struct Tally {
     /// Items recorded for the first time.
     pub recorded: u64,
     /// Number of findings of each code.
-    pub found: BTreeMap<Code, u64>,
+    pub found: BTreeMap<ScrubCode, u64>,
     /// Whether there is an error that was not accepted.
     pub is_wrong: bool,
 }
 
-impl Tally {
-    pub(super) fn count(&mut self, finding: &Finding) {
+impl ScrubTally {
+    pub(super) fn count(&mut self, finding: &ScrubFinding) {
         *self.found.entry(finding.code).or_default() += 1;
         self.is_wrong |= finding.code.is_wrong() && !finding.accepted;
     }

@@ -23,15 +23,15 @@ const SYNCED_EVERY: Duration = Duration::from_secs(5);
 
 /// The locked file.
 #[derive(Debug)]
-pub(super) struct Position {
+pub(super) struct ScrubPosition {
     file: File,
     last: Option<String>,
     synced: Instant,
 }
 
-impl Position {
+impl ScrubPosition {
     /// Makes `fixity/` where it is missing, takes the lock and reads the position of an interrupted pass.
-    pub(super) fn take(tree: &Tree) -> Result<Position, ScrubError> {
+    pub(super) fn take(tree: &Tree) -> Result<ScrubPosition, ScrubError> {
         // A user who may not look into the items may not see names and digests of files.
         match rustix::fs::mkdirat(tree.root(), DIRECTORY, Mode::from_raw_mode(0o700)) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -49,7 +49,7 @@ impl Position {
         }
         let file = File::from(file);
         let last = read(&file).map_err(|error| failed(tree, error))?;
-        Ok(Position {
+        Ok(ScrubPosition {
             file,
             last,
             synced: Instant::now(),

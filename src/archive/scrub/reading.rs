@@ -30,7 +30,7 @@ const CREDIT: Duration = Duration::from_millis(100);
 
 /// The result of reading a file.
 #[derive(Debug)]
-pub(super) enum Seen {
+pub(super) enum ReadOutcome {
     Digest(Digest, Written),
     /// It is not, or no longer, a regular file.
     NoFile,
@@ -40,7 +40,7 @@ pub(super) enum Seen {
 }
 
 /// Reads files one after another.
-pub(super) struct Reader<'a> {
+pub(super) struct ItemReader<'a> {
     tree: &'a Tree,
     buffer: Vec<u8>,
     rate: Option<u64>,
@@ -51,13 +51,13 @@ pub(super) struct Reader<'a> {
     progress: &'a mut dyn FnMut(u64, u64),
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ItemReader<'a> {
     pub(super) fn new(
         tree: &'a Tree,
         rate: Option<u64>,
         progress: &'a mut dyn FnMut(u64, u64),
-    ) -> Reader<'a> {
-        Reader {
+    ) -> ItemReader<'a> {
+        ItemReader {
             tree,
             buffer: vec![0; block(rate)],
             rate,
@@ -69,26 +69,26 @@ impl<'a> Reader<'a> {
     }
 
     /// The digest of the file at a path below the store.
-    pub(super) fn digest(&mut self, path: &[u8]) -> Seen {
+    pub(super) fn digest(&mut self, path: &[u8]) -> ReadOutcome {
         for _ in 0..TRIES {
             match self.try_once(path) {
                 Ok(Some(seen)) => return seen,
                 Ok(None) => {}
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::NODEV) => {
-                    return Seen::NoFile;
+                    return ReadOutcome::NoFile;
                 }
-                Err(errno) => return Seen::Unreadable(errno),
+                Err(errno) => return ReadOutcome::Unreadable(errno),
             }
         }
-        Seen::Unsteady
+        ReadOutcome::Unsteady
     }
 
     /// None where the file was written or replaced meanwhile.
-    fn try_once(&mut self, path: &[u8]) -> Result<Option<Seen>, Errno> {
+    fn try_once(&mut self, path: &[u8]) -> Result<Option<ReadOutcome>, Errno> {
         let file = self.tree.open_to_read(path)?;
         let before = rustix::fs::fstat(&file)?;
         if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
-            return Ok(Some(Seen::NoFile));
+            return Ok(Some(ReadOutcome::NoFile));
         }
         // The page cache may differ from the disk.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         let after = rustix::fs::fstat(&file)?;
         let is_same = written(&before) == written(&after)
             && (before.st_ctime, before.st_ctime_nsec) == (after.st_ctime, after.st_ctime_nsec);
-        Ok(is_same.then(|| Seen::Digest(digest, written(&after))))
+        Ok(is_same.then(|| ReadOutcome::Digest(digest, written(&after))))
     }
 
     fn read_through(&mut self, mut file: &File) -> Result<Digest, Errno> {

@@ -35,9 +35,9 @@ impl Fixture {
     }
 
     /// What a scrub of the whole store reports, a line each, and what it counts.
-    fn scrub(&self, options: &ScrubOptions) -> (Vec<String>, Tally) {
+    fn scrub(&self, options: &ScrubOptions) -> (Vec<String>, ScrubTally) {
         let mut found = Vec::new();
-        let mut report = |finding: &Finding| {
+        let mut report = |finding: &ScrubFinding| {
             let path = String::from_utf8_lossy(&finding.path).into_owned();
             let accepted = if finding.accepted { " accepted" } else { "" };
             found.push(format!("{} {path}{accepted}", finding.code.word()));
@@ -182,8 +182,8 @@ fn a_dry_run_records_nothing() {
 #[test]
 fn one_scrub_is_at_work_at_a_time() {
     let fixture = Fixture::new();
-    let (mut report, mut progress) = (|_: &Finding| Ok(()), |_, _| ());
-    let (mut second, mut count) = (|_: &Finding| Ok(()), |_, _| ());
+    let (mut report, mut progress) = (|_: &ScrubFinding| Ok(()), |_, _| ());
+    let (mut second, mut count) = (|_: &ScrubFinding| Ok(()), |_, _| ());
     let options = ScrubOptions::default();
     let scrub = Scrub::new(&fixture.tree, options.clone(), &mut report, &mut progress);
     assert!(scrub.is_ok());

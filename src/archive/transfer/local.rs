@@ -248,10 +248,10 @@ impl Local {
         &self,
         item: &Item,
         progress: &mut Progress<'_>,
-    ) -> Result<scrub::Content, TransferError> {
+    ) -> Result<scrub::ItemDigests, TransferError> {
         let place = Place::of(&item.names);
         let mut told = |_, bytes| progress(bytes);
-        Ok(scrub::content(
+        Ok(scrub::item_digests(
             self.archive.tree(),
             place.as_str(),
             &mut told,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{self, StoreAccess};
 use super::say;
-use crate::archive::scrub::{Finding, Scrub, ScrubOptions, Tally};
+use crate::archive::scrub::{Scrub, ScrubFinding, ScrubOptions, ScrubTally};
 use crate::archive::tree::{Place, Tree, joined};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
@@ -34,7 +34,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         0 => access.read().ok()?.store().held_items().ok(),
         some => u64::try_from(some).ok(),
     });
-    let mut tell = |finding: &Finding| {
+    let mut tell = |finding: &ScrubFinding| {
         let text = if options.output.json {
             finding_json(finding)
         } else {
@@ -85,7 +85,7 @@ fn place(access: &StoreAccess, text: &str) -> Result<Place, Failure> {
     }
 }
 
-fn finding_line(finding: &Finding) -> String {
+fn finding_line(finding: &ScrubFinding) -> String {
     let path = joined(finding.item.as_bytes(), &finding.path);
     let (word, sentence) = (finding.code.word(), finding.sentence());
     let sentence = if finding.accepted {
@@ -96,7 +96,7 @@ fn finding_line(finding: &Finding) -> String {
     format!("{word}: {}: {}\n", shown(&path), localized(&sentence))
 }
 
-fn finding_json(finding: &Finding) -> String {
+fn finding_json(finding: &ScrubFinding) -> String {
     let (_, name) = finding.item.split_once('/').unwrap_or_default();
     let mut object = json::names_in(name);
     object.insert("code".into(), json!(finding.code.word()));
@@ -106,7 +106,7 @@ fn finding_json(finding: &Finding) -> String {
     json::line(&object.into())
 }
 
-fn tally_line(tally: &Tally, dry_run: bool) -> String {
+fn tally_line(tally: &ScrubTally, dry_run: bool) -> String {
     let mut line = message!(
         "{items}, {files}, {bytes}",
         items = plural!("{count} item", "{count} items", count = tally.items),
@@ -136,7 +136,7 @@ fn tally_line(tally: &Tally, dry_run: bool) -> String {
     format!("{}\n", localized(&line))
 }
 
-fn tally_json(tally: &Tally) -> String {
+fn tally_json(tally: &ScrubTally) -> String {
     let found: Map<String, Value> = tally
         .found
         .iter()
