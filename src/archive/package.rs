@@ -37,8 +37,8 @@ mod opened;
 mod reading;
 mod work;
 
-pub use filling::{Manner, fill};
-pub use finding::{Outcome, PackageError, Problem};
+pub use filling::{UnpackOptions, fill};
+pub use finding::{ExportOutcome, PackageError, Problem};
 pub use opened::{Package, find, open};
 
 use std::path::Path;
@@ -56,14 +56,14 @@ pub enum Format {
 }
 
 /// Receives the number of files and bytes copied.
-pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
+pub type ExportProgress<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// Writes packages into a directory.
 pub struct Exporter<'a> {
     format: Format,
-    work: work::Work,
+    work: work::ExportDirectory,
     clock: &'a dyn Clock,
-    progress: &'a mut Progress<'a>,
+    progress: &'a mut ExportProgress<'a>,
     files: u64,
     bytes: u64,
 }
@@ -78,11 +78,13 @@ impl<'a> Exporter<'a> {
         format: Format,
         destination: &Path,
         clock: &'a dyn Clock,
-        progress: &'a mut Progress<'a>,
+        progress: &'a mut ExportProgress<'a>,
     ) -> Result<Exporter<'a>, PackageError> {
         let work = match format {
-            Format::Bagit => work::Work::begin(destination, bagit::STAGING, |_| Ok(()))?,
-            Format::Ocfl => work::Work::begin(destination, ocfl::STAGING, ocfl::prepare_root)?,
+            Format::Bagit => work::ExportDirectory::begin(destination, bagit::STAGING, |_| Ok(()))?,
+            Format::Ocfl => {
+                work::ExportDirectory::begin(destination, ocfl::STAGING, ocfl::prepare_root)?
+            }
         };
         Ok(Exporter {
             format,
@@ -98,7 +100,11 @@ impl<'a> Exporter<'a> {
     ///
     /// # Errors
     /// The first failure; the package is then missing, or unchanged.
-    pub fn export(&mut self, archive: &Archive, item: &Item) -> Result<Outcome, PackageError> {
+    pub fn export(
+        &mut self,
+        archive: &Archive,
+        item: &Item,
+    ) -> Result<ExportOutcome, PackageError> {
         self.work.clear()?;
         let mut count = |bytes: u64| {
             self.files += u64::from(bytes == 0);

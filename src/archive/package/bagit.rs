@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use rustix::io::Errno;
 
 use super::naming::{MTREE, PAYLOAD};
-use super::reading::{Staged, digests};
-use super::work::{Work, write_file};
-use super::{Outcome, PackageError};
+use super::reading::{StagedFiles, digests};
+use super::work::{ExportDirectory, write_file};
+use super::{ExportOutcome, PackageError};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::{Archive, Clock};
@@ -28,10 +28,10 @@ pub(super) const IDENTIFIER: &str = "External-Identifier";
 pub(super) fn finish(
     archive: &Archive,
     item: &Item,
-    staged: &Staged,
-    work: &Work,
+    staged: &StagedFiles,
+    work: &ExportDirectory,
     clock: &dyn Clock,
-) -> Result<Outcome, PackageError> {
+) -> Result<ExportOutcome, PackageError> {
     let path = item.names.preferred();
     let is_payload = |path: &str| path.starts_with(&format!("{PAYLOAD}/"));
     let payload = staged.files.iter().filter(|(path, _)| is_payload(path));
@@ -59,7 +59,7 @@ pub(super) fn finish(
     let bag = "bag";
     work.gather(bag)?;
     match work.appear(bag, &path) {
-        Ok(()) => Ok(Outcome::New(path)),
+        Ok(()) => Ok(ExportOutcome::New(path)),
         Err(Errno::EXIST | Errno::NOTEMPTY) => Err(PackageError::Exists { path }),
         Err(errno) => Err(PackageError::io(Action::Make, &path)(errno)),
     }
@@ -68,7 +68,7 @@ pub(super) fn finish(
 fn info(
     archive: &Archive,
     item: &Item,
-    staged: &Staged,
+    staged: &StagedFiles,
     count: usize,
     clock: &dyn Clock,
 ) -> String {

@@ -19,7 +19,7 @@ use crate::formats::mtree::{MtreeEntry, MtreeKind};
 
 /// Which metadata the files get.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Manner {
+pub struct UnpackOptions {
     /// Restores the owners and groups of the files, and their set-user-ID and set-group-ID bits.
     pub same_owner: bool,
 }
@@ -32,13 +32,13 @@ pub struct Manner {
 pub fn fill(
     package: &Package,
     item: &OwnedFd,
-    manner: Manner,
+    options: UnpackOptions,
     count: &mut dyn FnMut(u64),
 ) -> Result<(), PackageError> {
     let mut filler = Filler {
         package,
         item,
-        manner,
+        options,
         linked: BTreeMap::new(),
         count,
     };
@@ -62,7 +62,7 @@ pub fn fill(
 struct Filler<'a> {
     package: &'a Package,
     item: &'a OwnedFd,
-    manner: Manner,
+    options: UnpackOptions,
     /// The first name of each file that has several.
     linked: BTreeMap<u64, Vec<u8>>,
     count: &'a mut dyn FnMut(u64),
@@ -148,7 +148,7 @@ impl Filler<'_> {
 
     /// The permission bits; set-user-ID and set-group-ID only together with the owner.
     fn mode(&self, entry: &MtreeEntry) -> u32 {
-        if self.manner.same_owner {
+        if self.options.same_owner {
             entry.mode
         } else {
             entry.mode & !0o6000
@@ -160,7 +160,7 @@ impl Filler<'_> {
             Some(Uid::from_raw(entry.uid)),
             Some(Gid::from_raw(entry.gid)),
         );
-        self.manner.same_owner.then_some(owner)
+        self.options.same_owner.then_some(owner)
     }
 
     fn dress(&self, entry: &MtreeEntry, file: &OwnedFd) -> Result<(), Errno> {

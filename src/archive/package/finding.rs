@@ -17,7 +17,7 @@ use ibi::{display_message, message};
 
 /// The result of exporting an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ExportOutcome {
     /// The package is new, at this path below the destination.
     New(String),
     /// The package exists and has a new version.

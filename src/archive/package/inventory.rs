@@ -16,7 +16,7 @@ pub(super) type ByDigest = BTreeMap<String, Vec<String>>;
 
 /// An inventory.
 #[derive(Clone, Debug)]
-pub(super) struct Inventory {
+pub(super) struct OcflInventory {
     /// The identifier of the object.
     pub(super) id: String,
     /// The number of the last version.
@@ -31,10 +31,10 @@ pub(super) struct Inventory {
     rest: Map<String, Value>,
 }
 
-impl Inventory {
+impl OcflInventory {
     /// The inventory of an object that has no version yet.
-    pub(super) fn new(id: &str) -> Inventory {
-        Inventory {
+    pub(super) fn new(id: &str) -> OcflInventory {
+        OcflInventory {
             id: id.to_owned(),
             head: 0,
             manifest: ByDigest::new(),
@@ -45,7 +45,7 @@ impl Inventory {
     }
 
     /// Reads an inventory.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Inventory, Message> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<OcflInventory, Message> {
         let value: Value =
             serde_json::from_slice(bytes).map_err(|error| Message::foreign(error.to_string()))?;
         let Value::Object(mut object) = value else {
@@ -76,7 +76,7 @@ impl Inventory {
         };
         let last = versions.get(&head).and_then(|version| version.get("state"));
         let last = last.ok_or_else(|| message!("it has no state of its head {head}", head))?;
-        Ok(Inventory {
+        Ok(OcflInventory {
             id,
             head: number.ok_or_else(|| message!("its head {head} is not a version", head))?,
             state: by_digest("state", last)?,
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let mut inventory = Inventory::new("http://urlib.net/a");
+        let mut inventory = OcflInventory::new("http://urlib.net/a");
         inventory.manifest = [("ab".to_owned(), vec!["v1/content/x".to_owned()])].into();
         let state: ByDigest = [("ab".to_owned(), vec!["x".to_owned(), "y".to_owned()])].into();
         inventory.add(
@@ -148,7 +148,7 @@ mod tests {
             "2026-11-22T00:00:00Z",
             ("a.org", "http://a.org"),
         );
-        let read = Inventory::parse(&inventory.to_bytes()).expect("its own text");
+        let read = OcflInventory::parse(&inventory.to_bytes()).expect("its own text");
         assert_eq!(
             (read.head, read.state, read.id),
             (1, state, "http://urlib.net/a".to_owned())
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn what_is_no_inventory() {
         let bad = |text: &str, sentence: &str| {
-            let refused = Inventory::parse(text.as_bytes()).expect_err(text);
+            let refused = OcflInventory::parse(text.as_bytes()).expect_err(text);
             assert_eq!(refused.to_string(), sentence);
         };
         bad("[]", "it is not a JSON object");

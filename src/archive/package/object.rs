@@ -6,11 +6,11 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::files::{is_missing, read_small};
-use super::inventory::{ByDigest, INVENTORY, Inventory, SIDECAR};
+use super::inventory::{ByDigest, INVENTORY, OcflInventory, SIDECAR};
 use super::ocfl::path_of;
-use super::reading::{Staged, digests};
-use super::work::{Work, make_directories, write_file};
-use super::{Outcome, PackageError, Problem};
+use super::reading::{StagedFiles, digests};
+use super::work::{ExportDirectory, make_directories, write_file};
+use super::{ExportOutcome, PackageError, Problem};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::{Archive, Clock, persistent_url};
@@ -37,10 +37,10 @@ fn id_of(names: &Names) -> String {
 pub(super) fn finish(
     archive: &Archive,
     item: &Item,
-    staged: &Staged,
-    work: &Work,
+    staged: &StagedFiles,
+    work: &ExportDirectory,
     clock: &dyn Clock,
-) -> Result<Outcome, PackageError> {
+) -> Result<ExportOutcome, PackageError> {
     let id = id_of(&item.names);
     let path = path_of(&id);
     let known = match work.open(&path, OFlags::RDONLY | OFlags::DIRECTORY) {
@@ -54,7 +54,7 @@ pub(super) fn finish(
         paths.push(path.clone());
     }
     let is_new = known.is_none();
-    let mut inventory = known.unwrap_or_else(|| Inventory::new(&id));
+    let mut inventory = known.unwrap_or_else(|| OcflInventory::new(&id));
     if inventory.id != id {
         let what = message!("it is of {id}", id = inventory.id);
         return Err(unfit(&path, &what));
@@ -65,7 +65,7 @@ pub(super) fn finish(
         state
     };
     if !is_new && sorted(&inventory.state) == sorted(&state) {
-        return Ok(Outcome::Unchanged(path));
+        return Ok(ExportOutcome::Unchanged(path));
     }
     let version = format!("v{}", inventory.head + 1);
     let made = if is_new {
@@ -117,7 +117,7 @@ pub(super) fn finish(
             b"ocfl_object_1.1\n",
         )?;
         work.appear("object", &path).map_err(failed)?;
-        return Ok(Outcome::New(path));
+        return Ok(ExportOutcome::New(path));
     }
     write("")?;
     work.appear(&version, &format!("{path}/{version}"))
@@ -126,7 +126,7 @@ pub(super) fn finish(
         work.replace(name, &format!("{path}/{name}"))
             .map_err(failed)?;
     }
-    Ok(Outcome::Version(path, inventory.head))
+    Ok(ExportOutcome::Version(path, inventory.head))
 }
 
 fn unfit(path: &str, what: &dyn Localize) -> PackageError {
@@ -139,7 +139,7 @@ fn unfit(path: &str, what: &dyn Localize) -> PackageError {
     }
 }
 
-fn move_content(work: &Work, from: &str, to: &str) -> Result<(), PackageError> {
+fn move_content(work: &ExportDirectory, from: &str, to: &str) -> Result<(), PackageError> {
     let failed = |errno| PackageError::io(Action::Move, from)(errno);
     let parent = to.rsplit_once('/').map_or(".", |(parent, _)| parent);
     make_directories(&work.directory, parent.as_bytes()).map_err(failed)?;
@@ -168,14 +168,14 @@ pub(super) fn is_object(directory: &std::os::fd::OwnedFd) -> Result<bool, Packag
 }
 
 /// The inventory of an object, if it matches its recorded digest.
-pub(super) fn inventory_of(object: &OwnedFd) -> Result<Inventory, PackageError> {
+pub(super) fn inventory_of(object: &OwnedFd) -> Result<OcflInventory, PackageError> {
     let read = |name: &str| {
         let bytes = read_small(object, name.as_bytes())?;
         bytes.ok_or_else(|| PackageError::broken(name, message!("it is not there")))
     };
     let text = read(INVENTORY)?;
     let inventory =
-        Inventory::parse(&text).map_err(|what| PackageError::broken(INVENTORY, what))?;
+        OcflInventory::parse(&text).map_err(|what| PackageError::broken(INVENTORY, what))?;
     let digest = read(SIDECAR)?;
     let digest = String::from_utf8_lossy(&digest).to_ascii_lowercase();
     if digest.split_whitespace().next() == Some(digests(&text).sha512.as_str()) {

@@ -24,7 +24,7 @@ use ibi::pairs::Pairs;
 
 /// The path of a file's content, and its digest in hexadecimal digits.
 #[derive(Clone, Debug)]
-pub(super) struct Content {
+pub(super) struct PackagedFile {
     pub(super) path: Vec<u8>,
     digest: String,
 }
@@ -35,7 +35,7 @@ pub struct Package {
     pub(super) root: OwnedFd,
     pub(super) entries: Vec<MtreeEntry>,
     /// By the paths that the entries use.
-    pub(super) contents: BTreeMap<Vec<u8>, Content>,
+    pub(super) contents: BTreeMap<Vec<u8>, PackagedFile>,
     names: Names,
 }
 
@@ -113,7 +113,7 @@ pub fn open(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Package, PackageE
     })
 }
 
-type Contents = BTreeMap<Vec<u8>, Content>;
+type Contents = BTreeMap<Vec<u8>, PackagedFile>;
 
 /// The files of a bag, and the identifiers in its metadata.
 fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
@@ -150,7 +150,7 @@ fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
             return Err(PackageError::broken(name, what));
         }
         for (path, digest) in manifest {
-            let content = Content {
+            let content = PackagedFile {
                 path: path.clone(),
                 digest: digest.to_string(),
             };
@@ -192,7 +192,7 @@ fn open_object(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> 
             )
         })?;
         for path in paths {
-            let content = Content {
+            let content = PackagedFile {
                 path: content.clone().into_bytes(),
                 digest: digest.clone(),
             };
@@ -205,7 +205,7 @@ fn open_object(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> 
 /// Compares a file with its digest; the length of the digest gives the algorithm.
 fn verify(
     root: &OwnedFd,
-    content: &Content,
+    content: &PackagedFile,
     count: &mut dyn FnMut(u64),
 ) -> Result<(), PackageError> {
     let differs = || PackageError::file(&content.path, Problem::Differs);

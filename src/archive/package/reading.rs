@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use sha2::Digest as _;
 
 use super::naming::{MTREE, payload_path};
-use super::work::{Work, make_directories, make_file, write_file};
+use super::work::{ExportDirectory, make_directories, make_file, write_file};
 use super::{PackageError, Problem};
 use crate::archive::Archive;
 use crate::archive::scrub;
@@ -36,7 +36,7 @@ pub(super) struct Digests {
 
 /// An item copied to the staging directory.
 #[derive(Debug, Default)]
-pub(super) struct Staged {
+pub(super) struct StagedFiles {
     /// The files, by their paths in the package.
     pub(super) files: BTreeMap<String, Digests>,
     /// The total number of bytes of the files in `data/`.
@@ -47,9 +47,9 @@ pub(super) struct Staged {
 pub(super) fn stage(
     archive: &Archive,
     item: &Item,
-    work: &Work,
+    work: &ExportDirectory,
     count: &mut dyn FnMut(u64),
-) -> Result<Staged, PackageError> {
+) -> Result<StagedFiles, PackageError> {
     let place = Place::of(&item.names);
     let tree = archive.tree();
     let recorded = |name: &str| {
@@ -62,7 +62,7 @@ pub(super) fn stage(
         work: &work.directory,
         manifest: fixity::parse_manifest(&recorded(fixity::MANIFEST)?.unwrap_or_default()).0,
         notes: fixity::parse_notes(&recorded(fixity::WRITTEN)?.unwrap_or_default()),
-        staged: Staged::default(),
+        staged: StagedFiles::default(),
         entries: Vec::new(),
         count,
         buffer: vec![0; BLOCK],
@@ -87,7 +87,7 @@ struct Stager<'a> {
     work: &'a OwnedFd,
     manifest: Manifest,
     notes: Notes,
-    staged: Staged,
+    staged: StagedFiles,
     entries: Vec<MtreeEntry>,
     count: &'a mut dyn FnMut(u64),
     buffer: Vec<u8>,

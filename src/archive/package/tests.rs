@@ -34,7 +34,7 @@ impl Fixture {
         self.directory.path().join("packages")
     }
 
-    fn export(&self, format: Format) -> Outcome {
+    fn export(&self, format: Format) -> ExportOutcome {
         let mut progress = |_, _| ();
         let exporter = Exporter::new(
             format,
@@ -77,15 +77,21 @@ fn a_package_is_verified_and_made_once() {
     for format in [Format::Bagit, Format::Ocfl] {
         let fixture = Fixture::new();
         assert!(
-            matches!(fixture.export(format), Outcome::New(_)),
+            matches!(fixture.export(format), ExportOutcome::New(_)),
             "{format:?}"
         );
         fixture.open().expect("a sound package");
         if format == Format::Ocfl {
-            assert!(matches!(fixture.export(format), Outcome::Unchanged(_)));
+            assert!(matches!(
+                fixture.export(format),
+                ExportOutcome::Unchanged(_)
+            ));
             let file = fixture.archive.file(&fixture.item, "doc/report: 1");
             std::fs::write(file, "edited").expect("written");
-            assert!(matches!(fixture.export(format), Outcome::Version(_, 2)));
+            assert!(matches!(
+                fixture.export(format),
+                ExportOutcome::Version(_, 2)
+            ));
             fixture.open().expect("a sound package");
         }
     }

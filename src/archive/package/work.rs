@@ -18,20 +18,20 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 
 /// A directory for packages, locked against other exports.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct ExportDirectory {
     destination: OwnedFd,
     staging: &'static str,
     /// The staging directory, where the next package is assembled.
     pub(super) directory: OwnedFd,
 }
 
-impl Work {
+impl ExportDirectory {
     /// Makes a directory where it is missing, locks it, and calls `prepare` with it.
     pub(super) fn begin(
         path: &Path,
         staging: &'static str,
         prepare: impl FnOnce(&OwnedFd) -> Result<(), PackageError>,
-    ) -> Result<Work, PackageError> {
+    ) -> Result<ExportDirectory, PackageError> {
         let shown = path.as_os_str().as_encoded_bytes();
         std::fs::create_dir_all(path).map_err(|error| {
             PackageError::io(Action::Make, shown)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
@@ -48,7 +48,7 @@ impl Work {
             .map_err(PackageError::io(Action::Make, staging))?;
         let directory = open_far(&destination, staging.as_bytes(), DIRECTORY)
             .map_err(PackageError::io(Action::Open, staging))?;
-        let work = Work {
+        let work = ExportDirectory {
             destination,
             staging,
             directory,
@@ -89,7 +89,7 @@ impl Work {
         self.put(made, path, RenameFlags::NOREPLACE)
     }
 
-    /// Like [`Work::appear`], but replaces what is there.
+    /// Like [`ExportDirectory::appear`], but replaces what is there.
     pub(super) fn replace(&self, made: &str, path: &str) -> Result<(), Errno> {
         self.put(made, path, RenameFlags::empty())
     }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::access::{self, Named, StoreAccess};
 use super::say;
-use crate::archive::package::{Exporter, Format, Outcome};
+use crate::archive::package::{ExportOutcome, Exporter, Format};
 use crate::archive::{ArchiveError, SystemClock};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
@@ -77,7 +77,7 @@ fn refuse_inside(access: &StoreAccess, destination: &Path) -> Result<(), Failure
     }
 }
 
-fn one(exporter: &mut Exporter<'_>, named: &Named) -> Result<Outcome, Failure> {
+fn one(exporter: &mut Exporter<'_>, named: &Named) -> Result<ExportOutcome, Failure> {
     let archive = named.access.read()?;
     let item = archive.held(&named.names)?.ok_or_else(|| {
         let name = named.names.preferred();
@@ -87,21 +87,21 @@ fn one(exporter: &mut Exporter<'_>, named: &Named) -> Result<Outcome, Failure> {
 }
 
 /// The outcome in words for a person.
-fn outcome_word(outcome: &Result<Outcome, Failure>) -> Message {
+fn outcome_word(outcome: &Result<ExportOutcome, Failure>) -> Message {
     match outcome {
-        Ok(Outcome::New(_)) => message!("new"),
-        Ok(Outcome::Version(_, version)) => message!("version {version}", version),
-        Ok(Outcome::Unchanged(_)) => message!("unchanged"),
+        Ok(ExportOutcome::New(_)) => message!("new"),
+        Ok(ExportOutcome::Version(_, version)) => message!("version {version}", version),
+        Ok(ExportOutcome::Unchanged(_)) => message!("unchanged"),
         Err(_) => message!("not exported"),
     }
 }
 
-fn line(named: &Named, outcome: &Result<Outcome, Failure>, is_json: bool) -> String {
+fn line(named: &Named, outcome: &Result<ExportOutcome, Failure>, is_json: bool) -> String {
     let item = named.names.preferred();
     let (word, path, version, sentence) = match outcome {
-        Ok(Outcome::New(path)) => ("new", Some(path), None, None),
-        Ok(Outcome::Version(path, version)) => ("version", Some(path), Some(version), None),
-        Ok(Outcome::Unchanged(path)) => ("unchanged", Some(path), None, None),
+        Ok(ExportOutcome::New(path)) => ("new", Some(path), None, None),
+        Ok(ExportOutcome::Version(path, version)) => ("version", Some(path), Some(version), None),
+        Ok(ExportOutcome::Unchanged(path)) => ("unchanged", Some(path), None, None),
         Err(failure) => ("not-exported", None, None, Some(&failure.message)),
     };
     if is_json {
@@ -131,11 +131,11 @@ struct ExportCounts {
 }
 
 impl ExportCounts {
-    fn count(&mut self, outcome: &Result<Outcome, Failure>) {
+    fn count(&mut self, outcome: &Result<ExportOutcome, Failure>) {
         self.items += 1;
         match outcome {
-            Ok(Outcome::New(_) | Outcome::Version(..)) => self.written += 1,
-            Ok(Outcome::Unchanged(_)) => self.unchanged += 1,
+            Ok(ExportOutcome::New(_) | ExportOutcome::Version(..)) => self.written += 1,
+            Ok(ExportOutcome::Unchanged(_)) => self.unchanged += 1,
             Err(_) => {}
         }
     }

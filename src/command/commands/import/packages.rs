@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::json;
 
-use crate::archive::package::{self, Manner, Package, PackageError};
+use crate::archive::package::{self, Package, PackageError, UnpackOptions};
 use crate::archive::{Archive, ArchiveError, Process, SystemClock};
 use crate::command::cli;
 use crate::command::commands::access::StoreAccess;
@@ -109,18 +109,18 @@ impl Import<'_> {
         if self.options.dry_run {
             return Ok(names);
         }
-        let manner = Manner {
+        let options = UnpackOptions {
             same_owner: self.options.same_owner,
         };
         match &self.access.mount_point {
             None => {
-                let fill = |item: &_| package::fill(&package, item, manner, &mut count);
+                let fill = |item: &_| package::fill(&package, item, options, &mut count);
                 self.archive
                     .take_in::<PackageError>(&Process, &names, fill)?;
             }
             Some(mount_point) => {
                 let item = mount_point.join(names.preferred());
-                through_mount(&package, &item, manner, &mut count)?;
+                through_mount(&package, &item, options, &mut count)?;
             }
         }
         Ok(names)
@@ -131,7 +131,7 @@ impl Import<'_> {
 fn through_mount(
     package: &Package,
     item: &Path,
-    manner: Manner,
+    options: UnpackOptions,
     count: &mut dyn FnMut(u64),
 ) -> Result<(), Failure> {
     let refused = |error: std::io::Error| {
@@ -163,7 +163,7 @@ fn through_mount(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(item, flags, Mode::empty());
     let opened = opened.map_err(|errno| refused(errno.into()))?;
-    package::fill(package, &opened, manner, count).map_err(|error| {
+    package::fill(package, &opened, options, count).map_err(|error| {
         let failure = Failure::from(error);
         let left = message!(
             "a part of the item is at '{path}': remove it with 'rm -r', and import the package again",
