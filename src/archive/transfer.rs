@@ -35,11 +35,11 @@ use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
 /// Receives from time to time how many bytes of the current item have been copied or read again.
-pub type Progress<'a> = dyn FnMut(u64) + 'a;
+pub type ByteProgress<'a> = dyn FnMut(u64) + 'a;
 
 /// The result for an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TransferOutcome {
     /// The item was copied.
     Copied(Moved),
     /// The copy was already identical.
@@ -177,7 +177,7 @@ pub trait Destination {
         names: &Names,
         original_at: Option<&Names>,
         is_compared: bool,
-        progress: &mut Progress<'_>,
+        progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError>;
 
     /// Draws and records a one-time token for the transfer of an item of which it has a copy.
@@ -193,8 +193,8 @@ pub fn copy(
     names: &Names,
     destination: &mut dyn Destination,
     brings_back: bool,
-    progress: &mut Progress<'_>,
-) -> Result<Outcome, TransferError> {
+    progress: &mut ByteProgress<'_>,
+) -> Result<TransferOutcome, TransferError> {
     refuse_same(source, destination)?;
     let item = source.item(names)?;
     skipped((|| {
@@ -204,8 +204,8 @@ pub fn copy(
         may_arrive(&destination.status(names)?, brings_back)?;
         let moved = destination.receive(source, &item.names, None, false, progress)?;
         Ok(match moved.files {
-            0 => Outcome::Unchanged,
-            _ => Outcome::Copied(moved),
+            0 => TransferOutcome::Unchanged,
+            _ => TransferOutcome::Copied(moved),
         })
     })())
 }
@@ -216,8 +216,8 @@ pub fn hand_over(
     names: &Names,
     destination: &mut dyn Destination,
     brings_back: bool,
-    progress: &mut Progress<'_>,
-) -> Result<Outcome, TransferError> {
+    progress: &mut ByteProgress<'_>,
+) -> Result<TransferOutcome, TransferError> {
     refuse_same(source, destination)?;
     let item = source.item(names)?;
     let names = &item.names;
@@ -252,7 +252,7 @@ fn send(
     source: &Local,
     names: &Names,
     destination: &mut dyn Destination,
-    progress: &mut Progress<'_>,
+    progress: &mut ByteProgress<'_>,
 ) -> Result<(Moved, String), TransferError> {
     let service = source.service();
     let moved = destination.receive(source, names, Some(service), true, progress)?;
@@ -264,8 +264,8 @@ fn give(
     source: &Local,
     names: &Names,
     destination: &mut dyn Destination,
-    progress: &mut Progress<'_>,
-) -> Result<Outcome, TransferError> {
+    progress: &mut ByteProgress<'_>,
+) -> Result<TransferOutcome, TransferError> {
     let before = source.looks(names)?;
     let (moved, word) = send(source, names, destination, progress)?;
     let handover = Handover {
@@ -282,7 +282,7 @@ fn give(
     }
     source.name_holder(names, destination.service())?;
     finish(source, names, &handover, destination)?;
-    Ok(Outcome::HandedOver(moved))
+    Ok(TransferOutcome::HandedOver(moved))
 }
 
 /// Continues a transfer after which this side no longer claims the original.
@@ -291,8 +291,8 @@ fn go_on(
     names: &Names,
     given: &Handover,
     destination: &mut dyn Destination,
-    progress: &mut Progress<'_>,
-) -> Result<Outcome, TransferError> {
+    progress: &mut ByteProgress<'_>,
+) -> Result<TransferOutcome, TransferError> {
     let told = destination.status(names)?;
     let service = source.service().clone();
     let is_third =
@@ -300,11 +300,11 @@ fn go_on(
     if told.service.as_ref().is_some_and(is_third) {
         // It received the original earlier, and has transferred it to a third Archive.
         source.archive().forget_handover(names)?;
-        return Ok(Outcome::HandedOver(Moved::default()));
+        return Ok(TransferOutcome::HandedOver(Moved::default()));
     }
     match finish(source, names, given, destination) {
         Err(TransferError::Skip(Skip::NotTaken(_))) => {}
-        other => return other.map(|()| Outcome::HandedOver(Moved::default())),
+        other => return other.map(|()| TransferOutcome::HandedOver(Moved::default())),
     }
     // It has lost the copy or the token.
     let (moved, word) = send(source, names, destination, progress)?;
@@ -314,7 +314,7 @@ fn go_on(
     };
     source.archive().note_handover(names, &again)?;
     finish(source, names, &again, destination)?;
-    Ok(Outcome::HandedOver(moved))
+    Ok(TransferOutcome::HandedOver(moved))
 }
 
 fn finish(
@@ -347,9 +347,11 @@ fn may_arrive(told: &RemoteStatus, brings_back: bool) -> Result<(), Skip> {
 }
 
 /// Turns an error that concerns one item into a skipped item: the run continues.
-fn skipped(outcome: Result<Outcome, TransferError>) -> Result<Outcome, TransferError> {
+fn skipped(
+    outcome: Result<TransferOutcome, TransferError>,
+) -> Result<TransferOutcome, TransferError> {
     match outcome {
-        Err(TransferError::Skip(skip)) => Ok(Outcome::Skipped(skip)),
+        Err(TransferError::Skip(skip)) => Ok(TransferOutcome::Skipped(skip)),
         other => other,
     }
 }

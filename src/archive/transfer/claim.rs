@@ -7,7 +7,7 @@
 //! original again and gives it to no third Archive. At whatever step either side is stopped, at most one
 //! claims the original, and the same command continues the claim.
 
-use super::{Destination, Local, Outcome, RemoteStatus, Skip, TransferError};
+use super::{Destination, Local, RemoteStatus, Skip, TransferError, TransferOutcome};
 use crate::archive::{Handover, Role};
 use crate::formats::item::{Names, State};
 
@@ -35,7 +35,7 @@ pub fn claim(
     local: &mut Local,
     names: &Names,
     other: &mut dyn Remover,
-) -> Result<Outcome, TransferError> {
+) -> Result<TransferOutcome, TransferError> {
     if Local::service(local).matches(other.service()) {
         return Err(TransferError::SameArchive);
     }
@@ -47,7 +47,7 @@ fn claimed(
     local: &mut Local,
     item: &crate::archive::store::Item,
     other: &mut dyn Remover,
-) -> Result<Outcome, TransferError> {
+) -> Result<TransferOutcome, TransferError> {
     let names = &item.names;
     let ours = Local::service(local).clone();
     let from = other.service().clone();
@@ -96,9 +96,13 @@ fn claimed(
     finish(names, &ours, other)
 }
 
-fn finish(names: &Names, ours: &Names, other: &mut dyn Remover) -> Result<Outcome, TransferError> {
+fn finish(
+    names: &Names,
+    ours: &Names,
+    other: &mut dyn Remover,
+) -> Result<TransferOutcome, TransferError> {
     let is_remembered = other.is_taken(names, ours)?;
-    Ok(Outcome::Claimed { is_remembered })
+    Ok(TransferOutcome::Claimed { is_remembered })
 }
 
 /// Fails unless the Archive that held the original has removed it.

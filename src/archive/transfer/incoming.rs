@@ -10,9 +10,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
 use sha2::Digest as _;
 
-use super::inventory::{Entry, Inventory, Kind};
+use super::inventory::{Inventory, InventoryEntry, InventoryKind};
 use super::local::{Arrival, Local, of_the_item};
-use super::{Moved, Progress, Skip, TransferError, not_drawn};
+use super::{ByteProgress, Moved, Skip, TransferError, not_drawn};
 use crate::archive::backup;
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
@@ -133,7 +133,7 @@ impl<'a> Incoming<'a> {
         from: &Names,
         inventory: &Inventory,
         sidecar: &[u8],
-        progress: &mut Progress<'_>,
+        progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError> {
         let parsed = check_sidecar(local, names, sidecar)?;
         local.may_receive(names, from)?;
@@ -224,14 +224,14 @@ impl Building<'_> {
         }
         // Last, because each name made in a directory changes its time; the deepest first.
         for entry in self.inventory.entries.iter().rev() {
-            if entry.kind == Kind::Directory {
+            if entry.kind == InventoryKind::Directory {
                 self.set_metadata(entry)?;
             }
         }
         Ok(())
     }
 
-    fn set_metadata(&self, entry: &Entry) -> Result<(), TransferError> {
+    fn set_metadata(&self, entry: &InventoryEntry) -> Result<(), TransferError> {
         set_metadata(self.directory, entry).map_err(|errno| {
             self.incoming
                 .failed(Action::SetAttributes, &entry.path, errno)
@@ -239,29 +239,29 @@ impl Building<'_> {
     }
 
     /// Makes one entry of the item.
-    fn put(&self, entry: &Entry) -> Result<(), TransferError> {
+    fn put(&self, entry: &InventoryEntry) -> Result<(), TransferError> {
         let failed = |errno| self.incoming.failed(Action::Make, &entry.path, errno);
         let (parent, name) = split(&entry.path);
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let parent = self.directory.open_far(parent, flags).map_err(failed)?;
         match &entry.kind {
-            Kind::Directory if name.is_empty() => Ok(()),
-            Kind::Directory => {
+            InventoryKind::Directory if name.is_empty() => Ok(()),
+            InventoryKind::Directory => {
                 let mode = Mode::from_raw_mode(0o700);
                 rustix::fs::mkdirat(&parent, name, mode).map_err(failed)
             }
-            Kind::Link(target) => {
+            InventoryKind::Link(target) => {
                 rustix::fs::symlinkat(&target[..], &parent, name).map_err(failed)?;
                 let flags = AtFlags::SYMLINK_NOFOLLOW;
                 rustix::fs::utimensat(&parent, name, &times(entry), flags).map_err(failed)
             }
-            Kind::Same(first) => {
+            InventoryKind::Same(first) => {
                 let (above, last) = split(first);
                 let above = self.directory.open_far(above, flags).map_err(failed)?;
                 let flags = AtFlags::empty();
                 rustix::fs::linkat(&above, last, &parent, name, flags).map_err(failed)
             }
-            Kind::File(digest, _) => {
+            InventoryKind::File(digest, _) => {
                 let from = self.content_of(digest)?;
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
                 let mode = Mode::from_raw_mode(0o600);
@@ -383,7 +383,7 @@ fn is_so_already(
     item: &Item,
     inventory: &Inventory,
     sidecar: &[u8],
-    progress: &mut Progress<'_>,
+    progress: &mut ByteProgress<'_>,
 ) -> Result<bool, TransferError> {
     let place = Place::of(&item.names);
     if local.archive().tree().read_sidecar(&place)?.as_deref() != Some(sidecar) {
@@ -402,7 +402,7 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-fn times(entry: &Entry) -> Timestamps {
+fn times(entry: &InventoryEntry) -> Timestamps {
     let time = Timespec {
         tv_sec: entry.modified.0,
         tv_nsec: entry.modified.1.into(),
@@ -414,7 +414,7 @@ fn times(entry: &Entry) -> Timestamps {
 }
 
 /// Sets the attributes, permission bits and modification time of a file or directory.
-fn set_metadata(directory: &Tree, entry: &Entry) -> Result<(), Errno> {
+fn set_metadata(directory: &Tree, entry: &InventoryEntry) -> Result<(), Errno> {
     let file = directory.open_far(&entry.path, OFlags::RDONLY | OFlags::NONBLOCK)?;
     for (name, value) in &entry.attributes {
         rustix::fs::fsetxattr(&file, &name[..], value, XattrFlags::empty())?;

@@ -28,7 +28,7 @@ const LONGEST_NAME: usize = 255;
 
 /// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum InventoryKind {
     /// A directory; the item's own has the empty path.
     Directory,
     /// A regular file: digest, and size in bytes.
@@ -41,11 +41,11 @@ pub enum Kind {
 
 /// One entry of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct InventoryEntry {
     /// Its path in the item.
     pub path: Vec<u8>,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: InventoryKind,
     /// Permission bits.
     pub mode: u32,
     /// Modification time: seconds since 1970, and nanoseconds.
@@ -58,7 +58,7 @@ pub struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
     /// The entries; each follows those that it depends on.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<InventoryEntry>,
 }
 
 /// An error in the text of an inventory, with its line.
@@ -111,7 +111,7 @@ impl Inventory {
     /// sidecar; an attribute that is not a user's.
     pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
         let mut inventory = Inventory::default();
-        let mut known = Known::default();
+        let mut known = SeenPaths::default();
         for (at, line) in text.lines().enumerate() {
             let fault = |what| InventoryError { line: at + 1, what };
             let words: Vec<&str> = line.split(' ').collect();
@@ -140,7 +140,7 @@ impl Inventory {
     /// Its files, by path, with digest and size.
     pub fn files(&self) -> impl Iterator<Item = (&[u8], Digest, u64)> {
         self.entries.iter().filter_map(|entry| match entry.kind {
-            Kind::File(digest, size) => Some((&entry.path[..], digest, size)),
+            InventoryKind::File(digest, size) => Some((&entry.path[..], digest, size)),
             _ => None,
         })
     }
@@ -153,7 +153,7 @@ impl Inventory {
             .map(|(path, digest, _)| (path.to_vec(), digest))
             .collect();
         for entry in &self.entries {
-            if let Kind::Same(first) = &entry.kind
+            if let InventoryKind::Same(first) = &entry.kind
                 && let Some(digest) = manifest.get(first).copied()
             {
                 manifest.insert(entry.path.clone(), digest);
@@ -168,10 +168,10 @@ impl fmt::Display for Inventory {
         for entry in &self.entries {
             let (seconds, nanoseconds) = entry.modified;
             let (word, more) = match &entry.kind {
-                Kind::Directory => ("directory", String::new()),
-                Kind::File(digest, size) => ("file", format!(" {digest} {size}")),
-                Kind::Link(target) => ("link", format!(" {}", percent_encode(target))),
-                Kind::Same(first) => ("same", format!(" {}", percent_encode(first))),
+                InventoryKind::Directory => ("directory", String::new()),
+                InventoryKind::File(digest, size) => ("file", format!(" {digest} {size}")),
+                InventoryKind::Link(target) => ("link", format!(" {}", percent_encode(target))),
+                InventoryKind::Same(first) => ("same", format!(" {}", percent_encode(first))),
             };
             let (mode, path) = (entry.mode, percent_encode(&entry.path));
             writeln!(f, "{word} {mode:o} {seconds}.{nanoseconds:09} {path}{more}")?;
@@ -191,7 +191,7 @@ struct Lister<'a> {
     /// By device and inode number, the first name of each file that has several.
     first_names: HashMap<(u64, u64), Vec<u8>>,
     waiting: Vec<Vec<u8>>,
-    entries: Vec<Entry>,
+    entries: Vec<InventoryEntry>,
 }
 
 impl Lister<'_> {
@@ -213,8 +213,12 @@ impl Lister<'_> {
         })
         .map_err(failed)?;
         names.sort();
-        self.entries
-            .push(entry(path.clone(), Kind::Directory, &stat, attributes));
+        self.entries.push(entry(
+            path.clone(),
+            InventoryKind::Directory,
+            &stat,
+            attributes,
+        ));
         for (name, is_directory) in names {
             let below = joined(&path, &name);
             match is_directory {
@@ -240,7 +244,7 @@ impl Lister<'_> {
         let mut attributes = Attributes::new();
         let first = self.first_names.get(&key);
         let kind = match (FileType::from_raw_mode(stat.st_mode), first) {
-            (FileType::RegularFile, Some(first)) => Kind::Same(first.clone()),
+            (FileType::RegularFile, Some(first)) => InventoryKind::Same(first.clone()),
             (FileType::RegularFile, None) => {
                 let digest = self.manifest.get(&path);
                 let digest =
@@ -251,11 +255,11 @@ impl Lister<'_> {
                 let flags = OFlags::RDONLY | OFlags::NONBLOCK;
                 let opened = self.directory.open_far(&path, flags).map_err(failed)?;
                 attributes = user_attributes(&opened).map_err(failed)?;
-                Kind::File(digest, u64::try_from(stat.st_size).unwrap_or_default())
+                InventoryKind::File(digest, u64::try_from(stat.st_size).unwrap_or_default())
             }
             (FileType::Symlink, _) => {
                 let target = rustix::fs::readlinkat(parent, name, Vec::new());
-                Kind::Link(target.map_err(failed)?.into_bytes())
+                InventoryKind::Link(target.map_err(failed)?.into_bytes())
             }
             _ => {
                 let path = shown(&path);
@@ -272,16 +276,16 @@ impl Lister<'_> {
 
 /// The paths of a text that have been read so far.
 #[derive(Default)]
-struct Known {
+struct SeenPaths {
     paths: BTreeSet<Vec<u8>>,
     directories: BTreeSet<Vec<u8>>,
     files: BTreeSet<Vec<u8>>,
 }
 
-impl Known {
-    fn take(&mut self, entry: &Entry) -> Result<(), Message> {
+impl SeenPaths {
+    fn take(&mut self, entry: &InventoryEntry) -> Result<(), Message> {
         let path = &entry.path;
-        let is_root = path.is_empty() && entry.kind == Kind::Directory;
+        let is_root = path.is_empty() && entry.kind == InventoryKind::Directory;
         if self.paths.is_empty() != is_root {
             return Err(message!("the item's own directory comes first, once"));
         }
@@ -297,16 +301,16 @@ impl Known {
             return Err(message!("its path occurs twice"));
         }
         match &entry.kind {
-            Kind::Directory => drop(self.directories.insert(path.clone())),
-            Kind::File(..) => drop(self.files.insert(path.clone())),
-            Kind::Link(target) if target.is_empty() || target.contains(&0) => {
+            InventoryKind::Directory => drop(self.directories.insert(path.clone())),
+            InventoryKind::File(..) => drop(self.files.insert(path.clone())),
+            InventoryKind::Link(target) if target.is_empty() || target.contains(&0) => {
                 return Err(message!("the link leads nowhere"));
             }
-            Kind::Link(_) => {}
-            Kind::Same(first) if !self.files.contains(first) => {
+            InventoryKind::Link(_) => {}
+            InventoryKind::Same(first) if !self.files.contains(first) => {
                 return Err(message!("the file of this name is not before it"));
             }
-            Kind::Same(_) => {}
+            InventoryKind::Same(_) => {}
         }
         Ok(())
     }
@@ -339,23 +343,23 @@ fn check_attribute((name, value): &(Vec<u8>, Vec<u8>)) -> Result<(), Message> {
     }
 }
 
-fn parse_entry(words: &[&str]) -> Option<Entry> {
+fn parse_entry(words: &[&str]) -> Option<InventoryEntry> {
     let [word, mode, time, path, more @ ..] = words else {
         return None;
     };
     let kind = match (*word, more) {
-        ("directory", []) => Kind::Directory,
+        ("directory", []) => InventoryKind::Directory,
         ("file", [digest, size]) => {
-            Kind::File(Digest::parse(digest.as_bytes())?, size.parse().ok()?)
+            InventoryKind::File(Digest::parse(digest.as_bytes())?, size.parse().ok()?)
         }
-        ("link", [target]) => Kind::Link(percent_decode(target)),
-        ("same", [first]) => Kind::Same(percent_decode(first)),
+        ("link", [target]) => InventoryKind::Link(percent_decode(target)),
+        ("same", [first]) => InventoryKind::Same(percent_decode(first)),
         _ => return None,
     };
     let mode = u32::from_str_radix(mode, 8).ok();
     let (seconds, nanoseconds) = time.split_once('.')?;
     let nanoseconds: u32 = nanoseconds.parse().ok()?;
-    Some(Entry {
+    Some(InventoryEntry {
         path: percent_decode(path),
         kind,
         // No set-user-ID or set-group-ID bit: the owner may be another user here.
@@ -365,9 +369,14 @@ fn parse_entry(words: &[&str]) -> Option<Entry> {
     })
 }
 
-fn entry(path: Vec<u8>, kind: Kind, stat: &Stat, attributes: Attributes) -> Entry {
+fn entry(
+    path: Vec<u8>,
+    kind: InventoryKind,
+    stat: &Stat,
+    attributes: Attributes,
+) -> InventoryEntry {
     let nanoseconds = u32::try_from(stat.st_mtime_nsec).unwrap_or_default();
-    Entry {
+    InventoryEntry {
         path,
         kind,
         mode: stat.st_mode & 0o1777,

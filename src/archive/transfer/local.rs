@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Destination, Moved, Progress, RemoteStatus, Skip, TransferError, not_drawn};
+use super::{ByteProgress, Destination, Moved, RemoteStatus, Skip, TransferError, not_drawn};
 use crate::archive::backup::{self, ItemCopier, UNCOMPARED};
 use crate::archive::scrub;
 use crate::archive::store::Item;
@@ -58,7 +58,7 @@ pub(super) struct Arrival<'a> {
     /// Whether that is the sidecar in the directory.
     pub is_as_it_is: bool,
     /// The digests of its files.
-    pub manifest: &'a dyn Fn(&mut Progress<'_>) -> Result<Manifest, TransferError>,
+    pub manifest: &'a dyn Fn(&mut ByteProgress<'_>) -> Result<Manifest, TransferError>,
 }
 
 impl Local {
@@ -247,7 +247,7 @@ impl Local {
     pub(super) fn content(
         &self,
         item: &Item,
-        progress: &mut Progress<'_>,
+        progress: &mut ByteProgress<'_>,
     ) -> Result<scrub::ItemDigests, TransferError> {
         let place = Place::of(&item.names);
         let mut told = |_, bytes| progress(bytes);
@@ -262,7 +262,7 @@ impl Local {
     pub fn sound_manifest(
         &self,
         item: &Item,
-        progress: &mut Progress<'_>,
+        progress: &mut ByteProgress<'_>,
     ) -> Result<Manifest, TransferError> {
         let content = self.content(item, progress)?;
         if let Some(path) = content.damaged.first() {
@@ -281,7 +281,7 @@ impl Local {
         &self,
         item: &Item,
         wanted: &Manifest,
-        progress: &mut Progress<'_>,
+        progress: &mut ByteProgress<'_>,
     ) -> Result<(), TransferError> {
         let mut found = self.content(item, progress)?.manifest;
         found.remove(UNCOMPARED.as_bytes());
@@ -342,7 +342,7 @@ impl Local {
         &self,
         arrival: &Arrival<'_>,
         is_compared: bool,
-        progress: &mut Progress<'_>,
+        progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError> {
         let item = self.arriving(arrival.names)?;
         let changing = match self.mount_point {
@@ -479,7 +479,7 @@ impl Destination for Local {
         names: &Names,
         original_at: Option<&Names>,
         is_compared: bool,
-        progress: &mut Progress<'_>,
+        progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError> {
         let from = source.item(names)?;
         self.may_receive(names, source.service())?;

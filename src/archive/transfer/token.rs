@@ -13,11 +13,11 @@ const SHORTEST: usize = 32;
 /// The tokens of a file: one per line, optionally followed by the Archive that has it, by its URL or by the
 /// identifier of its service.
 #[derive(Clone, Debug)]
-pub struct Tokens(Vec<Known>);
+pub struct Tokens(Vec<StoredToken>);
 
 /// A stored token: its digest and its holder.
 #[derive(Clone, Debug)]
-struct Known {
+struct StoredToken {
     digest: [u8; 32],
     giver: Giver,
 }
@@ -94,7 +94,7 @@ impl Tokens {
                     "a token has 32 or more printable ASCII characters; 'openssl rand -hex 32' prints one"
                 )));
             }
-            known.push(Known {
+            known.push(StoredToken {
                 digest: sha2::Sha256::digest(token.as_bytes()).into(),
                 giver,
             });

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::access::{self, StoreAccess};
 use super::{cannot_print, failed_at, put_out, say, usage};
 use crate::archive::store::Item;
-use crate::archive::transfer::{self, Destination, Local, Outcome, Remover, TransferError};
+use crate::archive::transfer::{self, Destination, Local, Remover, TransferError, TransferOutcome};
 use crate::archive::{Archive, ArchiveError, CheckFinding};
 use crate::command::cli::{Claim, Copy, Selection, Transfer};
 use crate::command::exit::{Exit, Failure};
@@ -27,8 +27,8 @@ type ItemAction = fn(
     &Names,
     &mut dyn Destination,
     bool,
-    &mut transfer::Progress<'_>,
-) -> Result<Outcome, TransferError>;
+    &mut transfer::ByteProgress<'_>,
+) -> Result<TransferOutcome, TransferError>;
 
 pub(super) fn copy(options: &Copy) -> Result<Exit, Failure> {
     let (texts, destination) = split(&options.paths)?;
@@ -359,7 +359,7 @@ fn each(
 fn each_item(
     names: &[Names],
     is_json: bool,
-    mut act: impl FnMut(&Names) -> Result<Outcome, TransferError>,
+    mut act: impl FnMut(&Names) -> Result<TransferOutcome, TransferError>,
 ) -> Result<Exit, Failure> {
     let mut tally = OutcomeCounts::default();
     let progress = ProgressLine::of_items(|| Some(names.len() as u64));
@@ -390,16 +390,16 @@ fn each_item(
 }
 
 impl OutcomeCounts {
-    fn add(&mut self, outcome: &Outcome) {
+    fn add(&mut self, outcome: &TransferOutcome) {
         match outcome {
-            Outcome::Copied(moved) | Outcome::HandedOver(moved) => {
+            TransferOutcome::Copied(moved) | TransferOutcome::HandedOver(moved) => {
                 self.done += 1;
                 self.files += moved.files;
                 self.bytes += moved.bytes;
             }
-            Outcome::Claimed { .. } => self.done += 1,
-            Outcome::Unchanged => self.unchanged += 1,
-            Outcome::Skipped(skip) => {
+            TransferOutcome::Claimed { .. } => self.done += 1,
+            TransferOutcome::Unchanged => self.unchanged += 1,
+            TransferOutcome::Skipped(skip) => {
                 self.skipped += 1;
                 self.is_wrong |= !skip.is_expected();
             }
@@ -433,33 +433,33 @@ impl OutcomeCounts {
     }
 }
 
-fn outcome_line(names: &Names, outcome: &Outcome) -> String {
+fn outcome_line(names: &Names, outcome: &TransferOutcome) -> String {
     let name = names.preferred();
     match outcome {
-        Outcome::Copied(_) => format!("copied: {name}\n"),
-        Outcome::HandedOver(_) => format!("handed-over: {name}\n"),
-        Outcome::Claimed { .. } => format!("claimed: {name}\n"),
-        Outcome::Unchanged => format!("unchanged: {name}\n"),
-        Outcome::Skipped(skip) => {
+        TransferOutcome::Copied(_) => format!("copied: {name}\n"),
+        TransferOutcome::HandedOver(_) => format!("handed-over: {name}\n"),
+        TransferOutcome::Claimed { .. } => format!("claimed: {name}\n"),
+        TransferOutcome::Unchanged => format!("unchanged: {name}\n"),
+        TransferOutcome::Skipped(skip) => {
             format!("skipped: {name}: {}: {}\n", skip.word(), localized(skip))
         }
     }
 }
 
-fn outcome_json(names: &Names, outcome: &Outcome) -> Value {
+fn outcome_json(names: &Names, outcome: &TransferOutcome) -> Value {
     let mut object = json::names(names);
     let more = match outcome {
-        Outcome::Copied(moved) => json!({
+        TransferOutcome::Copied(moved) => json!({
             "outcome": "copied", "files": moved.files, "bytes": moved.bytes,
         }),
-        Outcome::HandedOver(moved) => json!({
+        TransferOutcome::HandedOver(moved) => json!({
             "outcome": "handed-over", "files": moved.files, "bytes": moved.bytes,
         }),
-        Outcome::Claimed { is_remembered } => json!({
+        TransferOutcome::Claimed { is_remembered } => json!({
             "outcome": "claimed", "noted_there": is_remembered,
         }),
-        Outcome::Unchanged => json!({ "outcome": "unchanged" }),
-        Outcome::Skipped(skip) => json!({
+        TransferOutcome::Unchanged => json!({ "outcome": "unchanged" }),
+        TransferOutcome::Skipped(skip) => json!({
             "outcome": "skipped", "code": skip.word(), "sentence": skip.to_string(),
         }),
     };

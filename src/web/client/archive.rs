@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use super::{Client, with_causes};
 use crate::archive::Handover;
 use crate::archive::transfer::{
-    Destination, Inventory, Local, Moved, Progress, RemoteStatus, Remover, Skip, TransferError,
+    ByteProgress, Destination, Inventory, Local, Moved, RemoteStatus, Remover, Skip, TransferError,
 };
 use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
@@ -184,7 +184,7 @@ impl Link {
         inventory: &Inventory,
         item: &str,
         missing: &[Digest],
-        progress: &mut Progress<'_>,
+        progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError> {
         let mut moved = Moved::default();
         for digest in missing {
@@ -239,7 +239,7 @@ impl Destination for Remote {
         names: &Names,
         original_at: Option<&Names>,
         _is_compared: bool,
-        progress: &mut Progress<'_>,
+        progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError> {
         let link = &self.link;
         let item = source.item(names)?;
