@@ -46,7 +46,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
-pub use check::{CheckCode, CheckFinding, CheckReport, Progress, Severity};
+pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity};
 pub use describe::{Act, FileList, persistent_url};
 pub use error::{ArchiveError, Holder};
 pub use facts::Facts;

@@ -31,7 +31,7 @@ pub use crate::archive::finding::Severity;
 pub use finding::{CheckCode, CheckFinding, CheckReport};
 
 /// Called now and then with the number of items read so far.
-pub type Progress<'a> = dyn FnMut(u64) + 'a;
+pub type ItemProgress<'a> = dyn FnMut(u64) + 'a;
 
 /// How many passes over a store in use confirm a finding before it is reported.
 const LOOKS: usize = 3;
@@ -153,7 +153,7 @@ const ALIAS: &[u8] = b"ibi.alias";
 impl Archive {
     /// Rebuilds the index from the tree: identifiers, relations, states, tombstones and the date
     /// from which minting continues.
-    pub fn reindex(&self, progress: &mut Progress<'_>) -> Result<CheckReport, ArchiveError> {
+    pub fn reindex(&self, progress: &mut ItemProgress<'_>) -> Result<CheckReport, ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
         // Rebuilding also replaces what the ledger reserves, so no date is given out meanwhile.
@@ -199,7 +199,7 @@ impl Archive {
         before: &Before<'_>,
         known: Option<Timestamp>,
         now: Timestamp,
-        progress: &mut Progress<'_>,
+        progress: &mut ItemProgress<'_>,
     ) -> Result<Walk, ArchiveError> {
         let mut walk = Walk::default();
         let present = Present {
@@ -491,7 +491,10 @@ impl Archive {
 
     /// Takes over items in `col/` that have no sidecar. Those of the Archive's own name space
     /// become originals; all are indexed.
-    pub(super) fn adopt(&self, progress: &mut Progress<'_>) -> Result<CheckReport, ArchiveError> {
+    pub(super) fn adopt(
+        &self,
+        progress: &mut ItemProgress<'_>,
+    ) -> Result<CheckReport, ArchiveError> {
         self.tree.each_item::<ArchiveError>(|area, path| {
             let Some(names) = names_at(area, path) else {
                 return Ok(());
@@ -517,7 +520,7 @@ impl Archive {
     pub fn check(
         path: &Path,
         clock: &dyn Clock,
-        progress: &mut Progress<'_>,
+        progress: &mut ItemProgress<'_>,
     ) -> Result<CheckReport, ArchiveError> {
         refuse_other_directories(path)?;
         let reading = lock::Reading::of(path);
@@ -602,7 +605,7 @@ fn look(
     path: &Path,
     is_quiet: bool,
     clock: &dyn Clock,
-    progress: &mut Progress<'_>,
+    progress: &mut ItemProgress<'_>,
 ) -> Result<CheckReport, ArchiveError> {
     let mut report = CheckReport::default();
     let tree = Tree::open_as_it_is(path)?;

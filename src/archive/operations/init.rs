@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 
 use super::{
-    Archive, ArchiveError, CheckReport, Clock, Facts, Progress, WAIT_LIMIT, lock, own_files,
+    Archive, ArchiveError, CheckReport, Clock, Facts, ItemProgress, WAIT_LIMIT, lock, own_files,
 };
 use crate::archive::store::Store;
 use crate::archive::tree::Action;
@@ -46,7 +46,7 @@ impl Archive {
         path: &Path,
         setup: &Setup,
         clock: Box<dyn Clock>,
-        progress: &mut Progress<'_>,
+        progress: &mut ItemProgress<'_>,
     ) -> Result<(Archive, CheckReport), ArchiveError> {
         if path.join(own_files::FACTS).exists() {
             return Err(ArchiveError::IsAStore {

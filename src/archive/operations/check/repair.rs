@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::super::{lock, own_files};
 use super::reading::ASIDE;
-use super::{CheckCode, CheckFinding, CheckReport, Progress, look, refuse_other_directories};
+use super::{CheckCode, CheckFinding, CheckReport, ItemProgress, look, refuse_other_directories};
 use crate::archive::store::{self, Item, Store};
 use crate::archive::tree::{Author, Filled, Place, SIDECAR, Tree};
 use crate::archive::{Archive, ArchiveError, Clock};
@@ -18,7 +18,7 @@ impl Archive {
     pub fn repair(
         path: &Path,
         clock: Box<dyn Clock>,
-        progress: &mut Progress<'_>,
+        progress: &mut ItemProgress<'_>,
     ) -> Result<CheckReport, ArchiveError> {
         refuse_other_directories(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
@@ -43,7 +43,11 @@ impl Archive {
         Ok(report)
     }
 
-    fn mend(&self, report: &CheckReport, progress: &mut Progress<'_>) -> Result<(), ArchiveError> {
+    fn mend(
+        &self,
+        report: &CheckReport,
+        progress: &mut ItemProgress<'_>,
+    ) -> Result<(), ArchiveError> {
         for finding in report.findings.iter().filter(|finding| finding.repairable) {
             let names = finding.names.as_deref();
             match (finding.code, names) {
