@@ -26,10 +26,10 @@
 //! over: they are relative to a page of the Archive that serves it.
 //!
 //! ```
-//! use ibi::persistent::{Kind, PersistentName};
+//! use ibi::persistent::{PersistentKind, PersistentName};
 //!
 //! let name = PersistentName::parse("http://mtc-m21c.sid.inpe.br:80/col/sid.inpe.br/mtc-m21c/2019/02.06.02.41/doc/a.pdf")?;
-//! assert_eq!(name.kind, Kind::File);
+//! assert_eq!(name.kind, PersistentKind::File);
 //! assert_eq!(name.identifier.to_string(), "sid.inpe.br/mtc-m21c/2019/02.06.02.41");
 //! assert_eq!(name.archive.unwrap().to_string(), "mtc-m21c.sid.inpe.br:80");
 //! assert_eq!(name.path, b"doc/a.pdf");
