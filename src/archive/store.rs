@@ -50,7 +50,7 @@ pub use accesses::{ACCESSES_FILE, Accesses};
 pub use claims::{Contested, OneSided};
 pub use compare::{Difference, DifferenceKind};
 pub use error::StoreError;
-pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, Mark, Stamped, Window};
+pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, RecordState, Stamped, Window};
 pub use numbers::Counts;
 pub use recovery_log::{JointNumber, LoggedJoint};
 pub use write::Refill;

@@ -13,7 +13,7 @@
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use crate::archive::store::{Harvest, Item, ItemId, Mark, Stamped, Window};
+use crate::archive::store::{Harvest, Item, ItemId, RecordState, Stamped, Window};
 use crate::archive::tree::Dependencies;
 use crate::archive::{Act, Archive, ArchiveError, Clock};
 use crate::formats::item::{Names, State};
@@ -57,21 +57,21 @@ pub struct RecordPage {
 
 impl Harvester<'_> {
     /// The present state of an item's record.
-    fn look(&self, item: &Item) -> Result<(Mark, Option<String>), ArchiveError> {
+    fn look(&self, item: &Item) -> Result<(RecordState, Option<String>), ArchiveError> {
         if item.state == State::Deleted {
             let is_public = self
                 .archive
                 .is_public(item, self.act, &Dependencies::default())?;
-            let mark = if is_public {
-                Mark::Removed
+            let state = if is_public {
+                RecordState::Removed
             } else {
-                Mark::Withdrawn
+                RecordState::Withdrawn
             };
-            return Ok((mark, None));
+            return Ok((state, None));
         }
         let is_service = item.names.matches(&self.archive.facts().service);
         if is_service || self.archive.is_metadata_here(item)? {
-            return Ok((Mark::Withdrawn, None));
+            return Ok((RecordState::Withdrawn, None));
         }
         let root = self.archive.open_content(item, b"", self.act);
         let record = root.and_then(|_| self.archive.described(item, None, self.act));
@@ -80,10 +80,10 @@ impl Harvester<'_> {
                 let element = record.to_oai_dc_element();
                 let mut digest = Sha256::digest(element.as_bytes()).to_vec();
                 digest.truncate(MARK_BYTES);
-                Ok((Mark::Told(digest), Some(element)))
+                Ok((RecordState::Present(digest), Some(element)))
             }
             Err(ArchiveError::Tree(error)) if !may_pass(error.errno()) => {
-                Ok((Mark::Withdrawn, None))
+                Ok((RecordState::Withdrawn, None))
             }
             Err(error) => Err(error),
         }
@@ -91,13 +91,13 @@ impl Harvester<'_> {
 
     /// The present record of a local name. None if it never had one.
     pub fn record(&self, name: &str) -> Result<Option<HarvestedRecord>, ArchiveError> {
-        let (mark, metadata) = match self.item_of(name)? {
+        let (state, metadata) = match self.item_of(name)? {
             Some(item) => self.look(&item)?,
-            None => (Mark::Withdrawn, None),
+            None => (RecordState::Withdrawn, None),
         };
         let noted = self
             .harvest
-            .note(&[(name.to_owned(), mark)], &|| self.clock.now().seconds())?;
+            .note(&[(name.to_owned(), state)], &|| self.clock.now().seconds())?;
         let stamped = noted.into_iter().next().flatten();
         Ok(stamped.map(|stamped| HarvestedRecord { stamped, metadata }))
     }
@@ -182,15 +182,15 @@ impl Harvester<'_> {
         most: usize,
     ) -> Result<Option<ItemId>, ArchiveError> {
         let items = self.archive.store().items_after(after, most)?;
-        let mut marks = Vec::with_capacity(items.len());
+        let mut states = Vec::with_capacity(items.len());
         for item in &items {
             match self.look(item) {
-                Ok((mark, _)) => marks.push((local_name(&item.names), mark)),
+                Ok((state, _)) => states.push((local_name(&item.names), state)),
                 // The record is not known to have changed, and stays as it was.
                 Err(error) => log::warn!("the record of {} is not known: {error}", item.names),
             }
         }
-        self.harvest.note(&marks, &|| self.clock.now().seconds())?;
+        self.harvest.note(&states, &|| self.clock.now().seconds())?;
         Ok(items.last().map(|item| item.id))
     }
 
@@ -202,13 +202,13 @@ impl Harvester<'_> {
         most: usize,
     ) -> Result<Option<String>, ArchiveError> {
         let names = self.harvest.names_after(after, most)?;
-        let mut marks = Vec::new();
+        let mut states = Vec::new();
         for name in &names {
             if self.item_of(name)?.is_none() {
-                marks.push((name.clone(), Mark::Withdrawn));
+                states.push((name.clone(), RecordState::Withdrawn));
             }
         }
-        self.harvest.note(&marks, &|| self.clock.now().seconds())?;
+        self.harvest.note(&states, &|| self.clock.now().seconds())?;
         Ok(names.into_iter().next_back())
     }
 }

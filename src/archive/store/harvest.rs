@@ -22,7 +22,7 @@ pub const HARVEST_FILE: &str = "harvest.sqlite3";
 
 /// As in the relation store: one entry for each version, and no entry is ever changed.
 const MIGRATIONS: &[&str] = &["
-    -- One row a record that was ever told. `mark` is a digest of what it said; NULL once it is deleted.
+    -- One row a record that was ever reported. `mark` is a digest of what it said; NULL once it is deleted.
     CREATE TABLE record (
         name      TEXT PRIMARY KEY,
         datestamp INTEGER NOT NULL,
@@ -36,9 +36,9 @@ const MIGRATIONS: &[&str] = &["
 
 /// The present state of an item's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum RecordState {
     /// It has a record with this digest.
-    Told(Vec<u8>),
+    Present(Vec<u8>),
     /// It was removed. Harvesters get a deleted record, whether or not they knew the item.
     Removed,
     /// It has no record, or none that is public. Only a record that was reported before is reported
@@ -58,7 +58,7 @@ pub struct Stamped {
 }
 
 /// The digest with which a record was reported, if it is not deleted, and the record.
-type Known = (Option<Vec<u8>>, Stamped);
+type ReportedRecord = (Option<Vec<u8>>, Stamped);
 
 /// A page of records, in the order of datestamp and name.
 #[derive(Debug)]
@@ -143,13 +143,13 @@ impl Harvest {
     /// was never reported.
     pub fn note(
         &self,
-        marks: &[(String, Mark)],
+        states: &[(String, RecordState)],
         now: &dyn Fn() -> i64,
     ) -> Result<Vec<Option<Stamped>>, StoreError> {
         // In most cases nothing has changed, and a write transaction would only make others wait.
-        let known = marks.iter().map(|(name, mark)| match self.known(name)? {
-            None if *mark == Mark::Withdrawn => Ok(Some(None)),
-            Some((told, stamped)) if told == mark.told() => Ok(Some(Some(stamped))),
+        let known = states.iter().map(|(name, state)| match self.known(name)? {
+            None if *state == RecordState::Withdrawn => Ok(Some(None)),
+            Some((digest, stamped)) if digest == state.digest() => Ok(Some(Some(stamped))),
             _ => Ok(None),
         });
         let known: Result<Vec<Option<Option<Stamped>>>, StoreError> = known.collect();
@@ -159,11 +159,11 @@ impl Harvest {
         self.transact(|connection| {
             let stamp = stamp(connection, now)?;
             let mut noted = Vec::new();
-            for (name, mark) in marks {
+            for (name, state) in states {
                 noted.push(match known_of(connection, name)? {
-                    None if *mark == Mark::Withdrawn => None,
-                    Some((told, stamped)) if told == mark.told() => Some(stamped),
-                    _ => Some(put(connection, name, mark, stamp)?),
+                    None if *state == RecordState::Withdrawn => None,
+                    Some((digest, stamped)) if digest == state.digest() => Some(stamped),
+                    _ => Some(put(connection, name, state, stamp)?),
                 });
             }
             Ok(noted)
@@ -171,11 +171,11 @@ impl Harvest {
     }
 
     /// The record of an item.
-    pub fn told(&self, name: &str) -> Result<Option<Stamped>, StoreError> {
+    pub fn reported(&self, name: &str) -> Result<Option<Stamped>, StoreError> {
         Ok(self.known(name)?.map(|(_, stamped)| stamped))
     }
 
-    fn known(&self, name: &str) -> Result<Option<Known>, StoreError> {
+    fn known(&self, name: &str) -> Result<Option<ReportedRecord>, StoreError> {
         known_of(&self.lock(), name)
     }
 
@@ -258,29 +258,29 @@ impl Harvest {
     }
 }
 
-impl Mark {
+impl RecordState {
     /// The value of the column `mark`.
-    fn told(&self) -> Option<Vec<u8>> {
+    fn digest(&self) -> Option<Vec<u8>> {
         match self {
-            Mark::Told(digest) => Some(digest.clone()),
-            Mark::Removed | Mark::Withdrawn => None,
+            RecordState::Present(digest) => Some(digest.clone()),
+            RecordState::Removed | RecordState::Withdrawn => None,
         }
     }
 }
 
-fn known_of(connection: &Connection, name: &str) -> Result<Option<Known>, StoreError> {
+fn known_of(connection: &Connection, name: &str) -> Result<Option<ReportedRecord>, StoreError> {
     let mut statement =
         connection.prepare_cached("SELECT datestamp, mark FROM record WHERE name = ?1")?;
     let found: Option<(i64, Option<Vec<u8>>)> = statement
         .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    Ok(found.map(|(datestamp, told)| {
+    Ok(found.map(|(datestamp, digest)| {
         let stamped = Stamped {
             name: name.to_owned(),
             datestamp,
-            is_deleted: told.is_none(),
+            is_deleted: digest.is_none(),
         };
-        (told, stamped)
+        (digest, stamped)
     }))
 }
 
@@ -294,20 +294,20 @@ fn stamp(connection: &Connection, now: &dyn Fn() -> i64) -> Result<i64, StoreErr
 fn put(
     connection: &Connection,
     name: &str,
-    mark: &Mark,
+    state: &RecordState,
     datestamp: i64,
 ) -> Result<Stamped, StoreError> {
-    let told = mark.told();
+    let digest = state.digest();
     connection
         .prepare_cached(
             "INSERT INTO record VALUES (?1, ?2, ?3)
              ON CONFLICT DO UPDATE SET datestamp = ?2, mark = ?3",
         )?
-        .execute((name, datestamp, &told))?;
+        .execute((name, datestamp, &digest))?;
     Ok(Stamped {
         name: name.to_owned(),
         datestamp,
-        is_deleted: told.is_none(),
+        is_deleted: digest.is_none(),
     })
 }
 
@@ -318,8 +318,8 @@ mod tests {
     use super::*;
     use crate::os::testing::TemporaryDirectory;
 
-    fn told(text: &str) -> Mark {
-        Mark::Told(text.as_bytes().to_vec())
+    fn present(text: &str) -> RecordState {
+        RecordState::Present(text.as_bytes().to_vec())
     }
 
     fn names(page: &HarvestPage) -> Vec<(&str, i64, bool)> {
@@ -348,21 +348,21 @@ mod tests {
     #[test]
     fn only_what_differs_gets_a_new_datestamp() {
         let harvest = Harvest::temporary().expect("a database");
-        let note = |name: &str, mark: Mark, now: i64| {
-            let noted = harvest.note(&[(name.to_owned(), mark)], &|| now);
+        let note = |name: &str, state: RecordState, now: i64| {
+            let noted = harvest.note(&[(name.to_owned(), state)], &|| now);
             let noted = noted.expect("noted").pop().flatten();
             noted.map(|record| (record.datestamp, record.is_deleted))
         };
-        assert_eq!(note("a", Mark::Withdrawn, 1), None);
-        assert_eq!(note("a", told("x"), 2), Some((2, false)));
-        assert_eq!(note("a", told("x"), 3), Some((2, false)));
-        assert_eq!(note("a", told("y"), 4), Some((4, false)));
-        assert_eq!(note("a", Mark::Withdrawn, 5), Some((5, true)));
-        assert_eq!(note("a", Mark::Removed, 6), Some((5, true)));
-        assert_eq!(note("a", told("y"), 7), Some((7, false)));
-        assert_eq!(note("b", Mark::Removed, 8), Some((8, true)));
+        assert_eq!(note("a", RecordState::Withdrawn, 1), None);
+        assert_eq!(note("a", present("x"), 2), Some((2, false)));
+        assert_eq!(note("a", present("x"), 3), Some((2, false)));
+        assert_eq!(note("a", present("y"), 4), Some((4, false)));
+        assert_eq!(note("a", RecordState::Withdrawn, 5), Some((5, true)));
+        assert_eq!(note("a", RecordState::Removed, 6), Some((5, true)));
+        assert_eq!(note("a", present("y"), 7), Some((7, false)));
+        assert_eq!(note("b", RecordState::Removed, 8), Some((8, true)));
         // The clock was set back.
-        assert_eq!(note("a", told("z"), 3), Some((8, false)));
+        assert_eq!(note("a", present("z"), 3), Some((8, false)));
         assert_eq!(harvest.earliest().expect("read"), Some(8));
         assert_eq!(harvest.names_after("", 9).expect("read"), ["a"]);
         assert_eq!(harvest.names_after("a", 9).expect("read"), [""; 0]);
@@ -373,7 +373,7 @@ mod tests {
         let harvest = Harvest::temporary().expect("a database");
         assert_eq!(harvest.earliest().expect("read"), None);
         for (name, now) in [("c", 10), ("a", 10), ("b", 10), ("e", 20), ("d", 30)] {
-            let noted = harvest.note(&[(name.to_owned(), told(name))], &|| now);
+            let noted = harvest.note(&[(name.to_owned(), present(name))], &|| now);
             noted.expect("noted");
         }
         let page =
@@ -399,7 +399,7 @@ mod tests {
         };
         assert_eq!(names(&page(both, 3)), [("e", 20, false)]);
         // A changed record moves to the end of the list, where a later page contains it.
-        let changed = harvest.note(&[("a".to_owned(), Mark::Removed)], &|| 40);
+        let changed = harvest.note(&[("a".to_owned(), RecordState::Removed)], &|| 40);
         changed.expect("noted");
         assert_eq!(
             names(&page(after(20, "e"), 3)),
