@@ -523,7 +523,7 @@ impl Archive {
         progress: &mut ItemProgress<'_>,
     ) -> Result<CheckReport, ArchiveError> {
         refuse_other_directories(path)?;
-        let reading = lock::Reading::of(path);
+        let reading = lock::ReadLock::of(path);
         let mut report = look(path, reading.is_alone(), clock, progress)?;
         for _ in 1..LOOKS {
             if reading.is_alone() || report.findings.is_empty() {
@@ -546,7 +546,7 @@ impl Archive {
         path: &Path,
         look: impl FnOnce(&Archive) -> Result<T, E>,
     ) -> Result<T, E> {
-        let reading = lock::Reading::of(path);
+        let reading = lock::ReadLock::of(path);
         let (facts, tree) = Archive::open_tree(path)?;
         let store = Store::open_as_it_is(tree.root(), reading.is_alone());
         let clock = Box::new(super::SystemClock);

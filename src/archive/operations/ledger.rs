@@ -26,15 +26,15 @@ const BEFORE: &str = "before";
 const NONE: &str = "-";
 
 /// Whether a ledger and a lock belong to the same store and neither is from a copy.
-fn is_same(ledger: &[u8], found: &lock::Found) -> bool {
+fn is_same(ledger: &[u8], previous: &lock::PreviousLock) -> bool {
     let noted = lock::word_in(ledger, "store").unwrap_or_default();
     let word = lock::word_in(ledger, "word");
-    let is_as_noted = noted == found.fingerprint;
+    let is_as_noted = noted == previous.fingerprint;
     match lock::word_in(ledger, BEFORE) {
-        None => is_as_noted && word == found.word,
+        None => is_as_noted && word == previous.word,
         // A crash came before the lock was written; in the next case, after that.
-        Some(before) if found.word.as_deref().unwrap_or(NONE) == before => is_as_noted,
-        Some(_) => word == found.word && lock::is_same_file(&noted, &found.fingerprint),
+        Some(before) if previous.word.as_deref().unwrap_or(NONE) == before => is_as_noted,
+        Some(_) => word == previous.word && lock::is_same_file(&noted, &previous.fingerprint),
     }
 }
 
@@ -78,7 +78,7 @@ impl Archive {
         let same = self
             .lock
             .as_ref()
-            .is_some_and(|lock| is_same(&text, lock.found()));
+            .is_some_and(|lock| is_same(&text, lock.previous()));
         let noted = lock::word_in(&text, "last");
         let noted = noted.and_then(|date| Timestamp::parse_rfc3339(&date).ok());
         let last = self.store.last_date()?;

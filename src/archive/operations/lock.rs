@@ -25,7 +25,7 @@ use ibi::message;
 use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
 
 /// Timeout for a lock held by another command.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long the lock file may be missing or free while the directory is locked. A process that
 /// takes both locks needs less time between the two.
@@ -42,13 +42,13 @@ pub(super) const FILE: &str = "lock";
 pub(super) struct Lock {
     /// None where the filesystem cannot lock directories, such as NFS.
     _directory: Option<OwnedFd>,
-    found: Found,
-    told: RankedMutex<Told>,
+    previous: PreviousLock,
+    file: RankedMutex<LockFile>,
 }
 
 /// The lock file as it was when the lock was taken.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct PreviousLock {
     /// See [`fingerprint`].
     pub(super) fingerprint: String,
     /// The word in the file. None if another program wrote the file, or a version of ibifs without words.
@@ -57,7 +57,7 @@ pub(super) struct Found {
 
 /// The current contents of the lock file.
 #[derive(Debug)]
-struct Told {
+struct LockFile {
     file: std::fs::File,
     word: Option<String>,
     mount_point: Option<PathBuf>,
@@ -122,77 +122,77 @@ impl Lock {
                 None
             };
             let is_removed = removed.is_some_and(|since| since.elapsed() > MOMENT);
-            if is_mounted || is_removed || Instant::now() > started + PATIENCE {
-                return Err(ArchiveError::Busy(told_holder(tree.path(), file.as_ref())));
+            if is_mounted || is_removed || Instant::now() > started + TIMEOUT {
+                return Err(ArchiveError::Busy(named_holder(tree.path(), file.as_ref())));
             }
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
     fn of(file: std::fs::File, directory: Option<OwnedFd>) -> std::io::Result<Lock> {
-        let found = Found {
+        let previous = PreviousLock {
             fingerprint: fingerprint(&file)?,
             word: word_in(&read_text(&file), "word"),
         };
         Ok(Lock {
-            told: RankedMutex::new(
+            file: RankedMutex::new(
                 Rank::Leaf,
-                Told {
+                LockFile {
                     file,
-                    word: found.word.clone(),
+                    word: previous.word.clone(),
                     mount_point: None,
                 },
             ),
             _directory: directory,
-            found,
+            previous,
         })
     }
 
     /// Sets the mount point that [`Lock::describe`] writes from the next call on.
     pub(super) fn mounted_at(&self, mount_point: &Path) {
-        self.told.lock().mount_point = Some(mount_point.to_owned());
+        self.file.lock().mount_point = Some(mount_point.to_owned());
     }
 
     /// Writes the holder, the mount point and a new word to the lock file, and syncs it. A lock
     /// file that was removed or replaced is created again.
     pub(super) fn describe(&self, tree: &Tree, word: &str) -> std::io::Result<()> {
-        let mut told = self.told.lock();
+        let mut current = self.file.lock();
         let named = tree.read_own(FILE).ok().flatten();
-        if named.and_then(identity) != identity(&told.file)
+        if named.and_then(identity) != identity(&current.file)
             && let Ok(file) = tree.open_own(FILE)
             && lock_soon(&file)
         {
             log::warn!("the lock file was removed or replaced; it is made again");
-            told.file = file;
+            current.file = file;
         }
         // The word comes first: after a power cut a short file is left with its beginning, old or new.
         let mut text = format!("word {word}\npid {}\n", std::process::id());
-        if let Some(mount_point) = &told.mount_point {
+        if let Some(mount_point) = &current.mount_point {
             let path = percent_encode(mount_point.as_os_str().as_bytes());
             text.push_str(&format!("mountpoint {path}\n"));
         }
-        let mut file = &told.file;
+        let mut file = &current.file;
         file.rewind()?;
         file.write_all(text.as_bytes())?;
         file.set_len(text.len() as u64)?;
         file.sync_all()?;
-        told.word = Some(word.to_owned());
+        current.word = Some(word.to_owned());
         Ok(())
     }
 
     /// The current word of the lock.
     pub(super) fn word(&self) -> Option<String> {
-        self.told.lock().word.clone()
+        self.file.lock().word.clone()
     }
 
     /// The lock file as it was when the lock was taken.
-    pub(super) fn found(&self) -> &Found {
-        &self.found
+    pub(super) fn previous(&self) -> &PreviousLock {
+        &self.previous
     }
 
     /// The fingerprint of the lock file as it is now.
     pub(super) fn fingerprint(&self) -> std::io::Result<String> {
-        fingerprint(&self.told.lock().file)
+        fingerprint(&self.file.lock().file)
     }
 }
 
@@ -250,20 +250,20 @@ fn lock_soon(file: &std::fs::File) -> bool {
 /// A shared lock for reading a whole store. No process starts to write the store meanwhile, unless
 /// one already does.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct ReadLock {
     /// Hold the locks, which are shared with other readers.
     _file: Option<std::fs::File>,
     _directory: Option<OwnedFd>,
     is_alone: bool,
 }
 
-impl Reading {
+impl ReadLock {
     /// Starts to read a store. Nothing is written.
-    pub(super) fn of(store: &Path) -> Reading {
+    pub(super) fn of(store: &Path) -> ReadLock {
         let file = read(store);
         let locked = file.as_ref().map(|file| rustix::fs::flock(file, READER));
         let directory = shared_directory(store);
-        Reading {
+        ReadLock {
             is_alone: !matches!(locked, Some(Err(_))) && directory.is_ok(),
             _file: file,
             _directory: directory.unwrap_or_default(),
@@ -317,18 +317,18 @@ pub fn holder(store: &Path) -> Option<Holder> {
     };
     let is_held = file.as_ref().is_some_and(is_held)
         || shared_directory(store).err() == Some(Errno::WOULDBLOCK);
-    is_held.then(|| told_holder(store, file.as_ref()))
+    is_held.then(|| named_holder(store, file.as_ref()))
 }
 
 /// The holder of a locked store: from the lock file, or, if that was removed, from the system's
 /// records of the store's directory.
-fn told_holder(store: &Path, file: Option<&std::fs::File>) -> Holder {
-    let told = file.map(read_holder).unwrap_or_default();
-    match told.pid {
-        Some(_) => told,
+fn named_holder(store: &Path, file: Option<&std::fs::File>) -> Holder {
+    let named = file.map(read_holder).unwrap_or_default();
+    match named.pid {
+        Some(_) => named,
         None => Holder {
             pid: process_that_locks(store),
-            ..told
+            ..named
         },
     }
 }
@@ -362,8 +362,8 @@ fn holds(pid: u32, locks: &[Identity]) -> bool {
     let mut files = files.filter(|(_, files)| !files.is_empty());
     files.next().is_some_and(|(of_thread, files)| {
         files.iter().any(|file| {
-            let told = std::fs::read_to_string(format!("{of_thread}/fdinfo/{file}"));
-            told.is_ok_and(|told| told.lines().any(is_writers_lock))
+            let info = std::fs::read_to_string(format!("{of_thread}/fdinfo/{file}"));
+            info.is_ok_and(|info| info.lines().any(is_writers_lock))
                 && identity_at(format!("{of_thread}/fd/{file}").as_ref())
                     .is_some_and(|identity| locks.contains(&identity))
         })

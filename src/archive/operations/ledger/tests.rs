@@ -91,7 +91,7 @@ fn a_copied_store_goes_on_from_the_present() {
 
 #[test]
 fn a_store_is_known_by_ledger_and_lock() {
-    let found = |word: Option<&str>| lock::Found {
+    let previous = |word: Option<&str>| lock::PreviousLock {
         fingerprint: "12-34-56.7".to_owned(),
         word: word.map(str::to_owned),
     };
@@ -110,7 +110,7 @@ fn a_store_is_known_by_ledger_and_lock() {
         ("store 12-34-56.7\nword b\nbefore -\n", None, true),
     ] {
         assert_eq!(
-            is_same(ledger.as_bytes(), &found(word)),
+            is_same(ledger.as_bytes(), &previous(word)),
             is_so,
             "{ledger} {word:?}"
         );

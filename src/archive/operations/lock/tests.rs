@@ -35,11 +35,11 @@ fn a_lock_is_described_and_released() {
         Err(ArchiveError::Busy(busy)) => assert_eq!(busy.pid, Some(own)),
         other => panic!("{other:?}"),
     }
-    assert!(!Reading::of(directory.path()).is_alone());
+    assert!(!ReadLock::of(directory.path()).is_alone());
     drop(lock);
     assert!(holder(directory.path()).is_none());
     assert!(!is_held_by(directory.path(), own));
-    assert!(Reading::of(directory.path()).is_alone());
+    assert!(ReadLock::of(directory.path()).is_alone());
     let lock = Lock::take(&tree).expect("free again");
     assert_eq!(lock.found().word.as_deref(), Some("first"));
 }
@@ -62,7 +62,7 @@ fn a_removed_lock_file_does_not_release_the_store() {
     let found = holder(directory.path()).expect("held");
     assert_eq!(found.pid, Some(std::process::id()), "from the directory");
     assert!(is_held_by(directory.path(), std::process::id()));
-    assert!(!Reading::of(directory.path()).is_alone());
+    assert!(!ReadLock::of(directory.path()).is_alone());
     let refused = Lock::take(&tree);
     assert!(matches!(refused, Err(ArchiveError::Busy(_))), "{refused:?}");
     // It is made again by the next description.
@@ -96,15 +96,18 @@ fn the_lock_file_must_be_one_of_this_store() {
 fn readers_share_a_store() {
     let (directory, tree) = tree();
     drop(Lock::take(&tree).expect("free"));
-    let (one, other) = (Reading::of(directory.path()), Reading::of(directory.path()));
+    let (one, other) = (
+        ReadLock::of(directory.path()),
+        ReadLock::of(directory.path()),
+    );
     assert!(one.is_alone() && other.is_alone());
     assert!(holder(directory.path()).is_none(), "a reader is no holder");
     drop((one, other));
     let file = locked(&directory.join(FILE));
-    assert!(!Reading::of(directory.path()).is_alone());
+    assert!(!ReadLock::of(directory.path()).is_alone());
     drop(file);
     let file = locked(directory.path());
-    assert!(!Reading::of(directory.path()).is_alone());
+    assert!(!ReadLock::of(directory.path()).is_alone());
     drop(file);
 }
 
