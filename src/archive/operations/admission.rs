@@ -289,11 +289,11 @@ impl Archive {
 }
 
 /// What is known, apart from the tree, while the tree is read.
-pub(super) struct Known<'a> {
+pub(super) struct Evidence<'a> {
     /// Names of the own name space count as given out up to this date; not before the present.
     pub(super) last: Option<&'a Timestamp>,
     /// Whether this same sidecar was accepted before, when its author was known.
-    pub(super) said_this: bool,
+    pub(super) was_accepted: bool,
     /// The previous index entry of the item.
     pub(super) item: Option<&'a Item>,
 }
@@ -306,7 +306,7 @@ impl Archive {
         &self,
         place: &Names,
         record: &Record,
-        known: &Known<'_>,
+        known: &Evidence<'_>,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
         let is_own = |ibi: &Ibi| self.is_own(ibi);
         for ibi in forms(&record.names).filter(is_own) {
@@ -320,7 +320,7 @@ impl Archive {
         let added = match (place.rep(), record.names.rep(), record.names.ibip()) {
             // It was not moved to the directory of its rep: refused, or not finished.
             (None, Some(rep), _) => (!self.may_finish_move(place, rep)?).then(|| rep.to_string()),
-            (Some(_), _, Some(ibip)) if !known.said_this => match known.item {
+            (Some(_), _, Some(ibip)) if !known.was_accepted => match known.item {
                 Some(item) if item.names.ibip().is_none() => {
                     let may = self.with_author(place, |author| self.may_make(author, "col"))?;
                     (!may).then(|| ibip.to_string())
@@ -336,7 +336,7 @@ impl Archive {
             }));
         }
         let is_claim = record.state == State::Original
-            && !known.said_this
+            && !known.was_accepted
             && known.item.is_none_or(|item| item.state != State::Original)
             && forms(&record.names).any(|ibi| is_own(&ibi));
         if is_claim && !self.may_be_original(place, &record.names, known)? {
@@ -363,9 +363,9 @@ impl Archive {
     pub(super) fn read_admitted(&self, place: &Names, item: &Item) -> Result<Record, ArchiveError> {
         let (record, _) = self.read_item(place)?;
         let last = self.handed_out()?.max(Some(self.clock.now()));
-        let known = Known {
+        let known = Evidence {
             last: last.as_ref(),
-            said_this: false,
+            was_accepted: false,
             item: Some(item),
         };
         Ok(match self.refusal_of_read(place, &record, &known)? {
@@ -384,7 +384,7 @@ impl Archive {
         &self,
         place: &Names,
         names: &Names,
-        known: &Known<'_>,
+        known: &Evidence<'_>,
     ) -> Result<bool, ArchiveError> {
         let known = known.item.filter(|item| item.state != State::Deleted);
         if let (Some(rep), None) = (place.rep(), known) {

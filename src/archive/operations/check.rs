@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
-use super::admission::Known;
+use super::admission::Evidence;
 use super::dates::Ahead;
 use super::identifiers::{as_alias, is_ibip, names_at};
 use super::ledger::{LEDGER, last_in_ledger};
@@ -284,9 +284,9 @@ impl Archive {
         } else {
             reading.before.item(place)?
         };
-        let known = Known {
+        let known = Evidence {
             last: reading.present.last.as_ref(),
-            said_this: is_known,
+            was_accepted: is_known,
             item: known.as_ref(),
         };
         report.findings.extend(refused_aliases(place, &record));
@@ -459,9 +459,9 @@ impl Archive {
         let Some(known) = known else {
             return Ok(None);
         };
-        let gate = Known {
+        let gate = Evidence {
             last: reading.present.last.as_ref(),
-            said_this: true,
+            was_accepted: true,
             item: None,
         };
         let refused = self.refusal_of_read(reading.place, &known, &gate)?;
