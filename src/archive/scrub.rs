@@ -24,7 +24,7 @@ use rustix::io::Errno;
 pub use finding::{ScrubCode, ScrubError, ScrubFinding, ScrubTally};
 
 use crate::archive::tree::Action;
-use crate::archive::tree::{Area, Met, Place, SIDECAR, Tree, TreeError, joined};
+use crate::archive::tree::{Area, DeepEntry, Place, SIDECAR, Tree, TreeError, joined};
 use crate::formats::fixity::{self, Manifest, Note, Notes, Verdict, Written};
 use crate::formats::item::Sidecar;
 use ibi::message;
@@ -220,9 +220,9 @@ impl<'a> Scrub<'a> {
         }
         let (mut paths, mut unreadable) = (Vec::new(), Vec::new());
         let listed = self.tree.each_met_below(item, |met| match met {
-            Met::Entry(path) if path == SIDECAR.as_bytes() => {}
-            Met::Entry(path) => paths.push(path),
-            Met::Unreadable(path, errno) => unreadable.push((path, errno)),
+            DeepEntry::Entry(path) if path == SIDECAR.as_bytes() => {}
+            DeepEntry::Entry(path) => paths.push(path),
+            DeepEntry::Unreadable(path, errno) => unreadable.push((path, errno)),
         });
         match listed {
             Ok(()) => {}
@@ -529,9 +529,9 @@ pub fn item_digests(
     let mut digests = ItemDigests::default();
     let mut paths = Vec::new();
     tree.each_met_below(item, |met| match met {
-        Met::Entry(path) if path == SIDECAR.as_bytes() => {}
-        Met::Entry(path) => paths.push(path),
-        Met::Unreadable(path, errno) => {
+        DeepEntry::Entry(path) if path == SIDECAR.as_bytes() => {}
+        DeepEntry::Entry(path) => paths.push(path),
+        DeepEntry::Unreadable(path, errno) => {
             let why = std::io::Error::from(errno).message();
             digests.unread.push((path, why));
         }

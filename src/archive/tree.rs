@@ -57,7 +57,7 @@ mod walk;
 
 pub use crate::archive::owner::Owner;
 pub use action::Action;
-pub use deep::{Met, joined, open_far};
+pub use deep::{DeepEntry, joined, open_far};
 pub use entries::each_entry_of;
 pub use handover::HANDOVER;
 pub use listing::Directories;
@@ -67,9 +67,9 @@ pub use reader::OpenItem;
 pub use reserve::RESERVE;
 pub use root::Tree;
 pub use small::SMALL_FILE_LIMIT;
-pub use staging::Staged;
+pub use staging::StagedItem;
 pub use validator::{Dependencies, Validator};
-pub use walk::{Seen, Visit};
+pub use walk::{Visit, WalkEntry};
 
 #[cfg(test)]
 mod tests;

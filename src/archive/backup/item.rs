@@ -7,7 +7,7 @@ use rustix::fs::{OFlags, Stat};
 
 use super::copying::Copier;
 use super::{BackupError, BackupTally, Tell, metadata};
-use crate::archive::tree::{Met, SIDECAR, Tree};
+use crate::archive::tree::{DeepEntry, SIDECAR, Tree};
 
 /// The file in an item that marks a copy that was begun and not compared since.
 pub const UNCOMPARED: &str = ".ibifs-copy-uncompared";
@@ -16,7 +16,7 @@ pub const UNCOMPARED: &str = ".ibifs-copy-uncompared";
 fn files_of(tree: &Tree) -> Result<BTreeMap<Vec<u8>, Stat>, BackupError> {
     let mut paths = Vec::new();
     tree.each_met_below("", |met| match met {
-        Met::Entry(path) | Met::Unreadable(path, _) => paths.push(path),
+        DeepEntry::Entry(path) | DeepEntry::Unreadable(path, _) => paths.push(path),
     })?;
     paths.retain(|path| path != SIDECAR.as_bytes() && path != UNCOMPARED.as_bytes());
     let stat = |path: Vec<u8>| {

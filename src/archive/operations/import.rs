@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::recovery_log::Durability;
 use super::{Acceptance, Actor, Archive, ArchiveError, Process};
 use crate::archive::store::{Item, Record};
-use crate::archive::tree::{Author, Place, Staged};
+use crate::archive::tree::{Author, Place, StagedItem};
 use crate::formats::item::{Names, Sidecar, State};
 use crate::formats::table::{Row, RowError};
 use ibi::Ibi;
@@ -458,7 +458,7 @@ impl Archive {
         actor: &dyn Actor,
         names: &Names,
         place: &Place,
-        staged: &Staged,
+        staged: &StagedItem,
     ) -> Result<Item, ArchiveError> {
         let _edits = self.edits();
         let change = self.recovery.begin(place, Durability::Unsynced)?;

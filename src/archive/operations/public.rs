@@ -70,13 +70,13 @@ impl Archive {
         dependencies: &Dependencies,
     ) -> Result<Names, ArchiveError> {
         let mut current = self.complete(names)?;
-        let mut met = super::resolve::Met::default();
-        met.note(&current);
+        let mut visited = super::resolve::Visited::default();
+        visited.note(&current);
         while let Some(next) = self.next_edition(&current)? {
             if !self.is_shown(&next, act, dependencies)? {
                 break;
             }
-            if !met.note(&next) {
+            if !visited.note(&next) {
                 return Err(ArchiveError::Cycle { names: next.into() });
             }
             current = next;

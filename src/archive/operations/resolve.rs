@@ -36,9 +36,9 @@ const MOST_SAID: usize = 10_000;
 /// The items visited so far. A set, because a sidecar may name very many items and a chain of
 /// editions may be very long.
 #[derive(Debug, Default)]
-pub(super) struct Met(HashSet<Ibi>);
+pub(super) struct Visited(HashSet<Ibi>);
 
-impl Met {
+impl Visited {
     /// Adds an item. Returns whether no item with a form of its names was added before.
     pub(super) fn note(&mut self, names: &Names) -> bool {
         let rep = names.rep().cloned().map(Ibi::Rep);
@@ -195,10 +195,10 @@ impl Archive {
     /// The last edition; the item itself if it has no next one.
     pub fn last_edition(&self, names: &Names) -> Result<Names, ArchiveError> {
         let mut current = self.complete(names)?;
-        let mut met = Met::default();
-        met.note(&current);
+        let mut visited = Visited::default();
+        visited.note(&current);
         while let Some(next) = self.next_edition_for(&current, names)? {
-            if !met.note(&next) {
+            if !visited.note(&next) {
                 return Err(ArchiveError::Cycle { names: next.into() });
             }
             current = next;
@@ -212,12 +212,12 @@ impl Archive {
         wanted: &Names,
     ) -> Result<bool, ArchiveError> {
         let mut current = from.clone();
-        let mut met = Met::default();
+        let mut visited = Visited::default();
         loop {
             if current.matches(wanted) {
                 return Ok(true);
             }
-            if !met.note(&current) {
+            if !visited.note(&current) {
                 return Ok(false);
             }
             match self.next_edition_for(&current, wanted)? {
@@ -243,10 +243,10 @@ impl Archive {
     pub fn translations(&self, names: &Names) -> Result<Vec<(Language, Names)>, ArchiveError> {
         let own = self.complete(names)?;
         let mut found: Vec<(Language, Names)> = Vec::new();
-        let mut met = Met::default();
+        let mut visited = Visited::default();
         let mut add = |language: Option<Language>, names: Names, counts_always: bool| {
             if let Some(language) = language
-                && (met.note(&names) || counts_always)
+                && (visited.note(&names) || counts_always)
             {
                 found.push((language, names));
             }

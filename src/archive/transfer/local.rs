@@ -16,7 +16,7 @@ use crate::archive::backup::{self, ItemCopier, UNCOMPARED};
 use crate::archive::scrub;
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
-use crate::archive::tree::{Maker, Met, Place, SIDECAR, STRANGERS, Tree};
+use crate::archive::tree::{DeepEntry, Maker, Place, SIDECAR, STRANGERS, Tree};
 use crate::archive::{
     Acceptance, Actor, Archive, ArchiveError, Handover, HandoverLock, Process, Role, Stranger,
     SystemClock,
@@ -169,8 +169,8 @@ impl Local {
         let directory = self.directory(&self.item(names)?)?;
         let mut paths = Vec::new();
         directory.each_met_below("", |met| match met {
-            Met::Entry(path) if path == SIDECAR.as_bytes() => {}
-            Met::Entry(path) | Met::Unreadable(path, _) => paths.push(path),
+            DeepEntry::Entry(path) if path == SIDECAR.as_bytes() => {}
+            DeepEntry::Entry(path) | DeepEntry::Unreadable(path, _) => paths.push(path),
         })?;
         paths.sort();
         let look = |path: Vec<u8>| {

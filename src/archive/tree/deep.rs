@@ -50,7 +50,7 @@ impl Level {
 
 /// An entry met below a directory.
 #[derive(Debug)]
-pub enum Met {
+pub enum DeepEntry {
     /// A path that is not a directory.
     Entry(Vec<u8>),
     /// A directory whose names cannot be read, and why.
@@ -88,7 +88,7 @@ fn open_piece(from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Err
 ///
 /// Each directory is opened from the one above it: with whole paths, the time would grow with the square of
 /// the depth.
-pub(super) fn walk(from: &OwnedFd, path: &[u8], meet: impl FnMut(Met)) -> Result<(), Errno> {
+pub(super) fn walk(from: &OwnedFd, path: &[u8], meet: impl FnMut(DeepEntry)) -> Result<(), Errno> {
     walk_noting(from, path, meet, |_, _| ())
 }
 
@@ -96,7 +96,7 @@ pub(super) fn walk(from: &OwnedFd, path: &[u8], meet: impl FnMut(Met)) -> Result
 pub(super) fn walk_noting(
     from: &OwnedFd,
     path: &[u8],
-    mut meet: impl FnMut(Met),
+    mut meet: impl FnMut(DeepEntry),
     mut note: impl FnMut(&OwnedFd, &[u8]),
 ) -> Result<(), Errno> {
     let mut here = Vec::new();
@@ -109,7 +109,7 @@ pub(super) fn walk_noting(
         match next.and_then(|directory| Level::of(directory, &here)) {
             Ok((level, entries)) => {
                 for name in entries {
-                    meet(Met::Entry(joined(&here, &name)));
+                    meet(DeepEntry::Entry(joined(&here, &name)));
                 }
                 levels.push(level);
                 if let Some(far) = levels.len().checked_sub(HELD + 1) {
@@ -119,7 +119,7 @@ pub(super) fn walk_noting(
             Err(errno) if levels.is_empty() => return Err(errno),
             // Removed in the meantime.
             Err(Errno::NOENT) => {}
-            Err(errno) => meet(Met::Unreadable(here.clone(), errno)),
+            Err(errno) => meet(DeepEntry::Unreadable(here.clone(), errno)),
         }
         let name = loop {
             match levels.last_mut().map(|level| level.waiting.pop()) {

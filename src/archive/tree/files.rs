@@ -7,7 +7,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::Action;
-use super::deep::{Met, open_far, walk};
+use super::deep::{DeepEntry, open_far, walk};
 use super::place::failed;
 use super::{Tree, TreeError};
 
@@ -31,7 +31,7 @@ impl Tree {
 
     /// Calls `meet` with every entry below a directory that is not a directory, by its relative path, and
     /// with the directories that cannot be read. ENOENT where the directory does not exist.
-    pub fn each_met_below(&self, path: &str, meet: impl FnMut(Met)) -> Result<(), TreeError> {
+    pub fn each_met_below(&self, path: &str, meet: impl FnMut(DeepEntry)) -> Result<(), TreeError> {
         let (directory, below) = self.kept_above_bytes(path.as_bytes());
         walk(directory, below, meet).map_err(failed(Action::List, path))
     }
@@ -62,8 +62,8 @@ mod tests {
         }
         let mut found = Vec::new();
         let walked = tree.each_met_below("col", |met| match met {
-            Met::Entry(path) => found.push(path),
-            Met::Unreadable(path, errno) => panic!("{path:?}: {errno}"),
+            DeepEntry::Entry(path) => found.push(path),
+            DeepEntry::Unreadable(path, errno) => panic!("{path:?}: {errno}"),
         });
         assert!(walked.is_ok());
         expected.sort();

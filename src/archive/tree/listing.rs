@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::deep::{Met, open_far, walk_noting};
+use super::deep::{DeepEntry, open_far, walk_noting};
 use super::place::failed;
 use super::validator::Fingerprint;
 use super::{Action, OpenItem, Tree, TreeError};
@@ -51,13 +51,13 @@ impl Tree {
         let mut directories = Some(Vec::new());
         let (mut bytes, mut unreadable) = (0, None);
         let meet = |met| match met {
-            Met::Entry(path) => {
+            DeepEntry::Entry(path) => {
                 bytes += path.len();
                 if bytes <= LONGEST_LIST {
                     files.push(path);
                 }
             }
-            Met::Unreadable(path, errno) => unreadable = Some((path, errno)),
+            DeepEntry::Unreadable(path, errno) => unreadable = Some((path, errno)),
         };
         let note = |directory: &OwnedFd, path: &[u8]| {
             let mark = rustix::fs::fstat(directory).map(|stat| Fingerprint::of(&stat));

@@ -19,7 +19,7 @@ use crate::os::writing;
 
 /// An item that has been made and is not visible yet.
 #[derive(Debug)]
-pub struct Staged {
+pub struct StagedItem {
     staging: OwnedFd,
     name: String,
 }
@@ -43,7 +43,7 @@ impl Tree {
         sidecar: &[u8],
         owner: Option<Owner>,
         filled: Filled,
-    ) -> Result<Staged, TreeError> {
+    ) -> Result<StagedItem, TreeError> {
         let failed = |errno| failed(Action::Make, place.as_str())(errno);
         self.make_levels(place.parent())?;
         let mode = Mode::from_raw_mode(owner.map_or(0o755, |owner| owner.mode) & 0o7777);
@@ -52,7 +52,7 @@ impl Tree {
             charging::charged(|| rustix::fs::mkdirat(&staging, name, mode))
         });
         let (name, ()) = made.map_err(failed)?;
-        let staged = Staged { name, staging };
+        let staged = StagedItem { name, staging };
         let filled = charging::charged(|| {
             let item = open_below(&staged.staging, &staged.name)?;
             if filled == Filled::WithDoc {
@@ -79,7 +79,7 @@ impl Tree {
 
     /// Makes an empty directory in `staging/` and opens it. The caller fills it; [`Tree::place_item`] makes
     /// it visible.
-    pub fn stage_directory(&self, place: &Place) -> Result<(Staged, OwnedFd), TreeError> {
+    pub fn stage_directory(&self, place: &Place) -> Result<(StagedItem, OwnedFd), TreeError> {
         let failed = |errno| failed(Action::Make, place.as_str())(errno);
         self.make_levels(place.parent())?;
         let staging = self.open_directory("staging")?;
@@ -88,11 +88,11 @@ impl Tree {
             open_below(&staging, name)
         });
         let (name, directory) = made.map_err(failed)?;
-        Ok((Staged { staging, name }, directory))
+        Ok((StagedItem { staging, name }, directory))
     }
 
     /// Removes a staged directory and everything in it.
-    pub fn discard_all(&self, staged: &Staged) {
+    pub fn discard_all(&self, staged: &StagedItem) {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let (staging, name) = (&staged.staging, &staged.name);
@@ -103,7 +103,7 @@ impl Tree {
     }
 
     /// Moves a staged item to its place. EEXIST if the place is taken.
-    pub fn place_item(&self, staged: &Staged, place: &Place) -> Result<(), TreeError> {
+    pub fn place_item(&self, staged: &StagedItem, place: &Place) -> Result<(), TreeError> {
         let parent = self.open_directory(place.parent())?;
         let flags = RenameFlags::NOREPLACE;
         let (from, name) = (&staged.staging, &staged.name);
@@ -112,7 +112,7 @@ impl Tree {
     }
 
     /// Removes what has been made of a staged item that will not be placed.
-    pub fn discard(&self, staged: &Staged) {
+    pub fn discard(&self, staged: &StagedItem) {
         // What cannot be removed stays invisible, and the next mount removes it.
         if let Ok(item) = open_below(&staged.staging, &staged.name) {
             let _ = rustix::fs::unlinkat(&item, SIDECAR, AtFlags::empty());
@@ -123,7 +123,7 @@ impl Tree {
 
     /// Removes an item that has just been placed: moves it to `staging/` first, then deletes it.
     pub fn take_back(&self, place: &Place) -> Result<(), TreeError> {
-        let staged = Staged {
+        let staged = StagedItem {
             staging: self.open_directory("staging")?,
             name: self.temporary("mint"),
         };

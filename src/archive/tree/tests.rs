@@ -38,7 +38,7 @@ impl Fixture {
         fixture
     }
 
-    fn stage(&self, filled: Filled) -> Staged {
+    fn stage(&self, filled: Filled) -> StagedItem {
         let staged = self
             .tree
             .stage_item(&self.place, b"sidecar\n", None, filled);

@@ -70,21 +70,21 @@ impl Tree {
             Ok(level) => level,
             // Removed since it was listed.
             Err(error) if error.errno() == Errno::NOENT => return Ok(()),
-            Err(error) => return visit(Seen::Unreadable(path, error)),
+            Err(error) => return visit(WalkEntry::Unreadable(path, error)),
         };
         for (first, second) in twins(&level.names) {
-            visit(Seen::Twice(&join(path, first), &join(path, second)))?;
+            visit(WalkEntry::Twice(&join(path, first), &join(path, second)))?;
         }
         for name in &level.names {
             let below = join(path, name);
             match depth {
-                1 => visit(Seen::Named(&below))?,
+                1 => visit(WalkEntry::Named(&below))?,
                 _ => self.descend(root, &below, depth - 1, to_files, visit)?,
             }
         }
         for (name, is_link) in &level.others {
             if *is_link || depth == 1 {
-                visit(Seen::Other(&join(path, name)))?;
+                visit(WalkEntry::Other(&join(path, name)))?;
             }
         }
         Ok(())
@@ -135,7 +135,7 @@ impl Tree {
 
 /// What a walk through an area meets; paths are relative to the area.
 #[derive(Debug)]
-pub enum Seen<'a> {
+pub enum WalkEntry<'a> {
     /// A path at the depth of an item or a tombstone; its name may not be an identifier.
     Named(&'a str),
     /// A link in place of a level, or anything but a directory in place of an item.
@@ -146,19 +146,19 @@ pub enum Seen<'a> {
     Unreadable(&'a str, TreeError),
 }
 
-impl<'a> Seen<'a> {
+impl<'a> WalkEntry<'a> {
     /// The path of an item or a tombstone; an error for a directory that cannot be listed.
     pub(super) fn named(self) -> Result<Option<&'a str>, TreeError> {
         match self {
-            Seen::Named(path) => Ok(Some(path)),
-            Seen::Unreadable(_, error) => Err(error),
-            Seen::Other(_) | Seen::Twice(..) => Ok(None),
+            WalkEntry::Named(path) => Ok(Some(path)),
+            WalkEntry::Unreadable(_, error) => Err(error),
+            WalkEntry::Other(_) | WalkEntry::Twice(..) => Ok(None),
         }
     }
 }
 
 /// The callback of a walk.
-pub type Visit<'a, E> = &'a mut dyn FnMut(Seen<'_>) -> Result<(), E>;
+pub type Visit<'a, E> = &'a mut dyn FnMut(WalkEntry<'_>) -> Result<(), E>;
 
 #[derive(Default)]
 struct Level {

@@ -10,7 +10,7 @@ use super::super::identifiers::names_at;
 use super::{CheckCode, CheckFinding};
 use crate::archive::store::Record;
 use crate::archive::tree::Action;
-use crate::archive::tree::{Area, Place, Seen, TreeError};
+use crate::archive::tree::{Area, Place, TreeError, WalkEntry};
 use crate::archive::{Archive, ArchiveError};
 use crate::formats::item::{Names, State};
 use ibi::Timestamp;
@@ -72,7 +72,7 @@ struct Foreman {
 }
 
 impl Foreman {
-    fn meet(&mut self, area: Area, is_tombstone: bool, seen: Seen<'_>) -> Result<(), Unheard> {
+    fn meet(&mut self, area: Area, is_tombstone: bool, seen: WalkEntry<'_>) -> Result<(), Unheard> {
         let below = |path: &str| {
             if is_tombstone {
                 format!("deleted/{}/{path}", area.name())
@@ -82,25 +82,27 @@ impl Foreman {
         };
         let spot = match seen {
             // A tombstone that was set aside is beside the valid one.
-            Seen::Named(path) if is_tombstone && path.contains(ASIDE) => return Ok(()),
-            Seen::Named(path) => Spot::Named {
+            WalkEntry::Named(path) if is_tombstone && path.contains(ASIDE) => return Ok(()),
+            WalkEntry::Named(path) => Spot::Named {
                 area,
                 path: path.to_owned(),
                 is_tombstone,
             },
-            Seen::Twice(first, second) => {
+            WalkEntry::Twice(first, second) => {
                 let twice = CheckFinding::new(CheckCode::SpelledTwice, below(second));
                 Spot::Wrong(twice.saying(Message::verbatim(below(first))), None)
             }
             // A file at the level of items is reported only if its name is that of an item.
-            Seen::Other(path) if is_item_level(area, path) && names_at(area, path).is_none() => {
+            WalkEntry::Other(path)
+                if is_item_level(area, path) && names_at(area, path).is_none() =>
+            {
                 return Ok(());
             }
-            Seen::Other(path) => Spot::Wrong(
+            WalkEntry::Other(path) => Spot::Wrong(
                 CheckFinding::new(CheckCode::NotADirectory, below(path)),
                 None,
             ),
-            Seen::Unreadable(path, error) => {
+            WalkEntry::Unreadable(path, error) => {
                 let path = below(path);
                 let unreadable =
                     CheckFinding::new(CheckCode::Unreadable, path.trim_end_matches('/'));
