@@ -47,7 +47,7 @@ use std::time::{Duration, SystemTime};
 
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
 pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity};
-pub use describe::{Act, FileList, persistent_url};
+pub use describe::{FileList, RunAs, persistent_url};
 pub use error::{ArchiveError, Holder};
 pub use facts::Facts;
 pub use handover::{Handover, HandoverLock, Role};
@@ -70,7 +70,7 @@ use settle_queue::SettleQueue;
 
 use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
 use crate::archive::store::{Item, ItemId, Record, Store};
-use crate::archive::tree::{Maker, Place, Tree};
+use crate::archive::tree::{Creator, Place, Tree};
 use crate::formats::item::{Names, State};
 use ibi::pairs::Pairs;
 use ibi::{AliasPair, Ibi, Ibip, Rep, Timestamp};
@@ -81,7 +81,7 @@ pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
 /// A lock on a store: no other process can open it for writing.
 #[derive(Debug)]
 #[must_use]
-pub struct Held(#[allow(dead_code, reason = "held, not read")] lock::Lock);
+pub struct StoreLock(#[allow(dead_code, reason = "held, not read")] lock::Lock);
 
 /// A source of the current time.
 pub trait Clock: Send + Sync {
@@ -231,8 +231,8 @@ impl Archive {
     }
 
     /// Prevents other processes from opening a store for writing until the result is dropped.
-    pub fn hold(tree: &Tree) -> Result<Held, ArchiveError> {
-        Ok(Held(lock::Lock::take(tree)?))
+    pub fn hold(tree: &Tree) -> Result<StoreLock, ArchiveError> {
+        Ok(StoreLock(lock::Lock::take(tree)?))
     }
 
     /// Refuses a backup that was interrupted.
@@ -378,7 +378,7 @@ impl Archive {
         &self,
         actor: &dyn Actor,
         names: &Names,
-        maker: Maker,
+        creator: Creator,
     ) -> Result<Item, ArchiveError> {
         self.writable()?;
         self.refuse_unminted(actor, names)?;
@@ -396,7 +396,7 @@ impl Archive {
         };
         let place = Place::of(&names);
         let change = self.recovery.begin(&place, Durability::Unsynced)?;
-        self.tree.make_item(&place, maker)?;
+        self.tree.make_item(&place, creator)?;
         let id = match self.store.put(&Record::bare(names, State::Copy)) {
             Ok(id) => id,
             Err(error) => {

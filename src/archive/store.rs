@@ -154,7 +154,7 @@ pub struct Store {
     /// The directory of the database; None for one in memory. SQLite uses its path until the
     /// connection above is closed.
     directory: Option<OwnedFd>,
-    waiting: RankedMutex<Vec<Arc<group::Waiting>>>,
+    waiting: RankedMutex<Vec<Arc<group::PendingWrite>>>,
 }
 
 impl Store {

@@ -61,7 +61,9 @@ pub use deep::{DeepEntry, joined, open_far};
 pub use entries::each_entry_of;
 pub use handover::HANDOVER;
 pub use listing::Directories;
-pub use place::{Area, Author, Filled, METADATA_TEXT, Maker, Place, SIDECAR, STRANGERS, TreeError};
+pub use place::{
+    Area, Author, Creator, Filled, METADATA_TEXT, Place, SIDECAR, STRANGERS, TreeError,
+};
 pub use publish::Published;
 pub use reader::OpenItem;
 pub use reserve::RESERVE;

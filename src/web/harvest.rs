@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::archive::store::{Harvest, Item, ItemId, RecordState, Stamped, Window};
 use crate::archive::tree::Dependencies;
-use crate::archive::{Act, Archive, ArchiveError, Clock};
+use crate::archive::{Archive, ArchiveError, Clock, RunAs};
 use crate::formats::item::{Names, State};
 use crate::formats::oai::local_name;
 
@@ -30,7 +30,7 @@ pub struct Harvester<'a> {
     /// The recorded state of the records.
     pub harvest: &'a Harvest,
     /// Runs a read as the user for whom the records are. An item that this user may not read has no record.
-    pub act: Act<'a>,
+    pub act: RunAs<'a>,
     /// The source of the datestamps.
     pub clock: &'a dyn Clock,
 }

@@ -10,7 +10,7 @@ mod related;
 
 use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
-use crate::archive::{Act, Archive, ArchiveError};
+use crate::archive::{Archive, ArchiveError, RunAs};
 use crate::formats::item::{Names, State};
 use crate::formats::query::encoded;
 use ibi::Timestamp;
@@ -60,7 +60,7 @@ pub struct Service<'a> {
     /// Where it is reached: `host` or `host:port` (the pair `archiveaddress`).
     pub address: &'a str,
     /// Reads as the public. Only what the public may read has a URL.
-    pub act: Act<'a>,
+    pub act: RunAs<'a>,
     /// Records the files and directories on which the answer depends.
     pub dependencies: &'a Dependencies,
 }

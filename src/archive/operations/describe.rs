@@ -12,7 +12,7 @@ use crate::formats::item::Names;
 use crate::formats::metadata::{DublinCore, Element, RecordFormat};
 
 /// Runs a closure with the credentials of a user.
-pub type Act<'a> = &'a dyn Fn(&mut dyn FnMut());
+pub type RunAs<'a> = &'a dyn Fn(&mut dyn FnMut());
 
 /// The beginning of persistent URLs, see ibi(7).
 const PERSISTENT_URL: &str = "http://urlib.net/";
@@ -26,7 +26,7 @@ impl Archive {
         &self,
         item: &Item,
         from: Option<&Names>,
-        act: Act<'_>,
+        act: RunAs<'_>,
     ) -> Result<String, ArchiveError> {
         Ok(self.described(item, from, act)?.to_oai_dc())
     }
@@ -36,7 +36,7 @@ impl Archive {
         &self,
         item: &Item,
         from: Option<&Names>,
-        act: Act<'_>,
+        act: RunAs<'_>,
     ) -> Result<DublinCore, ArchiveError> {
         let mut core = DublinCore::default();
         for name in [
@@ -77,7 +77,7 @@ impl Archive {
         &self,
         item: &Item,
         from: Option<&Names>,
-        act: Act<'_>,
+        act: RunAs<'_>,
     ) -> Result<DublinCore, ArchiveError> {
         let metadata = match from {
             Some(names) => Some(names.clone()),
@@ -104,7 +104,7 @@ impl Archive {
 
     /// The best record among the files of a metadata item: in order of preference `oai_dc` XML,
     /// BibTeX, `refer`, and the metadata text of ibifs.
-    fn record_in(&self, metadata: &Item, act: Act<'_>) -> Result<DublinCore, ArchiveError> {
+    fn record_in(&self, metadata: &Item, act: RunAs<'_>) -> Result<DublinCore, ArchiveError> {
         self.acting(act, || {
             let open = self.tree.open_for_reader(&Place::of(&metadata.names))?;
             self.record_of_files(metadata, &open)
@@ -114,7 +114,7 @@ impl Archive {
     /// The result of reading with the credentials of a user.
     pub(super) fn acting<T, E: From<TreeError>>(
         &self,
-        act: Act<'_>,
+        act: RunAs<'_>,
         mut read: impl FnMut() -> Result<T, E>,
     ) -> Result<T, E> {
         let mut outcome = None;
@@ -168,7 +168,7 @@ impl Archive {
     ///
     /// The directories are read by `act`, with the credentials of the reader. Fails if the reader
     /// may not read all of them.
-    pub fn file_list(&self, item: &Item, act: Act<'_>) -> Result<FileList, ArchiveError> {
+    pub fn file_list(&self, item: &Item, act: RunAs<'_>) -> Result<FileList, ArchiveError> {
         let mut list = Vec::new();
         let began = self.clock.now().as_nanoseconds();
         let files = self.acting(act, || {
@@ -196,7 +196,7 @@ impl Archive {
     }
 
     /// Whether a list of an item's files is still current, with the credentials of `act`.
-    pub fn is_list_still(&self, item: &Item, list: &FileList, act: Act<'_>) -> bool {
+    pub fn is_list_still(&self, item: &Item, list: &FileList, act: RunAs<'_>) -> bool {
         let Some(directories) = &list.directories else {
             return false;
         };

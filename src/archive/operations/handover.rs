@@ -17,7 +17,7 @@ use super::recovery_log::Durability;
 use super::{Acceptance, Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::Action;
-use crate::archive::tree::{Author, HANDOVER, Maker, Place, Tree};
+use crate::archive::tree::{Author, Creator, HANDOVER, Place, Tree};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::pairs::{Pairs, Value};
 
@@ -163,7 +163,7 @@ impl Archive {
         &self,
         actor: &dyn Actor,
         names: &Names,
-        maker: Maker,
+        creator: Creator,
     ) -> Result<Item, ArchiveError> {
         if let Some(item) = self.held(names)? {
             return Ok(item);
@@ -175,7 +175,7 @@ impl Archive {
             }
             None => names.clone(),
         };
-        self.register(actor, &names, maker)
+        self.register(actor, &names, creator)
     }
 
     /// Writes the Archive that has claimed the original since into the tombstone of a removed item.

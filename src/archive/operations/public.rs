@@ -4,7 +4,7 @@
 
 use rustix::io::Errno;
 
-use super::{Act, Archive, ArchiveError, Related, Relations};
+use super::{Archive, ArchiveError, Related, Relations, RunAs};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Dependencies, Place};
@@ -19,7 +19,7 @@ impl Archive {
     pub fn is_public(
         &self,
         item: &Item,
-        act: Act<'_>,
+        act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<bool, ArchiveError> {
         if item.names.matches(&self.facts.service) {
@@ -52,7 +52,7 @@ impl Archive {
     pub fn is_shown(
         &self,
         names: &Names,
-        act: Act<'_>,
+        act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<bool, ArchiveError> {
         match self.store.find_by_names(names)? {
@@ -66,7 +66,7 @@ impl Archive {
     pub fn last_edition_shown(
         &self,
         names: &Names,
-        act: Act<'_>,
+        act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<Names, ArchiveError> {
         let mut current = self.complete(names)?;
@@ -88,7 +88,7 @@ impl Archive {
     pub fn relations_shown(
         &self,
         item: &Item,
-        act: Act<'_>,
+        act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<Relations, ArchiveError> {
         let mut shown = Relations::new();
@@ -109,7 +109,7 @@ impl Archive {
         names: &Names,
         modifier: &Modifier,
         preferences: &[Language],
-        act: Act<'_>,
+        act: RunAs<'_>,
     ) -> Result<Option<Related>, ArchiveError> {
         let dependencies = Dependencies::default();
         let mut current = names.clone();

@@ -4,7 +4,7 @@ use std::collections::BinaryHeap;
 
 use rustix::io::Errno;
 
-use super::{Act, Archive, ArchiveError};
+use super::{Archive, ArchiveError, RunAs};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::tree::{
@@ -38,7 +38,7 @@ impl Archive {
         &self,
         item: &Item,
         path: Option<&[u8]>,
-        act: Act<'_>,
+        act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<Option<Vec<u8>>, ArchiveError> {
         let target = match path {
@@ -88,7 +88,7 @@ impl Archive {
         &self,
         item: &Item,
         path: &[u8],
-        act: Act<'_>,
+        act: RunAs<'_>,
     ) -> Result<Published, ArchiveError> {
         self.acting(act, || {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
@@ -102,7 +102,7 @@ impl Archive {
         &self,
         item: &Item,
         path: &[u8],
-        act: Act<'_>,
+        act: RunAs<'_>,
     ) -> Result<Published, ArchiveError> {
         let place = Place::of(&item.names);
         self.acting(act, || {
@@ -127,7 +127,11 @@ impl Archive {
     }
 
     /// Opens the metadata text of an item that has no metadata item, with the credentials of `act`.
-    pub fn open_metadata_text(&self, item: &Item, act: Act<'_>) -> Result<Published, ArchiveError> {
+    pub fn open_metadata_text(
+        &self,
+        item: &Item,
+        act: RunAs<'_>,
+    ) -> Result<Published, ArchiveError> {
         self.acting(act, || {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             let found = open.publish(METADATA_TEXT.as_bytes())?;
@@ -147,7 +151,7 @@ impl Archive {
     pub fn updated(
         &self,
         item: &Item,
-        act: Act<'_>,
+        act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<Option<Timestamp>, ArchiveError> {
         if item.state == State::Deleted {
@@ -174,7 +178,7 @@ impl Archive {
     pub fn has_metadata_text(
         &self,
         item: &Item,
-        act: Act<'_>,
+        act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<bool, ArchiveError> {
         let path = METADATA_TEXT.as_bytes();
@@ -274,7 +278,7 @@ impl Archive {
         item: &Item,
         after: &[u8],
         most: usize,
-        act: Act<'_>,
+        act: RunAs<'_>,
     ) -> Result<Listing, ArchiveError> {
         self.acting(act, || -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;

@@ -9,7 +9,7 @@ use rustix::process::{getegid, geteuid};
 
 use super::{Archive, CheckFinding, Clock, OwnerOnDisk, Process, Setup};
 use crate::archive::store::{Item, ItemId};
-use crate::archive::tree::{Maker, Place};
+use crate::archive::tree::{Creator, Place};
 use crate::formats::item::{Names, Sidecar};
 use crate::os::testing::TemporaryDirectory;
 use ibi::relation::{Language, RelationKind};
@@ -162,7 +162,7 @@ impl TestArchive {
     /// A copy of an item of another Archive, with the sidecar of that Archive.
     pub(crate) fn copy(&self, name: &str) -> Item {
         let names = names(name);
-        let item = self.register(&Process, &names, maker()).expect(name);
+        let item = self.register(&Process, &names, creator()).expect(name);
         let mut sidecar = Sidecar::new(&names);
         sidecar.set_archive_service(&elsewhere());
         self.write_raw(&item, &sidecar.to_bytes());
@@ -312,8 +312,8 @@ pub(crate) fn elsewhere() -> Names {
 }
 
 /// The creator of directories: this process.
-pub(crate) fn maker() -> Maker {
-    Maker {
+pub(crate) fn creator() -> Creator {
+    Creator {
         uid: geteuid().as_raw(),
         gid: getegid().as_raw(),
         mode: 0o755,

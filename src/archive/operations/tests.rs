@@ -1,4 +1,4 @@
-use super::testing::{TestArchive, TestParts, elsewhere, maker, names};
+use super::testing::{TestArchive, TestParts, creator, elsewhere, names};
 use super::*;
 use crate::formats::item::Sidecar;
 
@@ -7,10 +7,10 @@ fn an_item_is_registered_once() {
     let archive = TestArchive::new();
     let item = archive.copy("a.example/b/2001/01.01.00.00");
     assert_eq!(item.state, State::Copy);
-    let again = archive.register(&Process, &item.names, maker());
+    let again = archive.register(&Process, &item.names, creator());
     assert!(matches!(again, Err(ArchiveError::Exists(_))), "{again:?}");
     let other_case = names("A.EXAMPLE/B/2001/01.01.00.00");
-    let again = archive.register(&Process, &other_case, maker());
+    let again = archive.register(&Process, &other_case, creator());
     assert!(matches!(again, Err(ArchiveError::Exists(_))), "{again:?}");
 }
 
@@ -49,7 +49,7 @@ fn a_removed_item_leaves_a_tombstone_and_can_come_back() {
     // It is restored with both of its names.
     let rep = names("a.example/b/2001/01.01.00.00");
     let back = archive
-        .register(&Process, &rep, maker())
+        .register(&Process, &rep, creator())
         .expect("registered");
     assert_eq!(
         (back.id, &back.names, back.state),
@@ -123,7 +123,7 @@ fn a_removed_original_is_not_minted_again() {
     assert_eq!(archive.again(&item).state, State::Deleted);
     assert!(!archive.file(&item, "").exists());
     assert_eq!(archive.findings(), Vec::<String>::new());
-    let back = archive.register(&Process, &item.names, maker());
+    let back = archive.register(&Process, &item.names, creator());
     assert_eq!(back.expect("registered").state, State::Copy);
 }
 
@@ -152,7 +152,7 @@ fn one_process_writes_a_store() {
     for refused in [
         reader.reserve().map(drop),
         reader.remove(service.expect("the service").id),
-        reader.register(&Process, &elsewhere(), maker()).map(drop),
+        reader.register(&Process, &elsewhere(), creator()).map(drop),
     ] {
         assert!(
             matches!(refused, Err(ArchiveError::ReadOnly)),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use super::record::{Change, apply};
+use super::record::{RecordWrite, apply};
 use super::transaction::{Sync, transact};
 use super::{ItemId, Store, StoreError};
 use crate::archive::lock_order::{Rank, RankedMutex};
@@ -16,16 +16,16 @@ use ibi::message;
 
 /// A queued write and its result.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    change: Change,
+pub(super) struct PendingWrite {
+    write: RecordWrite,
     result: RankedMutex<Option<Result<ItemId, StoreError>>>,
 }
 
 impl Store {
     /// Writes a record in a synced transaction, together with those of other waiting threads.
-    pub(super) fn write_together(&self, change: Change) -> Result<ItemId, StoreError> {
-        let ours = Arc::new(Waiting {
-            change,
+    pub(super) fn write_in_group(&self, write: RecordWrite) -> Result<ItemId, StoreError> {
+        let ours = Arc::new(PendingWrite {
+            write,
             result: RankedMutex::new(Rank::CommitResult, None),
         });
         self.waiting.lock().push(Arc::clone(&ours));
@@ -45,11 +45,11 @@ impl Store {
     }
 }
 
-fn commit(connection: &mut Connection, group: &[Arc<Waiting>]) {
+fn commit(connection: &mut Connection, group: &[Arc<PendingWrite>]) {
     let together = transact(connection, Sync::Now, |transaction| {
         group
             .iter()
-            .map(|waiting| apply(transaction, &waiting.change))
+            .map(|waiting| apply(transaction, &waiting.write))
             .collect::<Result<Vec<_>, _>>()
     });
     match (together, group) {
@@ -63,7 +63,7 @@ fn commit(connection: &mut Connection, group: &[Arc<Waiting>]) {
         (Err(_), _) => {
             for waiting in group {
                 let alone = transact(connection, Sync::Now, |transaction| {
-                    apply(transaction, &waiting.change)
+                    apply(transaction, &waiting.write)
                 });
                 *waiting.result.lock() = Some(alone);
             }

@@ -9,20 +9,20 @@ use ibi::{Ibip, Rep, Timestamp};
 
 /// A record to be written and synced.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct RecordWrite {
     pub(super) record: Record,
     /// Set for an item whose directory is not placed and synced yet.
-    pub(super) mint: Option<Mint>,
+    pub(super) mint: Option<NewItem>,
 }
 
 /// The owner of a minted item.
 #[derive(Debug)]
-pub(super) struct Mint {
+pub(super) struct NewItem {
     pub(super) owner: Option<Owner>,
 }
 
 /// Writes one record of a group.
-pub(super) fn apply(connection: &Connection, change: &Change) -> Result<ItemId, StoreError> {
+pub(super) fn apply(connection: &Connection, change: &RecordWrite) -> Result<ItemId, StoreError> {
     if change.mint.is_some()
         && let Some(holder) = holder_of(connection, &change.record.names)?
     {
@@ -32,7 +32,7 @@ pub(super) fn apply(connection: &Connection, change: &Change) -> Result<ItemId, 
         });
     }
     let id = put(connection, &change.record)?;
-    if let Some(Mint { owner }) = &change.mint {
+    if let Some(NewItem { owner }) = &change.mint {
         let uid = owner.map(|owner| owner.uid);
         let gid = owner.map(|owner| owner.gid);
         let mode = owner.map(|owner| owner.mode);

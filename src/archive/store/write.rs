@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::record::{Change, Mint, put};
+use super::record::{NewItem, RecordWrite, put};
 use super::transaction::{Sync, transact};
 use super::{Item, ItemId, Record, Store, StoreError, rows};
 use crate::archive::owner::Owner;
@@ -20,7 +20,7 @@ impl Store {
     pub fn put(&self, record: &Record) -> Result<ItemId, StoreError> {
         match record.state {
             State::Copy => self.write(Sync::Later, |transaction| put(transaction, record)),
-            State::Original | State::Deleted => self.write_together(Change {
+            State::Original | State::Deleted => self.write_in_group(RecordWrite {
                 record: record.clone(),
                 mint: None,
             }),
@@ -31,9 +31,9 @@ impl Store {
     /// when this returns, and unsettled until [`Store::settle`] is called for it. Fails with
     /// [`StoreError::Taken`] if the name is known already.
     pub fn mint(&self, record: &Record, owner: Option<Owner>) -> Result<Item, StoreError> {
-        let id = self.write_together(Change {
+        let id = self.write_in_group(RecordWrite {
             record: record.clone(),
-            mint: Some(Mint { owner }),
+            mint: Some(NewItem { owner }),
         })?;
         // Reading it from the index would mean waiting for the next sync of other threads.
         Ok(Item {

@@ -16,7 +16,7 @@ use crate::archive::backup::{self, ItemCopier, UNCOMPARED};
 use crate::archive::scrub;
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
-use crate::archive::tree::{DeepEntry, Maker, Place, SIDECAR, STRANGERS, Tree};
+use crate::archive::tree::{Creator, DeepEntry, Place, SIDECAR, STRANGERS, Tree};
 use crate::archive::{
     Acceptance, Actor, Archive, ArchiveError, Handover, HandoverLock, Process, Role, Stranger,
     SystemClock,
@@ -314,13 +314,13 @@ impl Local {
     fn arriving(&self, names: &Names) -> Result<Item, TransferError> {
         let Some(mount_point) = &self.mount_point else {
             // The user who runs the command owns it until the copy gets its owner.
-            let maker = Maker {
+            let creator = Creator {
                 uid: rustix::process::geteuid().as_raw(),
                 gid: rustix::process::getegid().as_raw(),
                 mode: 0o755,
                 umask: 0,
             };
-            return Ok(self.archive.expected(self.actor(), names, maker)?);
+            return Ok(self.archive.expected(self.actor(), names, creator)?);
         };
         if let Some(item) = self.archive.held(names)? {
             return Ok(item);

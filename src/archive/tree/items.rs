@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::action::Action;
 use super::new_directory::{give_away, has_default_acl, open_below};
 use super::place::SIDECAR;
-use super::place::{Maker, Place, TreeError, failed};
+use super::place::{Creator, Place, TreeError, failed};
 use super::root::Tree;
 use super::small::SMALL_FILE_LIMIT;
 use crate::os::charging;
@@ -18,24 +18,24 @@ impl Tree {
     /// Makes the directory of an item that is copied in, and the missing levels above it. As with any mkdir,
     /// a default ACL and the set-group-ID bit of the level above apply, and the copying program syncs. EEXIST
     /// if the directory exists.
-    pub fn make_item(&self, place: &Place, maker: Maker) -> Result<(), TreeError> {
+    pub fn make_item(&self, place: &Place, creator: Creator) -> Result<(), TreeError> {
         self.make_levels(place.parent())?;
         let parent = self.open_directory(place.parent())?;
         let failed = |errno| failed(Action::Make, place.as_str())(errno);
         let inherits = has_default_acl(&parent);
         // With a default ACL the kernel ignores the umask, which is the last caller's here.
         let mode = Mode::from_raw_mode(if inherits {
-            maker.mode
+            creator.mode
         } else {
-            maker.mode & !maker.umask
+            creator.mode & !creator.umask
         });
         charging::charged(|| rustix::fs::mkdirat(&parent, place.name(), mode)).map_err(failed)?;
         let given = (|| {
             let item = open_below(&parent, place.name())?;
             // Where the level above has the bit, the kernel has set it here, and given its group.
             let set_gid = Mode::from_raw_mode(rustix::fs::fstat(&item)?.st_mode) & Mode::SGID;
-            let gid = set_gid.is_empty().then_some(maker.gid);
-            give_away(&item, maker.uid, gid)?;
+            let gid = set_gid.is_empty().then_some(creator.gid);
+            give_away(&item, creator.uid, gid)?;
             if inherits {
                 Ok(())
             } else {

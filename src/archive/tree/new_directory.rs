@@ -49,8 +49,8 @@ pub(super) fn has_default_acl(directory: &OwnedFd) -> bool {
 /// Whether this process made the directory, and it has not been replaced by another user's.
 fn is_ours(directory: &OwnedFd) -> Result<bool, Errno> {
     let payer = charging::charged_user().map(|payer| payer.uid);
-    let maker = payer.unwrap_or(rustix::process::geteuid().as_raw());
-    Ok(rustix::fs::fstat(directory)?.st_uid == maker)
+    let creator = payer.unwrap_or(rustix::process::geteuid().as_raw());
+    Ok(rustix::fs::fstat(directory)?.st_uid == creator)
 }
 
 pub(super) fn give_to(directory: &OwnedFd, owner: Owner) -> Result<(), Errno> {

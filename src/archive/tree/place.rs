@@ -102,7 +102,7 @@ impl Place {
 
 /// Owner and mode with which a directory is made.
 #[derive(Clone, Copy, Debug)]
-pub struct Maker {
+pub struct Creator {
     /// User number.
     pub uid: u32,
     /// Group number.

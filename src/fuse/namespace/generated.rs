@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::Namespace;
 use crate::archive::store::{Item, ItemId};
-use crate::archive::{Act, FileList};
+use crate::archive::{FileList, RunAs};
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::Generated;
 use crate::fuse::inside::{self, ErrnoResult};
@@ -135,7 +135,7 @@ impl GeneratedTexts {
 impl Namespace {
     /// Generates a text, or returns the one generated before if it is still valid.
     pub fn generate(&self, caller: &Caller, wanted: Generated) -> ErrnoResult<Arc<GeneratedText>> {
-        let act: Act<'_> = &super::siblings::reading_as(caller);
+        let act: RunAs<'_> = &super::siblings::reading_as(caller);
         match wanted {
             Generated::FileList(id) => {
                 let item = self.wanted_item(id)?;

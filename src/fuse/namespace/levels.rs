@@ -10,7 +10,7 @@ use super::names::{below, is_year, level_below, text};
 use super::virtual_entries::link_target;
 use super::{Entry, Namespace, Stale};
 use crate::archive::store::Item;
-use crate::archive::tree::Maker;
+use crate::archive::tree::Creator;
 use crate::formats::item::Names;
 use crate::fuse::inode::{Node, NodeKind, View};
 use crate::fuse::inside::{self, ErrnoResult, New};
@@ -176,7 +176,7 @@ impl Namespace {
         mode: u32,
         umask: u32,
     ) -> ErrnoResult<Entry> {
-        let maker = Maker {
+        let creator = Creator {
             uid: caller.uid,
             gid: caller.gid,
             mode,
@@ -189,7 +189,7 @@ impl Namespace {
             }
             NodeKind::Level(path) if is_year(path) => {
                 let rep = Rep::parse(&below(path, name)).map_err(|error| refused(name, &error))?;
-                self.make_item(caller, parent, Ibi::Rep(rep), maker, View::Rep)
+                self.make_item(caller, parent, Ibi::Rep(rep), creator, View::Rep)
             }
             NodeKind::Root | NodeKind::Level(_) => {
                 let path = match &parent.kind {
@@ -219,7 +219,7 @@ impl Namespace {
             NodeKind::Prefix(prefix) => {
                 let ibip = Ibip::parse(&format!("{prefix}/{name}"));
                 let ibip = ibip.map_err(|error| refused(name, &error))?;
-                self.make_item(caller, parent, Ibi::Ibip(ibip), maker, View::Ibip)
+                self.make_item(caller, parent, Ibi::Ibip(ibip), creator, View::Ibip)
             }
             _ => Err(Errno::PERM),
         }
@@ -231,11 +231,11 @@ impl Namespace {
         caller: &Caller,
         parent: &Node,
         ibi: Ibi,
-        maker: Maker,
+        creator: Creator,
         view: View,
     ) -> ErrnoResult<Entry> {
         self.check_making(caller, parent)?;
-        let item = self.archive.register(caller, &Names::from(ibi), maker)?;
+        let item = self.archive.register(caller, &Names::from(ibi), creator)?;
         self.note_placed(&item.names);
         self.item_entry(&item, view)
     }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::requests::Sibling;
 use super::virtual_entries::{self, VirtualEntry};
 use super::{Entry, Namespace};
-use crate::archive::Act;
+use crate::archive::RunAs;
 use crate::archive::store::Item;
 use crate::archive::tree::METADATA_TEXT;
 use crate::fuse::inode::{Generated, Node, NodeKind, View};
@@ -71,7 +71,7 @@ impl Namespace {
                 self.virtual_entry(View::Rep, NodeKind::Generated(record))
             }
             VirtualEntry::ShortRecord { item, from } => {
-                let act: Act<'_> = &reading_as(caller);
+                let act: RunAs<'_> = &reading_as(caller);
                 let document = self.archive.dublin_core(&item, from.as_ref(), act)?;
                 self.virtual_entry(View::Rep, NodeKind::Text(document.into_bytes()))
             }

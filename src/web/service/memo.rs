@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
-use crate::archive::{Act, Archive, ArchiveError};
+use crate::archive::{Archive, ArchiveError, RunAs};
 use crate::formats::item::Names;
 use ibi::Timestamp;
 use ibi::relation::Language;
@@ -13,7 +13,7 @@ use ibi::relation::Language;
 /// An Archive with the results of the lookups for one answer.
 pub(super) struct Memo<'a> {
     archive: &'a Archive,
-    act: Act<'a>,
+    act: RunAs<'a>,
     dependencies: &'a Dependencies,
     held: Memoized<Option<Item>>,
     last: Memoized<Option<Names>>,
@@ -53,7 +53,7 @@ impl<T: Clone> Memoized<T> {
 impl<'a> Memo<'a> {
     pub(super) fn new(
         archive: &'a Archive,
-        act: Act<'a>,
+        act: RunAs<'a>,
         dependencies: &'a Dependencies,
     ) -> Memo<'a> {
         Memo {

@@ -1,4 +1,4 @@
-use super::super::testing::{OTHER_USER, TestArchive, elsewhere, maker, names};
+use super::super::testing::{OTHER_USER, TestArchive, creator, elsewhere, names};
 use super::super::{Acceptance, Clock, Process, Stranger};
 use super::*;
 
@@ -38,7 +38,7 @@ fn own_names_are_admitted_up_to_the_last_one_handed_out() {
         ("archive.example/store@80/2027/01.01.00.00", false),
         ("a.example/b/2027/01.01.00.00", true),
     ] {
-        let refused = archive.register(&Process, &names(name), maker());
+        let refused = archive.register(&Process, &names(name), creator());
         match refused {
             Ok(item) => assert!(may && item.state == State::Copy, "{name}"),
             Err(ArchiveError::NotMintedYet { name: refused }) => {
@@ -138,7 +138,7 @@ fn the_owner_of_the_store_makes_an_original_of_what_lies_in_its_name_space() {
     archive.new_item();
     let name = names("archive.example/store/2025/01.01.00.00");
     let item = archive
-        .register(&Process, &name, maker())
+        .register(&Process, &name, creator())
         .expect("registered");
     let mut sidecar = Sidecar::new(&name);
     sidecar.set_archive_service(&archive.facts().service);

@@ -173,7 +173,7 @@ pub(super) fn look_at_handovers(archive: &Archive, report: &mut CheckReport) {
             }
             Ok(_) => {}
             Err(error) => {
-                report.add(CheckFinding::of(CheckCode::HandoverBroken, &names).saying(error))
+                report.add(CheckFinding::of(CheckCode::HandoverBroken, &names).saying(error));
             }
         }
         Ok(())

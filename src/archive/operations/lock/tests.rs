@@ -20,7 +20,7 @@ fn a_lock_is_described_and_released() {
     assert!(holder(directory.path()).is_none());
     let own = std::process::id();
     let lock = Lock::take(&tree).expect("free");
-    assert_eq!(lock.found().word, None);
+    assert_eq!(lock.previous().word, None);
     lock.mounted_at(Path::new("/mnt/a b"));
     lock.describe(&tree, "first").expect("written");
     assert_eq!(lock.word().as_deref(), Some("first"));
@@ -41,7 +41,7 @@ fn a_lock_is_described_and_released() {
     assert!(!is_held_by(directory.path(), own));
     assert!(ReadLock::of(directory.path()).is_alone());
     let lock = Lock::take(&tree).expect("free again");
-    assert_eq!(lock.found().word.as_deref(), Some("first"));
+    assert_eq!(lock.previous().word.as_deref(), Some("first"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use super::super::recovery_log::MANY;
-use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, maker, names};
+use super::super::testing::{OTHER_USER, TestArchive, creator, elsewhere, language, names};
 use super::super::{Fact, Process};
 use super::*;
 use ibi::relation::RelationKind;
@@ -309,7 +309,7 @@ fn a_move_that_the_index_has_not_seen_is_read_before_the_next_change() {
                 archive.copy(old)
             } else {
                 archive
-                    .register(&Process, &names(old), maker())
+                    .register(&Process, &names(old), creator())
                     .expect("registered")
             };
             let both = format!("ibi {{rep {new} ibip {old}}}\n");
