@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::Ipv6Addr;
 
 use super::RequestError;
-use ibi::{RepPrefix, Timestamp};
+use ibi::{Ibi, RepPrefix, Timestamp};
 
 /// The longest label of a host name, in bytes. The next constant is the longest host name.
 const LONGEST_LABEL: usize = 63;
@@ -338,4 +338,13 @@ impl DocumentFingerprint {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// The actor of a request, with its password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// The identifier of the actor.
+    pub actor: Ibi,
+    /// Its password.
+    pub password: Password,
 }
