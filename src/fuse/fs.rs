@@ -5,6 +5,7 @@
 //! reads and writes files (FUSE passthrough). What a change makes stale in its cache goes through
 //! `invalidator`.
 
+mod background;
 mod backing;
 mod convert;
 mod data_path;

@@ -1,29 +1,38 @@
 //! Operations on open files.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 
-use fuser::{FileHandle, INodeNo};
+use fuser::{FileHandle, INodeNo, OpenFlags, WriteFlags};
 use rustix::io::Errno;
 
+use super::Inner;
 use super::handles::Handle;
-use super::{Ibifs, Inner};
 use crate::fuse::inode::{Node, NodeId, NodeKind};
 use crate::fuse::inside::{self, ErrnoResult, Where};
 use crate::fuse::namespace::{Invalidate, Stale};
 use crate::os::caller::Caller;
 
-impl Ibifs {
-    /// Runs an operation that may wait for a disk, when it is the user's turn, and passes its outcome on.
-    pub(super) fn in_background<T>(
-        &self,
-        user: u32,
-        operation: impl FnOnce(&Inner) -> ErrnoResult<T> + Send + 'static,
-        done: impl FnOnce(ErrnoResult<T>) + Send + 'static,
-    ) {
-        let inner = Arc::clone(&self.inner);
-        let job = move |turn: ErrnoResult<()>| done(turn.and_then(|()| operation(&inner)));
-        self.syncing.run(user, Box::new(job));
+/// The place of the bytes of a WRITE.
+#[derive(Clone, Copy)]
+pub(super) struct WritePlace {
+    place: Where,
+    /// Whether the bytes are a page of a mapping, which the kernel writes without a caller.
+    is_page: bool,
+}
+
+impl WritePlace {
+    /// Pages of a mapping have their place, even if the file was opened to append.
+    pub(super) fn new(offset: u64, flags: OpenFlags, write_flags: WriteFlags) -> WritePlace {
+        let is_page = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let is_end = flags.0 & libc::O_APPEND != 0 && !is_page;
+        WritePlace {
+            place: if is_end {
+                Where::End
+            } else {
+                Where::At(offset)
+            },
+            is_page,
+        }
     }
 }
 
@@ -77,20 +86,19 @@ impl Inner {
         }
     }
 
-    /// Writes bytes. The kernel writes pages of a mapping without a caller: the user who opened the file is
-    /// charged for them.
+    /// Writes bytes. The user who opened the file is charged for pages of a mapping.
     pub(super) fn write_file(
         &self,
         caller: &Caller,
         handle: FileHandle,
-        (place, is_page): (Where, bool),
+        at: WritePlace,
         bytes: &[u8],
         keeps_set_id: bool,
     ) -> ErrnoResult<usize> {
         match self.handles.get(handle).as_deref() {
             Some(Handle::File { file, opener, .. }) => {
-                let writer = if is_page { opener } else { caller };
-                inside::write_as(file.as_fd(), place, bytes, keeps_set_id, writer)
+                let writer = if at.is_page { opener } else { caller };
+                inside::write_as(file.as_fd(), at.place, bytes, keeps_set_id, writer)
             }
             _ => Err(Errno::BADF),
         }

@@ -3,13 +3,16 @@
 use std::ffi::{CStr, OsStr};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
-use fuser::FileHandle;
+use fuser::{FileHandle, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::Inner;
+use super::convert::{errno, file_attr, file_type};
 use super::handles::{Directory, Handle};
+use super::reply::GENERATION;
+use super::{Inner, lifetimes};
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeId};
 use crate::fuse::inside::ErrnoResult;
@@ -24,12 +27,12 @@ const AFTER_DOT: u64 = i64::MAX as u64 - 2;
 const AFTER_DOTS: u64 = i64::MAX as u64 - 1;
 
 /// A line of a listing.
-pub(super) struct Line<'a> {
-    pub(super) name: &'a OsStr,
-    pub(super) st_ino: u64,
-    pub(super) kind: FileType,
+struct Line<'a> {
+    name: &'a OsStr,
+    st_ino: u64,
+    kind: FileType,
     /// Where the listing continues after it.
-    pub(super) next: u64,
+    next: u64,
 }
 
 impl Line<'_> {
@@ -39,8 +42,47 @@ impl Line<'_> {
 }
 
 impl Inner {
+    /// Replies to READDIR, from an offset on.
+    pub(super) fn list_and_reply(
+        &self,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let listed = self.list(handle, offset, |_, line| {
+            let number = INodeNo(line.st_ino);
+            reply.add(number, line.next, file_type(line.kind), line.name)
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    /// Replies to READDIRPLUS, from an offset on.
+    pub(super) fn list_with_nodes_and_reply(
+        &self,
+        caller: &Caller,
+        directory: NodeId,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let add = |line: &Line<'_>, attr: &Attr, entry: Option<&Entry>| {
+            // Of `.` and `..` the kernel takes the number alone.
+            let number = entry.map_or(line.st_ino, |entry| entry.node.id.0);
+            let attr = file_attr(number, attr);
+            let lifetime = entry.map_or(Duration::ZERO, lifetimes::of_both);
+            reply.add(attr.ino, line.next, line.name, &lifetime, &attr, GENERATION)
+        };
+        match self.list_with_nodes(caller, directory, handle, offset, add) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
     /// Lists names from an offset on; `add` returns true when the answer is full.
-    pub(super) fn list(
+    fn list(
         &self,
         handle: FileHandle,
         offset: u64,
@@ -120,9 +162,9 @@ impl Inner {
         Ok([node.st_ino, above])
     }
 
-    /// Lists names with their nodes, if the caller is known to look at names (see `readdirplus`). Otherwise
+    /// Lists names with their nodes, if the caller looks names up after listing them (see `readdirplus`). Otherwise
     /// the first answer holds `.` and `..` alone, after which the kernel asks for names only.
-    pub(super) fn list_with_nodes(
+    fn list_with_nodes(
         &self,
         caller: &Caller,
         directory: NodeId,

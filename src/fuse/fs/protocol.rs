@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, INodeNo, IoctlFlags, KernelConfig,
@@ -15,14 +15,12 @@ use fuser::{
 };
 use rustix::io::Errno;
 
-use super::convert::{caller, errno, file_attr, file_type, new_time};
-use super::listing::Line;
-use super::reply::GENERATION;
-use super::{Ibifs, Inner, lifetimes, negotiation, reply};
-use crate::fuse::attr::Attr;
+use super::convert::{caller, errno, new_time};
+use super::io::WritePlace;
+use super::{Ibifs, negotiation, reply};
 use crate::fuse::inode::NodeId;
-use crate::fuse::inside::{self, AttributeChange, Where};
-use crate::fuse::namespace::{Entry, Invalidate, Stale};
+use crate::fuse::inside::{self, AttributeChange};
+use crate::fuse::namespace::{Invalidate, Stale};
 use crate::os::charging;
 
 impl Filesystem for Ibifs {
@@ -153,11 +151,8 @@ impl Filesystem for Ibifs {
         reply: ReplyEntry,
     ) {
         let _worker = self.pool.work();
-        let target = target.as_os_str().as_bytes();
-        reply::entry(
-            reply,
-            self.make_link(&caller(request), (parent, name), target),
-        );
+        let (name, target) = ((parent, name), target.as_os_str().as_bytes());
+        reply::entry(reply, self.make_link(&caller(request), name, target));
     }
 
     fn rename(
@@ -172,10 +167,8 @@ impl Filesystem for Ibifs {
     ) {
         let _worker = self.pool.work();
         let (from, to) = ((parent, name), (new_parent, new_name));
-        reply::empty(
-            reply,
-            self.rename_name(&caller(request), from, to, flags.bits()),
-        );
+        let renamed = self.rename_name(&caller(request), from, to, flags.bits());
+        reply::empty(reply, renamed);
         self.invalidator.replied();
     }
 
@@ -249,16 +242,8 @@ impl Filesystem for Ibifs {
         reply: ReplyWrite,
     ) {
         let _worker = self.pool.work_for_the_same_payer();
-        // Pages of a mapping have their place, even if the file was opened to append.
-        let is_page = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let is_end = flags.0 & libc::O_APPEND != 0 && !is_page;
-        let place = if is_end {
-            Where::End
-        } else {
-            Where::At(offset)
-        };
+        let place = WritePlace::new(offset, flags, write_flags);
         let keeps_set_id = !write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let place = (place, is_page);
         let written = self.write_file(&caller(request), handle, place, bytes, keeps_set_id);
         reply::written(reply, written);
     }
@@ -303,9 +288,7 @@ impl Filesystem for Ibifs {
         reply: ReplyEmpty,
     ) {
         let _worker = self.pool.work();
-        let sync =
-            move |inner: &Inner| inner.with_file(handle, |file| inside::sync(file, content_only));
-        self.in_background(request.uid(), sync, |done| reply::empty(reply, done));
+        self.sync_and_reply(&caller(request), handle, content_only, reply);
     }
 
     fn opendir(&self, request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -322,17 +305,10 @@ impl Filesystem for Ibifs {
         _number: INodeNo,
         handle: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
         let _worker = self.pool.work();
-        let listed = self.list(handle, offset, |_, line| {
-            let number = INodeNo(line.st_ino);
-            reply.add(number, line.next, file_type(line.kind), line.name)
-        });
-        match listed {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(errno(error)),
-        }
+        self.list_and_reply(handle, offset, reply);
     }
 
     fn readdirplus(
@@ -341,21 +317,11 @@ impl Filesystem for Ibifs {
         number: INodeNo,
         handle: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectoryPlus,
+        reply: ReplyDirectoryPlus,
     ) {
         let _worker = self.pool.work();
-        let add = |line: &Line<'_>, attr: &Attr, entry: Option<&Entry>| {
-            // Of `.` and `..` the kernel takes the number alone.
-            let number = entry.map_or(line.st_ino, |entry| entry.node.id.0);
-            let attr = file_attr(number, attr);
-            let lifetime = entry.map_or(Duration::ZERO, lifetimes::of_both);
-            reply.add(attr.ino, line.next, line.name, &lifetime, &attr, GENERATION)
-        };
         let directory = NodeId(number.0);
-        match self.list_with_nodes(&caller(request), directory, handle, offset, add) {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(errno(error)),
-        }
+        self.list_with_nodes_and_reply(&caller(request), directory, handle, offset, reply);
     }
 
     fn releasedir(
@@ -388,9 +354,8 @@ impl Filesystem for Ibifs {
 
     fn statfs(&self, _request: &Request, number: INodeNo, reply: ReplyStatfs) {
         let _worker = self.pool.work();
-        let found = self
-            .node(number)
-            .and_then(|node| self.namespace.statistics(&node));
+        let node = self.node(number);
+        let found = node.and_then(|node| self.namespace.statistics(&node));
         reply::statistics(reply, found);
     }
 
@@ -448,13 +413,7 @@ impl Filesystem for Ibifs {
         reply: ReplyEmpty,
     ) {
         let _worker = self.pool.work();
-        let caller = caller(request);
-        let allocate = move |inner: &Inner| {
-            inner.with_file(handle, |file| {
-                inside::allocate(file, mode, offset, length, &caller)
-            })
-        };
-        self.in_background(caller.uid, allocate, |done| reply::empty(reply, done));
+        self.allocate_and_reply(caller(request), handle, (offset, length), mode, reply);
     }
 
     fn lseek(
@@ -488,15 +447,8 @@ impl Filesystem for Ibifs {
         // The kernel does not know that the source is read.
         self.invalidator
             .invalidate(vec![Stale::Attributes(NodeId(source.0))]);
-        let (caller, length) = (caller(request), inside::copied_at_once(length));
-        let copy = move |inner: &Inner| {
-            inner.with_file(from_handle, |from| {
-                inner.with_file(to_handle, |to| {
-                    inside::copy_range(from, from_offset, to, to_offset, length, &caller)
-                })
-            })
-        };
-        self.in_background(caller.uid, copy, |count| reply::written(reply, count));
+        let (from, to) = ((from_handle, from_offset), (to_handle, to_offset));
+        self.copy_range_and_reply(caller(request), from, to, length, reply);
     }
 
     fn ioctl(

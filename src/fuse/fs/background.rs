@@ -1,0 +1,74 @@
+//! Operations that may wait for a disk. Each waits for its user's turn in a queue, so that one user does not
+//! occupy all workers, and replies from there.
+
+use std::sync::Arc;
+
+use fuser::{FileHandle, ReplyEmpty, ReplyWrite};
+
+use super::{Ibifs, Inner, reply};
+use crate::fuse::inside::{self, ErrnoResult};
+use crate::os::caller::Caller;
+
+impl Ibifs {
+    /// fsync(2) and fdatasync(2).
+    pub(super) fn sync_and_reply(
+        &self,
+        caller: &Caller,
+        handle: FileHandle,
+        content_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        let sync =
+            move |inner: &Inner| inner.with_file(handle, |file| inside::sync(file, content_only));
+        self.in_background(caller.uid, sync, |result| reply::empty(reply, result));
+    }
+
+    /// fallocate(2), for the bytes from an offset on.
+    pub(super) fn allocate_and_reply(
+        &self,
+        caller: Caller,
+        handle: FileHandle,
+        (offset, length): (u64, u64),
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let allocate = move |inner: &Inner| {
+            inner.with_file(handle, |file| {
+                inside::allocate(file, mode, offset, length, &caller)
+            })
+        };
+        self.in_background(caller.uid, allocate, |result| reply::empty(reply, result));
+    }
+
+    /// copy_file_range(2), from an offset of one open file to an offset of another.
+    pub(super) fn copy_range_and_reply(
+        &self,
+        caller: Caller,
+        (from_handle, from_offset): (FileHandle, u64),
+        (to_handle, to_offset): (FileHandle, u64),
+        length: u64,
+        reply: ReplyWrite,
+    ) {
+        let length = inside::copied_at_once(length);
+        let copy = move |inner: &Inner| {
+            inner.with_file(from_handle, |from| {
+                inner.with_file(to_handle, |to| {
+                    inside::copy_range(from, from_offset, to, to_offset, length, &caller)
+                })
+            })
+        };
+        self.in_background(caller.uid, copy, |count| reply::written(reply, count));
+    }
+
+    /// Runs an operation when it is the user's turn, and passes its result on.
+    fn in_background<T>(
+        &self,
+        user: u32,
+        operation: impl FnOnce(&Inner) -> ErrnoResult<T> + Send + 'static,
+        done: impl FnOnce(ErrnoResult<T>) + Send + 'static,
+    ) {
+        let inner = Arc::clone(&self.inner);
+        let job = move |turn: ErrnoResult<()>| done(turn.and_then(|()| operation(&inner)));
+        self.syncing.run(user, Box::new(job));
+    }
+}
