@@ -34,7 +34,7 @@ pub use finding::{CheckCode, CheckFinding, CheckReport};
 pub type ItemProgress<'a> = dyn FnMut(u64) + 'a;
 
 /// How many passes over a store in use confirm a finding before it is reported.
-const LOOKS: usize = 3;
+const PASSES: usize = 3;
 
 /// The result of reading the whole tree, apart from the records themselves.
 #[derive(Default)]
@@ -50,12 +50,12 @@ struct Walk {
 
 /// A set of items, in a few bytes each.
 #[derive(Default)]
-struct Marks {
+struct ItemSet {
     hasher: RandomState,
     known: HashSet<u64>,
 }
 
-impl Marks {
+impl ItemSet {
     fn number(&self, names: &Names) -> u64 {
         let rep = names.rep().map(ibi::Rep::canonical);
         let key = rep.or_else(|| names.ibip().map(Ibip::canonical));
@@ -72,14 +72,14 @@ impl Marks {
 }
 
 /// The state known before, for items whose sidecar is not accepted now.
-struct Before<'a> {
+struct PreviousIndex<'a> {
     index: Option<&'a Store>,
     /// Whether the index is about to be replaced. Then differences from it are reported, and a tree
     /// that cannot be read is an error.
     is_last: bool,
 }
 
-impl Before<'_> {
+impl PreviousIndex<'_> {
     fn sidecar(&self, names: &Names) -> Result<Option<Vec<u8>>, ArchiveError> {
         self.ask(|index| index.accepted_sidecar(names))
     }
@@ -118,9 +118,9 @@ struct Present {
 struct Reading<'a> {
     /// The item's name according to its place.
     place: &'a Names,
-    before: &'a Before<'a>,
+    before: &'a PreviousIndex<'a>,
     /// The sidecar that was last accepted for the item.
-    said_before: Option<&'a [u8]>,
+    accepted_before: Option<&'a [u8]>,
     present: &'a Present,
 }
 
@@ -162,7 +162,7 @@ impl Archive {
         self.settle_now()?;
         // A reader beside the writer sees the previous contents until the writer commits.
         let index = Store::open_read_only(self.tree.root())?;
-        let before = Before {
+        let before = PreviousIndex {
             index: Some(&index),
             is_last: true,
         };
@@ -196,7 +196,7 @@ impl Archive {
     fn index_into(
         &self,
         store: &Store,
-        before: &Before<'_>,
+        before: &PreviousIndex<'_>,
         known: Option<Timestamp>,
         now: Timestamp,
         progress: &mut ItemProgress<'_>,
@@ -206,38 +206,39 @@ impl Archive {
             last: known.clone().max(Some(now.clone())),
             now,
         };
-        let mut removed = Marks::default();
+        let mut removed = ItemSet::default();
         // The store's closure has its own error type, so other errors are passed around it.
         let mut failed = None;
         let outcome = store.replace_all(|refill| {
-            let result = self.each_sight(&mut |sight| {
-                if let (true, Some(error)) = (before.is_last, sight.unlisted) {
+            let result = self.scan_tree(&mut |scanned| {
+                if let (true, Some(error)) = (before.is_last, scanned.unlisted) {
                     return Err(error.into());
                 }
-                let own_date = sight
+                let own_date = scanned
                     .own_date
                     .filter(|(date, _)| !self.dates.is_ahead(date));
                 walk.latest = walk.latest.take().max(own_date.clone());
                 // A date in the future was not minted here, or is known from the ledger.
                 let own_date = own_date.filter(|(date, _)| *date <= present.now);
                 walk.own = walk.own.take().max(own_date);
-                walk.report.findings.extend(sight.finding);
-                let (Some(place), Some((record, believed))) = (sight.place, sight.record) else {
+                walk.report.findings.extend(scanned.finding);
+                let (Some(place), Some((record, is_accepted))) = (scanned.place, scanned.record)
+                else {
                     return Ok(());
                 };
-                let said_before = before.sidecar(&place)?;
+                let accepted_before = before.sidecar(&place)?;
                 let reading = Reading {
                     place: &place,
                     before,
-                    said_before: said_before.as_deref(),
+                    accepted_before: accepted_before.as_deref(),
                     present: &present,
                 };
-                let (record, believed) = if sight.is_here {
-                    self.admitted(&reading, record, believed, &mut walk)?
+                let (record, is_accepted) = if scanned.is_here {
+                    self.admitted(&reading, record, is_accepted, &mut walk)?
                 } else {
-                    (record, believed)
+                    (record, is_accepted)
                 };
-                if sight.is_here {
+                if scanned.is_here {
                     walk.report.items += 1;
                     progress(walk.report.items);
                     if record.sidecar.is_some() && removed.has(&record.names) {
@@ -247,7 +248,7 @@ impl Archive {
                 } else {
                     removed.add(&record.names);
                 }
-                self.put_believed(&reading, record, believed, refill, &mut walk.report)
+                self.put_accepted(&reading, record, is_accepted, refill, &mut walk.report)
             });
             match result {
                 Ok(()) => Ok(known.max(walk.own.clone().map(|(date, _)| date))),
@@ -273,12 +274,13 @@ impl Archive {
         &self,
         reading: &Reading<'_>,
         record: Record,
-        believed: bool,
+        is_accepted: bool,
         walk: &mut Walk,
     ) -> Result<(Record, bool), ArchiveError> {
         let report = &mut walk.report;
         let place = reading.place;
-        let is_known = record.sidecar.is_some() && record.sidecar.as_deref() == reading.said_before;
+        let is_known =
+            record.sidecar.is_some() && record.sidecar.as_deref() == reading.accepted_before;
         let known = if is_known {
             None
         } else {
@@ -302,7 +304,7 @@ impl Archive {
                 walk.unmoved.push(place.clone());
                 return Ok((Record::bare(place.clone(), State::Copy), false));
             }
-            return Ok((record, believed));
+            return Ok((record, is_accepted));
         };
         let code =
             match self.refusal_of_read(place, &Record::bare(place.clone(), State::Copy), &known)? {
@@ -344,24 +346,24 @@ impl Archive {
     }
 
     /// Records an item according to its sidecar, or to the last sidecar that was accepted.
-    fn put_believed(
+    fn put_accepted(
         &self,
         reading: &Reading<'_>,
         record: Record,
-        believed: bool,
+        is_accepted: bool,
         refill: &Refill<'_>,
         report: &mut CheckReport,
     ) -> Result<(), ArchiveError> {
         let mut record = record;
-        if !believed || record.sidecar.is_none() {
-            if let Some(known) = self.believed_before(reading, &record)? {
-                if believed {
+        if !is_accepted || record.sidecar.is_none() {
+            if let Some(known) = self.previously_accepted(reading, &record)? {
+                if is_accepted {
                     report.add(CheckFinding::of(CheckCode::MissingSidecar, &known.names));
                 }
                 record = known;
             }
         } else if reading.before.is_last
-            && let Some(known) = reading.said_before
+            && let Some(known) = reading.accepted_before
             && record.sidecar.as_deref() != Some(known)
         {
             let code = match record.state {
@@ -438,12 +440,12 @@ impl Archive {
 
     /// The previous record of an item whose sidecar is not accepted. It is kept until the sidecar
     /// is repaired from it.
-    fn believed_before(
+    fn previously_accepted(
         &self,
         reading: &Reading<'_>,
         record: &Record,
     ) -> Result<Option<Record>, ArchiveError> {
-        let Some(bytes) = reading.said_before else {
+        let Some(bytes) = reading.accepted_before else {
             return Ok(None);
         };
         let names = &record.names;
@@ -479,7 +481,7 @@ impl Archive {
             names: reading.place.clone(),
             ..record.clone()
         };
-        let known = self.believed_before(reading, &by_place)?;
+        let known = self.previously_accepted(reading, &by_place)?;
         for record in known.iter().chain([&by_place]) {
             match refill.put(record) {
                 Err(StoreError::Taken { .. }) => {}
@@ -524,13 +526,13 @@ impl Archive {
     ) -> Result<CheckReport, ArchiveError> {
         refuse_other_directories(path)?;
         let reading = lock::ReadLock::of(path);
-        let mut report = look(path, reading.is_alone(), clock, progress)?;
-        for _ in 1..LOOKS {
+        let mut report = check_once(path, reading.is_alone(), clock, progress)?;
+        for _ in 1..PASSES {
             if reading.is_alone() || report.findings.is_empty() {
                 break;
             }
             // A change in progress has ended by now; a real inconsistency is found again.
-            let again = look(path, false, clock, progress)?;
+            let again = check_once(path, false, clock, progress)?;
             let found = report.identities();
             report = again;
             let is_again = |finding: &CheckFinding| found.contains(&finding.identity());
@@ -540,18 +542,18 @@ impl Archive {
         Ok(report)
     }
 
-    /// Opens a store for reading and calls `look` with it. If no other process has the store open,
+    /// Opens a store for reading and calls `inspect` with it. If no other process has the store open,
     /// no auxiliary files are written either.
-    pub fn looked_at<T, E: From<ArchiveError>>(
+    pub fn inspect<T, E: From<ArchiveError>>(
         path: &Path,
-        look: impl FnOnce(&Archive) -> Result<T, E>,
+        inspect: impl FnOnce(&Archive) -> Result<T, E>,
     ) -> Result<T, E> {
         let reading = lock::ReadLock::of(path);
         let (facts, tree) = Archive::open_tree(path)?;
         let store = Store::open_as_it_is(tree.root(), reading.is_alone());
         let clock = Box::new(super::SystemClock);
         let store = store.map_err(ArchiveError::from)?;
-        look(&Archive::over(facts, tree, store, clock, None))
+        inspect(&Archive::over(facts, tree, store, clock, None))
     }
 
     /// Compares the index with the answers of another Archive. Reports originals here that the
@@ -601,7 +603,7 @@ fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
 }
 
 /// Checks a store once.
-fn look(
+fn check_once(
     path: &Path,
     is_quiet: bool,
     clock: &dyn Clock,
@@ -611,24 +613,24 @@ fn look(
     let tree = Tree::open_as_it_is(path)?;
     let index = grounds::open_index(&tree, is_quiet, &mut report)?;
     let facts = grounds::read_facts(&tree, index.as_ref(), &mut report);
-    grounds::look_at_the_way_in(&tree, &mut report);
+    grounds::check_store_mode(&tree, &mut report);
     if is_quiet {
-        grounds::look_around(&tree, &mut report);
+        grounds::check_own_files(&tree, &mut report);
     }
     // Without these the contents of the tree cannot be interpreted.
     let (Some(facts), false) = (facts, report.has(CheckCode::IndexNewer)) else {
         return Ok(report);
     };
     let unused_clock = Box::new(super::SystemClock);
-    let told = Archive::over(facts, tree, Store::temporary()?, unused_clock, None);
-    let ledger = told
+    let rebuilt = Archive::over(facts, tree, Store::temporary()?, unused_clock, None);
+    let ledger = rebuilt
         .tree
         .read_small(LEDGER)
         .ok()
         .flatten()
         .unwrap_or_default();
-    told.dates.set_ahead(Ahead::read(&ledger));
-    let before = Before {
+    rebuilt.dates.set_ahead(Ahead::read(&ledger));
+    let before = PreviousIndex {
         index: index.as_ref(),
         is_last: false,
     };
@@ -637,18 +639,18 @@ fn look(
         .map(|index| (index.last_date(), index.reserved_date()));
     let known = known.map(|(last, reserved)| last.ok().flatten().max(reserved.ok().flatten()));
     let known = known.flatten().max(last_in_ledger(&ledger));
-    let mut walk = told.index_into(&told.store, &before, known, clock.now(), progress)?;
-    told.store.widen()?;
+    let mut walk = rebuilt.index_into(&rebuilt.store, &before, known, clock.now(), progress)?;
+    rebuilt.store.widen()?;
     report.items = walk.report.items;
     report.findings.append(&mut walk.report.findings);
-    told.check_service(&mut report)?;
-    grounds::look_at_handovers(&told, &mut report);
+    rebuilt.check_service(&mut report)?;
+    grounds::check_handovers(&rebuilt, &mut report);
     if let (Some(index), false) = (&index, report.has(CheckCode::IndexDamaged)) {
-        told.compare(index, &mut report)?;
-        told.check_dates(index, &walk, is_quiet, clock, &mut report)?;
+        rebuilt.compare(index, &mut report)?;
+        rebuilt.check_dates(index, &walk, is_quiet, clock, &mut report)?;
     }
-    told.check_editions(&mut report)?;
-    told.check_relations(&mut report)?;
+    rebuilt.check_editions(&mut report)?;
+    rebuilt.check_relations(&mut report)?;
     if report.has(CheckCode::AreaMissing) || report.has(CheckCode::Unreadable) {
         // Rebuilding the index now would drop the items that cannot be read.
         for finding in &mut report.findings {
@@ -677,7 +679,7 @@ impl Archive {
 
     fn check_editions(&self, report: &mut CheckReport) -> Result<(), ArchiveError> {
         // Each chain is followed once: a chain that leads into one that ends, ends as well.
-        let (mut ending, mut circling) = (Marks::default(), Marks::default());
+        let (mut ending, mut circling) = (ItemSet::default(), ItemSet::default());
         for id in self.store.with_next_edition()? {
             let Some(item) = self.store.item(id)? else {
                 continue;
@@ -687,7 +689,7 @@ impl Archive {
             }
             let mut chain = Vec::new();
             let mut current = item.names.clone();
-            let mut passed = Marks::default();
+            let mut passed = ItemSet::default();
             let is_circle = loop {
                 if ending.has(&current) {
                     break false;
@@ -705,12 +707,12 @@ impl Archive {
             if is_circle {
                 report.add(CheckFinding::of(CheckCode::EditionCycle, &item.names));
             }
-            let marks = if is_circle {
+            let set = if is_circle {
                 &mut circling
             } else {
                 &mut ending
             };
-            chain.iter().for_each(|names| marks.add(names));
+            chain.iter().for_each(|names| set.add(names));
         }
         Ok(())
     }

@@ -471,7 +471,7 @@ fn outcome_json(names: &Names, outcome: &TransferOutcome) -> Value {
 
 /// The findings of a check with another Archive: the originals that both claim.
 pub(super) fn claimed_by_both(store: &Path, other: &str) -> Result<Vec<CheckFinding>, Failure> {
-    Archive::looked_at(store, |archive| claimed_by(archive, other))
+    Archive::inspect(store, |archive| claimed_by(archive, other))
 }
 
 fn claimed_by(archive: &Archive, other: &str) -> Result<Vec<CheckFinding>, Failure> {

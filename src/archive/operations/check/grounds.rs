@@ -129,7 +129,7 @@ fn what_changed(before: &[u8], now: &[u8]) -> Message {
 
 /// Reports if users who do not own the store can reach its contents: their own files, for which
 /// they can make the daemon wait, and the index.
-pub(super) fn look_at_the_way_in(tree: &Tree, report: &mut CheckReport) {
+pub(super) fn check_store_mode(tree: &Tree, report: &mut CheckReport) {
     if let Some(mode) = tree.mode_of(".")
         && mode & 0o001 != 0
     {
@@ -141,7 +141,7 @@ pub(super) fn look_at_the_way_in(tree: &Tree, report: &mut CheckReport) {
 }
 
 /// Checks the store's own directory, if no process writes it now.
-pub(super) fn look_around(tree: &Tree, report: &mut CheckReport) {
+pub(super) fn check_own_files(tree: &Tree, report: &mut CheckReport) {
     for name in tree.left_in_staging() {
         report.add(CheckFinding::new(
             CheckCode::StagingLeft,
@@ -159,7 +159,7 @@ pub(super) fn look_around(tree: &Tree, report: &mut CheckReport) {
 }
 
 /// Reports unfinished transfers of ownership to other Archives.
-pub(super) fn look_at_handovers(archive: &Archive, report: &mut CheckReport) {
+pub(super) fn check_handovers(archive: &Archive, report: &mut CheckReport) {
     let looked = archive.tree().each_handover::<ArchiveError>(|area, path| {
         let Some(names) = names_at(area, path) else {
             return Ok(());

@@ -29,7 +29,7 @@ pub(super) const ASIDE: &str = ".broken";
 
 /// What was found at one place of the tree.
 #[derive(Default)]
-pub(super) struct Sight {
+pub(super) struct ScannedPlace {
     /// The name that the place in the tree gives it.
     pub(super) place: Option<Names>,
     /// The item or tombstone, and whether its sidecar is accepted.
@@ -45,7 +45,7 @@ pub(super) struct Sight {
 }
 
 /// What the walk finds.
-enum Spot {
+enum ScanTask {
     /// A path in the tree at which an item or a tombstone is expected.
     Named {
         area: Area,
@@ -56,23 +56,28 @@ enum Spot {
     Wrong(CheckFinding, Option<TreeError>),
 }
 
-type Sights = Vec<Result<Sight, ArchiveError>>;
+type ScanResults = Vec<Result<ScannedPlace, ArchiveError>>;
 
 /// Places to be read, and the channel for the results.
-type Work = (Vec<Spot>, Sender<Sights>);
+type ScanJob = (Vec<ScanTask>, Sender<ScanResults>);
 
 /// The receiver of the results is gone.
-struct Unheard;
+struct ReceiverGone;
 
 /// Groups what the walk finds and passes the groups to the readers.
-struct Foreman {
-    group: Vec<Spot>,
-    work: SyncSender<Work>,
-    ordered: SyncSender<Receiver<Sights>>,
+struct Coordinator {
+    group: Vec<ScanTask>,
+    work: SyncSender<ScanJob>,
+    ordered: SyncSender<Receiver<ScanResults>>,
 }
 
-impl Foreman {
-    fn meet(&mut self, area: Area, is_tombstone: bool, seen: WalkEntry<'_>) -> Result<(), Unheard> {
+impl Coordinator {
+    fn found(
+        &mut self,
+        area: Area,
+        is_tombstone: bool,
+        seen: WalkEntry<'_>,
+    ) -> Result<(), ReceiverGone> {
         let below = |path: &str| {
             if is_tombstone {
                 format!("deleted/{}/{path}", area.name())
@@ -80,17 +85,17 @@ impl Foreman {
                 format!("{}/{path}", area.name())
             }
         };
-        let spot = match seen {
+        let task = match seen {
             // A tombstone that was set aside is beside the valid one.
             WalkEntry::Named(path) if is_tombstone && path.contains(ASIDE) => return Ok(()),
-            WalkEntry::Named(path) => Spot::Named {
+            WalkEntry::Named(path) => ScanTask::Named {
                 area,
                 path: path.to_owned(),
                 is_tombstone,
             },
             WalkEntry::Twice(first, second) => {
                 let twice = CheckFinding::new(CheckCode::SpelledTwice, below(second));
-                Spot::Wrong(twice.saying(Message::verbatim(below(first))), None)
+                ScanTask::Wrong(twice.saying(Message::verbatim(below(first))), None)
             }
             // A file at the level of items is reported only if its name is that of an item.
             WalkEntry::Other(path)
@@ -98,7 +103,7 @@ impl Foreman {
             {
                 return Ok(());
             }
-            WalkEntry::Other(path) => Spot::Wrong(
+            WalkEntry::Other(path) => ScanTask::Wrong(
                 CheckFinding::new(CheckCode::NotADirectory, below(path)),
                 None,
             ),
@@ -106,56 +111,56 @@ impl Foreman {
                 let path = below(path);
                 let unreadable =
                     CheckFinding::new(CheckCode::Unreadable, path.trim_end_matches('/'));
-                Spot::Wrong(unreadable.saying(&error), Some(error))
+                ScanTask::Wrong(unreadable.saying(&error), Some(error))
             }
         };
-        self.group.push(spot);
+        self.group.push(task);
         match self.group.len() {
-            GROUP.. => self.hand_out(),
+            GROUP.. => self.dispatch(),
             _ => Ok(()),
         }
     }
 
-    fn hand_out(&mut self) -> Result<(), Unheard> {
-        let (told, heard) = channel();
-        let work = (std::mem::take(&mut self.group), told);
-        self.ordered.send(heard).map_err(|_| Unheard)?;
-        self.work.send(work).map_err(|_| Unheard)
+    fn dispatch(&mut self) -> Result<(), ReceiverGone> {
+        let (sender, receiver) = channel();
+        let work = (std::mem::take(&mut self.group), sender);
+        self.ordered.send(receiver).map_err(|_| ReceiverGone)?;
+        self.work.send(work).map_err(|_| ReceiverGone)
     }
 }
 
 impl Archive {
-    /// Calls `see` for every tombstone, then for every item of the tree. An item that was restored
+    /// Calls `visit` for every tombstone, then for every item of the tree. An item that was restored
     /// then counts as present and keeps the names in its tombstone.
-    pub(super) fn each_sight(
+    pub(super) fn scan_tree(
         &self,
-        see: &mut dyn FnMut(Sight) -> Result<(), ArchiveError>,
+        visit: &mut dyn FnMut(ScannedPlace) -> Result<(), ArchiveError>,
     ) -> Result<(), ArchiveError> {
         let no_thread = |_| self.tree.error(Action::StartReader, "col", Errno::AGAIN);
-        let (work, jobs) = sync_channel::<Work>(AHEAD);
-        let (ordered, sights) = sync_channel(AHEAD);
+        let (work, jobs) = sync_channel::<ScanJob>(AHEAD);
+        let (ordered, results) = sync_channel(AHEAD);
         let jobs = Mutex::new(jobs);
         std::thread::scope(|scope| {
             // Moved in, so that the readers end with the walk, and the walk with the receiver of
             // its results.
-            let (jobs, sights) = (&jobs, sights);
+            let (jobs, results) = (&jobs, results);
             let thread = || std::thread::Builder::new().name("reading".to_owned());
-            let mut foreman = Foreman {
+            let mut coordinator = Coordinator {
                 group: Vec::with_capacity(GROUP),
                 work,
                 ordered,
             };
             for _ in 0..READERS {
                 thread()
-                    .spawn_scoped(scope, || self.read_jobs(jobs))
+                    .spawn_scoped(scope, || self.scan_jobs(jobs))
                     .map_err(no_thread)?;
             }
             let walking = thread()
-                .spawn_scoped(scope, move || self.walk(&mut foreman).is_ok())
+                .spawn_scoped(scope, move || self.walk(&mut coordinator).is_ok())
                 .map_err(no_thread)?;
-            for heard in &sights {
-                for sight in heard.recv().unwrap_or_default() {
-                    see(sight?)?;
+            for receiver in &results {
+                for scanned in receiver.recv().unwrap_or_default() {
+                    visit(scanned?)?;
                 }
             }
             match walking.join() {
@@ -165,42 +170,45 @@ impl Archive {
         })
     }
 
-    fn walk(&self, foreman: &mut Foreman) -> Result<(), Unheard> {
+    fn walk(&self, coordinator: &mut Coordinator) -> Result<(), ReceiverGone> {
         for area in [Area::Col, Area::Ibip] {
             self.tree
-                .survey_tombstones(area, &mut |seen| foreman.meet(area, true, seen))?;
+                .survey_tombstones(area, &mut |seen| coordinator.found(area, true, seen))?;
         }
         for area in [Area::Col, Area::Ibip] {
             self.tree
-                .survey_items(area, &mut |seen| foreman.meet(area, false, seen))?;
+                .survey_items(area, &mut |seen| coordinator.found(area, false, seen))?;
         }
-        foreman.hand_out()
+        coordinator.dispatch()
     }
 
-    fn read_jobs(&self, jobs: &Mutex<Receiver<Work>>) {
+    fn scan_jobs(&self, jobs: &Mutex<Receiver<ScanJob>>) {
         loop {
             let job = jobs.lock().recv();
-            let Ok((group, told)) = job else {
+            let Ok((group, sender)) = job else {
                 return;
             };
-            let sights = group.into_iter().map(|spot| self.look_at(spot)).collect();
+            let results = group
+                .into_iter()
+                .map(|task| self.scan_place(task))
+                .collect();
             // If the receiver is gone, the walk ends as well.
-            let _ = told.send(sights);
+            let _ = sender.send(results);
         }
     }
 
-    fn look_at(&self, spot: Spot) -> Result<Sight, ArchiveError> {
-        let (area, path, is_tombstone) = match spot {
-            Spot::Named {
+    fn scan_place(&self, task: ScanTask) -> Result<ScannedPlace, ArchiveError> {
+        let (area, path, is_tombstone) = match task {
+            ScanTask::Named {
                 area,
                 path,
                 is_tombstone,
             } => (area, path, is_tombstone),
-            Spot::Wrong(finding, unlisted) => {
-                return Ok(Sight {
+            ScanTask::Wrong(finding, unlisted) => {
+                return Ok(ScannedPlace {
                     finding: Some(finding),
                     unlisted,
-                    ..Sight::default()
+                    ..ScannedPlace::default()
                 });
             }
         };
@@ -210,31 +218,31 @@ impl Archive {
             format!("{}/{path}", area.name())
         };
         let Some(names) = names_at(area, &path) else {
-            return Ok(Sight {
+            return Ok(ScannedPlace {
                 finding: Some(CheckFinding::new(CheckCode::StrayName, shown)),
-                ..Sight::default()
+                ..ScannedPlace::default()
             });
         };
-        let mut sight = if is_tombstone {
-            self.look_at_tombstone(&names, &shown)
+        let mut scanned = if is_tombstone {
+            self.scan_tombstone(&names, &shown)
         } else {
-            self.look_at_item(&names)
+            self.scan_item(&names)
         };
         if let Some(rep) = names.rep()
             && self.is_own_rep(rep)?
         {
-            sight.own_date = Some((rep.timestamp(), rep.to_string()));
+            scanned.own_date = Some((rep.timestamp(), rep.to_string()));
         }
-        sight.place = Some(names);
-        Ok(sight)
+        scanned.place = Some(names);
+        Ok(scanned)
     }
 
-    fn look_at_tombstone(&self, names: &Names, shown: &str) -> Sight {
+    fn scan_tombstone(&self, names: &Names, shown: &str) -> ScannedPlace {
         let (bytes, unreadable) = match self.tree.read_tombstone(&Place::of(names)) {
             Ok(bytes) => (bytes.unwrap_or_default(), None),
             Err(error) => (Vec::new(), Some(error)),
         };
-        let disbelief = match (unreadable, self.tombstone_from(names, &bytes)) {
+        let rejection = match (unreadable, self.tombstone_from(names, &bytes)) {
             (Some(error), _) if is_unreadable(&error) => {
                 CheckFinding::new(CheckCode::Unreadable, shown).saying(error)
             }
@@ -243,19 +251,19 @@ impl Archive {
                 CheckFinding::new(CheckCode::BrokenTombstone, shown).saying(in_short(&error))
             }
             (None, Ok(record)) => {
-                return Sight {
+                return ScannedPlace {
                     record: Some((record, true)),
-                    ..Sight::default()
+                    ..ScannedPlace::default()
                 };
             }
         };
-        Sight {
+        ScannedPlace {
             record: Some((Record::bare(names.clone(), State::Deleted), false)),
             finding: Some(CheckFinding {
                 names: Some(Box::new(names.clone())),
-                ..disbelief
+                ..rejection
             }),
-            ..Sight::default()
+            ..ScannedPlace::default()
         }
     }
 
@@ -270,13 +278,13 @@ impl Archive {
         Ok(self.record_of_removed(names, &tombstone, bytes.to_vec()))
     }
 
-    fn look_at_item(&self, names: &Names) -> Sight {
-        let (record, disbelief) = match self.read_item(names) {
+    fn scan_item(&self, names: &Names) -> ScannedPlace {
+        let (record, rejection) = match self.read_item(names) {
             Ok(read) => read,
             Err(error) => (Record::bare(names.clone(), State::Copy), Some(error)),
         };
-        let believed = disbelief.is_none();
-        let finding = disbelief.map(|error| {
+        let is_accepted = rejection.is_none();
+        let finding = rejection.map(|error| {
             let code = match &error {
                 ArchiveError::OtherItem { .. } => CheckCode::ForeignSidecar,
                 ArchiveError::Tree(error) if is_unreadable(error) => CheckCode::Unreadable,
@@ -284,11 +292,11 @@ impl Archive {
             };
             CheckFinding::of(code, names).saying(in_short(&error))
         });
-        Sight {
-            record: Some((record, believed)),
+        ScannedPlace {
+            record: Some((record, is_accepted)),
             is_here: true,
             finding,
-            ..Sight::default()
+            ..ScannedPlace::default()
         }
     }
 }

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use super::super::{lock, own_files};
 use super::reading::ASIDE;
-use super::{CheckCode, CheckFinding, CheckReport, ItemProgress, look, refuse_other_directories};
+use super::{
+    CheckCode, CheckFinding, CheckReport, ItemProgress, check_once, refuse_other_directories,
+};
 use crate::archive::store::{self, Item, Store};
 use crate::archive::tree::{Author, Filled, Place, SIDECAR, Tree};
 use crate::archive::{Archive, ArchiveError, Clock};
@@ -22,15 +24,15 @@ impl Archive {
     ) -> Result<CheckReport, ArchiveError> {
         refuse_other_directories(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
-        let mut report = look(path, true, &*clock, progress)?;
+        let mut report = check_once(path, true, &*clock, progress)?;
         if !report.findings.iter().any(|finding| finding.repairable) {
             return Ok(report);
         }
-        mend_grounds(path, &report)?;
+        repair_store_files(path, &report)?;
         let archive = Archive::open_held(path, clock, lock, true)?;
-        archive.mend(&report, progress)?;
+        archive.apply_repairs(&report, progress)?;
         archive.close();
-        let left = look(path, false, &*archive.clock, progress)?;
+        let left = check_once(path, false, &*archive.clock, progress)?;
         let (found, still) = (report.identities(), left.identities());
         for finding in &mut report.findings {
             finding.repaired = !still.contains(&finding.identity());
@@ -43,7 +45,7 @@ impl Archive {
         Ok(report)
     }
 
-    fn mend(
+    fn apply_repairs(
         &self,
         report: &CheckReport,
         progress: &mut ItemProgress<'_>,
@@ -52,26 +54,26 @@ impl Archive {
             let names = finding.names.as_deref();
             match (finding.code, names) {
                 (CheckCode::BrokenSidecar | CheckCode::ForeignSidecar, Some(names)) => {
-                    self.mend_sidecar(names)?;
+                    self.repair_sidecar(names)?;
                 }
-                (CheckCode::MissingSidecar, Some(names)) => self.write_believed(names)?,
-                (CheckCode::ChangedSidecar, Some(names)) => self.keep_before(names)?,
+                (CheckCode::MissingSidecar, Some(names)) => self.restore_sidecar(names)?,
+                (CheckCode::ChangedSidecar, Some(names)) => self.keep_previous_sidecar(names)?,
                 (CheckCode::BrokenTombstone | CheckCode::MissingTombstone, Some(names)) => {
-                    self.mend_tombstone(names)?;
+                    self.repair_tombstone(names)?;
                 }
                 (CheckCode::LeftTombstone, Some(names)) => {
                     self.tree.remove_tombstone(&Place::of(names))?;
                 }
-                (CheckCode::NotInTree, Some(names)) => self.bury(names)?,
-                (CheckCode::ServiceMissing, Some(names)) => self.mend_service(names)?,
+                (CheckCode::NotInTree, Some(names)) => self.write_missing_tombstone(names)?,
+                (CheckCode::ServiceMissing, Some(names)) => self.repair_service(names)?,
                 _ => {}
             }
         }
         self.reindex(&mut |items| progress(items))?;
         if report.has(CheckCode::OneSided) {
-            let told = report.subjects(CheckCode::OneSided);
+            let one_sided = report.subjects(CheckCode::OneSided);
             for claim in self.store.one_sided()? {
-                if told.contains(&claim.near.preferred())
+                if one_sided.contains(&claim.near.preferred())
                     && let Some(near) = self.held(&claim.near)?
                 {
                     let _edits = self.edits();
@@ -85,12 +87,12 @@ impl Archive {
     }
 
     /// The item in the index.
-    fn known_as(&self, names: &Names) -> Result<Option<Item>, ArchiveError> {
+    fn indexed(&self, names: &Names) -> Result<Option<Item>, ArchiveError> {
         Ok(self.store.find_by_names(names)?)
     }
 
     /// Sets a sidecar that is not accepted aside, every byte kept, and writes the one in the index.
-    fn mend_sidecar(&self, names: &Names) -> Result<(), ArchiveError> {
+    fn repair_sidecar(&self, names: &Names) -> Result<(), ArchiveError> {
         // The sidecar may have been accepted by now: recovery after a crash restores half-written ones.
         if self.read_item(names)?.1.is_none() {
             return Ok(());
@@ -98,11 +100,11 @@ impl Archive {
         let place = Place::of(names);
         let aside = format!("{SIDECAR}.broken");
         self.tree.set_aside(place.as_str(), SIDECAR, &aside)?;
-        self.write_believed(names)
+        self.restore_sidecar(names)
     }
 
     /// Writes the last accepted sidecar of an item. Does nothing if none was accepted.
-    fn write_believed(&self, names: &Names) -> Result<(), ArchiveError> {
+    fn restore_sidecar(&self, names: &Names) -> Result<(), ArchiveError> {
         match self.store.accepted_sidecar(names)? {
             Some(bytes) if self.record_from(names, bytes.clone()).is_ok() => Ok(self
                 .tree
@@ -112,8 +114,8 @@ impl Archive {
     }
 
     /// Keeps the sidecar that an original had before it was changed outside the Archive.
-    fn keep_before(&self, names: &Names) -> Result<(), ArchiveError> {
-        let Some(item) = self.known_as(names)? else {
+    fn keep_previous_sidecar(&self, names: &Names) -> Result<(), ArchiveError> {
+        let Some(item) = self.indexed(names)? else {
             return Ok(());
         };
         match self.store.sidecar(item.id)? {
@@ -126,8 +128,8 @@ impl Archive {
     }
 
     /// Writes the tombstone of a removed item again, from the index.
-    fn mend_tombstone(&self, names: &Names) -> Result<(), ArchiveError> {
-        let Some(item) = self.known_as(names)? else {
+    fn repair_tombstone(&self, names: &Names) -> Result<(), ArchiveError> {
+        let Some(item) = self.indexed(names)? else {
             return Ok(());
         };
         match self.store.sidecar(item.id)? {
@@ -145,8 +147,8 @@ impl Archive {
     }
 
     /// Writes a tombstone for an item whose directory is gone.
-    fn bury(&self, names: &Names) -> Result<(), ArchiveError> {
-        let Some(item) = self.known_as(names)? else {
+    fn write_missing_tombstone(&self, names: &Names) -> Result<(), ArchiveError> {
+        let Some(item) = self.indexed(names)? else {
             return Ok(());
         };
         let place = Place::of(&item.names);
@@ -163,14 +165,14 @@ impl Archive {
     }
 
     /// Restores the Archive service's own item, and its state as an original.
-    fn mend_service(&self, names: &Names) -> Result<(), ArchiveError> {
+    fn repair_service(&self, names: &Names) -> Result<(), ArchiveError> {
         let place = Place::of(names);
-        let believed = self.store.accepted_sidecar(names)?;
+        let accepted = self.store.accepted_sidecar(names)?;
         let is_original = |bytes: &Vec<u8>| {
             let record = self.record_from(names, bytes.clone());
             record.is_ok_and(|record| record.state == State::Original)
         };
-        let bytes = believed.filter(is_original).unwrap_or_else(|| {
+        let bytes = accepted.filter(is_original).unwrap_or_else(|| {
             let mut sidecar = Sidecar::new(names);
             sidecar.set_archive_service(names);
             sidecar.to_bytes()
@@ -189,7 +191,7 @@ impl Archive {
 }
 
 /// Repairs what prevents the store from being opened.
-fn mend_grounds(path: &Path, report: &CheckReport) -> Result<(), ArchiveError> {
+fn repair_store_files(path: &Path, report: &CheckReport) -> Result<(), ArchiveError> {
     let tree = Tree::open(path)?;
     if report.has(CheckCode::FactsBroken) || report.has(CheckCode::FactsMissing) {
         let index = Store::open_as_it_is(tree.root(), true)?;
