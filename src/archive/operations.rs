@@ -58,7 +58,7 @@ pub use mint::Relative;
 pub use own_files::BACKUP_NOTE;
 pub use publish::{Listing, PublicFile};
 pub use recovery_log::WriteIntent;
-pub use resolve::{Claims, Related, Relations, meeting};
+pub use resolve::{Claims, Related, Relations, matching_translation};
 pub use sidecars::{Acceptance, Fact};
 pub use status::{IndexState, Minted, Status};
 
@@ -106,6 +106,13 @@ impl Clock for SystemClock {
     }
 }
 
+/// What is done with an `archive.ibi` that differs from the copy in the index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ChangedFacts {
+    Accept,
+    Refuse,
+}
+
 /// An open Archive.
 pub struct Archive {
     facts: Facts,
@@ -146,26 +153,26 @@ impl Archive {
         // A directory that is not a store is not locked.
         Archive::refuse_other_directories(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
-        Archive::open_held(path, clock, lock, false)
+        Archive::open_held(path, clock, lock, ChangedFacts::Refuse)
     }
 
     /// Opens a store to rebuild its index, with `archive.ibi` as it is now.
     pub fn open_for_reindex(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
         Archive::refuse_other_directories(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
-        Archive::open_held(path, clock, lock, true)
+        Archive::open_held(path, clock, lock, ChangedFacts::Accept)
     }
 
     fn open_held(
         path: &Path,
         clock: Box<dyn Clock>,
         lock: lock::Lock,
-        believes: bool,
+        changed_facts: ChangedFacts,
     ) -> Result<Archive, ArchiveError> {
         let (facts, tree) = Archive::open_tree(path)?;
         let store = Store::open(tree.root())?;
         let archive = Archive::over(facts, tree, store, clock, Some(lock));
-        archive.believe_facts(believes)?;
+        archive.check_facts(changed_facts)?;
         archive.read_ledger()?;
         if let Err(error) = archive.make_again() {
             log::warn!("not all that was minted before a crash is in the tree again: {error}");
@@ -182,11 +189,11 @@ impl Archive {
 
     /// `archive.ibi` determines what is minted. A file that differs from the copy in the index is
     /// accepted only if the caller requests it.
-    fn believe_facts(&self, believes: bool) -> Result<(), ArchiveError> {
+    fn check_facts(&self, changed_facts: ChangedFacts) -> Result<(), ArchiveError> {
         let text = self.tree.read_small(own_files::FACTS)?.unwrap_or_default();
         match self.store.facts()? {
             Some(known) if known == text => Ok(()),
-            Some(_) if !believes => Err(ArchiveError::FactsChanged),
+            Some(_) if changed_facts == ChangedFacts::Refuse => Err(ArchiveError::FactsChanged),
             _ => Ok(self.store.set_facts(&text)?),
         }
     }
@@ -339,12 +346,12 @@ impl Archive {
     pub fn item_at(&self, rep: &Rep) -> Result<Item, ArchiveError> {
         match self.store.find_by_rep(rep)? {
             Some(item) if item.state != State::Deleted => Ok(item),
-            _ => self.item_on_sight(&Names::from(Ibi::Rep(rep.clone()))),
+            _ => self.register_in_place(&Names::from(Ibi::Rep(rep.clone()))),
         }
     }
 
     /// Registers an item whose directory is in the tree, according to its sidecar.
-    pub fn item_on_sight(&self, names: &Names) -> Result<Item, ArchiveError> {
+    pub fn register_in_place(&self, names: &Names) -> Result<Item, ArchiveError> {
         // Another thread may just have removed it; it must not be registered again.
         let _edits = self.edits();
         if !self.tree.is_directory(Place::of(names).as_str()) {

@@ -219,7 +219,7 @@ impl<'a> Scrub<'a> {
             self.found(ScrubCode::BrokenManifest, item, b"", Some(detail))?;
         }
         let (mut paths, mut unreadable) = (Vec::new(), Vec::new());
-        let listed = self.tree.each_met_below(item, |met| match met {
+        let listed = self.tree.each_deep_entry(item, |entry| match entry {
             DeepEntry::Entry(path) if path == SIDECAR.as_bytes() => {}
             DeepEntry::Entry(path) => paths.push(path),
             DeepEntry::Unreadable(path, errno) => unreadable.push((path, errno)),
@@ -528,7 +528,7 @@ pub fn item_digests(
     let mut reader = ItemReader::new(tree, None, progress);
     let mut digests = ItemDigests::default();
     let mut paths = Vec::new();
-    tree.each_met_below(item, |met| match met {
+    tree.each_deep_entry(item, |entry| match entry {
         DeepEntry::Entry(path) if path == SIDECAR.as_bytes() => {}
         DeepEntry::Entry(path) => paths.push(path),
         DeepEntry::Unreadable(path, errno) => {

@@ -15,7 +15,7 @@ pub const UNCOMPARED: &str = ".ibifs-copy-uncompared";
 /// All entries that are not directories, except those that are not copied with the rest.
 fn files_of(tree: &Tree) -> Result<BTreeMap<Vec<u8>, Stat>, BackupError> {
     let mut paths = Vec::new();
-    tree.each_met_below("", |met| match met {
+    tree.each_deep_entry("", |entry| match entry {
         DeepEntry::Entry(path) | DeepEntry::Unreadable(path, _) => paths.push(path),
     })?;
     paths.retain(|path| path != SIDECAR.as_bytes() && path != UNCOMPARED.as_bytes());

@@ -143,7 +143,7 @@ mod tests {
         let opened = directory.opened();
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
         let (other, group) = (uid + 4711, gid + 4711);
-        let told = |mode: u32| {
+        let allowed = |mode: u32| {
             let mode = std::fs::Permissions::from_mode(mode);
             std::fs::set_permissions(directory.path(), mode).expect("a mode");
             [(uid, gid), (other, gid), (other, group)].map(|(uid, gid)| {
@@ -154,14 +154,14 @@ mod tests {
                 owner.may(opened.as_fd(), Access::WRITE_OK | Access::EXEC_OK)
             })
         };
-        assert_eq!(told(0o755), [true, false, false]);
-        assert_eq!(told(0o770), [true, true, false]);
-        assert_eq!(told(0o707), [true, false, true]);
-        assert_eq!(told(0o777), [true, true, true]);
+        assert_eq!(allowed(0o755), [true, false, false]);
+        assert_eq!(allowed(0o770), [true, true, false]);
+        assert_eq!(allowed(0o707), [true, false, true]);
+        assert_eq!(allowed(0o777), [true, true, true]);
         assert!(!Stranger.may(opened.as_fd(), Access::READ_OK));
         assert!(Process.may(opened.as_fd(), Access::READ_OK));
         let sticky = |owner: Option<u32>| {
-            told(0o1777);
+            allowed(0o1777);
             let user = OwnerOnDisk {
                 uid: other,
                 gid: None,

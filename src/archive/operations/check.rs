@@ -720,7 +720,7 @@ impl Archive {
     fn check_relations(&self, report: &mut CheckReport) -> Result<(), ArchiveError> {
         for claim in self.store.contested()? {
             // A claim by an item whose owner may not write this one is not a fault of this one.
-            if !self.may_speak(&claim.other, &claim.names)? {
+            if !self.may_declare_for(&claim.other, &claim.names)? {
                 continue;
             }
             let differ = CheckFinding::of(CheckCode::RelationsDiffer, &claim.names);
@@ -738,7 +738,7 @@ impl Archive {
                 continue;
             }
             // The near end alone suffices if its owner may not write the far end.
-            if !self.may_speak(&claim.near, &claim.far)? {
+            if !self.may_declare_for(&claim.near, &claim.far)? {
                 continue;
             }
             let one_sided = CheckFinding::of(CheckCode::OneSided, &claim.near);

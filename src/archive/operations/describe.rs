@@ -64,8 +64,8 @@ impl Archive {
         }
         for (name, names) in self.relations_shown(item, act, &Dependencies::default())? {
             let is_other = !names.matches(&item.names);
-            let told = ["nextedition", "lastedition", "editionof", "translation"];
-            if is_other && told.iter().any(|kind| name.starts_with(kind)) {
+            let declared = ["nextedition", "lastedition", "editionof", "translation"];
+            if is_other && declared.iter().any(|kind| name.starts_with(kind)) {
                 core.push(Element::Relation, persistent_url(&names));
             }
         }

@@ -110,29 +110,29 @@ impl Archive {
                 Err(what) => faults.push(RowError::new(line, what)),
             }
         }
-        self.tell_originals(&mut drafts);
+        self.complete_inverse_relations(&mut drafts);
         Ok((drafts.into_iter().map(Draft::planned).collect(), faults))
     }
 
     /// Writes relations between originals of the table at both ends. An item may become an original
     /// only now, in which case nothing else would write the far end later.
-    fn tell_originals(&self, drafts: &mut [Draft]) {
+    fn complete_inverse_relations(&self, drafts: &mut [Draft]) {
         let is_original = |sidecar: &Sidecar| {
             let service = sidecar.archive_service();
             service.is_some_and(|service| service.matches(&self.facts.service))
         };
         let mut by_name = BTreeMap::new();
-        let mut told = Vec::new();
+        let mut declared = Vec::new();
         for (at, draft) in drafts.iter().enumerate() {
             if is_original(&draft.sidecar) {
                 let names = draft.sidecar.names();
                 by_name.extend(names.rep().map(|rep| (rep.canonical(), at)));
                 by_name.extend(names.ibip().map(|ibip| (ibip.canonical(), at)));
                 let relations = draft.sidecar.relations().into_iter();
-                told.extend(relations.map(|(kind, far)| (at, kind, far)));
+                declared.extend(relations.map(|(kind, far)| (at, kind, far)));
             }
         }
-        for (near, kind, far) in told {
+        for (near, kind, far) in declared {
             let far = [
                 far.rep().map(|rep| rep.canonical()),
                 far.ibip().map(|ibip| ibip.canonical()),
@@ -399,9 +399,9 @@ impl Archive {
             .recovery
             .begin(&Place::of(&item.names), Durability::Unsynced)?;
         self.write_sidecar(&item.names, bytes, author)?;
-        let belief = self.accept(actor, item.id)?;
+        let acceptance = self.accept(actor, item.id)?;
         change.done();
-        match belief {
+        match acceptance {
             Acceptance::Rejected(error) => Err(error),
             Acceptance::Accepted(_) | Acceptance::Unchanged => Ok(()),
         }
@@ -478,10 +478,10 @@ impl Archive {
             // The tree would not contain the second name otherwise.
             self.write_sidecar(names, &Sidecar::new(names).to_bytes(), Author::Same)?;
         }
-        let belief = self.with_writer(actor, names, |writer| self.accept(writer, id))?;
+        let acceptance = self.with_writer(actor, names, |writer| self.accept(writer, id))?;
         self.tree.sync_item(place)?;
         change.done();
-        match belief {
+        match acceptance {
             Acceptance::Rejected(error) => Err(error),
             Acceptance::Accepted(_) | Acceptance::Unchanged => self.known(id),
         }

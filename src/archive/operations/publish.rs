@@ -51,7 +51,8 @@ impl Archive {
                 Some(path) => {
                     let path = without_slashes(path);
                     for candidate in [[DOC.as_bytes(), b"/", path].concat(), path.to_vec()] {
-                        if look(&open, &candidate, dependencies).is_ok_and(|found| found.is_file())
+                        if open_recorded(&open, &candidate, dependencies)
+                            .is_ok_and(|found| found.is_file())
                         {
                             return Ok(Some(candidate));
                         }
@@ -70,7 +71,7 @@ impl Archive {
         dependencies: &Dependencies,
     ) -> Result<Option<Vec<u8>>, ArchiveError> {
         let index = format!("{DOC}/index.html").into_bytes();
-        if look(open, &index, dependencies).is_ok_and(|found| found.is_file()) {
+        if open_recorded(open, &index, dependencies).is_ok_and(|found| found.is_file()) {
             return Ok(Some(index));
         }
         let only = dependencies.at(open, DOC.as_bytes(), || only_name(open));
@@ -78,7 +79,7 @@ impl Archive {
             return Ok(None);
         };
         let path = [DOC.as_bytes(), b"/", &only].concat();
-        let is_file = look(open, &path, dependencies).is_ok_and(|found| found.is_file());
+        let is_file = open_recorded(open, &path, dependencies).is_ok_and(|found| found.is_file());
         Ok(is_file.then_some(path))
     }
 
@@ -208,9 +209,13 @@ fn only_name(open: &OpenItem) -> Result<Option<Vec<u8>>, Errno> {
 }
 
 /// Opens a path, and records it as a dependency before reading it.
-fn look(open: &OpenItem, path: &[u8], dependencies: &Dependencies) -> Result<Published, Errno> {
+fn open_recorded(
+    open: &OpenItem,
+    path: &[u8],
+    dependencies: &Dependencies,
+) -> Result<Published, Errno> {
     check(path)?;
-    dependencies.at(open, path, || sight(open, path))
+    dependencies.at(open, path, || inspect_published(open, path))
 }
 
 /// Opens a path unless the file is one of ibifs, regardless of spelling and links.
@@ -220,7 +225,7 @@ fn publish(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
 }
 
 /// The same for a caller that reads no content.
-fn sight(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
+fn inspect_published(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
     check(path)?;
     not_ours(open.inspect(path))
 }
@@ -311,7 +316,7 @@ fn listed(open: &OpenItem, after: &[u8], most: usize) -> Listing {
                 continue;
             }
         };
-        let Ok(found) = sight(open, &path) else {
+        let Ok(found) = inspect_published(open, &path) else {
             continue;
         };
         if !found.is_file() {

@@ -86,7 +86,7 @@ impl Archive {
                     change.places.iter().any(|path| path == place.as_str())
                 };
                 self.with_author(&near.names, |author| {
-                    self.tell_far_ends(author, &near, &before.relations(), is_logged)
+                    self.update_far_ends(author, &near, &before.relations(), is_logged)
                 })?;
             }
         }
@@ -181,25 +181,25 @@ impl Archive {
                 self.known(id)?
             }
         };
-        let believed = self.store.sidecar(item.id)?;
+        let accepted = self.store.sidecar(item.id)?;
         // After a crash, a file that was not synced is empty, or has its length and contains only zeros.
         let is_zero = |bytes: &Vec<u8>| bytes.iter().all(|byte| *byte == 0);
-        let says_nothing = bytes.as_ref().is_none_or(is_zero);
-        if says_nothing && believed.is_some() {
+        let is_lost = bytes.as_ref().is_none_or(is_zero);
+        if is_lost && accepted.is_some() {
             // Its new contents were not synced, or a removal was in progress.
             self.restore(&item)?;
-        } else if bytes != believed || believed.is_none() {
-            if says_nothing && bytes.is_some() {
+        } else if bytes != accepted || accepted.is_none() {
+            if is_lost && bytes.is_some() {
                 // Its contents are lost.
                 self.tree.remove_sidecar(&place)?;
             }
-            let believed_now = self.with_author(&item.names, |author| {
+            let acceptance = self.with_author(&item.names, |author| {
                 self.accept_now(author, author, item.id)
             })?;
-            match believed_now {
+            match acceptance {
                 Acceptance::Accepted(_) => {}
-                Acceptance::Unchanged | Acceptance::Rejected(_) if believed.is_none() => {
-                    self.believe_place(names, &item, bytes.as_deref())?;
+                Acceptance::Unchanged | Acceptance::Rejected(_) if accepted.is_none() => {
+                    self.accept_place(names, &item, bytes.as_deref())?;
                 }
                 // The sidecar that was accepted last remains valid.
                 Acceptance::Rejected(error) => log::warn!("{error}"),
@@ -210,10 +210,10 @@ impl Archive {
             // The change may have been written at one end only.
             let item = self.known(item.id)?;
             self.with_author(&item.names, |author| {
-                self.tell_far_ends(author, &item, before, |_| true)
+                self.update_far_ends(author, &item, before, |_| true)
             })?;
         }
-        if believed.is_some() {
+        if accepted.is_some() {
             // It was written for a removal that did not finish. The tombstone of an item that is
             // being restored keeps its names until there is a sidecar.
             self.remove_tombstones(&self.known(item.id)?.names)?;
@@ -244,7 +244,7 @@ impl Archive {
 
     /// An item for which no sidecar was ever accepted is known by its place alone. A name that only
     /// the index has is written to a sidecar.
-    fn believe_place(
+    fn accept_place(
         &self,
         names: &Names,
         item: &Item,

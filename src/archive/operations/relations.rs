@@ -70,24 +70,24 @@ impl Archive {
         let is_original = |item: &Item| item.state == State::Original;
         let far = self.held(&target)?.filter(is_original);
         let is_far_open = match &far {
-            Some(far) => self.may_say(actor, &far.names, true)?,
+            Some(far) => self.may_write_sidecar(actor, &far.names, true)?,
             None => false,
         };
         let mut edits = Vec::new();
         match near {
             Some(near) if is_original(&near) => {
                 if !kind.is_inverse() {
-                    edits.extend(self.forgetting_far_end(actor, &near, kind, &target)?);
+                    edits.extend(self.removal_at_far_end(actor, &near, kind, &target)?);
                 }
                 let (said, other) = (*kind, target.clone());
                 let edit: Edit = Box::new(move |sidecar| sidecar.set_relation(&said, &other));
                 let author = self.author_after(actor, &near.names)?;
                 edits.insert(0, (near, edit, author));
                 if let Some(far) = far.filter(|_| is_far_open)
-                    && !(kind.is_inverse() && self.says_kind(&far, &back)?)
+                    && !(kind.is_inverse() && self.declares_kind(&far, &back)?)
                 {
                     let author = self.author_after(actor, &far.names)?;
-                    let edit = telling_far_end(*kind, back, source);
+                    let edit = edit_of_far_end(*kind, back, source);
                     // The end that has the relation is written first: it is valid alone if a crash follows.
                     let at = if kind.is_inverse() { 0 } else { 1 };
                     edits.insert(at, (far, edit, author));
@@ -101,7 +101,7 @@ impl Archive {
                     return Err(ArchiveError::NotAllowed(far.names.into()));
                 }
                 if kind.is_inverse()
-                    && let Some((_, other)) = self.word_of(&far, &back)?
+                    && let Some((_, other)) = self.declared_relation(&far, &back)?
                     && !other.matches(&source)
                 {
                     return Err(ArchiveError::HasOne {
@@ -112,19 +112,19 @@ impl Archive {
                 }
                 let mut author = self.author_after(actor, &far.names)?;
                 if let (Some(near), Some((uid, gid))) = (near, actor.owner())
-                    && !self.may_speak_for(&far, &near)
+                    && !self.may_declare_at(&far, &near)
                 {
                     // The user may declare the relation, but the previous owner of the sidecar may not.
                     author = Author::User { uid, gid };
                 }
-                edits.push((far, telling_far_end(*kind, back, source), author));
+                edits.push((far, edit_of_far_end(*kind, back, source), author));
             }
         }
         self.edit_sidecars(edits)
     }
 
     /// What an item itself declares for a kind.
-    fn word_of(
+    fn declared_relation(
         &self,
         item: &Item,
         kind: &RelationKind,
@@ -133,19 +133,19 @@ impl Archive {
         Ok(declared.into_iter().find(|(known, _)| known == kind))
     }
 
-    fn says_kind(&self, item: &Item, kind: &RelationKind) -> Result<bool, ArchiveError> {
-        Ok(self.word_of(item, kind)?.is_some())
+    fn declares_kind(&self, item: &Item, kind: &RelationKind) -> Result<bool, ArchiveError> {
+        Ok(self.declared_relation(item, kind)?.is_some())
     }
 
     /// After the language of an item was set, updates the item of which it is a translation.
-    pub(super) fn tell_of_translation(
+    pub(super) fn update_translated_item(
         &self,
         actor: &dyn Actor,
         item: &Item,
     ) -> Result<(), ArchiveError> {
         let kind = RelationKind::TranslationOf;
-        match self.word_of(item, &kind)? {
-            Some((_, names)) => self.tell_far_end(actor, item, &kind, &names, true),
+        match self.declared_relation(item, &kind)? {
+            Some((_, names)) => self.update_far_end(actor, item, &kind, &names, true),
             None => Ok(()),
         }
     }
@@ -171,7 +171,7 @@ impl Archive {
     }
 
     /// Removes the inverse pair from the previous target of a relation, if the target changes.
-    fn forgetting_far_end(
+    fn removal_at_far_end(
         &self,
         actor: &dyn Actor,
         near: &Item,
@@ -190,9 +190,9 @@ impl Archive {
             Some(far)
                 if far.state == State::Original
                     && self.declares(&far, &back, &near.names)?
-                    && self.may_say(actor, &far.names, true)? =>
+                    && self.may_write_sidecar(actor, &far.names, true)? =>
             {
-                let edit = self.letting_go(&far, vec![back], &near.names)?;
+                let edit = self.edit_without_relation(&far, vec![back], &near.names)?;
                 let author = self.author_after(actor, &far.names)?;
                 Some((far, edit, author))
             }
@@ -203,7 +203,7 @@ impl Archive {
     /// Removes an item's relations of these kinds to another item. If a third item also declares
     /// the same relation (two items may have the same next edition), and its owner may write this
     /// sidecar, the pair is set to the third item instead.
-    fn letting_go(
+    fn edit_without_relation(
         &self,
         item: &Item,
         kinds: Vec<RelationKind>,
@@ -219,7 +219,7 @@ impl Archive {
             });
             let claim = claims
                 .take(MOST_THIRD)
-                .find(|(_, source)| self.may_speak_for(source, item));
+                .find(|(_, source)| self.may_declare_at(source, item));
             claim.map(|(_, source)| source.names.clone())
         };
         let kinds: Vec<_> = kinds.iter().map(|kind| (*kind, third(kind))).collect();
@@ -239,7 +239,7 @@ impl Archive {
     /// added or removed. Only originals here are written, and only those that `is_meant` selects and
     /// the user may write. What a far end declares already is not written again. The caller holds
     /// `edits`.
-    pub(super) fn tell_far_ends(
+    pub(super) fn update_far_ends(
         &self,
         actor: &dyn Actor,
         near: &Item,
@@ -255,7 +255,7 @@ impl Archive {
                 continue;
             }
             // The near end is already valid, so a far end that cannot be written is left to fsck.
-            if let Err(error) = self.tell_far_end(actor, near, &kind, &names, is_new) {
+            if let Err(error) = self.update_far_end(actor, near, &kind, &names, is_new) {
                 log::warn!("{} of {}: {error}", kind.pair_name(), near.names);
             }
         }
@@ -275,7 +275,9 @@ impl Archive {
             // An end that cannot be read is left to fsck.
             let is_end = |far: &Item| {
                 far.state == State::Original
-                    && self.may_say(actor, &far.names, true).unwrap_or(false)
+                    && self
+                        .may_write_sidecar(actor, &far.names, true)
+                        .unwrap_or(false)
             };
             let far = self.held(&names)?.filter(is_end);
             ends.extend(far.map(|far| Place::of(&far.names)));
@@ -283,7 +285,7 @@ impl Archive {
         Ok(ends)
     }
 
-    pub(super) fn tell_far_end(
+    pub(super) fn update_far_end(
         &self,
         actor: &dyn Actor,
         near: &Item,
@@ -296,18 +298,18 @@ impl Archive {
             return Ok(());
         };
         let declared = self.store.relations_of(far.id)?;
-        let says_so: Vec<RelationKind> = declared
+        let declaring_kinds: Vec<RelationKind> = declared
             .iter()
             .filter(|(known, other)| known != kind && other.matches(&near.names))
             .filter(|(known, _)| inverse(known) == *kind || *known == inverse(kind))
             .map(|(known, _)| *known)
             .collect();
         if !is_new {
-            return match says_so.is_empty() {
+            return match declaring_kinds.is_empty() {
                 true => Ok(()),
-                false if !self.may_say(actor, &far.names, true)? => Ok(()),
+                false if !self.may_write_sidecar(actor, &far.names, true)? => Ok(()),
                 false => {
-                    let edit = self.letting_go(&far, says_so, &near.names)?;
+                    let edit = self.edit_without_relation(&far, declaring_kinds, &near.names)?;
                     let author = self.author_after(actor, &far.names)?;
                     self.edit_sidecars(vec![(far, edit, author)])
                 }
@@ -318,10 +320,13 @@ impl Archive {
         };
         // The far end's own next edition, translation or metadata has precedence there.
         let is_taken = kind.is_inverse() && declared.iter().any(|(known, _)| *known == back);
-        if !says_so.is_empty() || is_taken || !self.may_say(actor, &far.names, true)? {
+        if !declaring_kinds.is_empty()
+            || is_taken
+            || !self.may_write_sidecar(actor, &far.names, true)?
+        {
             return Ok(());
         }
-        let edit = telling_far_end(*kind, back, near.names.clone());
+        let edit = edit_of_far_end(*kind, back, near.names.clone());
         let author = self.author_after(actor, &far.names)?;
         self.edit_sidecars(vec![(far, edit, author)])
     }
@@ -413,15 +418,15 @@ impl Archive {
                 continue;
             }
             let is_here = item.id == at.id;
-            match self.may_say(actor, &item.names, !is_here)? {
+            match self.may_write_sidecar(actor, &item.names, !is_here)? {
                 true => {
-                    let edit = self.letting_go(&item, said, other)?;
+                    let edit = self.edit_without_relation(&item, said, other)?;
                     let author = self.author_after(actor, &item.names)?;
                     edits.push((item, edit, author));
                 }
                 // The user may not remove it here, or the declaration of the other end would remain
                 // valid here.
-                false if is_here || !back_at_here && self.may_speak_for(&item, at) => {
+                false if is_here || !back_at_here && self.may_declare_at(&item, at) => {
                     return Err(ArchiveError::NotAllowed(item.names.into()));
                 }
                 // The declaration of the other end is left as it is.
@@ -501,7 +506,7 @@ fn changes(
 }
 
 /// Writes the inverse relation at the far end, and its language if the far end has none.
-fn telling_far_end(kind: RelationKind, back: RelationKind, near: Names) -> Edit {
+fn edit_of_far_end(kind: RelationKind, back: RelationKind, near: Names) -> Edit {
     Box::new(move |sidecar| {
         sidecar.set_relation(&back, &near);
         if let RelationKind::Translation(language) = &kind

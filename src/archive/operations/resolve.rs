@@ -31,7 +31,7 @@ pub enum Related {
 
 /// How many declarations by other items are considered, so that an item with very many takes no
 /// unbounded time.
-const MOST_SAID: usize = 10_000;
+const MOST_DECLARATIONS: usize = 10_000;
 
 /// The items visited so far. A set, because a sidecar may name very many items and a chain of
 /// editions may be very long.
@@ -52,7 +52,7 @@ impl Visited {
 }
 
 /// The translation for a wanted language: the one in exactly that language, else one that matches it.
-pub fn meeting<'a>(
+pub fn matching_translation<'a>(
     translations: impl Iterator<Item = &'a (Language, Names)> + Clone,
     wanted: &Language,
 ) -> Option<&'a (Language, Names)> {
@@ -90,14 +90,14 @@ impl Archive {
     /// The declarations by other items that count for this one. For an item that is not held here,
     /// which has no sidecar, those count whose authors may write the sidecar of `asker`, the item
     /// from which it was reached.
-    fn told_of(
+    fn relations_to_item(
         &self,
         names: &Names,
         asker: &Names,
     ) -> Result<Vec<(RelationKind, Item)>, ArchiveError> {
-        let mut said = self.store.relations_to(names)?;
-        if said.is_empty() {
-            return Ok(said);
+        let mut declarations = self.store.relations_to(names)?;
+        if declarations.is_empty() {
+            return Ok(declarations);
         }
         let subject = match self.store.find_by_names(names)? {
             Some(item) if item.state == State::Deleted => None,
@@ -107,9 +107,9 @@ impl Archive {
         let Some(subject) = subject else {
             return Ok(Vec::new());
         };
-        said.truncate(MOST_SAID);
-        said.retain(|(_, sayer)| self.may_speak_for(sayer, &subject));
-        Ok(said)
+        declarations.truncate(MOST_DECLARATIONS);
+        declarations.retain(|(_, declarer)| self.may_declare_at(declarer, &subject));
+        Ok(declarations)
     }
 
     /// The relations that other items declare with this one, where neither its own sidecar does nor
@@ -120,15 +120,15 @@ impl Archive {
             return Ok(claims);
         }
         let own = self.store.relations_of(item.id)?;
-        let mut said = self.store.relations_to(&item.names)?;
-        said.truncate(MOST_SAID);
-        for (kind, sayer) in said {
+        let mut declarations = self.store.relations_to(&item.names)?;
+        declarations.truncate(MOST_DECLARATIONS);
+        for (kind, declarer) in declarations {
             let is_the_other = |known: &RelationKind| {
                 known.inverse(None) == Some(kind) || kind.inverse(None) == Some(*known)
             };
-            let says_so = own
+            let declaring_kinds = own
                 .iter()
-                .any(|(known, names)| is_the_other(known) && names.matches(&sayer.names));
+                .any(|(known, names)| is_the_other(known) && names.matches(&declarer.names));
             // An item has one of these: the one in its own sidecar, else the first.
             let target = match kind {
                 RelationKind::EditionOf => self.next_edition(&item.names)?,
@@ -136,11 +136,11 @@ impl Archive {
                 _ => None,
             };
             let is_followed = match target {
-                Some(target) => target.matches(&sayer.names),
-                None => self.may_speak_for(&sayer, item),
+                Some(target) => target.matches(&declarer.names),
+                None => self.may_declare_at(&declarer, item),
             };
-            if !says_so && !is_followed && !sayer.names.matches(&item.names) {
-                claims.push((kind, sayer.names));
+            if !declaring_kinds && !is_followed && !declarer.names.matches(&item.names) {
+                claims.push((kind, declarer.names));
             }
         }
         Ok(claims)
@@ -160,7 +160,7 @@ impl Archive {
                 return Ok(Some(self.complete(&target)?));
             }
         }
-        let pointing = self.told_of(names, asker)?;
+        let pointing = self.relations_to_item(names, asker)?;
         Ok(pointing
             .into_iter()
             .find(|(known, _)| known == back)
@@ -235,7 +235,7 @@ impl Archive {
         let found = self.translations(names)?;
         let own = self.complete(names)?;
         let others = found.iter().filter(|(_, names)| !names.matches(&own));
-        Ok(meeting(others, wanted).map(|(_, names)| names.clone()))
+        Ok(matching_translation(others, wanted).map(|(_, names)| names.clone()))
     }
 
     /// The item and its translations, each with its language if known. Translations of one original
@@ -260,7 +260,7 @@ impl Archive {
                 }
             }
         }
-        for (kind, item) in self.told_of(&own, &own)? {
+        for (kind, item) in self.relations_to_item(&own, &own)? {
             if let RelationKind::Translation(language) = kind {
                 add(Some(language), own.clone(), false);
                 sources.push(item.names);
@@ -277,7 +277,7 @@ impl Archive {
                     }
                 }
             }
-            for (kind, item) in self.told_of(&source, &asker)? {
+            for (kind, item) in self.relations_to_item(&source, &asker)? {
                 if kind == RelationKind::TranslationOf {
                     add(item.language, item.names, false);
                 }
@@ -296,7 +296,7 @@ impl Archive {
         preferences: &[Language],
     ) -> Result<Option<Names>, ArchiveError> {
         let found = self.translations(names)?;
-        let choose = |wanted: &Language| meeting(found.iter(), wanted);
+        let choose = |wanted: &Language| matching_translation(found.iter(), wanted);
         let chosen = match wanted {
             Some(wanted) => choose(wanted),
             None => {
@@ -428,7 +428,7 @@ impl Archive {
         if let Some((_, names)) = declared.into_iter().find(|(known, _)| known == kind) {
             return Ok(Some(self.complete(&names)?));
         }
-        let pointing = self.told_of(&item.names, &item.names)?;
+        let pointing = self.relations_to_item(&item.names, &item.names)?;
         Ok(pointing
             .into_iter()
             .find(|(known, _)| !known.is_inverse() && inverse(known) == *kind)

@@ -34,7 +34,7 @@ impl Actor for Both<'_> {
 impl Archive {
     /// Whether a user may change an item's sidecar: write it in place or replace it, as on the native
     /// filesystem. With `way`, the user must also have access to the item through the levels of its rep.
-    pub(super) fn may_say(
+    pub(super) fn may_write_sidecar(
         &self,
         actor: &dyn Actor,
         names: &Names,
@@ -63,7 +63,7 @@ impl Archive {
 
     /// Refuses a user who may not change an item's sidecar.
     pub(super) fn refuse_others(&self, actor: &dyn Actor, item: &Item) -> Result<(), ArchiveError> {
-        if self.may_say(actor, &item.names, false)? {
+        if self.may_write_sidecar(actor, &item.names, false)? {
             Ok(())
         } else {
             Err(ArchiveError::NotAllowed(item.names.clone().into()))
@@ -114,15 +114,19 @@ impl Archive {
 
     /// Whether declarations of one item count for another: the author of its sidecar may write the
     /// other's. If this cannot be determined, they do not count.
-    pub(super) fn may_speak_for(&self, sayer: &Item, item: &Item) -> bool {
-        let may = |author: &dyn Actor| self.may_say(author, &item.names, true);
-        self.with_author(&sayer.names, may).unwrap_or(false)
+    pub(super) fn may_declare_at(&self, declarer: &Item, item: &Item) -> bool {
+        let may = |author: &dyn Actor| self.may_write_sidecar(author, &item.names, true);
+        self.with_author(&declarer.names, may).unwrap_or(false)
     }
 
     /// The same by names.
-    pub(super) fn may_speak(&self, sayer: &Names, item: &Names) -> Result<bool, ArchiveError> {
-        Ok(match (self.held(sayer)?, self.held(item)?) {
-            (Some(sayer), Some(item)) => self.may_speak_for(&sayer, &item),
+    pub(super) fn may_declare_for(
+        &self,
+        declarer: &Names,
+        item: &Names,
+    ) -> Result<bool, ArchiveError> {
+        Ok(match (self.held(declarer)?, self.held(item)?) {
+            (Some(declarer), Some(item)) => self.may_declare_at(&declarer, &item),
             _ => false,
         })
     }

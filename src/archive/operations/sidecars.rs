@@ -83,7 +83,7 @@ impl Archive {
             // An item that is restored file by file keeps the names in its tombstone.
             let tombstone = self.tree.read_tombstone(&place)?;
             let known = tombstone.and_then(|bytes| self.parse_for(names, &bytes).ok());
-            let names = known.map_or_else(|| names.clone(), |told| merged(names, told.names()));
+            let names = known.map_or_else(|| names.clone(), |given| merged(names, given.names()));
             Ok(Record::bare(names, State::Copy))
         };
         let bytes = match self.tree.read_sidecar(&place) {
@@ -331,7 +331,7 @@ impl Archive {
                 let change = change.of_relations(Some(before.clone()));
                 let item = self.known(id)?;
                 self.remove_tombstones(&item.names)?;
-                self.tell_far_ends(actor, &item, &before, |_| true)?;
+                self.update_far_ends(actor, &item, &before, |_| true)?;
                 if let Some(joint) = joint {
                     self.recovery.end_joint(joint);
                 }
@@ -574,7 +574,7 @@ impl Archive {
         })?;
         if said_language {
             // The language of a translation is known only now.
-            self.tell_of_translation(actor, &self.known(item.id)?)
+            self.update_translated_item(actor, &self.known(item.id)?)
         } else {
             Ok(())
         }
@@ -607,10 +607,10 @@ pub enum Fact {
 
 /// Combines the names from two sources. The place gives the rep, or the IBIp of an item without a
 /// rep; the sidecar gives the other form.
-pub(super) fn merged(known: &Names, told: &Names) -> Names {
-    let rep = known.rep().or(told.rep()).cloned();
+pub(super) fn merged(known: &Names, given: &Names) -> Names {
+    let rep = known.rep().or(given.rep()).cloned();
     let ibip = match rep {
-        Some(_) => told.ibip().or(known.ibip()).cloned(),
+        Some(_) => given.ibip().or(known.ibip()).cloned(),
         None => known.ibip().cloned(),
     };
     Names::new(rep, ibip).unwrap_or_else(|| known.clone())

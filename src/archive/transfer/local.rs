@@ -168,7 +168,7 @@ impl Local {
     pub(super) fn looks(&self, names: &Names) -> Result<FileStates, TransferError> {
         let directory = self.directory(&self.item(names)?)?;
         let mut paths = Vec::new();
-        directory.each_met_below("", |met| match met {
+        directory.each_deep_entry("", |entry| match entry {
             DeepEntry::Entry(path) if path == SIDECAR.as_bytes() => {}
             DeepEntry::Entry(path) | DeepEntry::Unreadable(path, _) => paths.push(path),
         })?;

@@ -84,19 +84,19 @@ fn open_piece(from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Err
     opening::beneath(from, path, flags, resolve)
 }
 
-/// Walks what lies below a directory, like [`super::Tree::each_met_below`].
+/// Walks what lies below a directory, like [`super::Tree::each_deep_entry`].
 ///
 /// Each directory is opened from the one above it: with whole paths, the time would grow with the square of
 /// the depth.
-pub(super) fn walk(from: &OwnedFd, path: &[u8], meet: impl FnMut(DeepEntry)) -> Result<(), Errno> {
-    walk_noting(from, path, meet, |_, _| ())
+pub(super) fn walk(from: &OwnedFd, path: &[u8], visit: impl FnMut(DeepEntry)) -> Result<(), Errno> {
+    walk_noting(from, path, visit, |_, _| ())
 }
 
 /// Like [`walk`]; `note` gets every directory before it is listed, with its path.
 pub(super) fn walk_noting(
     from: &OwnedFd,
     path: &[u8],
-    mut meet: impl FnMut(DeepEntry),
+    mut visit: impl FnMut(DeepEntry),
     mut note: impl FnMut(&OwnedFd, &[u8]),
 ) -> Result<(), Errno> {
     let mut here = Vec::new();
@@ -109,7 +109,7 @@ pub(super) fn walk_noting(
         match next.and_then(|directory| Level::of(directory, &here)) {
             Ok((level, entries)) => {
                 for name in entries {
-                    meet(DeepEntry::Entry(joined(&here, &name)));
+                    visit(DeepEntry::Entry(joined(&here, &name)));
                 }
                 levels.push(level);
                 if let Some(far) = levels.len().checked_sub(HELD + 1) {
@@ -119,7 +119,7 @@ pub(super) fn walk_noting(
             Err(errno) if levels.is_empty() => return Err(errno),
             // Removed in the meantime.
             Err(Errno::NOENT) => {}
-            Err(errno) => meet(DeepEntry::Unreadable(here.clone(), errno)),
+            Err(errno) => visit(DeepEntry::Unreadable(here.clone(), errno)),
         }
         let name = loop {
             match levels.last_mut().map(|level| level.waiting.pop()) {

@@ -29,11 +29,15 @@ impl Tree {
         .map(File::from)
     }
 
-    /// Calls `meet` with every entry below a directory that is not a directory, by its relative path, and
+    /// Calls `visit` with every entry below a directory that is not a directory, by its relative path, and
     /// with the directories that cannot be read. ENOENT where the directory does not exist.
-    pub fn each_met_below(&self, path: &str, meet: impl FnMut(DeepEntry)) -> Result<(), TreeError> {
+    pub fn each_deep_entry(
+        &self,
+        path: &str,
+        visit: impl FnMut(DeepEntry),
+    ) -> Result<(), TreeError> {
         let (directory, below) = self.kept_above_bytes(path.as_bytes());
-        walk(directory, below, meet).map_err(failed(Action::List, path))
+        walk(directory, below, visit).map_err(failed(Action::List, path))
     }
 }
 
@@ -61,7 +65,7 @@ mod tests {
             way.push_str("c/");
         }
         let mut found = Vec::new();
-        let walked = tree.each_met_below("col", |met| match met {
+        let walked = tree.each_deep_entry("col", |entry| match entry {
             DeepEntry::Entry(path) => found.push(path),
             DeepEntry::Unreadable(path, errno) => panic!("{path:?}: {errno}"),
         });

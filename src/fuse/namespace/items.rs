@@ -35,7 +35,7 @@ impl Namespace {
             // A crash may have come between a folder made here and the index.
             let names = Names::from(Ibi::Ibip(ibip));
             if self.archive.tree().is_directory(Place::of(&names).as_str()) {
-                return Ok(Some((self.archive.item_on_sight(&names)?, true)));
+                return Ok(Some((self.archive.register_in_place(&names)?, true)));
             }
         }
         if let Ok(alias) = AliasPair::parse(&whole) {

@@ -2,7 +2,7 @@
 
 use super::memo::Memo;
 use crate::archive::store::Item;
-use crate::archive::{ArchiveError, meeting};
+use crate::archive::{ArchiveError, matching_translation};
 use crate::formats::item::Names;
 use ibi::relation::{Language, MetadataFormat, Modifier, Step};
 
@@ -198,7 +198,7 @@ fn chosen(
     let Some(wanted) = wanted else {
         return translations;
     };
-    let one = meeting(translations.iter(), wanted);
+    let one = matching_translation(translations.iter(), wanted);
     one.map(|(_, to)| (*wanted, to.clone()))
         .into_iter()
         .collect()

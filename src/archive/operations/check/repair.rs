@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::super::{lock, own_files};
+use super::super::{ChangedFacts, lock, own_files};
 use super::reading::ASIDE;
 use super::{
     CheckCode, CheckFinding, CheckReport, ItemProgress, check_once, refuse_other_directories,
@@ -29,7 +29,7 @@ impl Archive {
             return Ok(report);
         }
         repair_store_files(path, &report)?;
-        let archive = Archive::open_held(path, clock, lock, true)?;
+        let archive = Archive::open_held(path, clock, lock, ChangedFacts::Accept)?;
         archive.apply_repairs(&report, progress)?;
         archive.close();
         let left = check_once(path, false, &*archive.clock, progress)?;
@@ -56,7 +56,7 @@ impl Archive {
                 (CheckCode::BrokenSidecar | CheckCode::ForeignSidecar, Some(names)) => {
                     self.repair_sidecar(names)?;
                 }
-                (CheckCode::MissingSidecar, Some(names)) => self.restore_sidecar(names)?,
+                (CheckCode::MissingSidecar, Some(names)) => self.write_accepted_sidecar(names)?,
                 (CheckCode::ChangedSidecar, Some(names)) => self.keep_previous_sidecar(names)?,
                 (CheckCode::BrokenTombstone | CheckCode::MissingTombstone, Some(names)) => {
                     self.repair_tombstone(names)?;
@@ -78,7 +78,7 @@ impl Archive {
                 {
                     let _edits = self.edits();
                     self.with_author(&near.names, |author| {
-                        self.tell_far_end(author, &near, &claim.kind, &claim.far, true)
+                        self.update_far_end(author, &near, &claim.kind, &claim.far, true)
                     })?;
                 }
             }
@@ -100,11 +100,11 @@ impl Archive {
         let place = Place::of(names);
         let aside = format!("{SIDECAR}.broken");
         self.tree.set_aside(place.as_str(), SIDECAR, &aside)?;
-        self.restore_sidecar(names)
+        self.write_accepted_sidecar(names)
     }
 
     /// Writes the last accepted sidecar of an item. Does nothing if none was accepted.
-    fn restore_sidecar(&self, names: &Names) -> Result<(), ArchiveError> {
+    fn write_accepted_sidecar(&self, names: &Names) -> Result<(), ArchiveError> {
         match self.store.accepted_sidecar(names)? {
             Some(bytes) if self.record_from(names, bytes.clone()).is_ok() => Ok(self
                 .tree

@@ -349,7 +349,7 @@ fn many_levels_are_not_all_kept_in_the_log() {
 }
 
 #[test]
-fn an_item_is_registered_on_sight() {
+fn an_item_in_the_tree_is_registered() {
     let archive = TestArchive::new();
     let place = archive.path().join("col/a.example/b/2001/01.01.00.00");
     std::fs::create_dir_all(&place).expect("a directory");

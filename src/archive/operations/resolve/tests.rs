@@ -171,7 +171,7 @@ fn what_meets_a_language() {
         ("fr", Some("fr")),
         ("de", None),
     ] {
-        let found = meeting(translations.iter(), &language(wanted));
+        let found = matching_translation(translations.iter(), &language(wanted));
         let found = found.map(|(language, _)| *language);
         assert_eq!(found, expected.map(language), "{wanted}");
     }

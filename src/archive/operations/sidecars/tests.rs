@@ -248,13 +248,13 @@ fn names_of_both_sides_are_merged() {
     let other_rep = "x.example/y/2001/01.01.00.00";
     let both =
         |rep: &str, ibip: &str| Names::both(rep.parse().expect(rep), ibip.parse().expect(ibip));
-    for (known, told, expected) in [
+    for (known, given, expected) in [
         (names(rep), names(ibip), both(rep, ibip)),
         (names(ibip), names(rep), both(rep, ibip)),
         (names(rep), both(other_rep, ibip), both(rep, ibip)),
         (names(ibip), names("8JMKD3MGP8W/35MMLL9"), names(ibip)),
         (both(rep, ibip), names(rep), both(rep, ibip)),
     ] {
-        assert_eq!(merged(&known, &told), expected, "{known} {told}");
+        assert_eq!(merged(&known, &given), expected, "{known} {given}");
     }
 }
