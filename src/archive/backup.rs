@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use crate::archive::finding::{findings, with_detail};
+use crate::archive::finding::{Reporter, findings, with_detail};
 use crate::archive::store::{self, Item, ItemId, Store, StoreError};
 use crate::archive::tree::Action;
 use crate::archive::tree::{RESERVE, Tree, TreeError};
@@ -72,9 +72,6 @@ impl BackupFinding {
         with_detail(self.code, self.detail.as_ref())
     }
 }
-
-/// Receives each finding as it is found.
-pub type Tell<'a> = dyn FnMut(&BackupFinding) -> std::io::Result<()> + 'a;
 
 /// Counts of what a backup has done.
 #[derive(Clone, Debug, Default)]
@@ -219,7 +216,7 @@ pub fn make(
     from: &Archive,
     destination: &Path,
     clock: &dyn Clock,
-    tell: &mut Tell<'_>,
+    report: &mut Reporter<'_, BackupFinding>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<BackupTally, BackupError> {
     let to = prepare(from, destination)?;
@@ -232,7 +229,7 @@ pub fn make(
     note.write(None)?;
     let facts = from.tree().read_small("archive.ibi")?.unwrap_or_default();
     to.write_small(".", "archive.ibi", &facts, None)?;
-    let mut copier = Copier::new(from.tree(), &to, tell, progress)?;
+    let mut copier = Copier::new(from.tree(), &to, report, progress)?;
     let mut vanished = Vec::new();
     for (area, depth) in AREAS {
         if from.tree().is_directory(area) {

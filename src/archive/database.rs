@@ -132,16 +132,16 @@ pub fn writing(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>>
 }
 
 /// How long opening or writing a database waits for other connections.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Allows readers beside one writer, and makes a second writer wait. While several connections open a new
 /// database, SQLite may refuse this at once, without its own waiting; it is tried again until the timeout.
 pub fn share(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     let started = Instant::now();
     loop {
         match connection.pragma_update(None, "journal_mode", "wal") {
-            Err(error) if is_busy(&error) && started.elapsed() < PATIENCE => {
+            Err(error) if is_busy(&error) && started.elapsed() < BUSY_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             other => return other,

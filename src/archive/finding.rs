@@ -29,6 +29,9 @@ impl Localize for Severity {
 
 display_message!(Severity);
 
+/// Receives each finding as it is found.
+pub type Reporter<'a, F> = dyn FnMut(&F) -> std::io::Result<()> + 'a;
+
 /// A sentence, followed by the detail of this case, if there is one.
 pub fn with_detail(what: impl Localize, detail: Option<&Message>) -> Message {
     match detail {
@@ -40,7 +43,7 @@ pub fn with_detail(what: impl Localize, detail: Option<&Message>) -> Message {
 /// Makes an enum from a table. A row is `Variant "word" Severity "sentence"`. A variant with a value is
 /// `Variant(name: Type)`, and its sentence names the value, or the arguments in parentheses.
 ///
-/// With `const ALL:` before the attributes a row also states whether a repair mends it (`repaired` or
+/// With `const ALL:` before the attributes a row also states whether a repair corrects it (`repaired` or
 /// `reported`) and, after the sentence, the remedy separately; the enum then has a list of its variants.
 macro_rules! findings {
     (const ALL: $(#[$attribute:meta])* pub enum $name:ident {
@@ -55,7 +58,7 @@ macro_rules! findings {
             /// All codes.
             pub const ALL: &[$name] = &[$($name::$code),*];
 
-            /// Whether a repair mends it, if the store has the data to mend it from.
+            /// Whether a repair corrects it, if the store has the data for that.
             #[must_use]
             pub fn is_repairable(&self) -> bool {
                 match self {

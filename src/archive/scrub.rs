@@ -23,6 +23,7 @@ use rustix::io::Errno;
 
 pub use finding::{ScrubCode, ScrubError, ScrubFinding, ScrubTally};
 
+use crate::archive::finding::Reporter;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Area, DeepEntry, Place, SIDECAR, Tree, TreeError, joined};
 use crate::formats::fixity::{self, Manifest, Note, Notes, Verdict, Written};
@@ -53,14 +54,11 @@ pub struct ScrubOptions {
     pub rate: Option<u64>,
 }
 
-/// Receives each finding as it is found.
-pub type Tell<'a> = dyn FnMut(&ScrubFinding) -> std::io::Result<()> + 'a;
-
 /// A running scrub.
 pub struct Scrub<'a> {
     tree: &'a Tree,
     options: ScrubOptions,
-    tell: &'a mut Tell<'a>,
+    report: &'a mut Reporter<'a, ScrubFinding>,
     reader: ItemReader<'a>,
     position: Option<ScrubPosition>,
     tally: ScrubTally,
@@ -92,7 +90,7 @@ impl<'a> Scrub<'a> {
     pub fn new(
         tree: &'a Tree,
         options: ScrubOptions,
-        tell: &'a mut Tell<'a>,
+        report: &'a mut Reporter<'a, ScrubFinding>,
         progress: &'a mut dyn FnMut(u64, u64),
     ) -> Result<Scrub<'a>, ScrubError> {
         let position = if options.dry_run {
@@ -104,7 +102,7 @@ impl<'a> Scrub<'a> {
             tree,
             reader: ItemReader::new(tree, options.rate, progress),
             options,
-            tell,
+            report,
             position,
             tally: ScrubTally::default(),
             unsynced: false,
@@ -140,7 +138,7 @@ impl<'a> Scrub<'a> {
         for area in [Area::Col, Area::Ibip] {
             let root = format!("{DIRECTORY}/{}", area.name());
             tree.each_directory_at::<ScrubError>(&root, area.depth(), |path| {
-                self.look_for_lost(&format!("{}/{path}", area.name()))
+                self.find_lost(&format!("{}/{path}", area.name()))
             })?;
         }
         if self.unsynced {
@@ -159,7 +157,7 @@ impl<'a> Scrub<'a> {
             if self.tree.is_directory(place.as_str()) {
                 self.item(place.as_str())?;
             } else {
-                self.look_for_lost(place.as_str())?;
+                self.find_lost(place.as_str())?;
             }
         }
         if self.unsynced {
@@ -197,7 +195,7 @@ impl<'a> Scrub<'a> {
             accepted: self.options.accept && code != ScrubCode::Unreadable,
         };
         self.tally.count(&finding);
-        (self.tell)(&finding).map_err(ScrubError::Report)
+        (self.report)(&finding).map_err(ScrubError::Report)
     }
 
     fn item(&mut self, item: &str) -> Result<(), ScrubError> {
@@ -380,7 +378,7 @@ impl<'a> Scrub<'a> {
 
     /// Reports a recorded item whose directory is missing. A removed item has a tombstone, and its record is
     /// kept for its return.
-    fn look_for_lost(&mut self, item: &str) -> Result<(), ScrubError> {
+    fn find_lost(&mut self, item: &str) -> Result<(), ScrubError> {
         let is_removed = self.tree.read_small(&format!("deleted/{item}"))?.is_some();
         let old = self.recorded(item)?;
         if self.tree.is_directory(item) || is_removed || !old.exists {

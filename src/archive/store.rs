@@ -160,7 +160,7 @@ pub struct Store {
 impl Store {
     /// Opens the database of a store's directory for writing. Creates or migrates it if necessary.
     pub fn open(directory: BorrowedFd<'_>) -> Result<Store, StoreError> {
-        let directory = kept(directory)?;
+        let directory = duplicate(directory)?;
         check_file(directory.as_fd(), true)?;
         let path = file_in(directory.as_fd());
         let mut connection = Connection::open(path).map_err(database::plain)?;
@@ -173,7 +173,7 @@ impl Store {
 
     /// Opens the database read-only, beside a writer.
     pub fn open_read_only(directory: BorrowedFd<'_>) -> Result<Store, StoreError> {
-        let directory = kept(directory)?;
+        let directory = duplicate(directory)?;
         check_file(directory.as_fd(), false)?;
         let path = database::path_to_read(file_in(directory.as_fd()), directory.as_fd());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -451,11 +451,11 @@ impl Store {
 }
 
 /// A duplicate of the descriptor, which stays open until SQLite has finished.
-fn kept(directory: BorrowedFd<'_>) -> Result<OwnedFd, StoreError> {
+fn duplicate(directory: BorrowedFd<'_>) -> Result<OwnedFd, StoreError> {
     directory
         .try_clone_to_owned()
         .map_err(|error| StoreError::Broken {
-            what: message!("its directory cannot be kept open: {error}", error),
+            what: message!("its directory cannot be duplicate open: {error}", error),
         })
 }
 

@@ -266,7 +266,7 @@ fn give(
     destination: &mut dyn Destination,
     progress: &mut ByteProgress<'_>,
 ) -> Result<TransferOutcome, TransferError> {
-    let before = source.looks(names)?;
+    let before = source.file_states(names)?;
     let (moved, word) = send(source, names, destination, progress)?;
     let handover = Handover {
         role: Role::Gives,
@@ -275,7 +275,7 @@ fn give(
         is_taken: false,
     };
     source.archive().note_handover(names, &handover)?;
-    if source.looks(names)? != before {
+    if source.file_states(names)? != before {
         // The other side lacks what was written since.
         source.archive().forget_handover(names)?;
         return Err(Skip::Changed.into());
@@ -293,11 +293,11 @@ fn go_on(
     destination: &mut dyn Destination,
     progress: &mut ByteProgress<'_>,
 ) -> Result<TransferOutcome, TransferError> {
-    let told = destination.status(names)?;
+    let status = destination.status(names)?;
     let service = source.service().clone();
     let is_third =
         |holder: &Names| !holder.matches(&service) && !holder.matches(destination.service());
-    if told.service.as_ref().is_some_and(is_third) {
+    if status.service.as_ref().is_some_and(is_third) {
         // It received the original earlier, and has transferred it to a third Archive.
         source.archive().forget_handover(names)?;
         return Ok(TransferOutcome::HandedOver(Moved::default()));
@@ -335,11 +335,11 @@ fn refuse_same(source: &Local, destination: &dyn Destination) -> Result<(), Tran
     }
 }
 
-fn may_arrive(told: &RemoteStatus, brings_back: bool) -> Result<(), Skip> {
-    match told.state {
+fn may_arrive(status: &RemoteStatus, brings_back: bool) -> Result<(), Skip> {
+    match status.state {
         Some(State::Original) => Err(Skip::OriginalThere),
         Some(State::Deleted) if !brings_back => {
-            let when = told.removed_at.clone();
+            let when = status.removed_at.clone();
             Err(when.map_or(Skip::RemovedThere, |when| Skip::RemovedThereAt(when.into())))
         }
         _ => Ok(()),

@@ -14,7 +14,8 @@ use rustix::io::Errno;
 
 use super::content::{self, ContentError};
 use super::metadata;
-use super::{BackupCode, BackupError, BackupFinding, BackupTally, Tell};
+use super::{BackupCode, BackupError, BackupFinding, BackupTally};
+use crate::archive::finding::Reporter;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Tree, TreeError, joined};
 use ibi::message;
@@ -37,7 +38,7 @@ pub(super) struct Copier<'a> {
     /// Selects the parts of a unit that are not copied.
     leave: Leave,
     pub(super) tally: BackupTally,
-    pub(super) tell: &'a mut Tell<'a>,
+    pub(super) report: &'a mut Reporter<'a, BackupFinding>,
     progress: &'a mut dyn FnMut(u64),
 }
 
@@ -81,7 +82,7 @@ impl<'a> Copier<'a> {
     pub(super) fn new(
         from: &'a Tree,
         to: &'a Tree,
-        tell: &'a mut Tell<'a>,
+        report: &'a mut Reporter<'a, BackupFinding>,
         progress: &'a mut dyn FnMut(u64),
     ) -> Result<Copier<'a>, BackupError> {
         let staging = to.open_directory("staging")?;
@@ -90,7 +91,14 @@ impl<'a> Copier<'a> {
             remove(to, b"staging", &name)?;
         }
         let temporaries = "backup-".to_owned();
-        Ok(Copier::over(from, to, staging, temporaries, tell, progress))
+        Ok(Copier::over(
+            from,
+            to,
+            staging,
+            temporaries,
+            report,
+            progress,
+        ))
     }
 
     /// A copier between any two directories, with a directory for incomplete files.
@@ -99,7 +107,7 @@ impl<'a> Copier<'a> {
         to: &'a Tree,
         staging: OwnedFd,
         temporaries: String,
-        tell: &'a mut Tell<'a>,
+        report: &'a mut Reporter<'a, BackupFinding>,
         progress: &'a mut dyn FnMut(u64),
     ) -> Copier<'a> {
         Copier {
@@ -110,7 +118,7 @@ impl<'a> Copier<'a> {
             next: 0,
             leave: |_| false,
             tally: BackupTally::default(),
-            tell,
+            report,
             progress,
         }
     }
@@ -132,7 +140,7 @@ impl<'a> Copier<'a> {
             detail,
         };
         self.tally.found += 1;
-        (self.tell)(&finding).map_err(BackupError::Report)
+        (self.report)(&finding).map_err(BackupError::Report)
     }
 
     /// Copies the levels above units (above all, items), and the units below them. What the original no
@@ -261,7 +269,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Sets the metadata of all directories above a path.
-    pub(super) fn dress_above(&mut self, path: &[u8]) -> Result<(), BackupError> {
+    pub(super) fn set_metadata_above(&mut self, path: &[u8]) -> Result<(), BackupError> {
         let mut above = path;
         while let Some(cut) = above.iter().rposition(|byte| *byte == b'/') {
             above = &above[..cut];
@@ -349,7 +357,7 @@ impl<'a> Copier<'a> {
     pub(super) fn remove_unit(&mut self, path: &str) -> Result<(), BackupError> {
         let (parent, name) = split(path.as_bytes());
         self.removed(parent, name)?;
-        self.dress_above(path.as_bytes())
+        self.set_metadata_above(path.as_bytes())
     }
 
     fn not_copied(&mut self, path: &[u8], errno: Errno) -> Result<(), BackupError> {

@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{OFlags, Stat};
 
 use super::copying::Copier;
-use super::{BackupError, BackupTally, Tell, metadata};
+use super::{BackupError, BackupFinding, BackupTally, metadata};
+use crate::archive::finding::Reporter;
 use crate::archive::tree::{DeepEntry, SIDECAR, Tree};
 
 /// The file in an item that marks a copy that was begun and not compared since.
@@ -39,11 +40,11 @@ impl<'a> ItemCopier<'a> {
         from: &'a Tree,
         to: &'a Tree,
         staging: OwnedFd,
-        tell: &'a mut Tell<'a>,
+        report: &'a mut Reporter<'a, BackupFinding>,
         progress: &'a mut dyn FnMut(u64),
     ) -> ItemCopier<'a> {
         let temporaries = format!("{}{}-", ItemCopier::TEMPORARY, std::process::id());
-        let copier = Copier::over(from, to, staging, temporaries, tell, progress);
+        let copier = Copier::over(from, to, staging, temporaries, report, progress);
         ItemCopier(
             copier.leaving(|path| path == SIDECAR.as_bytes() || path == UNCOMPARED.as_bytes()),
         )

@@ -25,7 +25,7 @@ use ibi::{Ibi, Rep};
 const ROUNDS: usize = 10;
 
 /// The total time of waiting for writes in progress.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 const LEDGER: &str = "ledger";
 
@@ -88,32 +88,36 @@ fn one_round(from: &Archive, copier: &mut Copier<'_>) -> Result<u64, BackupError
     from.store().copy_to(staging.as_fd())?;
     // Two connections: one lists the items, the other answers queries about them.
     let index = Store::open(staging.as_fd())?;
-    let asked = Store::open(staging.as_fd())?;
-    let mut round = Round {
+    let queried = Store::open(staging.as_fd())?;
+    let mut settling = Settling {
         from,
         copier,
-        index: &asked,
+        index: &queried,
         missing: 0,
-        patience: PATIENCE,
+        time_left: TIMEOUT,
     };
-    each_item_of(&index, |item| round.item(item))?;
-    round.what_is_too_much()?;
-    let missing = round.missing;
+    each_item_of(&index, |item| settling.item(item))?;
+    settling.remove_unknown()?;
+    let missing = settling.missing;
     // Every directory is on disk before the backup is marked as finished.
-    let unsettled: Vec<ItemId> = asked.unsettled()?.iter().map(|lost| lost.item.id).collect();
+    let unsettled: Vec<ItemId> = queried
+        .unsettled()?
+        .iter()
+        .map(|lost| lost.item.id)
+        .collect();
     if missing == 0 {
-        asked.settle(&unsettled)?;
+        queried.settle(&unsettled)?;
     }
     let ledger = from.tree().read_small(LEDGER)?.unwrap_or_default();
     let mut ledger = Pairs::parse(&ledger).unwrap_or_default();
-    if let Some(last) = asked.last_date()? {
+    if let Some(last) = queried.last_date()? {
         // The ledger must match the index, whatever the store has minted since.
         ledger.set("last", Value::Word(last.to_rfc3339()));
     }
     copier
         .to
         .write_small(".", LEDGER, &ledger.to_bytes(), None)?;
-    drop(asked);
+    drop(queried);
     drop(index);
     let root = copier.to.root();
     // The log belongs to the old index.
@@ -132,29 +136,29 @@ fn remove_index(directory: impl AsFd) {
     }
 }
 
-struct Round<'a, 'b> {
+struct Settling<'a, 'b> {
     from: &'a Archive,
     copier: &'a mut Copier<'b>,
     index: &'a Store,
     missing: u64,
-    patience: Duration,
+    time_left: Duration,
 }
 
-impl Round<'_, '_> {
+impl Settling<'_, '_> {
     fn item(&mut self, item: &Item) -> Result<(), BackupError> {
         let place = Place::of(&item.names);
         let to = self.copier.to;
-        let said = self.index.sidecar(item.id)?;
+        let accepted = self.index.sidecar(item.id)?;
         if item.state == State::Deleted {
             if to.is_directory(place.as_str()) {
                 self.copier.remove_unit(place.as_str())?;
             }
             // A tombstone that is not accepted is not a valid list of pairs, and is not repaired here.
             let there = to.read_tombstone(&place).ok().flatten();
-            if let Some(said) = said.filter(|said| Some(said) != there.as_ref())
-                && (there.is_none() || !self.is_settled_otherwise(item, &place, &said)?)
+            if let Some(accepted) = accepted.filter(|accepted| Some(accepted) != there.as_ref())
+                && (there.is_none() || !self.is_settled_later(item, &place, &accepted)?)
             {
-                to.write_tombstone(&place, &said)?;
+                to.write_tombstone(&place, &accepted)?;
             }
             return Ok(());
         }
@@ -163,19 +167,19 @@ impl Round<'_, '_> {
                 self.missing += 1;
                 return Ok(());
             }
-            self.copier.dress_above(place.as_str().as_bytes())?;
+            self.copier.set_metadata_above(place.as_str().as_bytes())?;
         }
         to.remove_tombstone(&place)?;
         match to.read_sidecar(&place) {
-            Ok(there) if there == said => return Ok(()),
+            Ok(there) if there == accepted => return Ok(()),
             _ => {}
         }
-        if self.is_settled_otherwise(item, &place, said.as_deref().unwrap_or_default())? {
+        if self.is_settled_later(item, &place, accepted.as_deref().unwrap_or_default())? {
             self.copier.unit(place.as_str().as_bytes())?;
             return Ok(());
         }
-        match said {
-            Some(said) => to.write_sidecar(&place, &said, Author::Same)?,
+        match accepted {
+            Some(accepted) => to.write_sidecar(&place, &accepted, Author::Same)?,
             None => self
                 .copier
                 .remove_unit(&format!("{}/{SIDECAR}", place.as_str()))?,
@@ -186,11 +190,11 @@ impl Round<'_, '_> {
     }
 
     /// Whether the store's tree disagrees with its index permanently.
-    fn is_settled_otherwise(
+    fn is_settled_later(
         &mut self,
         item: &Item,
         place: &Place,
-        said: &[u8],
+        accepted: &[u8],
     ) -> Result<bool, BackupError> {
         loop {
             let tree = self.from.tree();
@@ -211,8 +215,8 @@ impl Round<'_, '_> {
                 // Written again, removed or moved since: the index copy decides.
                 _ if !is_same => return Ok(false),
                 Ok(in_tree) if in_tree == in_index => return Ok(false),
-                Ok(Some(in_tree)) if in_tree == said => return Ok(false),
-                _ if !self.waits() => return Ok(true),
+                Ok(Some(in_tree)) if in_tree == accepted => return Ok(false),
+                _ if !self.wait_for_writer() => return Ok(true),
                 _ => {}
             }
         }
@@ -220,7 +224,7 @@ impl Round<'_, '_> {
 
     /// Removes from the copy what the index does not have: items that were made too late, or that have moved
     /// to the place of their rep, and tombstones of items that exist again.
-    fn what_is_too_much(&mut self) -> Result<(), BackupError> {
+    fn remove_unknown(&mut self) -> Result<(), BackupError> {
         let to = self.copier.to;
         let mut places = Vec::new();
         to.each_item::<BackupError>(|area, path| {
@@ -236,10 +240,10 @@ impl Round<'_, '_> {
     }
 
     /// Waits a moment, if there is time left and another process may be writing.
-    fn waits(&mut self) -> bool {
+    fn wait_for_writer(&mut self) -> bool {
         let pause = Duration::from_millis(20);
-        self.patience = self.patience.saturating_sub(pause);
-        let is_worth_it = !self.patience.is_zero() && holder(self.from.tree().path()).is_some();
+        self.time_left = self.time_left.saturating_sub(pause);
+        let is_worth_it = !self.time_left.is_zero() && holder(self.from.tree().path()).is_some();
         if is_worth_it {
             std::thread::sleep(pause);
         }
@@ -275,7 +279,7 @@ impl Round<'_, '_> {
             if find(self.from.store())?.is_some() || !self.from.tree().is_directory(&full) {
                 return Ok(false);
             }
-            if !self.waits() {
+            if !self.wait_for_writer() {
                 return Ok(true);
             }
         }

@@ -53,7 +53,7 @@ pub fn fill(
     // The deepest first, and the item's own last: each name made in a directory changes its time.
     for entry in entries.iter().rev() {
         if entry.kind == MtreeKind::Directory {
-            filler.dress_directory(entry)?;
+            filler.set_directory_metadata(entry)?;
         }
     }
     Ok(())
@@ -89,13 +89,15 @@ impl Filler<'_> {
             }
             MtreeKind::Link(target) => {
                 rustix::fs::symlinkat(&target[..], &parent, name).map_err(failed)?;
-                self.dress_special(entry, &parent, name).map_err(failed)
+                self.set_special_metadata(entry, &parent, name)
+                    .map_err(failed)
             }
             MtreeKind::Fifo => {
                 let mode = Mode::from_raw_mode(self.mode(entry));
                 rustix::fs::mknodat(&parent, name, FileType::Fifo, mode, 0).map_err(failed)?;
                 rustix::fs::chmodat(&parent, name, mode, AtFlags::empty()).map_err(failed)?;
-                self.dress_special(entry, &parent, name).map_err(failed)
+                self.set_special_metadata(entry, &parent, name)
+                    .map_err(failed)
             }
             MtreeKind::File { contents, .. } => self.file(entry, contents, &parent, name),
         }
@@ -132,18 +134,18 @@ impl Filler<'_> {
             count(bytes.len() as u64);
             Ok(())
         })?;
-        self.dress(entry, &to.into()).map_err(failed)?;
+        self.set_metadata(entry, &to.into()).map_err(failed)?;
         if let Some(inode) = entry.inode {
             self.linked.insert(inode, entry.path.clone());
         }
         Ok(())
     }
 
-    fn dress_directory(&self, entry: &MtreeEntry) -> Result<(), PackageError> {
+    fn set_directory_metadata(&self, entry: &MtreeEntry) -> Result<(), PackageError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let dressed = open_far(self.item, &entry.path, flags)
-            .and_then(|directory| self.dress(entry, &directory));
-        dressed.map_err(PackageError::io(Action::Make, &entry.path))
+        let set = open_far(self.item, &entry.path, flags)
+            .and_then(|directory| self.set_metadata(entry, &directory));
+        set.map_err(PackageError::io(Action::Make, &entry.path))
     }
 
     /// The permission bits; set-user-ID and set-group-ID only together with the owner.
@@ -163,7 +165,7 @@ impl Filler<'_> {
         self.options.same_owner.then_some(owner)
     }
 
-    fn dress(&self, entry: &MtreeEntry, file: &OwnedFd) -> Result<(), Errno> {
+    fn set_metadata(&self, entry: &MtreeEntry, file: &OwnedFd) -> Result<(), Errno> {
         if let Some((uid, gid)) = self.owner(entry) {
             rustix::fs::fchown(file, uid, gid)?;
         }
@@ -176,7 +178,7 @@ impl Filler<'_> {
         rustix::fs::futimens(file, &times(entry))
     }
 
-    fn dress_special(
+    fn set_special_metadata(
         &self,
         entry: &MtreeEntry,
         parent: &OwnedFd,

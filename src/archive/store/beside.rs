@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rusqlite::Connection;
 
-use super::{StoreError, kept};
+use super::{StoreError, duplicate};
 use crate::archive::database::{self, Unfit};
 use ibi::message;
 
@@ -18,7 +18,7 @@ pub(super) fn open(
     is_made: bool,
     migrations: &[&str],
 ) -> Result<Option<(Connection, OwnedFd)>, StoreError> {
-    let directory = kept(directory)?;
+    let directory = duplicate(directory)?;
     let name = OsStr::new(file);
     match database::check(directory.as_fd(), name, is_made) {
         Err(Unfit::Missing) => return Ok(None),

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rusqlite::{Connection, OpenFlags, Row, Statement};
 
-use super::{Store, StoreError, check_file, file_in, kept, schema};
+use super::{Store, StoreError, check_file, duplicate, file_in, schema};
 use crate::archive::database;
 use crate::formats::item::Names;
 use ibi::Ibi;
@@ -107,7 +107,7 @@ impl Store {
     /// Opens a database for checking only. If no process writes it meanwhile, no auxiliary files
     /// are written either.
     pub fn open_as_it_is(directory: BorrowedFd<'_>, is_quiet: bool) -> Result<Store, StoreError> {
-        let directory = kept(directory)?;
+        let directory = duplicate(directory)?;
         check_file(directory.as_fd(), false)?;
         let path = file_in(directory.as_fd());
         let mut log = path.as_os_str().to_owned();

@@ -27,7 +27,7 @@ pub(super) struct Version {
 #[derive(Debug)]
 struct Watch {
     connection: Connection,
-    told: i64,
+    data_version: i64,
 }
 
 impl Version {
@@ -57,8 +57,11 @@ impl Store {
             let connection = Connection::open_with_flags(path, flags).map_err(database::plain)?;
             // The query must not wait at all.
             connection.busy_timeout(Duration::ZERO)?;
-            let told = Watch::ask(&connection)?;
-            *place.lock() = Some(Watch { connection, told });
+            let data_version = Watch::ask(&connection)?;
+            *place.lock() = Some(Watch {
+                connection,
+                data_version,
+            });
         }
         Ok(())
     }
@@ -72,9 +75,9 @@ impl Store {
             return Ok(None);
         };
         match Watch::ask(&watch.connection) {
-            Ok(told) => {
-                if watch.told != told {
-                    watch.told = told;
+            Ok(data_version) => {
+                if watch.data_version != data_version {
+                    watch.data_version = data_version;
                     self.version.number.fetch_add(1, Ordering::SeqCst);
                 }
                 Ok(Some(self.version.number.load(Ordering::SeqCst)))

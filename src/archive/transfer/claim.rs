@@ -106,12 +106,12 @@ fn finish(
 }
 
 /// Fails unless the Archive that held the original has removed it.
-fn has_removed(told: &RemoteStatus, from: &Names) -> Result<(), Skip> {
-    match told.state {
+fn has_removed(status: &RemoteStatus, from: &Names) -> Result<(), Skip> {
+    match status.state {
         None => Err(Skip::UnknownThere(from.clone().into())),
         Some(State::Original) => Err(Skip::StillOriginal(from.clone().into())),
         Some(State::Copy) => Err(Skip::CopyThere(from.clone().into())),
-        Some(State::Deleted) => match &told.service {
+        Some(State::Deleted) => match &status.service {
             Some(holder) if !holder.matches(from) => Err(Skip::WentOn(holder.clone().into())),
             _ => Ok(()),
         },

@@ -165,7 +165,7 @@ impl Local {
     }
 
     /// The state of an item's files, without reading their content.
-    pub(super) fn looks(&self, names: &Names) -> Result<FileStates, TransferError> {
+    pub(super) fn file_states(&self, names: &Names) -> Result<FileStates, TransferError> {
         let directory = self.directory(&self.item(names)?)?;
         let mut paths = Vec::new();
         directory.each_deep_entry("", |entry| match entry {
@@ -173,7 +173,7 @@ impl Local {
             DeepEntry::Entry(path) | DeepEntry::Unreadable(path, _) => paths.push(path),
         })?;
         paths.sort();
-        let look = |path: Vec<u8>| {
+        let state_of = |path: Vec<u8>| {
             let stat = directory
                 .open_far(&path, OFlags::PATH | OFlags::NOFOLLOW)
                 .and_then(rustix::fs::fstat);
@@ -184,7 +184,7 @@ impl Local {
             });
             (path, seen)
         };
-        Ok(paths.into_iter().map(look).collect())
+        Ok(paths.into_iter().map(state_of).collect())
     }
 
     /// Makes an item's sidecar name the Archive that holds the original; durable when this returns.
@@ -250,11 +250,11 @@ impl Local {
         progress: &mut ByteProgress<'_>,
     ) -> Result<scrub::ItemDigests, TransferError> {
         let place = Place::of(&item.names);
-        let mut told = |_, bytes| progress(bytes);
+        let mut report = |_, bytes| progress(bytes);
         Ok(scrub::item_digests(
             self.archive.tree(),
             place.as_str(),
-            &mut told,
+            &mut report,
         )?)
     }
 
@@ -363,8 +363,8 @@ impl Local {
         if wanted.is_some() && there.is_some() {
             mark(&to).map_err(|errno| to.error(Action::Mark, UNCOMPARED, errno))?;
         }
-        let told = RefCell::new(None);
-        let mut tell = |finding: &backup::BackupFinding| {
+        let first = RefCell::new(None);
+        let mut report = |finding: &backup::BackupFinding| {
             let sentence = || {
                 message!(
                     "'{path}' {finding}",
@@ -372,17 +372,17 @@ impl Local {
                     finding = finding.sentence()
                 )
             };
-            told.borrow_mut().get_or_insert_with(sentence);
+            first.borrow_mut().get_or_insert_with(sentence);
             Ok(())
         };
         let mut units = |_| ();
         let staging = self.staging(&to)?;
-        let mut copier = ItemCopier::new(arrival.directory, &to, staging, &mut tell, &mut units);
+        let mut copier = ItemCopier::new(arrival.directory, &to, staging, &mut report, &mut units);
         if !copier.content()? {
             return Err(Skip::RemovedHere.into());
         }
-        if let Some(told) = told.take() {
-            return Err(Skip::NotCopied(told).into());
+        if let Some(first) = first.take() {
+            return Err(Skip::NotCopied(first).into());
         }
         let tally = copier.tally();
         let mut moved = Moved {

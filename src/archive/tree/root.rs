@@ -24,7 +24,7 @@ pub struct Tree {
     /// Where access checks for readers begin, see [`Tree::way_to`].
     areas: OnceLock<Areas>,
     /// Directories of the store that stay open, see [`Tree::keep_open`].
-    kept: OnceLock<Vec<(&'static str, OwnedFd)>>,
+    opened: OnceLock<Vec<(&'static str, OwnedFd)>>,
     /// The number of the next name in `staging/`.
     pub(super) next_temporary: AtomicU64,
 }
@@ -119,7 +119,7 @@ impl Tree {
             path,
             root,
             areas: OnceLock::new(),
-            kept: OnceLock::new(),
+            opened: OnceLock::new(),
             next_temporary: AtomicU64::new(0),
         })
     }
@@ -170,8 +170,8 @@ impl Tree {
     /// then on.
     pub fn keep_open(&self) {
         let open = |name| self.open_directory(name).ok().map(|open| (name, open));
-        let kept = ["col", "ibip", "deleted"].into_iter().filter_map(open);
-        let _ = self.kept.set(kept.collect());
+        let opened = ["col", "ibip", "deleted"].into_iter().filter_map(open);
+        let _ = self.opened.set(opened.collect());
     }
 
     /// The directory from which a path below the store is walked, and the rest of the path.
@@ -183,8 +183,8 @@ impl Tree {
     }
 
     pub(super) fn kept_above_bytes<'a>(&self, path: &'a [u8]) -> (&OwnedFd, &'a [u8]) {
-        let kept = self.kept.get().map(Vec::as_slice).unwrap_or_default();
-        let found = kept.iter().find_map(|(name, open)| {
+        let opened = self.opened.get().map(Vec::as_slice).unwrap_or_default();
+        let found = opened.iter().find_map(|(name, open)| {
             let below = path.strip_prefix(name.as_bytes())?.strip_prefix(b"/")?;
             (!below.is_empty()).then_some((open, below))
         });

@@ -193,8 +193,8 @@ fn what_is_set_aside_or_kept_takes_the_first_free_number() {
     }
     assert_eq!(fixture.tree.set_aside(ITEM, "bad", "aside"), Ok(None));
     for content in [b"first", b"later"] {
-        let kept = fixture.tree.keep(&fixture.place, "before", content);
-        assert_eq!(kept, Ok(()));
+        let is_kept = fixture.tree.keep(&fixture.place, "before", content);
+        assert_eq!(is_kept, Ok(()));
     }
     let names = [".ibi", "aside-1", "aside-2", "before-1", "before-2"];
     assert_eq!(fixture.names(ITEM), names);
