@@ -3,7 +3,7 @@
 //! A record is fifteen lists of values. Each value is one line of text that XML can represent, and occurs
 //! once in its list. A record is read from oai_dc XML, BibTeX, refer or plain lines; if content and file name
 //! disagree on the format, the content decides. Every input gives a record or an error, in time bounded by
-//! its size. This module knows no disk, no database and no identifiers: an identifier is a text like the
+//! its size. What Dublin Core cannot say is kept beside it. This module knows no disk, no database and no identifiers: an identifier is a text like the
 //! other values.
 
 mod bibtex;
@@ -11,8 +11,12 @@ mod date;
 mod decode;
 mod error;
 mod fields;
+mod kind;
+mod names;
 mod oai_dc;
 mod person;
+mod problem;
+mod record;
 mod refer;
 mod sniff;
 mod tex;
@@ -21,8 +25,11 @@ mod text;
 use std::collections::HashSet;
 
 pub use error::MetadataError;
+pub use kind::RecordKind;
 pub use oai_dc::{OAI_DC, OAI_DC_SCHEMA};
-pub use sniff::{RecordFormat, read_record, sniff};
+pub use problem::{MetadataProblem, MetadataProblemKind, check};
+pub use record::BibliographicRecord;
+pub use sniff::{RecordFormat, read_metadata_text, read_record, sniff, sniff_text};
 
 /// The largest record that is read, in bytes.
 pub const MAX_BYTES: usize = 1024 * 1024;

@@ -9,7 +9,7 @@ use crate::archive::tree::{
     Dependencies, Directories, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError,
 };
 use crate::formats::item::Names;
-use crate::formats::metadata::{DublinCore, Element, RecordFormat};
+use crate::formats::metadata::{DublinCore, Element, RecordFormat, read_metadata_text};
 
 /// Runs a closure with the credentials of a user.
 pub type RunAs<'a> = &'a dyn Fn(&mut dyn FnMut());
@@ -96,10 +96,13 @@ impl Archive {
         let Some(text) = text else {
             return Ok(DublinCore::default());
         };
-        Ok(DublinCore::parse_text(&text).unwrap_or_else(|error| {
-            log::warn!("the metadata text of {}: {error}", item.names);
-            DublinCore::default()
-        }))
+        Ok(read_metadata_text(&text).map_or_else(
+            |error| {
+                log::warn!("the metadata text of {}: {error}", item.names);
+                DublinCore::default()
+            },
+            |record| record.core,
+        ))
     }
 
     /// The best record among the files of a metadata item: in order of preference `oai_dc` XML,

@@ -1,7 +1,7 @@
-//! BibTeX as a source of Dublin Core: the mapping from fields to elements.
+//! BibTeX as a source of records: the mapping from fields to elements of Dublin Core.
 //!
 //! The first entry of a file is the record. Fields of BibTeX and biblatex are known, and the field `ibi`,
-//! which Archives write into citations. Fields that do not describe the item as a whole are ignored.
+//! which Archives write into citations. Fields for which Dublin Core has no element are kept beside it.
 
 mod parse;
 
@@ -10,26 +10,38 @@ use super::decode::decode;
 use super::fields::{doi, is_url, isbn, issn, push_subjects};
 use super::person::{family_first, split_outside_braces};
 use super::tex::{plain, verbatim};
-use super::{DublinCore, Element, MetadataError, check_size};
+use super::{BibliographicRecord, DublinCore, Element, MetadataError, RecordKind, check_size};
 use parse::{Entry, first_entry};
 
 impl DublinCore {
     /// Parses the first entry of a BibTeX file, in UTF-8 or else Windows-1252.
     pub fn from_bibtex(bytes: &[u8]) -> Result<DublinCore, MetadataError> {
+        BibliographicRecord::from_bibtex(bytes).map(|record| record.core)
+    }
+}
+
+impl BibliographicRecord {
+    /// Parses the first entry of a BibTeX file, in UTF-8 or else Windows-1252.
+    pub fn from_bibtex(bytes: &[u8]) -> Result<BibliographicRecord, MetadataError> {
         check_size(bytes)?;
         Ok(record(&first_entry(&decode(bytes))?))
     }
 }
 
-fn record(entry: &Entry) -> DublinCore {
+fn record(entry: &Entry) -> BibliographicRecord {
     let field = |wanted: &str| {
         let found = entry.fields.iter().find(|(name, _)| name == wanted);
         found.map_or("", |(_, value)| value.as_str())
     };
-    let mut record = DublinCore::default();
-    record.push(Element::Type, dcmi_type(&entry.kind));
+    let kind = RecordKind::from_word(&entry.kind);
+    let mut record = BibliographicRecord {
+        kind,
+        ..BibliographicRecord::default()
+    };
+    let core = &mut record.core;
+    core.push(Element::Type, kind.map_or("Text", RecordKind::dcmi));
     let (title, subtitle) = (plain(field("title")), plain(field("subtitle")));
-    record.push(
+    core.push(
         Element::Title,
         if subtitle.is_empty() {
             title
@@ -42,56 +54,71 @@ fn record(entry: &Entry) -> DublinCore {
     } else {
         field("language")
     };
-    record.push(Element::Language, plain(language));
+    core.push(Element::Language, plain(language));
     for (name, value) in &entry.fields {
-        match name.as_str() {
-            "author" => push_persons(&mut record, Element::Creator, value),
-            "editor" | "translator" => push_persons(&mut record, Element::Contributor, value),
-            "abstract" | "note" | "annote" => record.push(Element::Description, plain(value)),
-            "keywords" | "keyword" => push_subjects(&mut record, value, plain),
-            "publisher" | "school" | "institution" | "organization" => {
-                record.push(Element::Publisher, plain(value));
-            }
-            "url" | "ibi" => record.push(Element::Identifier, verbatim(value)),
-            "howpublished" if is_url(&verbatim(value)) => {
-                record.push(Element::Identifier, verbatim(value));
-            }
-            "doi" => record.push(Element::Identifier, doi(&verbatim(value))),
-            "isbn" => record.push(Element::Identifier, isbn(&plain(value))),
-            "issn" => record.push(Element::Identifier, issn(&plain(value))),
-            "journal" | "journaltitle" | "booktitle" => record.push(Element::Source, plain(value)),
-            "type" => record.push(Element::Type, plain(value)),
-            "copyright" | "license" | "rights" => record.push(Element::Rights, plain(value)),
-            _ => {}
-        }
+        add(&mut record, name, value);
     }
     // A date of biblatex may be a range; the record gets its beginning.
     let day = field("date").split('/').next().unwrap_or_default();
     let year = if day.is_empty() { field("year") } else { day };
-    record.push(Element::Date, date(&plain(year), &plain(field("month"))));
+    let date = date(&plain(year), &plain(field("month")));
+    record.core.push(Element::Date, date);
     record
 }
 
-/// Adds each name of a list with the separator "and".
-fn push_persons(record: &mut DublinCore, element: Element, list: &str) {
-    let words = split_outside_braces(list, char::is_whitespace);
-    for name in words.split(|word| word.eq_ignore_ascii_case("and")) {
-        let name = name.join(" ");
-        if name.trim() != "others" {
-            record.push(element, family_first(&name, plain));
+/// Adds a field, in TeX, to the elements, and keeps it if they cannot say it all.
+fn add(record: &mut BibliographicRecord, name: &str, value: &str) {
+    let core = &mut record.core;
+    match name {
+        "author" => push_persons(core, Element::Creator, value),
+        "editor" | "translator" => push_persons(core, Element::Contributor, value),
+        "abstract" | "note" | "annote" => core.push(Element::Description, plain(value)),
+        "keywords" | "keyword" => push_subjects(core, value, plain),
+        "publisher" | "school" | "institution" | "organization" => {
+            core.push(Element::Publisher, plain(value));
         }
+        "url" | "ibi" => core.push(Element::Identifier, verbatim(value)),
+        "howpublished" if is_url(&verbatim(value)) => {
+            core.push(Element::Identifier, verbatim(value));
+        }
+        "doi" => core.push(Element::Identifier, doi(&verbatim(value))),
+        "isbn" => core.push(Element::Identifier, isbn(&plain(value))),
+        "issn" => core.push(Element::Identifier, issn(&plain(value))),
+        "journal" | "journaltitle" | "booktitle" => core.push(Element::Source, plain(value)),
+        "type" => core.push(Element::Type, plain(value)),
+        "copyright" | "license" | "rights" => core.push(Element::Rights, plain(value)),
+        _ => {}
+    }
+    match name {
+        "title" | "subtitle" | "author" | "abstract" | "keywords" | "keyword" | "language"
+        | "langid" | "date" | "year" | "month" | "type" | "copyright" | "license" | "rights" => {}
+        "editor" | "translator" => {
+            for person in persons(value) {
+                record.keep(name, &person);
+            }
+        }
+        "journaltitle" => record.keep("journal", &plain(value)),
+        "location" => record.keep("address", &plain(value)),
+        "url" | "doi" | "ibi" | "targetfile" => record.keep(name, &verbatim(value)),
+        _ => record.keep(name, &plain(value)),
     }
 }
 
-/// The term of the DCMI type vocabulary for a type of entry.
-fn dcmi_type(kind: &str) -> &'static str {
-    match kind {
-        "dataset" => "Dataset",
-        "software" => "Software",
-        "artwork" | "image" => "Image",
-        "audio" | "music" => "Sound",
-        "movie" | "video" => "MovingImage",
-        _ => "Text",
+/// The names of a list with the separator "and".
+fn persons(list: &str) -> Vec<String> {
+    let words = split_outside_braces(list, char::is_whitespace);
+    words
+        .split(|word| word.eq_ignore_ascii_case("and"))
+        .map(|name| name.join(" "))
+        .filter(|name| name.trim() != "others")
+        .map(|name| family_first(&name, plain))
+        .collect()
+}
+
+/// Adds each name of a list with the separator "and".
+fn push_persons(core: &mut DublinCore, element: Element, list: &str) {
+    for person in persons(list) {
+        core.push(element, person);
     }
 }
 
@@ -103,6 +130,40 @@ mod tests {
     fn reads(bytes: &[u8], expected: &str) {
         let record = DublinCore::from_bibtex(bytes).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(record.to_text(), expected);
+    }
+
+    #[test]
+    fn fields_without_an_element_are_kept() {
+        let record = BibliographicRecord::from_bibtex(
+            br#"@InProceedings{BanonBarr:2004:DiMaBa,
+                author = "Banon, Gerald Jean Francis and Barrera, Junior",
+                affiliation = "{Instituto Nacional de Pesquisas Espaciais (INPE)} and USP",
+                title = "Discrete mathematical morphology", booktitle = "Proceedings...", year = "2004",
+                editor = {Ana Silva and Faria, Luiz}, Pages = {1--9}, conference-location = "Curitiba, PR",
+                url = "http://urlib.net/ibi/6qtX3pFwXQZ3r59YD6/GGJ5w", ibi = "6qtX3pFwXQZ3r59YD6/GGJ5w",
+                targetfile = "banon\_mathematical.pdf", urlaccessdate = "2026, Mar. 03"}"#,
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        let fields: Vec<String> = record
+            .fields()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        assert_eq!(record.kind, Some(RecordKind::Paper));
+        assert_eq!(
+            fields,
+            [
+                "affiliation=Instituto Nacional de Pesquisas Espaciais (INPE) and USP",
+                "booktitle=Proceedings...",
+                "editor=Silva, Ana",
+                "editor=Faria, Luiz",
+                "pages=1–9",
+                "conference-location=Curitiba, PR",
+                "url=http://urlib.net/ibi/6qtX3pFwXQZ3r59YD6/GGJ5w",
+                "ibi=6qtX3pFwXQZ3r59YD6/GGJ5w",
+                "targetfile=banon_mathematical.pdf",
+                "urlaccessdate=2026, Mar. 03",
+            ]
+        );
     }
 
     #[test]

@@ -117,6 +117,32 @@ pub enum MetadataError {
     },
 }
 
+impl MetadataError {
+    /// The line of the mistake, from 1, if it is in one line.
+    #[must_use]
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            Self::NotUtf8 { line, .. }
+            | Self::NoColon { line, .. }
+            | Self::UnknownElement { line, .. }
+            | Self::NothingToContinue { line, .. }
+            | Self::BadXml { line, .. }
+            | Self::UnknownEntity { line, .. }
+            | Self::UnknownPrefix { line, .. }
+            | Self::TooDeep { line, .. }
+            | Self::NotClosed { line, .. }
+            | Self::Unexpected { line, .. }
+            | Self::Unterminated { line, .. }
+            | Self::TooMuchExpansion { line } => Some(*line),
+            Self::TooLarge { .. }
+            | Self::UnknownEncoding { .. }
+            | Self::NoDublinCore
+            | Self::NoEntry
+            | Self::NoTag { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for MetadataError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -243,7 +269,8 @@ pub(super) fn beginning(text: &str) -> String {
     text.trim().chars().take(SHOWN + 1).collect()
 }
 
-fn quote(text: &str) -> String {
+/// A text in quotes, shortened, with control characters escaped.
+pub(super) fn quote(text: &str) -> String {
     let mut shown = String::new();
     for character in text.chars().take(SHOWN) {
         match character {

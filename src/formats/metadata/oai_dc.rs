@@ -33,7 +33,21 @@ impl DublinCore {
     pub fn from_oai_dc(bytes: &[u8]) -> Result<DublinCore, MetadataError> {
         check_size(bytes)?;
         let text = decode_xml(bytes)?;
-        Document::new(&text).read()
+        match Document::new(&text).read() {
+            // Other containers of Dublin Core, such as RDF: all elements in its namespace are the record.
+            Err(MetadataError::NoDublinCore) => {
+                let mut document = Document::new(&text);
+                document.record = Some(DublinCore::default());
+                document.is_anywhere = true;
+                let record = document.read()?;
+                if record.is_empty() {
+                    Err(MetadataError::NoDublinCore)
+                } else {
+                    Ok(record)
+                }
+            }
+            read => read,
+        }
     }
 
     /// The record as an oai_dc document.
@@ -58,6 +72,20 @@ impl DublinCore {
         }
         xml.push_str("</oai_dc:dc>\n");
         xml
+    }
+}
+
+/// The elements in the namespace of Dublin Core that it does not have, each with its line; those of a document that
+/// can be read.
+pub(super) fn unknown_elements(bytes: &[u8]) -> Vec<(usize, String)> {
+    let Ok(text) = decode_xml(bytes) else {
+        return Vec::new();
+    };
+    let mut document = Document::new(&text);
+    document.unknown = Some(Vec::new());
+    match document.walk() {
+        Ok(()) => document.unknown.unwrap_or_default(),
+        Err(_) => Vec::new(),
     }
 }
 
@@ -103,7 +131,14 @@ struct Document<'a> {
     current: Option<(Element, String)>,
     /// Whether the record has ended; later records are ignored.
     ended: bool,
+    /// Whether elements of the record are wherever their namespace is.
+    is_anywhere: bool,
+    /// The elements in the namespace that Dublin Core does not have, if they are wanted.
+    unknown: Option<Vec<(usize, String)>>,
 }
+
+/// The most unknown elements that are returned.
+const MOST_UNKNOWN: usize = 100;
 
 impl<'a> Document<'a> {
     fn new(text: &'a str) -> Self {
@@ -117,10 +152,17 @@ impl<'a> Document<'a> {
             record_depth: 0,
             current: None,
             ended: false,
+            is_anywhere: false,
+            unknown: None,
         }
     }
 
     fn read(mut self) -> Result<DublinCore, MetadataError> {
+        self.walk()?;
+        self.record.ok_or(MetadataError::NoDublinCore)
+    }
+
+    fn walk(&mut self) -> Result<(), MetadataError> {
         loop {
             let start = position(self.reader.buffer_position());
             match self.reader.read_event() {
@@ -140,7 +182,7 @@ impl<'a> Document<'a> {
                 name: beginning(name),
             });
         }
-        self.record.ok_or(MetadataError::NoDublinCore)
+        Ok(())
     }
 
     fn start(&mut self, start: usize, element: &BytesStart<'_>) -> Result<(), MetadataError> {
@@ -162,7 +204,25 @@ impl<'a> Document<'a> {
             ResolveResult::Bound(namespace) => namespace.as_ref() == DC,
             ResolveResult::Unbound => false,
         };
-        if self.record.is_none() {
+        let element = Element::from_name(local.as_ref());
+        let is_unknown = in_dublin_core && element.is_none() && local.as_ref() != "dc";
+        if is_unknown
+            && self
+                .unknown
+                .as_ref()
+                .is_some_and(|unknown| unknown.len() < MOST_UNKNOWN)
+        {
+            let found = (self.line(start), local.as_ref().to_owned());
+            if let Some(unknown) = &mut self.unknown {
+                unknown.push(found);
+            }
+        }
+        if self.is_anywhere {
+            if in_dublin_core && let Some(element) = element {
+                self.current = Some((element, String::new()));
+                self.record_depth = self.open.len() - 1;
+            }
+        } else if self.record.is_none() {
             if local.as_ref() == "dc" {
                 self.record = Some(DublinCore::default());
                 self.record_depth = self.open.len();
@@ -181,7 +241,7 @@ impl<'a> Document<'a> {
         {
             record.push(element, value);
         }
-        if self.record.is_some() && self.open.len() < self.record_depth {
+        if !self.is_anywhere && self.record.is_some() && self.open.len() < self.record_depth {
             self.ended = true;
         }
     }

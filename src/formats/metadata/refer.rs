@@ -1,18 +1,28 @@
-//! refer, the tagged lines `%A ...` of Unix bibliographies, with the tags that EndNote added.
+//! refer, the tagged lines `%A ...` of Unix bibliographies, with the tags that EndNote added, and the fields
+//! `%@name ...` that URLib added.
 //!
 //! A line without a tag continues the previous one. A blank line before a tag ends the record; only the first
-//! record of a file is read. Tags that do not describe the item as a whole are ignored.
+//! record of a file is read. Fields for which Dublin Core has no element are kept beside it.
 
 use super::date::date;
 use super::decode::decode;
 use super::error::beginning;
 use super::fields::{doi, isbn_or_issn, push_subjects};
+use super::names::{element_named, push_named};
 use super::person::family_first;
-use super::{DublinCore, Element, MetadataError, check_size};
+use super::record::is_said_by_core;
+use super::{BibliographicRecord, DublinCore, Element, MetadataError, RecordKind, check_size};
 
 impl DublinCore {
     /// Parses the first record of a refer file, in UTF-8 or else Windows-1252.
     pub fn from_refer(bytes: &[u8]) -> Result<DublinCore, MetadataError> {
+        BibliographicRecord::from_refer(bytes).map(|record| record.core)
+    }
+}
+
+impl BibliographicRecord {
+    /// Parses the first record of a refer file, in UTF-8 or else Windows-1252.
+    pub fn from_refer(bytes: &[u8]) -> Result<BibliographicRecord, MetadataError> {
         check_size(bytes)?;
         let text = decode(bytes);
         let fields = first_record(&text);
@@ -25,18 +35,37 @@ impl DublinCore {
     }
 }
 
-/// The tag of a line and its value.
-pub(super) fn tagged(line: &str) -> Option<(char, &str)> {
-    let mut rest = line.strip_prefix('%')?.chars();
-    let tag = rest
-        .next()
-        .filter(|tag| tag.is_ascii_alphanumeric() || "@!#$&()[]<>+=?^~".contains(*tag))?;
-    let value = rest.as_str();
-    (value.is_empty() || value.starts_with(char::is_whitespace)).then_some((tag, value))
+/// What a line of a record is tagged with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tag<'a> {
+    /// `%A`: a single sign.
+    Sign(char),
+    /// `%@name`: a field of URLib.
+    Name(&'a str),
 }
 
-fn first_record(text: &str) -> Vec<(char, String)> {
-    let mut fields: Vec<(char, String)> = Vec::new();
+/// The tag of a line and its value.
+pub(super) fn tagged(line: &str) -> Option<(Tag<'_>, &str)> {
+    let rest = line.strip_prefix('%')?;
+    if let Some(named) = rest.strip_prefix('@') {
+        let end = named.find(char::is_whitespace).unwrap_or(named.len());
+        let (name, value) = named.split_at(end);
+        let belongs = |sign: char| sign.is_ascii_alphanumeric() || sign == '-' || sign == '_';
+        if name.starts_with(|sign: char| sign.is_ascii_alphabetic()) && name.chars().all(belongs) {
+            return Some((Tag::Name(name), value));
+        }
+    }
+    let mut signs = rest.chars();
+    let tag = signs
+        .next()
+        .filter(|tag| tag.is_ascii_alphanumeric() || "@!#$&()[]<>+=?^~".contains(*tag))?;
+    let value = signs.as_str();
+    let is_tag = value.is_empty() || value.starts_with(char::is_whitespace);
+    is_tag.then_some((Tag::Sign(tag), value))
+}
+
+fn first_record(text: &str) -> Vec<(Tag<'_>, String)> {
+    let mut fields: Vec<(Tag<'_>, String)> = Vec::new();
     let mut after_blank = false;
     let mut typed = false;
     for line in text.lines() {
@@ -45,10 +74,11 @@ fn first_record(text: &str) -> Vec<(char, String)> {
             continue;
         }
         if let Some((tag, value)) = tagged(line) {
-            if (after_blank && !fields.is_empty()) || (tag == '0' && typed) {
+            let is_type = tag == Tag::Sign('0');
+            if (after_blank && !fields.is_empty()) || (is_type && typed) {
                 break;
             }
-            typed |= tag == '0';
+            typed |= is_type;
             fields.push((tag, value.to_string()));
         } else if let Some((_, value)) = fields.last_mut() {
             value.push('\n');
@@ -59,59 +89,117 @@ fn first_record(text: &str) -> Vec<(char, String)> {
     fields
 }
 
-fn record(fields: &[(char, String)]) -> DublinCore {
+fn record(fields: &[(Tag<'_>, String)]) -> BibliographicRecord {
     let field = |wanted: char| {
         fields
             .iter()
-            .find(|(tag, _)| *tag == wanted)
+            .find(|(tag, _)| *tag == Tag::Sign(wanted))
             .map_or("", |(_, value)| value.trim())
     };
-    let mut record = DublinCore::default();
-    record.push(Element::Type, dcmi_type(field('0')));
+    let kind = kind_of(field('0'), field('9'));
+    let mut record = BibliographicRecord {
+        kind,
+        ..BibliographicRecord::default()
+    };
+    let dcmi = kind.map_or("Text", RecordKind::dcmi);
+    record.core.push(Element::Type, dcmi);
     for (tag, value) in fields {
         let value = value.trim();
         match tag {
-            'T' => record.push(Element::Title, value),
-            'A' => record.push(Element::Creator, person(value)),
-            'Q' => record.push(Element::Creator, value),
-            'E' | 'Y' | 'H' | '?' => record.push(Element::Contributor, person(value)),
-            'X' | 'Z' | 'O' => record.push(Element::Description, value),
-            'K' => push_subjects(&mut record, &value.replace('\n', ";"), str::to_string),
-            'I' => record.push(Element::Publisher, value),
-            '9' => record.push(Element::Type, value),
-            'U' => record.push(Element::Identifier, value),
-            // EndNote stores the DOI here, refer a report number.
-            'R' if value.starts_with("10.") || value.to_ascii_lowercase().starts_with("doi:") => {
-                record.push(Element::Identifier, doi(value));
-            }
-            'R' => record.push(Element::Identifier, value),
-            '@' => record.push(Element::Identifier, isbn_or_issn(value)),
-            'J' | 'B' => record.push(Element::Source, value),
-            'G' => record.push(Element::Language, value),
-            _ => {}
+            Tag::Sign(sign) => add_sign(&mut record, *sign, value),
+            Tag::Name(name) => add_named(&mut record, name, value),
         }
     }
-    record.push(Element::Date, date(field('D'), field('8')));
-    if record.first(Element::Date).is_none() {
-        record.push(Element::Date, date(field('8'), field('8')));
+    let core = &mut record.core;
+    core.push(Element::Date, date(field('D'), field('8')));
+    if core.first(Element::Date).is_none() {
+        core.push(Element::Date, date(field('8'), field('8')));
     }
     record
+}
+
+/// Adds a field `%A value`.
+fn add_sign(record: &mut BibliographicRecord, sign: char, value: &str) {
+    let core = &mut record.core;
+    match sign {
+        'T' => core.push(Element::Title, value),
+        'A' => core.push(Element::Creator, person(value)),
+        'Q' => core.push(Element::Creator, value),
+        'E' | 'Y' | 'H' | '?' => core.push(Element::Contributor, person(value)),
+        'X' | 'Z' | 'O' => core.push(Element::Description, value),
+        'K' => push_subjects(core, &value.replace('\n', ";"), str::to_string),
+        'I' => core.push(Element::Publisher, value),
+        '9' => core.push(Element::Type, value),
+        'U' => core.push(Element::Identifier, value),
+        // EndNote stores the DOI here, refer a report number.
+        'R' if is_doi(value) => core.push(Element::Identifier, doi(value)),
+        'R' => core.push(Element::Identifier, value),
+        '@' => core.push(Element::Identifier, isbn_or_issn(value)),
+        'J' | 'B' => core.push(Element::Source, value),
+        'G' => core.push(Element::Language, value),
+        _ => {}
+    }
+    match sign {
+        '0' | 'T' | 'A' | 'Q' | 'X' | 'K' | '9' | 'G' | 'D' => {}
+        'E' => record.keep("editor", &person(value)),
+        '?' => record.keep("translator", &person(value)),
+        'Z' | 'O' => record.keep("note", value),
+        'I' => record.keep("publisher", value),
+        'U' => record.keep("url", value),
+        'R' if is_doi(value) => record.keep("doi", value),
+        'R' => record.keep("number", value),
+        '@' if isbn_or_issn(value).starts_with("urn:issn:") => record.keep("issn", value),
+        '@' => record.keep("isbn", value),
+        'J' => record.keep("journal", value),
+        'B' => record.keep("booktitle", value),
+        'V' => record.keep("volume", value),
+        'N' => record.keep("number", value),
+        'P' => record.keep("pages", value),
+        'C' => record.keep("address", value),
+        'S' => record.keep("series", value),
+        '7' => record.keep("edition", value),
+        '3' => record.keep("targetfile", value),
+        '4' => record.keep("repository", value),
+        '2' => record.keep("metadatarepository", value),
+        'F' => record.keep("label", value),
+        other => record.keep(&format!("%{other}"), value),
+    }
+}
+
+/// Adds a field `%@name value`.
+fn add_named(record: &mut BibliographicRecord, name: &str, value: &str) {
+    let Some(element) = element_named(name) else {
+        record.keep(name, value);
+        return;
+    };
+    match element {
+        Element::Creator | Element::Contributor => record.core.push(element, person(value)),
+        _ => push_named(&mut record.core, name, element, value),
+    }
+    if !is_said_by_core(element) {
+        record.keep(name, value);
+    }
+}
+
+fn is_doi(value: &str) -> bool {
+    value.starts_with("10.") || value.to_ascii_lowercase().starts_with("doi:")
 }
 
 fn person(name: &str) -> String {
     family_first(name, str::to_string)
 }
 
-/// The term of the DCMI type vocabulary for a type of EndNote.
-fn dcmi_type(kind: &str) -> &'static str {
-    match kind.to_ascii_lowercase().as_str() {
-        "dataset" | "online database" => "Dataset",
-        "computer program" => "Software",
-        "artwork" | "figure" | "chart or table" | "map" => "Image",
-        "music" => "Sound",
-        "film or broadcast" | "audiovisual material" => "MovingImage",
-        _ => "Text",
-    }
+/// The kind of a type of EndNote. Which degree a thesis is for stands in the tag `%9`.
+fn kind_of(kind: &str, detail: &str) -> Option<RecordKind> {
+    let kind = RecordKind::from_word(kind)?;
+    let detail = detail.to_lowercase();
+    let is_master = ["master", "mestrado", "dissertação", "m.sc"]
+        .iter()
+        .any(|word| detail.contains(word));
+    Some(match kind {
+        RecordKind::Thesis if is_master => RecordKind::MastersThesis,
+        kind => kind,
+    })
 }
 
 #[cfg(test)]
@@ -143,6 +231,63 @@ mod tests {
         for (bytes, expected) in cases {
             let record = DublinCore::from_refer(bytes).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(record.to_text(), expected);
+        }
+    }
+
+    #[test]
+    fn fields_of_urlib_are_fields_of_their_own() {
+        let record = BibliographicRecord::from_refer(
+            b"%0 Thesis\r\n%4 sid.inpe.br/mtc-m17@80/2008/04.15.13.39\r\n%T Avalia\xe7\xe3o da metodologia\r\n\
+              %@electronicmailaddress a@b.br\r\n%A Fran\xe7a, V. D. J.,\r\n%@affiliation Instituto Nacional\r\n  de Pesquisas\r\n\
+              %@affiliation Outro\r\n%9 Disserta\xe7\xe3o (Mestrado)\r\n%@language pt\r\n%@doi 10.1000/1\r\n\
+              %@supervisor Banon, Gerald,\r\n%P 172\r\n%3 a.pdf\r\n%@ 978-85-17-00044-7\r\n%@Group MET\r\n%z x\r\n%D 2008\r\n\
+              %@rightsholder INPE\r\n%@x",
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(record.kind, Some(RecordKind::MastersThesis));
+        assert_eq!(
+            record.core.to_text(),
+            "title: Avaliação da metodologia\ncreator: França, V. D. J.\ncontributor: Banon, Gerald\ndate: 2008\ntype: Text\n\
+             type: Dissertação (Mestrado)\nidentifier: https://doi.org/10.1000/1\nidentifier: urn:isbn:978-85-17-00044-7\n\
+             language: pt\nrights: INPE\n"
+        );
+        let fields: Vec<String> = record
+            .fields()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                "repository=sid.inpe.br/mtc-m17@80/2008/04.15.13.39",
+                "electronicmailaddress=a@b.br",
+                "affiliation=Instituto Nacional de Pesquisas",
+                "affiliation=Outro",
+                "doi=10.1000/1",
+                "supervisor=Banon, Gerald,",
+                "pages=172",
+                "targetfile=a.pdf",
+                "isbn=978-85-17-00044-7",
+                "group=MET",
+                "%z=x",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_tag_is_a_sign_or_a_name() {
+        for (line, expected) in [
+            ("%T x", Some((Tag::Sign('T'), " x"))),
+            ("%@ 1", Some((Tag::Sign('@'), " 1"))),
+            ("%@", Some((Tag::Sign('@'), ""))),
+            ("%@a-b\tx", Some((Tag::Name("a-b"), "\tx"))),
+            ("%@name", Some((Tag::Name("name"), ""))),
+            ("%@1 x", None),
+            ("%@a,b x", None),
+            ("%TT x", None),
+            (" %T x", None),
+            ("%", None),
+        ] {
+            assert_eq!(tagged(line), expected, "{line}");
         }
     }
 

@@ -5,8 +5,8 @@
 
 use super::decode::{windows_1252, without_mark};
 use super::refer::tagged;
-use super::text::parse_line;
-use super::{DublinCore, MetadataError};
+use super::text::{parse_line, scan};
+use super::{BibliographicRecord, DublinCore, MetadataError};
 
 /// The format of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,14 +29,59 @@ pub fn sniff(file_name: &str, head: &[u8]) -> Option<RecordFormat> {
     by_content(&head[..head.len().min(HEAD_BYTES)]).or_else(|| by_name(file_name))
 }
 
+impl RecordFormat {
+    /// Reads a record in this format.
+    pub fn read(self, bytes: &[u8]) -> Result<BibliographicRecord, MetadataError> {
+        match self {
+            RecordFormat::OaiDc => DublinCore::from_oai_dc(bytes).map(BibliographicRecord::from),
+            RecordFormat::Bibtex => BibliographicRecord::from_bibtex(bytes),
+            RecordFormat::Refer => BibliographicRecord::from_refer(bytes),
+            RecordFormat::Text => DublinCore::parse_text(bytes).map(BibliographicRecord::from),
+        }
+    }
+}
+
+impl BibliographicRecord {
+    /// Reads a file in its detected format; None if it is not a record.
+    pub fn read(file_name: &str, bytes: &[u8]) -> Option<Result<Self, MetadataError>> {
+        sniff(file_name, bytes).map(|format| format.read(bytes))
+    }
+}
+
 /// Reads a file in its detected format; None if it is not a record.
 pub fn read_record(file_name: &str, bytes: &[u8]) -> Option<Result<DublinCore, MetadataError>> {
-    Some(match sniff(file_name, bytes)? {
-        RecordFormat::OaiDc => DublinCore::from_oai_dc(bytes),
-        RecordFormat::Bibtex => DublinCore::from_bibtex(bytes),
-        RecordFormat::Refer => DublinCore::from_refer(bytes),
-        RecordFormat::Text => DublinCore::parse_text(bytes),
-    })
+    let read = BibliographicRecord::read(file_name, bytes)?;
+    Some(read.map(|record| record.core))
+}
+
+/// The format of the metadata text of an item, which is a record in any case: lines `name: value`, unless its first
+/// line says otherwise.
+pub fn sniff_text(bytes: &[u8]) -> RecordFormat {
+    let head = windows_1252(without_mark(&bytes[..bytes.len().min(HEAD_BYTES)]));
+    let text = head.trim_start();
+    let mut lines = text
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    let first = lines.next().unwrap_or_default();
+    if parse_line(1, first).is_ok() {
+        RecordFormat::Text
+    } else if first.starts_with('<') {
+        RecordFormat::OaiDc
+    } else if text.lines().any(begins_entry) || first.starts_with('@') {
+        RecordFormat::Bibtex
+    } else if tagged(first).is_some() {
+        RecordFormat::Refer
+    } else {
+        RecordFormat::Text
+    }
+}
+
+/// Reads the metadata text of an item. Lines `name: value` that cannot be read are left out.
+pub fn read_metadata_text(bytes: &[u8]) -> Result<BibliographicRecord, MetadataError> {
+    match sniff_text(bytes) {
+        RecordFormat::Text => scan(bytes, 0).map(|(record, _)| record.into()),
+        format => format.read(bytes),
+    }
 }
 
 fn by_name(file_name: &str) -> Option<RecordFormat> {
@@ -221,6 +266,36 @@ mod tests {
                 String::from_utf8_lossy(head)
             );
         }
+    }
+
+    #[test]
+    fn a_metadata_text_is_always_in_some_format() {
+        use RecordFormat::{Bibtex, OaiDc, Refer, Text};
+        let cases: [(&[u8], RecordFormat); 12] = [
+            (b"", Text),
+            (b"anything", Text),
+            (b"titel: A\n", Text),
+            (b"# remark\nTitle: A\n @misc{k, a = 1}\n", Text),
+            (b"\n@Article{k, title = {A}}", Bibtex),
+            (b"% remark\n@Article{k, title = {A}}", Bibtex),
+            (b"@poem{k, title = {A}}", Bibtex),
+            (b"%T A\n", Refer),
+            (b"%@affiliation A\n%T B", Refer),
+            (b"\xef\xbb\xbf<?xml version='1.0'?><dc/>", OaiDc),
+            (b"<rdf:RDF>", OaiDc),
+            (b"title: <dc>", Text),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(
+                sniff_text(bytes),
+                expected,
+                "{}",
+                String::from_utf8_lossy(bytes)
+            );
+        }
+        let read = read_metadata_text(b"titel: A\n more\ncreator: B\nno colon\ndate: 2009\n");
+        let text = read.map(|record| record.core.to_text());
+        assert_eq!(text.ok().as_deref(), Some("creator: B\ndate: 2009\n"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Dublin Core as lines of text, `title: ...`, as users write and read them.
 //!
-//! A line has the name of an element and a value. A line that begins with white space continues the previous
+//! A line has the name of an element, or an alias of it, and a value. A line that begins with white space continues the previous
 //! value. Blank lines and lines that begin with `#` are ignored. Any mistake is an error, never a lost value:
 //! the author of the text can correct it.
 
@@ -8,40 +8,74 @@ use std::borrow::Cow;
 
 use super::decode::{utf8, without_mark};
 use super::error::beginning;
+use super::names::{element_named, push_named};
 use super::{DublinCore, Element, MetadataError, check_size};
 
-impl DublinCore {
-    /// Parses lines `name: value` in UTF-8.
-    pub fn parse_text(bytes: &[u8]) -> Result<DublinCore, MetadataError> {
-        check_size(bytes)?;
-        let text = utf8(without_mark(bytes))?;
-        let mut record = DublinCore::default();
-        let mut pending: Option<(Element, Cow<'_, str>)> = None;
-        for (line, content) in (1..).zip(text.lines()) {
-            if content.starts_with('#') || content.trim().is_empty() {
-                continue;
-            }
-            if content.starts_with(char::is_whitespace) {
-                let Some((_, value)) = &mut pending else {
-                    return Err(MetadataError::NothingToContinue {
-                        line,
-                        text: beginning(content),
-                    });
-                };
+/// A line that cannot be read, and why.
+pub(super) type BadLine = (usize, MetadataError);
+
+/// The record of a text in UTF-8, without the lines that cannot be read, and the first of these lines.
+pub(super) fn scan(
+    bytes: &[u8],
+    most_bad: usize,
+) -> Result<(DublinCore, Vec<BadLine>), MetadataError> {
+    check_size(bytes)?;
+    let text = utf8(without_mark(bytes))?;
+    let mut record = DublinCore::default();
+    let mut bad: Vec<BadLine> = Vec::new();
+    let mut pending: Option<(Field<'_>, Cow<'_, str>)> = None;
+    // What continues a line that cannot be read belongs to it.
+    let mut is_after_bad = false;
+    for (line, content) in (1..).zip(text.lines()) {
+        if content.starts_with('#') || content.trim().is_empty() {
+            continue;
+        }
+        let error = if content.starts_with(char::is_whitespace) {
+            if let Some((_, value)) = &mut pending {
                 let value = value.to_mut();
                 value.push(' ');
                 value.push_str(content);
                 continue;
             }
-            let (element, value) = parse_line(line, content)?;
-            if let Some((element, value)) = pending.replace((element, Cow::Borrowed(value))) {
-                record.push(element, value);
+            if is_after_bad {
+                continue;
             }
+            MetadataError::NothingToContinue {
+                line,
+                text: beginning(content),
+            }
+        } else {
+            let parsed = parse_line(line, content);
+            if let Some((field, value)) = pending.take() {
+                push_named(&mut record, field.name, field.element, &value);
+            }
+            match parsed {
+                Ok((field, value)) => {
+                    pending = Some((field, Cow::Borrowed(value)));
+                    continue;
+                }
+                Err(error) => error,
+            }
+        };
+        is_after_bad = true;
+        if bad.len() < most_bad {
+            bad.push((line, error));
         }
-        if let Some((element, value)) = pending {
-            record.push(element, value);
+    }
+    if let Some((field, value)) = pending {
+        push_named(&mut record, field.name, field.element, &value);
+    }
+    Ok((record, bad))
+}
+
+impl DublinCore {
+    /// Parses lines `name: value` in UTF-8, where a name is that of an element or an alias of it.
+    pub fn parse_text(bytes: &[u8]) -> Result<DublinCore, MetadataError> {
+        let (record, bad) = scan(bytes, 1)?;
+        match bad.into_iter().next() {
+            Some((_, error)) => Err(error),
+            None => Ok(record),
         }
-        Ok(record)
     }
 
     /// The record as lines `name: value`, which [`DublinCore::parse_text`] parses to the same record.
@@ -57,8 +91,15 @@ impl DublinCore {
     }
 }
 
-/// The element and the value of one line.
-pub(super) fn parse_line(line: usize, content: &str) -> Result<(Element, &str), MetadataError> {
+/// The name of a field as it is written, and its element.
+#[derive(Clone, Copy)]
+pub(super) struct Field<'a> {
+    name: &'a str,
+    element: Element,
+}
+
+/// The field and the value of one line.
+pub(super) fn parse_line(line: usize, content: &str) -> Result<(Field<'_>, &str), MetadataError> {
     let (name, value) =
         without_prefix(content)
             .split_once(':')
@@ -66,11 +107,12 @@ pub(super) fn parse_line(line: usize, content: &str) -> Result<(Element, &str), 
                 line,
                 text: beginning(content),
             })?;
-    let element = Element::from_name(name.trim()).ok_or_else(|| MetadataError::UnknownElement {
+    let name = name.trim();
+    let element = element_named(name).ok_or_else(|| MetadataError::UnknownElement {
         line,
         name: beginning(name),
     })?;
-    Ok((element, value))
+    Ok((Field { name, element }, value))
 }
 
 /// The line without the prefix `dc:` or `dc.`, which some authors write before a name.
@@ -101,8 +143,13 @@ mod tests {
 
     #[test]
     fn lines_become_a_record() {
-        let cases: [(&[u8], &str); 11] = [
+        let cases: [(&[u8], &str); 12] = [
             (b"", ""),
+            (
+                "Author: b\nT\u{ed}tulo: a\nkeywords: x, y\n z; w\nDOI: 10.1000/1\nisbn: 978-85-17-00044-7\n".as_bytes(),
+                "title: a\ncreator: b\nsubject: x\nsubject: y z\nsubject: w\nidentifier: https://doi.org/10.1000/1\n\
+                 identifier: urn:isbn:978-85-17-00044-7\n",
+            ),
             (b"\n \n# a remark\n", ""),
             (b"title: A title", "title: A title\n"),
             (
@@ -144,7 +191,7 @@ mod tests {
         let cases: [(&[u8], String); 8] = [
             (b"\ntitle\n", format!("line 2 of the metadata is not 'name: value': 'title'; {names}")),
             (b"dc:title\n", format!("line 1 of the metadata is not 'name: value': 'dc:title'; {names}")),
-            (b"author: x\n", format!("line 1 of the metadata names the unknown element 'author'; {names}")),
+            (b"from: x\n", format!("line 1 of the metadata names the unknown element 'from'; {names}")),
             (b": x\n", format!("line 1 of the metadata names the unknown element ''; {names}")),
             (b"t\x00itle: x", format!("line 1 of the metadata names the unknown element 't\\0itle'; {names}")),
             (

@@ -1,10 +1,11 @@
 //! Metadata: which format a file is in, and each reader, whatever the file is.
 
 use ibifs::formats::metadata::{
-    DublinCore, Element, MAX_BYTES, MetadataError, RecordFormat, read_record, sniff,
+    DublinCore, Element, MAX_BYTES, MetadataError, MetadataProblem, RecordFormat,
+    check as problems_of, read_metadata_text, read_record, sniff,
 };
 
-use super::{sentence, text, two_lines};
+use super::{plain, sentence, text, two_lines};
 
 /// The first line is the name of a file, the rest what it holds.
 pub fn check(data: &[u8]) {
@@ -17,6 +18,14 @@ pub fn check(data: &[u8]) {
         (RecordFormat::Refer, DublinCore::from_refer),
         (RecordFormat::Text, DublinCore::parse_text),
     ];
+    let problems = problems_of(bytes);
+    for problem in &problems {
+        plain(problem);
+        assert!(problem.line >= 1);
+    }
+    if !problems.iter().any(MetadataProblem::is_error) {
+        assert!(read_metadata_text(bytes).is_ok());
+    }
     let found = sniff(name, bytes);
     assert_eq!(read_record(name, bytes).is_some(), found.is_some());
     for (format, read) in readers {
