@@ -3,17 +3,26 @@
 //! A new file in an item belongs to the caller and inherits the group of a set-group-ID directory and the
 //! default ACL, exactly as on the native filesystem. To get this, the file is made with the caller's
 //! credentials, see credentials(7), which are set for the calling thread only.
+//!
+//! - [`status`]: what `/proc` says of a process.
+//! - [`powers`]: groups and capabilities, and which of them a thread takes.
+//! - [`process`]: the rights of the whole process.
+
+mod powers;
+mod process;
+mod status;
 
 use std::cell::Cell;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use crate::os::charging::{self, Acts, ChargedUser};
 use crate::os::credentials;
+use powers::{LOST, LOST_WITH_THE_USER, OVER_FILES, Powers, set_groups};
+use process::{HAS_NO_GROUPS, MAY_ACT};
+pub use process::{give_up_groups, set_no_new_privileges};
+pub use status::ThreadGroup;
 
 /// The process behind a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,68 +42,9 @@ thread_local! {
     static DEFAULT: Cell<Option<Caller>> = const { Cell::new(None) };
 }
 
-/// Whether this process may act as other users.
-static MAY_ACT: LazyLock<bool> = LazyLock::new(|| rustix::process::geteuid().is_root());
-
-/// The capabilities over files of other users. A thread that acts as another user drops these.
-const OVER_FILES: CapabilitySet = CapabilitySet::CHOWN
-    .union(CapabilitySet::DAC_OVERRIDE)
-    .union(CapabilitySet::DAC_READ_SEARCH)
-    .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID)
-    .union(CapabilitySet::LINUX_IMMUTABLE)
-    .union(CapabilitySet::MKNOD);
-
-/// The capabilities that an acting thread drops, including CAP_SYS_RESOURCE, which grants root's reserve on a
-/// disk and overrides quotas.
-const LOST: CapabilitySet = LOST_WITH_THE_USER.union(CapabilitySet::SYS_RESOURCE);
-
-/// What the kernel drops when the filesystem user changes from 0, see capabilities(7).
-const LOST_WITH_THE_USER: CapabilitySet = OVER_FILES.union(CapabilitySet::MAC_OVERRIDE);
-
-/// Groups and capabilities of a process beside its user and first group.
-#[derive(Debug)]
-struct Powers {
-    groups: Vec<u32>,
-    capabilities: CapabilitySet,
-}
-
-impl Powers {
-    const NONE: Powers = Powers {
-        groups: Vec::new(),
-        capabilities: CapabilitySet::empty(),
-    };
-}
-
-/// Whether this process has no supplementary groups, so that a thread acting as a user has none either.
-static HAS_NO_GROUPS: LazyLock<bool> =
-    LazyLock::new(|| rustix::process::getgroups().is_ok_and(|groups| groups.is_empty()));
-
-/// Whether this process has given up root and can act as no other user, see [`Caller::become_for_good`].
-static HAS_GIVEN_UP: AtomicBool = AtomicBool::new(false);
-
-/// Sets `no_new_privs`, see PR_SET_NO_NEW_PRIVS(2const): programs that this process runs get no more rights
-/// than it has. Must be called before other threads exist.
-pub fn set_no_new_privileges() {
-    if let Err(errno) = rustix::thread::set_no_new_privs(true) {
-        log::warn!("programs that are run may have more rights than this one: {errno}");
-    }
-}
-
-/// Gives up the supplementary groups of this process, which makes [`Caller::read`] cheaper. Must be called
-/// before the first such call.
-pub fn give_up_groups() {
-    if *MAY_ACT {
-        // SAFETY: an empty list, so that no pointer is followed. The C library's function, unlike the raw
-        // system call, changes all threads.
-        let given_up = unsafe { libc::setgroups(0, std::ptr::null()) };
-        log::debug!("the groups are given up: {}", given_up == 0);
-    }
-}
-
 /// Makes this thread act as the process, if the thread that started it acts as another user by default.
 pub fn act_as_process() {
-    if *MAY_ACT && !HAS_GIVEN_UP.load(Ordering::Relaxed) {
+    if process::acts_as_others() {
         DEFAULT.set(None);
         back();
     }
@@ -196,7 +146,7 @@ impl Caller {
     /// Those of `act`; EPERM, without a call of `act`, where this thread could not become the caller.
     pub fn act<T, E: From<Errno>>(&self, act: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         if self.is_other() {
-            self.act_with(&self.powers(), act)
+            self.act_with(&Powers::of(self.pid), act)
         } else {
             act()
         }
@@ -262,30 +212,7 @@ impl Caller {
     /// # Errors
     /// The system refuses the change. The process must end then.
     pub fn become_for_good(&self) -> std::io::Result<()> {
-        if !*MAY_ACT {
-            return Ok(());
-        }
-        // SAFETY: no pointer is followed. The C library's functions change all threads.
-        let is_done = unsafe {
-            libc::setgroups(0, std::ptr::null()) == 0
-                && libc::setresgid(self.gid, self.gid, self.gid) == 0
-                && libc::setresuid(self.uid, self.uid, self.uid) == 0
-        };
-        if !is_done {
-            return Err(std::io::Error::last_os_error());
-        }
-        // Checked, because these calls may behave differently in a container.
-        // SAFETY: as above.
-        let is_root_again = unsafe { libc::setresuid(u32::MAX, 0, u32::MAX) == 0 };
-        let capabilities = rustix::thread::capabilities(None)?;
-        if is_root_again
-            || !capabilities.permitted.is_empty()
-            || credentials::acted_as() != (self.uid, self.gid)
-        {
-            return Err(Errno::PERM.into());
-        }
-        HAS_GIVEN_UP.store(true, Ordering::SeqCst);
-        Ok(())
+        process::become_for_good(self.uid, self.gid)
     }
 
     fn act_with<T, E: From<Errno>>(
@@ -354,7 +281,7 @@ impl Caller {
         if !self.is_other() || charging::is_acting() {
             return Err(errno);
         }
-        let powers = self.powers();
+        let powers = Powers::of(self.pid);
         let more = powers.capabilities & CapabilitySet::SYS_RESOURCE;
         if powers.groups.is_empty() && more.is_empty() {
             return Err(errno);
@@ -368,38 +295,28 @@ impl Caller {
 
     /// Whether acting as this caller differs from acting as the process.
     pub fn is_other(&self) -> bool {
-        *MAY_ACT && !HAS_GIVEN_UP.load(Ordering::Relaxed) && (self.uid != 0 || self.gid != 0)
-    }
-
-    /// The caller's supplementary groups and its capabilities over files of other users; both are empty where
-    /// they cannot be read.
-    fn powers(&self) -> Powers {
-        let Ok(status) = std::fs::read_to_string(format!("/proc/{}/status", self.pid)) else {
-            return Powers::NONE;
-        };
-        let groups = line_of(&status, "Groups:")
-            .split_whitespace()
-            .filter_map(|word| word.parse().ok())
-            .collect();
-        Powers {
-            groups,
-            capabilities: self.capabilities(&status) & LOST,
-        }
+        process::acts_as_others() && (self.uid != 0 || self.gid != 0)
     }
 
     /// Whether the caller is in a group.
     pub fn belongs_to(&self, group: u32) -> bool {
-        self.gid == group || self.powers().groups.contains(&group)
+        self.gid == group || Powers::of(self.pid).groups.contains(&group)
     }
 
     /// Whether the caller has the rights of an owner over every file (CAP_FOWNER).
     pub fn owns_all(&self) -> bool {
-        !self.is_other() || self.powers().capabilities.contains(CapabilitySet::FOWNER)
+        !self.is_other()
+            || Powers::of(self.pid)
+                .capabilities
+                .contains(CapabilitySet::FOWNER)
     }
 
     /// Whether set-id bits survive a write by the caller (CAP_FSETID).
     pub fn keeps_set_id(&self) -> bool {
-        !self.is_other() || self.powers().capabilities.contains(CapabilitySet::FSETID)
+        !self.is_other()
+            || Powers::of(self.pid)
+                .capabilities
+                .contains(CapabilitySet::FSETID)
     }
 
     /// Whether the caller may see `trusted.` attributes (CAP_SYS_ADMIN), see xattr(7).
@@ -407,86 +324,21 @@ impl Caller {
         if self.uid == 0 {
             return true;
         }
-        std::fs::read_to_string(format!("/proc/{}/status", self.pid)).is_ok_and(|status| {
-            self.capabilities(&status)
-                .contains(CapabilitySet::SYS_ADMIN)
+        status::read(self.pid).is_some_and(|status| {
+            status::capabilities(self.pid, &status).contains(CapabilitySet::SYS_ADMIN)
         })
-    }
-
-    /// The effective capabilities in a process's status. Those of a process in another user namespace have no
-    /// meaning here.
-    fn capabilities(&self, status: &str) -> CapabilitySet {
-        let effective = u64::from_str_radix(line_of(status, "CapEff:").trim(), 16).unwrap_or(0);
-        let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/user")).ok();
-        match effective {
-            0 => CapabilitySet::empty(),
-            _ if namespace(&self.pid.to_string()) != namespace("self") => CapabilitySet::empty(),
-            _ => CapabilitySet::from_bits_retain(effective),
-        }
     }
 
     /// Whether a signal is pending that the caller neither blocks nor ignores, or the caller has ended.
     pub fn is_interrupted(&self) -> bool {
-        if self.pid == 0 {
-            return false;
-        }
-        let Ok(status) = std::fs::read_to_string(format!("/proc/{}/status", self.pid)) else {
-            return true;
-        };
-        let mask = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok())
-                .unwrap_or(0)
-        };
-        let pending = mask("SigPnd:") | mask("ShdPnd:");
-        let held_back = mask("SigBlk:") | mask("SigIgn:");
-        // SIGCHLD, SIGURG, SIGWINCH and SIGCONT do nothing unless they are caught.
-        let idle = 1 << (17 - 1) | 1 << (23 - 1) | 1 << (28 - 1) | 1 << (18 - 1);
-        pending & !held_back & !(idle & !mask("SigCgt:")) != 0
+        status::is_interrupted(self.pid)
     }
-}
 
-/// The threads of one process: one of them may continue what another one has made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadGroup {
-    number: i32,
-    /// Its start time in clock ticks since boot: process numbers are reused.
-    started: u64,
-    /// Its pidfd inode number, which is unique since boot (Linux 6.9); 0 on older kernels.
-    unique: u64,
-}
-
-impl Caller {
     /// The thread group of the calling thread, as `/proc` shows it; None where it does not, as for a
     /// process of another PID namespace.
     pub fn thread_group(&self) -> Option<ThreadGroup> {
-        if self.pid == 0 {
-            return None;
-        }
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
-        let number = line_of(&status, "Tgid:").trim().parse().ok()?;
-        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-        // The program's name may hold any byte; it ends at the last bracket.
-        let (_, after_name) = stat.rsplit_once(')')?;
-        let started = after_name.split_whitespace().nth(STARTED)?.parse().ok()?;
-        let process = Pid::from_raw(number)?;
-        let opened = rustix::process::pidfd_open(process, PidfdFlags::empty()).ok();
-        let unique = opened.and_then(|process| rustix::fs::fstat(process).ok());
-        Some(ThreadGroup {
-            number,
-            started,
-            unique: unique.map_or(0, |stat| stat.st_ino),
-        })
+        status::thread_group(self.pid)
     }
-}
-
-/// The field of the start time in `/proc/PID/stat`, counted from after the program's name.
-const STARTED: usize = 19;
-
-/// The value of a field in a process's status, see proc_pid_status(5).
-fn line_of<'a>(status: &'a str, matter: &str) -> &'a str {
-    let line = status.lines().find_map(|line| line.strip_prefix(matter));
-    line.unwrap_or_default()
 }
 
 fn set_umask(umask: u32) {
@@ -505,142 +357,5 @@ fn set_umask(umask: u32) {
     }
 }
 
-fn set_groups(groups: &[u32]) -> Result<(), Errno> {
-    // SAFETY: the pointer and length describe a live slice; the raw system call, unlike the C
-    // library's function, changes this thread only.
-    let set = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
-    match set {
-        0 => Ok(()),
-        _ => Err(Errno::PERM),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The process of the test, as a caller.
-    fn own() -> Caller {
-        Caller {
-            uid: rustix::process::geteuid().as_raw(),
-            gid: rustix::process::getegid().as_raw(),
-            pid: std::process::id(),
-        }
-    }
-
-    /// The number of a process that has ended.
-    fn gone() -> u32 {
-        let mut child = std::process::Command::new("true").spawn().expect("runs");
-        child.wait().expect("ends");
-        child.id()
-    }
-
-    #[test]
-    fn a_field_of_a_status_is_found_by_its_name() {
-        let status = "Name:\tcat\nTgid:\t7\nGroups:\t4 20 \nSigPnd:\t0\n";
-        for (field, expected) in [("Tgid:", "\t7"), ("Groups:", "\t4 20 "), ("CapEff:", "")] {
-            assert_eq!(line_of(status, field), expected);
-        }
-    }
-
-    #[test]
-    fn the_threads_of_a_process_are_one_group() {
-        let here = own().thread_group().expect("a process of ours");
-        let thread = std::thread::spawn(|| {
-            let pid = rustix::thread::gettid().as_raw_nonzero().get();
-            let caller = Caller {
-                pid: u32::try_from(pid).expect("positive"),
-                ..own()
-            };
-            caller.thread_group()
-        });
-        assert_eq!(thread.join().expect("ends"), Some(here));
-        let other = |pid| Caller { pid, ..own() }.thread_group();
-        assert!(other(1).is_none_or(|init| init != here));
-        assert_eq!(other(0), None);
-        assert_eq!(other(gone()), None);
-    }
-
-    #[test]
-    fn a_caller_that_is_gone_counts_as_interrupted() {
-        for (pid, expected) in [(0, false), (own().pid, false), (gone(), true)] {
-            assert_eq!(Caller { pid, ..own() }.is_interrupted(), expected, "{pid}");
-        }
-    }
-
-    #[test]
-    fn a_caller_belongs_to_its_first_and_its_other_groups() {
-        let groups = rustix::process::getgroups().expect("listed");
-        let groups = groups.into_iter().map(rustix::process::Gid::as_raw);
-        for group in groups.chain([own().gid]) {
-            assert!(own().belongs_to(group), "{group}");
-        }
-        assert!(!own().belongs_to(0x7fff_0001));
-        // For a process that has ended, only the numbers in the request are known.
-        let caller = Caller {
-            pid: gone(),
-            ..own()
-        };
-        assert!(caller.belongs_to(caller.gid));
-        assert!(!caller.belongs_to(0x7fff_0001));
-    }
-
-    /// As root the credentials change during the act; an ordinary user acts as itself.
-    #[test]
-    fn an_act_has_the_credentials_of_the_caller_and_gives_them_up() {
-        let before = credentials::acted_as();
-        let inside = Caller::NOBODY.act(|| Ok::<_, Errno>(credentials::acted_as()));
-        let expected = if Caller::NOBODY.is_other() {
-            (Caller::NOBODY.uid, Caller::NOBODY.gid)
-        } else {
-            before
-        };
-        assert_eq!(inside, Ok(expected));
-        assert_eq!(credentials::acted_as(), before);
-        let failed = Caller::NOBODY.act(|| Err::<(), _>(Errno::NOSPC));
-        assert_eq!(failed, Err(Errno::NOSPC));
-        assert_eq!(credentials::acted_as(), before);
-        let unwound = std::panic::catch_unwind(|| {
-            Caller::NOBODY.act(|| -> Result<(), Errno> { std::panic::resume_unwind(Box::new(())) })
-        });
-        assert!(unwound.is_err());
-        assert_eq!(credentials::acted_as(), before);
-        assert!(can_act_as_others());
-    }
-
-    #[test]
-    fn a_write_is_charged_to_the_caller_and_the_numbers_are_given_up() {
-        let before = credentials::acted_as();
-        let mut tries = 0;
-        let written = Caller::NOBODY.charged(|| {
-            tries += 1;
-            Ok(credentials::acted_as())
-        });
-        let expected = match Caller::NOBODY.charged_user() {
-            Some(user) => (user.uid, user.gid),
-            None => before,
-        };
-        assert_eq!(written, Ok(expected));
-        assert_eq!((tries, credentials::acted_as()), (1, before));
-        let failed = Caller::NOBODY.charged(|| Err::<(), _>(Errno::IO));
-        assert_eq!(failed, Err(Errno::IO));
-        let kept = Caller::NOBODY.charged_and_keep(|| Ok(credentials::acted_as()));
-        assert_eq!(kept, Ok(expected));
-        charging::stop();
-        assert_eq!(credentials::acted_as(), before);
-    }
-
-    #[test]
-    fn guards_of_charging_nest() {
-        let user = |uid| Some(ChargedUser { uid, gid: uid });
-        assert_eq!(charging::charged_user(), None);
-        let outer = charging::charge_to(user(7));
-        {
-            let _inner = charging::charge_to(None);
-            assert_eq!(charging::charged_user(), None);
-        }
-        assert_eq!(charging::charged_user(), user(7));
-        drop(outer);
-        assert_eq!(charging::charged_user(), None);
-    }
-}
+mod tests;

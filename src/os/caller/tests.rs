@@ -1,0 +1,120 @@
+//! Acting as a caller, and what is known of it; as root and as an ordinary user.
+
+use super::*;
+
+/// The process of the test, as a caller.
+fn own() -> Caller {
+    Caller {
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+        pid: std::process::id(),
+    }
+}
+
+/// The number of a process that has ended.
+fn gone() -> u32 {
+    let mut child = std::process::Command::new("true").spawn().expect("runs");
+    child.wait().expect("ends");
+    child.id()
+}
+
+#[test]
+fn the_threads_of_a_process_are_one_group() {
+    let here = own().thread_group().expect("a process of ours");
+    let thread = std::thread::spawn(|| {
+        let pid = rustix::thread::gettid().as_raw_nonzero().get();
+        let caller = Caller {
+            pid: u32::try_from(pid).expect("positive"),
+            ..own()
+        };
+        caller.thread_group()
+    });
+    assert_eq!(thread.join().expect("ends"), Some(here));
+    let other = |pid| Caller { pid, ..own() }.thread_group();
+    assert!(other(1).is_none_or(|init| init != here));
+    assert_eq!(other(0), None);
+    assert_eq!(other(gone()), None);
+}
+
+#[test]
+fn a_caller_that_is_gone_counts_as_interrupted() {
+    for (pid, expected) in [(0, false), (own().pid, false), (gone(), true)] {
+        assert_eq!(Caller { pid, ..own() }.is_interrupted(), expected, "{pid}");
+    }
+}
+
+#[test]
+fn a_caller_belongs_to_its_first_and_its_other_groups() {
+    let groups = rustix::process::getgroups().expect("listed");
+    let groups = groups.into_iter().map(rustix::process::Gid::as_raw);
+    for group in groups.chain([own().gid]) {
+        assert!(own().belongs_to(group), "{group}");
+    }
+    assert!(!own().belongs_to(0x7fff_0001));
+    // For a process that has ended, only the numbers in the request are known.
+    let caller = Caller {
+        pid: gone(),
+        ..own()
+    };
+    assert!(caller.belongs_to(caller.gid));
+    assert!(!caller.belongs_to(0x7fff_0001));
+}
+
+/// As root the credentials change during the act; an ordinary user acts as itself.
+#[test]
+fn an_act_has_the_credentials_of_the_caller_and_gives_them_up() {
+    let before = credentials::acted_as();
+    let inside = Caller::NOBODY.act(|| Ok::<_, Errno>(credentials::acted_as()));
+    let expected = if Caller::NOBODY.is_other() {
+        (Caller::NOBODY.uid, Caller::NOBODY.gid)
+    } else {
+        before
+    };
+    assert_eq!(inside, Ok(expected));
+    assert_eq!(credentials::acted_as(), before);
+    let failed = Caller::NOBODY.act(|| Err::<(), _>(Errno::NOSPC));
+    assert_eq!(failed, Err(Errno::NOSPC));
+    assert_eq!(credentials::acted_as(), before);
+    let unwound = std::panic::catch_unwind(|| {
+        Caller::NOBODY.act(|| -> Result<(), Errno> { std::panic::resume_unwind(Box::new(())) })
+    });
+    assert!(unwound.is_err());
+    assert_eq!(credentials::acted_as(), before);
+    assert!(can_act_as_others());
+}
+
+#[test]
+fn a_write_is_charged_to_the_caller_and_the_numbers_are_given_up() {
+    let before = credentials::acted_as();
+    let mut tries = 0;
+    let written = Caller::NOBODY.charged(|| {
+        tries += 1;
+        Ok(credentials::acted_as())
+    });
+    let expected = match Caller::NOBODY.charged_user() {
+        Some(user) => (user.uid, user.gid),
+        None => before,
+    };
+    assert_eq!(written, Ok(expected));
+    assert_eq!((tries, credentials::acted_as()), (1, before));
+    let failed = Caller::NOBODY.charged(|| Err::<(), _>(Errno::IO));
+    assert_eq!(failed, Err(Errno::IO));
+    let kept = Caller::NOBODY.charged_and_keep(|| Ok(credentials::acted_as()));
+    assert_eq!(kept, Ok(expected));
+    charging::stop();
+    assert_eq!(credentials::acted_as(), before);
+}
+
+#[test]
+fn guards_of_charging_nest() {
+    let user = |uid| Some(ChargedUser { uid, gid: uid });
+    assert_eq!(charging::charged_user(), None);
+    let outer = charging::charge_to(user(7));
+    {
+        let _inner = charging::charge_to(None);
+        assert_eq!(charging::charged_user(), None);
+    }
+    assert_eq!(charging::charged_user(), user(7));
+    drop(outer);
+    assert_eq!(charging::charged_user(), None);
+}
