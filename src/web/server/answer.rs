@@ -9,6 +9,9 @@ use tower::Service;
 use super::threads;
 use ibi::pairs::Pairs;
 
+/// An answer that ends a request early, with the reason. Boxed, since it is rare and large.
+pub type Refusal = Box<Response<Body>>;
+
 /// A complete answer of one type.
 pub fn whole(
     status: StatusCode,

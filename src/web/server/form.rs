@@ -2,13 +2,11 @@
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{Response, StatusCode, header};
+use axum::http::{StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use super::{HEAD_PATIENCE, answer};
-
-/// An answer that ends a request early, with the reason.
-type Refusal = Box<Response<Body>>;
+use super::HEAD_PATIENCE;
+use super::answer::{self, Refusal};
 
 /// Reads the encoded fields: at most `most` bytes, within the timeout of a request head.
 pub(super) async fn in_body(parts: &Parts, body: Body, most: usize) -> Result<String, Refusal> {

@@ -22,7 +22,7 @@ use crate::formats::fixity::Digest;
 use crate::formats::item::Names;
 use crate::formats::query::{Query, encoded};
 use crate::web::client::Client;
-use crate::web::server::answer;
+use crate::web::server::answer::{self, Refusal};
 use ibi::Ibi;
 use ibi::message;
 use ibi::message::{Localize, Message};
@@ -87,9 +87,6 @@ impl Receiver {
 pub(super) fn is_of(path: &str) -> bool {
     path == PATH
 }
-
-/// An answer that ends a request early.
-type Refusal = Box<Response<Body>>;
 
 fn refuse(status: StatusCode, sentence: &str) -> Refusal {
     Box::new(answer::refusal(status, sentence))

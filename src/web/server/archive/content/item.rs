@@ -1,0 +1,154 @@
+//! An item that is held here: one of its files, its file list or its page.
+
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+
+use super::reply::{ContentReply, failed, no_file, redirect, refuse};
+use crate::archive::store::Item;
+use crate::archive::tree::{Dependencies, Published};
+use crate::formats::item::State;
+use crate::formats::query::encoded;
+use crate::web::server::answer::Refusal;
+use crate::web::server::archive::{Site, act, pages};
+use crate::web::service::content_url;
+
+/// What a request wants of an item.
+pub(super) struct ContentRequest {
+    /// The path of a file, relative to the item's `doc/`.
+    pub(super) below: Vec<u8>,
+    /// Whether it ends with a slash.
+    pub(super) is_directory: bool,
+    /// Whether the list of files is wanted.
+    pub(super) is_list: bool,
+    /// Whether only the original is acceptable.
+    pub(super) is_original: bool,
+    /// Whether a browser saves the file instead of showing it.
+    pub(super) is_download: bool,
+}
+
+impl ContentRequest {
+    pub(super) fn refuse_copies(&self, item: &Item) -> Result<(), Refusal> {
+        if self.is_original && item.state == State::Copy {
+            Err(refuse(
+                StatusCode::NOT_FOUND,
+                "the original is asked for, and a copy is held here",
+            ))
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(super) fn refuse_paths(&self) -> Result<(), Refusal> {
+        if self.below.is_empty() && !self.is_list {
+            Ok(())
+        } else {
+            Err(refuse(
+                StatusCode::NOT_FOUND,
+                "these metadata are one text, without files",
+            ))
+        }
+    }
+}
+
+/// The item if it is held here and public. Otherwise the page that says why not.
+pub(super) fn present(
+    site: &Site,
+    found: Option<Item>,
+    name: &str,
+    request: &Parts,
+) -> Result<Item, Refusal> {
+    let is_public = |item: &Item| site.archive.is_public(item, &act, &Dependencies::default());
+    match found {
+        Some(item) if !is_public(&item).map_err(failed)? => {
+            Err(Box::new(pages::unknown(site, name, request)))
+        }
+        Some(item) if item.state == State::Deleted => {
+            Err(Box::new(pages::removed(site, &item, request)))
+        }
+        Some(item) => Ok(item),
+        None => Err(Box::new(pages::unknown(site, name, request))),
+    }
+}
+
+/// The item itself: one of its files, its file list, or its target file.
+pub(super) fn of_item(
+    site: &Site,
+    item: Item,
+    wanted: &ContentRequest,
+    request: &Parts,
+) -> Result<ContentReply, Refusal> {
+    wanted.refuse_copies(&item)?;
+    // If the item itself may not be read, nothing in it is published.
+    let root = site.archive.open_content(&item, b"", &act);
+    let root = root.map_err(failed)?;
+    if wanted.is_list {
+        return Ok(ContentReply::Answer(pages::file_list(site, &item, request)));
+    }
+    if wanted.below.is_empty() && pages::is_for_programs(request) {
+        return Ok(ContentReply::Answer(pages::landing(site, &item, request)));
+    }
+    let path = (!wanted.below.is_empty()).then_some(wanted.below.as_slice());
+    let found = site
+        .archive
+        .content_path(&item, path, &act, &Dependencies::default());
+    match (found.map_err(failed)?, path) {
+        (Some(_), Some(_)) if wanted.is_directory => Err(no_file()),
+        (Some(found), Some(_)) => {
+            let opened = site.archive.open_content(&item, &found, &act);
+            Ok(ContentReply::File {
+                found: opened.map_err(failed)?,
+                location: Some(format!("/{}", content_url(&item.names, &found))),
+                name: found,
+                is_download: wanted.is_download,
+            })
+        }
+        (Some(found), None) if wanted.is_download => {
+            let opened = site.archive.open_content(&item, &found, &act);
+            Ok(ContentReply::File {
+                found: opened.map_err(failed)?,
+                location: Some(format!("/{}", content_url(&item.names, &found))),
+                name: found,
+                is_download: true,
+            })
+        }
+        (Some(found), None) => {
+            let place = format!("/{}", content_url(&item.names, &found));
+            Ok(ContentReply::Answer(redirect(&place)))
+        }
+        (None, Some(path)) => {
+            let in_doc = [b"doc/", path].concat();
+            let opened = [in_doc.as_slice(), path]
+                .into_iter()
+                .find_map(|path| site.archive.open_content(&item, path, &act).ok());
+            let opened = opened.ok_or_else(no_file)?;
+            at_path(site, &item, opened, path.to_vec(), true, request)
+        }
+        (None, None) => at_path(site, &item, root, Vec::new(), true, request),
+    }
+}
+
+/// The result for a file or directory of an item.
+pub(super) fn at_path(
+    site: &Site,
+    item: &Item,
+    found: Published,
+    path: Vec<u8>,
+    is_directory: bool,
+    request: &Parts,
+) -> Result<ContentReply, Refusal> {
+    match (found.is_file(), path.is_empty()) {
+        (true, _) if is_directory => Err(no_file()),
+        (true, _) => Ok(ContentReply::File {
+            found,
+            name: path,
+            location: None,
+            is_download: false,
+        }),
+        (false, true) => Ok(ContentReply::Answer(pages::landing(site, item, request))),
+        (false, false) => {
+            let ibi = encoded(item.names.preferred().as_bytes());
+            let list = format!("/{ibi}?ibiurl.verblist=GetFileList");
+            Ok(ContentReply::Answer(redirect(&list)))
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The item or metadata to which a modifier leads, held here or elsewhere.
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{Response, StatusCode};
+
+use super::item::{ContentRequest, of_item, present};
+use super::reply::{ContentReply, failed, redirect, refuse};
+use crate::archive::store::Item;
+use crate::archive::{Related, persistent_url};
+use crate::formats::item::Names;
+use crate::formats::query::encoded;
+use crate::web::server::answer::{self, Refusal};
+use crate::web::server::archive::{Site, act, failure, pages};
+use ibi::relation::{Language, Modifier, Step};
+
+/// An item, and the modifier that leads to a related one.
+pub(super) struct Modified {
+    pub(super) item: Item,
+    pub(super) modifier: Modifier,
+    pub(super) preferences: Vec<Language>,
+}
+
+/// The item or metadata to which a modifier leads.
+pub(super) fn of_related(
+    site: &Site,
+    modified: &Modified,
+    wanted: &ContentRequest,
+    request: &Parts,
+) -> Result<ContentReply, Refusal> {
+    let Modified {
+        item,
+        modifier,
+        preferences,
+    } = modified;
+    let related = site
+        .archive
+        .resolve_shown(&item.names, modifier, preferences, &act)
+        .map_err(failed)?;
+    match related {
+        Some(Related::Item(names)) => match site.archive.store().find_by_names(&names) {
+            Ok(Some(item)) => of_item(
+                site,
+                present(site, Some(item), &names.preferred(), request)?,
+                wanted,
+                request,
+            ),
+            Ok(None) => elsewhere(site, modified, wanted),
+            Err(error) => Err(failed(error.into())),
+        },
+        Some(Related::Text(item)) => {
+            wanted.refuse_paths()?;
+            wanted.refuse_copies(&item)?;
+            if pages::is_for_people(request) || pages::is_for_programs(request) {
+                return Ok(ContentReply::Answer(pages::metadata(site, &item, request)));
+            }
+            let found = site.archive.open_metadata_text(&item, &act);
+            Ok(ContentReply::File {
+                found: found.map_err(failed)?,
+                name: b"metadata.txt".to_vec(),
+                location: None,
+                is_download: false,
+            })
+        }
+        Some(Related::DublinCore { item, from }) => {
+            wanted.refuse_paths()?;
+            wanted.refuse_copies(&item)?;
+            let root = site.archive.open_content(&item, b"", &act);
+            root.map_err(failed)?;
+            Ok(ContentReply::Answer(dublin_core(
+                site,
+                &item,
+                from.as_ref(),
+            )))
+        }
+        None => elsewhere(site, modified, wanted),
+    }
+}
+
+/// Redirects to the persistent URL of the first item on the way that is not held here.
+fn elsewhere(
+    site: &Site,
+    modified: &Modified,
+    wanted: &ContentRequest,
+) -> Result<ContentReply, Refusal> {
+    let steps = modified.modifier.steps();
+    for count in 1..=steps.len() {
+        let (taken, left) = steps.split_at(count);
+        let Some(way) = Modifier::from_steps(taken.to_vec()) else {
+            continue;
+        };
+        let met =
+            site.archive
+                .resolve_shown(&modified.item.names, &way, &modified.preferences, &act);
+        let Some(Related::Item(names)) = met.map_err(failed)? else {
+            continue;
+        };
+        if site.archive.held(&names).map_err(failed)?.is_some() {
+            continue;
+        }
+        // This Archive does not know whether that edition has a successor.
+        let mut rest = left.to_vec();
+        if taken.last() == Some(&Step::LastEdition) {
+            rest.insert(0, Step::LastEdition);
+        }
+        let signs = Modifier::from_steps(rest).map(|rest| rest.to_string());
+        return Ok(ContentReply::Answer(redirect(&onward(
+            &names,
+            &signs.unwrap_or_default(),
+            wanted,
+        ))));
+    }
+    let sentence = format!(
+        "{} has no {} that is known here",
+        modified.item.names.preferred(),
+        modified.modifier
+    );
+    Err(refuse(StatusCode::NOT_FOUND, &sentence))
+}
+
+/// The persistent URL of what is wanted of an item that is held elsewhere.
+fn onward(names: &Names, signs: &str, wanted: &ContentRequest) -> String {
+    let mut url = format!("{}{signs}", persistent_url(names));
+    if !wanted.below.is_empty() {
+        url.push_str(&format!("/{}", encoded(&wanted.below)));
+    }
+    let pairs = [
+        (wanted.is_list, "ibiurl.verblist=GetFileList"),
+        (wanted.is_original, "ibiurl.requireditemstatus=Original"),
+    ];
+    let pairs: Vec<&str> = pairs
+        .into_iter()
+        .filter_map(|(is_wanted, pair)| is_wanted.then_some(pair))
+        .collect();
+    if pairs.is_empty() {
+        url
+    } else {
+        format!("{url}?{}", pairs.join("&"))
+    }
+}
+
+fn dublin_core(site: &Site, item: &Item, from: Option<&Names>) -> Response<Body> {
+    match site.archive.dublin_core(item, from, &act) {
+        Ok(document) => {
+            let kind = "application/xml; charset=utf-8";
+            answer::fresh(answer::whole(StatusCode::OK, kind, document))
+        }
+        Err(error) => failure::of(&error),
+    }
+}

@@ -1,0 +1,75 @@
+//! What requests for content are answered with, and the paths that they name.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+
+use crate::archive::ArchiveError;
+use crate::archive::tree::Published;
+use crate::formats::query::percent_decoded_bytes;
+use crate::web::server::answer::{self, Refusal};
+use crate::web::server::archive::failure;
+
+/// The result of a request.
+pub(super) enum ContentReply {
+    /// An answer.
+    Answer(Response<Body>),
+    /// An open file. The name determines its type.
+    File {
+        found: Published,
+        name: Vec<u8>,
+        /// The URL of the file itself, if the request used another one.
+        location: Option<String>,
+        /// Whether a browser saves the file instead of showing it.
+        is_download: bool,
+    },
+}
+
+/// A path: its decoded components, and whether it ends with a slash.
+pub(super) struct Path {
+    pub(super) components: Vec<Vec<u8>>,
+    pub(super) is_directory: bool,
+}
+
+/// Splits a path before it is decoded. A name cannot contain an encoded slash, so such a path is not found.
+pub(super) fn read_path(text: &str) -> Result<Path, Refusal> {
+    let mut components = Vec::new();
+    for part in text.split('/').filter(|part| !part.is_empty()) {
+        let Some(component) = percent_decoded_bytes(part) else {
+            let sentence = "the path is not percent-encoded well; write % as %25";
+            return Err(refuse(StatusCode::BAD_REQUEST, sentence));
+        };
+        let is_climbing = component == b"." || component == b"..";
+        if is_climbing || component.iter().any(|byte| [0, b'/'].contains(byte)) {
+            return Err(refuse(StatusCode::NOT_FOUND, "no name here is written so"));
+        }
+        components.push(component);
+    }
+    Ok(Path {
+        components,
+        is_directory: text.ends_with('/'),
+    })
+}
+
+pub(super) fn redirect(place: &str) -> Response<Body> {
+    let mut response = answer::fresh(answer::refusal(StatusCode::FOUND, &format!("see {place}")));
+    if let Ok(place) = HeaderValue::from_str(place) {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    response
+}
+
+pub(super) fn text_of(components: &[Vec<u8>]) -> Option<String> {
+    String::from_utf8(components.join(&b'/')).ok()
+}
+
+pub(super) fn refuse(status: StatusCode, sentence: &str) -> Refusal {
+    Box::new(answer::refusal(status, sentence))
+}
+
+pub(super) fn no_file() -> Refusal {
+    refuse(StatusCode::NOT_FOUND, "this item has no such file")
+}
+
+pub(super) fn failed(error: ArchiveError) -> Refusal {
+    Box::new(failure::of(&error))
+}
