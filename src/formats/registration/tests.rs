@@ -282,31 +282,31 @@ fn answers_are_the_words_of_the_text() {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>
 <answer verb=\"DisplayIDRegistration\">
   <registration>
-<documentID>3D446S8B8W/34U55T2</documentID>
-<actor>
-  <actorID>one</actorID>
-  <originalDocument>yes</originalDocument>
-  <documentURL>http://hermes.dpi.inpe.br/a.pdf</documentURL>
-  <documentLastUpdate>2008-07-17T17:22:06-03:00</documentLastUpdate>
-  <fingerprint>d41d8cd98f00b204e9800998ecf8427e</fingerprint>
-  <metadata>
-    <metadataURL>http://a.b/m?x&amp;y</metadataURL>
-    <metadataLastUpdate>2008-07-17T17:44:57-03:00</metadataLastUpdate>
-    <metadataFormat>mtd2-br</metadataFormat>
-  </metadata>
-  <metadata>
-    <metadataURL>http://a.b/n</metadataURL>
-    <metadataLastUpdate>2008-07-17T17:44:57Z</metadataLastUpdate>
-    <metadataLanguage>pt-BR</metadataLanguage>
-  </metadata>
-  <previousEditionURL>http://a.b/1</previousEditionURL>
-  <nextEditionURL>http://a.b/2</nextEditionURL>
-</actor>
-<actor>
-  <actorID>two</actorID>
-  <documentURL>http://hermes.dpi.inpe.br/a.pdf</documentURL>
-  <documentLastUpdate>2008-07-17T17:22:06-03:00</documentLastUpdate>
-</actor>
+    <documentID>3D446S8B8W/34U55T2</documentID>
+    <actor>
+      <actorID>one</actorID>
+      <originalDocument>yes</originalDocument>
+      <documentURL>http://hermes.dpi.inpe.br/a.pdf</documentURL>
+      <documentLastUpdate>2008-07-17T17:22:06-03:00</documentLastUpdate>
+      <fingerprint>d41d8cd98f00b204e9800998ecf8427e</fingerprint>
+      <metadata>
+        <metadataURL>http://a.b/m?x&amp;y</metadataURL>
+        <metadataLastUpdate>2008-07-17T17:44:57-03:00</metadataLastUpdate>
+        <metadataFormat>mtd2-br</metadataFormat>
+      </metadata>
+      <metadata>
+        <metadataURL>http://a.b/n</metadataURL>
+        <metadataLastUpdate>2008-07-17T17:44:57Z</metadataLastUpdate>
+        <metadataLanguage>pt-BR</metadataLanguage>
+      </metadata>
+      <previousEditionURL>http://a.b/1</previousEditionURL>
+      <nextEditionURL>http://a.b/2</nextEditionURL>
+    </actor>
+    <actor>
+      <actorID>two</actorID>
+      <documentURL>http://hermes.dpi.inpe.br/a.pdf</documentURL>
+      <documentLastUpdate>2008-07-17T17:22:06-03:00</documentLastUpdate>
+    </actor>
   </registration>
 </answer>
 "
