@@ -39,6 +39,7 @@ mod whiteouts;
 mod xattrs;
 
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ use crate::archive::{Archive, ArchiveError};
 use crate::formats::item::Names;
 use crate::fuse::attr::Attr;
 use crate::fuse::descriptors::{self, Descriptors, Pinned};
-use crate::fuse::inode::{Node, NodeKind, NodeTable, Real, View};
+use crate::fuse::inode::{Node, NodeId, NodeKind, NodeTable, Real, View};
 use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 use ibi::relation::Language;
@@ -66,6 +67,7 @@ use generated::GeneratedTexts;
 use just_minted::JustMinted;
 use labels::Labels;
 use names::is_year;
+pub use sidecars::Closing;
 use sidecars::mark_sidecar;
 use spellings::Spellings;
 use staging::Staging;
@@ -110,6 +112,9 @@ pub struct Namespace {
     placed: Mutex<Vec<Names>>,
     /// Items whose own directories have got or lost a name by a change beside them.
     changed: Mutex<Vec<Names>>,
+    /// Sidecars that were refused when a process closed them and that another may still write: under which
+    /// name in their item each is kept.
+    refused: Mutex<HashMap<NodeId, String>>,
     staging: Staging,
     spellings: Spellings,
     texts: GeneratedTexts,
@@ -147,6 +152,7 @@ impl Namespace {
             just_minted: Arc::new(JustMinted::new(Arc::clone(&timer))),
             placed: Mutex::default(),
             changed: Mutex::default(),
+            refused: Mutex::default(),
             staging,
             spellings: Spellings::default(),
             texts: GeneratedTexts::default(),

@@ -375,7 +375,10 @@ try:
     os.mkdir(\"A/.mint/one/doc\")
 except FileExistsError:
     print(\"once\")
-shutil.copytree(\"tree\", \"A/.mint/two\")
+try:
+    shutil.copytree(\"tree\", \"A/.mint/two\")
+except shutil.Error as error:
+    print(len(error.args[0]), error.args[0][0][2].split(\":\")[0])
 print(open(\"A/.mint/two/doc/sub/file\").read().strip())
 item = \"A/.mint/\" + os.readlink(\"A/.mint/.one\")
 os.makedirs(item + \"+(pt)/doc\")
@@ -384,7 +387,7 @@ while not os.path.islink(item + \"+(pt)\"):
     time.sleep(0.1)
 print(os.readlink(item + \"+(pt)\").startswith(\"../../../example.org/\"))
 '",
-        "['deep', 'file'] True\nonce\ntext\nTrue",
+        "['deep', 'file'] True\nonce\n1 [Errno 22] Invalid argument\ntext\nTrue",
     );
     env.prints("state A/.mint/two", "Original");
     env.prints(
@@ -407,8 +410,17 @@ def write(text):
     with open(item + '/.ibi', 'w') as file:
         file.write(text)
     assert open(item + '/.ibi').read() == text
+def refused(text):
+    file = os.open(item + '/.ibi', os.O_WRONLY | os.O_CREAT)
+    os.write(file, text)
+    try:
+        os.close(file)
+    except OSError as error:
+        assert error.errno == 22
+    else:
+        assert False
 os.makedirs(item)
-write('this is no sidecar'); os.unlink(item + '/.ibi'); write(good)
+refused(b'this is no sidecar'); assert os.listdir(item) == ['.ibi.broken-1']; write(good)
 shutil.rmtree(item); os.mkdir(item); assert os.listdir(item) == []; write(good)
 os.unlink(item + '/.ibi'); write(good); shutil.rmtree(item)
 os.mkdir('A/.mint/it'); item = 'A/' + os.getxattr('A/.mint/it', 'user.ibi.rep').decode()

@@ -36,6 +36,7 @@ mod power;
 mod progress;
 mod readme;
 mod refusals;
+mod refused_sidecars;
 mod scale;
 mod scrub;
 mod session;

@@ -428,12 +428,14 @@ fn broken_sidecars_are_kept_reported_and_repaired() {
     env.prints("ibifs ls A.store --state Original | wc -l", "11");
 }
 
-/// A sidecar that cannot be believed, written through the mount, stays as written and changes
-/// nothing of what is known.
+/// A bad sidecar that is in the store already stays as it is and changes nothing of what is known, and a
+/// relation of its item cannot be declared.
 #[test]
-fn a_broken_sidecar_written_through_the_mount_changes_nothing() {
+fn a_broken_sidecar_in_the_store_changes_nothing() {
     let env = world_of_three();
-    env.sh("cp A/$(<a)/.ibi good; printf '\\0\\377 {' > A/$(<a)/.ibi; cp A/$(<a)/.ibi seen");
+    env.sh(
+        "cp A/$(<a)/.ibi good; printf '\\0\\377 {' > A.store/col/$(<a)/.ibi; cp A/$(<a)/.ibi seen",
+    );
     env.prints("od -An -tx1 seen", " 00 ff 20 7b");
     env.prints("state A/$(<a); cat A/$(<a)/doc/text", "Originaltext a");
     let relate = "ibifs relate A/$(<a) --next-edition $(<b)";

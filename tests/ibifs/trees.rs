@@ -385,8 +385,8 @@ fn a_sidecar_that_changes_is_read_new_at_once() {
     ));
 }
 
-/// A foreign sidecar that is written, renamed or linked into an original is answered with the
-/// original's own at once, to the very process that put it there.
+/// A foreign sidecar that is written or renamed into an original is refused, and the very process that
+/// has written it reads the original's own at once.
 #[test]
 fn a_foreign_sidecar_is_not_seen_again() {
     python(
@@ -394,11 +394,18 @@ fn a_foreign_sidecar_is_not_seen_again() {
 own = open(rep + '/.ibi').read()
 foreign = 'ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43 ibip 8JMKD3MGP8W/35MMLL8}'
 for i, a, b in turns(100):
-    open(a + '/.ibi', 'w').write(foreign)
+    file = os.open(a + '/.ibi', os.O_WRONLY | os.O_TRUNC)
+    os.write(file, foreign.encode())
+    try: os.close(file); assert False, i
+    except OSError as error: assert error.errno == 22, i
     assert open(b + '/.ibi').read() == own == open(a + '/.ibi').read(), i
     new = a + '/..ibi.AbCd12'
-    open(new, 'w').write(foreign); os.replace(new, a + '/.ibi')
+    open(new, 'w').write(foreign)
+    try: os.replace(new, a + '/.ibi'); assert False, i
+    except OSError as error: assert error.errno == 22, i
+    os.unlink(new)
     assert open(a + '/.ibi').read() == own == open(b + '/.ibi').read() and not there(new), i
+assert sorted(name for name in os.listdir(rep) if 'ibi' in name) == ['.ibi', '.ibi.broken-1']
 ",
     );
 }

@@ -270,10 +270,17 @@ impl Archive {
         }
         self.log_refused_aliases(&item, &sidecar);
         let new_place = Place::of(&names);
-        if new_place != place {
-            self.make_levels(bringer, &new_place)?;
+        if new_place == place {
+            return self.apply_accepted(actor, &item, &place, names, &sidecar, bytes);
         }
-        self.apply_accepted(actor, &item, &place, names, &sidecar, bytes)
+        let missing = self.tree.missing_levels(new_place.parent());
+        let accepted = self
+            .make_levels(bringer, &new_place)
+            .and_then(|()| self.apply_accepted(actor, &item, &place, names, &sidecar, bytes));
+        if !matches!(accepted, Ok(Acceptance::Accepted(_))) {
+            self.tree.remove_levels(&missing)?;
+        }
+        accepted
     }
 
     /// Records a sidecar in the index, moves the item to the place of its names, and updates
@@ -341,6 +348,10 @@ impl Archive {
             Err(error @ StoreError::Taken { .. }) => {
                 if let Some(joint) = joint {
                     self.recovery.end_joint(joint);
+                }
+                if let Some(moving) = moving {
+                    self.tree.move_item(&new_place, place)?;
+                    moving.done();
                 }
                 Ok(Acceptance::Rejected(error.into()))
             }

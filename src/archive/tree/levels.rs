@@ -1,6 +1,6 @@
 //! The directories above the items: made where they are missing, and synced.
 
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use super::action::Action;
@@ -34,6 +34,35 @@ impl Tree {
                 Ok(()) => self.sync_directory(if parent.is_empty() { "." } else { &parent })?,
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed(Action::Make, &made)(errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The levels of a path that do not exist, the deepest first.
+    pub fn missing_levels(&self, path: &str) -> Vec<String> {
+        let ends = path.match_indices('/').map(|(at, _)| at);
+        let ends = ends.chain([path.len()]);
+        let levels = ends.filter_map(|end| path.get(..end));
+        let mut missing: Vec<String> = levels
+            .filter(|level| !self.is_directory(level))
+            .map(str::to_owned)
+            .collect();
+        missing.reverse();
+        missing
+    }
+
+    /// Removes levels that were made for an item that is not placed there, the deepest first. One that holds
+    /// something by now stays, with those above it.
+    pub fn remove_levels(&self, levels: &[String]) -> Result<(), TreeError> {
+        for level in levels {
+            let (parent, name) = level.rsplit_once('/').unwrap_or((".", level));
+            let directory = self.open_directory(parent)?;
+            match rustix::fs::unlinkat(&directory, name, AtFlags::REMOVEDIR) {
+                Ok(()) => self.sync_directory(parent)?,
+                Err(Errno::NOENT) => {}
+                Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(()),
+                Err(errno) => return Err(failed(Action::Remove, level)(errno)),
             }
         }
         Ok(())

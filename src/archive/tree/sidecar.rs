@@ -1,6 +1,6 @@
 //! The sidecar and the metadata text of an item: read, replaced, removed, and their owner.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -9,8 +9,15 @@ use super::action::Action;
 use super::place::{Author, Place, STRANGERS, TreeError, failed};
 use super::place::{METADATA_TEXT, SIDECAR};
 use super::root::Tree;
-use super::small::SMALL_FILE_LIMIT;
+use super::small::{SMALL_FILE_LIMIT, read_opened, read_small_in};
 use crate::archive::owner::Owner;
+use crate::os::opening::{self, by_descriptor};
+
+/// What a file that is not accepted as a sidecar is called; a hyphen and a number follow.
+const REFUSED: &str = ".ibi.broken";
+
+/// How many files an item keeps that were not accepted as its sidecar. The last one is replaced.
+const REFUSED_LIMIT: u32 = 99;
 
 impl Tree {
     /// The bytes of an item's sidecar, or None where it has none.
@@ -20,14 +27,18 @@ impl Tree {
 
     /// Opens an item's sidecar (O_PATH), of whatever file type; None where the item has none.
     pub fn open_sidecar(&self, place: &Place) -> Result<Option<OwnedFd>, TreeError> {
+        self.open_in_item(place, SIDECAR)
+    }
+
+    /// Opens a file in an item's directory (O_PATH), of whatever file type; None where it does not exist.
+    pub fn open_in_item(&self, place: &Place, name: &str) -> Result<Option<OwnedFd>, TreeError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match rustix::fs::openat(self.open_item(place)?, SIDECAR, flags, Mode::empty()) {
+        match rustix::fs::openat(self.open_item(place)?, name, flags, Mode::empty()) {
             Ok(file) => Ok(Some(file)),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(failed(
-                Action::Open,
-                &format!("{}/{SIDECAR}", place.as_str()),
-            )(errno)),
+            Err(errno) => Err(failed(Action::Open, &format!("{}/{name}", place.as_str()))(
+                errno,
+            )),
         }
     }
 
@@ -85,5 +96,53 @@ impl Tree {
             Some(file) => owned(file.st_uid, file.st_gid, file.st_mode & STRANGERS != 0),
             None => owned(stat.st_uid, stat.st_gid, false),
         })
+    }
+
+    /// The bytes of a file that is to become a sidecar, found with O_PATH. EFBIG if it is too large to be
+    /// one, EINVAL if it is not a regular file.
+    pub fn read_candidate(&self, file: BorrowedFd<'_>) -> Result<Vec<u8>, TreeError> {
+        let opened = opening::again(file, OFlags::RDONLY).map_err(failed(Action::Open, SIDECAR))?;
+        let read = read_opened(&opened.into(), SIDECAR, SMALL_FILE_LIMIT)?;
+        Ok(read.unwrap_or_default())
+    }
+
+    /// Gives a file that is not accepted as an item's sidecar another name in the item, the first free one of
+    /// `.ibi.broken-1` to `.ibi.broken-99`, and returns it. A file with the same bytes that has such a name
+    /// already is kept instead.
+    pub fn keep_refused(
+        &self,
+        place: &Place,
+        file: BorrowedFd<'_>,
+        bytes: Option<&[u8]>,
+    ) -> Result<String, TreeError> {
+        let item = self.open_item(place)?;
+        let from = by_descriptor(file);
+        let link = |name: &str| {
+            let (cwd, flags) = (rustix::fs::CWD, AtFlags::SYMLINK_FOLLOW);
+            rustix::fs::linkat(cwd, from.as_str(), item.as_fd(), name, flags)
+        };
+        for number in 1..=REFUSED_LIMIT {
+            let name = format!("{REFUSED}-{number}");
+            match link(&name) {
+                Ok(()) => return Ok(name),
+                Err(Errno::EXIST) => {
+                    let kept = read_small_in(&item, &name, &name, SMALL_FILE_LIMIT);
+                    if bytes.is_some() && kept.ok().flatten().as_deref() == bytes {
+                        return Ok(name);
+                    }
+                }
+                Err(errno) => return Err(failed(Action::Link, &name)(errno)),
+            }
+        }
+        let name = format!("{REFUSED}-{REFUSED_LIMIT}");
+        rustix::fs::unlinkat(&item, &name, AtFlags::empty())
+            .and_then(|()| link(&name))
+            .map_err(failed(Action::Link, &name))?;
+        Ok(name)
+    }
+
+    /// Makes a file that was refused the item's sidecar after all.
+    pub fn take_back_refused(&self, place: &Place, name: &str) -> Result<(), TreeError> {
+        self.rename_small(place.as_str(), name, SIDECAR)
     }
 }

@@ -158,6 +158,15 @@ pub(super) fn read_small_in(
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(errno) => return Err(failed(Action::Open, shown)(errno)),
     };
+    read_opened(&file, shown, limit)
+}
+
+/// Reads a whole regular file that is open. EINVAL for another file type, EFBIG beyond the limit.
+pub(super) fn read_opened(
+    file: &std::fs::File,
+    shown: &str,
+    limit: u64,
+) -> Result<Option<Vec<u8>>, TreeError> {
     let io = |error: std::io::Error| {
         failed(Action::Read, shown)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
     };
@@ -168,10 +177,7 @@ pub(super) fn read_small_in(
     // With room for the whole file, one call reads it.
     let room = metadata.len().min(limit) + 1;
     let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
-    let read = (&file)
-        .take(limit + 1)
-        .read_to_end(&mut bytes)
-        .map_err(io)?;
+    let read = file.take(limit + 1).read_to_end(&mut bytes).map_err(io)?;
     if read as u64 > limit {
         return Err(failed(Action::Read, shown)(Errno::FBIG));
     }

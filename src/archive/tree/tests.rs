@@ -1,5 +1,6 @@
 //! Unit tests of the store's directories that need no privileges.
 
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -200,6 +201,60 @@ fn what_is_set_aside_or_kept_takes_the_first_free_number() {
     assert_eq!(fixture.names(ITEM), names);
     let second = std::fs::read(fixture.path(ITEM).join("before-2"));
     assert_eq!(second.expect("read"), b"later");
+}
+
+#[test]
+fn refused_files_are_linked_and_the_same_bytes_once() {
+    let fixture = Fixture::with_item();
+    let keep = |bytes: &[u8]| {
+        let written = fixture.tree.write_small(ITEM, "bad", bytes, None);
+        written.expect("written");
+        let file = fixture.tree.open_in_item(&fixture.place, "bad");
+        let file = file.expect("opened").expect("is there");
+        assert_eq!(
+            fixture.tree.read_candidate(file.as_fd()).as_deref(),
+            Ok(bytes)
+        );
+        let kept = fixture
+            .tree
+            .keep_refused(&fixture.place, file.as_fd(), Some(bytes));
+        kept.expect("kept")
+    };
+    for (bytes, name) in [("a", "1"), ("b", "2"), ("a", "1"), ("b", "2")] {
+        assert_eq!(keep(bytes.as_bytes()), format!(".ibi.broken-{name}"));
+    }
+    for number in 3..120_u32 {
+        let expected = format!(".ibi.broken-{}", number.min(99));
+        assert_eq!(keep(&number.to_le_bytes()), expected);
+    }
+    let last = std::fs::read(fixture.path(ITEM).join(".ibi.broken-99"));
+    assert_eq!(last.expect("read"), 119_u32.to_le_bytes());
+    let taken_back = fixture
+        .tree
+        .take_back_refused(&fixture.place, ".ibi.broken-1");
+    assert_eq!(taken_back, Ok(()));
+    assert_eq!(
+        fixture.tree.read_sidecar(&fixture.place),
+        Ok(Some(b"a".to_vec()))
+    );
+}
+
+#[test]
+fn levels_that_were_made_in_vain_are_removed() {
+    let fixture = Fixture::with_item();
+    let tree = &fixture.tree;
+    let path = "col/a.example/word/2020";
+    let missing = tree.missing_levels(path);
+    assert_eq!(missing, ["col/a.example/word/2020", "col/a.example/word"]);
+    tree.make_levels(path).expect("made");
+    assert_eq!(tree.missing_levels(path), Vec::<String>::new());
+    assert_eq!(tree.remove_levels(&missing), Ok(()));
+    assert_eq!(tree.missing_levels(path), missing);
+    // A level that holds something by now stays, and those above it.
+    tree.make_levels(&format!("{path}/01.01.01.01"))
+        .expect("made");
+    assert_eq!(tree.remove_levels(&missing), Ok(()));
+    assert_eq!(tree.missing_levels(path), Vec::<String>::new());
 }
 
 #[test]

@@ -13,10 +13,11 @@ use super::handles::{Directory, Handle};
 use super::leases::Blocked;
 use super::reply::{self, OpenFile};
 use super::{Ibifs, Inner};
+use crate::archive::Bringing;
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, AttributeChange, ErrnoResult};
-use crate::fuse::namespace::{Created, Entry, Invalidate, OpenDeposit, Stale};
+use crate::fuse::namespace::{Closing, Created, Entry, Invalidate, OpenDeposit, Stale};
 use crate::os::caller::Caller;
 
 /// A file that is open already, because it has just been made.
@@ -288,18 +289,37 @@ impl Inner {
         inside::open(node.file()?.as_fd(), flags, caller)
     }
 
-    /// After a process has closed a file, or the last one has.
+    /// After a process has closed a file. EINVAL or EFBIG: what it has written is refused as a sidecar.
     pub(super) fn closed(&self, caller: &Caller, handle: FileHandle) -> ErrnoResult<()> {
+        match self.close(caller, handle, false)? {
+            Some(refused) => Err(refused),
+            None => Ok(()),
+        }
+    }
+
+    fn close(
+        &self,
+        caller: &Caller,
+        handle: FileHandle,
+        is_last: bool,
+    ) -> ErrnoResult<Option<Errno>> {
         match self.handles.get(handle).as_deref() {
             Some(Handle::File {
                 writable: true,
                 opener,
                 node,
+                deposit,
                 ..
-            }) => self
-                .namespace
-                .file_closed(&self.context(caller), node, opener),
-            _ => Ok(()),
+            }) => {
+                let bringing = match deposit {
+                    Some(_) => Bringing::Deposit,
+                    None => Bringing::Other,
+                };
+                let how = Closing { bringing, is_last };
+                self.namespace
+                    .file_closed(&self.context(caller), node, opener, how)
+            }
+            _ => Ok(None),
         }
     }
 
@@ -310,7 +330,7 @@ impl Inner {
         caller: &Caller,
         handle: FileHandle,
     ) -> (ErrnoResult<()>, Option<Arc<Handle>>) {
-        let closed = self.closed(caller, handle);
+        let closed = self.close(caller, handle, true);
         let handle = self.handles.remove(handle);
         if closed.is_ok()
             && let Some(Handle::File { change, .. }) = handle.as_deref()
@@ -318,7 +338,7 @@ impl Inner {
         {
             change.done();
         }
-        (closed, handle)
+        (closed.map(|_| ()), handle)
     }
 
     /// Opens a directory. The kernel may cache the listing of one inside an item: it drops the listing when

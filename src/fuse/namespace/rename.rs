@@ -100,6 +100,7 @@ impl Namespace {
         (new_parent, new_name): (&Node, &OsStr),
         flags: u32,
     ) -> ErrnoResult<()> {
+        self.check_candidates(by, (parent, name), (new_parent, new_name), flags)?;
         let (from, to) = (parent.file()?, new_parent.file()?);
         let changes = [
             self.changing(parent, name)?,

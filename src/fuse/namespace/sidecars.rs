@@ -3,11 +3,15 @@
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 
+use rustix::fs::RenameFlags;
+use rustix::io::Errno;
+
 use super::invalidation::{Context, Stale};
 use super::{Entry, Namespace};
 use crate::archive::store::ItemId;
 use crate::archive::tree::{Place, SIDECAR};
-use crate::archive::{Acceptance, WriteIntent};
+use crate::archive::{Acceptance, Bringing, RefusedSidecar, WriteIntent};
+use crate::fuse::errno;
 use crate::fuse::inode::{Node, NodeKind, View};
 use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
@@ -21,6 +25,36 @@ pub(super) fn mark_sidecar(entry: &mut Entry, item: ItemId, name: &OsStr) {
     }
     if name.to_str().is_some_and(|name| name.contains(SIDECAR)) {
         entry.lasting = false;
+    }
+}
+
+/// How a file that was open for writing is closed.
+#[derive(Clone, Copy, Debug)]
+pub struct Closing {
+    /// Whether a program that fills a new item has created the file.
+    pub bringing: Bringing,
+    /// Whether no process has it open any more.
+    pub is_last: bool,
+}
+
+/// Who brings a sidecar into an item by a name in a directory of this tree.
+fn bringing_by(view: View) -> Bringing {
+    if view.is_deposit() {
+        Bringing::Deposit
+    } else {
+        Bringing::Other
+    }
+}
+
+/// Logs a refused sidecar. Returns the errno: EFBIG for one that is too large, or else EINVAL.
+fn report(refused: &RefusedSidecar) -> Errno {
+    match &refused.kept_as {
+        Some(name) => log::warn!("{}; it is kept as '{name}'", refused.error),
+        None => log::warn!("{}", refused.error),
+    }
+    match errno::of(&refused.error) {
+        Errno::FBIG => Errno::FBIG,
+        _ => Errno::INVAL,
     }
 }
 
@@ -56,15 +90,91 @@ impl Namespace {
     }
 
     /// After a file that was open for writing is closed: a sidecar is accepted. The process that closes it
-    /// last may have inherited it; the user who opened it answers for what it says.
-    pub fn file_closed(&self, by: &Context<'_>, node: &Node, opener: &Caller) -> ErrnoResult<()> {
-        let Some(item) = node.learnt.sidecar_of() else {
-            return Ok(());
+    /// last may have inherited it; the user who opened it answers for what it says. Returns the errno of a
+    /// text that is refused.
+    pub fn file_closed(
+        &self,
+        by: &Context<'_>,
+        node: &Node,
+        opener: &Caller,
+        how: Closing,
+    ) -> ErrnoResult<Option<Errno>> {
+        let (Some(item), Some(real)) = (node.learnt.sidecar_of(), &node.real) else {
+            return Ok(None);
         };
         let caller = by.caller;
         let is_opener = (caller.uid, caller.gid) == (opener.uid, opener.gid);
         let writer = if is_opener { caller } else { opener };
-        self.settle(by, self.sidecar_written(writer, item))
+        let written = (real.device, real.inode);
+        let kept = if how.is_last {
+            self.refused.lock().remove(&node.id)
+        } else {
+            self.refused.lock().get(&node.id).cloned()
+        };
+        if let Some(kept_as) = kept {
+            // One of several processes that write the file had closed it before it was complete.
+            if self.archive.take_back_refused(item, written, &kept_as)? {
+                self.refused.lock().remove(&node.id);
+            }
+        }
+        if let Some(refused) = self.archive.refuse_written(item, written, how.bringing)? {
+            let errno = report(&refused);
+            if let (Some(kept_as), false) = (refused.kept_as, how.is_last) {
+                self.refused.lock().insert(node.id, kept_as);
+            }
+            self.settle(by, Ok(()))?;
+            return Ok(Some(errno));
+        }
+        self.settle(by, self.sidecar_written(writer, item))?;
+        Ok(None)
+    }
+
+    /// Before a rename: refuses a file that would become the sidecar of an item and be a bad one. Neither
+    /// name changes then.
+    pub(super) fn check_candidates(
+        &self,
+        by: &Context<'_>,
+        (parent, name): (&Node, &OsStr),
+        (new_parent, new_name): (&Node, &OsStr),
+        flags: u32,
+    ) -> ErrnoResult<()> {
+        self.check_candidate(by, (parent, name), (new_parent, new_name))?;
+        if flags & RenameFlags::EXCHANGE.bits() != 0 {
+            self.check_candidate(by, (new_parent, new_name), (parent, name))?;
+        }
+        Ok(())
+    }
+
+    fn check_candidate(
+        &self,
+        by: &Context<'_>,
+        (parent, name): (&Node, &OsStr),
+        (new_parent, new_name): (&Node, &OsStr),
+    ) -> ErrnoResult<()> {
+        let NodeKind::Item(item) = new_parent.kind else {
+            return Ok(());
+        };
+        if new_name != SIDECAR {
+            return Ok(());
+        }
+        let Ok(file) = inside::find(parent.file()?.as_fd(), name) else {
+            return Ok(());
+        };
+        let bringing = bringing_by(new_parent.view);
+        let refused = self
+            .archive
+            .refuse_candidate(item, file.as_fd(), bringing)?;
+        let Some(refused) = refused else {
+            return Ok(());
+        };
+        let stat = rustix::fs::fstat(&file)?;
+        let known = self.nodes.in_all_views(stat.st_dev, stat.st_ino);
+        let mut stale: Vec<Stale> = known.into_iter().map(Stale::Attributes).collect();
+        let directory = rustix::fs::fstat(&*new_parent.file()?)?;
+        let views = self.nodes.in_all_views(directory.st_dev, directory.st_ino);
+        stale.extend(views.into_iter().map(Stale::Listing));
+        by.cache.invalidate_after_reply(stale);
+        Err(report(&refused))
     }
 
     /// After a name was removed from or renamed away in an item's own directory: the sidecar is restored.
@@ -106,6 +216,16 @@ impl Namespace {
             return Ok(());
         };
         let stat = rustix::fs::fstat(&found)?;
+        let written = (stat.st_dev, stat.st_ino);
+        let bringing = bringing_by(parent.view);
+        // An empty file was just made, and is about to be written.
+        if let Some(refused) = self.archive.refuse_written(item, written, bringing)?
+            && refused.kept_as.is_some()
+        {
+            by.cache
+                .invalidate_after_reply(vec![Stale::Name(parent.id, name.to_owned())]);
+            return self.settle(by, Err(report(&refused)));
+        }
         let id = self.nodes.id_of(stat.st_dev, stat.st_ino, View::Rep);
         if let Some(node) = self.nodes.get(id) {
             node.learnt.set_sidecar_of(Some(item));

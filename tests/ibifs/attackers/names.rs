@@ -17,15 +17,20 @@ put() {
         cp) as $1 cp $3 A/$2/.ibi;;
         rsync) mkdir -p from; cp $3 from/.ibi; as $1 rsync -rt from/ A/$2/;;
         mv) as $1 cp $3 A/$2/tmp; as $1 mv A/$2/tmp A/$2/.ibi;;
-        in-place) as $1 touch A/$2/.ibi; as $1 bash -c 'cat $1 >> $2' - $3 A/$2/.ibi;;
+        in-place) as $1 truncate -s 0 A/$2/.ibi 2> /dev/null || test ! -s A/$2/.ibi
+            as $1 bash -c 'cat $1 >> $2' - $3 A/$2/.ibi;;
         over) as $1 bash -c 'echo "ibi {ibip $1}" > A/$1/.ibi; cp $2 A/$1/tmp; mv -T A/$1/tmp A/$1/.ibi' - $2 $3;;
         link) as $1 cp $3 A/$2/tmp; as $1 ln A/$2/tmp A/$2/.ibi;;
-        mapped) as $1 bash -c 'head -c $(stat -c %s $2) /dev/zero > A/$1/.ibi' - $2 $3; as $1 /usr/bin/python3 -c '
+        mapped) as $1 /usr/bin/python3 -c '
 import mmap, os, sys
 text = open(sys.argv[1], "rb").read()
-file = os.open(sys.argv[2], os.O_RDWR)
+file = os.open(sys.argv[2], os.O_RDWR | os.O_CREAT, 0o644)
+os.ftruncate(file, len(text))
 memory = mmap.mmap(file, len(text))
-os.close(file)
+try:
+    os.close(file)
+except OSError as error:
+    assert error.errno == 22
 memory[:] = text
 memory.flush()
 memory.close()' $3 A/$2/.ibi;;
@@ -170,9 +175,9 @@ fn a_sidecar_takes_no_ibip_that_is_not_its_own() {
                  as 1002 mkdir -p A/8JMKD3MGP8W/34PGRBS
                  as 1001 mkdir -p A/mine.org/w/2020; n=10; : > refused
                  for claim in $ip/UUUUUUU $ip/uuuuuuu $taken ${{taken,,}} 8JMKD3MGP8W/34PGRBS 8jmkd3mgp8w/34pgrbs; do
-                     for service in '' \"ibi.archiveservice $service\"; do
+                     for line in '' \"ibi.archiveservice $service\"; do
                          n=$((n + 1)); item=mine.org/w/2020/01.01.01.$n; as 1001 mkdir A/$item
-                         printf 'ibi {{rep %s ibip %s}}\\n%s\\n' $item $claim \"$service\" > claim
+                         printf 'ibi {{rep %s ibip %s}}\\n%s\\n' $item $claim \"$line\" > claim
                          chmod 644 claim; put 1001 $item claim {way}
                          no ibip A/$item; test $(state A/$item) = Copy; echo $item >> refused
                      done

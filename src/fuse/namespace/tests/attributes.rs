@@ -7,10 +7,10 @@ use rustix::fs::{RenameFlags, XattrFlags};
 use rustix::io::Errno;
 
 use super::fixture::{Fixture, ibip, rep, split};
-use crate::archive::Relative;
+use crate::archive::{Bringing, Relative};
 use crate::fuse::inode::{Generated, Node};
 use crate::fuse::namespace::modes::ACL;
-use crate::fuse::namespace::{Options, Stale};
+use crate::fuse::namespace::{Closing, Options, Stale};
 use ibi::relation::Language;
 
 fn pt() -> Language {
@@ -303,10 +303,14 @@ fn a_sidecar_that_is_renamed_into_an_item_counts() {
     let by = fixture.context();
     let intent = fixture.namespace.changing_file(&node).expect("noted");
     assert!(intent.is_some());
-    fixture
+    let last = Closing {
+        bringing: Bringing::Other,
+        is_last: true,
+    };
+    let closed = fixture
         .namespace
-        .file_closed(&by, &node, &fixture.caller)
-        .expect("closed");
+        .file_closed(&by, &node, &fixture.caller, last);
+    assert_eq!(closed, Ok(None));
     assert_eq!(fixture.item(item.id).language, None);
     fixture.write(&item, "other", "x");
     let file = fixture.node(&format!("{path}/other"));

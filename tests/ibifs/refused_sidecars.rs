@@ -1,0 +1,143 @@
+//! A bad sidecar fails where it is written: the program that writes it gets EINVAL, its bytes are kept in
+//! the item, and the sidecar in force stays.
+
+use crate::support::TestEnv;
+
+/// How a program writes the file `bad` as the sidecar of the item `$D`, and what it complains of.
+const WAYS: [(&str, &str); 12] = [
+    ("cp bad $D/.ibi", "Invalid argument"),
+    ("cp --remove-destination bad $D/.ibi", "Invalid argument"),
+    ("bash -c \"cat bad > $D/.ibi\"", "Invalid argument"),
+    ("bash -c \"/bin/echo bad >> $D/.ibi\"", "Invalid argument"),
+    ("dd if=bad of=$D/.ibi status=none", "Invalid argument"),
+    ("bash -c \"tee $D/.ibi < bad\"", "Invalid argument"),
+    ("install -m 644 bad $D/.ibi", "Invalid argument"),
+    ("sed -i s/^ibi/}/ $D/.ibi", "Invalid argument"),
+    ("rsync -a source/ $D/", "Invalid argument"),
+    ("rsync -a --inplace source/ $D/", "Invalid argument"),
+    ("tar -C $D -xf source.tar", "Invalid argument"),
+    ("cp -a source/. $D/", "Invalid argument"),
+];
+
+/// The Archive A with an item of root and one of user 1001; `as` runs a program as a user.
+fn world() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    env.sh(&format!(
+        "{AS} chmod 1777 A; mint A mine > mine; as 1001 mkdir A/.mint/his; labelled A his as 1001 > his
+         mkdir source; printf 'ibi {{rep unterminated\\n' > source/.ibi; cp source/.ibi bad
+         chmod -R a+rX source bad; tar -C source -cf source.tar .ibi; cp A/$(<mine)/.ibi good-0
+         cp A/$(<his)/.ibi good-1001; chmod a+r *"
+    ));
+    env
+}
+
+const AS: &str = "as() { if test $1 = 0; then \"${@:2}\"; else
+     setpriv --reuid $1 --regid $1 --clear-groups \"${@:2}\"; fi; }\n";
+
+/// Each way in both trees, by root and by an ordinary user, with the kernel's passthrough and without.
+#[test]
+fn a_bad_sidecar_fails_where_it_is_written() {
+    let env = world();
+    for option in ["", "-o passthrough=no"] {
+        env.sh(&format!("ibifs umount A; ibifs mount {option} A.store A"));
+        for (way, complaint) in WAYS {
+            env.sh(&format!(
+                "{AS} for who in 0 1001; do
+                     item=mine; test $who = 0 || item=his
+                     for D in A/$(<$item) A/$(ibip A/$(<$item)); do
+                         ls -i $D/.ibi > /dev/null
+                         if as $who {way} 2> told > /dev/null; then echo \"$who $D\"; exit 1; fi
+                         grep -q '{complaint}' told; cmp good-$who $D/.ibi
+                         test $(stat -c %u:%a $D/.ibi) = $who:644
+                         test \"$(ls -A $D | grep ibi | xargs)\" = '.ibi .ibi.broken-1'
+                         no cmp good-$who $D/.ibi.broken-1; as $who rm $D/.ibi.broken-1
+                     done
+                 done"
+            ));
+        }
+    }
+    env.sh("test $(state A/$(<mine)) = Original; ibifs umount A; ibifs fsck A.store");
+}
+
+/// A rename that is refused changes neither name. What is refused again is kept once, other bytes beside
+/// it, and a good sidecar is accepted as ever.
+#[test]
+fn what_is_refused_is_kept_and_named() {
+    let env = world();
+    env.sh(
+        "D=A/$(<mine); cp bad $D/new; inode=$(stat -c %i $D/.ibi)
+         no mv $D/new $D/.ibi; cmp bad $D/new; cmp good-0 $D/.ibi; test $(stat -c %i $D/.ibi) = $inode
+         no cp bad $D/.ibi; cmp bad $D/.ibi.broken-1; test ! -e $D/.ibi.broken-2
+         echo other > other; no cp other $D/.ibi; cmp bad $D/.ibi.broken-1; cmp other $D/.ibi.broken-2
+         (cat good-0; echo language pt) > better; cp better $D/.ibi; cmp better $D/.ibi
+         test $(getfattr --only-values -n user.ibi.language $D) = pt
+         mv $D/new $D/doc/; no mv -T $D/doc/new $D/.ibi; cmp better $D/.ibi",
+    );
+    // The sidecar of another item, and one that is too large.
+    env.sh(
+        "D=A/$(<mine); cp $D/.ibi before; no cp good-1001 $D/.ibi; cmp before $D/.ibi
+         cmp good-1001 $D/.ibi.broken-3; head -c 1048577 /dev/zero > large
+         if cp large $D/.ibi 2> told; then exit 1; fi; grep -q 'File too large' told
+         cmp large $D/.ibi.broken-4; cmp before $D/.ibi",
+    );
+    // An item that had none keeps none, and the copy is complete but for it.
+    env.sh(
+        "copy=A/example.net/library/2003/08.25.08.47.40; mkdir -p ${copy%/*}; mkdir source/doc; echo x > source/doc/x
+         no cp -a source $copy; test ! -e $copy/.ibi; cmp bad $copy/.ibi.broken-1; cmp source/doc/x $copy/doc/x
+         no rsync -a source/ $copy/; test ! -e $copy/.ibi; test \"$(ls -A $copy | xargs)\" = '.ibi.broken-1 doc'
+         echo 'ibi {rep example.net/library/2003/08.25.08.47.40}' > source/.ibi; rsync -a source/ $copy/
+         cmp source/.ibi $copy/.ibi; ibifs umount A; ibifs fsck A.store",
+    );
+}
+
+/// Several processes write one open file: what is not complete when one of them closes it is refused
+/// then, and accepted when it is complete. A file that is left empty stays, and fsck names it.
+#[test]
+fn a_sidecar_may_be_written_in_parts() {
+    let env = world();
+    env.sh(
+        "D=A/$(<mine); (cat good-0; echo language pt) > better
+         { head -c 20 better || true; tail -c +21 better; } > $D/.ibi 2> told
+         grep -q 'Invalid argument' told; cmp better $D/.ibi; test \"$(ls -A $D | xargs)\" = '.ibi doc'
+         test $(getfattr --only-values -n user.ibi.language $D) = pt
+         { echo ibi; /bin/echo '{' || true; echo end; } > $D/.ibi 2> told; cmp better $D/.ibi
+         test \"$(xargs < <(tr '{' x < $D/.ibi.broken-1))\" = 'ibi x end'; rm $D/.ibi.broken-1
+         no truncate -s 0 $D/.ibi; test ! -s $D/.ibi; test $(state $D) = Original; cat better >> $D/.ibi
+         cmp better $D/.ibi; test \"$(ls -A $D | xargs)\" = '.ibi doc'
+         ibifs umount A; ibifs fsck A.store; ibifs mount A.store A
+         no truncate -s 0 $D/.ibi; ibifs umount A; no ibifs fsck A.store; ibifs fsck --repair A.store
+         cmp better A.store/col/$(<mine)/.ibi",
+    );
+}
+
+/// A program that fills a new item copies a directory: the sidecar of another item in it is left out, a
+/// malformed one is refused.
+#[test]
+fn a_deposit_leaves_the_sidecar_of_another_item_out() {
+    let env = world();
+    env.sh(
+        "mkdir other; cp good-1001 other/.ibi; echo text > other/text
+         cp -a other A/.mint/copied; rsync -a other A/.mint/; tar -cf other.tar other; tar -C A/.mint -xf other.tar
+         for label in copied other; do
+             D=A/$(labelled A $label); cmp other/text $D/text; test ! -e $D/.ibi.broken-1
+             no cmp other/.ibi $D/.ibi; test $(state $D) = Original
+         done
+         no cp -a source A/.mint/bad; D=A/$(labelled A bad); cmp bad $D/.ibi.broken-1; test $(state $D) = Original
+         ibifs umount A; ibifs fsck A.store",
+    );
+}
+
+/// Editors, where they are installed.
+#[test]
+fn editors_are_refused_a_bad_sidecar() {
+    let env = world();
+    for edit in [
+        "vim -u NONE -es -c '%s/ibi/x {/' -c 'wq!' $D/.ibi",
+        "vim -u NONE -es -c 'set backupcopy=yes' -c '%s/ibi/x {/' -c 'wq!' $D/.ibi",
+    ] {
+        env.sh(&format!(
+            "D=A/$(<mine); no {edit}; cmp good-0 $D/.ibi; grep -q '^x {{' $D/.ibi.broken-1; rm $D/.ibi.broken-1
+             test \"$(ls -A $D | xargs)\" = '.ibi doc'"
+        ));
+    }
+}
