@@ -1,7 +1,8 @@
 //! Differences between the tree and the index, as findings.
 
 use super::super::ledger::LEDGER;
-use super::{CheckCode, CheckFinding, CheckReport, Walk, is_below};
+use super::context::{Walk, is_below};
+use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{Difference, DifferenceKind, Store};
 use crate::archive::tree::{Area, Place};
 use crate::archive::{Archive, ArchiveError, Clock};

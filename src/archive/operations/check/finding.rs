@@ -6,6 +6,9 @@ use crate::archive::finding::{Severity, findings, with_detail};
 use crate::formats::item::Names;
 use ibi::message::{Localize, Message};
 
+/// Called now and then with the number of items read so far.
+pub type ItemProgress<'a> = dyn FnMut(u64) + 'a;
+
 findings! {
     const ALL:
     /// The stable code of a kind of finding.

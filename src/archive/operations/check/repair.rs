@@ -5,10 +5,9 @@
 use std::path::Path;
 
 use super::super::{ChangedFacts, lock, own_files};
-use super::reading::ASIDE;
-use super::{
-    CheckCode, CheckFinding, CheckReport, ItemProgress, check_once, refuse_other_directories,
-};
+use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
+use super::pass::{check_once, refuse_other_directories};
+use super::scan::ASIDE;
 use crate::archive::store::{self, Item, Store};
 use crate::archive::tree::{Author, Filled, Place, SIDECAR, Tree};
 use crate::archive::{Archive, ArchiveError, Clock};

@@ -1,7 +1,12 @@
 use super::super::Process;
+use super::super::identifiers::names_at;
 use super::super::testing::{TestArchive, elsewhere, names};
-use super::*;
-use crate::archive::tree::Area;
+use super::CheckCode;
+use crate::archive::ArchiveError;
+use crate::archive::store::{Item, Record};
+use crate::archive::tree::{Area, Place};
+use crate::formats::item::{Names, State};
+use ibi::AliasPair;
 use ibi::relation::RelationKind;
 
 const COPY: &str = "a.example/b/2001/01.01.00.00";

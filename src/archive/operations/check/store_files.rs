@@ -3,7 +3,7 @@
 use super::super::identifiers::names_at;
 use super::super::ledger::LEDGER;
 use super::super::{lock, own_files};
-use super::{CheckCode, CheckFinding, CheckReport};
+use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{self, Store, StoreError};
 use crate::archive::tree::{HANDOVER, RESERVE, Tree};
 use crate::archive::{Archive, ArchiveError, Facts};

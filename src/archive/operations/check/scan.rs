@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use rustix::io::Errno;
 
 use super::super::identifiers::names_at;
-use super::{CheckCode, CheckFinding};
+use super::finding::{CheckCode, CheckFinding};
 use crate::archive::store::Record;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Area, Place, TreeError, WalkEntry};

@@ -1,0 +1,150 @@
+//! Which record an item in the tree gets: that of its sidecar, if the item may have those names and that
+//! state, else that of its place or of the sidecar that was accepted last. Writes nothing.
+
+use super::super::admission::Evidence;
+use super::super::identifiers::{as_alias, is_ibip};
+use super::context::{Reading, Walk};
+use super::finding::{CheckCode, CheckFinding};
+use crate::archive::store::{Item, Record, StoreError};
+use crate::archive::tree::Place;
+use crate::archive::{Archive, ArchiveError};
+use crate::formats::item::{Names, Sidecar, State};
+use ibi::message;
+use ibi::{Ibi, Ibip};
+
+/// A finding for an alias in the sidecar that is an IBIp: a sidecar cannot give its item an IBIp that way.
+fn refused_aliases(place: &Names, record: &Record) -> Option<CheckFinding> {
+    let bytes = record.sidecar.as_ref()?;
+    // Few sidecars contain the pair, so only those are parsed a second time.
+    bytes.windows(ALIAS.len()).find(|part| *part == ALIAS)?;
+    let sidecar = Sidecar::parse(bytes).ok()?;
+    let alias = sidecar
+        .aliases()
+        .iter()
+        .find(|alias| is_ibip(alias))?
+        .to_string();
+    Some(CheckFinding::of(CheckCode::NameRefused, place).saying(ArchiveError::NoAlias { alias }))
+}
+
+/// The error for a record whose IBIp belongs to another item.
+pub(super) fn ibip_taken(record: &Record, holder: Names) -> StoreError {
+    let ibip = record.names.ibip();
+    StoreError::Taken {
+        name: ibip.map_or_else(String::new, Ibip::to_string),
+        holder: Box::new(holder),
+    }
+}
+
+/// The name of the pair that holds aliases.
+const ALIAS: &[u8] = b"ibi.alias";
+
+impl Archive {
+    /// The record of an item that is present: according to its sidecar, if the item may have those
+    /// names and that state, else according to its place alone.
+    pub(super) fn admitted(
+        &self,
+        reading: &Reading<'_>,
+        record: Record,
+        is_accepted: bool,
+        walk: &mut Walk,
+    ) -> Result<(Record, bool), ArchiveError> {
+        let report = &mut walk.report;
+        let place = reading.place;
+        let is_known =
+            record.sidecar.is_some() && record.sidecar.as_deref() == reading.accepted_before;
+        let known = if is_known {
+            None
+        } else {
+            reading.before.item(place)?
+        };
+        let known = Evidence {
+            last: reading.present.last.as_ref(),
+            was_accepted: is_known,
+            item: known.as_ref(),
+        };
+        report.findings.extend(refused_aliases(place, &record));
+        let Some(error) = self.refusal_of_read(place, &record, &known)? else {
+            if !is_known && let Some(holder) = self.holder_of_ibip(reading, &record)? {
+                let taken = ibip_taken(&record, holder);
+                report.add(CheckFinding::of(CheckCode::NameTaken, place).saying(taken));
+                return Ok((Record::bare(place.clone(), State::Copy), false));
+            }
+            if Place::of(&record.names) != Place::of(place) {
+                let rep = message!("its rep is {rep}", rep = record.names.preferred());
+                report.add(CheckFinding::of(CheckCode::NotMoved, place).saying(rep));
+                walk.unmoved.push(place.clone());
+                return Ok((Record::bare(place.clone(), State::Copy), false));
+            }
+            return Ok((record, is_accepted));
+        };
+        let code =
+            match self.refusal_of_read(place, &Record::bare(place.clone(), State::Copy), &known)? {
+                Some(_) => CheckCode::NotMinted,
+                None => CheckCode::NameRefused,
+            };
+        report.add(CheckFinding::of(code, place).saying(error));
+        Ok((Record::bare(place.clone(), State::Copy), false))
+    }
+
+    /// Another item that is present and has the IBIp that a sidecar claims, according to its place
+    /// or to the previous index.
+    fn holder_of_ibip(
+        &self,
+        reading: &Reading<'_>,
+        record: &Record,
+    ) -> Result<Option<Names>, ArchiveError> {
+        let (Some(_), Some(ibip)) = (reading.place.rep(), record.names.ibip()) else {
+            return Ok(None);
+        };
+        let by_place = Names::from(Ibi::Ibip(ibip.clone()));
+        let upper = Ibip::parse(&ibip.canonical()).map(|ibip| Place::of_ibip(&ibip));
+        let places = [Some(Place::of(&by_place)), upper.ok()];
+        let is_there = |place: &Place| self.tree.is_directory(place.as_str());
+        if places.iter().flatten().any(is_there) {
+            return Ok(Some(by_place));
+        }
+        let known = match (reading.before.item(&by_place)?, as_alias(ibip)) {
+            // One in base 53 may have become an alias of the item that had it.
+            (None, Some(alias)) => reading.before.ask(|index| index.find_by_alias(&alias))?,
+            (known, _) => known,
+        };
+        let is_another = |item: &Item| {
+            item.state != State::Deleted
+                && item.names.rep() != reading.place.rep()
+                && is_there(&Place::of(&item.names))
+        };
+        Ok(known.filter(is_another).map(|item| item.names))
+    }
+
+    /// The previous record of an item whose sidecar is not accepted. It is kept until the sidecar
+    /// is repaired from it.
+    pub(super) fn previously_accepted(
+        &self,
+        reading: &Reading<'_>,
+        record: &Record,
+    ) -> Result<Option<Record>, ArchiveError> {
+        let Some(bytes) = reading.accepted_before else {
+            return Ok(None);
+        };
+        let names = &record.names;
+        let Some(before) = Sidecar::parse(bytes).ok() else {
+            return Ok(None);
+        };
+        let was_removed = before.state() == Some(State::Deleted);
+        let known = match (was_removed, record.state == State::Deleted) {
+            (false, false) => self.record_from(names, bytes.to_vec()).ok(),
+            (true, true) => return Ok(self.tombstone_from(names, bytes).ok()),
+            _ => None,
+        };
+        let Some(known) = known else {
+            return Ok(None);
+        };
+        let gate = Evidence {
+            last: reading.present.last.as_ref(),
+            was_accepted: true,
+            item: None,
+        };
+        let refused = self.refusal_of_read(reading.place, &known, &gate)?;
+        Ok(refused.is_none().then_some(known))
+    }
+}

@@ -1,0 +1,126 @@
+//! Puts the items of the tree into a new index. If two items claim one name, the previous index decides
+//! which of them keeps it.
+
+use super::admit::ibip_taken;
+use super::context::Reading;
+use super::finding::{CheckCode, CheckFinding, CheckReport};
+use crate::archive::store::{Item, Record, Refill, StoreError};
+use crate::archive::{Archive, ArchiveError};
+use crate::formats::item::{Names, State};
+use ibi::message;
+
+impl Archive {
+    /// Records an item according to its sidecar, or to the last sidecar that was accepted.
+    pub(super) fn put_accepted(
+        &self,
+        reading: &Reading<'_>,
+        record: Record,
+        is_accepted: bool,
+        refill: &Refill<'_>,
+        report: &mut CheckReport,
+    ) -> Result<(), ArchiveError> {
+        let mut record = record;
+        if !is_accepted || record.sidecar.is_none() {
+            if let Some(known) = self.previously_accepted(reading, &record)? {
+                if is_accepted {
+                    report.add(CheckFinding::of(CheckCode::MissingSidecar, &known.names));
+                }
+                record = known;
+            }
+        } else if reading.before.is_last
+            && let Some(known) = reading.accepted_before
+            && record.sidecar.as_deref() != Some(known)
+        {
+            let code = match record.state {
+                State::Deleted => CheckCode::ChangedTombstone,
+                _ => CheckCode::ChangedSidecar,
+            };
+            report.add(CheckFinding::of(code, &record.names));
+        }
+        for alias in &record.aliases {
+            if let Some(holder) = refill.holder_of_alias(alias)?
+                && !holder.matches(&record.names)
+            {
+                let taken = |names: &Names, holder: &Names| {
+                    let taken = CheckFinding::of(CheckCode::AliasTaken, names);
+                    taken.saying(message!(
+                        "{alias} is {holder}",
+                        alias,
+                        holder = holder.preferred()
+                    ))
+                };
+                // Only the previous index shows which item had the alias first.
+                if reading.before.has_alias(reading.place, alias)? {
+                    refill.free_alias(alias)?;
+                    report.add(taken(&holder, &record.names));
+                } else {
+                    report.add(taken(&record.names, &holder));
+                }
+            }
+        }
+        match self.put_or_replace(reading, &record, refill, report)? {
+            Some(error) => {
+                report.add(CheckFinding::of(CheckCode::NameTaken, &record.names).saying(error));
+                self.put_without_taken_name(reading, &record, refill)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Records an item. If another item has one of its names, and neither its place nor the
+    /// previous index gives it to this one, the error is returned.
+    fn put_or_replace(
+        &self,
+        reading: &Reading<'_>,
+        record: &Record,
+        refill: &Refill<'_>,
+        report: &mut CheckReport,
+    ) -> Result<Option<StoreError>, ArchiveError> {
+        let (error, holder) = match refill.put(record) {
+            Ok(()) => return Ok(None),
+            Err(StoreError::Taken { name, holder }) => {
+                let names = (*holder).clone();
+                (StoreError::Taken { name, holder }, names)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let had = |known: Item| known.names.ibip() == record.names.ibip();
+        let is_proper = reading.place.rep().is_none()
+            || record.names.ibip().is_some()
+                && reading.before.item(reading.place)?.is_some_and(had);
+        if !is_proper || holder.rep().is_none() || holder.rep() == record.names.rep() {
+            return Ok(Some(error));
+        }
+        refill.reduce_to_rep(&holder)?;
+        match refill.put(record) {
+            Ok(()) => {
+                let taken = ibip_taken(record, record.names.clone());
+                report.add(CheckFinding::of(CheckCode::NameTaken, &holder).saying(taken));
+                Ok(None)
+            }
+            Err(error @ StoreError::Taken { .. }) => Ok(Some(error)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Indexes an item that claims the name of another one: by its previous record, else by its place alone.
+    fn put_without_taken_name(
+        &self,
+        reading: &Reading<'_>,
+        record: &Record,
+        refill: &Refill<'_>,
+    ) -> Result<(), ArchiveError> {
+        let by_place = Record {
+            names: reading.place.clone(),
+            ..record.clone()
+        };
+        let known = self.previously_accepted(reading, &by_place)?;
+        for record in known.iter().chain([&by_place]) {
+            match refill.put(record) {
+                Err(StoreError::Taken { .. }) => {}
+                other => return Ok(other?),
+            }
+        }
+        Ok(())
+    }
+}

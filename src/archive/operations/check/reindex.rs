@@ -1,0 +1,160 @@
+//! Builds an index from the tree: for a reindex in place of the previous one, for a check beside it.
+
+use super::super::identifiers::names_at;
+use super::super::own_files;
+use super::super::recovery_log::{Durability, Queued};
+use super::context::{Present, PreviousIndex, Reading, Walk};
+use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
+use super::item_set::ItemSet;
+use crate::archive::store::{Store, StoreError};
+use crate::archive::tree::{Author, Place};
+use crate::archive::{Archive, ArchiveError};
+use crate::formats::item::Sidecar;
+use ibi::Timestamp;
+use ibi::message;
+
+impl Archive {
+    /// Rebuilds the index from the tree: identifiers, relations, states, tombstones and the date
+    /// from which minting continues.
+    pub fn reindex(&self, progress: &mut ItemProgress<'_>) -> Result<CheckReport, ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        // Rebuilding also replaces what the ledger reserves, so no date is given out meanwhile.
+        let mut dates = self.dates.lock();
+        // The rows to be replaced also list the directories that are not on disk yet.
+        self.settle_now()?;
+        // A reader beside the writer sees the previous contents until the writer commits.
+        let index = Store::open_read_only(self.tree.root())?;
+        let before = PreviousIndex {
+            index: Some(&index),
+            is_last: true,
+        };
+        let last = dates.last().cloned();
+        let walk = self.index_into(&self.store, &before, last, self.clock.now(), progress)?;
+        dates.go_on_after(self.store.last_date()?);
+        drop(dates);
+        if let Some(text) = self.tree.read_small(own_files::FACTS)? {
+            self.store.set_facts(&text)?;
+        }
+        self.finish_moves(walk)
+    }
+
+    /// Accepts the sidecars of items that were not moved to the directory of their rep, which
+    /// moves them. The caller holds `edits`.
+    fn finish_moves(&self, walk: Walk) -> Result<CheckReport, ArchiveError> {
+        let mut report = walk.report;
+        for names in walk.unmoved {
+            self.read_again(&Queued::at(Place::of(&names), Durability::Unsynced))?;
+            if !self.tree.is_directory(Place::of(&names).as_str()) {
+                let subject = names.preferred();
+                let is_its = |finding: &CheckFinding| {
+                    finding.code == CheckCode::NotMoved && finding.subject == subject
+                };
+                report.findings.retain(|finding| !is_its(finding));
+            }
+        }
+        Ok(report)
+    }
+
+    pub(super) fn index_into(
+        &self,
+        store: &Store,
+        before: &PreviousIndex<'_>,
+        known: Option<Timestamp>,
+        now: Timestamp,
+        progress: &mut ItemProgress<'_>,
+    ) -> Result<Walk, ArchiveError> {
+        let mut walk = Walk::default();
+        let present = Present {
+            last: known.clone().max(Some(now.clone())),
+            now,
+        };
+        let mut removed = ItemSet::default();
+        // The store's closure has its own error type, so other errors are passed around it.
+        let mut failed = None;
+        let outcome = store.replace_all(|refill| {
+            let result = self.scan_tree(&mut |scanned| {
+                if let (true, Some(error)) = (before.is_last, scanned.unlisted) {
+                    return Err(error.into());
+                }
+                let own_date = scanned
+                    .own_date
+                    .filter(|(date, _)| !self.dates.is_ahead(date));
+                walk.latest = walk.latest.take().max(own_date.clone());
+                // A date in the future was not minted here, or is known from the ledger.
+                let own_date = own_date.filter(|(date, _)| *date <= present.now);
+                walk.own = walk.own.take().max(own_date);
+                walk.report.findings.extend(scanned.finding);
+                let (Some(place), Some((record, is_accepted))) = (scanned.place, scanned.record)
+                else {
+                    return Ok(());
+                };
+                let accepted_before = before.sidecar(&place)?;
+                let reading = Reading {
+                    place: &place,
+                    before,
+                    accepted_before: accepted_before.as_deref(),
+                    present: &present,
+                };
+                let (record, is_accepted) = if scanned.is_here {
+                    self.admitted(&reading, record, is_accepted, &mut walk)?
+                } else {
+                    (record, is_accepted)
+                };
+                if scanned.is_here {
+                    walk.report.items += 1;
+                    progress(walk.report.items);
+                    if record.sidecar.is_some() && removed.has(&record.names) {
+                        walk.report
+                            .add(CheckFinding::of(CheckCode::LeftTombstone, &record.names));
+                    }
+                } else {
+                    removed.add(&record.names);
+                }
+                self.put_accepted(&reading, record, is_accepted, refill, &mut walk.report)
+            });
+            match result {
+                Ok(()) => Ok(known.max(walk.own.clone().map(|(date, _)| date))),
+                Err(ArchiveError::Store(error)) => Err(error),
+                Err(error) => {
+                    failed = Some(error);
+                    Err(StoreError::Broken {
+                        what: message!("the tree could not be read"),
+                    })
+                }
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        outcome?;
+        Ok(walk)
+    }
+
+    /// Takes over items in `col/` that have no sidecar. Those of the Archive's own name space
+    /// become originals; all are indexed.
+    pub(in crate::archive::operations) fn adopt(
+        &self,
+        progress: &mut ItemProgress<'_>,
+    ) -> Result<CheckReport, ArchiveError> {
+        self.tree.each_item::<ArchiveError>(|area, path| {
+            let Some(names) = names_at(area, path) else {
+                return Ok(());
+            };
+            let place = Place::of(&names);
+            if let Some(rep) = names.rep()
+                && self.is_own_rep(rep)?
+                // A rep dated in the future was not minted, and is reported.
+                && rep.timestamp() <= self.clock.now()
+                && self.tree.read_sidecar(&place)?.is_none()
+            {
+                let mut sidecar = Sidecar::new(&names);
+                sidecar.set_archive_service(&self.facts.service);
+                self.tree
+                    .write_sidecar(&place, &sidecar.to_bytes(), Author::Same)?;
+            }
+            Ok(())
+        })?;
+        self.reindex(progress)
+    }
+}
