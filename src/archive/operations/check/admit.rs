@@ -3,7 +3,7 @@
 
 use super::super::admission::Evidence;
 use super::super::identifiers::{as_alias, is_ibip};
-use super::context::{Reading, Walk};
+use super::context::{PlaceContext, ScanSummary};
 use super::finding::{CheckCode, CheckFinding};
 use crate::archive::store::{Item, Record, StoreError};
 use crate::archive::tree::Place;
@@ -43,28 +43,28 @@ impl Archive {
     /// names and that state, else according to its place alone.
     pub(super) fn admitted(
         &self,
-        reading: &Reading<'_>,
+        context: &PlaceContext<'_>,
         record: Record,
         is_accepted: bool,
-        walk: &mut Walk,
+        summary: &mut ScanSummary,
     ) -> Result<(Record, bool), ArchiveError> {
-        let report = &mut walk.report;
-        let place = reading.place;
+        let report = &mut summary.report;
+        let place = context.place;
         let is_known =
-            record.sidecar.is_some() && record.sidecar.as_deref() == reading.accepted_before;
+            record.sidecar.is_some() && record.sidecar.as_deref() == context.accepted_before;
         let known = if is_known {
             None
         } else {
-            reading.before.item(place)?
+            context.before.item(place)?
         };
         let known = Evidence {
-            last: reading.present.last.as_ref(),
+            last: context.present.last.as_ref(),
             was_accepted: is_known,
             item: known.as_ref(),
         };
         report.findings.extend(refused_aliases(place, &record));
         let Some(error) = self.refusal_of_read(place, &record, &known)? else {
-            if !is_known && let Some(holder) = self.holder_of_ibip(reading, &record)? {
+            if !is_known && let Some(holder) = self.holder_of_ibip(context, &record)? {
                 let taken = ibip_taken(&record, holder);
                 report.add(CheckFinding::of(CheckCode::NameTaken, place).saying(taken));
                 return Ok((Record::bare(place.clone(), State::Copy), false));
@@ -72,7 +72,7 @@ impl Archive {
             if Place::of(&record.names) != Place::of(place) {
                 let rep = message!("its rep is {rep}", rep = record.names.preferred());
                 report.add(CheckFinding::of(CheckCode::NotMoved, place).saying(rep));
-                walk.unmoved.push(place.clone());
+                summary.unmoved.push(place.clone());
                 return Ok((Record::bare(place.clone(), State::Copy), false));
             }
             return Ok((record, is_accepted));
@@ -90,10 +90,10 @@ impl Archive {
     /// or to the previous index.
     fn holder_of_ibip(
         &self,
-        reading: &Reading<'_>,
+        context: &PlaceContext<'_>,
         record: &Record,
     ) -> Result<Option<Names>, ArchiveError> {
-        let (Some(_), Some(ibip)) = (reading.place.rep(), record.names.ibip()) else {
+        let (Some(_), Some(ibip)) = (context.place.rep(), record.names.ibip()) else {
             return Ok(None);
         };
         let by_place = Names::from(Ibi::Ibip(ibip.clone()));
@@ -103,14 +103,14 @@ impl Archive {
         if places.iter().flatten().any(is_there) {
             return Ok(Some(by_place));
         }
-        let known = match (reading.before.item(&by_place)?, as_alias(ibip)) {
+        let known = match (context.before.item(&by_place)?, as_alias(ibip)) {
             // One in base 53 may have become an alias of the item that had it.
-            (None, Some(alias)) => reading.before.ask(|index| index.find_by_alias(&alias))?,
+            (None, Some(alias)) => context.before.ask(|index| index.find_by_alias(&alias))?,
             (known, _) => known,
         };
         let is_another = |item: &Item| {
             item.state != State::Deleted
-                && item.names.rep() != reading.place.rep()
+                && item.names.rep() != context.place.rep()
                 && is_there(&Place::of(&item.names))
         };
         Ok(known.filter(is_another).map(|item| item.names))
@@ -120,10 +120,10 @@ impl Archive {
     /// is repaired from it.
     pub(super) fn previously_accepted(
         &self,
-        reading: &Reading<'_>,
+        context: &PlaceContext<'_>,
         record: &Record,
     ) -> Result<Option<Record>, ArchiveError> {
-        let Some(bytes) = reading.accepted_before else {
+        let Some(bytes) = context.accepted_before else {
             return Ok(None);
         };
         let names = &record.names;
@@ -140,11 +140,11 @@ impl Archive {
             return Ok(None);
         };
         let gate = Evidence {
-            last: reading.present.last.as_ref(),
+            last: context.present.last.as_ref(),
             was_accepted: true,
             item: None,
         };
-        let refused = self.refusal_of_read(reading.place, &known, &gate)?;
+        let refused = self.refusal_of_read(context.place, &known, &gate)?;
         Ok(refused.is_none().then_some(known))
     }
 }

@@ -1,7 +1,7 @@
 //! Differences between the tree and the index, as findings.
 
 use super::super::ledger::LEDGER;
-use super::context::{Walk, is_below};
+use super::context::{ScanSummary, is_below};
 use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{Difference, DifferenceKind, Store};
 use crate::archive::tree::{Area, Place};
@@ -128,7 +128,7 @@ impl Archive {
     pub(super) fn check_dates(
         &self,
         index: &Store,
-        walk: &Walk,
+        summary: &ScanSummary,
         is_quiet: bool,
         clock: &dyn Clock,
         report: &mut CheckReport,
@@ -144,7 +144,7 @@ impl Archive {
             }
         };
         let mark = last.clone().max(reserved.clone());
-        if let Some((date, rep)) = &walk.own
+        if let Some((date, rep)) = &summary.own
             && Some(date) > mark.as_ref()
         {
             report.add(CheckFinding::new(CheckCode::DateBehind, rep));
@@ -154,7 +154,7 @@ impl Archive {
         {
             let ahead = CheckFinding::new(CheckCode::DateAhead, mark.to_rfc3339());
             // That item may be the only reason, if it dates from a version that accepted such items.
-            report.add(match &walk.latest {
+            report.add(match &summary.latest {
                 Some((date, rep)) if date == mark => {
                     ahead.saying(message!("it is that of {rep}", rep))
                 }

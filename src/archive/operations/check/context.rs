@@ -12,7 +12,7 @@ use ibi::{AliasPair, Timestamp};
 
 /// The result of reading the whole tree, apart from the records themselves.
 #[derive(Default)]
-pub(super) struct Walk {
+pub(super) struct ScanSummary {
     /// The last date in the Archive's own name space that is not in the future, and its rep.
     pub(super) own: Option<(Timestamp, String)>,
     /// The last date of all in that name space, and its rep.
@@ -58,7 +58,7 @@ impl PreviousIndex<'_> {
 }
 
 /// The time against which dates in the tree are checked.
-pub(super) struct Present {
+pub(super) struct DateBounds {
     /// The present.
     pub(super) now: Timestamp,
     /// Dates of the own name space up to this one count as given out; not before the present.
@@ -66,13 +66,13 @@ pub(super) struct Present {
 }
 
 /// One place of the tree while it is read.
-pub(super) struct Reading<'a> {
+pub(super) struct PlaceContext<'a> {
     /// The item's name according to its place.
     pub(super) place: &'a Names,
     pub(super) before: &'a PreviousIndex<'a>,
     /// The sidecar that was last accepted for the item.
     pub(super) accepted_before: Option<&'a [u8]>,
-    pub(super) present: &'a Present,
+    pub(super) present: &'a DateBounds,
 }
 
 /// Whether a place is in one of these directories.

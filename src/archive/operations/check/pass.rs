@@ -26,10 +26,10 @@ impl Archive {
         progress: &mut ItemProgress<'_>,
     ) -> Result<CheckReport, ArchiveError> {
         refuse_other_directories(path)?;
-        let reading = lock::ReadLock::of(path);
-        let mut report = check_once(path, reading.is_alone(), clock, progress)?;
+        let lock = lock::ReadLock::of(path);
+        let mut report = check_once(path, lock.is_alone(), clock, progress)?;
         for _ in 1..PASSES {
-            if reading.is_alone() || report.findings.is_empty() {
+            if lock.is_alone() || report.findings.is_empty() {
                 break;
             }
             // A change in progress has ended by now; a real inconsistency is found again.
@@ -39,7 +39,7 @@ impl Archive {
             let is_again = |finding: &CheckFinding| found.contains(&finding.identity());
             report.findings.retain(is_again);
         }
-        report.in_use = !reading.is_alone();
+        report.in_use = !lock.is_alone();
         Ok(report)
     }
 
@@ -49,9 +49,9 @@ impl Archive {
         path: &Path,
         inspect: impl FnOnce(&Archive) -> Result<T, E>,
     ) -> Result<T, E> {
-        let reading = lock::ReadLock::of(path);
+        let lock = lock::ReadLock::of(path);
         let (facts, tree) = Archive::open_tree(path)?;
-        let store = Store::open_as_it_is(tree.root(), reading.is_alone());
+        let store = Store::open_as_it_is(tree.root(), lock.is_alone());
         let clock = Box::new(SystemClock);
         let store = store.map_err(ArchiveError::from)?;
         inspect(&Archive::over(facts, tree, store, clock, None))
@@ -140,15 +140,15 @@ pub(super) fn check_once(
         .map(|index| (index.last_date(), index.reserved_date()));
     let known = known.map(|(last, reserved)| last.ok().flatten().max(reserved.ok().flatten()));
     let known = known.flatten().max(last_in_ledger(&ledger));
-    let mut walk = rebuilt.index_into(&rebuilt.store, &before, known, clock.now(), progress)?;
+    let mut summary = rebuilt.index_into(&rebuilt.store, &before, known, clock.now(), progress)?;
     rebuilt.store.widen()?;
-    report.items = walk.report.items;
-    report.findings.append(&mut walk.report.findings);
+    report.items = summary.report.items;
+    report.findings.append(&mut summary.report.findings);
     rebuilt.check_service(&mut report)?;
     store_files::check_handovers(&rebuilt, &mut report);
     if let (Some(index), false) = (&index, report.has(CheckCode::IndexDamaged)) {
         rebuilt.compare(index, &mut report)?;
-        rebuilt.check_dates(index, &walk, is_quiet, clock, &mut report)?;
+        rebuilt.check_dates(index, &summary, is_quiet, clock, &mut report)?;
     }
     rebuilt.check_editions(&mut report)?;
     rebuilt.check_relations(&mut report)?;

@@ -2,7 +2,7 @@
 //! which of them keeps it.
 
 use super::admit::ibip_taken;
-use super::context::Reading;
+use super::context::PlaceContext;
 use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{Item, Record, Refill, StoreError};
 use crate::archive::{Archive, ArchiveError};
@@ -13,7 +13,7 @@ impl Archive {
     /// Records an item according to its sidecar, or to the last sidecar that was accepted.
     pub(super) fn put_accepted(
         &self,
-        reading: &Reading<'_>,
+        context: &PlaceContext<'_>,
         record: Record,
         is_accepted: bool,
         refill: &Refill<'_>,
@@ -21,14 +21,14 @@ impl Archive {
     ) -> Result<(), ArchiveError> {
         let mut record = record;
         if !is_accepted || record.sidecar.is_none() {
-            if let Some(known) = self.previously_accepted(reading, &record)? {
+            if let Some(known) = self.previously_accepted(context, &record)? {
                 if is_accepted {
                     report.add(CheckFinding::of(CheckCode::MissingSidecar, &known.names));
                 }
                 record = known;
             }
-        } else if reading.before.is_last
-            && let Some(known) = reading.accepted_before
+        } else if context.before.is_last
+            && let Some(known) = context.accepted_before
             && record.sidecar.as_deref() != Some(known)
         {
             let code = match record.state {
@@ -50,7 +50,7 @@ impl Archive {
                     ))
                 };
                 // Only the previous index shows which item had the alias first.
-                if reading.before.has_alias(reading.place, alias)? {
+                if context.before.has_alias(context.place, alias)? {
                     refill.free_alias(alias)?;
                     report.add(taken(&holder, &record.names));
                 } else {
@@ -58,10 +58,10 @@ impl Archive {
                 }
             }
         }
-        match self.put_or_replace(reading, &record, refill, report)? {
+        match self.put_or_replace(context, &record, refill, report)? {
             Some(error) => {
                 report.add(CheckFinding::of(CheckCode::NameTaken, &record.names).saying(error));
-                self.put_without_taken_name(reading, &record, refill)
+                self.put_without_taken_name(context, &record, refill)
             }
             None => Ok(()),
         }
@@ -71,7 +71,7 @@ impl Archive {
     /// previous index gives it to this one, the error is returned.
     fn put_or_replace(
         &self,
-        reading: &Reading<'_>,
+        context: &PlaceContext<'_>,
         record: &Record,
         refill: &Refill<'_>,
         report: &mut CheckReport,
@@ -85,9 +85,9 @@ impl Archive {
             Err(error) => return Err(error.into()),
         };
         let had = |known: Item| known.names.ibip() == record.names.ibip();
-        let is_proper = reading.place.rep().is_none()
+        let is_proper = context.place.rep().is_none()
             || record.names.ibip().is_some()
-                && reading.before.item(reading.place)?.is_some_and(had);
+                && context.before.item(context.place)?.is_some_and(had);
         if !is_proper || holder.rep().is_none() || holder.rep() == record.names.rep() {
             return Ok(Some(error));
         }
@@ -106,15 +106,15 @@ impl Archive {
     /// Indexes an item that claims the name of another one: by its previous record, else by its place alone.
     fn put_without_taken_name(
         &self,
-        reading: &Reading<'_>,
+        context: &PlaceContext<'_>,
         record: &Record,
         refill: &Refill<'_>,
     ) -> Result<(), ArchiveError> {
         let by_place = Record {
-            names: reading.place.clone(),
+            names: context.place.clone(),
             ..record.clone()
         };
-        let known = self.previously_accepted(reading, &by_place)?;
+        let known = self.previously_accepted(context, &by_place)?;
         for record in known.iter().chain([&by_place]) {
             match refill.put(record) {
                 Err(StoreError::Taken { .. }) => {}

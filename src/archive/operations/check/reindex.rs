@@ -3,7 +3,7 @@
 use super::super::identifiers::names_at;
 use super::super::own_files;
 use super::super::recovery_log::{Durability, Queued};
-use super::context::{Present, PreviousIndex, Reading, Walk};
+use super::context::{DateBounds, PlaceContext, PreviousIndex, ScanSummary};
 use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
 use super::item_set::ItemSet;
 use crate::archive::store::{Store, StoreError};
@@ -30,20 +30,20 @@ impl Archive {
             is_last: true,
         };
         let last = dates.last().cloned();
-        let walk = self.index_into(&self.store, &before, last, self.clock.now(), progress)?;
+        let summary = self.index_into(&self.store, &before, last, self.clock.now(), progress)?;
         dates.go_on_after(self.store.last_date()?);
         drop(dates);
         if let Some(text) = self.tree.read_small(own_files::FACTS)? {
             self.store.set_facts(&text)?;
         }
-        self.finish_moves(walk)
+        self.finish_moves(summary)
     }
 
     /// Accepts the sidecars of items that were not moved to the directory of their rep, which
     /// moves them. The caller holds `edits`.
-    fn finish_moves(&self, walk: Walk) -> Result<CheckReport, ArchiveError> {
-        let mut report = walk.report;
-        for names in walk.unmoved {
+    fn finish_moves(&self, summary: ScanSummary) -> Result<CheckReport, ArchiveError> {
+        let mut report = summary.report;
+        for names in summary.unmoved {
             self.read_again(&Queued::at(Place::of(&names), Durability::Unsynced))?;
             if !self.tree.is_directory(Place::of(&names).as_str()) {
                 let subject = names.preferred();
@@ -63,9 +63,9 @@ impl Archive {
         known: Option<Timestamp>,
         now: Timestamp,
         progress: &mut ItemProgress<'_>,
-    ) -> Result<Walk, ArchiveError> {
-        let mut walk = Walk::default();
-        let present = Present {
+    ) -> Result<ScanSummary, ArchiveError> {
+        let mut summary = ScanSummary::default();
+        let present = DateBounds {
             last: known.clone().max(Some(now.clone())),
             now,
         };
@@ -80,41 +80,42 @@ impl Archive {
                 let own_date = scanned
                     .own_date
                     .filter(|(date, _)| !self.dates.is_ahead(date));
-                walk.latest = walk.latest.take().max(own_date.clone());
+                summary.latest = summary.latest.take().max(own_date.clone());
                 // A date in the future was not minted here, or is known from the ledger.
                 let own_date = own_date.filter(|(date, _)| *date <= present.now);
-                walk.own = walk.own.take().max(own_date);
-                walk.report.findings.extend(scanned.finding);
+                summary.own = summary.own.take().max(own_date);
+                summary.report.findings.extend(scanned.finding);
                 let (Some(place), Some((record, is_accepted))) = (scanned.place, scanned.record)
                 else {
                     return Ok(());
                 };
                 let accepted_before = before.sidecar(&place)?;
-                let reading = Reading {
+                let context = PlaceContext {
                     place: &place,
                     before,
                     accepted_before: accepted_before.as_deref(),
                     present: &present,
                 };
                 let (record, is_accepted) = if scanned.is_here {
-                    self.admitted(&reading, record, is_accepted, &mut walk)?
+                    self.admitted(&context, record, is_accepted, &mut summary)?
                 } else {
                     (record, is_accepted)
                 };
                 if scanned.is_here {
-                    walk.report.items += 1;
-                    progress(walk.report.items);
+                    summary.report.items += 1;
+                    progress(summary.report.items);
                     if record.sidecar.is_some() && removed.has(&record.names) {
-                        walk.report
+                        summary
+                            .report
                             .add(CheckFinding::of(CheckCode::LeftTombstone, &record.names));
                     }
                 } else {
                     removed.add(&record.names);
                 }
-                self.put_accepted(&reading, record, is_accepted, refill, &mut walk.report)
+                self.put_accepted(&context, record, is_accepted, refill, &mut summary.report)
             });
             match result {
-                Ok(()) => Ok(known.max(walk.own.clone().map(|(date, _)| date))),
+                Ok(()) => Ok(known.max(summary.own.clone().map(|(date, _)| date))),
                 Err(ArchiveError::Store(error)) => Err(error),
                 Err(error) => {
                     failed = Some(error);
@@ -128,7 +129,7 @@ impl Archive {
             return Err(error);
         }
         outcome?;
-        Ok(walk)
+        Ok(summary)
     }
 
     /// Takes over items in `col/` that have no sidecar. Those of the Archive's own name space
