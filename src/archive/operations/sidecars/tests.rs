@@ -1,6 +1,11 @@
 use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names};
 use super::super::{Process, Stranger};
-use super::*;
+use super::{Acceptance, Fact, merged};
+use crate::archive::ArchiveError;
+use crate::archive::store::Item;
+use crate::formats::item::{Names, State};
+use ibi::AliasPair;
+use ibi::relation::RelationKind;
 
 /// The outcome of a sidecar, in a word.
 fn outcome(of: &Acceptance) -> String {

@@ -1,0 +1,247 @@
+//! Accepts a sidecar that a user has written into an item. A sidecar that is rejected stays on disk and has
+//! no effect.
+
+use rustix::io::Errno;
+
+use super::super::Actor;
+use super::super::recovery_log::Durability;
+use super::records::merged;
+use crate::archive::store::{Item, ItemId, StoreError};
+use crate::archive::tree::{Author, Place};
+use crate::archive::{Archive, ArchiveError};
+use crate::formats::item::{Names, Sidecar, State};
+use ibi::relation::RelationKind;
+
+/// The outcome of a sidecar that was written into an item.
+#[derive(Debug)]
+pub enum Acceptance {
+    /// It was accepted and is in the index.
+    Accepted(Box<Item>),
+    /// It is equal to the accepted sidecar, byte for byte.
+    Unchanged,
+    /// It stays on disk and has no effect; fsck reports it.
+    Rejected(ArchiveError),
+}
+
+impl Archive {
+    /// Accepts the sidecar in an item's directory, with its names, state and relations. An item in
+    /// the directory of its IBIp is moved to that of its rep.
+    pub fn accept_sidecar(
+        &self,
+        actor: &dyn Actor,
+        id: ItemId,
+    ) -> Result<Acceptance, ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        self.accept_as(actor, actor, id)
+    }
+
+    /// Like [`Archive::accept_sidecar`], if one user brings the item and its names, and another is
+    /// the author of the sidecar.
+    pub fn accept_brought(
+        &self,
+        bringer: &dyn Actor,
+        writer: &dyn Actor,
+        id: ItemId,
+    ) -> Result<Acceptance, ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        self.accept_as(bringer, writer, id)
+    }
+
+    fn accept_as(
+        &self,
+        bringer: &dyn Actor,
+        writer: &dyn Actor,
+        id: ItemId,
+    ) -> Result<Acceptance, ArchiveError> {
+        let item = self.known(id)?;
+        self.with_writer(writer, &item.names, |writer| {
+            let accepted = self.accept_now(bringer, writer, id)?;
+            self.replayed(accepted, id)
+        })
+    }
+
+    /// Even if a sidecar is unchanged, the index may still differ from the tree after an earlier error.
+    fn replayed(&self, accepted: Acceptance, id: ItemId) -> Result<Acceptance, ArchiveError> {
+        if matches!(accepted, Acceptance::Unchanged) {
+            self.replay_at(&Place::of(&self.known(id)?.names))?;
+        }
+        Ok(accepted)
+    }
+
+    /// Like [`Archive::accept_sidecar`], for a caller that holds `edits`.
+    pub(in crate::archive::operations) fn accept(
+        &self,
+        actor: &dyn Actor,
+        id: ItemId,
+    ) -> Result<Acceptance, ArchiveError> {
+        let accepted = self.accept_now(actor, actor, id)?;
+        self.replayed(accepted, id)
+    }
+
+    /// Like [`Archive::accept_brought`], for a caller that holds `edits` and clears the recovery queue itself.
+    pub(in crate::archive::operations) fn accept_now(
+        &self,
+        bringer: &dyn Actor,
+        actor: &dyn Actor,
+        id: ItemId,
+    ) -> Result<Acceptance, ArchiveError> {
+        let item = self.known(id)?;
+        let place = Place::of(&item.names);
+        let _region = self.recovery.enter(&place, Durability::Unsynced)?;
+        let bytes = match self.tree.read_sidecar(&place) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(Acceptance::Unchanged),
+            // Something other than a small file was created at the path. It stays there and is not accepted.
+            Err(error) if is_no_small_file(error.errno()) => {
+                return Ok(Acceptance::Rejected(error.into()));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if self.store.sidecar(id)?.as_deref() == Some(&bytes) {
+            return Ok(Acceptance::Unchanged);
+        }
+        let (mut sidecar, mut bytes) = match self.parse_for(&item.names, &bytes) {
+            Ok(sidecar) => (sidecar, bytes),
+            Err(error) => {
+                if let (ArchiveError::OtherItem { .. }, State::Original) = (&error, item.state) {
+                    // Another item's content was copied into an original, which keeps its identity.
+                    self.restore(&item)?;
+                }
+                return Ok(Acceptance::Rejected(error));
+            }
+        };
+        let is_service = item.names.matches(&self.facts.service);
+        if is_service
+            && !sidecar
+                .archive_service()
+                .is_some_and(|service| service.matches(&self.facts.service))
+        {
+            self.restore(&item)?;
+            return Ok(Acceptance::Rejected(ArchiveError::ServiceItem));
+        }
+        let claims = sidecar
+            .archive_service()
+            .is_some_and(|service| service.matches(&self.facts.service));
+        if claims
+            && item.state != State::Original
+            && let Some(given) = self.given(&item.names)?
+        {
+            if self.store.sidecar(id)?.is_some() {
+                // The user may have kept an earlier sidecar. It must not reclaim the original,
+                // which the other Archive may have by now.
+                self.restore(&item)?;
+                return Ok(Acceptance::Rejected(ArchiveError::Given(item.names.into())));
+            }
+            // The item was removed, is restored now, and another Archive has claimed it in between.
+            sidecar.set_archive_service(&given.other);
+            bytes = sidecar.to_bytes();
+            self.write_sidecar(&item.names, &bytes, Author::Same)?;
+        }
+        let mut names = merged(&item.names, sidecar.names());
+        if let (None, Some(rep)) = (item.names.rep(), names.rep()) {
+            let rep = self.as_spelled_here(rep)?;
+            names = Names::new(Some(rep), names.ibip().cloned()).unwrap_or(names);
+        }
+        if let Some(refusal) = self.refusal(bringer, &item, &names, &sidecar)? {
+            return Ok(Acceptance::Rejected(refusal));
+        }
+        self.log_refused_aliases(&item, &sidecar);
+        let new_place = Place::of(&names);
+        if new_place == place {
+            return self.apply_accepted(actor, &item, &place, names, &sidecar, bytes);
+        }
+        let missing = self.tree.missing_levels(new_place.parent());
+        let accepted = self
+            .make_levels(bringer, &new_place)
+            .and_then(|()| self.apply_accepted(actor, &item, &place, names, &sidecar, bytes));
+        if !matches!(accepted, Ok(Acceptance::Accepted(_))) {
+            self.tree.remove_levels(&missing)?;
+        }
+        accepted
+    }
+
+    /// Records a sidecar in the index, moves the item to the place of its names, and updates
+    /// related items.
+    fn apply_accepted(
+        &self,
+        actor: &dyn Actor,
+        item: &Item,
+        place: &Place,
+        names: Names,
+        sidecar: &Sidecar,
+        bytes: Vec<u8>,
+    ) -> Result<Acceptance, ArchiveError> {
+        let new_place = Place::of(&names);
+        let mut moving = None;
+        if new_place != *place {
+            moving = Some(self.recovery.begin(&new_place, Durability::Unsynced)?);
+            self.tree.move_item(place, &new_place)?;
+        }
+        let mut before = match item.state {
+            State::Original => self.store.relations_of(item.id)?,
+            _ => Vec::new(),
+        };
+        if sidecar.language() != item.language.as_ref() {
+            // The language of this translation is known only now.
+            before.retain(|(kind, _)| *kind != RelationKind::TranslationOf);
+        }
+        let record = self.record_of(names, sidecar, bytes);
+        if item.state == State::Original
+            || record.state == State::Original
+            || self.has_tombstone(&record.names)?
+        {
+            // The Archive that holds the original must not lose its sidecar, even if the author did
+            // not sync it; nor must it lose the names in a tombstone.
+            self.tree.sync_item(&new_place)?;
+        }
+        let ends = match record.state {
+            State::Original => self.ends_of(actor, &before, &record.relations)?,
+            _ => Vec::new(),
+        };
+        let joint = if ends.is_empty() {
+            self.recovery.clear_joint(&new_place)?;
+            None
+        } else {
+            Some(self.recovery.begin_joint(&record.names, &before, &ends)?)
+        };
+        match self.store.put(&record) {
+            Ok(id) => {
+                if let Some(moving) = moving {
+                    moving.done();
+                }
+                // From here on the next close finds the sidecar accepted, although the far ends are
+                // not written yet.
+                let change = self.recovery.begin(&new_place, Durability::Synced)?;
+                let change = change.of_relations(Some(before.clone()));
+                let item = self.known(id)?;
+                self.remove_tombstones(&item.names)?;
+                self.update_far_ends(actor, &item, &before, |_| true)?;
+                if let Some(joint) = joint {
+                    self.recovery.end_joint(joint);
+                }
+                change.done();
+                Ok(Acceptance::Accepted(item.into()))
+            }
+            Err(error @ StoreError::Taken { .. }) => {
+                if let Some(joint) = joint {
+                    self.recovery.end_joint(joint);
+                }
+                if let Some(moving) = moving {
+                    self.tree.move_item(&new_place, place)?;
+                    moving.done();
+                }
+                Ok(Acceptance::Rejected(error.into()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn is_no_small_file(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::INVAL | Errno::LOOP | Errno::FBIG | Errno::NXIO
+    )
+}
