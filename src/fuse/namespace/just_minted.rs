@@ -372,3 +372,125 @@ impl Namespace {
         Ok(Some(name))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::timer::ManualTimer;
+    use super::*;
+
+    fn overlay() -> (JustMinted, Arc<ManualTimer>) {
+        let timer = Arc::new(ManualTimer::default());
+        let handed_in = Arc::clone(&timer) as Arc<dyn Timer>;
+        (JustMinted::new(handed_in), timer)
+    }
+
+    fn caller() -> Caller {
+        Caller {
+            uid: 1000,
+            gid: 1000,
+            pid: std::process::id(),
+        }
+    }
+
+    fn masked(uid: u32, item: i64, until: Option<Instant>) -> Masked {
+        Masked {
+            group: caller().thread_group().expect("of this process"),
+            uid,
+            item: ItemId(item),
+            declared: None,
+            sidecar: Some((1, 1)),
+            until,
+        }
+    }
+
+    fn items(overlay: &JustMinted) -> Vec<(u32, i64)> {
+        let inner = overlay.inner.lock();
+        inner
+            .masked
+            .iter()
+            .map(|one| (one.uid, one.item.0))
+            .collect()
+    }
+
+    #[test]
+    fn a_users_oldest_sidecar_is_unmasked_for_a_new_one() {
+        let (overlay, _) = overlay();
+        overlay.mask(masked(2, 1, None));
+        for item in 0..LIMIT as i64 {
+            overlay.mask(masked(1, item, None));
+        }
+        assert_eq!(items(&overlay).len(), LIMIT + 1);
+        overlay.mask(masked(1, 4711, None));
+        let left = items(&overlay);
+        assert_eq!(left.len(), LIMIT + 1);
+        assert!(left.contains(&(2, 1)) && left.contains(&(1, 1)) && left.contains(&(1, 4711)));
+        assert!(!left.contains(&(1, 0)));
+    }
+
+    #[test]
+    fn a_removed_sidecar_is_masked_for_its_time() {
+        let (overlay, timer) = overlay();
+        overlay.mask(masked(1, 1, Some(timer.now() + REMOVED)));
+        overlay.mask(masked(1, 2, None));
+        timer.sleep(REMOVED - Duration::from_millis(1));
+        overlay.mask(masked(1, 3, None));
+        assert_eq!(items(&overlay), [(1, 1), (1, 2), (1, 3)]);
+        timer.sleep(Duration::from_millis(1));
+        overlay.mask(masked(1, 4, None));
+        assert_eq!(items(&overlay), [(1, 2), (1, 3), (1, 4)]);
+        overlay.unmask(|masked| masked.item != ItemId(3));
+        assert_eq!(items(&overlay), [(1, 3)]);
+        assert!(overlay.any_masked.load(Ordering::Relaxed));
+        overlay.unmask(|_| true);
+        assert!(!overlay.any_masked.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn the_program_of_a_thread_is_looked_up_after_a_pause() {
+        let (overlay, timer) = overlay();
+        let (caller, group) = (caller(), caller().thread_group().expect("this process"));
+        let other = ThreadGroup::default();
+        let remember = |thread: u32, uid: u32| {
+            let now = timer.now();
+            let threads = &mut overlay.inner.lock().threads;
+            threads.insert(thread, (other, uid, now));
+        };
+        remember(caller.pid, caller.uid);
+        assert_eq!(overlay.group_of(&caller), Some(other));
+        timer.sleep(PAUSE - Duration::from_millis(1));
+        assert_eq!(overlay.group_of(&caller), Some(other));
+        timer.sleep(Duration::from_millis(1));
+        assert_eq!(overlay.group_of(&caller), Some(group));
+        // The number of an ended thread may be that of another user's by now.
+        remember(caller.pid, caller.uid + 1);
+        assert_eq!(overlay.group_of(&caller), Some(group));
+        // So many threads are remembered, and those first whose time is over make way.
+        overlay.inner.lock().threads.clear();
+        for thread in 0..LIMIT as u32 {
+            remember(u32::MAX - thread, 1);
+        }
+        let known = || overlay.inner.lock().threads.len();
+        assert_eq!(overlay.group_of(&caller), Some(group));
+        assert_eq!(known(), LIMIT);
+        timer.sleep(PAUSE - Duration::from_millis(1));
+        remember(u32::MAX, 1);
+        timer.sleep(Duration::from_millis(1));
+        assert_eq!(overlay.group_of(&caller), Some(group));
+        assert_eq!(known(), 2);
+    }
+
+    #[test]
+    fn a_program_deposits_until_it_pauses_with_nothing_open() {
+        let (overlay, timer) = overlay();
+        let (caller, other) = (caller(), ThreadGroup::default());
+        let is_depositing = |group| overlay.inner.lock().is_depositing(group, timer.now());
+        let group = overlay.note_caller(&caller).expect("this process");
+        overlay.note(&caller, other);
+        assert!(is_depositing(group) && is_depositing(other));
+        timer.sleep(PAUSE / 2);
+        overlay.note(&caller, group);
+        timer.sleep(PAUSE / 2);
+        assert!(is_depositing(group) && !is_depositing(other));
+        assert_eq!(overlay.inner.lock().depositors.len(), 2);
+    }
+}

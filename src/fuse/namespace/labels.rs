@@ -136,4 +136,15 @@ mod tests {
         assert_eq!(labels.forget(2, "a"), Some(ItemId(2)));
         assert_eq!(labels.forget(2, "a"), None);
     }
+
+    #[test]
+    fn a_removed_item_loses_its_labels_and_no_other_item_does() {
+        let labels = Labels::default();
+        for (uid, label, item) in [(1, "a", 1), (1, "b", 2), (2, "a", 1), (2, "c", 3)] {
+            assert!(labels.add(uid, label, ItemId(item)));
+        }
+        labels.forget_item(ItemId(1));
+        assert_eq!(labels.of(1), [("b".to_owned(), ItemId(2))]);
+        assert_eq!(labels.of(2), [("c".to_owned(), ItemId(3))]);
+    }
 }

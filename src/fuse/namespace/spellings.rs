@@ -190,6 +190,55 @@ mod tests {
     use super::*;
     use crate::os::testing::TemporaryDirectory;
 
+    /// The resolution of a directory's times may hide a change right after it was listed.
+    #[test]
+    fn a_listing_lasts_while_its_directory_is_the_same() {
+        let (mark, other) = ((1, 0, 1, 0), (2, 0, 1, 0));
+        let ago = |time: Duration| Instant::now().checked_sub(time).expect("an instant");
+        let half = LASTING / 2;
+        for (seen, listed, now, is_good) in [
+            (half, half, mark, true),
+            (half, half, other, true),
+            (3 * LASTING, 3 * LASTING, mark, false),
+            (4 * LASTING + half, 4 * LASTING, mark, false),
+            (6 * LASTING, 4 * LASTING, mark, true),
+            (6 * LASTING, 4 * LASTING, other, false),
+        ] {
+            let listing = SpellingIndex {
+                seen: Some((mark, ago(seen))),
+                listed: Some(ago(listed)),
+                ..SpellingIndex::default()
+            };
+            assert_eq!(listing.is_good(now), is_good, "{seen:?} {listed:?} {now:?}");
+        }
+        assert!(!SpellingIndex::default().is_good(mark));
+    }
+
+    #[test]
+    fn the_directory_that_was_searched_longest_ago_gives_way() {
+        let spellings = Spellings::default();
+        let key = |number: usize| (1, number as u64);
+        for number in 0..MOST_DIRECTORIES {
+            spellings.listing(key(number));
+        }
+        // Searched again, and so no longer the first.
+        spellings.listing(key(0));
+        let known = |number| spellings.slots.lock().all.contains_key(&key(number));
+        assert!(known(0) && known(1));
+        spellings.listing(key(MOST_DIRECTORIES));
+        assert!(known(0) && !known(1) && known(2) && known(MOST_DIRECTORIES));
+        // Nor do all together hold too many names; the last one searched is kept.
+        spellings.count(key(5), MOST_NAMES / 2);
+        spellings.count(key(4), MOST_NAMES / 2);
+        assert!(known(2) && known(4) && known(5));
+        spellings.count(key(6), 1);
+        assert!(!known(2) && !known(4), "the oldest first");
+        assert!(known(5) && known(6));
+        spellings.count(key(6), MOST_NAMES + 1);
+        assert_eq!(spellings.slots.lock().all.len(), 1);
+        assert!(known(6));
+    }
+
     #[test]
     fn names_are_found_in_any_spelling_as_they_come_and_go() {
         let root = TemporaryDirectory::new();

@@ -2,6 +2,8 @@
 
 mod attributes;
 mod beside;
+mod changes;
 mod deposits;
 mod fixture;
 mod lookups;
+mod native;

@@ -46,3 +46,15 @@ impl Timer for ManualTimer {
         *self.0.lock() += time;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_passes_while_the_system_sleeps() {
+        let before = SystemTimer.now();
+        SystemTimer.sleep(Duration::from_millis(5));
+        assert!(SystemTimer.now() - before >= Duration::from_millis(5));
+    }
+}

@@ -6,6 +6,7 @@ use rustix::thread::CapabilitySet;
 
 /// The threads of one process: one of them may continue what another one has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(Default))]
 pub struct ThreadGroup {
     number: i32,
     /// Its start time in clock ticks since boot: process numbers are reused.

@@ -191,3 +191,65 @@ fn what_another_program_removes_under_a_label_stays_in_the_item() {
     assert_eq!(way, Err(Errno::EXIST), "a directory comes back");
     assert_eq!(fixture.describe(".mint/report/doc"), Ok("directory".into()));
 }
+
+/// What was hidden under a label is hidden no longer when the label ends, or its item.
+#[test]
+fn whiteouts_end_with_their_label_or_item() {
+    let fixture = Fixture::new();
+    let other = fixture.other_program();
+    let (namespace, by) = (&fixture.namespace, fixture.context());
+    let entries = ["one", "two", "three"].map(|label| {
+        let entry = fixture.mkdir(".mint", label).expect("minted");
+        let item = fixture.item(item_of(&entry.node.kind));
+        fixture.write(&item, "a", "text");
+        let stale = namespace.white_out(&other, &entry.node, OsStr::new("a"), false);
+        assert_eq!(stale, Ok(vec![]), "the kernel has not met the file");
+        (entry.node, item)
+    });
+    let hidden = || {
+        let is_hidden = |at: usize| {
+            let (node, _) = entries.get(at).expect("one of three");
+            namespace.is_whited_out(node, OsStr::new("a"), None)
+        };
+        [is_hidden(0), is_hidden(1), is_hidden(2)]
+    };
+    assert_eq!(hidden(), [true, true, true]);
+    let mint = fixture.node(".mint");
+    namespace
+        .remove(&by, &mint, OsStr::new("one"), true)
+        .expect("the label ends");
+    assert_eq!(hidden(), [false, true, true]);
+    let [_, (_, item), _] = &entries;
+    std::fs::remove_file(fixture.file(item, "a")).expect("removed");
+    let path = rep(item);
+    let (year, name) = split(&path);
+    namespace
+        .remove(&by, &fixture.node(year), OsStr::new(name), true)
+        .expect("an empty item");
+    assert_eq!(hidden(), [false, false, true]);
+    assert_eq!(fixture.describe(".mint/two"), Err(Errno::NOENT));
+    assert!(fixture.find(".mint/three").is_ok());
+    let sidecar = fixture.find_as(&fixture.caller, ".mint/three/.ibi");
+    assert_eq!(sidecar.err(), Some(Errno::NOENT), "a deposit that goes on");
+}
+
+/// `tar -x` removes a file before it makes it again.
+#[test]
+fn a_sidecar_that_a_program_removes_is_restored_for_others() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let path = rep(&item);
+    let (namespace, by) = (&fixture.namespace, fixture.context());
+    let here = fixture.node(&path);
+    namespace
+        .remove(&by, &here, OsStr::new(".ibi"), false)
+        .expect("removed");
+    let sidecar = format!("{path}/.ibi");
+    let own = || fixture.find_as(&fixture.caller, &sidecar).map(drop);
+    assert_eq!(own(), Err(Errno::NOENT));
+    assert!(fixture.find(&sidecar).is_ok(), "another program finds it");
+    fixture.pass(Duration::from_millis(999));
+    assert_eq!(own(), Err(Errno::NOENT));
+    fixture.pass(Duration::from_millis(1));
+    assert_eq!(own(), Ok(()));
+}

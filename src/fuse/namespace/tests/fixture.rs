@@ -91,6 +91,16 @@ impl Fixture {
         self.timer.sleep(time);
     }
 
+    /// What has been invalidated before a reply since the last call.
+    pub(super) fn take_stale(&self) -> Vec<Stale> {
+        std::mem::take(&mut *self.cache.before_reply.lock())
+    }
+
+    /// The same after a reply.
+    pub(super) fn take_stale_after_reply(&self) -> Vec<Stale> {
+        std::mem::take(&mut *self.cache.after_reply.lock())
+    }
+
     /// The same user in another program.
     pub(super) fn other_program(&self) -> Caller {
         Caller {

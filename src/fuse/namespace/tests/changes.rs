@@ -1,0 +1,346 @@
+//! What a change makes stale in the kernel's cache.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::fixture::{Fixture, TestCache, ibip, rep, split};
+use crate::fuse::attr::Time;
+use crate::fuse::inode::{Node, NodeKind};
+use crate::fuse::inside::{AttributeChange, NewTime};
+use crate::fuse::namespace::modes::ACL;
+use crate::fuse::namespace::timer::ManualTimer;
+use crate::fuse::namespace::{MkdirResult, Namespace, Options, Stale};
+
+fn name(name: &str) -> &OsStr {
+    OsStr::new(name)
+}
+
+fn mode(mode: u32) -> AttributeChange {
+    AttributeChange {
+        mode: Some(mode),
+        ..AttributeChange::default()
+    }
+}
+
+fn set(fixture: &Fixture, node: &Node, change: &AttributeChange) -> Result<(), Errno> {
+    let by = fixture.context();
+    let set = fixture
+        .namespace
+        .set_attributes(&by, node, None, change, || false);
+    set.map(drop)
+}
+
+#[test]
+fn a_directory_that_changes_in_one_tree_is_listed_again_in_the_other() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let (namespace, by) = (&fixture.namespace, fixture.context());
+    let here = fixture.node(&rep(&item));
+    let make = |made: &str| {
+        let made = namespace.make_directory(&by, &here, name(made), (0o755, 0));
+        match made.expect("made") {
+            MkdirResult::Done(entry) => entry.node,
+            MkdirResult::Minting(_) => panic!("a directory in an item is not minted"),
+        }
+    };
+    make("alone");
+    assert_eq!(
+        fixture.take_stale(),
+        [],
+        "the other tree has no cache of it"
+    );
+    let there = fixture.node(&ibip(&item));
+    let listing = Stale::Listing(there.id);
+    let gone = |gone: &str| Stale::Name(there.id, gone.into());
+    let directory = make("d");
+    assert_eq!(fixture.take_stale(), std::slice::from_ref(&listing));
+    let flags = (OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL).bits() as i32;
+    let created = namespace.create(&by, &here, name("a"), flags, (0o644, 0));
+    let file = created.expect("a file").entry.node;
+    assert_eq!(fixture.take_stale(), std::slice::from_ref(&listing));
+    let linked = namespace.make_hard_link(&by, &file, &here, name("b"));
+    assert_eq!(linked.expect("a link").node.id, file.id);
+    assert_eq!(fixture.take_stale(), std::slice::from_ref(&listing));
+    for (removed, node, is_directory) in [("a", &file, false), ("d", &directory, true)] {
+        namespace
+            .remove(&by, &here, name(removed), is_directory)
+            .expect(removed);
+        let links = Stale::Attributes(node.id);
+        assert_eq!(
+            fixture.take_stale(),
+            [links, gone(removed), listing.clone()],
+            "{removed}"
+        );
+    }
+    assert_eq!(fixture.take_stale_after_reply(), []);
+}
+
+/// A symbolic link that leaves its item is one node in the rep tree and another in the IBIp tree.
+#[test]
+fn a_link_is_stale_where_its_number_of_names_or_its_target_changes() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let (namespace, by) = (&fixture.namespace, fixture.context());
+    let here = fixture.node(&rep(&item));
+    std::fs::create_dir(fixture.file(&item, "sub")).expect("made");
+    let target = format!("../../../../{}/doc", rep(&item));
+    std::os::unix::fs::symlink(&target, fixture.file(&item, "out")).expect("a link");
+    let there = fixture.node(&format!("{}/out", ibip(&item)));
+    let sub = fixture.node(&format!("{}/sub", rep(&item)));
+    let links = Stale::Attributes(there.id);
+    let target = Stale::Listing(there.id);
+    let linked = namespace.make_hard_link(&by, &there, &sub, name("out2"));
+    let second = linked.expect("a second name").node;
+    assert_ne!(second.id, there.id);
+    assert!(fixture.take_stale().contains(&links), "a name more");
+    // Its second name lies in a directory that only the rep tree has met.
+    namespace
+        .remove(&by, &sub, name("out2"), false)
+        .expect("removed");
+    assert!(fixture.take_stale().contains(&links), "a name less");
+    std::os::unix::fs::symlink("x", fixture.file(&item, "sub/single")).expect("a link");
+    fixture.write(&item, "sub/file", "x");
+    std::fs::hard_link(
+        fixture.file(&item, "sub/file"),
+        fixture.file(&item, "sub/file2"),
+    )
+    .expect("a second name");
+    for single in ["single", "file"] {
+        fixture.node(&format!("{}/sub/{single}", rep(&item)));
+        namespace
+            .remove(&by, &sub, name(single), false)
+            .expect("removed");
+        assert_eq!(fixture.take_stale(), [], "{single}");
+    }
+    // A link that is moved deeper has another target.
+    let rename = |from: (&Node, &str), to: (&Node, &str), flags: RenameFlags| {
+        let renamed = namespace.rename(
+            &by,
+            (from.0, name(from.1)),
+            (to.0, name(to.1)),
+            flags.bits(),
+        );
+        renamed.expect("renamed");
+        fixture.take_stale()
+    };
+    let none = RenameFlags::empty();
+    let within = rename((&here, "out"), (&here, "out3"), none);
+    assert!(!within.contains(&target), "in one directory: {within:?}");
+    let deeper = rename((&here, "out3"), (&sub, "out"), none);
+    assert!(deeper.contains(&target), "{deeper:?}");
+    fixture.write(&item, "plain", "x");
+    let plain = rename((&here, "plain"), (&sub, "plain"), none);
+    assert!(!plain.contains(&target), "a file: {plain:?}");
+    let exchanged = rename((&sub, "out"), (&here, "doc"), RenameFlags::EXCHANGE);
+    assert!(exchanged.contains(&target), "{exchanged:?}");
+    let back = rename((&sub, "out"), (&here, "doc"), RenameFlags::EXCHANGE);
+    assert!(back.contains(&target), "the link is the new name: {back:?}");
+    let above = rename(
+        (&here, "sub"),
+        (&fixture.node(&format!("{}/doc", rep(&item))), "sub"),
+        none,
+    );
+    assert!(above.contains(&target), "a directory above it: {above:?}");
+}
+
+#[test]
+fn attributes_that_change_are_stale_where_else_they_are_shown() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let (prefix, suffix) = (ibip(&item), ibip(&item));
+    let (prefix, suffix) = (split(&prefix).0, split(&suffix).1);
+    let here = fixture.node(&rep(&item));
+    set(&fixture, &here, &mode(0o750)).expect("set");
+    assert_eq!(fixture.take_stale(), [], "only one tree has met it");
+    let there = fixture.node(&ibip(&item));
+    set(&fixture, &here, &mode(0o700)).expect("set");
+    assert_eq!(fixture.take_stale(), [Stale::Attributes(there.id)]);
+    let by = fixture.context();
+    let value = fixture
+        .namespace
+        .set_xattr(&by, &here, name("user.x"), b"y", 0);
+    value.expect("set");
+    assert_eq!(fixture.take_stale(), [Stale::Attributes(there.id)]);
+    // Virtual directories are shown with the attributes of the root.
+    let (prefix, mint) = (fixture.node(prefix), fixture.node(".mint"));
+    let root = fixture.node("");
+    let time = AttributeChange {
+        modified: Some(NewTime::At(Time {
+            seconds: 1_000_000_000,
+            nanoseconds: 0,
+        })),
+        ..AttributeChange::default()
+    };
+    set(&fixture, &root, &time).expect("set");
+    let mut stale = fixture.take_stale();
+    stale.sort_by_key(|stale| *stale != Stale::Attributes(mint.id));
+    assert_eq!(
+        stale,
+        [Stale::Attributes(mint.id), Stale::Attributes(prefix.id)]
+    );
+    set(&fixture, &here, &time).expect("set");
+    assert_eq!(fixture.take_stale(), [Stale::Attributes(there.id)]);
+    // The permissions of a level count on the path by the IBIp, too.
+    let path = rep(&item);
+    let year = fixture.node(split(&path).0);
+    let met = Stale::Name(prefix.id, suffix.into());
+    let caller = fixture.caller;
+    for (change, is_checked_again) in [
+        (mode(0o755), true),
+        (
+            AttributeChange {
+                uid: Some(caller.uid),
+                ..AttributeChange::default()
+            },
+            true,
+        ),
+        (
+            AttributeChange {
+                gid: Some(caller.gid),
+                ..AttributeChange::default()
+            },
+            true,
+        ),
+        (time, false),
+    ] {
+        set(&fixture, &year, &change).expect("set");
+        let expected: Vec<Stale> = is_checked_again.then(|| met.clone()).into_iter().collect();
+        assert_eq!(fixture.take_stale(), expected, "{change:?}");
+    }
+    let list = mode_as_list([7, 5, 5]);
+    let namespace = &fixture.namespace;
+    for (attribute, value, is_checked_again) in
+        [("user.x", &b"y"[..], false), (ACL, &list[..], true)]
+    {
+        let set = namespace.set_xattr(&by, &year, name(attribute), value, 0);
+        set.expect(attribute);
+        let expected: Vec<Stale> = is_checked_again.then(|| met.clone()).into_iter().collect();
+        assert_eq!(fixture.take_stale(), expected, "{attribute}");
+    }
+    let other = fixture.mkdir("", "other.example").expect("a level").node;
+    set(&fixture, &other, &mode(0o700)).expect("set");
+    assert_eq!(fixture.take_stale(), [], "no item lies below it");
+}
+
+/// An access control list of a mode: version 2; tag, permissions and number of owner, group, others.
+fn mode_as_list(bits: [u8; 3]) -> Vec<u8> {
+    let mut list = vec![2, 0, 0, 0];
+    for (tag, bits) in [1_u8, 4, 0x20].into_iter().zip(bits) {
+        list.extend([tag, 0, bits, 0, 0xff, 0xff, 0xff, 0xff]);
+    }
+    list
+}
+
+#[test]
+fn a_copied_mode_does_not_open_a_year() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let path = rep(&item);
+    let year = fixture.node(split(&path).0);
+    let on_disk = || {
+        use std::os::unix::fs::PermissionsExt;
+        let above = fixture.file(&item, "..");
+        let metadata = std::fs::metadata(above).expect("a year");
+        metadata.permissions().mode() & 0o7777
+    };
+    let before = on_disk();
+    let shown = fixture.namespace.attributes(&year).expect("attributes");
+    set(&fixture, &year, &mode(u32::from(shown.permissions))).expect("set");
+    assert_eq!(on_disk(), before);
+    set(&fixture, &year, &mode(0o700)).expect("set");
+    assert_eq!(on_disk(), 0o700);
+}
+
+#[test]
+fn virtual_directories_and_links_accept_attributes_and_keep_theirs() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let (rep, ibip) = (rep(&item), ibip(&item));
+    for path in [split(&ibip).0, ".mint", &format!("{rep}!")] {
+        let node = fixture.node(path);
+        let before = fixture.namespace.attributes(&node);
+        assert_eq!(set(&fixture, &node, &mode(0o700)), Ok(()), "{path}");
+        assert_eq!(fixture.namespace.attributes(&node), before, "{path}");
+    }
+    let list = fixture.node(&format!("{rep}?GetFileList"));
+    assert_eq!(set(&fixture, &list, &mode(0o700)), Err(Errno::PERM));
+}
+
+#[test]
+fn only_items_have_devices_and_hard_links() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    fixture.write(&item, "a", "a");
+    let path = rep(&item);
+    let (namespace, by) = (&fixture.namespace, fixture.context());
+    let (year, here) = (fixture.node(split(&path).0), fixture.node(&path));
+    let file = fixture.node(&format!("{path}/a"));
+    let pipe = 0o010_644;
+    for (parent, outcome) in [(&year, Err(Errno::PERM)), (&here, Ok(()))] {
+        let made = namespace.make_node(&by, parent, name("pipe"), 0, (pipe, 0));
+        assert_eq!(made.map(drop), outcome);
+        let made = namespace.make_hard_link(&by, &file, parent, name("b"));
+        assert_eq!(made.map(drop), outcome);
+    }
+}
+
+#[test]
+fn what_is_removed_above_items_goes_by_the_rules_of_names() {
+    let fixture = Fixture::new();
+    let (one, other) = (fixture.mint(None), fixture.mint(None));
+    let path = rep(&one);
+    let (year, last) = split(&path);
+    let (namespace, by) = (&fixture.namespace, fixture.context());
+    let parent = fixture.node(year);
+    let modifier = format!("{last}!");
+    let target = rep(&other);
+    namespace
+        .make_link(&by, &parent, name(&modifier), target.as_bytes())
+        .expect("declared");
+    let remove =
+        |removed: &str, is_directory| namespace.remove(&by, &parent, name(removed), is_directory);
+    assert_eq!(remove(&modifier, false), Ok(()));
+    let edition = fixture.describe(&format!("{path}!"));
+    assert_eq!(edition, Ok(format!("-> ../../../{path}")));
+    assert_eq!(remove(last, false), Err(Errno::PERM), "an item is no file");
+    fixture.take_stale_after_reply();
+    fixture.write(&one, "a", "a");
+    assert_eq!(remove(last, true), Err(Errno::NOTEMPTY));
+    let again = Stale::Name(parent.id, last.into());
+    assert_eq!(fixture.take_stale_after_reply(), [again]);
+    std::fs::remove_file(fixture.file(&one, "a")).expect("removed");
+    std::fs::remove_dir(fixture.file(&one, "doc")).expect("removed");
+    assert_eq!(remove(last, true), Ok(()));
+    assert_eq!(fixture.describe(&path), Err(Errno::NOENT));
+}
+
+#[test]
+fn a_mint_goes_on_after_its_request() {
+    let fixture = Fixture::new();
+    let timer = Arc::new(ManualTimer::default());
+    let namespace = Namespace::with_timer(fixture.share(), Options::default(), timer);
+    let namespace = Arc::new(namespace.expect("a namespace"));
+    namespace.root().expect("the root");
+    let root = namespace.root().expect("the root").node;
+    let mint = namespace.lookup(&fixture.caller, &root, name(".mint"));
+    let by = fixture.context();
+    let made =
+        namespace.make_directory(&by, &mint.expect("found").node, name("report"), (0o755, 0));
+    let Ok(MkdirResult::Minting(minting)) = made else {
+        panic!("not minted: {made:?}");
+    };
+    let (sender, receiver) = std::sync::mpsc::channel();
+    namespace.mint_in_background(
+        fixture.caller,
+        minting,
+        Box::new(TestCache::default()),
+        move |minted| sender.send(minted).expect("received"),
+    );
+    let minted = receiver.recv_timeout(Duration::from_secs(30));
+    let entry = minted.expect("a reply").expect("an item");
+    assert!(matches!(entry.node.kind, NodeKind::Item(_)), "{entry:?}");
+}
