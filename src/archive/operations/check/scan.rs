@@ -302,7 +302,7 @@ impl Archive {
 }
 
 /// Whether the error is one of reading, so that the file itself may be intact.
-fn is_unreadable(error: &TreeError) -> bool {
+pub(super) fn is_unreadable(error: &TreeError) -> bool {
     !matches!(
         error.errno(),
         Errno::INVAL | Errno::LOOP | Errno::FBIG | Errno::NXIO | Errno::ISDIR

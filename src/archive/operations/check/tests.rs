@@ -1,13 +1,16 @@
 use super::super::Process;
 use super::super::identifiers::names_at;
-use super::super::testing::{TestArchive, elsewhere, names};
-use super::CheckCode;
-use crate::archive::ArchiveError;
+use super::super::testing::{TestArchive, TestParts, elsewhere, names};
+use super::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{Item, Record};
 use crate::archive::tree::{Area, Place};
+use crate::archive::{Archive, ArchiveError};
 use crate::formats::item::{Names, State};
 use ibi::AliasPair;
 use ibi::relation::RelationKind;
+
+mod places;
+mod store_files;
 
 const COPY: &str = "a.example/b/2001/01.01.00.00";
 
@@ -25,6 +28,49 @@ fn check(damage: impl FnOnce(&TestArchive), found: &[&str], left: &[&str]) {
     assert_eq!(archive.findings(), found);
     archive.repair();
     assert_eq!(archive.findings(), left);
+}
+
+/// A store with a copy, and what `prepare` adds. No process has it open.
+fn closed(prepare: impl FnOnce(&TestArchive)) -> TestParts {
+    let archive = TestArchive::new();
+    archive.copy(COPY);
+    prepare(&archive);
+    archive.close_for_good()
+}
+
+/// The check of a store that no process has open.
+fn report(store: &TestParts) -> CheckReport {
+    let checked = Archive::check(store.directory.path(), &store.clock, &mut |_| ());
+    checked.expect("a check")
+}
+
+/// The repair of such a store.
+fn repaired(store: &TestParts) -> CheckReport {
+    let clock = Box::new(store.clock.clone());
+    let repaired = Archive::repair(store.directory.path(), clock, &mut |_| ());
+    repaired.expect("a repair")
+}
+
+/// The findings of a report, one per line: the code, the subject and the detail.
+fn lines(report: &CheckReport) -> Vec<String> {
+    let line = |finding: &CheckFinding| {
+        let detail = finding.detail.as_ref().map(|detail| format!(": {detail}"));
+        let (code, subject) = (finding.code.word(), &finding.subject);
+        format!("{code} {subject}{}", detail.unwrap_or_default())
+    };
+    report.findings.iter().map(line).collect()
+}
+
+/// Compares the beginnings of lines.
+#[track_caller]
+fn assert_lines(found: &CheckReport, expected: &[&str]) {
+    let found = lines(found);
+    let is_as_expected = found.len() == expected.len()
+        && found
+            .iter()
+            .zip(expected)
+            .all(|(line, it)| line.starts_with(it));
+    assert!(is_as_expected, "{found:#?} instead of {expected:#?}");
 }
 
 fn copy(archive: &TestArchive) -> Item {
