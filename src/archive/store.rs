@@ -455,7 +455,7 @@ fn duplicate(directory: BorrowedFd<'_>) -> Result<OwnedFd, StoreError> {
     directory
         .try_clone_to_owned()
         .map_err(|error| StoreError::Broken {
-            what: message!("its directory cannot be duplicate open: {error}", error),
+            what: message!("its directory cannot be kept open: {error}", error),
         })
 }
 

@@ -17,6 +17,7 @@ use parking_lot::RwLock;
 
 use crate::archive::{Clock, SystemClock};
 use crate::command::terminal::OneLine;
+use crate::fuse::mount::LogChange;
 
 /// The socket of the system's log.
 const SYSTEM_LOG: &str = "/dev/log";
@@ -75,24 +76,27 @@ pub fn set_level(level: LevelFilter) {
 }
 
 /// Raises or lowers the level by one, between errors and debug.
-pub fn change(more: bool) {
+pub fn change(change: LogChange) {
     let levels = [Level::Error, Level::Warn, Level::Info, Level::Debug];
     let is_logged = |level: &&Level| {
         let metadata = Metadata::builder().level(**level).target("ibifs").build();
         LOGGER.enabled(&metadata)
     };
     let count = levels.iter().take_while(is_logged).count();
-    let wanted = if more { count } else { count.saturating_sub(2) };
+    let wanted = match change {
+        LogChange::More => count,
+        LogChange::Less => count.saturating_sub(2),
+    };
     let Some(level) = levels.get(wanted) else {
         return;
     };
     // Logged at the lower of the two levels, where warnings may be shown.
     let report = || log::warn!("logging {} and graver", level.as_str().to_lowercase());
-    if !more {
+    if change == LogChange::Less {
         report();
     }
     set_level(level.to_level_filter());
-    if more {
+    if change == LogChange::More {
         report();
     }
 }

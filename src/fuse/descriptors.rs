@@ -118,6 +118,24 @@ struct OpenState {
 
 type Slot = Mutex<OpenState>;
 
+/// How a symbolic link is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// By its handle.
+    ByHandle,
+    /// Only by opening it, because its descriptor shows its path.
+    Opened,
+}
+
+/// How long the descriptor of a pinned file stays open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pinning {
+    /// Until too many are open; the file is then opened again by its handle.
+    ByHandle,
+    /// As long as the file is pinned.
+    ByDescriptor,
+}
+
 /// How many descriptors are closed at a time when there are too many.
 const BATCH: usize = 64;
 /// How long descriptors to close are gathered.
@@ -226,14 +244,13 @@ impl Descriptors {
         })
     }
 
-    /// Finds a name in a directory without opening it. None if it has to be opened: a symbolic link if
-    /// `is_open_link`, because its descriptor shows its path; a file of another filesystem; and any file if
-    /// there are no handles.
+    /// Finds a name in a directory without opening it. None if it has to be opened: a symbolic link with
+    /// [`Links::Opened`], a file of another filesystem, and any file if there are no handles.
     pub fn find(
         self: &Arc<Self>,
         directory: BorrowedFd<'_>,
         name: &OsStr,
-        is_open_link: bool,
+        links: Links,
     ) -> Result<Option<(Stat, Pinned)>, Errno> {
         if !self.by_handle {
             return Ok(None);
@@ -241,7 +258,7 @@ impl Descriptors {
         let name = CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
         let stat = rustix::fs::statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
         let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
-        if stat.st_dev != self.device || (is_link && is_open_link) {
+        if stat.st_dev != self.device || (is_link && links == Links::Opened) {
             return Ok(None);
         }
         // Another file may have taken the name since: that is seen when the handle is used.
@@ -279,9 +296,9 @@ impl Descriptors {
     }
 
     /// Pins a node's file by its descriptor.
-    pub fn keep(self: &Arc<Self>, descriptor: OwnedFd, stat: &Stat, may_close: bool) -> Pinned {
+    pub fn keep(self: &Arc<Self>, descriptor: OwnedFd, stat: &Stat, pinning: Pinning) -> Pinned {
         let kept = self.kept(stat, Some(descriptor), None);
-        if may_close && self.by_handle && stat.st_dev == self.device {
+        if pinning == Pinning::ByHandle && self.by_handle && stat.st_dev == self.device {
             self.note(&kept.slot);
         }
         kept
@@ -421,7 +438,7 @@ mod tests {
         let keep = |file: std::fs::File| {
             let file = OwnedFd::from(file);
             let stat = rustix::fs::fstat(&file).expect("an open file");
-            keeper.keep(file, &stat, true)
+            keeper.keep(file, &stat, Pinning::ByHandle)
         };
         let count = 4 * BATCH;
         let kept: Vec<Pinned> = (0..count)
@@ -451,7 +468,7 @@ mod tests {
         wait_until(|| !is_open(&&kept[0]));
         let name = |number| std::ffi::OsString::from(format!("file-{number}"));
         let (stat, found) = keeper
-            .find(root.as_fd(), &name(1), false)
+            .find(root.as_fd(), &name(1), Links::ByHandle)
             .expect("is there")
             .expect("has a handle");
         assert!(found.is_same_file(&kept[1]) && !found.is_same_file(&kept[2]));

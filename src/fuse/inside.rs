@@ -22,8 +22,8 @@ pub use content::{
 };
 pub use listing::{ListedPart, list, list_part};
 pub use names::{
-    New, content_flags, create, find, find_open, link, make, open, open_directory, open_or_append,
-    read_link, remove, rename, rename_for,
+    New, Removal, content_flags, create, find, find_open, link, make, open, open_directory,
+    open_or_append, read_link, remove, rename, rename_for,
 };
 pub use xattrs::{get_attribute, list_attributes, remove_attribute, set_attribute};
 

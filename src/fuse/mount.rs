@@ -26,14 +26,23 @@ use signals::{block_signals, wait_for_signal, wake};
 /// How long an unmount waits for processes that still use the tree, and a mount for a daemon that shuts down.
 const LAST_ORDERS: Duration = Duration::from_secs(5);
 
+/// A change of what is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogChange {
+    /// One level more.
+    More,
+    /// One level less.
+    Less,
+}
+
 /// Receives the events of a mount, for the program that started it.
 pub trait Watcher {
     /// The tree is usable.
     fn ready(&self);
     /// The mount is about to end.
     fn stopping(&self);
-    /// A signal requests more logging (true) or less (false).
-    fn log_more(&self, more: bool);
+    /// A signal requests more or less logging.
+    fn change_log(&self, change: LogChange);
 }
 
 /// Mounts a store and serves it until it is unmounted or a signal ends it.
@@ -80,7 +89,7 @@ pub fn serve(
         mount_point.display()
     );
     watcher.ready();
-    let mut is_over = wait_for_signal(|more| watcher.log_more(more));
+    let mut is_over = wait_for_signal(|change| watcher.change_log(change));
     watcher.stopping();
     if !is_over {
         unmount_or_log(&mount_point);

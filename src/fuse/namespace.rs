@@ -50,7 +50,7 @@ use rustix::io::Errno;
 use crate::archive::{Archive, ArchiveError};
 use crate::formats::item::Names;
 use crate::fuse::attr::Attr;
-use crate::fuse::descriptors::{self, Descriptors, Pinned};
+use crate::fuse::descriptors::{self, Descriptors, Links, Pinned, Pinning};
 use crate::fuse::inode::{Node, NodeId, NodeKind, NodeTable, Real, View};
 use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
@@ -92,8 +92,17 @@ pub struct Entry {
     pub node: Arc<Node>,
     /// Its attributes.
     pub attr: Attr,
-    /// Whether the name leads to this node until we invalidate it; a virtual name need not.
-    pub lasting: bool,
+    /// How long the kernel may cache that the name leads to this node.
+    pub lifetime: NameLifetime,
+}
+
+/// How long the kernel may cache that a name leads to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameLifetime {
+    /// Until the name is invalidated.
+    UntilInvalidated,
+    /// Not at all: the name may lead to another node the next time.
+    Uncached,
 }
 
 /// The mounted tree.
@@ -163,7 +172,12 @@ impl Namespace {
     /// The mount's root.
     pub fn root(&self) -> ErrnoResult<Entry> {
         let descriptor = inside::find(self.collection.as_fd(), OsStr::new("."))?;
-        self.real(descriptor, View::Rep, NodeKind::Root, true)
+        self.real(
+            descriptor,
+            View::Rep,
+            NodeKind::Root,
+            NameLifetime::UntilInvalidated,
+        )
     }
 
     /// The entry of a real file.
@@ -172,22 +186,33 @@ impl Namespace {
         descriptor: OwnedFd,
         view: View,
         kind: NodeKind,
-        lasting: bool,
+        lifetime: NameLifetime,
     ) -> ErrnoResult<Entry> {
         let stat = rustix::fs::fstat(&descriptor)?;
         let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
-        let (view, lasting) = if is_link {
-            self.link_as_met(descriptor.as_fd(), view, lasting)
+        let (view, lifetime) = if is_link {
+            self.link_as_met(descriptor.as_fd(), view, lifetime)
         } else {
-            (view, lasting)
+            (view, lifetime)
         };
         // The path of the open descriptor shows where a link lies: one that is translated stays open.
-        let may_close = !is_link || view == View::Rep;
-        let file = self.descriptors.keep(descriptor, &stat, may_close);
-        Ok(self.entry(stat, file, view, kind, lasting))
+        let pinning = if is_link && view != View::Rep {
+            Pinning::ByDescriptor
+        } else {
+            Pinning::ByHandle
+        };
+        let file = self.descriptors.keep(descriptor, &stat, pinning);
+        Ok(self.entry(stat, file, view, kind, lifetime))
     }
 
-    fn entry(&self, stat: Stat, file: Pinned, view: View, kind: NodeKind, lasting: bool) -> Entry {
+    fn entry(
+        &self,
+        stat: Stat,
+        file: Pinned,
+        view: View,
+        kind: NodeKind,
+        lifetime: NameLifetime,
+    ) -> Entry {
         let attr = Attr::from(stat);
         // Only directories and symbolic links differ between the trees.
         let view = match attr.kind {
@@ -204,7 +229,7 @@ impl Namespace {
         Entry {
             attr: self.as_met(&node, attr),
             node,
-            lasting,
+            lifetime,
         }
     }
 
@@ -214,7 +239,7 @@ impl Namespace {
         Ok(Entry {
             node: self.nodes.remember_virtual(view, kind),
             attr,
-            lasting: false,
+            lifetime: NameLifetime::Uncached,
         })
     }
 
@@ -256,14 +281,27 @@ impl Namespace {
         }
         let directory = parent.file()?;
         let view = parent.view;
-        match self
-            .descriptors
-            .find(directory.as_fd(), name, view != View::Rep)?
-        {
-            Some((stat, file)) => Ok(self.entry(stat, file, view, NodeKind::Inside, true)),
+        let links = if view == View::Rep {
+            Links::ByHandle
+        } else {
+            Links::Opened
+        };
+        match self.descriptors.find(directory.as_fd(), name, links)? {
+            Some((stat, file)) => Ok(self.entry(
+                stat,
+                file,
+                view,
+                NodeKind::Inside,
+                NameLifetime::UntilInvalidated,
+            )),
             None => {
                 let descriptor = inside::find(directory.as_fd(), name)?;
-                self.real(descriptor, view, NodeKind::Inside, true)
+                self.real(
+                    descriptor,
+                    view,
+                    NodeKind::Inside,
+                    NameLifetime::UntilInvalidated,
+                )
             }
         }
     }
@@ -276,12 +314,18 @@ impl Namespace {
         file: BorrowedFd<'_>,
     ) -> ErrnoResult<Entry> {
         let mut entry = match self.descriptors.note_open(file)? {
-            Some((stat, file)) => self.entry(stat, file, parent.view, NodeKind::Inside, true),
+            Some((stat, file)) => self.entry(
+                stat,
+                file,
+                parent.view,
+                NodeKind::Inside,
+                NameLifetime::UntilInvalidated,
+            ),
             None => self.real(
                 inside::find_open(file)?,
                 parent.view,
                 NodeKind::Inside,
-                true,
+                NameLifetime::UntilInvalidated,
             )?,
         };
         if let NodeKind::Item(item) = parent.kind {
@@ -309,7 +353,12 @@ impl Namespace {
         name: &OsStr,
         descriptor: OwnedFd,
     ) -> ErrnoResult<Entry> {
-        let mut entry = self.real(descriptor, parent.view, NodeKind::Inside, true)?;
+        let mut entry = self.real(
+            descriptor,
+            parent.view,
+            NodeKind::Inside,
+            NameLifetime::UntilInvalidated,
+        )?;
         if let NodeKind::Item(item) = parent.kind {
             mark_sidecar(&mut entry, item, name);
         }

@@ -67,18 +67,26 @@ fn give(file: &OwnedFd, (uid, gid): Ids) -> Result<(), Errno> {
     }
 }
 
-/// Renames a new file into place, in the same or another directory of its filesystem. With `is_durable` its
-/// content is on disk before; the caller syncs the directory. On an error the new file is removed.
+/// Whether the content of a file is on disk before it has its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// It is synced before.
+    Synced,
+    /// It may be written later.
+    Unsynced,
+}
+
+/// Renames a new file into place, in the same or another directory of its filesystem. The caller syncs the
+/// directory. On an error the new file is removed.
 pub fn rename_into_place(
     file: &OwnedFd,
     (from, temporary): (impl AsFd, &str),
     (to, name): (impl AsFd, &str),
-    is_durable: bool,
+    durability: Durability,
 ) -> Result<(), Errno> {
-    let synced = if is_durable {
-        rustix::fs::fsync(file)
-    } else {
-        Ok(())
+    let synced = match durability {
+        Durability::Synced => rustix::fs::fsync(file),
+        Durability::Unsynced => Ok(()),
     };
     let renamed = synced
         .and_then(|()| charging::charged(|| rustix::fs::renameat(&from, temporary, &to, name)));
@@ -127,8 +135,13 @@ mod tests {
         for (mode, content) in [(0o600, &b"new"[..]), (0o1644, b""), (0o640, &[7; 100_000])] {
             let file = create(directory, "temporary", content, mode, None).expect("made");
             assert_eq!(fixture.names(), ["name", "temporary"]);
-            rename_into_place(&file, (directory, "temporary"), (directory, "name"), true)
-                .expect("renamed");
+            rename_into_place(
+                &file,
+                (directory, "temporary"),
+                (directory, "name"),
+                Durability::Synced,
+            )
+            .expect("renamed");
             assert_eq!(fixture.names(), ["name"]);
             assert_eq!(
                 std::fs::read(fixture.0.join("name")).expect("read"),
@@ -161,7 +174,7 @@ mod tests {
             &file,
             (&fixture.1, "temporary"),
             (&fixture.1, "name"),
-            false,
+            Durability::Unsynced,
         );
         assert_eq!(renamed, Err(Errno::ISDIR));
         assert_eq!(fixture.names(), ["name"]);

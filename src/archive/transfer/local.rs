@@ -25,7 +25,7 @@ use crate::formats::fixity::{Manifest, shown};
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar, State};
 use crate::os::random;
-use crate::os::writing;
+use crate::os::writing::{self, Durability};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
@@ -581,7 +581,7 @@ fn replace(directory: &Tree, bytes: &[u8], is_strangers: bool) -> Result<(), Err
     // The mark is set before the rename, because the sidecar may be accepted at once under its name.
     let mode = 0o644 | if is_strangers { STRANGERS } else { 0 };
     let file = writing::create(root, &name, bytes, mode, None)?;
-    writing::rename_into_place(&file, (root, &name), (root, SIDECAR), true)
+    writing::rename_into_place(&file, (root, &name), (root, SIDECAR), Durability::Synced)
 }
 
 /// Whether the sidecar in an item's directory came from an Archive that has no rights here.

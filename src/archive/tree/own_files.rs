@@ -10,7 +10,7 @@ use super::action::Action;
 use super::place::{TreeError, failed};
 use super::root::Tree;
 use crate::os::opening;
-use crate::os::writing;
+use crate::os::writing::{self, Durability};
 
 impl Tree {
     /// Opens one of the store's own files for writing, and creates it where it is missing. ELOOP for anything
@@ -109,7 +109,12 @@ impl Tree {
         // Left behind by a crash: only the caller writes here.
         let _ = rustix::fs::unlinkat(&opened, &temporary, AtFlags::empty());
         let file = writing::create(&opened, &temporary, bytes, 0o644, None).map_err(failed)?;
-        writing::rename_into_place(&file, (&opened, &temporary), (&opened, name), now)
+        let durability = if now {
+            Durability::Synced
+        } else {
+            Durability::Unsynced
+        };
+        writing::rename_into_place(&file, (&opened, &temporary), (&opened, name), durability)
             .map_err(failed)?;
         if now {
             self.sync_directory(directory)

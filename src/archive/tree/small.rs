@@ -13,7 +13,7 @@ use super::place::{Place, TreeError, failed};
 use super::root::{Tree, open_beneath};
 use crate::archive::owner::Owner;
 use crate::os::charging;
-use crate::os::writing;
+use crate::os::writing::{self, Durability};
 
 /// A sidecar or metadata text larger than this many bytes is refused.
 pub const SMALL_FILE_LIMIT: u64 = 1 << 20;
@@ -134,9 +134,12 @@ impl Tree {
         let (temporary, file) = made.map_err(failed)?;
         let target = self.open_beneath(directory, OFlags::PATH | OFlags::DIRECTORY);
         let written = match target {
-            Ok(target) => {
-                writing::rename_into_place(&file, (&staging, &temporary), (&target, name), true)
-            }
+            Ok(target) => writing::rename_into_place(
+                &file,
+                (&staging, &temporary),
+                (&target, name),
+                Durability::Synced,
+            ),
             Err(errno) => {
                 let _ = rustix::fs::unlinkat(&staging, &temporary, AtFlags::empty());
                 Err(errno)

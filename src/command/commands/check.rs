@@ -27,7 +27,10 @@ pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     for finding in &report.findings {
-        eprint!("ibifs: {}", print::finding_line(finding, false));
+        eprint!(
+            "ibifs: {}",
+            print::finding_line(finding, print::Repairs::Made)
+        );
     }
     let indexed = plural!(
         "{count} item indexed",
@@ -63,10 +66,15 @@ pub(super) fn fsck(options: &Fsck) -> Result<Exit, Failure> {
         let found = transfer::claimed_by_both(&options.store, other)?;
         report.findings.extend(found);
     }
+    let repairs = if options.dry_run {
+        print::Repairs::Planned
+    } else {
+        print::Repairs::Made
+    };
     say(&if options.output.json {
         print::report_json(&options.store, &report)
     } else {
-        print::report_text(&report, options.dry_run)
+        print::report_text(&report, repairs)
     })?;
     let left = report.findings.iter().any(CheckFinding::is_left);
     Ok(if left { Exit::Failed } else { Exit::Done })

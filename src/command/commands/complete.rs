@@ -191,8 +191,8 @@ fn values(next: &Candidates, typed: &str) -> Vec<String> {
         .or_else(from_environment);
     let mut found = match next.value {
         None => Vec::new(),
-        Some(ValueKind::File) => entries(typed, false),
-        Some(ValueKind::Directory) => entries(typed, true),
+        Some(ValueKind::File) => entries(typed, Entries::All),
+        Some(ValueKind::Directory) => entries(typed, Entries::Directories),
         Some(ValueKind::Identifier) => further(typed, |typed| identifiers(typed, store.as_deref())),
         Some(ValueKind::Item) => items(typed, store.as_deref()),
     };
@@ -205,7 +205,7 @@ fn values(next: &Candidates, typed: &str) -> Vec<String> {
 /// modifiers, because a shell would end the word after a single result.
 fn items(typed: &str, store: Option<&Path>) -> Vec<String> {
     let mut found = further(typed, |typed| {
-        let mut found = entries(typed, false);
+        let mut found = entries(typed, Entries::All);
         found.extend(identifiers(typed, store));
         found
     });
@@ -251,8 +251,15 @@ fn expanded(path: &str) -> PathBuf {
     }
 }
 
+/// Which entries of a directory are completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entries {
+    All,
+    Directories,
+}
+
 /// The entries of a directory with the typed prefix; directories end with a slash, unless they are items.
-fn entries(typed: &str, directories_only: bool) -> Vec<String> {
+fn entries(typed: &str, wanted: Entries) -> Vec<String> {
     let (directory, begun) = typed
         .rsplit_once('/')
         .map_or(("", typed), |(above, begun)| {
@@ -285,7 +292,7 @@ fn entries(typed: &str, directories_only: bool) -> Vec<String> {
         match is_directory {
             true if is_item(&name) => Some(format!("{directory}{name}")),
             true => Some(format!("{directory}{name}/")),
-            false => (!directories_only).then(|| format!("{directory}{name}")),
+            false => (!(wanted == Entries::Directories)).then(|| format!("{directory}{name}")),
         }
     });
     named.collect()

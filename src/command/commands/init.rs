@@ -57,7 +57,10 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
     })?;
     drop(progress);
     for finding in &report.findings {
-        eprint!("ibifs: {}", print::finding_line(finding, false));
+        eprint!(
+            "ibifs: {}",
+            print::finding_line(finding, print::Repairs::Made)
+        );
     }
     let facts = archive.facts();
     say(&if options.output.json {

@@ -277,12 +277,21 @@ pub(super) fn report_json(store: &Path, report: &CheckReport) -> String {
     }))
 }
 
+/// Whether a report is of a run that repairs, or says what one would repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repairs {
+    /// Repairs, if any, were made.
+    Made,
+    /// A dry run.
+    Planned,
+}
+
 /// Code, subject, problem and remedy; severity, and whether it is repaired.
-pub(super) fn finding_line(finding: &CheckFinding, is_dry: bool) -> String {
+pub(super) fn finding_line(finding: &CheckFinding, repairs: Repairs) -> String {
     let severity = finding.code.severity();
-    let outcome = match (finding.repaired, finding.repairable && is_dry) {
-        (true, _) => message!("{severity}, repaired", severity),
-        (_, true) => message!("{severity}, would be repaired", severity),
+    let outcome = match (finding.repaired, finding.repairable, repairs) {
+        (true, ..) => message!("{severity}, repaired", severity),
+        (_, true, Repairs::Planned) => message!("{severity}, would be repaired", severity),
         _ => severity.message(),
     };
     let sentence = message!(
@@ -300,11 +309,11 @@ pub(super) fn finding_line(finding: &CheckFinding, is_dry: bool) -> String {
     )
 }
 
-pub(super) fn report_text(report: &CheckReport, is_dry: bool) -> String {
+pub(super) fn report_text(report: &CheckReport, repairs: Repairs) -> String {
     let mut text: String = report
         .findings
         .iter()
-        .map(|finding| finding_line(finding, is_dry))
+        .map(|finding| finding_line(finding, repairs))
         .collect();
     let repaired = report.findings.iter().filter(|finding| finding.repaired);
     let items = plural!("{count} item", "{count} items", count = report.items);

@@ -16,7 +16,7 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
 use crate::command::logging;
 use crate::command::terminal::OneLine;
-use crate::fuse::mount::Watcher;
+use crate::fuse::mount::{LogChange, Watcher};
 use ibi::message;
 use ibi::message::Message;
 
@@ -125,8 +125,8 @@ impl Watcher for Starter<'_> {
         self.notify(&[NotifyState::Stopping]);
     }
 
-    fn log_more(&self, more: bool) {
-        logging::change(more);
+    fn change_log(&self, change: LogChange) {
+        logging::change(change);
     }
 }
 

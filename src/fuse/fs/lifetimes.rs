@@ -6,17 +6,16 @@ use rustix::fs::FileType;
 
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeKind};
-use crate::fuse::namespace::Entry;
+use crate::fuse::namespace::{Entry, NameLifetime};
 
 /// The lifetime of what only we change; what becomes stale before its end is invalidated (`invalidator`).
 const CACHED: Duration = Duration::from_secs(60);
 
 /// The lifetime of a name.
 pub(super) fn of_name(entry: &Entry) -> Duration {
-    if entry.lasting {
-        CACHED
-    } else {
-        Duration::ZERO
+    match entry.lifetime {
+        NameLifetime::UntilInvalidated => CACHED,
+        NameLifetime::Uncached => Duration::ZERO,
     }
 }
 
@@ -60,7 +59,7 @@ mod tests {
         Entry {
             node,
             attr: Attr::virtual_like(&root, file_type, permissions, 0),
-            lasting: true,
+            lifetime: NameLifetime::UntilInvalidated,
         }
     }
 
@@ -94,7 +93,7 @@ mod tests {
     fn a_name_that_may_change_its_meaning_is_not_cached() {
         let mut link = entry(NodeKind::Link(b"../a".to_vec()), FileType::Symlink, 0o777);
         assert_eq!(of_name(&link), CACHED);
-        link.lasting = false;
+        link.lifetime = NameLifetime::Uncached;
         assert_eq!(of_name(&link), Duration::ZERO);
         assert_eq!(of_both(&link), Duration::ZERO);
     }

@@ -7,7 +7,7 @@ use fuser::{INodeNo, ReplyEntry};
 use rustix::io::Errno;
 
 use super::{Inner, reply};
-use crate::fuse::inside::ErrnoResult;
+use crate::fuse::inside::{ErrnoResult, Removal};
 use crate::fuse::namespace::{Entry, MkdirResult};
 use crate::os::caller::Caller;
 use crate::os::charging;
@@ -78,10 +78,10 @@ impl Inner {
         &self,
         caller: &Caller,
         (parent, name): NameIn<'_>,
-        is_directory: bool,
+        removal: Removal,
     ) -> ErrnoResult<()> {
         let (parent, by) = (self.node(parent)?, self.context(caller));
-        self.namespace.remove(&by, &parent, name, is_directory)
+        self.namespace.remove(&by, &parent, name, removal)
     }
 
     pub(super) fn rename_name(

@@ -19,7 +19,7 @@ use super::convert::{caller, errno, new_time};
 use super::io::WritePlace;
 use super::{Ibifs, negotiation, reply};
 use crate::fuse::inode::NodeId;
-use crate::fuse::inside::{self, AttributeChange};
+use crate::fuse::inside::{self, AttributeChange, Removal};
 use crate::fuse::namespace::{Invalidate, Stale};
 use crate::os::charging;
 
@@ -132,13 +132,19 @@ impl Filesystem for Ibifs {
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let _worker = self.pool.work();
-        reply::empty(reply, self.remove(&caller(request), (parent, name), false));
+        reply::empty(
+            reply,
+            self.remove(&caller(request), (parent, name), Removal::Unlink),
+        );
         self.invalidator.replied();
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let _worker = self.pool.work();
-        reply::empty(reply, self.remove(&caller(request), (parent, name), true));
+        reply::empty(
+            reply,
+            self.remove(&caller(request), (parent, name), Removal::Rmdir),
+        );
         self.invalidator.replied();
     }
 

@@ -317,7 +317,7 @@ mod tests {
     use std::os::fd::{AsFd, OwnedFd};
 
     use super::*;
-    use crate::fuse::descriptors::Descriptors;
+    use crate::fuse::descriptors::{Descriptors, Pinning};
 
     fn real(inode: u64) -> Real {
         let root = OwnedFd::from(std::fs::File::open("/").expect("the root opens"));
@@ -326,7 +326,7 @@ mod tests {
         // No device has this number, so the descriptor stays open and no handle is compared.
         stat.st_dev = u64::MAX;
         Real {
-            file: keeper.keep(root, &stat, true),
+            file: keeper.keep(root, &stat, Pinning::ByHandle),
             device: 5,
             inode,
             is_link: false,

@@ -146,12 +146,20 @@ pub fn read_link(link: BorrowedFd<'_>) -> ErrnoResult<Vec<u8>> {
     Ok(rustix::fs::readlinkat(link, "", Vec::new())?.into_bytes())
 }
 
+/// How a name is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// unlink(2): all but directories.
+    Unlink,
+    /// rmdir(2): an empty directory.
+    Rmdir,
+}
+
 /// Removes a name.
-pub fn remove(directory: BorrowedFd<'_>, name: &OsStr, is_directory: bool) -> ErrnoResult<()> {
-    let flags = if is_directory {
-        AtFlags::REMOVEDIR
-    } else {
-        AtFlags::empty()
+pub fn remove(directory: BorrowedFd<'_>, name: &OsStr, removal: Removal) -> ErrnoResult<()> {
+    let flags = match removal {
+        Removal::Unlink => AtFlags::empty(),
+        Removal::Rmdir => AtFlags::REMOVEDIR,
     };
     rustix::fs::unlinkat(directory, name, flags)
 }

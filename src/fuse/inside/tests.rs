@@ -146,7 +146,7 @@ fn a_file_is_opened_by_its_descriptor() {
     let file = directory.create("a", 0).expect("created");
     directory.write(&file, Where::At(0), "text");
     let found = directory.find("a").expect("found");
-    remove(directory.file.as_fd(), OsStr::new("a"), false).expect("removed");
+    remove(directory.file.as_fd(), OsStr::new("a"), Removal::Unlink).expect("removed");
     let opened = open(found.as_fd(), libc::O_RDONLY, &directory.caller).expect("opens");
     assert_eq!(read(opened.as_fd(), 0, 9), Ok(b"text".to_vec()));
     let truncated = libc::O_WRONLY | libc::O_TRUNC;
@@ -178,11 +178,14 @@ fn names_are_linked_renamed_and_removed() {
     assert_eq!(rename(above, name("c"), above, name("d"), 0), Ok(()));
     assert_eq!(directory.names(), ["a", "d"]);
     directory.make("dir", New::Directory, 0o700).expect("made");
-    assert_eq!(remove(above, name("dir"), false), Err(Errno::ISDIR));
-    assert_eq!(remove(above, name("a"), true), Err(Errno::NOTDIR));
-    assert_eq!(remove(above, name("dir"), true), Ok(()));
-    assert_eq!(remove(above, name("a"), false), Ok(()));
-    assert_eq!(remove(above, name("a"), false), Err(Errno::NOENT));
+    assert_eq!(
+        remove(above, name("dir"), Removal::Unlink),
+        Err(Errno::ISDIR)
+    );
+    assert_eq!(remove(above, name("a"), Removal::Rmdir), Err(Errno::NOTDIR));
+    assert_eq!(remove(above, name("dir"), Removal::Rmdir), Ok(()));
+    assert_eq!(remove(above, name("a"), Removal::Unlink), Ok(()));
+    assert_eq!(remove(above, name("a"), Removal::Unlink), Err(Errno::NOENT));
 }
 
 #[test]

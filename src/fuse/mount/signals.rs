@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::LogChange;
+
 /// The signals that end a mount, and those that request more or less logging.
 const OBEYED: [i32; 5] = [
     libc::SIGTERM,
@@ -35,7 +37,7 @@ pub(super) fn block_signals() {
 
 /// Waits for the end of the mount. Returns true if the session has ended, false if a signal requests an
 /// unmount. Meanwhile SIGUSR1 and SIGUSR2 request more or less logging.
-pub(super) fn wait_for_signal(log_more: impl Fn(bool)) -> bool {
+pub(super) fn wait_for_signal(change_log: impl Fn(LogChange)) -> bool {
     let set = signal_set();
     loop {
         let mut signal = 0;
@@ -44,8 +46,8 @@ pub(super) fn wait_for_signal(log_more: impl Fn(bool)) -> bool {
         match signal {
             _ if OVER.load(Ordering::SeqCst) => return true,
             _ if error != 0 => {}
-            libc::SIGUSR1 => log_more(true),
-            libc::SIGUSR2 => log_more(false),
+            libc::SIGUSR1 => change_log(LogChange::More),
+            libc::SIGUSR2 => change_log(LogChange::Less),
             _ => return false,
         }
     }

@@ -11,7 +11,7 @@ use super::invalidation::{Context, Stale};
 use super::{Entry, MkdirResult, Namespace, OpenDeposit};
 use crate::archive::WriteIntent;
 use crate::fuse::inode::Node;
-use crate::fuse::inside::{self, ErrnoResult, New};
+use crate::fuse::inside::{self, ErrnoResult, New, Removal};
 
 /// A regular file that has just been made.
 #[derive(Debug)]
@@ -169,12 +169,12 @@ impl Namespace {
         by: &Context<'_>,
         parent: &Node,
         name: &OsStr,
-        is_directory: bool,
+        removal: Removal,
     ) -> ErrnoResult<()> {
         if parent.is_in_item() {
-            return self.remove_inside(by, parent, name, is_directory);
+            return self.remove_inside(by, parent, name, removal);
         }
-        if !is_directory {
+        if removal == Removal::Unlink {
             return self.settle(by, self.remove_beside(by.caller, parent, name));
         }
         match self.remove_directory(by.caller, parent, name) {
@@ -196,10 +196,10 @@ impl Namespace {
         by: &Context<'_>,
         parent: &Node,
         name: &OsStr,
-        is_directory: bool,
+        removal: Removal,
     ) -> ErrnoResult<()> {
         if self.whites_out(by.caller, parent) {
-            let stale = self.white_out(by.caller, parent, name, is_directory)?;
+            let stale = self.white_out(by.caller, parent, name, removal)?;
             // The kernel changes its link count after the answer.
             by.cache.invalidate_after_reply(stale);
             return Ok(());
@@ -207,10 +207,10 @@ impl Namespace {
         let change = self.changing(parent, name)?;
         let above = parent.file()?;
         let victim = self.stale_victim(parent, name);
-        if is_directory {
+        if removal == Removal::Rmdir {
             self.keep_open(parent, name);
         }
-        inside::remove(above.as_fd(), name, is_directory)?;
+        inside::remove(above.as_fd(), name, removal)?;
         by.cache.invalidate(victim);
         self.settle(by, self.name_gone(by.caller, parent, name))?;
         self.names_changed(by, parent, Some(name));

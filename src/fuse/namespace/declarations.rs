@@ -15,7 +15,7 @@ use crate::archive::store::Item;
 use crate::archive::tree::{METADATA_TEXT, SMALL_FILE_LIMIT};
 use crate::archive::{Related, may_replace};
 use crate::fuse::inode::{Node, NodeKind};
-use crate::fuse::inside::{self, ErrnoResult};
+use crate::fuse::inside::{self, ErrnoResult, Removal};
 use crate::os::caller::Caller;
 use ibi::persistent::is_link;
 use ibi::relation::{RelationKind, Request, Step};
@@ -148,7 +148,7 @@ impl Namespace {
         let name_text = text(name)?;
         self.check_staged(caller, parent, name)?;
         if let Some(kept) = self.staging.take(parent.id, name) {
-            return inside::remove(self.staging.directory(), &kept, false);
+            return inside::remove(self.staging.directory(), &kept, Removal::Unlink);
         }
         let Some(Sibling { item, request }) = self.sibling(parent, name_text)? else {
             return Err(Errno::PERM);
@@ -157,7 +157,11 @@ impl Namespace {
         if is_metadata(&request) && self.archive.metadata(&item.names)?.is_none() {
             let directory = self.check_text(caller, &item)?;
             self.note_changed(&item.names);
-            return inside::remove(directory.as_fd(), OsStr::new(METADATA_TEXT), false);
+            return inside::remove(
+                directory.as_fd(),
+                OsStr::new(METADATA_TEXT),
+                Removal::Unlink,
+            );
         }
         let kind = match relation_of(&request) {
             Some(kind) => kind,
@@ -215,7 +219,7 @@ impl Namespace {
                 self.replace(caller, new_parent, &sibling, &kept)?;
                 if self.staging.take(parent.id, name).is_some() {
                     // A text has been moved to its item; a link is still there.
-                    let _ = inside::remove(self.staging.directory(), &kept, false);
+                    let _ = inside::remove(self.staging.directory(), &kept, Removal::Unlink);
                 }
                 Ok(())
             }

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use super::names::{below, is_year};
 use super::requests::Sibling;
-use super::{Entry, Namespace};
+use super::{Entry, NameLifetime, Namespace};
 use crate::archive::store::Item;
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, State};
@@ -82,8 +82,11 @@ impl Namespace {
     pub(super) fn item_entry(&self, item: &Item, view: View) -> ErrnoResult<Entry> {
         let descriptor = self.archive.tree().open_item(&Place::of(&item.names))?;
         // A label ends with rmdir, and a modifier's name is a directory for its depositor alone.
-        let lasting = matches!(view, View::Rep | View::Ibip);
-        self.real(descriptor, view, NodeKind::Item(item.id), lasting)
+        let lifetime = match view {
+            View::Rep | View::Ibip => NameLifetime::UntilInvalidated,
+            _ => NameLifetime::Uncached,
+        };
+        self.real(descriptor, view, NodeKind::Item(item.id), lifetime)
     }
 
     /// An item's directory, open with O_PATH.

@@ -23,7 +23,7 @@ use super::timer::Timer;
 use crate::archive::store::ItemId;
 use crate::archive::tree::{Place, SIDECAR};
 use crate::fuse::inode::{Node, NodeId, NodeKind};
-use crate::fuse::inside::{self, ErrnoResult};
+use crate::fuse::inside::{self, ErrnoResult, Removal};
 use crate::os::caller::{Caller, ThreadGroup};
 
 /// A program that has made nothing for so long, and has no file open that it has made, has paused.
@@ -363,7 +363,7 @@ impl Namespace {
         }
         if let NodeKind::Item(item) = parent.kind {
             let above = parent.file()?;
-            match caller.act(|| inside::remove(above.as_fd(), name, false)) {
+            match caller.act(|| inside::remove(above.as_fd(), name, Removal::Unlink)) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno),
             }

@@ -8,12 +8,12 @@ use rustix::io::Errno;
 
 use super::names::{below, is_year, level_below, text};
 use super::virtual_entries::link_target;
-use super::{Entry, Namespace, Stale};
+use super::{Entry, NameLifetime, Namespace, Stale};
 use crate::archive::store::Item;
 use crate::archive::tree::Creator;
 use crate::formats::item::Names;
 use crate::fuse::inode::{Node, NodeKind, View};
-use crate::fuse::inside::{self, ErrnoResult, New};
+use crate::fuse::inside::{self, ErrnoResult, New, Removal};
 use crate::os::caller::Caller;
 use ibi::relation::{Request, split_name};
 use ibi::{Ibi, Ibip, ParseError, Rep, ibip, rep};
@@ -21,7 +21,7 @@ use ibi::{Ibi, Ibip, ParseError, Rep, ibip, rep};
 impl Namespace {
     pub(super) fn lookup_in_root(&self, name: &OsStr) -> ErrnoResult<Entry> {
         if name == ".mint" {
-            return self.lasting_entry(View::Mint, NodeKind::Mint);
+            return self.cached_entry(View::Mint, NodeKind::Mint);
         }
         match self.find_level("", self.root_descriptor(), text(name)?) {
             Err(Errno::NOENT) => self.lookup_prefix(text(name)?),
@@ -30,10 +30,10 @@ impl Namespace {
     }
 
     /// The entry of a virtual directory whose name the kernel may cache.
-    fn lasting_entry(&self, view: View, kind: NodeKind) -> ErrnoResult<Entry> {
+    fn cached_entry(&self, view: View, kind: NodeKind) -> ErrnoResult<Entry> {
         let entry = self.virtual_entry(view, kind)?;
         Ok(Entry {
-            lasting: true,
+            lifetime: NameLifetime::UntilInvalidated,
             ..entry
         })
     }
@@ -59,7 +59,12 @@ impl Namespace {
         let below = below(path, name);
         match inside::find(parent, OsStr::new(name)) {
             Ok(descriptor) => {
-                let entry = self.real(descriptor, View::Rep, NodeKind::Level(below), true)?;
+                let entry = self.real(
+                    descriptor,
+                    View::Rep,
+                    NodeKind::Level(below),
+                    NameLifetime::UntilInvalidated,
+                )?;
                 match entry.attr.kind {
                     FileType::Directory => Ok(entry),
                     _ => {
@@ -114,7 +119,7 @@ impl Namespace {
             });
             match recorded {
                 Some(recorded) if recorded == name => {
-                    return self.lasting_entry(View::Ibip, NodeKind::Prefix(recorded));
+                    return self.cached_entry(View::Ibip, NodeKind::Prefix(recorded));
                 }
                 Some(recorded) => {
                     return self.virtual_entry(View::Ibip, NodeKind::Link(recorded.into_bytes()));
@@ -143,7 +148,12 @@ impl Namespace {
                 return Err(Errno::NOENT);
             }
             let item = self.archive.item_at(&rep)?;
-            return self.real(descriptor, View::Rep, NodeKind::Item(item.id), true);
+            return self.real(
+                descriptor,
+                View::Rep,
+                NodeKind::Item(item.id),
+                NameLifetime::UntilInvalidated,
+            );
         }
         self.lookup_sibling(caller, parent, name)
     }
@@ -185,7 +195,7 @@ impl Namespace {
         match &parent.kind {
             NodeKind::Root if ibip::check_prefix(name).is_ok() => {
                 self.archive.tree().make_prefix(name)?;
-                self.lasting_entry(View::Ibip, NodeKind::Prefix(name.to_owned()))
+                self.cached_entry(View::Ibip, NodeKind::Prefix(name.to_owned()))
             }
             NodeKind::Level(path) if is_year(path) => {
                 let rep = Rep::parse(&below(path, name)).map_err(|error| refused(name, &error))?;
@@ -214,7 +224,12 @@ impl Namespace {
                     caller,
                 )?;
                 self.spellings.note(parent.file()?.as_fd(), name);
-                self.real(made, View::Rep, NodeKind::Level(below(path, name)), true)
+                self.real(
+                    made,
+                    View::Rep,
+                    NodeKind::Level(below(path, name)),
+                    NameLifetime::UntilInvalidated,
+                )
             }
             NodeKind::Prefix(prefix) => {
                 let ibip = Ibip::parse(&format!("{prefix}/{name}"));
@@ -266,11 +281,11 @@ impl Namespace {
                     return Err(Errno::NOTEMPTY);
                 }
                 let ibip = self.archive.tree().open_directory("ibip")?;
-                inside::remove(ibip.as_fd(), name, true)?;
+                inside::remove(ibip.as_fd(), name, Removal::Rmdir)?;
                 Ok(Vec::new())
             }
             NodeKind::Root | NodeKind::Level(_) => {
-                inside::remove(parent.file()?.as_fd(), name, true)?;
+                inside::remove(parent.file()?.as_fd(), name, Removal::Rmdir)?;
                 Ok(Vec::new())
             }
             _ => Err(Errno::PERM),

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 
-use super::Namespace;
+use super::{NameLifetime, Namespace};
 use crate::archive::store::ItemId;
 use crate::formats::item::Names;
 use crate::formats::links::{climbs_out, read_in_ibip_tree, written_in_ibip_tree};
@@ -34,20 +34,20 @@ impl Namespace {
         &self,
         link: BorrowedFd<'_>,
         view: View,
-        lasting: bool,
-    ) -> (View, bool) {
+        lifetime: NameLifetime,
+    ) -> (View, NameLifetime) {
         if view.has_disk_depth() {
-            return (View::Rep, lasting);
+            return (View::Rep, lifetime);
         }
         let Ok(target) = inside::read_link(link) else {
-            return (view, false);
+            return (view, NameLifetime::Uncached);
         };
         if !target.starts_with(b".") {
-            return (View::Rep, lasting);
+            return (View::Rep, lifetime);
         }
         match self.position_of(link, 1) {
-            Some(position) if climbs_out(&target, position.depth) => (view, lasting),
-            _ => (View::Rep, false),
+            Some(position) if climbs_out(&target, position.depth) => (view, lifetime),
+            _ => (View::Rep, NameLifetime::Uncached),
         }
     }
 

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::fs::AtFlags;
 
-use super::{Entry, ErrnoResult, Namespace, Stale};
+use super::{Entry, ErrnoResult, NameLifetime, Namespace, Stale};
 use crate::archive::store::Item;
 use crate::archive::tree::Place;
 use crate::fuse::inode::{Node, NodeKind, View};
@@ -27,10 +27,12 @@ impl Namespace {
     ) -> ErrnoResult<Entry> {
         let is_restricted = self.check_search(caller, item)?;
         let entry = self.item_entry(item, view)?;
-        Ok(Entry {
-            lasting: entry.lasting && !is_restricted,
-            ..entry
-        })
+        let lifetime = if is_restricted {
+            NameLifetime::Uncached
+        } else {
+            entry.lifetime
+        };
+        Ok(Entry { lifetime, ..entry })
     }
 
     /// EACCES if a caller may not search the levels above an item. Returns whether there are users who may

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::requests::Sibling;
 use super::virtual_entries::{self, VirtualEntry};
-use super::{Entry, Namespace};
+use super::{Entry, NameLifetime, Namespace};
 use crate::archive::RunAs;
 use crate::archive::store::Item;
 use crate::archive::tree::METADATA_TEXT;
@@ -29,7 +29,12 @@ impl Namespace {
         }
         let Some(sibling) = self.sibling(parent, name)? else {
             return match self.staging.open(parent.id, OsStr::new(name)) {
-                Some(descriptor) => self.real(descriptor?, View::Rep, NodeKind::Inside, false),
+                Some(descriptor) => self.real(
+                    descriptor?,
+                    View::Rep,
+                    NodeKind::Inside,
+                    NameLifetime::Uncached,
+                ),
                 None => Err(Errno::NOENT),
             };
         };
@@ -82,7 +87,12 @@ impl Namespace {
     pub(super) fn text_entry(&self, item: &Item) -> ErrnoResult<Entry> {
         let directory = self.item_directory(item)?;
         let descriptor = inside::find(directory.as_fd(), OsStr::new(METADATA_TEXT))?;
-        self.real(descriptor, View::Rep, NodeKind::Inside, false)
+        self.real(
+            descriptor,
+            View::Rep,
+            NodeKind::Inside,
+            NameLifetime::Uncached,
+        )
     }
 
     /// EACCES if a caller does not have this access to an item's directory.

@@ -7,7 +7,7 @@ use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
 use super::invalidation::{Context, Stale};
-use super::{Entry, Namespace};
+use super::{Entry, NameLifetime, Namespace};
 use crate::archive::store::ItemId;
 use crate::archive::tree::{Place, SIDECAR};
 use crate::archive::{Acceptance, Bringing, RefusedSidecar, WriteIntent};
@@ -24,7 +24,7 @@ pub(super) fn mark_sidecar(entry: &mut Entry, item: ItemId, name: &OsStr) {
         entry.node.learnt.set_sidecar_of(Some(item));
     }
     if name.to_str().is_some_and(|name| name.contains(SIDECAR)) {
-        entry.lasting = false;
+        entry.lifetime = NameLifetime::Uncached;
     }
 }
 

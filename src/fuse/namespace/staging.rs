@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, Gid, Uid};
 use rustix::io::Errno;
 
-use super::{Entry, Namespace};
+use super::{Entry, NameLifetime, Namespace};
 use crate::archive::ArchiveError;
 use crate::archive::tree::Tree;
 use crate::fuse::inode::{Node, NodeId, NodeKind, View};
-use crate::fuse::inside::{self, ErrnoResult};
+use crate::fuse::inside::{self, ErrnoResult, Removal};
 use crate::os::caller::Caller;
 
 /// The most staged names of a user.
@@ -81,7 +81,7 @@ impl Staging {
     pub(super) fn note(&self, parent: NodeId, name: &OsStr, kept: OsString) {
         let before = self.names.lock().insert((parent, name.to_owned()), kept);
         if let Some(before) = before {
-            let _ = inside::remove(self.directory(), &before, false);
+            let _ = inside::remove(self.directory(), &before, Removal::Unlink);
         }
     }
 
@@ -94,7 +94,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         for kept in self.names.lock().values() {
-            let _ = inside::remove(self.directory.as_fd(), kept, false);
+            let _ = inside::remove(self.directory.as_fd(), kept, Removal::Unlink);
         }
     }
 }
@@ -125,12 +125,12 @@ impl Namespace {
         let made = match made {
             Ok(made) => made,
             Err(errno) => {
-                let _ = inside::remove(staged, &kept, false);
+                let _ = inside::remove(staged, &kept, Removal::Unlink);
                 return Err(errno);
             }
         };
         self.staging.note(parent.id, OsStr::new(name), kept);
-        self.real(made, View::Rep, NodeKind::Inside, false)
+        self.real(made, View::Rep, NodeKind::Inside, NameLifetime::Uncached)
     }
 
     /// EPERM if another user owns the staged name.

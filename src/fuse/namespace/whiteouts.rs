@@ -19,7 +19,7 @@ use super::Namespace;
 use super::invalidation::Stale;
 use crate::archive::store::ItemId;
 use crate::fuse::inode::{Node, NodeKind, View};
-use crate::fuse::inside::{self, ErrnoResult};
+use crate::fuse::inside::{self, ErrnoResult, Removal};
 use crate::os::caller::Caller;
 
 /// How many whiteouts a user may have.
@@ -131,19 +131,19 @@ impl Namespace {
         caller: &Caller,
         parent: &Node,
         name: &OsStr,
-        is_directory: bool,
+        removal: Removal,
     ) -> ErrnoResult<Vec<Stale>> {
         let above = parent.file()?;
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let stat = rustix::fs::statat(&*above, name, flags)?;
-        match (FileType::from_raw_mode(stat.st_mode), is_directory) {
-            (FileType::Directory, false) => return Err(Errno::ISDIR),
-            (FileType::Directory, true) => {
+        match (FileType::from_raw_mode(stat.st_mode), removal) {
+            (FileType::Directory, Removal::Unlink) => return Err(Errno::ISDIR),
+            (FileType::Directory, Removal::Rmdir) => {
                 let victim = inside::find(above.as_fd(), name)?;
                 self.check_shown_empty((stat.st_dev, stat.st_ino), victim.as_fd())?;
             }
-            (_, true) => return Err(Errno::NOTDIR),
-            (_, false) => {}
+            (_, Removal::Rmdir) => return Err(Errno::NOTDIR),
+            (_, Removal::Unlink) => {}
         }
         let item = match parent.kind {
             NodeKind::Item(item) => item,
@@ -152,7 +152,7 @@ impl Namespace {
         let parent = identity(parent).ok_or(Errno::PERM)?;
         let file = FileIdentity::of(above.as_fd(), name)?;
         self.whiteouts.add(parent, caller, item, (name, file))?;
-        let met_here = if is_directory {
+        let met_here = if removal == Removal::Rmdir {
             // Neither the directory nor what is in it can be reached any more.
             let victim = (stat.st_dev, stat.st_ino);
             self.whiteouts.forget(|above, _| *above == victim);
@@ -228,7 +228,7 @@ impl Namespace {
         }
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => Err(Errno::EXIST),
-            _ => match caller.act(|| inside::remove(above.as_fd(), name, false)) {
+            _ => match caller.act(|| inside::remove(above.as_fd(), name, Removal::Unlink)) {
                 Ok(()) | Err(Errno::NOENT) => Ok(true),
                 Err(errno) => Err(errno),
             },

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::fixture::{Fixture, TestCache, ibip, rep, split};
 use crate::fuse::attr::Time;
 use crate::fuse::inode::{Node, NodeKind};
-use crate::fuse::inside::{AttributeChange, NewTime};
+use crate::fuse::inside::{AttributeChange, NewTime, Removal};
 use crate::fuse::namespace::modes::ACL;
 use crate::fuse::namespace::timer::ManualTimer;
 use crate::fuse::namespace::{MkdirResult, Namespace, Options, Stale};
@@ -65,9 +65,13 @@ fn a_directory_that_changes_in_one_tree_is_listed_again_in_the_other() {
     let linked = namespace.make_hard_link(&by, &file, &here, name("b"));
     assert_eq!(linked.expect("a link").node.id, file.id);
     assert_eq!(fixture.take_stale(), std::slice::from_ref(&listing));
-    for (removed, node, is_directory) in [("a", &file, false), ("d", &directory, true)] {
+    let cases = [
+        ("a", &file, Removal::Unlink),
+        ("d", &directory, Removal::Rmdir),
+    ];
+    for (removed, node, removal) in cases {
         namespace
-            .remove(&by, &here, name(removed), is_directory)
+            .remove(&by, &here, name(removed), removal)
             .expect(removed);
         let links = Stale::Attributes(node.id);
         assert_eq!(
@@ -99,7 +103,7 @@ fn a_link_is_stale_where_its_number_of_names_or_its_target_changes() {
     assert!(fixture.take_stale().contains(&links), "a name more");
     // Its second name lies in a directory that only the rep tree has met.
     namespace
-        .remove(&by, &sub, name("out2"), false)
+        .remove(&by, &sub, name("out2"), Removal::Unlink)
         .expect("removed");
     assert!(fixture.take_stale().contains(&links), "a name less");
     std::os::unix::fs::symlink("x", fixture.file(&item, "sub/single")).expect("a link");
@@ -112,7 +116,7 @@ fn a_link_is_stale_where_its_number_of_names_or_its_target_changes() {
     for single in ["single", "file"] {
         fixture.node(&format!("{}/sub/{single}", rep(&item)));
         namespace
-            .remove(&by, &sub, name(single), false)
+            .remove(&by, &sub, name(single), Removal::Unlink)
             .expect("removed");
         assert_eq!(fixture.take_stale(), [], "{single}");
     }
@@ -301,20 +305,23 @@ fn what_is_removed_above_items_goes_by_the_rules_of_names() {
     namespace
         .make_link(&by, &parent, name(&modifier), target.as_bytes())
         .expect("declared");
-    let remove =
-        |removed: &str, is_directory| namespace.remove(&by, &parent, name(removed), is_directory);
-    assert_eq!(remove(&modifier, false), Ok(()));
+    let remove = |removed: &str, removal| namespace.remove(&by, &parent, name(removed), removal);
+    assert_eq!(remove(&modifier, Removal::Unlink), Ok(()));
     let edition = fixture.describe(&format!("{path}!"));
     assert_eq!(edition, Ok(format!("-> ../../../{path}")));
-    assert_eq!(remove(last, false), Err(Errno::PERM), "an item is no file");
+    assert_eq!(
+        remove(last, Removal::Unlink),
+        Err(Errno::PERM),
+        "an item is no file"
+    );
     fixture.take_stale_after_reply();
     fixture.write(&one, "a", "a");
-    assert_eq!(remove(last, true), Err(Errno::NOTEMPTY));
+    assert_eq!(remove(last, Removal::Rmdir), Err(Errno::NOTEMPTY));
     let again = Stale::Name(parent.id, last.into());
     assert_eq!(fixture.take_stale_after_reply(), [again]);
     std::fs::remove_file(fixture.file(&one, "a")).expect("removed");
     std::fs::remove_dir(fixture.file(&one, "doc")).expect("removed");
-    assert_eq!(remove(last, true), Ok(()));
+    assert_eq!(remove(last, Removal::Rmdir), Ok(()));
     assert_eq!(fixture.describe(&path), Err(Errno::NOENT));
 }
 

@@ -7,7 +7,8 @@ use rustix::io::Errno;
 
 use super::fixture::{Fixture, rep, split};
 use crate::fuse::inode::{NodeKind, View};
-use crate::fuse::inside::{self, New};
+use crate::fuse::inside::{self, New, Removal};
+use crate::fuse::namespace::NameLifetime;
 use crate::os::caller::Caller;
 use std::os::fd::AsFd;
 
@@ -25,7 +26,11 @@ fn mkdir_in_mint_makes_an_item_with_a_label() {
     let id = item_of(&entry.node.kind);
     let item = fixture.item(id);
     assert_eq!(entry.node.view, View::Mint);
-    assert!(!entry.lasting, "a label ends with rmdir");
+    assert_eq!(
+        entry.lifetime,
+        NameLifetime::Uncached,
+        "a label ends with rmdir"
+    );
     assert_eq!(fixture.node(".mint/report").kind, NodeKind::Item(id));
     assert_eq!(fixture.node(&rep(&item)).kind, NodeKind::Item(id));
     let target = format!("-> ../{}", item.names.preferred());
@@ -166,22 +171,22 @@ fn what_another_program_removes_under_a_label_stays_in_the_item() {
         "its depositor removes"
     );
     assert!(!namespace.whites_out(&other, &fixture.node(&rep(&item))));
-    let remove = |parent, name: &str, is_directory| {
-        let removed = namespace.white_out(&other, parent, OsStr::new(name), is_directory);
+    let remove = |parent, name: &str, removal| {
+        let removed = namespace.white_out(&other, parent, OsStr::new(name), removal);
         removed.map(|_| ())
     };
-    assert_eq!(remove(parent, "doc", true), Err(Errno::NOTEMPTY));
-    assert_eq!(remove(parent, "doc", false), Err(Errno::ISDIR));
-    assert_eq!(remove(&doc, "a.txt", true), Err(Errno::NOTDIR));
-    assert_eq!(remove(&doc, "missing", false), Err(Errno::NOENT));
-    assert_eq!(remove(&doc, "a.txt", false), Ok(()));
+    assert_eq!(remove(parent, "doc", Removal::Rmdir), Err(Errno::NOTEMPTY));
+    assert_eq!(remove(parent, "doc", Removal::Unlink), Err(Errno::ISDIR));
+    assert_eq!(remove(&doc, "a.txt", Removal::Rmdir), Err(Errno::NOTDIR));
+    assert_eq!(remove(&doc, "missing", Removal::Unlink), Err(Errno::NOENT));
+    assert_eq!(remove(&doc, "a.txt", Removal::Unlink), Ok(()));
     assert_eq!(
         fixture.describe(".mint/report/doc/a.txt"),
         Err(Errno::NOENT)
     );
     let file = format!("{}/doc/a.txt", rep(&item));
     assert_eq!(fixture.describe(&file), Ok("file".into()), "the file stays");
-    assert_eq!(remove(parent, "doc", true), Ok(()));
+    assert_eq!(remove(parent, "doc", Removal::Rmdir), Ok(()));
     assert_eq!(fixture.describe(".mint/report/doc"), Err(Errno::NOENT));
     assert_eq!(
         fixture.describe(".mint/report/other"),
@@ -202,7 +207,7 @@ fn whiteouts_end_with_their_label_or_item() {
         let entry = fixture.mkdir(".mint", label).expect("minted");
         let item = fixture.item(item_of(&entry.node.kind));
         fixture.write(&item, "a", "text");
-        let stale = namespace.white_out(&other, &entry.node, OsStr::new("a"), false);
+        let stale = namespace.white_out(&other, &entry.node, OsStr::new("a"), Removal::Unlink);
         assert_eq!(stale, Ok(vec![]), "the kernel has not met the file");
         (entry.node, item)
     });
@@ -216,7 +221,7 @@ fn whiteouts_end_with_their_label_or_item() {
     assert_eq!(hidden(), [true, true, true]);
     let mint = fixture.node(".mint");
     namespace
-        .remove(&by, &mint, OsStr::new("one"), true)
+        .remove(&by, &mint, OsStr::new("one"), Removal::Rmdir)
         .expect("the label ends");
     assert_eq!(hidden(), [false, true, true]);
     let [_, (_, item), _] = &entries;
@@ -224,7 +229,7 @@ fn whiteouts_end_with_their_label_or_item() {
     let path = rep(item);
     let (year, name) = split(&path);
     namespace
-        .remove(&by, &fixture.node(year), OsStr::new(name), true)
+        .remove(&by, &fixture.node(year), OsStr::new(name), Removal::Rmdir)
         .expect("an empty item");
     assert_eq!(hidden(), [false, false, true]);
     assert_eq!(fixture.describe(".mint/two"), Err(Errno::NOENT));
@@ -242,7 +247,7 @@ fn a_sidecar_that_a_program_removes_is_restored_for_others() {
     let (namespace, by) = (&fixture.namespace, fixture.context());
     let here = fixture.node(&path);
     namespace
-        .remove(&by, &here, OsStr::new(".ibi"), false)
+        .remove(&by, &here, OsStr::new(".ibi"), Removal::Unlink)
         .expect("removed");
     let sidecar = format!("{path}/.ibi");
     let own = || fixture.find_as(&fixture.caller, &sidecar).map(drop);

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 
 use super::fixture::{Fixture, ibip, rep, split};
 use crate::fuse::inode::{NodeKind, View};
-use crate::fuse::inside;
-use crate::fuse::namespace::{Options, Stale};
+use crate::fuse::inside::{self, Removal};
+use crate::fuse::namespace::{NameLifetime, Options, Stale};
 
 #[test]
 fn an_item_is_found_by_both_its_names() {
@@ -18,7 +18,7 @@ fn an_item_is_found_by_both_its_names() {
         let entry = fixture.find(&path).expect("found");
         assert_eq!(entry.node.kind, NodeKind::Item(item.id), "{path}");
         assert_eq!(entry.node.view, view, "{path}");
-        assert!(entry.lasting, "{path}");
+        assert_eq!(entry.lifetime, NameLifetime::UntilInvalidated, "{path}");
     }
     let (rep, ibip) = (fixture.node(&rep(&item)), fixture.node(&ibip(&item)));
     assert_ne!(rep.id, ibip.id, "a directory has one parent");
@@ -79,7 +79,11 @@ fn a_file_has_one_node_in_both_trees() {
         .find(&format!("{}/.ibi", rep(&item)))
         .expect("is there");
     assert_eq!(sidecar.node.learnt.sidecar_of(), Some(item.id));
-    assert!(!sidecar.lasting, "the file may be replaced at any time");
+    assert_eq!(
+        sidecar.lifetime,
+        NameLifetime::Uncached,
+        "the file may be replaced at any time"
+    );
     assert_eq!(
         fixture.describe(&format!("{}/report.txt/x", rep(&item))),
         Err(Errno::NOTDIR)
@@ -256,7 +260,7 @@ fn a_removed_item_is_stale_in_the_other_tree() {
     inside::remove(
         directory.file().expect("open").as_fd(),
         OsStr::new("doc"),
-        true,
+        Removal::Rmdir,
     )
     .expect("empty");
     let (prefix, suffix) = split(&ibip);

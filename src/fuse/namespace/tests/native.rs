@@ -11,6 +11,7 @@ use super::fixture::{Fixture, ibip, rep, split};
 use crate::archive::Actor;
 use crate::fuse::inode::{Generated, Node, NodeKind};
 use crate::fuse::inside::CAPABILITY;
+use crate::fuse::namespace::NameLifetime;
 use crate::fuse::namespace::modes::ACL;
 
 fn set_mode(path: &Path, mode: u32) {
@@ -209,7 +210,10 @@ fn virtual_directories_have_the_access_list_of_the_root() {
 fn an_item_below_a_restricted_level_is_looked_up_for_each_user() {
     let fixture = Fixture::new();
     let item = fixture.mint(None);
-    let is_cached = || fixture.find(&ibip(&item)).expect("found").lasting;
+    let is_cached = || {
+        let entry = fixture.find(&ibip(&item)).expect("found");
+        entry.lifetime == NameLifetime::UntilInvalidated
+    };
     assert!(is_cached());
     for (level, is_checked_by_the_kernel) in [
         (".", true),
@@ -231,7 +235,11 @@ fn an_item_below_a_restricted_level_is_looked_up_for_each_user() {
     set_list(&year, &list_with_a_user(4711));
     assert!(!is_cached(), "a list may deny what the mode grants");
     let in_rep = fixture.find(&rep(&item)).expect("found");
-    assert!(in_rep.lasting, "in the rep tree the kernel checks");
+    assert_eq!(
+        in_rep.lifetime,
+        NameLifetime::UntilInvalidated,
+        "in the rep tree the kernel checks"
+    );
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub(super) enum FilePart {
 /// Evaluates the conditions in the order of RFC 9110, section 13.2.2.
 pub(super) fn judge(headers: &HeaderMap, version: &FileVersion) -> ConditionResult {
     if headers.contains_key(header::IF_MATCH) {
-        if !names(headers, header::IF_MATCH, version, false) {
+        if !names(headers, header::IF_MATCH, version, Comparison::Strong) {
             return ConditionResult::Failed;
         }
     } else if let (Some(date), Some(changed)) =
@@ -51,7 +51,7 @@ pub(super) fn judge(headers: &HeaderMap, version: &FileVersion) -> ConditionResu
         return ConditionResult::Failed;
     }
     if headers.contains_key(header::IF_NONE_MATCH) {
-        if names(headers, header::IF_NONE_MATCH, version, true) {
+        if names(headers, header::IF_NONE_MATCH, version, Comparison::Weak) {
             return ConditionResult::NotModified;
         }
     } else if let (Some(date), Some(changed)) =
@@ -108,12 +108,21 @@ fn number(text: &str) -> Option<u64> {
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// Whether a list of entity tags matches a version. A weak tag matches only if `weak_is_enough`.
+/// How entity tags are compared (RFC 9110, section 8.8.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    /// A weak tag matches nothing.
+    Strong,
+    /// A weak tag matches as a strong one does.
+    Weak,
+}
+
+/// Whether a list of entity tags matches a version.
 fn names(
     headers: &HeaderMap,
     name: HeaderName,
     version: &FileVersion,
-    weak_is_enough: bool,
+    comparison: Comparison,
 ) -> bool {
     let lines = headers.get_all(name).iter();
     let mut tags = lines
@@ -122,7 +131,7 @@ fn names(
         .map(str::trim);
     tags.any(|tag| {
         let tag = match tag.strip_prefix("W/") {
-            Some(tag) if weak_is_enough => tag,
+            Some(tag) if comparison == Comparison::Weak => tag,
             _ => tag,
         };
         tag == "*" || tag == version.tag

@@ -24,7 +24,7 @@ use crate::web::server::answer::{self, Refusal};
 use ibi::{Ibi, Rep};
 use item::{at_path, present};
 use persistent::persistent;
-use reply::{ContentReply, failed, read_path, refuse, text_of};
+use reply::{ContentReply, PathEnd, failed, read_path, refuse, text_of};
 
 /// The scripts of the living system that show the record named by a parameter.
 const SCRIPTS: [&[u8]; 2] = [b"mirrorget.cgi", b"mirror.cgi"];
@@ -86,7 +86,7 @@ fn attachment(path: &[u8]) -> Option<HeaderValue> {
 fn open_cached(site: &Site, version: i64, request: &Parts) -> Option<ContentReply> {
     let path = read_path(request.uri.path()).ok()?;
     let (first, below) = path.components.split_first()?;
-    if first != b"col" || path.is_directory {
+    if first != b"col" || path.end == PathEnd::Slash {
         return None;
     }
     let (rep, path) = below.split_at_checked(4)?;
@@ -111,7 +111,7 @@ fn find(
     match path.components.split_first() {
         None => Ok((ContentReply::Answer(pages::home(site, request)), false)),
         Some((first, below)) if first == b"col" && !is_elsewhere(below, request) => {
-            let found = in_repository(site, version, below, path.is_directory, request)?;
+            let found = in_repository(site, version, below, path.end, request)?;
             Ok((found, false))
         }
         _ => persistent(site, &path, request),
@@ -138,7 +138,7 @@ fn in_repository(
     site: &Site,
     version: Option<i64>,
     below: &[Vec<u8>],
-    is_directory: bool,
+    end: PathEnd,
     request: &Parts,
 ) -> Result<ContentReply, Refusal> {
     let nothing = || {
@@ -168,5 +168,5 @@ fn in_repository(
             return Err(failed(error));
         }
     };
-    at_path(site, &item, found, path, is_directory, request)
+    at_path(site, &item, found, path, end, request)
 }

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 
-use super::reply::{ContentReply, failed, no_file, redirect, refuse};
+use super::reply::{ContentReply, PathEnd, failed, no_file, redirect, refuse};
 use crate::archive::store::Item;
 use crate::archive::tree::{Dependencies, Published};
 use crate::formats::item::State;
@@ -16,8 +16,8 @@ use crate::web::service::content_url;
 pub(super) struct ContentRequest {
     /// The path of a file, relative to the item's `doc/`.
     pub(super) below: Vec<u8>,
-    /// Whether it ends with a slash.
-    pub(super) is_directory: bool,
+    /// How this path ends.
+    pub(super) end: PathEnd,
     /// Whether the list of files is wanted.
     pub(super) is_list: bool,
     /// Whether only the original is acceptable.
@@ -92,7 +92,7 @@ pub(super) fn of_item(
         .archive
         .content_path(&item, path, &act, &Dependencies::default());
     match (found.map_err(failed)?, path) {
-        (Some(_), Some(_)) if wanted.is_directory => Err(no_file()),
+        (Some(_), Some(_)) if wanted.end == PathEnd::Slash => Err(no_file()),
         (Some(found), Some(_)) => {
             let opened = site.archive.open_content(&item, &found, &act);
             Ok(ContentReply::File {
@@ -121,9 +121,9 @@ pub(super) fn of_item(
                 .into_iter()
                 .find_map(|path| site.archive.open_content(&item, path, &act).ok());
             let opened = opened.ok_or_else(no_file)?;
-            at_path(site, &item, opened, path.to_vec(), true, request)
+            at_path(site, &item, opened, path.to_vec(), PathEnd::Slash, request)
         }
-        (None, None) => at_path(site, &item, root, Vec::new(), true, request),
+        (None, None) => at_path(site, &item, root, Vec::new(), PathEnd::Slash, request),
     }
 }
 
@@ -133,11 +133,11 @@ pub(super) fn at_path(
     item: &Item,
     found: Published,
     path: Vec<u8>,
-    is_directory: bool,
+    end: PathEnd,
     request: &Parts,
 ) -> Result<ContentReply, Refusal> {
     match (found.is_file(), path.is_empty()) {
-        (true, _) if is_directory => Err(no_file()),
+        (true, _) if end == PathEnd::Slash => Err(no_file()),
         (true, _) => Ok(ContentReply::File {
             found,
             name: path,

@@ -54,7 +54,7 @@ pub(super) fn persistent(
         .is_some_and(|modifier| modifier.steps().contains(&Step::Translation(None)));
     let wanted = ContentRequest {
         below: name.path,
-        is_directory: path.is_directory,
+        end: path.end,
         is_list,
         is_original: name.is_original_required,
         is_download: name.kind == PersistentKind::Download,

@@ -24,10 +24,19 @@ pub(super) enum ContentReply {
     },
 }
 
-/// A path: its decoded components, and whether it ends with a slash.
+/// How a path ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PathEnd {
+    /// With a slash, as that of a directory.
+    Slash,
+    /// With a name.
+    Name,
+}
+
+/// A path: its decoded components, and how it ends.
 pub(super) struct Path {
     pub(super) components: Vec<Vec<u8>>,
-    pub(super) is_directory: bool,
+    pub(super) end: PathEnd,
 }
 
 /// Splits a path before it is decoded. A name cannot contain an encoded slash, so such a path is not found.
@@ -46,7 +55,11 @@ pub(super) fn read_path(text: &str) -> Result<Path, Refusal> {
     }
     Ok(Path {
         components,
-        is_directory: text.ends_with('/'),
+        end: if text.ends_with('/') {
+            PathEnd::Slash
+        } else {
+            PathEnd::Name
+        },
     })
 }
 
