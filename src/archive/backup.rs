@@ -10,154 +10,46 @@
 //!
 //! `backup.ibi` in a backup names the Archive that it is of, and whether it is finished. A backup is a store;
 //! an unfinished one cannot be opened by mistake. Its lock is held while it is made.
+//!
+//! Each module uses modules above it in this list, never one below.
+//!
+//! - [`finding`]: findings, counts and errors.
+//! - [`content`]: the content of a file, with its holes.
+//! - [`metadata`]: mode, owner, times and extended attributes.
+//! - [`directories`]: names in a directory.
+//! - [`copier`]: a directory and its copy.
+//! - [`entry`]: files, links and special files.
+//! - [`unit`]: items and the levels above them.
+//! - [`item`]: one item, for a transfer.
+//! - [`settling`]: a tree that agrees with its index.
 
 mod content;
-mod copying;
+mod copier;
+mod directories;
+mod entry;
+mod finding;
 mod item;
 mod metadata;
 mod settling;
+mod unit;
 
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::io::Errno;
 
-use crate::archive::finding::{Reporter, findings, with_detail};
-use crate::archive::store::{self, Item, ItemId, Store, StoreError};
+use crate::archive::finding::Reporter;
+use crate::archive::store::{self, Store, StoreError};
 use crate::archive::tree::Action;
 use crate::archive::tree::{RESERVE, Tree, TreeError};
-use crate::archive::{Archive, ArchiveError, BACKUP_NOTE, Clock};
+use crate::archive::{Archive, BACKUP_NOTE, Clock};
 use crate::formats::item::{Names, State};
-use copying::Copier;
-use ibi::message::{Localize, Message};
+pub use content::copy_content;
+use copier::Copier;
+pub use finding::{BackupCode, BackupError, BackupFinding, BackupTally};
 use ibi::pairs::Pairs;
-use ibi::{display_message, message};
 pub use item::{ItemCopier, UNCOMPARED};
 pub use metadata::{Attributes, attributes_of};
-
-findings! {
-    /// What is reported of a path that is not, or may not be, in the backup as it is in the store.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum BackupCode {
-        // It changed during each attempt to copy it.
-        Unsteady "unsteady" Warning
-            "changed each time that it was copied; run the backup again when it is no longer written"
-        // It cannot be read or created.
-        NotCopied "not-copied" Error
-            "is not in the backup as it is now"
-        // The store has lost it; the backup still has it.
-        Kept "kept" Warning
-            "is missing from the store, though it was not removed; the backup still has it"
-        // The store itself has an error there, and so has the backup.
-        Unsound "unsound" Error
-            "the store itself has errors, and so has the backup; run 'ibifs fsck' on both"
-    }
-}
-
-/// One finding of a backup.
-#[derive(Clone, Debug)]
-pub struct BackupFinding {
-    /// The kind of finding.
-    pub code: BackupCode,
-    /// The path, relative to the store.
-    pub path: Vec<u8>,
-    /// More about this case, if there is more to say.
-    pub detail: Option<Message>,
-}
-
-impl BackupFinding {
-    /// A sentence: what is wrong, and what can be done.
-    pub fn sentence(&self) -> Message {
-        with_detail(self.code, self.detail.as_ref())
-    }
-}
-
-/// Counts of what a backup has done.
-#[derive(Clone, Debug, Default)]
-pub struct BackupTally {
-    /// Items in the backup.
-    pub items: u64,
-    /// Files and other entries that were copied.
-    pub copied: u64,
-    /// Bytes copied for them.
-    pub bytes: u64,
-    /// Entries that were already there.
-    pub unchanged: u64,
-    /// Entries that were removed from an earlier backup.
-    pub removed: u64,
-    /// Number of findings.
-    pub found: u64,
-    /// Directories begun, for the progress report.
-    units: u64,
-}
-
-/// Why a backup failed or is not finished.
-#[derive(Debug)]
-pub enum BackupError {
-    /// An operation on the store or the backup failed.
-    Archive(ArchiveError),
-    /// The backup would lie in the store, or the store in the backup.
-    Nested,
-    /// The destination holds something other than a backup.
-    NotABackup {
-        /// The destination.
-        path: PathBuf,
-    },
-    /// The destination is a backup of another Archive.
-    OtherArchive {
-        /// The names of that Archive.
-        service: Box<Names>,
-    },
-    /// The earlier backup has since been used as a store.
-    Used {
-        /// An item that the source store does not know.
-        names: Box<Names>,
-    },
-    /// A finding could not be reported.
-    Report(std::io::Error),
-}
-
-impl Localize for BackupError {
-    fn message(&self) -> Message {
-        match self {
-            BackupError::Archive(error) => error.message(),
-            BackupError::Nested => message!(
-                "the backup would be inside the store, or the store inside it; name another directory"
-            ),
-            BackupError::NotABackup { path } => message!(
-                "'{path}' is not empty and not a backup; name a new directory",
-                path = path.display()
-            ),
-            BackupError::OtherArchive { service } => message!(
-                "it is the backup of another Archive, whose service is {service}; name a new directory",
-                service
-            ),
-            BackupError::Used { names } => message!(
-                "it has been used as a store and holds {names}, which the store does not know; \
-                 name a new directory",
-                names
-            ),
-            BackupError::Report(error) => message!("standard output: {error}", error),
-        }
-    }
-}
-
-display_message!(BackupError);
-
-impl std::error::Error for BackupError {}
-
-impl From<ArchiveError> for BackupError {
-    fn from(error: ArchiveError) -> BackupError {
-        BackupError::Archive(error)
-    }
-}
-
-impl From<StoreError> for BackupError {
-    fn from(error: StoreError) -> BackupError {
-        BackupError::Archive(error.into())
-    }
-}
 
 /// The areas that are copied before the index, each with the number of levels above its units.
 const AREAS: [(&str, usize); 4] = [("col", 4), ("ibip", 2), ("deleted", 3), ("fixity", 5)];
@@ -198,16 +90,6 @@ fn is_left(path: &[u8]) -> bool {
 /// Within an area only the position of a scrub is not copied.
 fn is_left_below(path: &[u8]) -> bool {
     path == b"fixity/progress"
-}
-
-/// Copies the content of a file into an empty one, preserving holes.
-pub fn copy_content(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
-    let stat = rustix::fs::fstat(from)?;
-    content::copy(from, to, &stat)
-        .map(drop)
-        .map_err(|error| match error {
-            content::ContentError::From(errno) | content::ContentError::To(errno) => errno,
-        })
 }
 
 /// Makes a backup, or updates an earlier one. `progress` receives the number of directories begun so far, see
@@ -316,7 +198,7 @@ fn whose(from: &Archive, path: &Path) -> Result<(), BackupError> {
     let Ok(index) = Store::open_read_only(tree.root()) else {
         return Ok(());
     };
-    each_item_of(&index, |item| {
+    settling::each_item_of(&index, |item| {
         let is_known =
             item.state == State::Deleted || from.store().find_by_names(&item.names)?.is_some();
         if is_known {
@@ -327,25 +209,6 @@ fn whose(from: &Archive, path: &Path) -> Result<(), BackupError> {
             })
         }
     })
-}
-
-/// How many items are read from an index at once.
-const PAGE: usize = 1000;
-
-/// Visits every item of an index. The index is not locked during `visit`, which may query another index.
-fn each_item_of(
-    index: &Store,
-    mut visit: impl FnMut(&Item) -> Result<(), BackupError>,
-) -> Result<(), BackupError> {
-    let mut after = ItemId(0);
-    loop {
-        let items = index.items_after(after, PAGE)?;
-        let Some(last) = items.last() else {
-            return Ok(());
-        };
-        after = last.id;
-        items.iter().try_for_each(&mut visit)?;
-    }
 }
 
 /// Whether a directory holds at most what is made before `backup.ibi` is written.

@@ -90,3 +90,13 @@ fn range(from: &OwnedFd, to: &OwnedFd, start: u64, end: u64) -> Result<u64, Cont
     }
     Ok(at - start)
 }
+
+/// Copies the content of a file into an empty one, preserving holes.
+pub fn copy_content(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
+    let stat = rustix::fs::fstat(from)?;
+    copy(from, to, &stat)
+        .map(drop)
+        .map_err(|error| match error {
+            ContentError::From(errno) | ContentError::To(errno) => errno,
+        })
+}

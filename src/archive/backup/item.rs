@@ -5,8 +5,9 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{OFlags, Stat};
 
-use super::copying::Copier;
-use super::{BackupError, BackupFinding, BackupTally, metadata};
+use super::copier::Copier;
+use super::finding::{BackupError, BackupFinding, BackupTally};
+use super::metadata;
 use crate::archive::finding::Reporter;
 use crate::archive::tree::{DeepEntry, SIDECAR, Tree};
 

@@ -10,8 +10,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
-use super::copying::Copier;
-use super::{BackupCode, BackupError, each_item_of};
+use super::copier::Copier;
+use super::finding::{BackupCode, BackupError};
 use crate::archive::store::{self, Item, ItemId, Store};
 use crate::archive::tree::Action;
 use crate::archive::tree::{Area, Author, Place, SIDECAR};
@@ -283,5 +283,24 @@ impl Settling<'_, '_> {
                 return Ok(true);
             }
         }
+    }
+}
+
+/// How many items are read from an index at once.
+const PAGE: usize = 1000;
+
+/// Visits every item of an index. The index is not locked during `visit`, which may query another index.
+pub(super) fn each_item_of(
+    index: &Store,
+    mut visit: impl FnMut(&Item) -> Result<(), BackupError>,
+) -> Result<(), BackupError> {
+    let mut after = ItemId(0);
+    loop {
+        let items = index.items_after(after, PAGE)?;
+        let Some(last) = items.last() else {
+            return Ok(());
+        };
+        after = last.id;
+        items.iter().try_for_each(&mut visit)?;
     }
 }

@@ -1,0 +1,86 @@
+//! Names in a directory of a store, by descriptors: listed and removed. The errors name the path.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, FileType, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::finding::BackupError;
+use crate::archive::tree::Action;
+use crate::archive::tree::{Tree, joined};
+
+pub(super) fn failed(tree: &Tree, action: Action, path: &[u8], errno: Errno) -> BackupError {
+    let shown = crate::formats::fixity::shown(path);
+    BackupError::Archive(tree.error(action, &shown, errno).into())
+}
+
+pub(super) fn fstat(tree: &Tree, file: &OwnedFd, path: &[u8]) -> Result<Stat, BackupError> {
+    rustix::fs::fstat(file).map_err(|errno| failed(tree, Action::Read, path, errno))
+}
+
+pub(super) fn is_directory(parent: &OwnedFd, name: &[u8]) -> bool {
+    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+}
+
+/// The directory of a path, and the last component.
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(cut) => (&path[..cut], &path[cut + 1..]),
+        None => (b".", path),
+    }
+}
+
+pub(super) fn list(directory: &OwnedFd) -> Result<Vec<(Vec<u8>, bool)>, Errno> {
+    let mut names = Vec::new();
+    crate::archive::tree::each_entry_of(directory, |name, is_directory| {
+        names.push((name.to_vec(), is_directory));
+    })?;
+    Ok(names)
+}
+
+pub(super) fn names_of(tree: &Tree, path: &[u8]) -> Result<Vec<(Vec<u8>, bool)>, BackupError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    tree.open_far(path, flags)
+        .and_then(|directory| list(&directory))
+        .map_err(|errno| failed(tree, Action::List, path, errno))
+}
+
+/// Removes a name and, for a directory, everything below it.
+pub(super) fn remove(tree: &Tree, path: &[u8], name: &[u8]) -> Result<(), BackupError> {
+    let root = joined(path, name);
+    let mut directories = vec![root.clone()];
+    let mut at = 0;
+    let unlink = |path: &[u8], flags: AtFlags| {
+        let (parent, name) = split(path);
+        let removed = tree
+            .open_far(parent, OFlags::PATH | OFlags::DIRECTORY)
+            .and_then(|parent| rustix::fs::unlinkat(&parent, name, flags));
+        match removed {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    };
+    match unlink(&root, AtFlags::empty()) {
+        Ok(()) => return Ok(()),
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(errno) => return Err(failed(tree, Action::Remove, &root, errno)),
+    }
+    while let Some(directory) = directories.get(at).cloned() {
+        at += 1;
+        for (name, is_directory) in names_of(tree, &directory)? {
+            let below = joined(&directory, &name);
+            if is_directory {
+                directories.push(below);
+            } else {
+                unlink(&below, AtFlags::empty())
+                    .map_err(|errno| failed(tree, Action::Remove, &below, errno))?;
+            }
+        }
+    }
+    for directory in directories.iter().rev() {
+        unlink(directory, AtFlags::REMOVEDIR)
+            .map_err(|errno| failed(tree, Action::Remove, directory, errno))?;
+    }
+    Ok(())
+}

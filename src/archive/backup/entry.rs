@@ -1,0 +1,232 @@
+//! Copies one entry that is not a directory: a file, another name of one, a symbolic link or a special file.
+//!
+//! A file is completed in the `staging/` of the destination and then renamed, so the previous copy is intact
+//! until it is replaced. A copy is left as it is if it has the size and modification time of the original and
+//! was made after the original's inode last changed: a file that decays on disk changes none of these, and
+//! does not overwrite its good copy.
+
+use std::collections::{HashMap, HashSet};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::content::{self, ContentError};
+use super::copier::{Copier, Pair, TRIES};
+use super::directories::{failed, fstat, remove, split};
+use super::finding::{BackupCode, BackupError};
+use super::metadata;
+use crate::archive::tree::{Action, joined};
+use ibi::message;
+
+/// Files of one unit that have several names.
+#[derive(Default)]
+pub(super) struct Links {
+    /// By device and inode number of the original: the path of its copy, and the copy's inode number.
+    copied: HashMap<(u64, u64), (Vec<u8>, u64)>,
+    /// Inode numbers of copies that belong to an original already.
+    taken: HashSet<u64>,
+}
+
+/// The result of copying an entry that is not a directory.
+enum Copied {
+    /// It is in the copy.
+    Placed,
+    /// It cannot be copied, and this has been reported.
+    Left,
+    /// It no longer exists, or has another file type.
+    Gone,
+}
+
+impl Copier<'_> {
+    /// Copies one file of the store's own directory by its name. False where there is no regular file.
+    pub(super) fn one(&mut self, name: &[u8]) -> Result<bool, BackupError> {
+        let Some(pair) = self.pair(b"")? else {
+            return Ok(false);
+        };
+        Ok(matches!(self.file(&pair, name)?, Copied::Placed))
+    }
+
+    /// Copies an entry that is not a directory. False where it has changed since it was listed.
+    pub(super) fn entry(
+        &mut self,
+        pair: &Pair,
+        name: &[u8],
+        links: &mut Links,
+    ) -> Result<bool, BackupError> {
+        let path = joined(&pair.path, name);
+        let stat = match rustix::fs::statat(&pair.from, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(false),
+            Err(errno) => {
+                self.not_copied(&path, errno)?;
+                return Ok(true);
+            }
+        };
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind == FileType::Directory {
+            return Ok(false);
+        }
+        let many = stat.st_nlink > 1;
+        let key = (stat.st_dev, stat.st_ino);
+        let old = rustix::fs::statat(&pair.to, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        if let (true, Some((first, number))) = (many, links.copied.get(&key)) {
+            if old.as_ref().is_none_or(|old| old.st_ino != *number) {
+                let first = first.clone();
+                self.link(pair, name, &first)?;
+            }
+            return Ok(true);
+        }
+        let is_copied = old.as_ref().is_some_and(|old| {
+            metadata::is_copied(&stat, old)
+                && !links.taken.contains(&old.st_ino)
+                && (many || old.st_nlink == 1)
+        });
+        let number = match (&old, is_copied) {
+            (Some(old), true) => {
+                self.tally.unchanged += 1;
+                old.st_ino
+            }
+            _ => {
+                let copied = match kind {
+                    FileType::RegularFile => self.file(pair, name)?,
+                    _ => self.special(pair, name, &stat)?,
+                };
+                match copied {
+                    Copied::Placed => {}
+                    Copied::Left => return Ok(true),
+                    Copied::Gone => return Ok(false),
+                }
+                let new = rustix::fs::statat(&pair.to, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map_err(|errno| failed(self.to, Action::Read, &path, errno))?;
+                new.st_ino
+            }
+        };
+        if many {
+            links.copied.insert(key, (path, number));
+            links.taken.insert(number);
+        }
+        Ok(true)
+    }
+
+    fn temporary(&mut self) -> String {
+        self.next += 1;
+        format!("{}{}", self.temporaries, self.next)
+    }
+
+    /// Renames a complete file from `staging/` to its name.
+    fn place(&self, temporary: &str, pair: &Pair, name: &[u8]) -> Result<(), BackupError> {
+        let placed = loop {
+            match rustix::fs::renameat(&self.staging, temporary, &pair.to, name) {
+                Err(Errno::ISDIR) => remove(self.to, &pair.path, name)?,
+                other => break other,
+            }
+        };
+        // If both are names of one file, rename does nothing and keeps both.
+        let _ = rustix::fs::unlinkat(&self.staging, temporary, AtFlags::empty());
+        placed.map_err(|errno| failed(self.to, Action::Write, &joined(&pair.path, name), errno))
+    }
+
+    fn link(&mut self, pair: &Pair, name: &[u8], first: &[u8]) -> Result<(), BackupError> {
+        let temporary = self.temporary();
+        let (parent, last) = split(first);
+        let linked = self
+            .to
+            .open_far(parent, OFlags::PATH | OFlags::DIRECTORY)
+            .and_then(|parent| {
+                let flags = AtFlags::empty();
+                rustix::fs::linkat(&parent, last, &self.staging, &temporary, flags)
+            });
+        linked.map_err(|errno| failed(self.to, Action::Link, &joined(&pair.path, name), errno))?;
+        self.place(&temporary, pair, name)
+    }
+
+    /// Copies a regular file.
+    fn file(&mut self, pair: &Pair, name: &[u8]) -> Result<Copied, BackupError> {
+        let path = joined(&pair.path, name);
+        for attempt in 1..=TRIES {
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let open = |flags| rustix::fs::openat(&pair.from, name, flags, Mode::empty());
+            // Only the owner of a file may open it with O_NOATIME.
+            let opened = match open(flags | OFlags::NOATIME) {
+                Err(Errno::PERM) => open(flags),
+                other => other,
+            };
+            let from = match opened {
+                Ok(from) => from,
+                Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::NODEV) => {
+                    return Ok(Copied::Gone);
+                }
+                Err(errno) => {
+                    self.not_copied(&path, errno)?;
+                    return Ok(Copied::Left);
+                }
+            };
+            let before = fstat(self.from, &from, &path)?;
+            if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
+                return Ok(Copied::Gone);
+            }
+            let temporary = self.temporary();
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let mode = Mode::from_raw_mode(0o600);
+            let to = rustix::fs::openat(&self.staging, &temporary, flags, mode)
+                .map_err(|errno| failed(self.to, Action::Write, &path, errno))?;
+            match content::copy(&from, &to, &before) {
+                Ok(bytes) => self.tally.bytes += bytes,
+                Err(ContentError::From(errno)) => {
+                    let _ = rustix::fs::unlinkat(&self.staging, &temporary, AtFlags::empty());
+                    self.not_copied(&path, errno)?;
+                    return Ok(Copied::Left);
+                }
+                Err(ContentError::To(errno)) => {
+                    let _ = rustix::fs::unlinkat(&self.staging, &temporary, AtFlags::empty());
+                    return Err(failed(self.to, Action::Write, &path, errno));
+                }
+            }
+            metadata::file(&from, &before, &to)
+                .map_err(|errno| failed(self.to, Action::CopyAttributes, &path, errno))?;
+            let after = fstat(self.from, &from, &path)?;
+            let steady = metadata::is_same(&before, &after);
+            if !steady && attempt < TRIES {
+                let _ = rustix::fs::unlinkat(&self.staging, &temporary, AtFlags::empty());
+                continue;
+            }
+            self.place(&temporary, pair, name)?;
+            self.tally.copied += 1;
+            if !steady {
+                let why = message!("it was written during each attempt");
+                self.found(BackupCode::Unsteady, &path, Some(why))?;
+            }
+            break;
+        }
+        Ok(Copied::Placed)
+    }
+
+    /// Copies a symbolic link, a FIFO, a socket or a device.
+    fn special(&mut self, pair: &Pair, name: &[u8], stat: &Stat) -> Result<Copied, BackupError> {
+        let path = joined(&pair.path, name);
+        let temporary = self.temporary();
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let made = match kind {
+            FileType::Symlink => match rustix::fs::readlinkat(&pair.from, name, Vec::new()) {
+                Ok(target) => rustix::fs::symlinkat(&target, &self.staging, &temporary),
+                Err(_) => return Ok(Copied::Gone),
+            },
+            kind => {
+                let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
+                rustix::fs::mknodat(&self.staging, &temporary, kind, mode, stat.st_rdev)
+            }
+        };
+        match made.and_then(|()| metadata::special(stat, &self.staging, &temporary)) {
+            Ok(()) => {}
+            // Only root may make devices.
+            Err(errno @ (Errno::PERM | Errno::ACCESS)) => {
+                self.not_copied(&path, errno)?;
+                return Ok(Copied::Left);
+            }
+            Err(errno) => return Err(failed(self.to, Action::Make, &path, errno)),
+        }
+        self.place(&temporary, pair, name)?;
+        self.tally.copied += 1;
+        Ok(Copied::Placed)
+    }
+}
