@@ -7,7 +7,10 @@
 //! original again and gives it to no third Archive. At whatever step either side is stopped, at most one
 //! claims the original, and the same command continues the claim.
 
-use super::{Destination, Local, RemoteStatus, Skip, TransferError, TransferOutcome};
+use super::destination::Destination;
+use super::local::Local;
+use super::outcome::{RemoteStatus, TransferError, TransferOutcome, skipped};
+use super::skip::Skip;
 use crate::archive::{Handover, Role};
 use crate::formats::item::{Names, State};
 
@@ -40,7 +43,7 @@ pub fn claim(
         return Err(TransferError::SameArchive);
     }
     let item = local.item(names)?;
-    super::skipped(claimed(local, &item, other))
+    skipped(claimed(local, &item, other))
 }
 
 fn claimed(

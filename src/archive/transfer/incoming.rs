@@ -10,9 +10,11 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
 use sha2::Digest as _;
 
+use super::arrival::{Arrival, of_the_item};
 use super::inventory::{Inventory, InventoryEntry, InventoryKind};
-use super::local::{Arrival, Local, of_the_item};
-use super::{ByteProgress, Moved, Skip, TransferError, not_drawn};
+use super::local::Local;
+use super::outcome::{ByteProgress, Moved, TransferError, not_drawn};
+use super::skip::Skip;
 use crate::archive::backup;
 use crate::archive::store::Item;
 use crate::archive::tree::Action;

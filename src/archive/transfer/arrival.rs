@@ -1,0 +1,269 @@
+//! Copies an arriving item into a store on this machine: its directory as it is, with the sidecar last.
+
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::holder::replace;
+use super::local::Local;
+use super::outcome::{ByteProgress, Moved, TransferError};
+use super::skip::Skip;
+use crate::archive::backup::{self, ItemCopier, UNCOMPARED};
+use crate::archive::store::Item;
+use crate::archive::tree::Action;
+use crate::archive::tree::{Creator, Place, SIDECAR, Tree};
+use crate::archive::{Acceptance, ArchiveError, Handover, Process};
+use crate::formats::fixity::{Manifest, shown};
+use crate::formats::item::{Names, State};
+use ibi::message;
+use ibi::message::Localize;
+
+/// An arriving item.
+pub(super) struct Arrival<'a> {
+    /// All its content, and its sidecar if that is used unchanged.
+    pub directory: &'a Tree,
+    /// Its names at the source.
+    pub names: &'a Names,
+    /// The sidecar that it gets.
+    pub sidecar: Option<Vec<u8>>,
+    /// Whether that is the sidecar in the directory.
+    pub is_as_it_is: bool,
+    /// The digests of its files.
+    pub manifest: &'a dyn Fn(&mut ByteProgress<'_>) -> Result<Manifest, TransferError>,
+}
+
+impl Local {
+    /// Rejects an item that must not be copied over the local one.
+    pub(super) fn may_receive(&self, names: &Names, from: &Names) -> Result<(), TransferError> {
+        let noted = self.archive.handover(names)?;
+        if let Some(given) = noted.filter(Handover::is_pending)
+            && !given.other.matches(from)
+        {
+            let other = given.other;
+            let why = message!("it is transferring it to the Archive {other} itself", other);
+            return Err(Skip::NotTaken(why).into());
+        }
+        let held = self.archive.held(names)?;
+        if held.is_some_and(|item| item.state == State::Original) {
+            Err(Skip::OriginalThere.into())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Copies an item's directory, its sidecar last. If anything is new, everything is compared before that.
+    pub(super) fn copy_in(
+        &self,
+        arrival: &Arrival<'_>,
+        is_compared: bool,
+        progress: &mut ByteProgress<'_>,
+    ) -> Result<Moved, TransferError> {
+        let item = self.arriving(arrival.names)?;
+        let changing = match self.mount_point {
+            Some(_) => None,
+            None => Some(self.archive.begin_write(item.id)?),
+        };
+        let to = self.directory_to_change(&item)?;
+        let there = self.archive.tree().read_sidecar(&Place::of(&item.names))?;
+        let is_new = there != arrival.sidecar || there.is_none();
+        let is_due =
+            is_new || is_compared || is_marked(&to) || ItemCopier::is_due(arrival.directory, &to)?;
+        // A damaged file must not overwrite a good copy.
+        let wanted = if is_due {
+            Some((arrival.manifest)(progress)?)
+        } else {
+            None
+        };
+        if wanted.is_some() && there.is_some() {
+            mark(&to).map_err(|errno| to.error(Action::Mark, UNCOMPARED, errno))?;
+        }
+        let first = RefCell::new(None);
+        let mut report = |finding: &backup::BackupFinding| {
+            let sentence = || {
+                message!(
+                    "'{path}' {finding}",
+                    path = shown(&finding.path),
+                    finding = finding.sentence()
+                )
+            };
+            first.borrow_mut().get_or_insert_with(sentence);
+            Ok(())
+        };
+        let mut units = |_| ();
+        let staging = self.staging(&to)?;
+        let mut copier = ItemCopier::new(arrival.directory, &to, staging, &mut report, &mut units);
+        if !copier.content()? {
+            return Err(Skip::RemovedHere.into());
+        }
+        if let Some(first) = first.take() {
+            return Err(Skip::NotCopied(first).into());
+        }
+        let tally = copier.tally();
+        let mut moved = Moved {
+            files: tally.copied + tally.removed,
+            bytes: tally.bytes,
+        };
+        if let Some(wanted) = &wanted {
+            self.sync(&to)?;
+            self.compare(&item, wanted, progress)?;
+            unmark(&to).map_err(|errno| to.error(Action::Unmark, UNCOMPARED, errno))?;
+        }
+        if is_new && arrival.sidecar.is_some() {
+            moved.files += 1;
+            // An unchanged sidecar keeps its owner and times; one from an Archive without rights is marked.
+            let is_as_it_is = arrival.is_as_it_is && !self.is_for_strangers && copier.sidecar()?;
+            if let (false, Some(bytes)) = (is_as_it_is, &arrival.sidecar) {
+                replace(&to, bytes, self.is_for_strangers)
+                    .map_err(|errno| to.error(Action::Write, SIDECAR, errno))?;
+            }
+        }
+        copier.finish()?;
+        if let Some(changing) = changing {
+            // This process may give names to the items that it adds; claims about other items need rights.
+            if let Acceptance::Rejected(error) =
+                self.archive
+                    .accept_brought(&Process, self.actor(), item.id)?
+            {
+                return Err(error.into());
+            }
+            changing.done();
+        } else if is_new {
+            self.refuse_unnamed(arrival.names)?;
+        }
+        if moved.files > 0 {
+            self.sync(&to)?;
+        }
+        Ok(moved)
+    }
+
+    /// The local item to copy to; an empty one is made where it is missing.
+    fn arriving(&self, names: &Names) -> Result<Item, TransferError> {
+        let Some(mount_point) = &self.mount_point else {
+            // The user who runs the command owns it until the copy gets its owner.
+            let creator = Creator {
+                uid: rustix::process::geteuid().as_raw(),
+                gid: rustix::process::getegid().as_raw(),
+                mode: 0o755,
+                umask: 0,
+            };
+            return Ok(self.archive.expected(self.actor(), names, creator)?);
+        };
+        if let Some(item) = self.archive.held(names)? {
+            return Ok(item);
+        }
+        let path = mount_point.join(names.preferred());
+        std::fs::create_dir_all(&path).map_err(|error| not_made(&path, &error))?;
+        match self.archive.held(names)? {
+            Some(item) => Ok(item),
+            None => Err(TransferError::System(message!(
+                "the mount at '{mount_point}' does not report the identifiers of {names}",
+                mount_point = mount_point.display(),
+                names
+            ))),
+        }
+    }
+
+    /// Compares an item's content here with what is expected.
+    fn compare(
+        &self,
+        item: &Item,
+        wanted: &Manifest,
+        progress: &mut ByteProgress<'_>,
+    ) -> Result<(), TransferError> {
+        let mut found = self.content(item, progress)?.manifest;
+        found.remove(UNCOMPARED.as_bytes());
+        let mut paths = wanted.keys().chain(found.keys());
+        match paths.find(|path| wanted.get(*path) != found.get(*path)) {
+            Some(path) => Err(Skip::Differs(shown(path)).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Rejects an item that the mount has added without all of its names, because it has not accepted the
+    /// sidecar.
+    fn refuse_unnamed(&self, names: &Names) -> Result<(), TransferError> {
+        let known = self.item(names)?.names;
+        let lacks_rep = known.rep().is_none() && names.rep().is_some();
+        let lacks_ibip = known.ibip().is_none() && names.ibip().is_some();
+        if lacks_rep || lacks_ibip {
+            Err(Skip::NotTaken(message!(
+                "the destination does not accept the names {names} for it",
+                names
+            ))
+            .into())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The directory for incomplete files. On a mount only the item itself is on the same filesystem.
+    fn staging(&self, item: &Tree) -> Result<OwnedFd, TransferError> {
+        match self.mount_point {
+            Some(_) => {
+                let opened = item.open_far(b"", OFlags::PATH | OFlags::DIRECTORY);
+                Ok(opened.map_err(|errno| item.error(Action::Open, ".", errno))?)
+            }
+            None => Ok(self.archive.tree().open_directory("staging")?),
+        }
+    }
+
+    /// Waits until all writes are on disk, first those that the kernel has not passed to the mount yet.
+    fn sync(&self, directory: &Tree) -> Result<(), TransferError> {
+        directory.sync_all()?;
+        Ok(self.archive.tree().sync_all()?)
+    }
+}
+
+/// Turns a refusal of the Archive that concerns one item alone into a skipped item.
+pub(super) fn of_the_item(error: TransferError) -> TransferError {
+    match error {
+        TransferError::Archive(
+            error @ (ArchiveError::NotMintedYet { .. }
+            | ArchiveError::NotMintedHere(_)
+            | ArchiveError::MayNotName { .. }
+            | ArchiveError::Exists(_)),
+        ) => Skip::NotTaken(error.message()).into(),
+        other => other,
+    }
+}
+
+/// Whether a copy was begun here and has not been compared since.
+fn is_marked(directory: &Tree) -> bool {
+    let path = UNCOMPARED.as_bytes();
+    directory
+        .open_far(path, OFlags::PATH | OFlags::NOFOLLOW)
+        .is_ok()
+}
+
+/// Marks an item durably as an incomplete copy. While the mark exists, every run compares all files.
+fn mark(directory: &Tree) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o600);
+    let file = rustix::fs::openat(directory.root(), UNCOMPARED, flags, mode)?;
+    rustix::fs::fsync(&file)
+}
+
+fn unmark(directory: &Tree) -> Result<(), Errno> {
+    match rustix::fs::unlinkat(directory.root(), UNCOMPARED, AtFlags::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        other => other,
+    }
+}
+
+/// The meaning of a mount's error on making an item.
+fn not_made(path: &Path, error: &std::io::Error) -> TransferError {
+    match Errno::from_io_error(error) {
+        Some(Errno::PERM) => Skip::NotTaken(message!(
+            "its name is of the destination's own name space and later than its last date"
+        ))
+        .into(),
+        _ => TransferError::System(message!(
+            "cannot make '{path}': {error}",
+            path = path.display(),
+            error
+        )),
+    }
+}

@@ -1,0 +1,122 @@
+//! An Archive to which items are copied and transferred: the interface, and a store on this machine behind it.
+
+use super::arrival::{Arrival, of_the_item};
+use super::local::Local;
+use super::outcome::{ByteProgress, Moved, RemoteStatus, TransferError, not_drawn};
+use super::skip::Skip;
+use crate::archive::{Handover, Role};
+use crate::formats::hex::Hex;
+use crate::formats::item::{Names, State};
+use crate::os::random;
+use ibi::message;
+use ibi::message::Message;
+
+/// The length of a one-time token, in bytes.
+const TOKEN_BYTES: usize = 16;
+
+/// An Archive to which items are copied and transferred.
+pub trait Destination {
+    /// The item of the Archive's service, which sidecars name.
+    fn service(&self) -> &Names;
+
+    /// The status of an item there.
+    fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError>;
+
+    /// Receives a copy of an item. When this returns, all of it is on disk, and compared if anything is new
+    /// or `is_compared` is set. The sidecar is that of the source, except that it names `original_at`, if
+    /// given, as the Archive of the original.
+    fn receive(
+        &mut self,
+        source: &Local,
+        names: &Names,
+        original_at: Option<&Names>,
+        is_compared: bool,
+        progress: &mut ByteProgress<'_>,
+    ) -> Result<Moved, TransferError>;
+
+    /// Draws and records a one-time token for the transfer of an item of which it has a copy.
+    fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError>;
+
+    /// Becomes the holder of the original. Succeeds if it is the holder already.
+    fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError>;
+}
+
+impl Destination for Local {
+    fn service(&self) -> &Names {
+        Local::service(self)
+    }
+
+    fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError> {
+        let item = self.archive.store().find_by_names(names)?;
+        Ok(
+            item.map_or_else(RemoteStatus::default, |item| RemoteStatus {
+                state: Some(item.state),
+                service: item.service,
+                removed_at: item.removed_at,
+            }),
+        )
+    }
+
+    fn receive(
+        &mut self,
+        source: &Local,
+        names: &Names,
+        original_at: Option<&Names>,
+        is_compared: bool,
+        progress: &mut ByteProgress<'_>,
+    ) -> Result<Moved, TransferError> {
+        let from = source.item(names)?;
+        self.may_receive(names, source.service())?;
+        let arrival = Arrival {
+            directory: &source.directory(&from)?,
+            names: &from.names,
+            sidecar: source.sidecar_to_send(&from, original_at)?,
+            is_as_it_is: original_at.is_none(),
+            manifest: &|progress| source.sound_manifest(&from, progress),
+        };
+        let moved = self.copy_in(&arrival, is_compared, progress);
+        moved.map_err(of_the_item)
+    }
+
+    fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError> {
+        let drawn = random::draw::<TOKEN_BYTES>().map_err(not_drawn)?;
+        let word = Hex(&drawn).to_string();
+        let handover = Handover {
+            role: Role::Expects,
+            other: from.clone(),
+            word: word.clone(),
+            is_taken: false,
+        };
+        self.may_receive(names, from)?;
+        self.archive.note_handover(names, &handover)?;
+        Ok(word)
+    }
+
+    fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError> {
+        let not_taken = |why: Message| TransferError::from(Skip::NotTaken(why));
+        let Some(item) = self.archive.held(names)? else {
+            return Err(not_taken(message!("it has no copy of it")));
+        };
+        let noted = self.archive.handover(names)?;
+        let expected = noted.filter(|noted| noted.role == Role::Expects);
+        if item.state == State::Original {
+            if expected.is_some() {
+                self.archive.forget_handover(names)?;
+            }
+            return Ok(());
+        }
+        if !expected.is_some_and(|it| it.word == word && it.other.matches(from)) {
+            return Err(not_taken(message!(
+                "it does not expect it, or with another one-time token"
+            )));
+        }
+        if !item.service.as_ref().is_some_and(|it| it.matches(from)) {
+            return Err(not_taken(message!(
+                "its copy names another Archive as the original's"
+            )));
+        }
+        let service = self.service().clone();
+        self.name_holder(names, &service)?;
+        Ok(self.archive.forget_handover(names)?)
+    }
+}
