@@ -282,9 +282,12 @@ fn modules_of_a_folder_use_those_listed_above_them() {
     let folders = folders();
     let mut uses = 0;
     for name in [
+        "archive::backup",
         "archive::operations::check",
         "archive::operations::sidecars",
         "archive::package",
+        "archive::scrub",
+        "archive::transfer",
         "archive::tree",
     ] {
         let order = listed(&format!("src/{}.rs", name.replace("::", "/")));

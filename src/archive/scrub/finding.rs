@@ -108,4 +108,18 @@ impl Localize for ScrubError {
 
 display_message!(ScrubError);
 
-impl std::error::Error for ScrubError {}
+impl std::error::Error for ScrubError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ScrubError::Tree(error) => Some(error),
+            ScrubError::Busy => None,
+            ScrubError::Report(error) => Some(error),
+        }
+    }
+}
+
+impl From<TreeError> for ScrubError {
+    fn from(error: TreeError) -> ScrubError {
+        ScrubError::Tree(error)
+    }
+}

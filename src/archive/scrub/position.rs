@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{DIRECTORY, ScrubError};
+use super::finding::ScrubError;
+use super::records::DIRECTORY;
 use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
 use ibi::pairs::{percent_decode, percent_encode};

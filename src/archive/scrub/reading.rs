@@ -9,7 +9,6 @@ use rustix::fs::{Advice, FileType};
 use rustix::io::Errno;
 use sha2::Digest as _;
 
-use super::written;
 use crate::archive::tree::Tree;
 use crate::formats::fixity::{Digest, Written};
 
@@ -134,5 +133,14 @@ impl<'a> ItemReader<'a> {
         let takes = Duration::from_secs_f64(count as f64 / rate as f64);
         self.due = self.due.max(earliest) + takes;
         std::thread::sleep(self.due.saturating_duration_since(now));
+    }
+}
+
+/// Size and modification time as the system reports them.
+fn written(stat: &rustix::fs::Stat) -> Written {
+    Written {
+        size: u64::try_from(stat.st_size).unwrap_or_default(),
+        seconds: stat.st_mtime,
+        nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
     }
 }

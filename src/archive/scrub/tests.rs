@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::*;
+use super::{DIRECTORY, Scrub, ScrubError, ScrubFinding, ScrubOptions, ScrubTally};
+use crate::archive::tree::{SIDECAR, Tree};
+use crate::formats::fixity;
 use crate::os::testing::TemporaryDirectory;
 
 const ITEM: &str = "col/a.example/b/2020/01.02.03.04.05";

@@ -1,0 +1,207 @@
+//! Scrubs one item: reads its files and compares them with what is recorded.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::finding::{ScrubCode, ScrubError};
+use super::reading::ReadOutcome;
+use super::records::Recorded;
+use super::state::Scrub;
+use crate::archive::tree::{DeepEntry, SIDECAR, joined};
+use crate::formats::fixity::{self, Note, Verdict};
+use ibi::message;
+use ibi::message::Localize;
+
+/// A file written less than this before it was read may be written again without a new time: clocks of
+/// filesystems tick, and the kernel notices a write through a mapping only after writeback, up to half a
+/// minute later.
+const UNSETTLED_SECONDS: i64 = 60;
+
+impl Scrub<'_> {
+    pub(super) fn item(&mut self, item: &str) -> Result<(), ScrubError> {
+        let started = now();
+        if !self.options.dry_run {
+            self.take_over(item)?;
+        }
+        let old = self.recorded(item)?;
+        let mut new = Recorded {
+            manifest: old.manifest.clone(),
+            ..Recorded::default()
+        };
+        if !old.bad_lines.is_empty() {
+            let numbers: Vec<String> = old.bad_lines.iter().map(usize::to_string).collect();
+            let detail = message!(
+                "line {numbers} is not a line of a manifest",
+                numbers = numbers.join(", ")
+            );
+            self.found(ScrubCode::BrokenManifest, item, b"", Some(detail))?;
+        }
+        let (mut paths, mut unreadable) = (Vec::new(), Vec::new());
+        let listed = self.tree.each_deep_entry(item, |entry| match entry {
+            DeepEntry::Entry(path) if path == SIDECAR.as_bytes() => {}
+            DeepEntry::Entry(path) => paths.push(path),
+            DeepEntry::Unreadable(path, errno) => unreadable.push((path, errno)),
+        });
+        match listed {
+            Ok(()) => {}
+            // Removed meanwhile: a tombstone records it, or the search for lost items finds it.
+            Err(error) if error.errno() == Errno::NOENT => return Ok(()),
+            Err(error) => unreadable.push((Vec::new(), error.errno())),
+        }
+        self.tally.items += 1;
+        paths.sort();
+        for (path, errno) in &unreadable {
+            let detail = std::io::Error::from(*errno).message();
+            self.found(ScrubCode::Unreadable, item, path, Some(detail))?;
+        }
+        let mut gone: Vec<Vec<u8>> = Vec::new();
+        for path in &paths {
+            if !self.file(item, path, &old, &mut new)? {
+                gone.push(path.clone());
+            }
+        }
+        // Both are sorted.
+        let is_met =
+            |path: &Vec<u8>| paths.binary_search(path).is_ok() && gone.binary_search(path).is_err();
+        for path in old.manifest.keys().filter(|path| !is_met(path)) {
+            let below = |directory: &[u8]| {
+                directory.is_empty()
+                    || path
+                        .strip_prefix(directory)
+                        .is_some_and(|rest| rest.starts_with(b"/"))
+            };
+            if unreadable.iter().any(|(directory, _)| below(directory)) {
+                continue;
+            }
+            self.missing(item, path, &old, &mut new)?;
+        }
+        if !old.exists && !new.manifest.is_empty() {
+            self.tally.recorded += 1;
+        }
+        // A manifest that is not accepted is kept as it is, byte by byte.
+        let is_kept = !old.bad_lines.is_empty() && !self.options.accept;
+        if self.options.dry_run || is_kept {
+            Ok(())
+        } else {
+            self.record(item, &old, &new, started)
+        }
+    }
+
+    /// Reads a file and compares it. False where it is not, or no longer, a regular file.
+    fn file(
+        &mut self,
+        item: &str,
+        path: &[u8],
+        old: &Recorded,
+        new: &mut Recorded,
+    ) -> Result<bool, ScrubError> {
+        let full = joined(item.as_bytes(), path);
+        let (found, written) = match self.reader.digest(&full) {
+            ReadOutcome::Digest(digest, written) => (digest, written),
+            ReadOutcome::NoFile => return Ok(false),
+            ReadOutcome::Unsteady => {
+                self.keep(path, old, new);
+                self.found(ScrubCode::Unsteady, item, path, None)?;
+                return Ok(true);
+            }
+            ReadOutcome::Unreadable(errno) => {
+                self.keep(path, old, new);
+                let why = std::io::Error::from(errno).message();
+                self.found(ScrubCode::Unreadable, item, path, Some(why))?;
+                return Ok(true);
+            }
+        };
+        self.tally.files += 1;
+        self.tally.bytes += written.size;
+        let known = old.manifest.get(path);
+        let verdict = fixity::judge(known, old.notes.get(path), &found, &written);
+        let code = match verdict {
+            Verdict::Same => None,
+            // The files of an item seen for the first time are counted, not reported one by one.
+            Verdict::New if !old.exists => None,
+            Verdict::New => Some(ScrubCode::New),
+            Verdict::Changed => Some(ScrubCode::Changed),
+            Verdict::Damaged => Some(ScrubCode::Damaged),
+            Verdict::WrongManifest => Some(ScrubCode::BrokenManifest),
+        };
+        let detail = match verdict {
+            Verdict::WrongManifest => Some(message!("its digest has been altered, not the file")),
+            _ => None,
+        };
+        if let Some(code) = code {
+            self.found(code, item, path, detail)?;
+        }
+        match verdict {
+            Verdict::Damaged | Verdict::WrongManifest if !self.options.accept => {
+                self.keep(path, old, new);
+            }
+            _ => {
+                let is_settled = (now().0 - written.seconds).abs() > UNSETTLED_SECONDS;
+                let note = Note {
+                    digest: found,
+                    written: is_settled.then_some(written),
+                };
+                new.manifest.insert(path.to_vec(), found);
+                new.notes.insert(path.to_vec(), note);
+            }
+        }
+        Ok(true)
+    }
+
+    fn keep(&self, path: &[u8], old: &Recorded, new: &mut Recorded) {
+        if let Some(note) = old.notes.get(path) {
+            new.notes.insert(path.to_vec(), *note);
+        }
+    }
+
+    /// A recorded file that is missing. Removing a file changes its directory; if the directory has not
+    /// changed since the item was last scrubbed, the file is lost.
+    fn missing(
+        &mut self,
+        item: &str,
+        path: &[u8],
+        old: &Recorded,
+        new: &mut Recorded,
+    ) -> Result<(), ScrubError> {
+        let since = self.directory_changed(item, path);
+        let was_removed = match (since, old.when) {
+            (Some((changed, _)), Some((scrubbed, _))) => changed >= scrubbed - 1,
+            _ => false,
+        };
+        if was_removed || self.options.accept {
+            new.manifest.remove(path);
+        } else {
+            self.keep(path, old, new);
+        }
+        let code = if was_removed {
+            ScrubCode::Missing
+        } else {
+            ScrubCode::Lost
+        };
+        self.found(code, item, path, None)
+    }
+
+    /// The last change of the nearest existing directory above a path.
+    fn directory_changed(&self, item: &str, path: &[u8]) -> Option<(i64, u32)> {
+        let mut above = path;
+        while !above.is_empty() {
+            let cut = above.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            above = &above[..cut];
+            let full = joined(item.as_bytes(), above);
+            let directory = self.tree.open_far(&full, OFlags::PATH | OFlags::DIRECTORY);
+            if let Ok(stat) = directory.and_then(rustix::fs::fstat) {
+                return Some((stat.st_ctime, u32::try_from(stat.st_ctime_nsec).ok()?));
+            }
+        }
+        None
+    }
+}
+
+fn now() -> (i64, u32) {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => (since.as_secs().cast_signed(), since.subsec_nanos()),
+        Err(_) => (0, 0),
+    }
+}

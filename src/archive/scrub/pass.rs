@@ -1,0 +1,95 @@
+//! A pass over the whole store, or over some items.
+
+use super::finding::{ScrubCode, ScrubError, ScrubTally};
+use super::records::DIRECTORY;
+use super::state::Scrub;
+use crate::archive::tree::{Area, Place};
+
+impl Scrub<'_> {
+    /// The last item of an interrupted pass, after which this one continues.
+    pub fn goes_on_after(&self) -> Option<&str> {
+        if self.options.restart {
+            None
+        } else {
+            self.position.as_ref()?.last()
+        }
+    }
+
+    /// Scrubs the whole store, or the rest of an interrupted pass.
+    pub fn all(mut self) -> Result<ScrubTally, ScrubError> {
+        let after = self.goes_on_after().map(str::to_owned);
+        let is_done = |item: &str| {
+            let after = after.as_deref();
+            after.is_some_and(|after| item.split('/').le(after.split('/')))
+        };
+        let tree = self.tree;
+        tree.each_item::<ScrubError>(|area, path| {
+            let item = format!("{}/{path}", area.name());
+            self.reader.items += 1;
+            if is_done(&item) {
+                return Ok(());
+            }
+            self.item(&item)?;
+            self.mark(&item)
+        })?;
+        for area in [Area::Col, Area::Ibip] {
+            let root = format!("{DIRECTORY}/{}", area.name());
+            tree.each_directory_at::<ScrubError>(&root, area.depth(), |path| {
+                self.find_lost(&format!("{}/{path}", area.name()))
+            })?;
+        }
+        if self.unsynced {
+            tree.sync_all()?;
+        }
+        if let Some(position) = &mut self.position {
+            position.finish(tree)?;
+        }
+        Ok(self.tally)
+    }
+
+    /// Scrubs some items, by their places. The position of a whole pass does not change.
+    pub fn some(mut self, places: &[Place]) -> Result<ScrubTally, ScrubError> {
+        for place in places {
+            self.reader.items += 1;
+            if self.tree.is_directory(place.as_str()) {
+                self.item(place.as_str())?;
+            } else {
+                self.find_lost(place.as_str())?;
+            }
+        }
+        if self.unsynced {
+            self.tree.sync_all()?;
+        }
+        Ok(self.tally)
+    }
+
+    fn mark(&mut self, item: &str) -> Result<(), ScrubError> {
+        let Some(position) = &mut self.position else {
+            return Ok(());
+        };
+        if position.is_sync_due() {
+            // The records on disk must reach at least as far as the synced position.
+            if std::mem::take(&mut self.unsynced) {
+                self.tree.sync_all()?;
+            }
+            return position.mark(self.tree, item, true);
+        }
+        position.mark(self.tree, item, false)
+    }
+
+    /// Reports a recorded item whose directory is missing. A removed item has a tombstone, and its record is
+    /// kept for its return.
+    fn find_lost(&mut self, item: &str) -> Result<(), ScrubError> {
+        let is_removed = self.tree.read_small(&format!("deleted/{item}"))?.is_some();
+        let old = self.recorded(item)?;
+        if self.tree.is_directory(item) || is_removed || !old.exists {
+            return Ok(());
+        }
+        self.found(ScrubCode::Lost, item, b"", None)?;
+        if self.options.accept && !self.options.dry_run {
+            self.forget(item)
+        } else {
+            Ok(())
+        }
+    }
+}

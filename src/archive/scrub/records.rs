@@ -1,0 +1,43 @@
+//! What is recorded of an item, in `fixity/`: its manifest, and how each file was written.
+
+use rustix::fs::OFlags;
+
+use super::finding::ScrubError;
+use crate::archive::tree::Tree;
+use crate::formats::fixity::{self, Manifest, Notes};
+
+/// The directory of the store that holds the manifests.
+pub const DIRECTORY: &str = "fixity";
+
+/// What is recorded of an item.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Recorded {
+    pub(super) manifest: Manifest,
+    pub(super) notes: Notes,
+    pub(super) bad_lines: Vec<usize>,
+    pub(super) exists: bool,
+    /// When the item was last scrubbed.
+    pub(super) when: Option<(i64, u32)>,
+}
+
+/// The record of an item.
+pub(super) fn recorded(tree: &Tree, item: &str) -> Result<Recorded, ScrubError> {
+    let read = |name: &str| tree.read_whole(&format!("{DIRECTORY}/{item}/{name}"));
+    // An empty manifest was cut off by a power cut, or belongs to an item without files.
+    let bytes = read(fixity::MANIFEST)?.unwrap_or_default();
+    let (manifest, bad_lines) = fixity::parse_manifest(&bytes);
+    let notes = fixity::parse_notes(&read(fixity::WRITTEN)?.unwrap_or_default());
+    let path = format!("{DIRECTORY}/{item}/{}", fixity::WRITTEN);
+    let file = tree.open_far(path.as_bytes(), OFlags::PATH);
+    let when = file.and_then(rustix::fs::fstat).ok().and_then(|stat| {
+        let nanoseconds = u32::try_from(stat.st_mtime_nsec).ok()?;
+        Some((stat.st_mtime, nanoseconds))
+    });
+    Ok(Recorded {
+        manifest,
+        notes,
+        bad_lines,
+        exists: !bytes.is_empty(),
+        when,
+    })
+}
