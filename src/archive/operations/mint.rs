@@ -2,8 +2,8 @@
 
 use rustix::io::Errno;
 
+use super::far_ends::inverse;
 use super::recovery_log::{Durability, Queued};
-use super::relations::inverse;
 use super::{Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, StoreError};
 use crate::archive::tree::{Filled, Owner, Place};

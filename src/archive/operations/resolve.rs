@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use super::relations::inverse;
+use super::far_ends::inverse;
 use super::{Archive, ArchiveError};
 use crate::archive::store::Item;
 use crate::formats::item::{Names, State};

@@ -1,6 +1,10 @@
 use super::testing::{TestArchive, TestParts, creator, elsewhere, names};
-use super::*;
-use crate::formats::item::Sidecar;
+use super::{Archive, ArchiveError, BACKUP_NOTE, Process, SystemClock, own_files};
+use crate::archive::store::{ItemId, Store};
+use crate::archive::tree::Place;
+use crate::formats::item::{Names, Sidecar, State};
+use ibi::Timestamp;
+use std::path::Path;
 
 #[test]
 fn an_item_is_registered_once() {

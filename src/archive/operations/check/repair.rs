@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use super::super::{ChangedFacts, lock, own_files};
+use super::super::open::ChangedFacts;
+use super::super::{lock, own_files};
 use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
 use super::pass::{check_once, refuse_other_directories};
 use super::scan::ASIDE;

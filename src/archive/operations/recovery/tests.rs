@@ -204,7 +204,7 @@ fn a_joint_change_is_finished_and_nothing_else() {
                 assert_eq!(texts(&archive, &items), before, "{kind:?}");
                 continue;
             }
-            let inverse = super::super::relations::inverse(&joint);
+            let inverse = super::super::far_ends::inverse(&joint);
             assert_eq!(
                 archive.sidecar(&one).relations(),
                 [(joint, claimant.names.clone())]

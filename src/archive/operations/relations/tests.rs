@@ -1,6 +1,8 @@
+use super::super::far_ends::inverse;
 use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names};
-use super::super::{Fact, Process, Relative};
-use super::*;
+use super::super::{Actor, ArchiveError, Fact, Process, Relative};
+use crate::archive::store::Item;
+use ibi::relation::RelationKind;
 
 /// The relations in an item's sidecar, one per line: `ibi.nextedition REP`.
 fn said(archive: &TestArchive, item: &Item) -> Vec<String> {

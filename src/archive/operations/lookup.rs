@@ -1,0 +1,123 @@
+//! Items by their names, and names by the texts that users write.
+
+use super::{Archive, ArchiveError, identifiers};
+use crate::archive::store::{Item, ItemId};
+use crate::formats::item::{Names, State};
+use ibi::persistent::{Identifier, PersistentKind, Reader, is_link};
+use ibi::{AliasPair, Ibi, Ibip, Rep};
+
+impl Archive {
+    /// The item with this identifier, in any form and spelling, including removed items.
+    pub fn find(&self, ibi: &Ibi) -> Result<Option<Item>, ArchiveError> {
+        Ok(match ibi {
+            Ibi::Rep(rep) => self.store.find_by_rep(rep)?,
+            Ibi::Ibip(ibip) => match self.store.find_by_ibip(ibip)? {
+                Some(item) => Some(item),
+                None => self.find_by_former_ibip(ibip)?,
+            },
+        })
+    }
+
+    /// The item that has an IBIp in base 53 as an alias, beside the IBIp that it has now.
+    fn find_by_former_ibip(&self, ibip: &Ibip) -> Result<Option<Item>, ArchiveError> {
+        Ok(match identifiers::as_alias(ibip) {
+            Some(alias) => self.store.find_by_alias(&alias)?,
+            None => None,
+        })
+    }
+
+    /// The item with a name: a rep, an IBIp or a recorded alias. Returns None if the item is unknown.
+    pub fn find_named(&self, text: &str) -> Result<Option<Item>, ArchiveError> {
+        match Ibi::parse(text) {
+            Ok(ibi) => self.find(&ibi),
+            Err(error) => match AliasPair::parse(text) {
+                Ok(alias) => Ok(self.store.find_by_alias(&alias)?),
+                Err(_) => Err(error.into()),
+            },
+        }
+    }
+
+    /// The item that is held here under one of these names.
+    pub fn held(&self, names: &Names) -> Result<Option<Item>, ArchiveError> {
+        let found = self.store.find_by_names(names)?;
+        Ok(found.filter(|item| item.state != State::Deleted))
+    }
+
+    pub(super) fn known(&self, id: ItemId) -> Result<Item, ArchiveError> {
+        self.store.item(id)?.ok_or_else(|| ArchiveError::Unknown {
+            name: format!("number {}", id.0),
+        })
+    }
+
+    /// Completes names with the other form, if the item is held here.
+    pub fn complete(&self, names: &Names) -> Result<Names, ArchiveError> {
+        Ok(self
+            .store
+            .find_by_names(names)?
+            .map_or_else(|| names.clone(), |item| item.names))
+    }
+
+    /// The names at the end of a path or text: the last four components for a rep, two for an IBIp.
+    pub fn names_at_end_of(&self, text: &str) -> Option<Names> {
+        if is_link(text) {
+            return self.names_in_link(text);
+        }
+        let parts: Vec<&str> = text
+            .trim_end_matches('/')
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .collect();
+        let last = |count: usize| {
+            let start = parts.len().checked_sub(count)?;
+            Some(parts[start..].join("/"))
+        };
+        for count in [4, 2] {
+            if let Some(text) = last(count)
+                && let Ok(ibi) = Ibi::parse(&text)
+            {
+                return Some(Names::from(ibi));
+            }
+        }
+        let alias = last(2)?;
+        self.find_named(&alias)
+            .ok()
+            .flatten()
+            .map(|item| item.names)
+    }
+
+    /// The names of the item that a link names; None for one that names a file of it or a related item.
+    fn names_in_link(&self, text: &str) -> Option<Names> {
+        let name = Reader::new().with_aliases().parse(text).ok()?;
+        let is_item = matches!(name.kind, PersistentKind::Item | PersistentKind::Record);
+        match name.identifier {
+            _ if !is_item || name.request.is_some() => None,
+            Identifier::Ibi(ibi) => Some(Names::from(ibi)),
+            Identifier::Alias(alias) => {
+                let found = self.store.find_by_alias(&alias).ok()?;
+                found.map(|item| item.names)
+            }
+            Identifier::Level(_) => None,
+        }
+    }
+
+    /// Whether a rep is in this Archive's own name space.
+    pub fn is_own_rep(&self, rep: &Rep) -> Result<bool, ArchiveError> {
+        let own = self.facts.rep_prefix()?.canonical();
+        Ok(rep
+            .canonical()
+            .strip_prefix(&own)
+            .is_some_and(|rest| rest.starts_with('/')))
+    }
+
+    /// The rep in the spelling of its levels here, so that each level is a single directory.
+    pub(super) fn as_spelled_here(&self, rep: &Rep) -> Result<Rep, ArchiveError> {
+        let [subdomain, word, year, time] = rep.components();
+        let mut path = "col".to_owned();
+        for component in [subdomain, word, year] {
+            let spelled = self.tree.spelling_in(&path, component)?;
+            path = format!("{path}/{}", spelled.as_deref().unwrap_or(component));
+        }
+        let below = path.strip_prefix("col/").unwrap_or(&path);
+        Ok(Rep::parse(&format!("{below}/{time}"))?)
+    }
+}

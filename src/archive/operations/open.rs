@@ -1,0 +1,127 @@
+//! Opens a store: for writing, to rebuild its index, or for reading.
+
+use std::path::Path;
+
+use super::{Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, SystemClock, lock, own_files};
+use crate::archive::store::Store;
+use crate::archive::tree::Tree;
+use ibi::pairs::Pairs;
+
+/// A lock on a store: no other process can open it for writing.
+#[derive(Debug)]
+#[must_use]
+pub struct StoreLock(#[allow(dead_code, reason = "held, not read")] lock::Lock);
+
+/// What is done with an `archive.ibi` that differs from the copy in the index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChangedFacts {
+    Accept,
+    Refuse,
+}
+
+impl Archive {
+    /// Opens a store for writing. Fails with [`ArchiveError::Busy`] while another process has it
+    /// open. A missing index is rebuilt from the tree.
+    pub fn open(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
+        let archive = Archive::open_as_it_is(path, clock)?;
+        if archive.store.is_empty()? {
+            log::warn!("the index is missing; it is rebuilt from the tree");
+            archive.reindex(&mut |_| ())?;
+        }
+        Ok(archive)
+    }
+
+    /// Opens a store for writing and does not rebuild an empty index.
+    pub fn open_as_it_is(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
+        // A directory that is not a store is not locked.
+        Archive::refuse_other_directories(path)?;
+        let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
+        Archive::open_held(path, clock, lock, ChangedFacts::Refuse)
+    }
+
+    /// Opens a store to rebuild its index, with `archive.ibi` as it is now.
+    pub fn open_for_reindex(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
+        Archive::refuse_other_directories(path)?;
+        let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
+        Archive::open_held(path, clock, lock, ChangedFacts::Accept)
+    }
+
+    pub(super) fn open_held(
+        path: &Path,
+        clock: Box<dyn Clock>,
+        lock: lock::Lock,
+        changed_facts: ChangedFacts,
+    ) -> Result<Archive, ArchiveError> {
+        let (facts, tree) = Archive::open_tree(path)?;
+        let store = Store::open(tree.root())?;
+        let archive = Archive::over(facts, tree, store, clock, Some(lock));
+        archive.check_facts(changed_facts)?;
+        archive.read_ledger()?;
+        if let Err(error) = archive.make_again() {
+            log::warn!("not all that was minted before a crash is in the tree again: {error}");
+        }
+        archive.tree.keep_reserve();
+        if let Err(error) = archive.recover() {
+            log::warn!("the index may say less than the tree after a crash: {error}");
+        }
+        if let Err(error) = archive.redirect_tombstones() {
+            log::warn!("not every record of a removal names who has claimed the original: {error}");
+        }
+        Ok(archive)
+    }
+
+    /// `archive.ibi` determines what is minted. A file that differs from the copy in the index is
+    /// accepted only if the caller requests it.
+    fn check_facts(&self, changed_facts: ChangedFacts) -> Result<(), ArchiveError> {
+        let text = self.tree.read_small(own_files::FACTS)?.unwrap_or_default();
+        match self.store.facts()? {
+            Some(known) if known == text => Ok(()),
+            Some(_) if changed_facts == ChangedFacts::Refuse => Err(ArchiveError::FactsChanged),
+            _ => Ok(self.store.set_facts(&text)?),
+        }
+    }
+
+    pub(super) fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {
+        if path.join(own_files::FACTS).is_file() {
+            Ok(())
+        } else {
+            Err(ArchiveError::no_store(path))
+        }
+    }
+
+    /// Opens a store for reading, beside a process that writes it.
+    pub fn open_read_only(path: &Path) -> Result<Archive, ArchiveError> {
+        let (facts, tree) = Archive::open_tree(path)?;
+        let store = Store::open_read_only(tree.root())?;
+        let clock = Box::new(SystemClock);
+        Ok(Archive::over(facts, tree, store, clock, None))
+    }
+
+    /// Prevents other processes from opening a store for writing until the result is dropped.
+    pub fn hold(tree: &Tree) -> Result<StoreLock, ArchiveError> {
+        Ok(StoreLock(lock::Lock::take(tree)?))
+    }
+
+    /// Refuses a backup that was interrupted.
+    pub fn refuse_unfinished(path: &Path) -> Result<(), ArchiveError> {
+        let is_unfinished = match std::fs::read(path.join(BACKUP_NOTE)) {
+            Ok(note) => Pairs::parse(&note).map_or(true, |pairs| pairs.get("finished").is_none()),
+            Err(_) => false,
+        };
+        if is_unfinished {
+            Err(ArchiveError::Unfinished {
+                path: path.to_owned(),
+            })
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(super) fn open_tree(path: &Path) -> Result<(Facts, Tree), ArchiveError> {
+        Archive::refuse_other_directories(path)?;
+        Archive::refuse_unfinished(path)?;
+        let tree = Tree::open(path)?;
+        let text = tree.read_small(own_files::FACTS)?.unwrap_or_default();
+        Ok((Facts::parse(&text)?, tree))
+    }
+}

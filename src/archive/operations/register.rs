@@ -1,0 +1,122 @@
+//! Registers directories as items, and removes items.
+
+use super::full_disk::with_reserve;
+use super::recovery_log::Durability;
+use super::{Acceptance, Actor, Archive, ArchiveError};
+use crate::archive::store::{Item, ItemId, Record};
+use crate::archive::tree::{Creator, Place};
+use crate::formats::item::{Names, State};
+use ibi::{Ibi, Rep};
+
+impl Archive {
+    /// The item in the directory of this rep. If a crash has kept a directory out of the index, it
+    /// is registered now.
+    pub fn item_at(&self, rep: &Rep) -> Result<Item, ArchiveError> {
+        match self.store.find_by_rep(rep)? {
+            Some(item) if item.state != State::Deleted => Ok(item),
+            _ => self.register_in_place(&Names::from(Ibi::Rep(rep.clone()))),
+        }
+    }
+
+    /// Registers an item whose directory is in the tree, according to its sidecar.
+    pub fn register_in_place(&self, names: &Names) -> Result<Item, ArchiveError> {
+        // Another thread may just have removed it; it must not be registered again.
+        let _edits = self.edits();
+        if !self.tree.is_directory(Place::of(names).as_str()) {
+            return Err(ArchiveError::Unknown {
+                name: names.preferred(),
+            });
+        }
+        // The place gives its name. The owner of its sidecar counts as the user who brings it.
+        let (record, _) = self.read_item(names)?;
+        let bare = match record.sidecar {
+            Some(_) => names.clone(),
+            None => record.names,
+        };
+        let id = self.store.put(&Record::bare(bare.clone(), State::Copy))?;
+        let taken = self.with_author(&bare, |author| self.accept(author, id));
+        if let Acceptance::Rejected(error) = taken? {
+            log::warn!("{error}");
+        }
+        self.known(id)
+    }
+
+    /// Registers a directory created for an item that is being copied in. It is a copy until its sidecar
+    /// says otherwise. In this Archive's own name space only dates already given out are accepted.
+    pub fn register(
+        &self,
+        actor: &dyn Actor,
+        names: &Names,
+        creator: Creator,
+    ) -> Result<Item, ArchiveError> {
+        self.writable()?;
+        self.refuse_unminted(actor, names)?;
+        let known = self.store.find_by_names(names)?;
+        let names = match &known {
+            Some(item) if item.state != State::Deleted => {
+                return Err(ArchiveError::Exists(item.names.clone().into()));
+            }
+            // A removed item that is restored under one of its names gets all of them.
+            Some(item) => {
+                self.refuse_elsewhere(actor, names, &item.names)?;
+                item.names.clone()
+            }
+            None => names.clone(),
+        };
+        let place = Place::of(&names);
+        let change = self.recovery.begin(&place, Durability::Unsynced)?;
+        self.tree.make_item(&place, creator)?;
+        let id = match self.store.put(&Record::bare(names, State::Copy)) {
+            Ok(id) => id,
+            Err(error) => {
+                // The directory is still empty, so removing it reverts the change.
+                if self.tree.remove_item(&place).is_ok() {
+                    change.done();
+                }
+                return Err(error.into());
+            }
+        };
+        change.done();
+        self.known(id)
+    }
+
+    /// Removes an item that contains nothing but its sidecar, and writes a tombstone.
+    pub fn remove(&self, id: ItemId) -> Result<(), ArchiveError> {
+        self.writable()?;
+        let _edits = self.edits();
+        let item = self.known(id)?;
+        if item.names.matches(&self.facts.service) {
+            return Err(ArchiveError::ServiceItem);
+        }
+        let place = Place::of(&item.names);
+        if !self.tree.holds_only_sidecar(&place)? {
+            return Err(ArchiveError::NotEmpty(item.names.into()));
+        }
+        with_reserve(&self.tree, || {
+            let change = self.recovery.begin(&place, Durability::Synced)?;
+            self.write_tombstone(&item, &place)?;
+            change.done();
+            Ok(())
+        })?;
+        if item.state == State::Original {
+            log::warn!(
+                "original of {} removed; copies elsewhere have no original now ('ibifs claim')",
+                item.names
+            );
+        }
+        Ok(())
+    }
+
+    /// Writes the tombstone of an item.
+    pub(super) fn write_tombstone(&self, item: &Item, place: &Place) -> Result<(), ArchiveError> {
+        let tombstone = self.tombstone_of(item)?;
+        let bytes = tombstone.to_bytes();
+        self.tree.write_tombstone(place, &bytes)?;
+        if self.tree.is_directory(place.as_str()) {
+            self.tree.remove_item(place)?;
+        }
+        self.store
+            .put(&self.record_of_removed(item.names.clone(), &tombstone, bytes))?;
+        Ok(())
+    }
+}
