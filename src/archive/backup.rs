@@ -46,7 +46,7 @@ use crate::archive::{Archive, BACKUP_NOTE, Clock};
 use crate::formats::item::{Names, State};
 pub use content::copy_content;
 use copier::Copier;
-pub use finding::{BackupCode, BackupError, BackupFinding, BackupTally};
+pub use finding::{BackupError, BackupFinding, BackupTally};
 use ibi::pairs::Pairs;
 pub use item::{ItemCopier, UNCOMPARED};
 pub use metadata::{Attributes, attributes_of};

@@ -34,7 +34,7 @@ mod records;
 mod state;
 
 pub use digests::{ItemDigests, item_digests};
-pub use finding::{ScrubCode, ScrubError, ScrubFinding, ScrubTally};
+pub use finding::{ScrubError, ScrubFinding, ScrubTally};
 pub use records::DIRECTORY;
 pub use state::{Scrub, ScrubOptions};
 

@@ -4,7 +4,7 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::copier::{Copier, Leave, TRIES};
-use super::directories::{failed, fstat, is_directory, list, names_of, split};
+use super::directories::{failed, fstat, is_directory, list, names_of, remove, split};
 use super::entry::Links;
 use super::finding::{BackupCode, BackupError};
 use super::metadata;

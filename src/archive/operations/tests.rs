@@ -1,6 +1,6 @@
 use super::testing::{TestArchive, TestParts, creator, elsewhere, names};
-use super::{Archive, ArchiveError, BACKUP_NOTE, Process, SystemClock, own_files};
-use crate::archive::store::{ItemId, Store};
+use super::{Archive, ArchiveError, BACKUP_NOTE, Process, SystemClock, holder, own_files};
+use crate::archive::store::ItemId;
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::Timestamp;

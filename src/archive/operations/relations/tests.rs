@@ -1,4 +1,3 @@
-use super::super::far_ends::inverse;
 use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names};
 use super::super::{Actor, ArchiveError, Fact, Process, Relative};
 use crate::archive::store::Item;
