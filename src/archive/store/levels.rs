@@ -105,3 +105,24 @@ fn listed_by(without_rep: bool) -> &'static str {
         "WHERE ibip_key IS NOT NULL"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::super::schema;
+    use super::*;
+
+    /// A row whose key does not match its name is damaged; the iteration must end all the same.
+    #[test]
+    fn prefixes_of_damaged_rows_end() {
+        let mut connection = Connection::open_in_memory().expect("a database");
+        Store::prepared(&mut connection).expect("options");
+        schema::migrate(&mut connection).expect("tables");
+        let damaged = "INSERT INTO item (ibip, ibip_key, state) VALUES
+            ('2A/B', 'JA/B', 'Copy'), ('KA/B', 'K', 'Copy'), ('LA/B', 'LA/B', 'Copy')";
+        connection.execute_batch(damaged).expect("rows");
+        let store = Store::over(connection, None);
+        assert_eq!(store.prefixes(false).expect("read"), ["2A", "KA", "LA"]);
+    }
+}

@@ -1,0 +1,92 @@
+//! An item in the index, and what is recorded of it.
+
+use crate::archive::owner::Owner;
+use crate::formats::item::{Names, State};
+use ibi::relation::{Language, RelationKind};
+use ibi::{AliasPair, Timestamp};
+
+/// An item's number in this index. It has no meaning outside the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemId(pub i64);
+
+/// An item in the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its number in the index.
+    pub id: ItemId,
+    /// The known forms of its identifier.
+    pub names: Names,
+    /// Original, Copy or Deleted.
+    pub state: State,
+    /// The Archive service that holds the original, if known.
+    pub service: Option<Names>,
+    /// Its language, if declared.
+    pub language: Option<Language>,
+    /// Its target (default) file below `doc/`, if declared.
+    pub target: Option<String>,
+    /// When it was removed, for a Deleted one.
+    pub removed_at: Option<Timestamp>,
+}
+
+impl Item {
+    /// Its approximate size in bytes.
+    pub fn size(&self) -> usize {
+        let names = [Some(&self.names), self.service.as_ref()];
+        let forms = names.into_iter().flatten().map(|names| {
+            names.rep().map_or(0, |rep| rep.as_str().len())
+                + names.ibip().map_or(0, |ibip| ibip.as_str().len())
+        });
+        size_of::<Item>() + forms.sum::<usize>() + self.target.as_ref().map_or(0, String::len)
+    }
+}
+
+/// An item to be recorded.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The forms of its identifier.
+    pub names: Names,
+    /// Original, Copy or Deleted.
+    pub state: State,
+    /// The Archive service that holds the original.
+    pub service: Option<Names>,
+    /// Its language.
+    pub language: Option<Language>,
+    /// Its target file.
+    pub target: Option<String>,
+    /// When it was removed.
+    pub removed_at: Option<Timestamp>,
+    /// The last accepted sidecar, byte for byte.
+    pub sidecar: Option<Vec<u8>>,
+    /// The relations that the sidecar declares.
+    pub relations: Vec<(RelationKind, Names)>,
+    /// Recorded aliases.
+    pub aliases: Vec<AliasPair>,
+}
+
+impl Record {
+    /// An item of which only the names and the state are known.
+    pub fn bare(names: Names, state: State) -> Record {
+        Record {
+            names,
+            state,
+            service: None,
+            language: None,
+            target: None,
+            removed_at: None,
+            sidecar: None,
+            relations: Vec::new(),
+            aliases: Vec::new(),
+        }
+    }
+}
+
+/// A minted item whose directory is not known to be on disk.
+#[derive(Debug)]
+pub struct Unsettled {
+    /// The item.
+    pub item: Item,
+    /// Its sidecar, byte for byte.
+    pub sidecar: Vec<u8>,
+    /// The owner of the new directory, None for the Archive itself.
+    pub owner: Option<Owner>,
+}

@@ -1,0 +1,176 @@
+//! Items in the index, by name, by number, and in order.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::{Item, ItemId, Store, StoreError, Unsettled, query, rows};
+use crate::archive::owner::Owner;
+use crate::formats::item::Names;
+use ibi::{AliasPair, Ibip, Rep};
+
+impl Store {
+    /// The item with this rep, in any spelling.
+    pub fn find_by_rep(&self, rep: &Rep) -> Result<Option<Item>, StoreError> {
+        self.find("rep_key = ?1", [rep.canonical()])
+    }
+
+    /// The item with this IBIp, in any spelling.
+    pub fn find_by_ibip(&self, ibip: &Ibip) -> Result<Option<Item>, StoreError> {
+        self.find("ibip_key = ?1", [ibip.canonical()])
+    }
+
+    /// The item with this recorded alias.
+    pub fn find_by_alias(&self, alias: &AliasPair) -> Result<Option<Item>, StoreError> {
+        self.find(
+            "id = (SELECT item FROM alias WHERE name = ?1)",
+            [alias.to_string()],
+        )
+    }
+
+    /// The item that has one of these names. If both forms are known, the rep has precedence.
+    pub fn find_by_names(&self, names: &Names) -> Result<Option<Item>, StoreError> {
+        if let Some(rep) = names.rep()
+            && let Some(item) = self.find_by_rep(rep)?
+        {
+            return Ok(Some(item));
+        }
+        match names.ibip() {
+            Some(ibip) => self.find_by_ibip(ibip),
+            None => Ok(None),
+        }
+    }
+
+    /// The item with this number.
+    pub fn item(&self, id: ItemId) -> Result<Option<Item>, StoreError> {
+        self.find("id = ?1", [id.0])
+    }
+
+    /// The last accepted sidecar, byte for byte.
+    pub fn sidecar(&self, id: ItemId) -> Result<Option<Vec<u8>>, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached("SELECT sidecar FROM item WHERE id = ?1")?;
+        Ok(statement
+            .query_row([id.0], |row| row.get(0))
+            .optional()?
+            .flatten())
+    }
+
+    /// The last accepted sidecar of the item with one of these names, even if other columns are damaged.
+    pub fn accepted_sidecar(&self, names: &Names) -> Result<Option<Vec<u8>>, StoreError> {
+        let connection = self.lock();
+        let keys = [
+            ("rep_key", names.rep().map(Rep::canonical)),
+            ("ibip_key", names.ibip().map(Ibip::canonical)),
+        ];
+        for (column, key) in keys {
+            let sql = format!("SELECT sidecar FROM item WHERE {column} = ?1");
+            let mut statement = connection.prepare_cached(&sql)?;
+            let found: Option<Option<Vec<u8>>> =
+                statement.query_row([key], |row| row.get(0)).optional()?;
+            if let Some(sidecar) = found {
+                return Ok(sidecar);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the store has no items.
+    pub fn is_empty(&self) -> Result<bool, StoreError> {
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM item)";
+        Ok(self.lock().query_row(sql, [], |row| row.get(0))?)
+    }
+
+    /// The items whose mint was not settled, see [`Store::mint`].
+    pub fn unsettled(&self) -> Result<Vec<Unsettled>, StoreError> {
+        let connection = self.lock();
+        // CROSS JOIN: the few unsettled items are read first, regardless of SQLite's estimate.
+        let sql = format!(
+            "SELECT {}, item.sidecar, uid, gid, mode FROM unsettled
+             CROSS JOIN item ON item.id = unsettled.item ORDER BY unsettled.item",
+            rows::ITEM
+        );
+        let mut statement = connection.prepare(&sql)?;
+        let mut found = statement.query([])?;
+        let mut unsettled = Vec::new();
+        while let Some(row) = found.next()? {
+            let (uid, gid, mode): (Option<u32>, Option<u32>, Option<u32>) =
+                (row.get("uid")?, row.get("gid")?, row.get("mode")?);
+            unsettled.push(Unsettled {
+                item: rows::item(row)?,
+                sidecar: row.get::<_, Option<_>>("sidecar")?.unwrap_or_default(),
+                owner: uid
+                    .zip(gid)
+                    .zip(mode)
+                    .map(|((uid, gid), mode)| Owner { uid, gid, mode }),
+            });
+        }
+        Ok(unsettled)
+    }
+
+    /// Whether any item that is not removed has a rep.
+    pub fn has_reps(&self) -> Result<bool, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare(
+            "SELECT 1 FROM item WHERE rep_key IS NOT NULL AND state <> 'Deleted' LIMIT 1",
+        )?;
+        Ok(statement.exists([])?)
+    }
+
+    /// The number of items that are not removed.
+    pub fn held_items(&self) -> Result<u64, StoreError> {
+        let connection = self.lock();
+        let sql = "SELECT count(*) FROM item WHERE state <> 'Deleted'";
+        let found: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+        Ok(found.unsigned_abs())
+    }
+
+    /// At most `most` of the items here whose reps have a prefix, the latest first.
+    pub fn latest_of_prefix(&self, prefix: &str, most: usize) -> Result<Vec<Item>, StoreError> {
+        let below = query::below("rep_key");
+        self.items(
+            &format!("{below} AND state <> 'Deleted' ORDER BY rep_key DESC LIMIT ?2"),
+            params![prefix.to_ascii_lowercase(), query::limit(most)],
+        )
+    }
+
+    /// At most `most` items after one, in the order of their numbers, including removed items.
+    pub fn items_after(&self, after: ItemId, most: usize) -> Result<Vec<Item>, StoreError> {
+        self.items(
+            "id > ?1 ORDER BY id LIMIT ?2",
+            params![after.0, query::limit(most)],
+        )
+    }
+
+    /// Calls a closure for every item, in the order of their names.
+    pub fn each_item(
+        &self,
+        visit: impl FnMut(&Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.each_item_where("", visit)
+    }
+
+    /// The same for removed items.
+    pub fn each_removed(
+        &self,
+        visit: impl FnMut(&Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.each_item_where("WHERE state = 'Deleted'", visit)
+    }
+
+    fn each_item_where(
+        &self,
+        condition: &'static str,
+        mut visit: impl FnMut(&Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let connection = self.lock();
+        let sql = format!(
+            "SELECT {} FROM item {condition} ORDER BY coalesce(rep_key, ibip_key)",
+            rows::ITEM
+        );
+        let mut statement = connection.prepare(&sql)?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            visit(&rows::item(row)?)?;
+        }
+        Ok(())
+    }
+}
