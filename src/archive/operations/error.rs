@@ -336,7 +336,35 @@ impl std::error::Error for ArchiveError {
             ArchiveError::Tree(error) => Some(error),
             ArchiveError::Ibi(error) => Some(error),
             ArchiveError::Sidecar { cause, .. } => Some(cause.as_ref()),
-            _ => None,
+            ArchiveError::Wait(error) => Some(error),
+            ArchiveError::ClosedStore { .. }
+            | ArchiveError::NotAStore { .. }
+            | ArchiveError::Missing { .. }
+            | ArchiveError::IsAStore { .. }
+            | ArchiveError::Unfinished { .. }
+            | ArchiveError::Facts { .. }
+            | ArchiveError::Lock { .. }
+            | ArchiveError::Busy(..)
+            | ArchiveError::ReadOnly
+            | ArchiveError::Unknown { .. }
+            | ArchiveError::NoRelation { .. }
+            | ArchiveError::Exists(..)
+            | ArchiveError::HasOne { .. }
+            | ArchiveError::NotMintedYet { .. }
+            | ArchiveError::MayNotName { .. }
+            | ArchiveError::NotMintedHere(..)
+            | ArchiveError::AliasTaken { .. }
+            | ArchiveError::NoAlias { .. }
+            | ArchiveError::ServiceItem
+            | ArchiveError::NotAllowed(..)
+            | ArchiveError::NotOriginal { .. }
+            | ArchiveError::Cycle { .. }
+            | ArchiveError::OtherItem { .. }
+            | ArchiveError::Changed(..)
+            | ArchiveError::FactsChanged
+            | ArchiveError::NotEmpty(..)
+            | ArchiveError::Given(..)
+            | ArchiveError::Handover { .. } => None,
         }
     }
 }

@@ -170,7 +170,25 @@ impl Localize for PackageError {
 
 display_message!(PackageError);
 
-impl std::error::Error for PackageError {}
+impl std::error::Error for PackageError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            PackageError::Archive(error) => Some(error),
+            PackageError::Io { errno, .. }
+            | PackageError::File {
+                problem: Problem::Unreadable(errno),
+                ..
+            } => Some(errno),
+            PackageError::File { .. }
+            | PackageError::Exists { .. }
+            | PackageError::Unfit { .. }
+            | PackageError::Busy
+            | PackageError::Nothing { .. }
+            | PackageError::Broken { .. }
+            | PackageError::Nameless => None,
+        }
+    }
+}
 
 impl From<ArchiveError> for PackageError {
     fn from(error: ArchiveError) -> PackageError {

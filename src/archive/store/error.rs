@@ -177,8 +177,13 @@ display_message!(StoreError);
 impl std::error::Error for StoreError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            StoreError::Sqlite(error) | StoreError::System { error, .. } => Some(error),
-            _ => None,
+            StoreError::Sqlite(error) => Some(error),
+            StoreError::System { cause, .. } => Some(cause),
+            StoreError::NotAFile
+            | StoreError::Newer { .. }
+            | StoreError::Older { .. }
+            | StoreError::Broken { .. }
+            | StoreError::Taken { .. } => None,
         }
     }
 }

@@ -48,7 +48,11 @@ impl Localize for TreeError {
 
 display_message!(TreeError);
 
-impl std::error::Error for TreeError {}
+impl std::error::Error for TreeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.errno)
+    }
+}
 
 pub(super) fn failed<'a>(action: Action, path: &'a str) -> impl FnOnce(Errno) -> TreeError + 'a {
     move |errno| TreeError::new(action, path, errno)
