@@ -3,6 +3,7 @@
 mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use clap::CommandFactory;
 use clap::builder::StyledStr;
@@ -129,6 +130,77 @@ fn every_message_is_in_the_catalogue() {
         missing.is_empty(),
         "not in src/command/language/pt_BR.po:\n{missing}"
     );
+}
+
+/// What in `src/command` has two words and is not said to a person in a language of its own: the file, and how
+/// the texts begin.
+const NO_MESSAGES: &[(&str, &[&str])] = &[
+    // Why the catalogue itself is not valid, which no catalogue can say.
+    (
+        "command/language/catalogue.rs",
+        &[
+            "the header has no",
+            "is not translated",
+            "has an unknown context",
+            "is there twice",
+        ],
+    ),
+    // The examples of the help, which the test above demands.
+    ("command/cli/examples.rs", &["Example:\n", "Examples:\n"]),
+    // Content of the items of the demonstration, and commands to try.
+    (
+        "command/commands/quickstart.rs",
+        &[
+            "Rainfall over",
+            "Chuva no",
+            "@techreport{",
+            "title: ",
+            "{is_mounted}\n\n  ls ",
+        ],
+    ),
+    // Units.
+    ("command/progress.rs", &["  {:.0} MB, {rate:.0} MB/s"]),
+    // Labels, which are the same in every language, as in the manual.
+    ("command/commands/status.rs", &["used by  {}\n"]),
+    (
+        "command/commands/explain.rs",
+        &[
+            "likely rep",
+            "rep suffix",
+            "IBIp suffix",
+            "name space",
+            "citation key",
+        ],
+    ),
+];
+
+/// In `src/command` no sentence is a bare literal: each is a `message!` or `plural!`, so that the test above
+/// demands its translation.
+#[test]
+fn every_sentence_of_the_command_is_a_message() {
+    let mut unused: BTreeSet<(&str, &str)> = NO_MESSAGES
+        .iter()
+        .flat_map(|(file, begins)| begins.iter().map(|begin| (*file, *begin)))
+        .collect();
+    let exceptions = unused.clone();
+    let mut found = Vec::new();
+    for (file, tokens) in sources::files() {
+        let is_command = ["command", "command.rs", "main.rs"];
+        if !is_command.iter().any(|it| file.starts_with(it)) {
+            continue;
+        }
+        for text in sources::bare_sentences(tokens) {
+            let exception = exceptions
+                .iter()
+                .find(|(exempt, begin)| file == Path::new(exempt) && text.starts_with(begin));
+            match exception {
+                Some(exception) => drop(unused.remove(exception)),
+                None => found.push(format!("src/{}: {text:?}", file.display())),
+            }
+        }
+    }
+    assert!(found.is_empty(), "not a message!:\n{}", found.join("\n"));
+    assert!(unused.is_empty(), "not in the sources: {unused:?}");
 }
 
 /// Every entry of the catalogue is a template of the sources, a text of the help, or a text of the system or
