@@ -31,7 +31,7 @@ pub struct Location {
     pub state: Option<State>,
     /// The pairs that are sent back to the Archive (`acknowledgment`, see ibi-resolution(7)): contenttype,
     /// ibi, state, urlkey.
-    told: Vec<(&'static str, String)>,
+    acknowledged: Vec<(&'static str, String)>,
 }
 
 /// The meaning of an Archive's answer.
@@ -172,7 +172,7 @@ impl Location {
     /// The query of `acknowledgment`, for a reader who used this persistent URL.
     #[must_use]
     pub fn acknowledgment(&self, reader: &str, persistent: &str) -> String {
-        let mut pairs = self.told.clone();
+        let mut pairs = self.acknowledged.clone();
         pairs.extend([
             ("clientinformation.ipaddress", reader.to_owned()),
             ("servicesubject", "acknowledgment".to_owned()),
@@ -231,21 +231,21 @@ struct RankedPair<'a> {
 
 impl<'a> ArchiveAnswer<'a> {
     fn reached(&self, relation: &str, url: &str) -> Location {
-        let mut told = Vec::new();
-        let mut tell = |what: &'static str, name: &str| {
+        let mut acknowledged = Vec::new();
+        let mut acknowledge = |what: &'static str, name: &str| {
             if let Some(value) = self.answer.get(name) {
-                told.push((what, value.words().join(" ")));
+                acknowledged.push((what, value.words().join(" ")));
             }
         };
-        tell("contenttype", &format!("contenttype{relation}"));
-        tell("ibi", &format!("ibi{relation}"));
-        tell("state", &format!("state{relation}"));
-        tell("urlkey", "urlkey");
+        acknowledge("contenttype", &format!("contenttype{relation}"));
+        acknowledge("ibi", &format!("ibi{relation}"));
+        acknowledge("state", &format!("state{relation}"));
+        acknowledge("urlkey", "urlkey");
         let state = word(self.answer, &format!("state{relation}"));
         Location {
             url: url.to_owned(),
             state: state.and_then(|state| state.parse().ok()),
-            told,
+            acknowledged,
         }
     }
 
@@ -264,28 +264,28 @@ impl<'a> ArchiveAnswer<'a> {
 
     /// How well the steps of a relation match the requested ones; None if they differ.
     fn rank(&self, wanted: &[Step], relation: &str) -> Option<Vec<usize>> {
-        let told = Step::parse_relation(relation)?;
-        if wanted.len() != told.len() {
+        let given = Step::parse_relation(relation)?;
+        if wanted.len() != given.len() {
             return None;
         }
         let mut ends = relation.match_indices('.').map(|(at, _)| at).skip(1);
-        let mut rank = Vec::with_capacity(told.len());
-        for (wanted, told) in wanted.iter().zip(&told) {
+        let mut rank = Vec::with_capacity(given.len());
+        for (wanted, given) in wanted.iter().zip(&given) {
             let end = ends.next().unwrap_or(relation.len());
-            rank.push(match (wanted, told) {
+            rank.push(match (wanted, given) {
                 (Step::LastEdition, Step::LastEdition) => 0,
-                (Step::Metadata(wanted), Step::Metadata(told)) if wanted == told => 0,
+                (Step::Metadata(wanted), Step::Metadata(given)) if wanted == given => 0,
                 // Metadata in any format.
                 (Step::Metadata(None), Step::Metadata(Some(_))) => 1,
-                (Step::Translation(Some(wanted)), Step::Translation(Some(told))) => {
-                    match (wanted == told, told.matches(wanted)) {
+                (Step::Translation(Some(wanted)), Step::Translation(Some(given))) => {
+                    match (wanted == given, given.matches(wanted)) {
                         (true, _) => 0,
                         (false, true) => 1,
                         (false, false) => return None,
                     }
                 }
-                (Step::Translation(None), Step::Translation(told)) => {
-                    self.preference(told.as_ref(), relation.get(..end)?)
+                (Step::Translation(None), Step::Translation(given)) => {
+                    self.preference(given.as_ref(), relation.get(..end)?)
                 }
                 _ => return None,
             });
@@ -295,13 +295,13 @@ impl<'a> ArchiveAnswer<'a> {
 
     /// The reader's preference for the target of a relation that ends in a translation. If it matches no
     /// preferred language, the item itself is better than any other text, if its language is known.
-    fn preference(&self, told: Option<&Language>, relation: &str) -> usize {
-        let meets = |wanted: &Language| told.is_some_and(|told| told.matches(wanted));
+    fn preference(&self, given: Option<&Language>, relation: &str) -> usize {
+        let meets = |wanted: &Language| given.is_some_and(|given| given.matches(wanted));
         let place = self.languages.iter().position(meets);
         place.unwrap_or_else(|| {
             let target = self.answer.get(&format!("ibi{relation}")).and_then(names);
             let is_itself = target.is_some_and(|target| target.matches(self.itself));
-            self.languages.len() + usize::from(!is_itself || told.is_none())
+            self.languages.len() + usize::from(!is_itself || given.is_none())
         })
     }
 }

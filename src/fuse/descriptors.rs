@@ -61,7 +61,7 @@ impl FileHandle {
         let mut mount = 0;
         // SAFETY: the structure begins as file_handle does and has the room it says; the name ends
         // with a NUL.
-        let outcome = unsafe {
+        let returned = unsafe {
             libc::name_to_handle_at(
                 directory.as_raw_fd(),
                 name.as_ptr(),
@@ -71,7 +71,7 @@ impl FileHandle {
             )
         };
         let length = usize::try_from(raw.bytes).ok()?;
-        if outcome != 0 || length > KEPT {
+        if returned != 0 || length > KEPT {
             return None;
         }
         let mut bytes = [0; KEPT];

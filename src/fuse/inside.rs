@@ -27,7 +27,7 @@ pub use names::{
 };
 pub use xattrs::{get_attribute, list_attributes, remove_attribute, set_attribute};
 
-/// The outcome of an operation on the native filesystem.
+/// The result of an operation on the native filesystem.
 pub type ErrnoResult<T> = Result<T, Errno>;
 
 #[cfg(test)]

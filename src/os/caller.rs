@@ -255,7 +255,7 @@ impl Caller {
     pub fn charged<T>(&self, mut write: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
         match charging::charged_to(self.charged_user(), &mut write) {
             Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => self.with_own_reserve(errno, write),
-            outcome => outcome,
+            result => result,
         }
     }
 
@@ -267,7 +267,7 @@ impl Caller {
     ) -> Result<T, Errno> {
         match charging::charged_to_and_keep(self.charged_user(), &mut write) {
             Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => self.with_own_reserve(errno, write),
-            outcome => outcome,
+            result => result,
         }
     }
 

@@ -108,9 +108,9 @@ mod tests {
         assert!(open("fifo", OFlags::RDONLY).is_ok());
         assert!(began.elapsed() < std::time::Duration::from_secs(5));
         assert_eq!(lease(&leased, libc::F_UNLCK), 0);
-        let opened = open("leased", OFlags::RDWR | OFlags::APPEND).expect("nobody has it");
+        let opened = open("leased", OFlags::RDWR | OFlags::APPEND).expect("opens");
         let opened = settled(opened, OFlags::RDWR | OFlags::APPEND).expect("set");
-        let flags = rustix::fs::fcntl_getfl(&opened).expect("told");
+        let flags = rustix::fs::fcntl_getfl(&opened).expect("flags");
         assert!(flags.contains(OFlags::APPEND) && !flags.contains(OFlags::NONBLOCK));
     }
 }

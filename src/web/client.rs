@@ -15,7 +15,7 @@ use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
 /// The timeout of a connection attempt.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long an idle connection is kept for the next request.
 const IDLE: Duration = Duration::from_secs(30);
 /// The most idle connections that are kept for one host.
@@ -29,7 +29,7 @@ pub(crate) enum ClientError {
     /// The URL is malformed.
     Url,
     /// The timeout has elapsed.
-    Patience(Duration),
+    IdleTimer(Duration),
     /// The server cannot be reached, or closes the connection.
     Failed(String),
     /// A status other than 200, with the start of the body.
@@ -42,10 +42,9 @@ impl Localize for ClientError {
     fn message(&self) -> Message {
         match self {
             ClientError::Url => message!("the address of the request is not a URL"),
-            ClientError::Patience(patience) => message!(
-                "no answer in {patience}",
-                patience = format!("{patience:?}")
-            ),
+            ClientError::IdleTimer(timeout) => {
+                message!("no answer in {timeout}", timeout = format!("{timeout:?}"))
+            }
             ClientError::Failed(error) => Message::foreign(error.as_str()),
             ClientError::Status(status, text) => {
                 message!("status {status}: {text}", status, text = text.trim_end())
@@ -64,7 +63,7 @@ pub(crate) struct Client(hyper_util::client::legacy::Client<HttpConnector, Empty
 impl Default for Client {
     fn default() -> Client {
         let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT_PATIENCE));
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
         let mut builder = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
         builder
@@ -79,15 +78,15 @@ impl Default for Client {
 
 impl Client {
     /// Gets the body at a URL. The status must be 200, the body at most `most` bytes, the whole within
-    /// `patience`.
+    /// `timeout`.
     pub(crate) async fn get(
         &self,
         url: &str,
         most: usize,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Bytes, ClientError> {
-        let answer = tokio::time::timeout(patience, self.ask(url, most)).await;
-        answer.unwrap_or(Err(ClientError::Patience(patience)))
+        let answer = tokio::time::timeout(timeout, self.ask(url, most)).await;
+        answer.unwrap_or(Err(ClientError::IdleTimer(timeout)))
     }
 
     async fn ask(&self, url: &str, most: usize) -> Result<Bytes, ClientError> {

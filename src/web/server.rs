@@ -7,9 +7,9 @@ mod answer;
 pub mod archive;
 mod clock;
 mod form;
+mod idle_timeout;
 mod languages;
 mod page;
-mod patient;
 mod preference;
 pub mod resolver;
 mod share;
@@ -30,7 +30,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 pub use clock::SiteClock;
-use patient::Patient;
+use idle_timeout::IdleTimeoutStream;
 pub use share::Proxies;
 use share::{Shares, client_of};
 use threads::Threads;
@@ -50,14 +50,14 @@ pub const MOST_ASIDE: usize = 512;
 /// The longest request line with headers, in bytes. A longer one is answered with 431.
 pub const LONGEST_HEAD: usize = 16 * 1024;
 /// The timeout of a request line with headers, and the idle timeout between two requests.
-pub const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may leave an answer unread, or stop sending a body.
-pub const STALL_PATIENCE: Duration = Duration::from_secs(30);
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The interval of the timer that [`Threads`] keep set. Shorter than every timeout of a request or
 /// connection.
 const TICK: Duration = Duration::from_secs(1);
 /// How long answers in progress may take after shutdown was requested.
-pub const END_PATIENCE: Duration = Duration::from_secs(5);
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The address of the peer that sent a request, as an extension of the request.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ pub struct Started {
     pub begin: fn(),
     /// Runs while the service is up.
     pub beside: Option<BackgroundTask>,
-    /// Runs after the service has stopped, for at most [`END_PATIENCE`].
+    /// Runs after the service has stopped, for at most [`SHUTDOWN_TIMEOUT`].
     pub afterwards: Option<BackgroundTask>,
 }
 
@@ -151,7 +151,7 @@ async fn serve(
         });
     }
     drop(listener);
-    let _ = tokio::time::timeout(END_PATIENCE, graceful.shutdown()).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown()).await;
 }
 
 /// Answers the requests of a connection until it is closed.
@@ -170,9 +170,9 @@ async fn connection(
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_PATIENCE)
+        .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(LONGEST_HEAD)
-        .serve_connection(TokioIo::new(Patient::new(stream)), service);
+        .serve_connection(TokioIo::new(IdleTimeoutStream::new(stream)), service);
     Ok(watcher.watch(connection).await?)
 }
 
@@ -211,7 +211,7 @@ pub fn run(
             beside.abort();
         }
         if let Some(afterwards) = started.afterwards {
-            let _ = tokio::time::timeout(END_PATIENCE, afterwards).await;
+            let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, afterwards).await;
         }
         Ok(())
     })

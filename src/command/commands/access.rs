@@ -50,7 +50,7 @@ impl StoreAccess {
     pub(super) fn of_store(store: &Path) -> StoreAccess {
         // Without a mount point in the lock file, the table of mounts has it.
         let mount_point = |holder: Holder| match (holder.mount_point, holder.pid) {
-            (Some(told), _) => is_mounted_at(store, &told).then_some(told),
+            (Some(stated), _) => is_mounted_at(store, &stated).then_some(stated),
             (None, Some(pid)) if is_held_by(store, pid) => {
                 let mut mounts = mounts().into_iter().filter(Mounted::is_ours);
                 Some(mounts.rfind(|mount| is_of(store, mount))?.mount_point)

@@ -29,7 +29,7 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
     }
     let archive = access.read()?;
     let progress = ProgressLine::of(&message!("directories"), || backup::count(archive.tree()));
-    let mut tell = |finding: &BackupFinding| {
+    let mut report = |finding: &BackupFinding| {
         let text = if options.output.json {
             finding_json(finding)
         } else {
@@ -41,7 +41,7 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
         &archive,
         destination,
         &SystemClock,
-        &mut tell,
+        &mut report,
         &mut |items| progress.at(items),
     )
     .map_err(|error| Failure::from(error).before(&format!("'{shown_destination}'")))?;

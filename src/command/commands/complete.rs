@@ -41,20 +41,20 @@ pub(super) fn run(options: &Complete) -> Result<Exit, Failure> {
         (_, []) => return Ok(Exit::Done),
     };
     let next = next(&words, &typed);
-    let mut told: Vec<(String, String)> = next.words.clone();
-    told.extend(
+    let mut candidates: Vec<(String, String)> = next.words.clone();
+    candidates.extend(
         values(&next, &typed)
             .into_iter()
             .map(|value| (format!("{}{value}", next.before), String::new())),
     );
     // A line end would split a word, and a terminal interprets other control characters.
-    told.retain(|(word, _)| word.starts_with(&typed) && !word.contains(char::is_control));
+    candidates.retain(|(word, _)| word.starts_with(&typed) && !word.contains(char::is_control));
     let text: String = match options.shell {
         Shell::Bash => {
             let line = options.words.first().map_or("", String::as_str);
-            for_bash(&told, &cut, split(line).1)
+            for_bash(&candidates, &cut, split(line).1)
         }
-        _ => told
+        _ => candidates
             .iter()
             .map(|(word, about)| described(word, about))
             .collect(),
@@ -73,9 +73,9 @@ fn described(word: &str, about: &str) -> String {
 /// The output for bash, which shows several words or inserts a single one. Several words are shown and quoted
 /// by bash as file names. A single one is quoted here, because bash would end it with a slash, and a modifier
 /// often follows.
-fn for_bash(told: &[(String, String)], cut: &str, raw: &str) -> String {
+fn for_bash(candidates: &[(String, String)], cut: &str, raw: &str) -> String {
     let rest = |word: &str| word.strip_prefix(cut).unwrap_or(word).to_owned();
-    match told {
+    match candidates {
         [(word, _)] if !(word.ends_with('/') && open_quote(raw).is_some()) => {
             let begins_at_home = cut.is_empty() && word.starts_with("~/");
             let rest = rest(word);
@@ -83,7 +83,9 @@ fn for_bash(told: &[(String, String)], cut: &str, raw: &str) -> String {
             format!("quoted\n{home}{}\n", quoted(rest, open_quote(raw)))
         }
         _ => {
-            let words = told.iter().map(|(word, _)| format!("{}\n", rest(word)));
+            let words = candidates
+                .iter()
+                .map(|(word, _)| format!("{}\n", rest(word)));
             format!("names\n{}", words.collect::<String>())
         }
     }

@@ -40,15 +40,15 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
     let mut tally = ExportCounts::default();
     let mut exit = Exit::Done;
     for named in &named {
-        let outcome = one(&mut exporter, named);
-        tally.count(&outcome);
-        if let Err(failure) = &outcome
+        let result = one(&mut exporter, named);
+        tally.count(&result);
+        if let Err(failure) = &result
             && exit != Exit::Failed
         {
             // A failure takes precedence over a refusal.
             exit = failure.exit;
         }
-        progress.aside(|| say(&line(named, &outcome, options.output.json)))?;
+        progress.aside(|| say(&line(named, &result, options.output.json)))?;
     }
     exporter.end()?;
     drop(progress);
@@ -86,9 +86,9 @@ fn one(exporter: &mut Exporter<'_>, named: &Named) -> Result<ExportOutcome, Fail
     Ok(exporter.export(&archive, &item)?)
 }
 
-/// The outcome in words for a person.
-fn outcome_word(outcome: &Result<ExportOutcome, Failure>) -> Message {
-    match outcome {
+/// The result in words for a person.
+fn result_word(result: &Result<ExportOutcome, Failure>) -> Message {
+    match result {
         Ok(ExportOutcome::New(_)) => message!("new"),
         Ok(ExportOutcome::Version(_, version)) => message!("version {version}", version),
         Ok(ExportOutcome::Unchanged(_)) => message!("unchanged"),
@@ -96,9 +96,9 @@ fn outcome_word(outcome: &Result<ExportOutcome, Failure>) -> Message {
     }
 }
 
-fn line(named: &Named, outcome: &Result<ExportOutcome, Failure>, is_json: bool) -> String {
+fn line(named: &Named, result: &Result<ExportOutcome, Failure>, is_json: bool) -> String {
     let item = named.names.preferred();
-    let (word, path, version, sentence) = match outcome {
+    let (word, path, version, sentence) = match result {
         Ok(ExportOutcome::New(path)) => ("new", Some(path), None, None),
         Ok(ExportOutcome::Version(path, version)) => ("version", Some(path), Some(version), None),
         Ok(ExportOutcome::Unchanged(path)) => ("unchanged", Some(path), None, None),
@@ -118,7 +118,7 @@ fn line(named: &Named, outcome: &Result<ExportOutcome, Failure>, is_json: bool) 
     };
     format!(
         "{}: {item}: {}\n",
-        localized(&outcome_word(outcome)),
+        localized(&result_word(result)),
         crate::command::terminal::OneLine(rest)
     )
 }
@@ -131,9 +131,9 @@ struct ExportCounts {
 }
 
 impl ExportCounts {
-    fn count(&mut self, outcome: &Result<ExportOutcome, Failure>) {
+    fn count(&mut self, result: &Result<ExportOutcome, Failure>) {
         self.items += 1;
-        match outcome {
+        match result {
             Ok(ExportOutcome::New(_) | ExportOutcome::Version(..)) => self.written += 1,
             Ok(ExportOutcome::Unchanged(_)) => self.unchanged += 1,
             Err(_) => {}

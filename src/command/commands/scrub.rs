@@ -34,7 +34,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         0 => access.read().ok()?.store().held_items().ok(),
         some => u64::try_from(some).ok(),
     });
-    let mut tell = |finding: &ScrubFinding| {
+    let mut report = |finding: &ScrubFinding| {
         let text = if options.output.json {
             finding_json(finding)
         } else {
@@ -43,7 +43,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         progress.aside(|| super::put_out(&text))
     };
     let mut count = |items, bytes| progress.at_bytes(items, bytes);
-    let scrub = Scrub::new(&tree, scrub_options, &mut tell, &mut count)?;
+    let scrub = Scrub::new(&tree, scrub_options, &mut report, &mut count)?;
     let tally = if places.is_empty() {
         if let Some(last) = scrub.goes_on_after() {
             eprintln!(

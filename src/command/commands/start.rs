@@ -113,7 +113,7 @@ impl<'a> Starter<'a> {
 impl Watcher for Starter<'_> {
     fn ready(&self) {
         mounted(self.options).unwrap_or_else(|failure| log::warn!("{failure}"));
-        tell_ready(self.options.ready_fd);
+        report_ready(self.options.ready_fd);
         let store = self.options.store.display();
         let mount_point = self.options.mount_point.display();
         let status = message!("{store} is mounted at {mount_point}", store, mount_point);
@@ -131,7 +131,7 @@ impl Watcher for Starter<'_> {
 }
 
 /// Reports that the tree is usable, and closes the terminal.
-fn tell_ready(descriptor: Option<i32>) {
+fn report_ready(descriptor: Option<i32>) {
     let Some(descriptor) = descriptor else {
         return;
     };

@@ -103,8 +103,8 @@ impl Document {
         let fitting =
             fitting.filter(|metadata| format.is_none() || metadata.format.as_ref() == format);
         fitting.min_by_key(|metadata| {
-            let told = metadata.language.as_ref();
-            let meets = |wanted: &Language| told.is_some_and(|told| told.matches(wanted));
+            let given = metadata.language.as_ref();
+            let meets = |wanted: &Language| given.is_some_and(|given| given.matches(wanted));
             languages.iter().position(meets).unwrap_or(languages.len())
         })
     }

@@ -185,8 +185,8 @@ fn serve(received: &Receiver<WaitingOpen>) {
 
 /// Retries a request that is due. Returns it if it has to wait longer.
 fn try_one(mut waiting: WaitingOpen, now: Instant) -> Option<WaitingOpen> {
-    let outcome = (waiting.attempt)();
-    if matches!(outcome, Err(opening::LEASED)) && now < waiting.until {
+    let result = (waiting.attempt)();
+    if matches!(result, Err(opening::LEASED)) && now < waiting.until {
         waiting.pause = (waiting.pause * 2).min(PAUSES.1);
         waiting.due = now + waiting.pause;
         return Some(waiting);
@@ -196,7 +196,7 @@ fn try_one(mut waiting: WaitingOpen, now: Instant) -> Option<WaitingOpen> {
     let WaitingOpen { next, _counted, .. } = waiting;
     let thread = std::thread::Builder::new().name("leased".to_owned());
     let spawned = thread.spawn(move || {
-        next(outcome);
+        next(result);
         drop(_counted);
     });
     if let Err(error) = spawned {
@@ -215,15 +215,15 @@ mod tests {
     fn each_user_has_so_many_places_and_gets_them_back() {
         let leases = Leases::start().expect("a thread");
         let is_over = Arc::new(AtomicUsize::new(0));
-        let (told, answers) = channel();
+        let (sender, answers) = channel();
         let wait = |user| {
-            let (is_over, told) = (Arc::clone(&is_over), told.clone());
+            let (is_over, sender) = (Arc::clone(&is_over), sender.clone());
             let attempt = move || match is_over.load(Ordering::Relaxed) {
                 0 => Err(opening::LEASED),
                 _ => Err(Errno::NOENT),
             };
-            let next = move |outcome: ErrnoResult<OwnedFd>| {
-                let _ = told.send((user, outcome.err()));
+            let next = move |result: ErrnoResult<OwnedFd>| {
+                let _ = sender.send((user, result.err()));
             };
             leases.wait(user, Box::new(attempt), Box::new(next));
         };

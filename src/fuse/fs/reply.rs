@@ -27,15 +27,15 @@ pub(super) struct OpenFile {
     pub(super) backing: Option<Arc<Backing>>,
 }
 
-pub(super) fn empty(reply: ReplyEmpty, outcome: ErrnoResult<()>) {
-    match outcome {
+pub(super) fn empty(reply: ReplyEmpty, result: ErrnoResult<()>) {
+    match result {
         Ok(()) => reply.ok(),
         Err(error) => reply.error(errno(error)),
     }
 }
 
-pub(super) fn entry(reply: ReplyEntry, outcome: ErrnoResult<Entry>) {
-    match outcome {
+pub(super) fn entry(reply: ReplyEntry, result: ErrnoResult<Entry>) {
+    match result {
         Ok(entry) => {
             let attr = file_attr(entry.node.id.0, &entry.attr);
             let of_name = lifetimes::of_name(&entry);
@@ -46,8 +46,8 @@ pub(super) fn entry(reply: ReplyEntry, outcome: ErrnoResult<Entry>) {
     }
 }
 
-pub(super) fn attributes(reply: ReplyAttr, outcome: ErrnoResult<(Arc<Node>, Attr)>) {
-    match outcome {
+pub(super) fn attributes(reply: ReplyAttr, result: ErrnoResult<(Arc<Node>, Attr)>) {
+    match result {
         Ok((node, attr)) => {
             let lifetime = lifetimes::of_attributes(&node, &attr);
             reply.attr(&lifetime, &file_attr(node.st_ino, &attr));
@@ -56,8 +56,8 @@ pub(super) fn attributes(reply: ReplyAttr, outcome: ErrnoResult<(Arc<Node>, Attr
     }
 }
 
-pub(super) fn open(reply: ReplyOpen, outcome: ErrnoResult<OpenFile>) {
-    match outcome {
+pub(super) fn open(reply: ReplyOpen, result: ErrnoResult<OpenFile>) {
+    match result {
         Ok(opened) => match &opened.backing {
             Some(backing) => reply.opened_passthrough(opened.handle, opened.flags, &backing.id),
             None => reply.opened(opened.handle, opened.flags),
@@ -66,8 +66,8 @@ pub(super) fn open(reply: ReplyOpen, outcome: ErrnoResult<OpenFile>) {
     }
 }
 
-pub(super) fn create(reply: ReplyCreate, outcome: ErrnoResult<(Entry, OpenFile)>) {
-    match outcome {
+pub(super) fn create(reply: ReplyCreate, result: ErrnoResult<(Entry, OpenFile)>) {
+    match result {
         Ok((entry, opened)) => {
             let attr = file_attr(entry.node.id.0, &entry.attr);
             let lifetime = lifetimes::of_both(&entry);
@@ -84,23 +84,23 @@ pub(super) fn create(reply: ReplyCreate, outcome: ErrnoResult<(Entry, OpenFile)>
     }
 }
 
-pub(super) fn data(reply: ReplyData, outcome: ErrnoResult<Vec<u8>>) {
-    match outcome {
+pub(super) fn data(reply: ReplyData, result: ErrnoResult<Vec<u8>>) {
+    match result {
         Ok(bytes) => reply.data(&bytes),
         Err(error) => reply.error(errno(error)),
     }
 }
 
-pub(super) fn written(reply: ReplyWrite, outcome: ErrnoResult<usize>) {
-    match outcome {
+pub(super) fn written(reply: ReplyWrite, result: ErrnoResult<usize>) {
+    match result {
         Ok(count) => reply.written(u32::try_from(count).unwrap_or(u32::MAX)),
         Err(error) => reply.error(errno(error)),
     }
 }
 
 /// The value or names of extended attributes: their size if `size` is 0, ERANGE if they are longer.
-pub(super) fn xattr(reply: ReplyXattr, size: u32, outcome: ErrnoResult<Vec<u8>>) {
-    match outcome {
+pub(super) fn xattr(reply: ReplyXattr, size: u32, result: ErrnoResult<Vec<u8>>) {
+    match result {
         Ok(bytes) if size == 0 => reply.size(u32::try_from(bytes.len()).unwrap_or(u32::MAX)),
         Ok(bytes) if bytes.len() > size as usize => reply.error(errno(Errno::RANGE)),
         Ok(bytes) => reply.data(&bytes),
@@ -108,22 +108,22 @@ pub(super) fn xattr(reply: ReplyXattr, size: u32, outcome: ErrnoResult<Vec<u8>>)
     }
 }
 
-pub(super) fn offset(reply: ReplyLseek, outcome: ErrnoResult<i64>) {
-    match outcome {
+pub(super) fn offset(reply: ReplyLseek, result: ErrnoResult<i64>) {
+    match result {
         Ok(position) => reply.offset(position),
         Err(error) => reply.error(errno(error)),
     }
 }
 
-pub(super) fn ioctl(reply: ReplyIoctl, outcome: ErrnoResult<Vec<u8>>) {
-    match outcome {
+pub(super) fn ioctl(reply: ReplyIoctl, result: ErrnoResult<Vec<u8>>) {
+    match result {
         Ok(output) => reply.ioctl(0, &output),
         Err(error) => reply.error(errno(error)),
     }
 }
 
-pub(super) fn statistics(reply: ReplyStatfs, outcome: ErrnoResult<StatVfs>) {
-    match outcome {
+pub(super) fn statistics(reply: ReplyStatfs, result: ErrnoResult<StatVfs>) {
+    match result {
         Ok(stat) => reply.statfs(
             stat.f_blocks,
             stat.f_bfree,

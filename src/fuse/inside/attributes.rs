@@ -143,7 +143,7 @@ pub fn change(
         // What such a write takes away is the capability alone.
         return match rustix::fs::removexattr(path.as_str(), CAPABILITY) {
             Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
-            outcome => outcome,
+            result => result,
         };
     }
     if has_owner || is_empty {
@@ -157,7 +157,7 @@ pub fn change(
             Err(Errno::PERM) if is_empty && is_written() => {
                 clear_set_id(file, caller)?;
             }
-            outcome => outcome?,
+            result => result?,
         }
     }
     if let Some(mode) = change.mode {

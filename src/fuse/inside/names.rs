@@ -109,7 +109,7 @@ pub fn open_or_append<T>(
 ) -> ErrnoResult<T> {
     match open(flags) {
         Err(Errno::PERM) if asked & libc::O_APPEND != 0 => open(flags | OFlags::APPEND),
-        outcome => outcome,
+        result => result,
     }
 }
 

@@ -81,14 +81,15 @@ mod tests {
             mounted("/m", "0:40", "/", "fuse.ibifs", "/data/S"),
             mounted("/m/over", "0:41", "/", "tmpfs", "none"),
         ];
-        let told = |path: &str| -> Vec<String> {
+        let overlaps = |path: &str| -> Vec<String> {
             let found = places(Path::new(path), &mounts);
-            let told = |place: &DirectoryPath| format!("{} {}", place.device, place.path.display());
-            found.iter().map(told).collect()
+            let describe =
+                |place: &DirectoryPath| format!("{} {}", place.device, place.path.display());
+            found.iter().map(describe).collect()
         };
-        assert_eq!(told("/data/S/col"), ["8:1 /data/S/col"]);
-        assert_eq!(told("/b/col"), ["8:1 /data/S/col"]);
-        assert_eq!(told("/m/x.org"), ["0:40 /x.org", "8:1 /data/S"]);
-        assert_eq!(told("/m/over/x"), ["0:41 /x"]);
+        assert_eq!(overlaps("/data/S/col"), ["8:1 /data/S/col"]);
+        assert_eq!(overlaps("/b/col"), ["8:1 /data/S/col"]);
+        assert_eq!(overlaps("/m/x.org"), ["0:40 /x.org", "8:1 /data/S"]);
+        assert_eq!(overlaps("/m/over/x"), ["0:41 /x"]);
     }
 }

@@ -50,10 +50,10 @@ fn stat_of(parent: &Node, name: &OsStr) -> ErrnoResult<Stat> {
 }
 
 impl Namespace {
-    /// Invalidates what the Archive itself has changed of items, and passes an outcome on.
-    pub(super) fn settle<T>(&self, by: &Context<'_>, outcome: ErrnoResult<T>) -> ErrnoResult<T> {
+    /// Invalidates what the Archive itself has changed of items, and passes an result on.
+    pub(super) fn settle<T>(&self, by: &Context<'_>, result: ErrnoResult<T>) -> ErrnoResult<T> {
         by.cache.invalidate(self.stale_items());
-        outcome
+        result
     }
 
     /// What our own changes since the last call have made stale: the directories of items whose sidecars or

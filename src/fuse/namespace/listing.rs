@@ -151,15 +151,15 @@ impl Namespace {
             *crowds.entry(place.parent()).or_default() += 1;
         }
         // If many lie in one directory, listing it gives the numbers of all at once.
-        let mut told = HashMap::new();
+        let mut reported = HashMap::new();
         for (parent, _) in crowds.into_iter().filter(|(_, count)| *count >= CROWD) {
             if let Ok((device, numbers)) = self.numbers_in(parent) {
-                told.insert(parent, (device, numbers));
+                reported.insert(parent, (device, numbers));
             }
         }
         let mut listed = Vec::with_capacity(items.len());
         for (suffix, place) in &items {
-            let known = told
+            let known = reported
                 .get(place.parent())
                 .and_then(|(device, numbers)| Some((*device, *numbers.get(place.name())?)));
             match known {

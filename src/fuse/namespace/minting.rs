@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn a_wait_ends_with_the_time_or_the_caller() {
         let milliseconds = Duration::from_millis;
-        for (time, interrupted_after, outcome, slept) in [
+        for (time, interrupted_after, expected, slept) in [
             (0, 0, Ok(()), 0),
             (1, 9, Ok(()), 1),
             (120, 9, Ok(()), 120),
@@ -207,7 +207,7 @@ mod tests {
                 checks.set(checks.get() + 1);
                 checks.get() >= interrupted_after
             };
-            assert_eq!(wait(milliseconds(time), &timer, is_interrupted), outcome);
+            assert_eq!(wait(milliseconds(time), &timer, is_interrupted), expected);
             assert_eq!(timer.now() - before, milliseconds(slept), "{time}");
         }
     }

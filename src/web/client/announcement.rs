@@ -44,7 +44,7 @@ impl Announcement {
         })
     }
 
-    /// Requests inclusion until the resolver confirms it, then passes the outcome to `report`.
+    /// Requests inclusion until the resolver confirms it, then passes the result to `report`.
     pub async fn include(self, report: impl Fn(&Message) + Send) {
         let (mut pause, longest) = PAUSES;
         loop {

@@ -32,14 +32,14 @@ use ibi::pairs::{Pairs, Value};
 use ibi::{Ibi, Timestamp};
 
 /// The timeout of a connection attempt.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout of a step. In one of them the destination reads the whole item again.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3600);
 /// The longest answer, in bytes: it has room for the digests of a million files.
 const LONGEST_ANSWER: usize = 80 << 20;
 /// The longest answer to a public request, in bytes, and its timeout.
-const LONGEST_TOLD: usize = 64 << 10;
-const TOLD_PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST_STATUS: usize = 64 << 10;
+const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of a file is sent at a time, in bytes.
 const PIECE: usize = 256 << 10;
 
@@ -95,7 +95,7 @@ impl Remote {
             ))
         })?;
         let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT_PATIENCE));
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
         let mut builder = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
         builder.timer(TokioTimer::new());
@@ -131,11 +131,11 @@ impl Link {
     /// Requests a step and reads the pairs of the answer.
     fn ask(&self, query: &str, sent: Sent) -> Result<Pairs, TransferError> {
         let answer = self.runtime.block_on(async {
-            let answer = tokio::time::timeout(PATIENCE, self.send(query, sent)).await;
+            let answer = tokio::time::timeout(ANSWER_TIMEOUT, self.send(query, sent)).await;
             answer.unwrap_or_else(|_| {
                 Err(message!(
-                    "no answer in {patience}",
-                    patience = format!("{PATIENCE:?}")
+                    "no answer in {timeout}",
+                    timeout = format!("{ANSWER_TIMEOUT:?}")
                 ))
             })
         });
@@ -402,11 +402,11 @@ impl RemoteArchive {
 
     /// The state of an item in that Archive. None if the Archive does not know the item.
     pub fn state(&self, names: &Names) -> Result<Option<State>, TransferError> {
-        Ok(self.told(names)?.state)
+        Ok(self.remote_status(names)?.state)
     }
 
     /// The status of an item. The answer must come from the expected service, and be about this item.
-    fn told(&self, names: &Names) -> Result<RemoteStatus, TransferError> {
+    fn remote_status(&self, names: &Names) -> Result<RemoteStatus, TransferError> {
         let fault = |what: &dyn Localize| {
             let url = &self.url;
             TransferError::Remote(message!("the Archive at {url}: {what}", url, what))
@@ -416,7 +416,7 @@ impl RemoteArchive {
             self.url,
             encoded(names.preferred().as_bytes())
         );
-        let asked = self.client.get(&question, LONGEST_TOLD, TOLD_PATIENCE);
+        let asked = self.client.get(&question, LONGEST_STATUS, STATUS_TIMEOUT);
         let answer = self
             .runtime
             .block_on(asked)
@@ -439,7 +439,7 @@ impl RemoteArchive {
                 }
                 None => return Err(fault(&message!("it does not name its service"))),
             }
-            if !named("ibi").is_some_and(|told| told.matches(names)) {
+            if !named("ibi").is_some_and(|given| given.matches(names)) {
                 return Err(fault(&message!(
                     "it answers for another item than {names}",
                     names
@@ -460,7 +460,7 @@ impl Remover for RemoteArchive {
     }
 
     fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError> {
-        self.told(names)
+        self.remote_status(names)
     }
 
     fn given(&self, _: &Names) -> Result<Option<Handover>, TransferError> {

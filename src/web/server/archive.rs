@@ -130,7 +130,7 @@ fn act(read: &mut dyn FnMut()) {
 const WRITE_EVERY: Duration = Duration::from_secs(5);
 
 /// The service of a site with its background tasks: access counts are written, and the site is included with
-/// and excluded from a resolver. `report` receives the outcome of the inclusion.
+/// and excluded from a resolver. `report` receives the result of the inclusion.
 #[must_use]
 pub fn started(
     site: Arc<Site>,

@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use super::HEAD_PATIENCE;
+use super::HEAD_TIMEOUT;
 use super::answer::{self, Refusal};
 
 /// Reads the encoded fields: at most `most` bytes, within the timeout of a request head.
@@ -21,7 +21,7 @@ pub(super) async fn in_body(parts: &Parts, body: Body, most: usize) -> Result<St
         ));
     }
     let read = Limited::new(body, most).collect();
-    match tokio::time::timeout(HEAD_PATIENCE, read).await {
+    match tokio::time::timeout(HEAD_TIMEOUT, read).await {
         Ok(Ok(body)) => String::from_utf8(body.to_bytes().to_vec())
             .map_err(|_| refuse(StatusCode::BAD_REQUEST, "the body is not UTF-8")),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(refuse(

@@ -34,7 +34,7 @@ use registration::Registrations;
 /// The most identifiers that are resolved at a time. Further requests wait.
 pub const MOST_RESOLUTIONS: usize = 256;
 /// How long such a request waits before it is refused.
-const TURN_PATIENCE: Duration = Duration::from_secs(5);
+const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The seconds after which a refused client may try again.
 const ASK_AGAIN: u16 = 10;
 /// The interval at which the database is checked for changes by other processes.
@@ -175,15 +175,15 @@ async fn resolved(
     persistent: &Persistent,
     request: &Parts,
 ) -> Response<Body> {
-    let turn = tokio::time::timeout(TURN_PATIENCE, resolver.turns.acquire()).await;
+    let turn = tokio::time::timeout(TURN_TIMEOUT, resolver.turns.acquire()).await;
     let Ok(Ok(_turn)) = turn else {
         let sentence = "too many identifiers are being resolved; ask again in a while";
         return answer::busy(sentence, ASK_AGAIN);
     };
     let reader = addresses(request);
     let preferred = languages::preferred(&request.headers);
-    let outcome = asking::resolve(resolver, persistent, &preferred, &reader).await;
-    let response = match outcome {
+    let resolution = asking::resolve(resolver, persistent, &preferred, &reader).await;
+    let response = match resolution {
         Resolution::Found(archive, reached) => {
             if request.method == Method::GET {
                 asking::acknowledge(

@@ -284,11 +284,11 @@ fn only_items_have_devices_and_hard_links() {
     let (year, here) = (fixture.node(split(&path).0), fixture.node(&path));
     let file = fixture.node(&format!("{path}/a"));
     let pipe = 0o010_644;
-    for (parent, outcome) in [(&year, Err(Errno::PERM)), (&here, Ok(()))] {
+    for (parent, result) in [(&year, Err(Errno::PERM)), (&here, Ok(()))] {
         let made = namespace.make_node(&by, parent, name("pipe"), 0, (pipe, 0));
-        assert_eq!(made.map(drop), outcome);
+        assert_eq!(made.map(drop), result);
         let made = namespace.make_hard_link(&by, &file, parent, name("b"));
-        assert_eq!(made.map(drop), outcome);
+        assert_eq!(made.map(drop), result);
     }
 }
 

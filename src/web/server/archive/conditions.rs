@@ -39,7 +39,7 @@ pub(super) enum FilePart {
 }
 
 /// Evaluates the conditions in the order of RFC 9110, section 13.2.2.
-pub(super) fn judge(headers: &HeaderMap, version: &FileVersion) -> ConditionResult {
+pub(super) fn evaluate(headers: &HeaderMap, version: &FileVersion) -> ConditionResult {
     if headers.contains_key(header::IF_MATCH) {
         if !names(headers, header::IF_MATCH, version, Comparison::Strong) {
             return ConditionResult::Failed;
@@ -179,8 +179,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn judged(lines: &[(&'static str, &'static str)], expected: ConditionResult) {
-        assert_eq!(judge(&headers(lines), &version()), expected, "{lines:?}");
+    fn evaluated(lines: &[(&'static str, &'static str)], expected: ConditionResult) {
+        assert_eq!(evaluate(&headers(lines), &version()), expected, "{lines:?}");
     }
 
     #[track_caller]
@@ -201,28 +201,28 @@ mod tests {
 
     #[test]
     #[rustfmt::skip] // one case, one line
-    fn verdicts() {
+    fn conditions_are_evaluated_in_order() {
         use ConditionResult::{Failed, NotModified, Send};
-        judged(&[], Send);
-        judged(&[("if-none-match", "\"a-1\"")], NotModified);
-        judged(&[("if-none-match", "\"x\", W/\"a-1\"")], NotModified);
-        judged(&[("if-none-match", "*")], NotModified);
-        judged(&[("if-none-match", "\"x\"")], Send);
-        judged(&[("if-none-match", "a-1")], Send);
+        evaluated(&[], Send);
+        evaluated(&[("if-none-match", "\"a-1\"")], NotModified);
+        evaluated(&[("if-none-match", "\"x\", W/\"a-1\"")], NotModified);
+        evaluated(&[("if-none-match", "*")], NotModified);
+        evaluated(&[("if-none-match", "\"x\"")], Send);
+        evaluated(&[("if-none-match", "a-1")], Send);
         // A tag has precedence over a date.
-        judged(&[("if-none-match", "\"x\""), ("if-modified-since", AFTER)], Send);
-        judged(&[("if-modified-since", BEFORE)], Send);
-        judged(&[("if-modified-since", THEN)], NotModified);
-        judged(&[("if-modified-since", AFTER)], NotModified);
-        judged(&[("if-modified-since", "yesterday")], Send);
-        judged(&[("if-match", "\"a-1\"")], Send);
-        judged(&[("if-match", "*")], Send);
-        judged(&[("if-match", "\"x\"")], Failed);
-        judged(&[("if-match", "W/\"a-1\"")], Failed);
-        judged(&[("if-match", "\"a-1\""), ("if-unmodified-since", BEFORE)], Send);
-        judged(&[("if-unmodified-since", BEFORE)], Failed);
-        judged(&[("if-unmodified-since", THEN)], Send);
-        judged(&[("if-match", "\"a-1\""), ("if-none-match", "\"a-1\"")], NotModified);
+        evaluated(&[("if-none-match", "\"x\""), ("if-modified-since", AFTER)], Send);
+        evaluated(&[("if-modified-since", BEFORE)], Send);
+        evaluated(&[("if-modified-since", THEN)], NotModified);
+        evaluated(&[("if-modified-since", AFTER)], NotModified);
+        evaluated(&[("if-modified-since", "yesterday")], Send);
+        evaluated(&[("if-match", "\"a-1\"")], Send);
+        evaluated(&[("if-match", "*")], Send);
+        evaluated(&[("if-match", "\"x\"")], Failed);
+        evaluated(&[("if-match", "W/\"a-1\"")], Failed);
+        evaluated(&[("if-match", "\"a-1\""), ("if-unmodified-since", BEFORE)], Send);
+        evaluated(&[("if-unmodified-since", BEFORE)], Failed);
+        evaluated(&[("if-unmodified-since", THEN)], Send);
+        evaluated(&[("if-match", "\"a-1\""), ("if-none-match", "\"a-1\"")], NotModified);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use hyper::body::{Frame, SizeHint};
 use rustix::io::ReadWriteFlags;
 use tokio::task::JoinHandle;
 
-use super::conditions::{ConditionResult, FilePart, FileVersion, judge, part};
+use super::conditions::{ConditionResult, FilePart, FileVersion, evaluate, part};
 use crate::archive::tree::Published;
 use crate::web::server::answer::{FOR_ALL, RESOURCE_POLICY, refusal};
 use crate::web::server::threads;
@@ -41,7 +41,7 @@ pub(super) async fn answer(
 ) -> Response<Body> {
     let version = version_of(&found, now);
     let length = found.length();
-    let verdict = judge(headers, &version);
+    let verdict = evaluate(headers, &version);
     let mut response = match verdict {
         ConditionResult::Send => match bytes_of(method, headers, found, name, &version).await {
             Ok(response) => response,

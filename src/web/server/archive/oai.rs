@@ -1,7 +1,7 @@
 //! OAI-PMH at `/oai`.
 //!
 //! All records are updated before a list begins, so a small Archive lists its present items. For a large
-//! Archive the client waits at most [`PATIENCE`], and gets the result of the last complete update. After the
+//! Archive the client waits at most [`UPDATE_TIMEOUT`], and gets the result of the last complete update. After the
 //! first request the update is repeated about every ten minutes, but never takes more than half of the
 //! time.
 
@@ -40,7 +40,7 @@ const ENOUGH: usize = 4 * 1024 * 1024;
 /// The most answers that are prepared at a time. Further requests wait.
 const AT_ONCE: usize = 8;
 /// How long a request that begins a list waits for the update of all records.
-const PATIENCE: Duration = Duration::from_secs(5);
+const UPDATE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The shortest pause between two updates if no request comes.
 const REST: Duration = Duration::from_secs(10 * 60);
 /// The seconds after which a client may try again during the first update.
@@ -141,7 +141,7 @@ pub(super) async fn answer(site: Arc<Site>, request: HttpRequest<Body>) -> Respo
         tokio::spawn(go_on(Arc::clone(&site)));
     }
     if is_beginning(&asked) {
-        let _ = tokio::time::timeout(PATIENCE, site.oai.gone_through()).await;
+        let _ = tokio::time::timeout(UPDATE_TIMEOUT, site.oai.gone_through()).await;
     }
     let Ok(_place) = site.oai.places.acquire().await else {
         return refuse_for_now();
@@ -287,7 +287,7 @@ fn list(
     host: &str,
     listed: &ListSelection,
     part: RecordPage,
-    told: impl FnOnce(Vec<OaiRecord>, Option<Option<ListPosition>>) -> OaiContent,
+    content: impl FnOnce(Vec<OaiRecord>, Option<Option<ListPosition>>) -> OaiContent,
 ) -> (i64, OaiContent) {
     let next = next(&part, listed);
     let found = part.found.into_iter();
@@ -295,7 +295,7 @@ fn list(
     let reply = if records.is_empty() {
         fault(OaiErrorCode::NoRecordsMatch, no_records(listed))
     } else {
-        told(records, next)
+        content(records, next)
     };
     (part.at, reply)
 }

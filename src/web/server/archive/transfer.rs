@@ -35,9 +35,9 @@ const LONGEST_INVENTORY: usize = 64 << 20;
 /// The most pieces of a file that have been received and not yet written.
 const MOST_PIECES: usize = 8;
 /// How long a step waits while another transfer uses the store.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the source Archive may take to confirm that it has given up the item.
-const GIVER_PATIENCE: Duration = Duration::from_secs(10);
+const SENDER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest confirmation, in bytes.
 const LONGEST_ANSWER: usize = 64 << 10;
 
@@ -71,7 +71,7 @@ impl Receiver {
         let started = Instant::now();
         let mut local = loop {
             match (self.open)() {
-                Err(TransferError::Busy(_)) if started.elapsed() < PATIENCE => {
+                Err(TransferError::Busy(_)) if started.elapsed() < BUSY_TIMEOUT => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 other => break other?,
@@ -124,7 +124,7 @@ async fn step(site: Arc<Site>, request: Request<Body>) -> Result<Response<Body>,
         from.ok_or_else(|| bad("the Archive that sends is not named"))
     };
     match step {
-        "tell" => blocking(move || tell(&receiver, &names)).await,
+        "tell" => blocking(move || status(&receiver, &names)).await,
         "plan" => {
             let inventory = inventory_in(&whole(body).await?)?;
             blocking(move || plan(&site, &names, &inventory)).await
@@ -232,16 +232,16 @@ fn inventory_in(bytes: &[u8]) -> Result<Inventory, Refusal> {
     Inventory::parse(text).map_err(|error| bad(&error.to_string()))
 }
 
-fn tell(receiver: &Receiver, names: &Names) -> Result<Response<Body>, TransferError> {
-    let told = receiver.with_store(|local| local.status(names))?;
+fn status(receiver: &Receiver, names: &Names) -> Result<Response<Body>, TransferError> {
+    let status = receiver.with_store(|local| local.status(names))?;
     let mut pairs = Pairs::default();
-    if let Some(state) = told.state {
+    if let Some(state) = status.state {
         pairs.set("state", Value::Word(state.to_string()));
     }
-    if let Some(service) = &told.service {
+    if let Some(service) = &status.service {
         pairs.set("ibi.archiveservice", service.to_value());
     }
-    if let Some(removed_at) = &told.removed_at {
+    if let Some(removed_at) = &status.removed_at {
         pairs.set("timestamp", Value::Word(removed_at.to_rfc3339()));
     }
     Ok(answer::pairs(&pairs))
@@ -365,7 +365,7 @@ async fn given_up(giver: &Giver, names: &Names, from: &Names) -> Result<(), Refu
         encoded(names.preferred().as_bytes())
     );
     let client = Client::default();
-    let asked = client.get(&question, LONGEST_ANSWER, GIVER_PATIENCE);
+    let asked = client.get(&question, LONGEST_ANSWER, SENDER_TIMEOUT);
     let answer = asked.await.map_err(|error| not_so(&error.to_string()))?;
     let pairs = Pairs::parse(&answer).map_err(|error| not_so(&error.to_string()))?;
     let who = pairs.get("ibi.archiveservice");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
 use super::Resolver;
-use super::lookups::{Lookups, PATIENCE};
+use super::lookups::{LOOKUP_TIMEOUT, Lookups};
 use crate::archive::Clock;
 use crate::formats::registration::WebUrl;
 use crate::web::registry::{RegistryError, ToTry};
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// The pause if no check is due.
 const REST: Duration = Duration::from_secs(10 * 60);
 /// The timeout of one URL.
-const URL_PATIENCE: Duration = Duration::from_secs(5);
+const URL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most bytes of an answer that are read: enough for the status.
 const LONGEST_LINE: usize = 64;
 
@@ -68,7 +68,7 @@ async fn done<T: Send + 'static>(
 
 async fn any_works(tried: &ToTry, lookups: &Lookups) -> bool {
     for url in &tried.urls {
-        let works = tokio::time::timeout(URL_PATIENCE, works(url, lookups)).await;
+        let works = tokio::time::timeout(URL_TIMEOUT, works(url, lookups)).await;
         if works == Ok(true) {
             return true;
         }
@@ -79,7 +79,7 @@ async fn any_works(tried: &ToTry, lookups: &Lookups) -> bool {
 async fn works(url: &WebUrl, lookups: &Lookups) -> bool {
     let (host, lookups) = (url.host().to_owned(), lookups.clone());
     let own = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    let found = threads::aside(move || lookups.find(own, &host, Instant::now() + PATIENCE));
+    let found = threads::aside(move || lookups.find(own, &host, Instant::now() + LOOKUP_TIMEOUT));
     let found = found.await;
     let Ok(Ok(addresses)) = found else {
         return false;

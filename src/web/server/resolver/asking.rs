@@ -20,7 +20,7 @@ use ibi::relation::{Language, Request};
 /// The most rounds, each of which follows an edition or a relation.
 const MOST_ROUNDS: usize = 16;
 /// The timeout of a resolution.
-const PATIENCE: Duration = Duration::from_secs(15);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the Archive that answered last for a prefix has before the others are asked, too.
 const HEAD_START: Duration = Duration::from_millis(50);
 /// How long a round waits for the Archive that holds the original, after another has answered about relations
@@ -74,7 +74,7 @@ pub(super) async fn resolve(
     reader: &str,
 ) -> Resolution {
     let search = search(resolver, persistent, languages, reader);
-    let found = tokio::time::timeout(PATIENCE, search).await;
+    let found = tokio::time::timeout(SEARCH_TIMEOUT, search).await;
     found.unwrap_or(Resolution::Alert(Alert::TooLong))
 }
 
@@ -229,7 +229,7 @@ impl QueryRound<'_> {
                 }
             }
         }
-        tally.judged()
+        tally.result()
     }
 
     /// The next answer. None if all have come, or the wait for the others is over.
@@ -355,7 +355,7 @@ impl QueryRound<'_> {
 
 impl AnswerTally {
     /// The result of all answers.
-    fn judged(mut self) -> RoundResult {
+    fn result(mut self) -> RoundResult {
         if let Some((_, round)) = self.hearsay {
             return round;
         }

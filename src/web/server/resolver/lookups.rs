@@ -10,7 +10,7 @@ use crate::web::registry::LookupError;
 use crate::web::server::share::Shares;
 
 /// The timeout of all lookups of one request.
-pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 /// The most lookups in progress, including those that timed out.
 const MOST_UNDER_WAY: usize = 16;
 /// The most lookups in progress for one client.
@@ -43,19 +43,20 @@ impl Lookups {
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_| LookupError::Busy)?;
         let share = self.of_clients.take(client).ok_or(LookupError::Busy)?;
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let host = host.to_owned();
         let look = move || {
             let found = (host.as_str(), 0).to_socket_addrs();
             let found = found.into_iter().flatten();
             let found: Vec<IpAddr> = found.map(|found| found.ip().to_canonical()).collect();
             drop((place, share));
-            let _ = tell.send(found);
+            let _ = sender.send(found);
         };
         let thread = std::thread::Builder::new().name("looks up".to_owned());
         thread.spawn(look).map_err(|_| LookupError::Busy)?;
-        let patience = until.saturating_duration_since(Instant::now());
-        told.recv_timeout(patience)
+        let timeout = until.saturating_duration_since(Instant::now());
+        receiver
+            .recv_timeout(timeout)
             .map_err(|_| LookupError::TimedOut)
     }
 }
@@ -68,7 +69,8 @@ mod tests {
     fn an_address_is_its_own() {
         let address = |text: &str| -> IpAddr { text.parse().expect(text) };
         let lookups = Lookups::default();
-        let found = |host: &str| lookups.find(address("::1"), host, Instant::now() + PATIENCE);
+        let found =
+            |host: &str| lookups.find(address("::1"), host, Instant::now() + LOOKUP_TIMEOUT);
         assert_eq!(found("127.0.0.1"), Ok(vec![address("127.0.0.1")]));
         assert_eq!(found("::1"), Ok(vec![address("::1")]));
         assert_eq!(found("::ffff:127.0.0.1"), Ok(vec![address("127.0.0.1")]));

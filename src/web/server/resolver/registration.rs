@@ -12,7 +12,7 @@ use axum::http::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 
 use super::lookups::{self, Lookups};
-use super::{ASK_AGAIN, Resolver, TURN_PATIENCE};
+use super::{ASK_AGAIN, Resolver, TURN_TIMEOUT};
 use crate::archive::Clock;
 use crate::formats::query::FormFields;
 use crate::formats::registration::{LONGEST_REQUEST, RegistrationAnswer};
@@ -131,7 +131,7 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
         let share = registrations.of_client(client).await;
         (share, registrations.turns.acquire().await)
     };
-    let turn = tokio::time::timeout(TURN_PATIENCE, turn).await;
+    let turn = tokio::time::timeout(TURN_TIMEOUT, turn).await;
     let Ok((_share, Ok(turn))) = turn else {
         let sentence = "too many ask for registrations; ask again in a while";
         return answer::busy(sentence, ASK_AGAIN);
@@ -164,7 +164,7 @@ fn do_it(
     address: IpAddr,
 ) -> crate::web::registry::RegistrationReply {
     let client = client_of(address);
-    let until = Instant::now() + lookups::PATIENCE;
+    let until = Instant::now() + lookups::LOOKUP_TIMEOUT;
     let lookup = |host: &str| lookups.find(client, host, until);
     let requester = Requester {
         address,
