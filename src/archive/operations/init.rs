@@ -15,7 +15,7 @@ use crate::formats::hex::Hex;
 use crate::formats::item::Names;
 use crate::os::random;
 use ibi::distributor::{Granularity, TemporalDistributor};
-use ibi::{Ibi, Ibip, Rep, RepPrefix, Timestamp};
+use ibi::{Ibi, Ibip, Rep, RepPrefix};
 use rustix::io::Errno;
 
 /// The Archive's facts until the store is complete.
@@ -105,34 +105,29 @@ impl Archive {
         let tree = Tree::create(path)?;
         let lock = lock::Lock::take(&tree)?;
         let store = Store::open(tree.root())?;
-        // Names that this host minted before, in a store that is lost, are earlier.
+        // Names that this host minted before, in a store that is lost, are earlier than now. They may
+        // be restored, and are never minted again.
         let start = clock.now();
-        let mut last = latest_own(&tree, &rep_prefix, &start)?;
-        if setup.service.is_none() {
+        let last = if setup.service.is_none() {
             // For a single name it is not worth waiting a whole minute.
             let granularity = if facts.granularity == Granularity::MINUTE {
                 Granularity::SECOND
             } else {
                 facts.granularity
             };
-            let mut distributor = TemporalDistributor::new(granularity, last);
-            distributor.pass_over(&start);
+            let mut distributor = TemporalDistributor::new(granularity, Some(start.clone()));
             let reservation = distributor.reserve(&clock.now(), WAIT_LIMIT)?;
             std::thread::sleep(reservation.wait);
             let ibip = Ibip::mint(&facts.ibip_prefix(), &reservation.date)?;
             let rep = Rep::mint(&rep_prefix, &reservation.date);
             facts.service = Names::both(rep, ibip);
-            last = Some(reservation.date);
+            reservation.date
         } else {
-            // All names that the lost Archive minted are earlier than now. They may be restored,
-            // and are never minted again.
-            last = last.max(Some(clock.now()));
-        }
-        if let Some(last) = &last {
-            store.set_last_date(last)?;
-        }
+            clock.now()
+        };
+        store.set_last_date(&last)?;
         let mut archive = Archive::over(facts, tree, store, clock, Some(lock));
-        archive.dates.restart(last, start);
+        archive.dates.restart(Some(last), start);
         if let Some(rep) = archive.facts.service.rep() {
             let rep = archive.as_spelled_here(rep)?;
             let ibip = archive.facts.service.ibip().cloned();
@@ -165,29 +160,6 @@ impl Archive {
 /// The facts of an Archive whose creation was interrupted. It continues under the same name.
 fn unfinished(path: &Path) -> Option<Facts> {
     Facts::parse(&std::fs::read(path.join(UNFINISHED)).ok()?).ok()
-}
-
-/// The latest date of the Archive's own name space in the tree, including tombstones, up to the
-/// present. A later date was not minted, and must not prevent minting.
-fn latest_own(
-    tree: &Tree,
-    prefix: &RepPrefix,
-    now: &Timestamp,
-) -> Result<Option<Timestamp>, ArchiveError> {
-    let own = format!("{}/", prefix.canonical());
-    let mut latest = None;
-    let mut look = |path: &str| {
-        if path.to_ascii_lowercase().starts_with(&own)
-            && let Ok(rep) = Rep::parse(path)
-            && rep.timestamp() <= *now
-        {
-            latest = latest.take().max(Some(rep.timestamp()));
-        }
-        Ok::<(), ArchiveError>(())
-    };
-    tree.each_item(|_, path| look(path))?;
-    tree.each_tombstone(|_, path| look(path))?;
-    Ok(latest)
 }
 
 /// The machine's own host name if it is fully qualified, else a random name below it, so that two
@@ -223,3 +195,6 @@ fn default_address() -> Result<IpAddr, Errno> {
         1,
     )))
 }
+
+#[cfg(test)]
+mod tests;
