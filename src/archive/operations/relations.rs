@@ -28,10 +28,7 @@ impl Archive {
         let _edits = self.edits();
         let source = self.complete(source)?;
         let target = self.complete(target)?;
-        let back = match self.direct_of(kind, &source)? {
-            Some(direct) => direct,
-            None => inverse(kind),
-        };
+        let back = self.kind_at_far_end(kind, &source)?;
         if source.matches(&target) {
             return Err(ArchiveError::Cycle {
                 names: source.into(),
@@ -109,24 +106,20 @@ impl Archive {
         self.edit_sidecars(edits)
     }
 
-    /// The direct kind of an inverse one, as seen from the other end.
-    fn direct_of(
+    /// The kind that the other end declares. A translation is one into the language of `source`.
+    fn kind_at_far_end(
         &self,
         kind: &RelationKind,
         source: &Names,
-    ) -> Result<Option<RelationKind>, ArchiveError> {
-        Ok(match kind {
-            RelationKind::EditionOf => Some(RelationKind::NextEdition),
-            RelationKind::MetadataOf => Some(RelationKind::Metadata),
-            RelationKind::TranslationOf => {
-                let language = self.held(source)?.and_then(|item| item.language);
-                let language = language.ok_or_else(|| ArchiveError::NoRelation {
-                    what: message!("{source} has no language; set its language first", source),
-                })?;
-                Some(RelationKind::Translation(language))
-            }
-            _ => None,
-        })
+    ) -> Result<RelationKind, ArchiveError> {
+        if *kind != RelationKind::TranslationOf {
+            return Ok(inverse(kind));
+        }
+        let language = self.held(source)?.and_then(|item| item.language);
+        let language = language.ok_or_else(|| ArchiveError::NoRelation {
+            what: message!("{source} has no language; set its language first", source),
+        })?;
+        Ok(RelationKind::Translation(language))
     }
 
     /// Removes a relation from each end whose original is here and whose sidecar the user may write.

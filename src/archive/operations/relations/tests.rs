@@ -362,3 +362,195 @@ fn an_alias_at_the_end_of_a_path_names_its_item() {
         assert_eq!(archive.names_at_end_of(path).as_ref(), expected, "{path}");
     }
 }
+
+/// Lets all users write the sidecar of an item.
+fn open_to_all(archive: &TestArchive, item: &Item) {
+    set_mode(archive, item, 0o666);
+}
+
+fn set_mode(archive: &TestArchive, item: &Item, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(archive.file(item, ".ibi"), mode).expect("a mode");
+}
+
+#[test]
+fn an_original_keeps_its_edition_against_a_copy() {
+    let archive = TestArchive::new();
+    let (original, next) = (archive.new_item(), archive.new_item());
+    let copy = archive.copy("a.example/b/2001/01.01.00.00");
+    let follow = |archive: &TestArchive| {
+        let kind = RelationKind::EditionOf;
+        archive.relate(&Process, &copy.names, &kind, &original.names)
+    };
+    follow(&archive).expect("free");
+    assert_eq!(said(&archive, &original), [line("ibi.nextedition", &copy)]);
+    follow(&archive).expect("it is that one");
+    archive.declare(&original, RelationKind::NextEdition, &next);
+    let refused = follow(&archive);
+    assert!(
+        matches!(refused, Err(ArchiveError::HasOne { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(said(&archive, &original), [line("ibi.nextedition", &next)]);
+}
+
+#[test]
+fn a_translation_is_known_once_its_language_is() {
+    for is_in_the_sidecar in [false, true] {
+        let archive = TestArchive::new();
+        let (source, translation) = (archive.new_item(), archive.new_item());
+        archive.edit_raw(&translation, |sidecar| {
+            sidecar.set_relation(&RelationKind::TranslationOf, &source.names);
+        });
+        let accept = || {
+            archive
+                .accept_sidecar(&Process, translation.id)
+                .expect("accepted")
+        };
+        accept();
+        assert!(
+            said(&archive, &source).is_empty(),
+            "a translation into what?"
+        );
+        if is_in_the_sidecar {
+            archive.edit_raw(&translation, |sidecar| {
+                sidecar.set_language(&language("pt"));
+            });
+            accept();
+        } else {
+            let fact = Fact::Language(Some(language("pt")));
+            let set = archive.set_fact(&Process, &translation.names, fact);
+            set.expect("a language");
+        }
+        let expected = [line("ibi.translation(pt)", &translation)];
+        assert_eq!(said(&archive, &source), expected);
+    }
+}
+
+/// The previous target may have another source by now.
+#[test]
+fn a_previous_target_keeps_what_it_says_of_another_source() {
+    let archive = TestArchive::new();
+    let [one, two, target, next] = [(); 4].map(|()| archive.new_item());
+    archive.declare(&one, RelationKind::NextEdition, &target);
+    archive.declare(&two, RelationKind::NextEdition, &target);
+    archive.declare(&one, RelationKind::NextEdition, &next);
+    assert_eq!(said(&archive, &target), [line("ibi.editionof", &two)]);
+    assert_eq!(said(&archive, &next), [line("ibi.editionof", &one)]);
+}
+
+#[test]
+fn a_user_changes_the_ends_that_the_user_may_write() {
+    let archive = TestArchive::new();
+    let [one, target, next] = [(); 3].map(|()| archive.new_item());
+    let kind = RelationKind::NextEdition;
+    archive.declare(&one, kind, &target);
+    open_to_all(&archive, &one);
+    let related = archive.relate(&OTHER_USER, &one.names, &kind, &next.names);
+    related.expect("one end is enough");
+    assert_eq!(said(&archive, &one), [line("ibi.nextedition", &next)]);
+    assert_eq!(said(&archive, &target), [line("ibi.editionof", &one)]);
+    assert!(said(&archive, &next).is_empty());
+}
+
+/// A declaration at the other end that would remain valid makes the removal fail.
+#[test]
+fn a_relation_is_removed_where_the_other_end_does_not_keep_it() {
+    let next_edition = RelationKind::NextEdition;
+    // Who may write which sidecar: 0o1644 is that of a sidecar whose author has no rights here.
+    for (one_mode, other_mode, kind, is_refused) in [
+        (0o666, 0o666, next_edition, false),
+        (0o666, 0o644, next_edition, true),
+        (0o666, 0o1644, next_edition, false),
+        (0o644, 0o666, next_edition, true),
+        (0o666, 0o644, RelationKind::EditionOf, true),
+        (0o644, 0o666, RelationKind::EditionOf, false),
+    ] {
+        let archive = TestArchive::new();
+        let (one, other) = (archive.new_item(), archive.new_item());
+        archive.declare(&one, next_edition, &other);
+        set_mode(&archive, &one, one_mode);
+        set_mode(&archive, &other, other_mode);
+        let at = if kind == next_edition { &one } else { &other };
+        let removed = archive.unrelate(&OTHER_USER, &at.names, &kind);
+        let case = format!("{one_mode:o} {other_mode:o} {kind:?}: {removed:?}");
+        assert_eq!(
+            matches!(removed, Err(ArchiveError::NotAllowed(_))),
+            is_refused,
+            "{case}"
+        );
+        let is_changed = |item: &Item| said(&archive, item).is_empty();
+        let may = |mode: u32| !is_refused && mode == 0o666;
+        assert_eq!(is_changed(&one), may(one_mode), "{case}");
+        assert_eq!(is_changed(&other), may(other_mode), "{case}");
+    }
+}
+
+/// A user writes the sidecar of one end, and may not write the other one.
+#[test]
+fn a_far_end_that_the_user_may_not_write_stays_as_it_is() {
+    let archive = TestArchive::new();
+    let [one, target, next] = [(); 3].map(|()| archive.new_item());
+    archive.declare(&one, RelationKind::NextEdition, &target);
+    archive.edit_raw(&one, |sidecar| {
+        sidecar.set_relation(&RelationKind::NextEdition, &next.names);
+    });
+    let accepted = archive.accept_sidecar(&OTHER_USER, one.id);
+    accepted.expect("accepted");
+    assert_eq!(said(&archive, &target), [line("ibi.editionof", &one)]);
+    assert!(said(&archive, &next).is_empty());
+}
+
+/// An item that follows another one by its own sidecar does not displace the one that follows already.
+#[test]
+fn an_inverse_pair_in_a_sidecar_replaces_nothing() {
+    let archive = TestArchive::new();
+    let [one, next, claimant] = [(); 3].map(|()| archive.new_item());
+    archive.declare(&one, RelationKind::NextEdition, &next);
+    archive.edit_raw(&claimant, |sidecar| {
+        sidecar.set_relation(&RelationKind::EditionOf, &one.names);
+    });
+    archive
+        .accept_sidecar(&Process, claimant.id)
+        .expect("accepted");
+    assert_eq!(said(&archive, &one), [line("ibi.nextedition", &next)]);
+    assert_eq!(said(&archive, &claimant), [line("ibi.editionof", &one)]);
+}
+
+#[test]
+fn links_at_the_end_of_a_text_name_items() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let alias = ibi::AliasPair::parse("LK47B6/x1").expect("an alias");
+    archive
+        .set_fact(&Process, &item.names, Fact::Alias(alias))
+        .expect("an alias");
+    let rep = item.names.rep().expect("a rep").to_string();
+    let ibip = item.names.ibip().expect("an IBIp").to_string();
+    for (link, expected) in [
+        (format!("http://a.example/{rep}"), Some(names(&rep))),
+        (format!("http://urlib.net/{ibip}"), Some(names(&ibip))),
+        (
+            "http://urlib.net/LK47B6/x1".to_owned(),
+            Some(item.names.clone()),
+        ),
+        ("http://urlib.net/LK47B6/x2".to_owned(), None),
+        (format!("http://urlib.net/{rep}!"), None),
+        (format!("http://urlib.net/{rep}+(pt)"), None),
+        ("http://urlib.net/".to_owned(), None),
+        ("http://urlib.net/a.example".to_owned(), None),
+    ] {
+        assert_eq!(archive.names_at_end_of(&link), expected, "{link}");
+    }
+}
+
+#[test]
+fn what_is_declared_already_is_not_written_again() {
+    let archive = TestArchive::new();
+    let (one, other) = (archive.new_item(), archive.new_item());
+    archive.declare(&one, RelationKind::NextEdition, &other);
+    archive.take_rewritten();
+    archive.declare(&one, RelationKind::NextEdition, &other);
+    assert_eq!(archive.take_rewritten(), []);
+}
