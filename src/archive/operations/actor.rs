@@ -170,4 +170,89 @@ mod tests {
         };
         assert!(sticky(None) && sticky(Some(other)) && !sticky(Some(other + 1)));
     }
+
+    #[test]
+    fn users_without_a_process_run_nothing() {
+        let owner = OwnerOnDisk {
+            uid: geteuid().as_raw(),
+            gid: Some(7),
+        };
+        for (actor, runs) in [
+            (&Process as &dyn Actor, true),
+            (&Stranger, false),
+            (&owner, false),
+        ] {
+            let mut has_run = false;
+            assert_eq!(actor.run(&mut || has_run = true), runs);
+            assert_eq!(has_run, runs);
+        }
+        assert_eq!(owner.owner(), Some((owner.uid, 7)));
+        assert_eq!(OwnerOnDisk { gid: None, ..owner }.owner(), None);
+        assert_eq!(Stranger.owner(), None);
+        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+        assert_eq!(Process.owner(), Some((uid, gid)));
+    }
+
+    #[test]
+    fn a_user_owns_the_files_of_its_number_and_root_owns_all() {
+        let uid = geteuid().as_raw();
+        let (root, other) = (
+            OwnerOnDisk { uid: 0, gid: None },
+            OwnerOnDisk {
+                uid: 4711,
+                gid: None,
+            },
+        );
+        for (actor, of, owns) in [
+            (&Process as &dyn Actor, uid, true),
+            (&Process, uid + 1, geteuid().is_root()),
+            (&Stranger, uid, false),
+            (&root, 4711, true),
+            (&other, 4711, true),
+            (&other, 0, false),
+        ] {
+            assert_eq!(actor.owns(of), owns, "{of}");
+        }
+    }
+
+    /// Not even root may run a file that is executable for no user.
+    #[test]
+    fn the_user_of_the_process_has_the_access_that_the_system_grants() {
+        let directory = TemporaryDirectory::new();
+        std::fs::write(directory.join("plain"), "x").expect("written");
+        let file = std::fs::File::open(directory.join("plain")).expect("opened");
+        assert!(Process.may(file.as_fd(), Access::READ_OK));
+        assert!(!Process.may(file.as_fd(), Access::EXEC_OK));
+    }
+
+    /// An access control list may deny a user what the mode grants to all: who is not the owner is
+    /// not granted anything.
+    #[test]
+    fn an_access_list_counts_against_all_but_the_owner() {
+        let directory = TemporaryDirectory::new();
+        let opened = directory.opened();
+        let mode = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(directory.path(), mode).expect("a mode");
+        // Version 2; tag, permissions and number of owner, a user, group, mask, others.
+        let mut list = vec![2, 0, 0, 0];
+        for (tag, bits, number) in [
+            (1_u8, 7, u32::MAX),
+            (2, 0, 4711),
+            (4, 7, u32::MAX),
+            (0x10, 7, u32::MAX),
+            (0x20, 7, u32::MAX),
+        ] {
+            list.extend([tag, 0, bits, 0]);
+            list.extend(number.to_le_bytes());
+        }
+        let may = |uid| {
+            let user = OwnerOnDisk { uid, gid: None };
+            user.may(opened.as_fd(), Access::WRITE_OK)
+        };
+        let (owner, other) = (geteuid().as_raw(), geteuid().as_raw() + 4712);
+        assert_eq!([owner, other].map(may), [true, true]);
+        let (name, flags) = ("system.posix_acl_access", rustix::fs::XattrFlags::empty());
+        rustix::fs::setxattr(directory.path(), name, &list, flags).expect("a list");
+        assert_eq!([owner, other].map(may), [true, false]);
+    }
 }

@@ -400,3 +400,41 @@ impl From<PairsError> for ArchiveError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+    use crate::os::testing::TemporaryDirectory;
+
+    #[test]
+    fn the_cause_of_an_error_can_be_asked_for() {
+        let parse = "no identifier".parse::<ibi::Ibi>().expect_err("not one");
+        let tree = Tree::open_as_it_is(Path::new("/nowhere")).expect_err("not there");
+        let sidecar = crate::formats::item::Sidecar::parse(b"ibi {").expect_err("broken");
+        let names = Names::from("8JMKD3MGP8W/35MMLL8".parse::<ibi::Ibi>().expect("an IBIp"));
+        let sidecar = ArchiveError::Sidecar {
+            names: names.into(),
+            cause: sidecar.into(),
+        };
+        for (error, has_cause) in [
+            (ArchiveError::from(parse), true),
+            (ArchiveError::from(tree), true),
+            (sidecar, true),
+            (ArchiveError::ReadOnly, false),
+        ] {
+            assert_eq!(error.source().is_some(), has_cause, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_leads_to_no_store_is_told_apart_by_what_is_there() {
+        let directory = TemporaryDirectory::new();
+        let not_found = |path: &str| ArchiveError::not_found(&directory.join(path));
+        assert!(matches!(not_found("x"), ArchiveError::Missing { .. }));
+        assert!(matches!(not_found(""), ArchiveError::NotAStore { .. }));
+        let long = "x".repeat(300);
+        assert!(matches!(not_found(&long), ArchiveError::Tree(_)));
+    }
+}

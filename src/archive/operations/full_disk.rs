@@ -27,3 +27,51 @@ pub(super) fn with_reserve(
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use rustix::io::Errno;
+
+    use super::super::testing::TestArchive;
+    use super::*;
+    use crate::archive::tree::{Action, RESERVE};
+
+    #[test]
+    fn a_removal_on_a_full_disk_uses_the_reserve() {
+        let archive = TestArchive::new();
+        let tree = archive.tree();
+        let reserve = archive.path().join(RESERVE);
+        tree.keep_reserve();
+        assert!(reserve.exists());
+        for (errno, has_reserve, attempts) in [
+            (Errno::NOSPC, true, 2),
+            (Errno::IO, true, 1),
+            (Errno::NOSPC, false, 1),
+        ] {
+            if !has_reserve {
+                assert!(tree.spend_reserve());
+            }
+            let tried = Cell::new(0);
+            let outcome = with_reserve(tree, || {
+                tried.set(tried.get() + 1);
+                match tried.get() {
+                    1 => Err(tree.error(Action::Write, "x", errno).into()),
+                    _ => {
+                        assert!(!reserve.exists(), "the space is free now");
+                        Ok(())
+                    }
+                }
+            });
+            assert_eq!(tried.get(), attempts, "{errno} {has_reserve}");
+            assert_eq!(outcome.is_ok(), attempts == 2);
+            assert_eq!(reserve.exists(), has_reserve, "reserved again");
+        }
+    }
+
+    #[test]
+    fn other_errors_do_not_mean_that_the_disk_is_full() {
+        assert!(!is_full(&ArchiveError::ReadOnly));
+    }
+}

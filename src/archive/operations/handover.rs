@@ -296,4 +296,87 @@ mod tests {
             assert_eq!(archive.handover(&item.names).expect("read"), None);
         }
     }
+
+    #[test]
+    fn a_transfer_is_pending_until_the_other_archive_has_the_item() {
+        for (role, is_taken, is_pending) in [
+            (Role::Gives, false, true),
+            (Role::Gives, true, false),
+            (Role::Expects, false, false),
+            (Role::Expects, true, false),
+        ] {
+            let handover = Handover {
+                role,
+                other: elsewhere(),
+                word: "0123abcd".to_owned(),
+                is_taken,
+            };
+            assert_eq!(handover.is_pending(), is_pending, "{role:?} {is_taken}");
+        }
+    }
+
+    #[test]
+    fn one_process_transfers_items_of_a_store() {
+        let archive = TestArchive::new();
+        let lock = || Archive::lock_handovers(archive.tree()).expect("a lock");
+        let first = lock();
+        assert!(first.is_some() && lock().is_none());
+        drop(first);
+        assert!(lock().is_some());
+    }
+
+    #[test]
+    fn the_record_of_a_removed_item_names_the_archive_that_has_it_now() {
+        for (role, is_taken, is_redirected) in [
+            (Role::Gives, true, true),
+            (Role::Gives, false, false),
+            (Role::Expects, true, false),
+        ] {
+            let archive = TestArchive::new();
+            let [item, present] = [archive.new_item(), archive.new_item()];
+            archive.remove_whole(&item);
+            for item in [&item, &present] {
+                let handover = Handover {
+                    role,
+                    other: elsewhere(),
+                    word: "0123abcd".to_owned(),
+                    is_taken,
+                };
+                let noted = archive.note_handover(&item.names, &handover);
+                noted.expect("noted");
+            }
+            archive.redirect_tombstones().expect("redirected");
+            let own = archive.facts().service.clone();
+            let holder = if is_redirected {
+                elsewhere()
+            } else {
+                own.clone()
+            };
+            assert_eq!(archive.again(&item).service.as_ref(), Some(&holder));
+            let place = Place::of(&item.names);
+            let bytes = archive.tree().read_tombstone(&place).expect("read");
+            let tombstone = Sidecar::parse(&bytes.expect("a tombstone")).expect("valid");
+            assert_eq!(tombstone.archive_service(), Some(&holder));
+            let kept = archive.sidecar(&present).archive_service().cloned();
+            assert_eq!(kept, Some(own), "an item that is there");
+        }
+    }
+
+    #[test]
+    fn a_sidecar_that_is_changed_here_counts_at_once() {
+        let archive = TestArchive::new();
+        let item = archive.new_item();
+        for (service, state) in [
+            (elsewhere(), State::Copy),
+            (archive.facts().service.clone(), State::Original),
+        ] {
+            let changed = archive.change_sidecar(&Process, item.id, |sidecar| {
+                sidecar.set_archive_service(&service);
+            });
+            changed.expect("changed");
+            assert_eq!(archive.again(&item).state, state);
+            let said = archive.sidecar(&item).archive_service().cloned();
+            assert_eq!(said, Some(service));
+        }
+    }
 }

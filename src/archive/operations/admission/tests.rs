@@ -189,3 +189,250 @@ fn a_removed_item_comes_back_where_it_is_made() {
         assert_eq!(refused.is_ok(), may, "{asked} {known}: {refused:?}");
     }
 }
+
+/// Sets the mode of a directory of a store.
+fn set_mode(archive: &TestArchive, path: &str, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(archive.path().join(path), mode).expect("a mode");
+}
+
+#[test]
+fn who_may_make_a_level_may_write_in_the_last_one_that_exists() {
+    let archive = TestArchive::new();
+    archive.copy(FOREIGN);
+    for (modes, may) in [
+        ([0o755, 0o755, 0o755], [false, false, false, false]),
+        ([0o757, 0o755, 0o755], [true, true, false, false]),
+        // Without search permission nothing is made.
+        ([0o752, 0o755, 0o755], [false, false, false, false]),
+        ([0o755, 0o757, 0o755], [false, false, true, false]),
+        ([0o755, 0o755, 0o757], [false, false, false, true]),
+        ([0o754, 0o757, 0o757], [false, false, false, false]),
+        ([0o755, 0o750, 0o757], [false, false, false, false]),
+    ] {
+        for (path, mode) in ["col", "col/a.example", "col/a.example/b"]
+            .into_iter()
+            .zip(modes)
+        {
+            set_mode(&archive, path, mode);
+        }
+        let found = [
+            "col",
+            "col/new.example/b",
+            "col/a.example/c",
+            "col/a.example/b/2002",
+        ]
+        .map(|path| archive.may_make(&OTHER_USER, path).expect("asked"));
+        assert_eq!(found, may, "{modes:?}");
+        assert!(
+            archive
+                .may_make(&Process, "col/a.example/c")
+                .expect("asked")
+        );
+    }
+    set_mode(&archive, "col", 0o755);
+}
+
+/// As with mv: the user writes in both directories, and in a sticky one moves its own alone.
+#[test]
+fn who_moves_an_item_may_take_it_and_place_it() {
+    let archive = TestArchive::new();
+    let item = archive.copy("8JMKD3MGP8W/35MMLL8");
+    archive.copy(FOREIGN);
+    let from = Place::of(&item.names);
+    let to = Place::of(&names(FOREIGN));
+    for (col, level, takes, moves) in [
+        (0o755, 0o755, false, false),
+        (0o757, 0o755, true, false),
+        (0o757, 0o757, true, true),
+        (0o755, 0o757, false, false),
+        (0o1757, 0o757, false, false),
+    ] {
+        set_mode(&archive, "col", col);
+        set_mode(&archive, to.parent(), level);
+        let found = archive.may_take(&OTHER_USER, &from).expect("asked");
+        assert_eq!(found, takes, "{col:o} {level:o}");
+        let found = archive.may_move(&OTHER_USER, &from, &to).expect("asked");
+        assert_eq!(found, moves, "{col:o} {level:o}");
+    }
+    set_mode(&archive, "col", 0o755);
+    // A second name of an item that stays where it is only needs permission to make one.
+    let item = archive.held(&names(FOREIGN)).expect("read").expect("held");
+    let both = Names::both(
+        FOREIGN.parse().expect(FOREIGN),
+        "8JMKD3MGP8W/35MME4E".parse().expect("an IBIp"),
+    );
+    let refused = archive.refusal(&OTHER_USER, &item, &both, &Sidecar::new(&both));
+    assert!(matches!(
+        refused.expect("asked"),
+        Some(ArchiveError::MayNotName { .. })
+    ));
+    set_mode(&archive, "col", 0o1757);
+    let refused = archive.refusal(&OTHER_USER, &item, &both, &Sidecar::new(&both));
+    assert!(
+        refused.expect("asked").is_none(),
+        "in a sticky directory, too"
+    );
+}
+
+/// The name of a removed item stays its own, unless it had no other.
+#[test]
+fn the_name_of_a_removed_item_is_given_to_no_other() {
+    let ibip = "8JMKD3MGP8W/35MMLL8";
+    let other = "a.example/b/2001/01.02.00.00";
+    let both = |rep: &str| Names::both(rep.parse().expect(rep), ibip.parse().expect(ibip));
+    for (removed, is_free) in [(both(other), false), (names(ibip), true)] {
+        let archive = TestArchive::new();
+        let item = archive.copy(FOREIGN);
+        let gone = archive.copy(&removed.preferred());
+        archive.edit_raw(&gone, |sidecar| sidecar.set_names(&removed));
+        assert!(refusal(&archive, &gone).is_none());
+        archive.remove_whole(&archive.again(&gone));
+        archive.edit_raw(&item, |sidecar| sidecar.set_names(&both(FOREIGN)));
+        let refused = refusal(&archive, &item);
+        assert_eq!(refused.is_none(), is_free, "{removed}: {refused:?}");
+    }
+}
+
+#[test]
+fn what_was_an_original_here_is_one_again_for_any_user() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let original = std::fs::read(archive.file(&item, ".ibi")).expect("a sidecar");
+    archive.remove_whole(&item);
+    let item = archive
+        .register(&Process, &item.names, creator())
+        .expect("registered");
+    assert_eq!(item.state, State::Copy);
+    let sidecar = Sidecar::parse(&original).expect("a sidecar");
+    let refused = archive.refusal(&OTHER_USER, &item, &item.names, &sidecar);
+    assert!(refused.expect("asked").is_none());
+    assert!(archive.was_original(&item.names).expect("read"));
+    let place = Place::of(&item.names);
+    archive.tree().remove_tombstone(&place).expect("removed");
+    assert!(!archive.was_original(&item.names).expect("read"));
+    let refused = archive.refusal(&OTHER_USER, &item, &item.names, &sidecar);
+    assert!(matches!(
+        refused.expect("asked"),
+        Some(ArchiveError::NotMintedHere(_))
+    ));
+}
+
+/// Makes the sidecar of an item one that came over the network: its author has no rights here.
+fn brought(archive: &TestArchive, item: &Item) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::Permissions::from_mode(0o1644);
+    std::fs::set_permissions(archive.file(item, ".ibi"), mode).expect("a mode");
+}
+
+#[test]
+fn a_sidecar_read_from_the_tree_adds_the_names_that_its_author_may_make() {
+    let archive = TestArchive::new();
+    let item = archive.copy(FOREIGN);
+    let ibip = "8JMKD3MGP8W/35MMLL8";
+    let both = Names::both(FOREIGN.parse().expect(FOREIGN), ibip.parse().expect(ibip));
+    let named = Item {
+        names: both.clone(),
+        ..item.clone()
+    };
+    let place = names(FOREIGN);
+    for (is_brought, was_accepted, known, is_refused) in [
+        (false, false, Some(&item), false),
+        (true, false, Some(&item), true),
+        (true, true, Some(&item), false),
+        (true, false, None, false),
+        (true, false, Some(&named), false),
+    ] {
+        if is_brought {
+            brought(&archive, &item);
+        }
+        let evidence = Evidence {
+            last: None,
+            was_accepted,
+            item: known,
+        };
+        let record = Record::bare(both.clone(), State::Copy);
+        let refused = archive.refusal_of_read(&place, &record, &evidence);
+        let refused = refused.expect("asked");
+        assert_eq!(
+            matches!(refused, Some(ArchiveError::MayNotName { .. })),
+            is_refused,
+            "{is_brought} {was_accepted} {known:?}: {refused:?}"
+        );
+    }
+}
+
+#[test]
+fn an_original_read_from_the_tree_was_minted_here_as_far_as_is_known() {
+    let own = "archive.example/store/2025/01.01.00.00";
+    let archive = TestArchive::new();
+    let item = archive
+        .register(&Process, &names(own), creator())
+        .expect("registered");
+    archive.write_raw(&item, &Sidecar::new(&names(own)).to_bytes());
+    let foreign = archive.copy(FOREIGN);
+    brought(&archive, &foreign);
+    let own_ibip = archive.new_item().names.ibip().expect("an IBIp").clone();
+    let earlier_host = Names::both(FOREIGN.parse().expect(FOREIGN), own_ibip);
+    let original = Item {
+        state: State::Original,
+        ..item.clone()
+    };
+    let removed = Item {
+        state: State::Deleted,
+        ..item.clone()
+    };
+    let last = archive.handed_out().expect("read");
+    let refuses = |names: &Names, state, known: Option<&Item>, was_accepted| {
+        let evidence = Evidence {
+            last: last.as_ref(),
+            was_accepted,
+            item: known,
+        };
+        let place = names.rep().cloned().map(Ibi::Rep).map(Names::from);
+        let record = Record::bare(names.clone(), state);
+        let refused = archive.refusal_of_read(&place.expect("a rep"), &record, &evidence);
+        let refused = refused.expect("asked");
+        assert!(
+            matches!(refused, None | Some(ArchiveError::NotMintedHere(_))),
+            "{refused:?}"
+        );
+        refused.is_some()
+    };
+    let (claim, copy) = (State::Original, State::Copy);
+    let mine = &item.names;
+    for is_brought in [false, true] {
+        if is_brought {
+            brought(&archive, &item);
+        }
+        // The owner of the store is its administrator.
+        assert_eq!(refuses(mine, claim, Some(&item), false), is_brought);
+        assert!(!refuses(mine, claim, Some(&item), true), "accepted before");
+        assert!(!refuses(mine, claim, Some(&original), false));
+        assert!(!refuses(mine, copy, Some(&item), false), "no claim");
+        // With the index the knowledge of what was minted is lost.
+        assert!(!refuses(mine, claim, None, false));
+        assert!(!refuses(mine, claim, Some(&removed), false));
+    }
+    assert!(!refuses(&foreign.names, claim, Some(&foreign), false));
+    // Minted under an earlier host name: no user makes such a level.
+    assert!(!refuses(&earlier_host, claim, None, false));
+}
+
+#[test]
+fn an_item_is_read_by_its_place_until_it_is_moved() {
+    let archive = TestArchive::new();
+    let item = archive.copy(FOREIGN);
+    let read = archive.read_admitted(&item.names, &item).expect("read");
+    assert_eq!(read.service, Some(elsewhere()));
+    let ibip = "8JMKD3MGP8W/35MMLL8";
+    let unmoved = archive
+        .register(&Process, &names(ibip), creator())
+        .expect("registered");
+    let other = "a.example/b/2001/01.02.00.00";
+    let both = Names::both(other.parse().expect(other), ibip.parse().expect(ibip));
+    archive.write_raw(&unmoved, &Sidecar::new(&both).to_bytes());
+    let read = archive.read_admitted(&names(ibip), &unmoved).expect("read");
+    assert_eq!((read.names, read.sidecar), (names(ibip), None));
+}

@@ -369,3 +369,113 @@ fn an_item_in_the_tree_is_registered() {
     );
     assert_eq!(archive.findings(), none());
 }
+
+#[test]
+fn a_change_in_progress_keeps_its_level_in_the_log() {
+    let archive = TestArchive::new();
+    let item = archive.copy("a.example/b/2001/01.01.00.00");
+    let is_logged = || {
+        let regions = archive.store().dirty_regions().expect("read");
+        regions.contains(&"col/a.example/b/2001".to_owned())
+    };
+    let changes = [(); 2].map(|()| archive.begin_write(item.id).expect("begun"));
+    for change in changes {
+        archive.settle_now().expect("settled");
+        assert!(is_logged());
+        change.done();
+    }
+    archive.settle_now().expect("settled");
+    assert!(!is_logged());
+    archive.begin_write(item.id).expect("begun").done();
+    assert!(is_logged(), "each change after that is logged again");
+}
+
+/// What an earlier process has left dirty is cleared at a regular end, too.
+#[test]
+fn the_log_of_a_killed_process_is_cleared_at_the_next_regular_end() {
+    let mut archive = TestArchive::new();
+    archive.copy("a.example/b/2001/01.01.00.00");
+    archive.crash();
+    assert_ne!(archive.store().dirty_regions().expect("read"), none());
+    archive.close();
+    assert_eq!(archive.store().dirty_regions().expect("read"), none());
+}
+
+/// Otherwise a start after a crash would finish the joint change again, over the later one.
+#[test]
+fn a_later_change_of_one_end_clears_the_joint_change() {
+    let archive = TestArchive::new();
+    let [one, other, third] = [(); 3].map(|()| archive.new_item());
+    archive.declare(&one, RelationKind::NextEdition, &other);
+    let logged = || archive.store().joint_changes().expect("read").len();
+    let set = |item: &Item| {
+        let fact = Fact::Target(Some(b"x".to_vec()));
+        archive.set_fact(&Process, &item.names, fact).expect("set");
+    };
+    assert_eq!(logged(), 1);
+    set(&third);
+    assert_eq!(logged(), 1, "another item");
+    set(&other);
+    assert_eq!(logged(), 0);
+}
+
+#[test]
+fn a_sidecar_that_is_broken_after_a_crash_leaves_what_was_accepted() {
+    let mut archive = TestArchive::new();
+    let item = archive.copy("a.example/b/2001/01.01.00.00");
+    let path = archive.file(&item, ".ibi");
+    archive.crash_and(|_| std::fs::write(&path, "ibi {").expect("written"));
+    assert_eq!(archive.again(&item), item);
+    assert_eq!(std::fs::read(&path).expect("kept"), b"ibi {");
+}
+
+#[test]
+fn a_removed_item_that_is_made_again_beneath_keeps_both_its_names() {
+    let mut archive = TestArchive::new();
+    let item = archive.new_item();
+    archive.remove_whole(&item);
+    let path = archive.file(&item, "");
+    archive.crash_and(|_| std::fs::create_dir(&path).expect("made"));
+    let found = archive.held(&item.names).expect("read").expect("the item");
+    assert_eq!((found.names, found.state), (item.names, State::Copy));
+}
+
+#[test]
+fn a_place_that_was_queued_and_is_gone_is_forgotten() {
+    let archive = TestArchive::new();
+    let item = archive.copy("a.example/b/2001/01.01.00.00");
+    drop(archive.begin_write(item.id).expect("begun"));
+    std::fs::remove_dir_all(archive.file(&item, "")).expect("removed");
+    // Minting is a change, too.
+    archive.new_item();
+    assert_eq!(archive.held(&item.names).expect("read"), None);
+    assert!(!archive.recovery.is_queued());
+}
+
+#[test]
+fn a_minted_item_that_has_been_changed_is_not_made_again() {
+    let mut archive = TestArchive::new();
+    let [changed, lost] = [archive.new_item(), archive.new_item()];
+    let mut sidecar = archive.sidecar(&changed);
+    sidecar.set_target("map.pdf");
+    let (path, gone) = (archive.file(&changed, ".ibi"), archive.file(&lost, ""));
+    drop(archive.begin_write(changed.id).expect("begun"));
+    archive.crash_and(|_| {
+        std::fs::write(&path, sidecar.to_bytes()).expect("written");
+        std::fs::remove_dir_all(&gone).expect("removed");
+    });
+    assert_eq!(archive.again(&changed).target.as_deref(), Some("map.pdf"));
+    assert!(archive.file(&lost, "doc").is_dir());
+    assert_eq!(archive.findings(), none());
+}
+
+#[test]
+fn an_item_that_was_removed_before_it_was_synced_is_settled() {
+    let archive = TestArchive::new();
+    let [gone, kept] = [archive.new_item(), archive.new_item()];
+    assert_eq!(archive.store().unsettled().expect("read").len(), 2);
+    std::fs::remove_dir_all(archive.file(&gone, "")).expect("removed");
+    archive.settle_now().expect("settled");
+    assert_eq!(archive.store().unsettled().expect("read").len(), 0);
+    assert!(archive.file(&kept, "doc").is_dir());
+}

@@ -122,3 +122,92 @@ fn a_sidecar_goes_to_the_user_who_replaces_it() {
     set_mode(&archive.file(&item, ".ibi"), 0o666);
     assert_eq!(after(&user), Author::Same);
 }
+
+#[test]
+fn two_users_together_have_the_rights_of_both() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let directory = std::fs::File::open(archive.file(&item, "")).expect("opened");
+    let uid = rustix::process::geteuid().as_raw();
+    for (first, second, may, owns) in [
+        (&Process as &dyn Actor, &Process as &dyn Actor, true, true),
+        (&Process, &OTHER_USER, false, false),
+        (&OTHER_USER, &Process, false, false),
+    ] {
+        let both = Both(first, second);
+        assert_eq!(both.may(directory.as_fd(), Access::WRITE_OK), may);
+        assert_eq!(both.owns(uid), owns);
+        assert_eq!(both.owner(), second.owner());
+        let mut has_run = false;
+        assert!(!both.run(&mut || has_run = true) && !has_run);
+    }
+}
+
+/// What the writer of a sidecar does is limited by the owner of the file, unless they are the same.
+#[test]
+fn the_owner_of_a_sidecar_acts_for_itself() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let runs = |actor: &dyn Actor| {
+        let ran = archive.with_writer(actor, &item.names, |writer| Ok(writer.run(&mut || ())));
+        ran.expect("asked")
+    };
+    assert!(runs(&Process));
+    let user = OwnerOnDisk {
+        uid: OTHER_USER.uid,
+        gid: Some(7),
+    };
+    assert!(!runs(&user));
+    // The other user may enter, the owner may not (unless it is root).
+    let directory = std::fs::File::open(archive.file(&item, "doc")).expect("opened");
+    set_mode(&archive.file(&item, "doc"), 0o077);
+    let may = archive.with_writer(&user, &item.names, |writer| {
+        Ok(writer.may(directory.as_fd(), Access::EXEC_OK))
+    });
+    set_mode(&archive.file(&item, "doc"), 0o755);
+    assert_eq!(may.expect("asked"), rustix::process::geteuid().is_root());
+}
+
+/// Files in a directory with the setgid bit have its group, whoever makes them.
+#[test]
+fn the_group_of_a_sidecar_counts_if_its_author_has_chosen_it() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let gid = || {
+        let author = archive.author(&item.names).expect("asked");
+        author.expect("an author").gid
+    };
+    let group = rustix::process::getegid().as_raw();
+    assert_eq!(gid(), Some(group));
+    set_mode(&archive.file(&item, ".."), 0o2755);
+    assert_eq!(gid(), None);
+}
+
+/// A directory in the place of the sidecar is not written to, however open it is.
+#[test]
+fn what_is_not_a_file_is_replaced_and_not_written() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let sidecar = archive.file(&item, ".ibi");
+    std::fs::remove_file(&sidecar).expect("removed");
+    std::fs::create_dir(&sidecar).expect("made");
+    set_mode(&sidecar, 0o777);
+    let may = archive.may_write_sidecar(&OTHER_USER, &item.names, false);
+    assert!(!may.expect("asked"));
+    let user = OwnerOnDisk {
+        uid: OTHER_USER.uid,
+        gid: Some(7),
+    };
+    let after = archive.author_after(&user, &item.names).expect("asked");
+    let (uid, gid) = (user.uid, 7);
+    assert_eq!(after, Author::User { uid, gid });
+    // In a sticky directory its owner alone replaces it.
+    set_mode(&archive.file(&item, ""), 0o1777);
+    let may = |uid| {
+        let user = OwnerOnDisk { uid, gid: None };
+        let may = archive.may_write_sidecar(&user, &item.names, false);
+        may.expect("asked")
+    };
+    let owner = rustix::process::geteuid().as_raw();
+    assert!(may(owner) && !may(OTHER_USER.uid) && !may(1));
+}

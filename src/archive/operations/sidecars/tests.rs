@@ -1,3 +1,5 @@
+use rustix::io::Errno;
+
 use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names};
 use super::super::{Process, Stranger};
 use super::{Acceptance, Fact, merged};
@@ -262,4 +264,76 @@ fn names_of_both_sides_are_merged() {
     ] {
         assert_eq!(merged(&known, &given), expected, "{known} {given}");
     }
+}
+
+#[test]
+fn what_is_not_a_small_file_is_left_and_not_accepted() {
+    let archive = TestArchive::new();
+    let item = archive.copy("a.example/b/2001/01.01.00.00");
+    let path = archive.file(&item, ".ibi");
+    for (make, errno) in [
+        (
+            (|path| std::os::unix::fs::symlink("x", path).expect("a link")) as fn(&std::path::Path),
+            Errno::LOOP,
+        ),
+        (
+            |path| std::fs::write(path, vec![b' '; 2 << 20]).expect("written"),
+            Errno::FBIG,
+        ),
+    ] {
+        std::fs::remove_file(&path).expect("removed");
+        make(&path);
+        let accepted = archive.accept_sidecar(&Process, item.id).expect("asked");
+        let Acceptance::Rejected(ArchiveError::Tree(error)) = accepted else {
+            panic!("{accepted:?}");
+        };
+        assert_eq!(error.errno(), errno);
+        assert!(path.symlink_metadata().is_ok());
+    }
+    assert_eq!(archive.again(&item), item);
+}
+
+/// Of an item that another Archive has claimed, the sidecar may be out of date.
+#[test]
+fn an_item_that_was_given_and_claimed_is_read_as_a_copy() {
+    use super::super::{Handover, Role};
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let own = archive.facts().service.clone();
+    for (role, is_taken, state, service) in [
+        (Role::Gives, true, State::Copy, elsewhere()),
+        (Role::Gives, false, State::Original, own.clone()),
+        (Role::Expects, true, State::Original, own),
+    ] {
+        let handover = Handover {
+            role,
+            other: elsewhere(),
+            word: "0123abcd".to_owned(),
+            is_taken,
+        };
+        let noted = archive.note_handover(&item.names, &handover);
+        noted.expect("noted");
+        let (record, error) = archive.read_item(&item.names).expect("read");
+        assert!(error.is_none());
+        assert_eq!(
+            (record.state, record.service),
+            (state, Some(service)),
+            "{role:?}"
+        );
+    }
+}
+
+#[test]
+fn a_removed_item_declares_nothing() {
+    let archive = TestArchive::new();
+    let (one, other) = (archive.new_item(), archive.new_item());
+    archive.edit_raw(&one, |sidecar| {
+        sidecar.set_relation(&RelationKind::Metadata, &elsewhere());
+        sidecar.set_relation(&RelationKind::NextEdition, &other.names);
+    });
+    assert_eq!(accept(&archive, &one), "accepted");
+    assert_eq!(archive.store().relations_of(one.id).expect("read").len(), 2);
+    archive.remove_whole(&one);
+    assert_eq!(archive.store().relations_of(one.id).expect("read"), []);
+    assert_eq!(archive.findings(), Vec::<String>::new());
 }
