@@ -1,5 +1,8 @@
 //! A connection with a stall timeout.
 //!
+//! While an answer is sent, the other direction is polled for the end of the connection, and nothing arrives:
+//! a client that takes what it is sent does not stall.
+//!
 //! A timer is set again only after it has fired, not for each request: setting it costs more than an answer.
 
 use std::future::Future;
@@ -67,6 +70,18 @@ impl IdleTimeoutStream {
             writing: IdleTimer::new(),
         }
     }
+
+    /// Passes on the result of a write. A client that takes bytes is idle in neither direction.
+    fn check_write(
+        &mut self,
+        context: &mut Context<'_>,
+        tried: Poll<Result<usize, Error>>,
+    ) -> Poll<Result<usize, Error>> {
+        if tried.is_ready() {
+            self.reading.since = None;
+        }
+        self.writing.check(context, tried)
+    }
 }
 
 impl AsyncRead for IdleTimeoutStream {
@@ -89,7 +104,7 @@ impl AsyncWrite for IdleTimeoutStream {
     ) -> Poll<Result<usize, Error>> {
         let this = &mut *self;
         let tried = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.writing.check(context, tried)
+        this.check_write(context, tried)
     }
 
     fn poll_write_vectored(
@@ -99,7 +114,7 @@ impl AsyncWrite for IdleTimeoutStream {
     ) -> Poll<Result<usize, Error>> {
         let this = &mut *self;
         let tried = Pin::new(&mut this.stream).poll_write_vectored(context, parts);
-        this.writing.check(context, tried)
+        this.check_write(context, tried)
     }
 
     fn is_write_vectored(&self) -> bool {

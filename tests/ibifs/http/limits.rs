@@ -143,3 +143,20 @@ for n in range(45000): os.close(os.open(\"%d\" % (n * 7919 % 45000), os.O_CREAT)
          ibifs umount A",
     );
 }
+
+/// An answer may take longer than a client may stall, as long as the client takes it.
+#[test]
+fn a_long_download_is_not_cut() {
+    let env = TestEnv::new().with_a();
+    env.sh(
+        "one=$(ibifs mint A | head -n 1); truncate -s 70M A/$one/doc/long; echo one=$one > vars",
+    );
+    let served = Served::start(&env, "A.store");
+    served.prints(
+        &env,
+        ". ./vars; for url in col/$one/doc/long archive.cgi/$one; do
+             curl -sS --limit-rate 2M $U/$url | wc -c &
+         done | sort | sed 's/....$/..../'; wait",
+        "7340....\n7340....",
+    );
+}
