@@ -13,3 +13,4 @@ mod service;
 pub mod stub;
 mod threads;
 mod transfer;
+mod zip;

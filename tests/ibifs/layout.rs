@@ -366,6 +366,7 @@ fn outside_crates_stay_at_home() {
         ("hyper_util", &["web::client", "web::server"]),
         ("mime_guess", &["web::client", "web::server"]),
         ("percent_encoding", &["formats::query"]),
+        ("rawzip", &["web::server"]),
         ("tokio", &["web::client", "web::server"]),
         ("tower", &["web::client", "web::server"]),
         (

@@ -159,8 +159,16 @@ impl Archive {
     }
 }
 
+impl ArchiveError {
+    /// Whether a reader has no access, or nothing is there.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, ArchiveError::Tree(error) if is_refusal(error.errno()))
+    }
+}
+
 /// Whether an error means that a reader has no access, or that nothing is there.
-fn is_refusal(errno: Errno) -> bool {
+pub(super) fn is_refusal(errno: Errno) -> bool {
     [
         Errno::ACCESS,
         Errno::PERM,

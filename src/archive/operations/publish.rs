@@ -4,6 +4,7 @@ use std::collections::BinaryHeap;
 
 use rustix::io::Errno;
 
+use super::public::is_refusal;
 use super::{Archive, ArchiveError, RunAs};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
@@ -263,11 +264,13 @@ pub struct Listing {
     pub has_more: bool,
 }
 
-/// A published file.
+/// A published file, or a directory.
 #[derive(Debug)]
 pub struct PublicFile {
-    /// Its path in the item.
+    /// Its path in the item. That of a directory ends with a slash.
     pub path: Vec<u8>,
+    /// Its permissions, as `chmod` has them.
+    pub permissions: u32,
     /// Its length in bytes.
     pub length: u64,
     /// Its last change.
@@ -287,7 +290,24 @@ impl Archive {
     ) -> Result<Listing, ArchiveError> {
         self.acting(act, || -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            Ok(listed(&open, after, most))
+            let mut walk = Walk::new(&open, after, Entries::Files);
+            Ok(walk.listing(most)?)
+        })
+    }
+
+    /// The same with the directories. What the reader may not read is left out here, too. Any other error
+    /// fails: what it concerns would be missing.
+    pub fn entries(
+        &self,
+        item: &Item,
+        after: &[u8],
+        most: usize,
+        act: RunAs<'_>,
+    ) -> Result<Listing, ArchiveError> {
+        self.acting(act, || -> Result<_, ArchiveError> {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let mut walk = Walk::new(&open, after, Entries::FilesAndDirectories);
+            Ok(walk.listing(most)?)
         })
     }
 }
@@ -304,80 +324,122 @@ enum Next {
     Below(Vec<u8>, Vec<u8>),
 }
 
-fn listed(open: &OpenItem, after: &[u8], most: usize) -> Listing {
-    let mut listing = Listing::default();
-    // A stack: the next step is last.
-    let mut waiting = vec![Next::Below(Vec::new(), Vec::new())];
-    while let Some(next) = waiting.pop() {
-        let path = match next {
-            Next::Entry(path) => path,
-            Next::Below(directory, beyond) => {
-                names_below(open, directory, after, &beyond, &mut waiting);
-                continue;
-            }
-        };
-        let Ok(found) = inspect_published(open, &path) else {
-            continue;
-        };
-        if !found.is_file() {
-            continue;
-        }
-        if listing.files.len() == most {
-            listing.has_more = true;
-            break;
-        }
-        listing.files.push(PublicFile {
-            length: found.length(),
-            changed: found.changed(),
-            path,
-        });
-    }
-    listing
+/// The entries that a walk is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entries {
+    /// Files. Where a directory cannot be read, the files below it are left out.
+    Files,
+    /// Files and directories. Only what the reader may not read is left out.
+    FilesAndDirectories,
 }
 
-/// Adds the entries of a directory after a path in it that can lead to files after `after`, the
-/// last one first. Adds nothing if the directory cannot be read.
-fn names_below(
-    open: &OpenItem,
-    directory: Vec<u8>,
-    after: &[u8],
-    beyond: &[u8],
-    waiting: &mut Vec<Next>,
-) {
-    let mut first = BinaryHeap::new();
-    let mut has_more = false;
-    let read = publish(open, &directory).and_then(|found| {
-        found.each_name(|name, is_directory| {
-            let mut path = [&directory, name].concat();
-            if is_directory {
-                path.push(b'/');
-            }
-            let is_before = path.as_slice() <= after && !(is_directory && after.starts_with(&path));
-            if is_before || path.as_slice() <= beyond || is_ours(&path) {
-                return;
-            }
-            first.push(path);
-            if first.len() > MOST_NAMES {
-                first.pop();
-                has_more = true;
-            }
-        })
-    });
-    if read.is_err() {
-        return;
-    }
-    let paths = first.into_sorted_vec();
-    if has_more && let Some(last) = paths.last() {
-        waiting.push(Next::Below(directory, last.clone()));
-    }
-    let next = paths.into_iter().rev();
-    waiting.extend(next.map(|path| {
-        if path.ends_with(b"/") {
-            Next::Below(path, Vec::new())
-        } else {
-            Next::Entry(path)
+/// A walk through the published entries of an item, in the order of their paths.
+struct Walk<'a> {
+    open: &'a OpenItem,
+    /// The path after which it begins.
+    after: &'a [u8],
+    entries: Entries,
+    /// A stack: the next step is last.
+    waiting: Vec<Next>,
+}
+
+impl Walk<'_> {
+    fn new<'a>(open: &'a OpenItem, after: &'a [u8], entries: Entries) -> Walk<'a> {
+        Walk {
+            open,
+            after,
+            entries,
+            waiting: vec![Next::Below(Vec::new(), Vec::new())],
         }
-    }));
+    }
+
+    fn listing(&mut self, most: usize) -> Result<Listing, TreeError> {
+        let mut listing = Listing::default();
+        while let Some(next) = self.waiting.pop() {
+            let (path, is_directory) = match next {
+                Next::Entry(path) => (path, false),
+                Next::Below(directory, beyond) => {
+                    let is_new = !directory.is_empty() && beyond.is_empty();
+                    let is_wanted = self.entries == Entries::FilesAndDirectories;
+                    let is_listed = is_wanted && is_new && directory.as_slice() > self.after;
+                    let path = directory.clone();
+                    self.names_below(directory, &beyond)?;
+                    if !is_listed {
+                        continue;
+                    }
+                    (path, true)
+                }
+            };
+            let Some(found) = self.readable(inspect_published(self.open, &path), &path)? else {
+                continue;
+            };
+            if found.is_file() == is_directory {
+                continue;
+            }
+            if listing.files.len() == most {
+                listing.has_more = true;
+                break;
+            }
+            listing.files.push(PublicFile {
+                length: if is_directory { 0 } else { found.length() },
+                changed: found.changed(),
+                permissions: found.permissions(),
+                path,
+            });
+        }
+        Ok(listing)
+    }
+
+    /// What was found, or None where it is left out.
+    fn readable<T>(&self, found: Result<T, Errno>, path: &[u8]) -> Result<Option<T>, TreeError> {
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(errno) if self.entries == Entries::Files || is_refusal(errno) => Ok(None),
+            Err(errno) => Err(self.open.error(Action::Read, path, errno)),
+        }
+    }
+
+    /// Adds the entries of a directory after a path in it that can lead to entries after the start of the
+    /// walk, the last one first. Adds nothing if the reader may not read the directory.
+    fn names_below(&mut self, directory: Vec<u8>, beyond: &[u8]) -> Result<(), TreeError> {
+        let after = self.after;
+        let mut first = BinaryHeap::new();
+        let mut has_more = false;
+        let read = publish(self.open, &directory).and_then(|found| {
+            found.each_name(|name, is_directory| {
+                let mut path = [&directory, name].concat();
+                if is_directory {
+                    path.push(b'/');
+                }
+                let is_before =
+                    path.as_slice() <= after && !(is_directory && after.starts_with(&path));
+                if is_before || path.as_slice() <= beyond || is_ours(&path) {
+                    return;
+                }
+                first.push(path);
+                if first.len() > MOST_NAMES {
+                    first.pop();
+                    has_more = true;
+                }
+            })
+        });
+        if self.readable(read, &directory)?.is_none() {
+            return Ok(());
+        }
+        let paths = first.into_sorted_vec();
+        if has_more && let Some(last) = paths.last() {
+            self.waiting.push(Next::Below(directory, last.clone()));
+        }
+        let next = paths.into_iter().rev();
+        self.waiting.extend(next.map(|path| {
+            if path.ends_with(b"/") {
+                Next::Below(path, Vec::new())
+            } else {
+                Next::Entry(path)
+            }
+        }));
+        Ok(())
+    }
 }
 
 /// Whether a path in an item is that of a file of ibifs: the sidecar, the metadata text (which is

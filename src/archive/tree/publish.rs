@@ -46,7 +46,10 @@ impl Published {
     /// A value that differs as soon as the content may differ. It has the inode number, the length, and the
     /// times of the last change of content and inode: the time of the content alone can be set back.
     pub fn fingerprint(&self) -> String {
-        let stat = &self.stat;
+        Published::fingerprint_of(&self.stat)
+    }
+
+    fn fingerprint_of(stat: &Stat) -> String {
         format!(
             "{:x}-{:x}-{:x}-{:x}-{:x}-{:x}",
             stat.st_ino,
@@ -56,6 +59,18 @@ impl Published {
             stat.st_ctime,
             stat.st_ctime_nsec
         )
+    }
+
+    /// Its permissions, as `chmod` has them.
+    pub fn permissions(&self) -> u32 {
+        self.stat.st_mode & 0o777
+    }
+
+    /// Whether neither content nor permissions have changed since it was opened.
+    pub fn is_unchanged(&self) -> Result<bool, Errno> {
+        let stat = rustix::fs::fstat(&self.file)?;
+        let now = Published::fingerprint_of(&stat);
+        Ok(now == self.fingerprint())
     }
 
     /// The path in the item to which symbolic links led, if the path had one.

@@ -27,6 +27,11 @@ impl OpenItem {
         format!("{}/{path}", self.place.as_str())
     }
 
+    /// The error of an operation on a path in the item.
+    pub fn error(&self, action: Action, path: &[u8], errno: Errno) -> TreeError {
+        failed(action, &self.shown(&String::from_utf8_lossy(path)))(errno)
+    }
+
     /// Reads a small file of the item, as [`Tree::read_small`] does.
     pub fn read_small(&self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {
         read_small_in(&self.directory, path, &self.shown(path), SMALL_FILE_LIMIT)

@@ -9,6 +9,7 @@ mod oai;
 mod pages;
 mod service;
 mod transfer;
+mod zip;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,7 @@ pub struct Site {
     front: pages::Front,
     oai: oai::Oai,
     cache: AnswerCache,
+    zips: zip::ZipLimit,
     /// The receiver of transferred items. None if the Archive accepts none.
     receiver: Option<Arc<Receiver>>,
 }
@@ -69,6 +71,7 @@ impl Site {
             accesses: AccessCounter::default(),
             front: pages::Front::default(),
             cache: AnswerCache::default(),
+            zips: zip::ZipLimit::default(),
             receiver: None,
         }
     }

@@ -17,9 +17,8 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 
-use super::{Site, SiteHandle, act, file, pages};
+use super::{Site, SiteHandle, act, file, pages, zip};
 use crate::formats::item::State;
-use crate::formats::query::encoded;
 use crate::web::server::answer::{self, Refusal};
 use ibi::{Ibi, Rep};
 use item::{at_path, present};
@@ -49,6 +48,7 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
     };
     let response = match reply {
         ContentReply::Answer(response) => response,
+        ContentReply::Zip(item) => zip::answer(&handle.site, item),
         ContentReply::File {
             found,
             name,
@@ -61,7 +61,7 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
                 let lines = response.headers_mut();
                 lines.insert(header::CONTENT_LOCATION, location);
             }
-            if is_download && let Some(disposition) = attachment(&name) {
+            if is_download && let Some(disposition) = file::attachment(&name) {
                 let lines = response.headers_mut();
                 lines.insert(header::CONTENT_DISPOSITION, disposition);
             }
@@ -73,13 +73,6 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
     } else {
         response
     }
-}
-
-/// The header for a file that is saved (RFC 6266, section 4.3).
-fn attachment(path: &[u8]) -> Option<HeaderValue> {
-    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-    let text = format!("attachment; filename*=UTF-8''{}", encoded(name));
-    HeaderValue::from_str(&text).ok()
 }
 
 /// A file below `col/`, if it can be opened without waiting for the index or a disk.

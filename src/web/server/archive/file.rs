@@ -18,12 +18,13 @@ use tokio::task::JoinHandle;
 
 use super::conditions::{ConditionResult, FilePart, FileVersion, evaluate, part};
 use crate::archive::tree::Published;
+use crate::formats::query::encoded;
 use crate::web::server::answer::{FOR_ALL, RESOURCE_POLICY, refusal};
 use crate::web::server::threads;
 
 /// The size of a read, and so the memory that a connection uses for a file, in bytes. Data in the page cache
 /// is read in the thread of the request, which costs less than passing it to another.
-const PIECE: usize = 64 * 1024;
+pub(super) const PIECE: usize = 64 * 1024;
 /// The longest text that is examined for its encoding before it is sent, in bytes.
 const LONGEST_TEXT: u64 = 1024 * 1024;
 /// The first second that HTTP cannot express (the year 10000), in Unix seconds.
@@ -72,6 +73,13 @@ pub(super) async fn answer(
     // The file may change at any time, so caches must validate it.
     set(lines, header::CACHE_CONTROL, "no-cache");
     response
+}
+
+/// The header for a file that is saved (RFC 6266, section 4.3).
+pub(super) fn attachment(path: &[u8]) -> Option<HeaderValue> {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    let text = format!("attachment; filename*=UTF-8''{}", encoded(name));
+    HeaderValue::from_str(&text).ok()
 }
 
 fn version_of(found: &Published, now: i64) -> FileVersion {
@@ -187,7 +195,7 @@ fn is_utf8(bytes: &[u8]) -> bool {
 }
 
 /// Reads a part of a file. A file that is too short is an error.
-async fn read(file: &Arc<File>, at: u64, length: u64) -> std::io::Result<Bytes> {
+pub(super) async fn read(file: &Arc<File>, at: u64, length: u64) -> std::io::Result<Bytes> {
     let length = usize::try_from(length).map_err(std::io::Error::other)?;
     if let Some(bytes) = read_cached(file, at, length) {
         return Ok(bytes);

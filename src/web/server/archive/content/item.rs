@@ -24,6 +24,8 @@ pub(super) struct ContentRequest {
     pub(super) is_original: bool,
     /// Whether a browser saves the file instead of showing it.
     pub(super) is_download: bool,
+    /// Whether the item is wanted as one file.
+    pub(super) is_zip: bool,
 }
 
 impl ContentRequest {
@@ -39,7 +41,7 @@ impl ContentRequest {
     }
 
     pub(super) fn refuse_paths(&self) -> Result<(), Refusal> {
-        if self.below.is_empty() && !self.is_list {
+        if self.below.is_empty() && !self.is_list && !self.is_zip {
             Ok(())
         } else {
             Err(refuse(
@@ -81,6 +83,13 @@ pub(super) fn of_item(
     // If the item itself may not be read, nothing in it is published.
     let root = site.archive.open_content(&item, b"", &act);
     let root = root.map_err(failed)?;
+    if wanted.is_zip {
+        return if wanted.below.is_empty() {
+            Ok(ContentReply::Zip(item))
+        } else {
+            Err(no_file())
+        };
+    }
     if wanted.is_list {
         return Ok(ContentReply::Answer(pages::file_list(site, &item, request)));
     }

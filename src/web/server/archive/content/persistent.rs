@@ -58,6 +58,7 @@ pub(super) fn persistent(
         is_list,
         is_original: name.is_original_required,
         is_download: name.kind == PersistentKind::Download,
+        is_zip: name.kind == PersistentKind::Package,
     };
     let reply = match modifier {
         None => of_item(site, item, &wanted, request),
@@ -90,8 +91,6 @@ fn read_name(site: &Site, path: &Path, request: &Parts) -> Result<PersistentName
         Box::new(pages::unknown(site, &text, request))
     };
     match Reader::new().with_aliases().parse(&text) {
-        // An item as one file is not made here.
-        Ok(name) if name.kind == PersistentKind::Package => Err(unknown()),
         Ok(name) => Ok(name),
         Err(error) if error.holds_no_identifier() => Err(unknown()),
         Err(error) => Err(refuse(StatusCode::BAD_REQUEST, &error.to_string())),

@@ -120,7 +120,13 @@ fn elsewhere(
 
 /// The persistent URL of what is wanted of an item that is held elsewhere.
 fn onward(names: &Names, signs: &str, wanted: &ContentRequest) -> String {
-    let mut url = format!("{}{signs}", persistent_url(names));
+    let url = persistent_url(names);
+    let mut url = match url.rsplit_once("urlib.net/") {
+        Some((resolver, name)) if wanted.is_zip => {
+            format!("{resolver}urlib.net/archive.cgi/{name}{signs}")
+        }
+        _ => format!("{url}{signs}"),
+    };
     if !wanted.below.is_empty() {
         url.push_str(&format!("/{}", encoded(&wanted.below)));
     }

@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 
 use crate::archive::ArchiveError;
+use crate::archive::store::Item;
 use crate::archive::tree::Published;
 use crate::formats::query::percent_decoded_bytes;
 use crate::web::server::answer::{self, Refusal};
@@ -22,6 +23,8 @@ pub(super) enum ContentReply {
         /// Whether a browser saves the file instead of showing it.
         is_download: bool,
     },
+    /// An item as one file.
+    Zip(Item),
 }
 
 /// How a path ends.

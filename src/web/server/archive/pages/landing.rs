@@ -29,6 +29,7 @@ pub(super) fn main(words: &ArchiveWords, item: &ItemView) -> Markup {
                 @if item.listing.has_more { (words.more_files) " " }
                 (link(&view::list_url(&item.names), words.all_files))
             }
+            p { (link(&view::zip_url(&item.names), words.zip)) }
         }))
     }
 }

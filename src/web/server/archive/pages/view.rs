@@ -170,6 +170,7 @@ impl ItemView {
             "metadata_url": self.has_metadata_text.then(|| metadata_url(&self.names)),
             "oai_dc_url": dublin_core_url(&self.names),
             "file_list_url": list_url(&self.names),
+            "zip_url": zip_url(&self.names),
             "files": json_of_files(&self.names, &self.listing.files),
             "has_more_files": self.listing.has_more,
         });
@@ -245,6 +246,10 @@ pub(super) fn dublin_core_url(names: &Names) -> String {
 
 pub(super) fn list_url(names: &Names) -> String {
     format!("{}?ibiurl.verblist=GetFileList", page_url(names))
+}
+
+pub(super) fn zip_url(names: &Names) -> String {
+    format!("/archive.cgi/{}", encoded(names.preferred().as_bytes()))
 }
 
 pub(super) fn file_url(names: &Names, path: &[u8]) -> String {

@@ -1,0 +1,56 @@
+//! An item as one zip file, made while it is sent: neither the file nor a list of its entries is made
+//! beforehand, and no thread waits for the client.
+//!
+//! The entries are what the public may read. Their names begin with the name of the item, so that two items
+//! that are unpacked in one directory lie as in a store, and the relative links between them hold. An error,
+//! or a file that changes while it is sent, ends the connection: a zip file without its end is not taken for
+//! a whole one.
+
+mod body;
+mod entry;
+mod error;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::{self, HeaderValue};
+use axum::http::{Response, StatusCode};
+use tokio::sync::Semaphore;
+
+use super::Site;
+use super::file::attachment;
+use crate::archive::store::Item;
+use crate::web::server::answer;
+use body::ZipBody;
+
+/// The most zip files that are sent at a time.
+const MOST_AT_ONCE: usize = 64;
+/// The seconds after which a refused client may try again.
+const ASK_AGAIN: u16 = 30;
+
+/// How many zip files may be sent at a time.
+#[derive(Debug)]
+pub(super) struct ZipLimit(Arc<Semaphore>);
+
+impl Default for ZipLimit {
+    fn default() -> ZipLimit {
+        ZipLimit(Arc::new(Semaphore::new(MOST_AT_ONCE)))
+    }
+}
+
+/// Answers with an item that the public may read.
+pub(super) fn answer(site: &Arc<Site>, item: Item) -> Response<Body> {
+    let Ok(turn) = Arc::clone(&site.zips.0).try_acquire_owned() else {
+        let sentence = "too many items are being sent as zip files; ask again in a while";
+        return answer::busy(sentence, ASK_AGAIN);
+    };
+    let name = item.names.preferred().replace('/', "_");
+    let body = Body::new(ZipBody::new(Arc::clone(site), item, turn));
+    let mut response = answer::fresh(answer::whole(StatusCode::OK, "application/zip", body));
+    let lines = response.headers_mut();
+    lines.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
+    if let Some(disposition) = attachment(format!("{name}.zip").as_bytes()) {
+        lines.insert(header::CONTENT_DISPOSITION, disposition);
+    }
+    response
+}

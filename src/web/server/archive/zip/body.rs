@@ -1,0 +1,255 @@
+//! The body of the answer: the zip file is written into a short buffer, which the client empties.
+
+use std::future::Future;
+use std::io::Write;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::HttpBody;
+use bytes::Bytes;
+use hyper::body::Frame;
+use parking_lot::Mutex;
+use rawzip::{Crc32, ZipArchiveWriter};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::entry::{self, Attributes};
+use super::error::{MOST_ENTRIES, ZipError};
+use crate::archive::Listing;
+use crate::archive::store::Item;
+use crate::archive::tree::Published;
+use crate::web::server::archive::file::{PIECE, read};
+use crate::web::server::archive::{Site, act};
+use crate::web::server::threads::aside;
+
+/// How many entries of an item are found at a time.
+const ENTRIES_AT_ONCE: usize = 1000;
+
+/// The writing of a zip file, which goes on while the buffer is not full.
+type Writing = Pin<Box<dyn Future<Output = Result<(), ZipError>> + Send>>;
+
+/// A zip file that is written while it is sent. Everything is freed when it is dropped.
+pub(super) struct ZipBody {
+    buffer: Buffer,
+    /// None after the end.
+    writing: Option<Writing>,
+    /// The item, for the log.
+    name: String,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl ZipBody {
+    pub(super) fn new(site: Arc<Site>, item: Item, turn: OwnedSemaphorePermit) -> ZipBody {
+        let buffer = Buffer::default();
+        ZipBody {
+            name: item.names.preferred(),
+            writing: Some(Box::pin(write(site, item, buffer.clone()))),
+            buffer,
+            _turn: turn,
+        }
+    }
+}
+
+impl HttpBody for ZipBody {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+        let this = &mut *self;
+        if let Some(writing) = &mut this.writing {
+            match writing.as_mut().poll(context) {
+                Poll::Pending => {}
+                Poll::Ready(Ok(())) => this.writing = None,
+                Poll::Ready(Err(error)) => {
+                    log::warn!("{} as a zip file: {error}", this.name);
+                    this.writing = None;
+                    // The connection ends without the end of the zip file, so that the client notices.
+                    return Poll::Ready(Some(Err(std::io::Error::other(error))));
+                }
+            }
+        }
+        match this.buffer.take(this.writing.is_some()) {
+            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            None if this.writing.is_none() => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// What has been written and not yet sent.
+#[derive(Clone, Default)]
+struct Buffer(Arc<Mutex<Parts>>);
+
+#[derive(Default)]
+struct Parts {
+    /// What the library has written since the last call of [`Buffer::sent`].
+    written: Vec<u8>,
+    ready: Vec<u8>,
+}
+
+impl Buffer {
+    /// What is to be sent: a full buffer, or what is left at the end.
+    fn take(&self, is_writing: bool) -> Option<Bytes> {
+        let ready = &mut self.0.lock().ready;
+        let is_short = if is_writing {
+            ready.len() < PIECE
+        } else {
+            ready.is_empty()
+        };
+        (!is_short).then(|| std::mem::take(ready).into())
+    }
+
+    /// Changes what the library has written since the last call of [`Buffer::sent`].
+    fn change(&self, change: impl FnOnce(&mut [u8])) {
+        change(&mut self.0.lock().written);
+    }
+
+    /// Gives away what has been written, and waits while that is much. The body takes it, and polls again.
+    async fn sent(&self) {
+        {
+            let parts = &mut *self.0.lock();
+            if parts.ready.is_empty() {
+                std::mem::swap(&mut parts.ready, &mut parts.written);
+            } else {
+                parts.ready.append(&mut parts.written);
+            }
+        }
+        std::future::poll_fn(|_| {
+            if self.0.lock().ready.len() < PIECE {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+}
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().written.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes an item, entry by entry.
+async fn write(site: Arc<Site>, item: Item, buffer: Buffer) -> Result<(), ZipError> {
+    let item = Arc::new(item);
+    let above = format!("{}/", item.names.preferred()).into_bytes();
+    let mut archive = ZipArchiveWriter::new(buffer.clone());
+    let (mut after, mut flagged) = (Vec::new(), Vec::new());
+    loop {
+        let listing = entries(&site, &item, after).await?;
+        if flagged.len() + listing.files.len() > MOST_ENTRIES {
+            return Err(ZipError::TooMany);
+        }
+        for found in &listing.files {
+            let path = [above.as_slice(), &found.path].concat();
+            if found.path.ends_with(b"/") {
+                let attributes = Attributes {
+                    changed: found.changed.clone(),
+                    permissions: found.permissions,
+                };
+                entry::directory(&mut archive, &path, &attributes)?;
+                flag(&buffer, &path);
+            } else if let Some(file) = open(&site, &item, &found.path).await? {
+                file_bytes(&mut archive, &path, file, &buffer).await?;
+            } else {
+                continue;
+            }
+            flagged.push(entry::is_flagged(&path));
+            buffer.sent().await;
+        }
+        match listing.files.into_iter().next_back() {
+            Some(last) if listing.has_more => after = last.path,
+            _ => break,
+        }
+    }
+    // The list of the entries may be long.
+    let end = buffer.clone();
+    aside(move || {
+        archive.finish()?;
+        end.change(|list| entry::flag_central(list, &flagged));
+        Ok::<(), ZipError>(())
+    })
+    .await??;
+    buffer.sent().await;
+    Ok(())
+}
+
+/// Sets the flag of the entry that has just begun, where its name has one.
+fn flag(buffer: &Buffer, path: &[u8]) {
+    if entry::is_flagged(path) {
+        buffer.change(entry::flag_local);
+    }
+}
+
+async fn entries(site: &Arc<Site>, item: &Arc<Item>, after: Vec<u8>) -> Result<Listing, ZipError> {
+    let (site, item) = (Arc::clone(site), Arc::clone(item));
+    let found = aside(move || site.archive.entries(&item, &after, ENTRIES_AT_ONCE, &act));
+    Ok(found.await??)
+}
+
+/// Opens a file. None if the reader may not read it any more, or it is gone.
+async fn open(
+    site: &Arc<Site>,
+    item: &Arc<Item>,
+    path: &[u8],
+) -> Result<Option<Published>, ZipError> {
+    if let Ok(found) = site.archive.open_content_cached(item, path, &act) {
+        return Ok(Some(found).filter(Published::is_file));
+    }
+    let (site, item, path) = (Arc::clone(site), Arc::clone(item), path.to_vec());
+    let opened = aside(move || site.archive.open_content(&item, &path, &act));
+    match opened.await? {
+        Ok(found) => Ok(Some(found).filter(Published::is_file)),
+        Err(error) if error.is_refusal() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes a file, in pieces of limited size.
+async fn file_bytes(
+    archive: &mut ZipArchiveWriter<Buffer>,
+    path: &[u8],
+    found: Published,
+    buffer: &Buffer,
+) -> Result<(), ZipError> {
+    let length = found.length();
+    let attributes = Attributes {
+        changed: found.changed(),
+        permissions: found.permissions(),
+    };
+    let file = Arc::new(found.file.try_clone()?);
+    let mut writer = entry::begin(archive, path, &attributes, length)?;
+    flag(buffer, path);
+    let mut checksum = Crc32::new();
+    let mut at = 0;
+    while at < length {
+        let piece = (length - at).min(PIECE as u64);
+        let bytes = read(&file, at, piece).await.map_err(|error| {
+            // It has become shorter.
+            match error.kind() {
+                std::io::ErrorKind::UnexpectedEof => ZipError::Changed(path.to_vec()),
+                _ => ZipError::Io(error),
+            }
+        })?;
+        checksum.update(&bytes);
+        writer.write_all(&bytes)?;
+        at += piece;
+        buffer.sent().await;
+    }
+    let is_unchanged = aside(move || found.is_unchanged()).await?;
+    if is_unchanged.map_err(std::io::Error::from)? {
+        entry::end(writer, checksum.checksum(), length)
+    } else {
+        Err(ZipError::Changed(path.to_vec()))
+    }
+}
