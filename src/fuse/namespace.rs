@@ -7,7 +7,8 @@
 //!
 //! - `names`, `requests`, `modes`, `virtual_entries`: pure decisions, or what a name leads to as data.
 //! - `levels`, `items`, `siblings`, `labels`, `listing`, `links`: lookups and listings.
-//! - `changes`, `rename`, `declarations`, `minting`, `attributes`, `xattrs`, `sidecars`: changes.
+//! - `changes`, `rename`, `declarations`, `minting`, `attributes`, `xattrs`, `sidecars`,
+//!   `staged_directories`: changes.
 //! - `invalidation`: what a change makes stale in the kernel's cache.
 
 mod actor;
@@ -32,6 +33,7 @@ mod search;
 mod siblings;
 mod sidecars;
 mod spellings;
+mod staged_directories;
 mod staging;
 mod timer;
 mod virtual_entries;
@@ -250,6 +252,11 @@ impl Namespace {
         if !matches!(parent.kind, NodeKind::Item(_) | NodeKind::Inside) && name.len() > LONGEST_NAME
         {
             return Err(Errno::NAMETOOLONG);
+        }
+        if let NodeKind::Root | NodeKind::Level(_) = parent.kind
+            && let Some(staged) = self.find_staged_directory(parent, name)
+        {
+            return staged;
         }
         match &parent.kind {
             NodeKind::Root => self.lookup_in_root(name),

@@ -44,5 +44,6 @@ mod soak;
 mod steps;
 mod support;
 mod texts;
+mod tools;
 mod transfer;
 mod trees;

@@ -1,7 +1,9 @@
 //! `ibifs init`: makes a new store, or adopts a tree of repositories.
 
+use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use super::{print, say, usage};
 use crate::archive::tree::{Tree, TreeError};
@@ -11,6 +13,7 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
 use crate::formats::item::Names;
+use crate::fuse::mount::Mounted;
 use ibi::distributor::Granularity;
 use ibi::{Ibi, message};
 
@@ -28,6 +31,7 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
         }
         (None, None) => return Err(usage(message!("name the directory of the new store"))),
     };
+    refuse_mount(&store)?;
     let granularity = options
         .granularity
         .as_deref()
@@ -83,6 +87,47 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
     }
     archive.close();
     Ok(Exit::Done)
+}
+
+/// Refuses a store among the levels of a mounted store, where only identifiers have a place. In an item it is
+/// a directory as any other.
+fn refuse_mount(store: &Path) -> Result<(), Failure> {
+    let Ok(store) = std::path::absolute(store) else {
+        return Ok(());
+    };
+    let is_there = |path: &&Path| path.exists();
+    let Some(above) = store.ancestors().find(is_there) else {
+        return Ok(());
+    };
+    let Ok(found) = above.canonicalize() else {
+        return Ok(());
+    };
+    let below = store.strip_prefix(above).unwrap_or(Path::new(""));
+    let path = found.join(below);
+    let Some(mounted) = Mounted::containing(&path) else {
+        return Ok(());
+    };
+    let in_mount = path.strip_prefix(&mounted.mount_point).unwrap_or(&path);
+    if is_in_item(in_mount) {
+        return Ok(());
+    }
+    Err(usage(message!(
+        "'{path}' is in the mount of the store '{store}', where every directory is a part of an identifier; make the new store elsewhere",
+        path = store.display(),
+        store = mounted.source.display()
+    )))
+}
+
+/// Whether a path from the root of a mount leads into an item.
+fn is_in_item(path: &Path) -> bool {
+    let names: Vec<&str> = path.iter().filter_map(OsStr::to_str).collect();
+    let is_item = |depth: usize| {
+        let named = names.get(..depth).filter(|_| names.len() > depth);
+        named.is_some_and(|named| {
+            named.first() == Some(&".mint") || Ibi::from_str(&named.join("/")).is_ok()
+        })
+    };
+    is_item(2) || is_item(4)
 }
 
 /// Asks a person at a terminal for the host name, which can never be changed; None for the default, or
@@ -143,4 +188,26 @@ fn adopted_store(directory: &Path) -> Result<PathBuf, Failure> {
 fn service_names(texts: &[String]) -> Result<Option<Names>, Failure> {
     let ibis: Result<Vec<Ibi>, _> = texts.iter().map(|text| Ibi::parse(text)).collect();
     Ok(Names::collect(ibis.map_err(usage)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_in_a_mount_leads_into_an_item_or_not() {
+        for (path, is) in [
+            ("", false),
+            ("new.store", false),
+            ("any/word/2020", false),
+            ("iconet.com.br/banon/2001/02.10.22.55", false),
+            ("iconet.com.br/banon/2001/02.10.22.55/doc", true),
+            ("8JMKD3MGP8W/34PGRBS", false),
+            ("8JMKD3MGP8W/34PGRBS/store", true),
+            (".mint/new", false),
+            (".mint/new/store", true),
+        ] {
+            assert_eq!(is_in_item(Path::new(path)), is, "{path}");
+        }
+    }
 }

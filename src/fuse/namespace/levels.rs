@@ -7,6 +7,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::names::{below, is_year, level_below, text};
+use super::staged_directories::is_staged_directory;
 use super::virtual_entries::link_target;
 use super::{Entry, NameLifetime, Namespace, Stale};
 use crate::archive::store::Item;
@@ -262,6 +263,10 @@ impl Namespace {
         parent: &Node,
         name: &OsStr,
     ) -> ErrnoResult<Vec<Stale>> {
+        if self.staging.find(parent.id, name).is_some() && is_staged_directory(name) {
+            self.remove_staged_directory(caller, parent, name)?;
+            return Ok(Vec::new());
+        }
         match &parent.kind {
             NodeKind::Mint => self.forget_label(caller, text(name)?).map(|()| Vec::new()),
             NodeKind::Level(path) if is_year(path) => {

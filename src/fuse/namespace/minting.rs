@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use super::invalidation::Invalidate;
 use super::names::is_year;
 use super::requests::{Sibling, relative_of};
+use super::staged_directories::is_staged_directory;
 use super::timer::Timer;
 use super::{Entry, Namespace};
 use crate::archive::tree::{Owner, Place};
@@ -52,6 +53,12 @@ pub(super) fn owner(caller: &Caller, mode: u32, umask: u32) -> Owner {
     }
 }
 
+/// Whether desktops make such a directory to keep removed files in, `.Trash` or `.Trash-UID`.
+fn is_bin(name: &str) -> bool {
+    name.strip_prefix(".Trash")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
 impl Namespace {
     /// mkdir(2) at the levels of identifiers.
     pub(super) fn make_level_or_mint(
@@ -62,7 +69,15 @@ impl Namespace {
         mode: u32,
         umask: u32,
     ) -> ErrnoResult<MkdirResult> {
+        let is_level = matches!(parent.kind, NodeKind::Root | NodeKind::Level(_));
+        if is_level && is_staged_directory(name) {
+            let staged = self.stage_directory(caller, parent, name, (mode, umask))?;
+            return Ok(MkdirResult::Done(staged));
+        }
         let name_text = name.to_str().ok_or(Errno::INVAL)?;
+        if is_bin(name_text) {
+            return Err(Errno::PERM);
+        }
         let minting = |relative, label, declared| {
             Ok(MkdirResult::Minting(Minting {
                 relative,

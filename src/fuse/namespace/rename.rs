@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::Namespace;
 use super::invalidation::{Context, Stale};
+use super::staged_directories::is_staged_directory;
 use crate::archive::WriteIntent;
 use crate::fuse::inode::{Node, View};
 use crate::fuse::inside::{self, ErrnoResult};
@@ -74,6 +75,12 @@ impl Namespace {
         let is_same = || self.is_same((parent, name), (new_parent, new_name));
         match plan(Side::of(parent), Side::of(new_parent), flags, is_same) {
             Plan::Native => self.rename_inside(by, (parent, name), (new_parent, new_name), flags),
+            Plan::Beside if is_staged_directory(name) => {
+                if flags & !RenameFlags::NOREPLACE.bits() != 0 {
+                    return Err(Errno::INVAL);
+                }
+                self.place_staged_directory(by, (parent, name), (new_parent, new_name))
+            }
             Plan::Beside => {
                 let caller = by.caller;
                 let renamed = self.rename_beside(caller, parent, name, new_parent, new_name, flags);

@@ -1,0 +1,130 @@
+//! What desktop and synchronising programs do in a mount: by the system calls that they make, since most of
+//! them are not installed where the tests run.
+
+use crate::support::TestEnv;
+
+/// `as 1001 COMMAND` runs it as an ordinary user.
+const AS: &str = "as() { setpriv --reuid $1 --regid $1 --clear-groups \"${@:2}\"; }
+     tmp() { echo \"${1%/*}/.unison.${1##*/}.23f096536e733b2b70a186f2ccbe5ce7.unison.tmp\"; }\n";
+
+/// unison fills a directory beside the name that it makes, and renames it: an item into its year, and a
+/// level with items into the root, by root and by an ordinary user.
+#[test]
+fn a_directory_is_filled_beside_its_name() {
+    for who in ["", "as 1001"] {
+        let env = TestEnv::new().with_a();
+        env.sh(&format!(
+            "{AS} chmod 777 A; mkdir -p new.org/w/2020/01.01.01.0{{1,2}}/doc/deep; r=new.org/w/2020/01.01.01.01
+             echo \"ibi {{rep $r ibip 8JMKD3MGP8W/34PGRBS}}\" > $r/.ibi; echo text > $r/doc/deep/file
+             ln -s ../../01.01.01.02/doc $r/doc/climbs; chmod -R go+rX new.org; chmod 2750 $r/doc/deep; test '{who}' = '' || chown -R 1001:1001 new.org; chmod 2750 $r/doc/deep
+             t=$(tmp A/new.org); {who} mkdir $t; no mkdir $t; {who} cp -a new.org/. $t/; ls -A A | no grep unison
+             ls $t/w/2020 > seen; {who} mv -T $t A/new.org; no ls $t; test -z \"$(ls A.store/staging)\"
+             diff -r --no-dereference new.org A/new.org; test $(rep A/8JMKD3MGP8W/34PGRBS) = $r; rep A/new.org/w/2020/01.01.01.02
+             test \"$(stat -c %a A/$r/doc/deep)\" = 2750; test \"$(readlink A/8JMKD3MGP8W/34PGRBS/doc/climbs)\" = ../../../new.org/w/2020/01.01.01.02/doc
+             r=new.org/w/2020/03.03.03.03; t=$(tmp A/$r); {who} mkdir -m 700 $t; {who} bash -c \"echo 'ibi {{rep $r}}' > $t/.ibi; echo x > $t/x\"
+             {who} mv -T $t A/$r; cat A/$r/x; test $(stat -c %a A/$r) = 700; grep $r A/$r/.ibi
+             ibifs ls A | grep -c new.org | grep -qx 3"
+        ));
+        // What it makes is made as mkdir would make it.
+        env.complains(
+            &format!("{AS} t=$(tmp A/other.org); mkdir -p $t/no_word; mv -T $t A/other.org"),
+            // So mv(1) reads EINVAL.
+            "to a subdirectory of itself",
+        );
+        env.complains(
+            &format!("{AS} t=$(tmp A/file.org); mkdir -p $t; touch $t/file; mv -T $t A/file.org"),
+            "Operation not permitted",
+        );
+        env.sh(&format!(
+            "{AS} year=$(date +%Y); mkdir -p A/example.org/archive-a/$year; r=A/example.org/archive-a/$year/12.31.23.59.59
+             t=$(tmp $r); mkdir $t; no mv -T $t $r; rmdir $t; no ls $t
+             t=$(tmp A/other.org); rm -r $t; t=$(tmp A/file.org); rm -r $t; test -z \"$(ls A.store/staging)\"
+             no ls A/other.org A/file.org; ibifs umount A; chmod o-rwx A.store; ibifs fsck A.store"
+        ));
+    }
+}
+
+/// A user who may not make names in a level stages no directory there, and renames no other's.
+#[test]
+fn a_staged_directory_belongs_to_its_maker() {
+    let env = TestEnv::new().with_a();
+    env.sh(&format!(
+        "{AS} mkdir -p A/new.org/w/2020; no as 1001 mkdir $(tmp A/x.org); no as 1001 mkdir $(tmp A/new.org/w/2020/01.01.01.01)
+         chmod 777 A A/new.org/w/2020; t=$(tmp A/new.org/w/2020/01.01.01.01); as 1001 mkdir $t; as 1001 touch $t/file
+         no as 1002 mv -T $t A/new.org/w/2020/01.01.01.01; no as 1002 rmdir $t; no as 1002 touch $t/other
+         as 1001 mv -T $t A/new.org/w/2020/01.01.01.01; test $(stat -c %u A/new.org/w/2020/01.01.01.01) = 1001
+         t=$(tmp A/left.org); mkdir $t; echo x > $t/x; ibifs umount A; ibifs mount A.store A; no ls $t
+         test -z \"$(ls A.store/staging)\"; mkdir A/8JMKD3MGP8W; no mkdir $(tmp A/8JMKD3MGP8W/34PGRBS)"
+    ));
+}
+
+/// Real unison copies a level into an Archive and from one Archive to another, where it is installed.
+#[test]
+fn unison_copies_levels_and_items() {
+    let env = TestEnv::new().with_a().with_b();
+    if !env.run("command -v unison").status.success() {
+        println!("SKIPPED: unison is not installed");
+        return;
+    }
+    env.sh(
+        "export UNISON=$PWD/unison; unison() { command unison -batch -auto -ui text -links true \"$@\" > said 2>&1 || { cat said; return 1; }; }
+         mkdir -p from/new.org/w/2020/01.01.01.01/doc; echo x > from/new.org/w/2020/01.01.01.01/doc/x
+         echo 'ibi {rep new.org/w/2020/01.01.01.01 ibip 8JMKD3MGP8W/34PGRBS}' > from/new.org/w/2020/01.01.01.01/.ibi
+         unison from/new.org A/new.org -force from/new.org; diff -r from/new.org A/new.org; test $(rep A/8JMKD3MGP8W/34PGRBS) = new.org/w/2020/01.01.01.01
+         cp -a from/new.org/w/2020/01.01.01.01 A/new.org/w/2020/02.02.02.02 2> told || true; rm -f A/new.org/w/2020/02.02.02.02/.ibi*
+         echo changed > A/new.org/w/2020/01.01.01.01/doc/x
+         unison A/new.org B/new.org; diff -r A/new.org B/new.org; test $(rep B/8JMKD3MGP8W/34PGRBS) = new.org/w/2020/01.01.01.01
+         test -z \"$(find A B -name '.unison*')\"; ibifs umount A; ibifs umount B; ibifs fsck A.store; ibifs fsck B.store",
+    );
+}
+
+/// Bins are refused with one error in both trees and under a label, and what a lock file of a document needs
+/// works in an item.
+#[test]
+fn bins_and_lock_files() {
+    let env = TestEnv::new().with_a();
+    env.sh("mint A it > it; mkdir -p A/8JMKD3MGP8W A/new.org/w/2020");
+    for level in [
+        "A",
+        "A/new.org",
+        "A/new.org/w/2020",
+        "A/8JMKD3MGP8W",
+        "A/.mint",
+    ] {
+        for bin in [".Trash", ".Trash-0", ".Trash-1001"] {
+            env.complains(&format!("mkdir {level}/{bin}"), "Operation not permitted");
+        }
+    }
+    env.prints("ls -A A", "example.org\nnew.org");
+    env.sh("cd A/$(<it)/doc; echo text > X.odt
+         python3 -c \"
+import os
+lock = os.open('.~lock.X.odt#', os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+os.write(lock, b',user,host,22.11.2026 23:59,file:///;')
+os.close(lock); os.unlink('.~lock.X.odt#')
+os.symlink('user@host.1234:1', '.#X.odt'); assert os.readlink('.#X.odt') == 'user@host.1234:1'
+os.unlink('.#X.odt')
+\"; ls -A | grep -qx X.odt; mkdir .Trash-0");
+}
+
+/// A store is not made among the levels of a mounted one, where `ibifs init` left directories before; in an
+/// item it is a directory as any other.
+#[test]
+fn no_store_is_made_among_levels() {
+    let env = TestEnv::new().with_a();
+    env.sh("mint A it > it; ln -s A link");
+    for path in [
+        "A/new.store",
+        "link/any/word",
+        "A",
+        "A/$(<it)",
+        "A/.mint/new",
+    ] {
+        env.complains(
+            &format!("ibifs init {path} --host archive-b.example.net"),
+            "every directory is a part of an identifier",
+        );
+    }
+    env.prints("ls A", "example.org");
+    env.sh("test -z \"$(ls -A A/$(<it)/doc)\"; ibifs init A/$(<it)/doc/store --host archive-b.example.net; ibifs fsck A/$(<it)/doc/store");
+}
