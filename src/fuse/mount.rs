@@ -64,6 +64,7 @@ pub fn serve(
     let options = Options {
         languages: settings.languages.clone(),
         list_all: settings.list_all,
+        portable_names: settings.portable_names,
     };
     let namespace = Namespace::new(Arc::clone(&archive), options)?;
     let notifier = Arc::new(OnceLock::new());

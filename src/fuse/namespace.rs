@@ -85,6 +85,8 @@ pub struct Options {
     pub languages: Vec<Language>,
     /// Whether listings show everything that can be looked up.
     pub list_all: bool,
+    /// Whether modifiers answer to their portable names as well, and are listed by them.
+    pub portable_names: bool,
 }
 
 /// What a name leads to.

@@ -128,3 +128,39 @@ fn no_store_is_made_among_levels() {
     env.prints("ls A", "example.org");
     env.sh("test -z \"$(ls -A A/$(<it)/doc)\"; ibifs init A/$(<it)/doc/store --host archive-b.example.net; ibifs fsck A/$(<it)/doc/store");
 }
+
+/// Modifiers in the spelling that SMB can carry do in both trees what they do in the others: they are looked
+/// up, listed, declared, written and removed. Without the option there are no such names.
+#[test]
+fn modifiers_have_portable_names() {
+    let env = TestEnv::new().with_a();
+    env.sh("for n in a b; do mint A $n > $n; ibip A/$(<$n) > $n.ibip; done; ibifs umount A; ibifs mount -o portable-names,list=all A.store A");
+    for view in ["", ".ibip"] {
+        env.sh(&format!(
+            "a=$(<a{view}); b=$(<b{view}); X=A/$a; up=$(dirname $a | sed 's/[^/]*/../g')
+             ln -sfn $up/$b \"$X=GetLastEdition\"; readlink \"$X!\" > seen
+             readlink \"$X=GetLastEdition\" | diff seen -; test $(rep \"$X=GetLastEdition/\") = $(<b)
+             grep -q \"ibi.nextedition.*$(<b)\" $X/.ibi; rm \"$X=GetLastEdition\"; no grep -q nextedition $X/.ibi
+             echo 'title: Rainfall' > \"$X=GetMetadata\"; test \"$(cat \"$X:\")\" = 'title: Rainfall'
+             sed -i s/Rain/Snow/ \"$X=GetMetadata\"; rsync -a \"$X=GetMetadata\" copied; test \"$(<copied)\" = 'title: Snowfall'
+             cat \"$X=GetMetadata(oai_dc)\" > record; cat \"$X:(oai_dc)\" | cmp - record; grep -q Snowfall record
+             cat \"$X=GetLastEdition+GetMetadata(oai_dc)\" | cmp - record
+             cat \"$X=GetFileList\" > list; cat \"$X?GetFileList\" | cmp - list
+             for sign in $'\\uf03a' $'\\uf022'; do test \"$(cat \"$X$sign\")\" = 'title: Snowfall'; cat \"$X$sign(oai_dc)\" | cmp - record; done
+             for sign in $'\\uf03f' $'\\uf025'; do cat \"$X${{sign}}GetFileList\" | cmp - list; done
+             rm \"$X=GetMetadata\"; no cat \"$X:\"; no ls \"$X=\"; no ls \"$X=getmetadata\"; no ls \"$X=GetMetadata=\"
+             mkdir \"$X=GetTranslation(pt)\"; rep \"$X+(pt)/\" > made; grep -q \"translation(pt).*$(<made)\" $X/.ibi
+             rm \"$X=GetTranslation(pt)\"; no ls \"$X+(pt)\""
+        ));
+    }
+    env.sh("X=A/$(<a); ln -sfn ../../../../$(<b) \"$X=GetTranslation(pt-BR)\"; ln -sfn ../../../../$(<b) \"$X=GetLastEdition\"
+         name=$(basename $(<a)); ls A/$(dirname $(<a)) > listed; grep -qx \"$name=GetLastEdition\" listed
+         grep -qx \"$name=GetTranslation(pt-BR)\" listed; no grep '[:?!]' listed; no grep '+(' listed
+         ibifs umount A; ibifs mount A.store A; no ls \"A/$(<a)=GetLastEdition\"; no ls \"A/$(<a)\"$'\\uf03a'; ls \"A/$(<a)!\"
+         ibifs umount A; ibifs fsck A.store");
+    env.prints(
+        "ibifs id explain '8JMKD3MGP8W/34PGRBS=GetLastEdition+GetMetadata(oai_dc)' --json | jq -r '.canonical, .modifier'",
+        "8JMKD3MGP8W/34PGRBS\n!:(oai_dc)",
+    );
+    env.exits("ibifs id explain '8JMKD3MGP8W/34PGRBS=notes'", 1);
+}

@@ -8,7 +8,16 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::formats::item::{Names, State};
 use ibi::Ibi;
-use ibi::persistent::PersistentName;
+use ibi::persistent::{PersistentError, PersistentName};
+use ibi::relation::from_portable;
+
+/// A persistent name, also one with a modifier in the portable spelling of a mount.
+fn explained(text: &str) -> Result<PersistentName, PersistentError> {
+    PersistentName::parse(text).or_else(|error| {
+        let portable = from_portable(text).ok_or_else(|| error.clone())?;
+        PersistentName::parse(&portable).map_err(|_| error)
+    })
+}
 
 pub(super) fn show(options: &Show) -> Result<Exit, Failure> {
     let named = access::find(&options.item, options.store.as_deref())?;
@@ -71,8 +80,7 @@ pub(super) fn id(options: &Id) -> Result<Exit, Failure> {
             }
         }
         IdCommand::Explain { ibi, output } => {
-            let name =
-                PersistentName::parse(ibi).map_err(|error| Failure::new(Exit::Failed, error))?;
+            let name = explained(ibi).map_err(|error| Failure::new(Exit::Failed, error))?;
             say(&if output.json {
                 explain::as_json(&name)
             } else {

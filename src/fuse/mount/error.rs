@@ -8,12 +8,13 @@ use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
 /// The options of `-o`. An option that ends with `=` has a value.
-pub(super) const OPTION_NAMES: [&str; 18] = [
+pub(super) const OPTION_NAMES: [&str; 19] = [
     "lang=",
     "list=",
     "log=",
     "passthrough=",
     "allow_other",
+    "portable-names",
     "ro",
     "rw",
     "suid",

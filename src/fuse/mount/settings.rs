@@ -46,6 +46,8 @@ pub struct Settings {
     pub languages: Vec<Language>,
     /// Whether listings show all names.
     pub list_all: bool,
+    /// Whether modifiers answer to names that every filesystem can carry.
+    pub portable_names: bool,
     /// Whether the kernel may read and write files without the daemon.
     pub passthrough: bool,
     /// Whether other users may access the mount. The default for root is yes, as with any filesystem. Each
@@ -67,6 +69,7 @@ impl Settings {
         let mut settings = Settings {
             languages: Vec::new(),
             list_all: false,
+            portable_names: false,
             passthrough: true,
             allow_other: rustix::process::geteuid().is_root(),
             log: None,
@@ -121,6 +124,7 @@ impl Settings {
             Some(_) => return Err(refuse()),
             None => match word {
                 "allow_other" => self.allow_other = true,
+                "portable-names" => self.portable_names = true,
                 "ro" => self.flag(MountOption::RO, &MountOption::RW),
                 "rw" => self.flag(MountOption::RW, &MountOption::RO),
                 "suid" => self.flag(MountOption::Suid, &MountOption::NoSuid),

@@ -10,7 +10,7 @@ use crate::archive::tree::Place;
 use crate::formats::item::{Names, State};
 use crate::fuse::inode::{Node, NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
-use ibi::relation::{Request, split_name};
+use ibi::relation::{Request, from_portable, split_name};
 use ibi::{AliasPair, Ibi, Ibip, Rep};
 
 impl Namespace {
@@ -49,7 +49,12 @@ impl Namespace {
 
     /// Parses `<ibi><mdf>` and `<ibi>?<verbs>` of an item held here; None for any other name.
     pub(super) fn sibling(&self, parent: &Node, name: &str) -> ErrnoResult<Option<Sibling>> {
-        let Some((base, tail)) = split_name(name) else {
+        let portable = if self.options.portable_names {
+            from_portable(name)
+        } else {
+            None
+        };
+        let Some((base, tail)) = split_name(portable.as_deref().unwrap_or(name)) else {
             return Ok(None);
         };
         let Ok(request) = Request::parse_tail(tail) else {

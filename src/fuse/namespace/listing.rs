@@ -15,6 +15,7 @@ use crate::archive::tree::Place;
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
+use ibi::relation::{Request, portable_name};
 use ibi::{Rep, rep};
 
 /// From so many items on, reading a directory of 10,000 is cheaper than opening each item.
@@ -114,9 +115,13 @@ impl Namespace {
     fn modifiers_of(&self, node: &Node, name: &str, rep: &Rep) -> ErrnoResult<Vec<DirectoryEntry>> {
         let item = self.archive.item_at(rep)?;
         let mut listed = Vec::new();
+        let shown = |tail: &str| match Request::parse_tail(tail) {
+            Ok(request) if self.options.portable_names => portable_name(name, &request),
+            _ => format!("{name}{tail}"),
+        };
         let mut link = |tail: String, names| {
             let target = link_target(node.view, names);
-            listed.push(self.virtual_listed(format!("{name}{tail}"), NodeKind::Link(target)));
+            listed.push(self.virtual_listed(shown(&tail), NodeKind::Link(target)));
         };
         for (relation, names) in &self.archive.relations(&item)? {
             match relation.as_str() {

@@ -6,6 +6,7 @@
 
 mod error;
 mod kind;
+mod portable;
 mod words;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use std::fmt;
 pub use error::ModifierError;
 use error::{Cause, Form};
 pub use kind::RelationKind;
+pub use portable::{from_portable, portable_name};
 pub use words::{Language, MetadataFormat};
 
 /// The fourteen compositions, without their parameters.

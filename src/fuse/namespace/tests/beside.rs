@@ -21,6 +21,7 @@ fn modifiers_lead_to_related_items_in_their_tree() {
     let fixture = Fixture::with(Options {
         languages: vec![pt()],
         list_all: false,
+        portable_names: false,
     });
     let item = fixture.mint(None);
     let names = item.names.clone();
