@@ -25,6 +25,7 @@ mod identifiers;
 mod import;
 mod init;
 mod ledger;
+mod links_out;
 mod lock;
 mod lookup;
 mod mint;

@@ -147,6 +147,15 @@ impl OpenItem {
             .map_err(failed(Action::Open, &shown))
     }
 
+    /// The target of a symbolic link of the item, whose path has no link before it; None for anything else.
+    pub fn link_target(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW;
+        let found = opening::beneath(&self.directory, path, flags, resolve).ok()?;
+        let target = rustix::fs::readlinkat(found, "", Vec::new()).ok()?;
+        Some(target.into_bytes())
+    }
+
     /// Like [`OpenItem::publish`], for a caller that reads no content: it also succeeds for a file with a
     /// lease of another program.
     pub fn inspect(&self, path: &[u8]) -> Result<Published, TreeError> {

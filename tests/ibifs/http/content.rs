@@ -390,3 +390,52 @@ END
     // It still answers.
     prints(&env, &served, "get $U/col/$one/doc/good", "good");
 }
+
+/// A link that leads out of its item into another one, by rep or IBIp, is redirected to it, as it leads there in
+/// the mount; where the other item is not public, there is nothing.
+#[test]
+fn links_lead_to_other_items() {
+    let (env, served) = environment();
+    sh(
+        &env,
+        &served,
+        "two=$(ibifs mint A | head -n 1); hidden=$(ibifs mint A | head -n 1); up=../../../../..
+         echo text > A/$two/doc/file; echo latin > A/$two/doc/$'ol\\341'; echo secret > A/$hidden/doc/file; chmod 700 A/$hidden
+         echo \"two=$two hidden=$hidden\" >> vars; mkdir $D/sub
+         ln -s $up/$two/doc/file $D/rep; ln -s $up/$(ibip A/$two)/doc/file $D/ibip; ln -s ../rep $D/sub/again
+         ln -s $up/$two/doc $D/all; ln -s $up/$two $D/item; ln -s $up/$hidden/doc/file $D/hidden
+         ln -s $up/$two/.ibi $D/sidecar; ln -s $up/a.example/b/2001/01.01.00.00/doc/x $D/unknown; ln -s /etc/passwd $D/absolute
+         ln -s $up/../../../etc/passwd $D/outside; ln -s loop $D/loop; cat $D/rep $D/ibip $D/sub/again $D/all/file > /dev/null",
+    );
+    for base in ["col/$one/doc", "$one", "$ibip"] {
+        for name in ["rep", "ibip", "sub/again", "all/file"] {
+            prints(
+                &env,
+                &served,
+                &format!(
+                    "curl -s -o /dev/null -w '%{{http_code}} %{{redirect_url}}\n' $U/{base}/{name} | sed \"s|$U||; s|$two|TWO|\"
+                     curl -sfL $U/{base}/{name}"
+                ),
+                "302 /col/TWO/doc/file\ntext",
+            );
+        }
+        prints(
+            &env,
+            &served,
+            &format!(
+                "curl -sfL $U/{base}/all/ol%E1; curl -sfL -o /dev/null -w '%{{http_code}}' $U/{base}/item"
+            ),
+            "latin\n200",
+        );
+        for name in [
+            "hidden", "sidecar", "unknown", "absolute", "outside", "loop", "nothing",
+        ] {
+            prints(
+                &env,
+                &served,
+                &format!("curl -sL -o /dev/null -w '%{{http_code}}' $U/{base}/{name}"),
+                "404",
+            );
+        }
+    }
+}

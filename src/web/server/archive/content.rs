@@ -21,7 +21,7 @@ use super::{Site, SiteHandle, act, file, pages, zip};
 use crate::formats::item::State;
 use crate::web::server::answer::{self, Refusal};
 use ibi::{Ibi, Rep};
-use item::{at_path, present};
+use item::{at_path, link_out, present};
 use persistent::persistent;
 use reply::{ContentReply, PathEnd, failed, read_path, refuse, text_of};
 
@@ -157,8 +157,8 @@ fn in_repository(
         Err(error) => {
             // An item that is not public gets the same answer as an unknown one.
             let name = text_of(parts).unwrap_or_default();
-            present(site, Some(item), &name, request)?;
-            return Err(failed(error));
+            let item = present(site, Some(item), &name, request)?;
+            return link_out(site, &item, &path).ok_or_else(|| failed(error));
         }
     };
     at_path(site, &item, found, path, end, request)

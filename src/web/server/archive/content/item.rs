@@ -129,11 +129,33 @@ pub(super) fn of_item(
             let opened = [in_doc.as_slice(), path]
                 .into_iter()
                 .find_map(|path| site.archive.open_content(&item, path, &act).ok());
-            let opened = opened.ok_or_else(no_file)?;
+            let Some(opened) = opened else {
+                return [in_doc.as_slice(), path]
+                    .into_iter()
+                    .find_map(|path| link_out(site, &item, path))
+                    .ok_or_else(no_file);
+            };
             at_path(site, &item, opened, path.to_vec(), PathEnd::Slash, request)
         }
         (None, None) => at_path(site, &item, root, Vec::new(), PathEnd::Slash, request),
     }
+}
+
+/// A redirection to the public item to which a symbolic link on a path leads, as it does in the mount.
+pub(super) fn link_out(site: &Site, item: &Item, path: &[u8]) -> Option<ContentReply> {
+    let (other, path) = site.archive.link_out(item, path, &act).ok()??;
+    let is_public = site
+        .archive
+        .is_public(&other, &act, &Dependencies::default());
+    if !is_public.ok()? {
+        return None;
+    }
+    let place = if path.is_empty() {
+        encoded(other.names.preferred().as_bytes())
+    } else {
+        content_url(&other.names, &path)
+    };
+    Some(ContentReply::Answer(redirect(&format!("/{place}"))))
 }
 
 /// The result for a file or directory of an item.
