@@ -4,8 +4,55 @@ use super::super::{Fact, Process};
 use super::*;
 use ibi::relation::RelationKind;
 
-fn none() -> Vec<String> {
-    Vec::new()
+const REP: &str = "a.example/b/2001/01.01.00.00";
+
+/// An Archive with a copy.
+fn with_copy() -> (TestArchive, Item) {
+    let archive = TestArchive::new();
+    let item = archive.copy(REP);
+    (archive, item)
+}
+
+/// An Archive with a copy for which a tombstone was written, as the first step of a removal.
+fn with_copy_and_tombstone() -> (TestArchive, Item) {
+    let (archive, item) = with_copy();
+    let tombstone = archive.tombstone_of(&item).expect("a tombstone").to_bytes();
+    let written = archive
+        .tree()
+        .write_tombstone(&Place::of(&item.names), &tombstone);
+    written.expect("written");
+    (archive, item)
+}
+
+#[track_caller]
+fn assert_no_findings(archive: &TestArchive) {
+    assert_eq!(archive.findings(), Vec::<String>::new());
+}
+
+/// The recovery log: dirty regions, joint changes and unsettled items.
+fn logged(archive: &TestArchive) -> [usize; 3] {
+    let store = archive.store();
+    [
+        store.dirty_regions().expect("read").len(),
+        store.joint_changes().expect("read").len(),
+        store.unsettled().expect("read").len(),
+    ]
+}
+
+/// Crashes, and checks that the start changes none of these sidecars.
+#[track_caller]
+fn assert_unchanged_by_a_crash(archive: &mut TestArchive, items: &[&Item], kind: &RelationKind) {
+    let before = texts(archive, items);
+    archive.crash();
+    assert_eq!(texts(archive, items), before, "{kind:?}");
+}
+
+/// Changes a relation of an original, without what follows for the item at the other end.
+fn set_relation(archive: &TestArchive, item: &Item, kind: RelationKind, far: &Item) {
+    let far = far.names.clone();
+    let edit = move |sidecar: &mut Sidecar| sidecar.set_relation(&kind, &far);
+    let edited = archive.edit_sidecar(&Process, item, edit);
+    edited.expect("edited");
 }
 
 /// The recovery log is empty after a regular end.
@@ -14,32 +61,30 @@ fn a_regular_end_leaves_nothing_to_recover() {
     let mut archive = TestArchive::new();
     let (one, other) = (archive.new_item(), archive.new_item());
     archive.declare(&one, RelationKind::NextEdition, &other);
-    archive.copy("a.example/b/2001/01.01.00.00");
-    assert_ne!(archive.store().dirty_regions().expect("read"), none());
-    assert_ne!(archive.store().unsettled().expect("read").len(), 0);
-    assert_eq!(archive.store().joint_changes().expect("read").len(), 1);
+    archive.copy(REP);
+    let [regions, joint, unsettled] = logged(&archive);
+    assert_ne!(regions, 0);
+    assert_eq!(joint, 1);
+    assert_ne!(unsettled, 0);
     archive.close();
-    assert_eq!(archive.store().dirty_regions().expect("read"), none());
-    assert_eq!(archive.store().joint_changes().expect("read").len(), 0);
-    assert_eq!(archive.store().unsettled().expect("read").len(), 0);
+    assert_eq!(logged(&archive), [0; 3]);
     archive.reopen();
-    assert_eq!(archive.findings(), none());
+    assert_no_findings(&archive);
 }
 
 #[test]
 fn a_copy_that_the_crash_took_is_forgotten() {
-    let mut archive = TestArchive::new();
-    let item = archive.copy("a.example/b/2001/01.01.00.00");
+    let (mut archive, item) = with_copy();
     let path = archive.file(&item, "");
     archive.crash_and(|_| std::fs::remove_dir_all(&path).expect("removed"));
     assert_eq!(archive.held(&item.names).expect("read"), None);
-    assert_eq!(archive.findings(), none());
+    assert_no_findings(&archive);
 }
 
 #[test]
 fn a_directory_that_the_index_does_not_know_is_registered() {
     let mut archive = TestArchive::new();
-    archive.copy("a.example/b/2001/01.01.00.00");
+    archive.copy(REP);
     archive.crash_and(|store| {
         std::fs::create_dir(store.join("col/a.example/b/2001/01.02.00.00")).expect("made");
     });
@@ -47,34 +92,32 @@ fn a_directory_that_the_index_does_not_know_is_registered() {
         .find_named("a.example/b/2001/01.02.00.00")
         .expect("read");
     assert_eq!(found.map(|item| item.state), Some(State::Copy));
-    assert_eq!(archive.findings(), none());
+    assert_no_findings(&archive);
 }
 
 #[test]
 fn a_sidecar_that_was_not_synced_comes_back() {
     for lost in [&b""[..], &[0; 120][..]] {
-        let mut archive = TestArchive::new();
-        let item = archive.copy("a.example/b/2001/01.01.00.00");
+        let (mut archive, item) = with_copy();
         let path = archive.file(&item, ".ibi");
         let before = std::fs::read(&path).expect("a sidecar");
         archive.crash_and(|_| std::fs::write(&path, lost).expect("written"));
         assert_eq!(std::fs::read(&path).expect("a sidecar"), before);
         archive.crash_and(|_| std::fs::remove_file(&path).expect("removed"));
         assert_eq!(std::fs::read(&path).expect("a sidecar"), before);
-        assert_eq!(archive.findings(), none());
+        assert_no_findings(&archive);
     }
 }
 
 #[test]
 fn a_sidecar_that_the_index_has_not_seen_is_accepted() {
-    let mut archive = TestArchive::new();
-    let item = archive.copy("a.example/b/2001/01.01.00.00");
+    let (mut archive, item) = with_copy();
     let mut sidecar = archive.sidecar(&item);
     sidecar.set_target("map.pdf");
     let path = archive.file(&item, ".ibi");
     archive.crash_and(|_| std::fs::write(&path, sidecar.to_bytes()).expect("written"));
     assert_eq!(archive.again(&item).target.as_deref(), Some("map.pdf"));
-    assert_eq!(archive.findings(), none());
+    assert_no_findings(&archive);
 }
 
 #[test]
@@ -87,10 +130,10 @@ fn a_relation_at_one_end_only_is_finished() {
         // The crash loses the new declaration of one of the two.
         let path = archive.file(&ends[1 - kept], ".ibi");
         archive.crash_and(|_| std::fs::write(&path, before).expect("written"));
-        let says = |item: &Item| archive.sidecar(item).relations().len();
+        let declared = |item: &Item| archive.sidecar(item).relations().len();
         let [near, far] = &ends;
-        assert_eq!(says(near), says(far), "kept {kept}");
-        assert_eq!(archive.findings(), none());
+        assert_eq!(declared(near), declared(far), "kept {kept}");
+        assert_no_findings(&archive);
     }
 }
 
@@ -137,9 +180,7 @@ fn a_start_after_a_kill_changes_no_sidecar() {
         let [one, other, claimant] = with_claim(&archive, kind, back);
         let items = [&one, &other, &claimant];
         archive.declare(&claimant, joint, &one);
-        let before = texts(&archive, &items);
-        archive.crash();
-        assert_eq!(texts(&archive, &items), before, "{kind:?}");
+        assert_unchanged_by_a_crash(&mut archive, &items, &kind);
         // A claim against what the first item declares, in a sidecar that a user has written.
         archive.declare(&one, kind, &other);
         for claims in [false, true] {
@@ -152,9 +193,7 @@ fn a_start_after_a_kill_changes_no_sidecar() {
             let accepted = archive.accept_sidecar(&Process, claimant.id);
             accepted.expect("accepted");
         }
-        let before = texts(&archive, &items);
-        archive.crash();
-        assert_eq!(texts(&archive, &items), before, "{kind:?}");
+        assert_unchanged_by_a_crash(&mut archive, &items, &kind);
     }
 }
 
@@ -170,9 +209,7 @@ fn a_far_end_that_was_refused_stays_after_a_kill() {
         accepted.expect("accepted");
         assert_eq!(archive.store().relations_of(one.id).expect("read").len(), 1);
         assert!(archive.sidecar(other).relations().is_empty());
-        let before = texts(&archive, &[one, other]);
-        archive.crash();
-        assert_eq!(texts(&archive, &[one, other]), before, "{kind:?}");
+        assert_unchanged_by_a_crash(&mut archive, &[one, other], &kind);
     }
 }
 
@@ -192,10 +229,7 @@ fn a_joint_change_is_finished_and_nothing_else() {
             let begun = archive.recovery.begin_joint(&one.names, &declared, &others);
             begun.expect("logged");
             if is_begun {
-                let far = claimant.names.clone();
-                let edit = move |sidecar: &mut Sidecar| sidecar.set_relation(&joint, &far);
-                let edited = archive.edit_sidecar(&Process, &one, edit);
-                edited.expect("edited");
+                set_relation(&archive, &one, joint, &claimant);
             }
             drop(edits);
             archive.crash();
@@ -210,11 +244,11 @@ fn a_joint_change_is_finished_and_nothing_else() {
                 [(joint, claimant.names.clone())]
             );
             assert!(archive.sidecar(&other).relations().is_empty());
-            let mut said = archive.sidecar(&claimant).relations();
-            said.sort();
+            let mut found = archive.sidecar(&claimant).relations();
+            found.sort();
             let mut expected = [(back, one.names.clone()), (inverse, one.names.clone())];
             expected.sort();
-            assert_eq!(said, expected, "{kind:?}");
+            assert_eq!(found, expected, "{kind:?}");
         }
     }
 }
@@ -229,10 +263,7 @@ fn a_relation_that_was_queued_is_finished_and_nothing_else() {
         let change = archive.recovery.begin(&place, Durability::Synced);
         let change = change.expect("begun").of_relations(Some(Vec::new()));
         let edits = archive.edits();
-        let far = claimant.names.clone();
-        let edit = move |sidecar: &mut Sidecar| sidecar.set_relation(&joint, &far);
-        let edited = archive.edit_sidecar(&Process, &one, edit);
-        edited.expect("edited");
+        set_relation(&archive, &one, joint, &claimant);
         drop(edits);
         drop(change);
         assert_eq!(archive.sidecar(&claimant).relations().len(), 1);
@@ -247,42 +278,28 @@ fn a_relation_that_was_queued_is_finished_and_nothing_else() {
 
 #[test]
 fn a_removal_that_was_cut_short_is_taken_back() {
-    let mut archive = TestArchive::new();
-    let item = archive.copy("a.example/b/2001/01.01.00.00");
-    let place = Place::of(&item.names);
-    let tombstone = archive.tombstone_of(&item).expect("a tombstone").to_bytes();
-    archive
-        .tree()
-        .write_tombstone(&place, &tombstone)
-        .expect("written");
+    let (mut archive, item) = with_copy_and_tombstone();
     archive.crash();
     assert_eq!(archive.again(&item).state, State::Copy);
-    assert_eq!(archive.tree().read_tombstone(&place).expect("read"), None);
-    assert_eq!(archive.findings(), none());
+    let tombstone = archive.tree().read_tombstone(&Place::of(&item.names));
+    assert_eq!(tombstone.expect("read"), None);
+    assert_no_findings(&archive);
 }
 
 #[test]
 fn a_removal_that_the_index_has_not_seen_is_finished() {
-    let mut archive = TestArchive::new();
-    let item = archive.copy("a.example/b/2001/01.01.00.00");
-    let place = Place::of(&item.names);
-    let tombstone = archive.tombstone_of(&item).expect("a tombstone").to_bytes();
-    archive
-        .tree()
-        .write_tombstone(&place, &tombstone)
-        .expect("written");
+    let (mut archive, item) = with_copy_and_tombstone();
     let path = archive.file(&item, "");
     archive.crash_and(|_| std::fs::remove_dir_all(&path).expect("removed"));
     let found = archive.again(&item);
     assert_eq!(found.state, State::Deleted);
     assert!(found.removed_at.is_some());
-    assert_eq!(archive.findings(), none());
+    assert_no_findings(&archive);
 }
 
 #[test]
 fn a_change_that_was_dropped_is_read_before_the_next() {
-    let archive = TestArchive::new();
-    let item = archive.copy("a.example/b/2001/01.01.00.00");
+    let (archive, item) = with_copy();
     let change = archive.begin_write(item.id).expect("begun");
     archive.edit_raw(&item, |sidecar| sidecar.set_target("map.pdf"));
     drop(change);
@@ -300,7 +317,7 @@ fn a_change_that_was_dropped_is_read_before_the_next() {
 
 #[test]
 fn a_move_that_the_index_has_not_seen_is_read_before_the_next_change() {
-    let (old, new) = ("8JMKD3MGP8W/35MMLL8", "a.example/b/2001/01.01.00.00");
+    let (old, new) = ("8JMKD3MGP8W/35MMLL8", REP);
     let places = [old, new].map(|name| Place::of(&names(name)));
     for order in [[0, 1], [1, 0]] {
         for is_accepted in [false, true] {
@@ -324,7 +341,7 @@ fn a_move_that_the_index_has_not_seen_is_read_before_the_next_change() {
             archive.restore_sidecar(item.id).ok();
             let found = archive.held(&names(old)).expect("read").expect("the item");
             assert_eq!(found.names, names_of(&both));
-            assert_eq!(archive.findings(), none());
+            assert_no_findings(&archive);
         }
     }
 }
@@ -351,14 +368,12 @@ fn many_levels_are_not_all_kept_in_the_log() {
 #[test]
 fn an_item_in_the_tree_is_registered() {
     let archive = TestArchive::new();
-    let place = archive.path().join("col/a.example/b/2001/01.01.00.00");
+    let place = archive.path().join("col").join(REP);
     std::fs::create_dir_all(&place).expect("a directory");
-    let mut sidecar = Sidecar::new(&super::super::testing::names(
-        "a.example/b/2001/01.01.00.00",
-    ));
+    let mut sidecar = Sidecar::new(&names(REP));
     sidecar.set_archive_service(&elsewhere());
     std::fs::write(place.join(".ibi"), sidecar.to_bytes()).expect("a sidecar");
-    let rep = "a.example/b/2001/01.01.00.00".parse().expect("a rep");
+    let rep = REP.parse().expect("a rep");
     let item = archive.item_at(&rep).expect("an item");
     assert_eq!(item.service, Some(elsewhere()));
     let rep = "a.example/b/2001/01.02.00.00".parse().expect("a rep");
@@ -367,7 +382,7 @@ fn an_item_in_the_tree_is_registered() {
         matches!(absent, Err(ArchiveError::Unknown { .. })),
         "{absent:?}"
     );
-    assert_eq!(archive.findings(), none());
+    assert_no_findings(&archive);
 }
 
 #[test]
