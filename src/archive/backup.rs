@@ -50,6 +50,7 @@ pub use finding::{BackupError, BackupFinding, BackupTally};
 use ibi::pairs::Pairs;
 pub use item::{ItemCopier, UNCOMPARED};
 pub use metadata::{Attributes, attributes_of};
+use unit::Vanished;
 
 /// The areas that are copied before the index, each with the number of levels above its units.
 const AREAS: [(&str, usize); 4] = [("col", 4), ("ibip", 2), ("deleted", 3), ("fixity", 5)];
@@ -115,12 +116,17 @@ pub fn make(
     let mut vanished = Vec::new();
     for (area, depth) in AREAS {
         if from.tree().is_directory(area) {
-            let prune = !matches!(area, "col" | "ibip");
-            copier.levels(area.as_bytes(), depth, prune, is_left_below, &mut vanished)?;
+            let of_items = matches!(area, "col" | "ibip");
+            let units = if of_items {
+                Vanished::Collect
+            } else {
+                Vanished::Remove
+            };
+            copier.levels(area.as_bytes(), depth, units, is_left_below, &mut vanished)?;
         }
     }
     // Then everything else in the store's own directory.
-    copier.levels(b"", 1, false, is_left, &mut Vec::new())?;
+    copier.levels(b"", 1, Vanished::Collect, is_left, &mut Vec::new())?;
     settling::settle(from, destination, &mut copier, &vanished, clock)?;
     if let Err(error) = copy_accesses(from, &to) {
         log::warn!(

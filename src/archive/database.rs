@@ -79,10 +79,20 @@ fn is_fixed(directory: BorrowedFd<'_>) -> bool {
     here.any(|mount| mount.is_fixed)
 }
 
+/// What a database is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenFor {
+    /// It must exist.
+    Reading,
+    /// It is created where it is missing, and must have no second name.
+    Writing,
+}
+
 /// Gives a plain error for what SQLite would refuse without a reason: a file that is not this database's
 /// alone.
-pub fn check(directory: BorrowedFd<'_>, name: &OsStr, is_written: bool) -> Result<(), Unfit> {
+pub fn check(directory: BorrowedFd<'_>, name: &OsStr, purpose: OpenFor) -> Result<(), Unfit> {
     let path = path_in(directory, name);
+    let is_written = purpose == OpenFor::Writing;
     match path.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_written => {
             Err(Unfit::Missing)

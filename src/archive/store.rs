@@ -41,7 +41,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::archive::database::{self, Unfit};
+use crate::archive::database::{self, OpenFor, Unfit};
 use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
 use ibi::message;
 use ibi::message::Localize;
@@ -60,6 +60,15 @@ pub use write::Refill;
 /// File name of the relation store.
 pub const FILE: &str = "relations.sqlite3";
 
+/// Whether another process may be writing a store that is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreUse {
+    /// No process writes it.
+    Idle,
+    /// A process may be writing it.
+    InUse,
+}
+
 /// The open relation store.
 #[derive(Debug)]
 pub struct Store {
@@ -75,7 +84,7 @@ impl Store {
     /// Opens the database of a store's directory for writing. Creates or migrates it if necessary.
     pub fn open(directory: BorrowedFd<'_>) -> Result<Store, StoreError> {
         let directory = duplicate(directory)?;
-        check_file(directory.as_fd(), true)?;
+        check_file(directory.as_fd(), OpenFor::Writing)?;
         let path = file_in(directory.as_fd());
         let mut connection = Connection::open(path).map_err(database::plain)?;
         database::share(&connection)?;
@@ -88,7 +97,7 @@ impl Store {
     /// Opens the database read-only, beside a writer.
     pub fn open_read_only(directory: BorrowedFd<'_>) -> Result<Store, StoreError> {
         let directory = duplicate(directory)?;
-        check_file(directory.as_fd(), false)?;
+        check_file(directory.as_fd(), OpenFor::Reading)?;
         let path = database::path_to_read(file_in(directory.as_fd()), directory.as_fd());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -145,8 +154,8 @@ fn file_in(directory: BorrowedFd<'_>) -> PathBuf {
     database::path_in(directory, OsStr::new(FILE))
 }
 
-fn check_file(directory: BorrowedFd<'_>, is_written: bool) -> Result<(), StoreError> {
-    database::check(directory, OsStr::new(FILE), is_written).map_err(|unfit| match unfit {
+fn check_file(directory: BorrowedFd<'_>, purpose: OpenFor) -> Result<(), StoreError> {
+    database::check(directory, OsStr::new(FILE), purpose).map_err(|unfit| match unfit {
         Unfit::NotAFile => StoreError::NotAFile,
         Unfit::Missing | Unfit::Shared => StoreError::Broken {
             what: unfit.message(),

@@ -27,7 +27,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, Row, params};
 
-use crate::archive::database;
+use crate::archive::database::{self, OpenFor};
 use crate::formats::item::Names;
 use ibi::message::Message;
 use ibi::{Ibi, Timestamp};
@@ -336,7 +336,7 @@ impl Registry {
 }
 
 fn connect(directory: &OwnedFd, name: &OsStr) -> Result<Connection, RegistryError> {
-    database::check(directory.as_fd(), name, true).map_err(RegistryError::Unfit)?;
+    database::check(directory.as_fd(), name, OpenFor::Writing).map_err(RegistryError::Unfit)?;
     let path = database::path_in(directory.as_fd(), name);
     let connection = Connection::open(path).map_err(database::plain)?;
     database::share(&connection)?;

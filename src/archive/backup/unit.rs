@@ -11,6 +11,13 @@ use super::metadata;
 use crate::archive::tree::{Action, joined};
 use ibi::message;
 
+/// What is done with units and levels that only the copy has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Vanished {
+    Remove,
+    Collect,
+}
+
 /// The result of copying a unit.
 enum End {
     /// It did not change meanwhile.
@@ -23,13 +30,13 @@ enum End {
 
 impl Copier<'_> {
     /// Copies the levels above units (above all, items), and the units below them. What the original no
-    /// longer has is removed from the copy. Units and levels are removed only with `prune`; otherwise they
-    /// are added to `vanished`.
+    /// longer has is removed from the copy. Units and levels are removed or, with
+    /// [`Vanished::Collect`], added to `vanished`.
     pub(super) fn levels(
         &mut self,
         path: &[u8],
         depth: usize,
-        prune: bool,
+        vanished_units: Vanished,
         leave: Leave,
         vanished: &mut Vec<Vec<u8>>,
     ) -> Result<(), BackupError> {
@@ -56,7 +63,7 @@ impl Copier<'_> {
             if is_there || leave(&below) {
                 continue;
             }
-            if !prune && is_directory(&pair.to, &name) {
+            if vanished_units == Vanished::Collect && is_directory(&pair.to, &name) {
                 vanished.push(below);
             } else {
                 self.removed(path, &name)?;
@@ -64,7 +71,13 @@ impl Copier<'_> {
         }
         for (name, is_directory) in names {
             if is_directory {
-                self.levels(&joined(path, &name), depth - 1, prune, leave, vanished)?;
+                self.levels(
+                    &joined(path, &name),
+                    depth - 1,
+                    vanished_units,
+                    leave,
+                    vanished,
+                )?;
             } else {
                 self.entry(&pair, &name, &mut links)?;
             }

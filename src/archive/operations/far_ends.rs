@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::rights::Traversal;
 use super::sidecars::{Edit, EditOf};
 use super::{Actor, Archive, ArchiveError};
 use crate::archive::store::Item;
@@ -11,6 +12,13 @@ use ibi::relation::RelationKind;
 
 /// How many other items are searched for one that has the same relation to an item.
 const MOST_THIRD: usize = 64;
+
+/// What happened to a relation at the near end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RelationChange {
+    Added,
+    Removed,
+}
 
 impl Archive {
     /// What an item itself declares for a kind.
@@ -63,7 +71,7 @@ impl Archive {
             Some(far)
                 if far.state == State::Original
                     && self.declares(&far, &back, &near.names)?
-                    && self.may_write_sidecar(actor, &far.names, true)? =>
+                    && self.may_write_sidecar(actor, &far.names, Traversal::Checked)? =>
             {
                 let edit = self.edit_without_relation(&far, vec![back], &near.names)?;
                 let author = self.author_after(actor, &far.names)?;
@@ -123,12 +131,12 @@ impl Archive {
             return Ok(());
         }
         let now = self.store.relations_of(near.id)?;
-        for (kind, names, is_new) in changes(before, &now) {
+        for (kind, names, change) in changes(before, &now) {
             if !is_meant(&self.complete(&names)?) {
                 continue;
             }
             // The near end is already valid, so a far end that cannot be written is left to fsck.
-            if let Err(error) = self.update_far_end(actor, near, &kind, &names, is_new) {
+            if let Err(error) = self.update_far_end(actor, near, &kind, &names, change) {
                 log::warn!("{} of {}: {error}", kind.pair_name(), near.names);
             }
         }
@@ -141,7 +149,7 @@ impl Archive {
         near: &Item,
         kind: &RelationKind,
         names: &Names,
-        is_new: bool,
+        change: RelationChange,
     ) -> Result<(), ArchiveError> {
         let far = self.held(names)?;
         let Some(far) = far.filter(|far| far.state == State::Original) else {
@@ -154,10 +162,10 @@ impl Archive {
             .filter(|(known, _)| inverse(known) == *kind || *known == inverse(kind))
             .map(|(known, _)| *known)
             .collect();
-        if !is_new {
+        if change == RelationChange::Removed {
             return match declaring_kinds.is_empty() {
                 true => Ok(()),
-                false if !self.may_write_sidecar(actor, &far.names, true)? => Ok(()),
+                false if !self.may_write_sidecar(actor, &far.names, Traversal::Checked)? => Ok(()),
                 false => {
                     let edit = self.edit_without_relation(&far, declaring_kinds, &near.names)?;
                     let author = self.author_after(actor, &far.names)?;
@@ -172,7 +180,7 @@ impl Archive {
         let is_taken = kind.is_inverse() && declared.iter().any(|(known, _)| *known == back);
         if !declaring_kinds.is_empty()
             || is_taken
-            || !self.may_write_sidecar(actor, &far.names, true)?
+            || !self.may_write_sidecar(actor, &far.names, Traversal::Checked)?
         {
             return Ok(());
         }
@@ -189,7 +197,9 @@ impl Archive {
     ) -> Result<(), ArchiveError> {
         let kind = RelationKind::TranslationOf;
         match self.declared_relation(item, &kind)? {
-            Some((_, names)) => self.update_far_end(actor, item, &kind, &names, true),
+            Some((_, names)) => {
+                self.update_far_end(actor, item, &kind, &names, RelationChange::Added)
+            }
             None => Ok(()),
         }
     }
@@ -208,7 +218,7 @@ impl Archive {
             let is_end = |far: &Item| {
                 far.state == State::Original
                     && self
-                        .may_write_sidecar(actor, &far.names, true)
+                        .may_write_sidecar(actor, &far.names, Traversal::Checked)
                         .unwrap_or(false)
             };
             let far = self.held(&names)?.filter(is_end);
@@ -218,20 +228,22 @@ impl Archive {
     }
 }
 
-/// The relations that were removed (`false`) and added (`true`). A sidecar declares each kind once.
+/// The relations that were removed and added. A sidecar declares each kind once.
 fn changes(
     before: &[(RelationKind, Names)],
     now: &[(RelationKind, Names)],
-) -> Vec<(RelationKind, Names, bool)> {
-    let not_in = |known: &[(RelationKind, Names)], is_new: bool| {
+) -> Vec<(RelationKind, Names, RelationChange)> {
+    let not_in = |known: &[(RelationKind, Names)], change: RelationChange| {
         let known: BTreeMap<RelationKind, Names> = known.iter().cloned().collect();
         move |(kind, names): &(RelationKind, Names)| {
             let is_known = known.get(kind).is_some_and(|other| other.matches(names));
-            (!is_known).then(|| (*kind, names.clone(), is_new))
+            (!is_known).then(|| (*kind, names.clone(), change))
         }
     };
-    let gone = before.iter().filter_map(not_in(now, false));
-    let new = now.iter().filter_map(not_in(before, true));
+    let gone = before
+        .iter()
+        .filter_map(not_in(now, RelationChange::Removed));
+    let new = now.iter().filter_map(not_in(before, RelationChange::Added));
     gone.chain(new).collect()
 }
 

@@ -13,7 +13,7 @@ use std::fs::File;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-use super::recovery_log::Durability;
+use super::recovery_log::ChangeDurability;
 use super::{Acceptance, Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::Action;
@@ -193,7 +193,7 @@ impl Archive {
         let mut tombstone = self.accepted_sidecar(&item)?;
         tombstone.set_archive_service(holder);
         let place = Place::of(&item.names);
-        let changing = self.recovery.begin(&place, Durability::Synced)?;
+        let changing = self.recovery.begin(&place, ChangeDurability::Synced)?;
         let bytes = tombstone.to_bytes();
         self.tree.write_tombstone(&place, &bytes)?;
         self.store
@@ -229,7 +229,7 @@ impl Archive {
             None => self.accepted_sidecar(&item)?,
         };
         change(&mut sidecar);
-        let changing = self.recovery.begin(&place, Durability::Synced)?;
+        let changing = self.recovery.begin(&place, ChangeDurability::Synced)?;
         self.write_sidecar(&item.names, &sidecar.to_bytes(), Author::Same)?;
         match self.with_writer(actor, &item.names, |writer| self.accept(writer, id))? {
             Acceptance::Accepted(_) | Acceptance::Unchanged => changing.done(),

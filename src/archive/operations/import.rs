@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::recovery_log::Durability;
+use super::recovery_log::ChangeDurability;
 use super::{Acceptance, Actor, Archive, ArchiveError, Process};
 use crate::archive::store::{Item, Record};
 use crate::archive::tree::{Author, Place, StagedItem};
@@ -397,7 +397,7 @@ impl Archive {
         let author = self.author_after(actor, &item.names)?;
         let change = self
             .recovery
-            .begin(&Place::of(&item.names), Durability::Unsynced)?;
+            .begin(&Place::of(&item.names), ChangeDurability::Unsynced)?;
         self.write_sidecar(&item.names, bytes, author)?;
         let acceptance = self.accept(actor, item.id)?;
         change.done();
@@ -461,7 +461,7 @@ impl Archive {
         staged: &StagedItem,
     ) -> Result<Item, ArchiveError> {
         let _edits = self.edits();
-        let change = self.recovery.begin(place, Durability::Unsynced)?;
+        let change = self.recovery.begin(place, ChangeDurability::Unsynced)?;
         self.tree
             .place_item(staged, place)
             .map_err(|error| match error.errno() {

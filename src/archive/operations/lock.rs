@@ -18,6 +18,7 @@ use rustix::io::Errno;
 
 use super::{ArchiveError, Holder};
 use crate::archive::lock_order::{Rank, RankedMutex};
+use crate::archive::store::StoreUse;
 use crate::archive::tree::Tree;
 use crate::formats::hex::Hex;
 use crate::os::random;
@@ -267,6 +268,15 @@ impl ReadLock {
             is_alone: !matches!(locked, Some(Err(_))) && directory.is_ok(),
             _file: file,
             _directory: directory.unwrap_or_default(),
+        }
+    }
+
+    /// Whether another process may be writing the store.
+    pub(super) fn store_use(&self) -> StoreUse {
+        if self.is_alone {
+            StoreUse::Idle
+        } else {
+            StoreUse::InUse
         }
     }
 

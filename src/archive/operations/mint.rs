@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::far_ends::inverse;
-use super::recovery_log::{Durability, Queued};
+use super::recovery_log::{ChangeDurability, Queued};
 use super::{Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, StoreError};
 use crate::archive::tree::{Filled, Owner, Place};
@@ -183,7 +183,7 @@ impl Archive {
             self.tree.discard(&staged);
             if let Err(error) = self.store.forget(item.id) {
                 log::warn!("{names} is forgotten later: {error}");
-                let queued = Queued::at(place, Durability::NotPlaced);
+                let queued = Queued::at(place, ChangeDurability::NotPlaced);
                 self.recovery.queue(queued);
             }
             return Err(match error.errno() {
@@ -205,7 +205,7 @@ impl Archive {
             // If the item stays, it has the relation that it declares.
             self.recovery.queue(Queued {
                 before: Some(Vec::new()),
-                ..Queued::at(place, Durability::NotPlaced)
+                ..Queued::at(place, ChangeDurability::NotPlaced)
             });
         }
         undone

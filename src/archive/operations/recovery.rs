@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::identifiers::names_at;
-use super::recovery_log::{Durability, Queued};
+use super::recovery_log::{ChangeDurability, Queued};
 use super::sidecars::merged;
 use super::{Acceptance, Archive, ArchiveError, WriteIntent};
 use crate::archive::store::{Item, ItemId, LoggedJoint, Record};
@@ -18,7 +18,7 @@ impl Archive {
     /// The caller keeps the result until the change has ended.
     pub fn begin_write(&self, id: ItemId) -> Result<WriteIntent, ArchiveError> {
         let place = Place::of(&self.known(id)?.names);
-        self.recovery.begin(&place, Durability::Unsynced)
+        self.recovery.begin(&place, ChangeDurability::Unsynced)
     }
 
     /// Replays the queue before a change that does not take `edits`.
@@ -98,7 +98,7 @@ impl Archive {
     fn read_all(&self, paths: &[String]) -> Result<(), ArchiveError> {
         let places = paths.iter().filter_map(|path| area_of(path));
         for names in places.filter_map(|(area, path)| names_at(area, path)) {
-            self.read_again(&Queued::at(Place::of(&names), Durability::Unsynced))?;
+            self.read_again(&Queued::at(Place::of(&names), ChangeDurability::Unsynced))?;
         }
         Ok(())
     }
@@ -120,12 +120,12 @@ impl Archive {
             for name in names {
                 if let Some(names) = names_at(area, &format!("{path}/{name}")) {
                     let item = known.remove(&Place::of(&names));
-                    let queued = Queued::at(Place::of(&names), Durability::Unsynced);
+                    let queued = Queued::at(Place::of(&names), ChangeDurability::Unsynced);
                     self.read_present(&names, item, &queued)?;
                 }
             }
             for item in known.into_values() {
-                self.read_absent(item, Durability::Unsynced)?;
+                self.read_absent(item, ChangeDurability::Unsynced)?;
             }
         }
         Ok(())
@@ -227,7 +227,7 @@ impl Archive {
         &self,
         names: &Names,
         place: &Place,
-        durability: Durability,
+        durability: ChangeDurability,
     ) -> Result<(), ArchiveError> {
         let Some(ibip) = names.ibip() else {
             return Ok(());
@@ -264,7 +264,7 @@ impl Archive {
     }
 
     /// An item of the index that is not in the tree.
-    fn read_absent(&self, item: Item, durability: Durability) -> Result<(), ArchiveError> {
+    fn read_absent(&self, item: Item, durability: ChangeDurability) -> Result<(), ArchiveError> {
         if let Some(bytes) = self.tree.read_tombstone(&Place::of(&item.names))? {
             if let Ok(tombstone) = Sidecar::parse(&bytes) {
                 // The index may have known one of its names only.
@@ -274,7 +274,7 @@ impl Archive {
             }
             return Ok(());
         }
-        if item.state == State::Copy || durability == Durability::NotPlaced {
+        if item.state == State::Copy || durability == ChangeDurability::NotPlaced {
             // It was being copied in and had not been synced, or it was never placed.
             log::info!("{} is not in the tree and is forgotten", item.names);
             self.store.forget(item.id)?;

@@ -37,7 +37,7 @@ pub(super) type Declared = Vec<(RelationKind, Names)>;
 pub(super) struct Queued {
     pub(super) place: Place,
     /// The durability of its last change.
-    pub(super) durability: Durability,
+    pub(super) durability: ChangeDurability,
     /// What its item declared before, if the last change concerned its relations: the far ends may
     /// not have been written.
     pub(super) before: Option<Declared>,
@@ -45,7 +45,7 @@ pub(super) struct Queued {
 
 impl Queued {
     /// After a change that did not concern relations.
-    pub(super) fn at(place: Place, durability: Durability) -> Queued {
+    pub(super) fn at(place: Place, durability: ChangeDurability) -> Queued {
         Queued {
             place,
             durability,
@@ -74,7 +74,7 @@ struct Region {
 
 /// Whether a change is on disk when it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Durability {
+pub(super) enum ChangeDurability {
     /// Yes: the Archive syncs it.
     Synced,
     /// Only once the program that makes the change syncs it.
@@ -156,12 +156,12 @@ impl RecoveryLog {
     pub(super) fn enter(
         &self,
         place: &Place,
-        durability: Durability,
+        durability: ChangeDurability,
     ) -> Result<DirtyRegion, ArchiveError> {
         let level = place.parent().to_owned();
         let note = |region: &mut Region| {
             region.users += 1;
-            region.is_unsynced |= durability == Durability::Unsynced;
+            region.is_unsynced |= durability == ChangeDurability::Unsynced;
             region.is_settling = false;
         };
         let is_logged = match self.regions.lock().get_mut(&level) {
@@ -193,7 +193,7 @@ impl RecoveryLog {
     pub(super) fn begin(
         &self,
         place: &Place,
-        durability: Durability,
+        durability: ChangeDurability,
     ) -> Result<WriteIntent, ArchiveError> {
         Ok(WriteIntent {
             _region: self.enter(place, durability)?,

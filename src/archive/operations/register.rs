@@ -1,7 +1,7 @@
 //! Registers directories as items, and removes items.
 
 use super::full_disk::with_reserve;
-use super::recovery_log::Durability;
+use super::recovery_log::ChangeDurability;
 use super::{Acceptance, Actor, Archive, ArchiveError};
 use crate::archive::store::{Item, ItemId, Record};
 use crate::archive::tree::{Creator, Place};
@@ -64,7 +64,7 @@ impl Archive {
             None => names.clone(),
         };
         let place = Place::of(&names);
-        let change = self.recovery.begin(&place, Durability::Unsynced)?;
+        let change = self.recovery.begin(&place, ChangeDurability::Unsynced)?;
         self.tree.make_item(&place, creator)?;
         let id = match self.store.put(&Record::bare(names, State::Copy)) {
             Ok(id) => id,
@@ -93,7 +93,7 @@ impl Archive {
             return Err(ArchiveError::NotEmpty(item.names.into()));
         }
         with_reserve(&self.tree, || {
-            let change = self.recovery.begin(&place, Durability::Synced)?;
+            let change = self.recovery.begin(&place, ChangeDurability::Synced)?;
             self.write_tombstone(&item, &place)?;
             change.done();
             Ok(())

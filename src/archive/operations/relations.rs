@@ -3,6 +3,7 @@
 //! A relation is written to the sidecar of each end whose original is in this Archive.
 
 use super::far_ends::{edit_of_far_end, inverse};
+use super::rights::Traversal;
 use super::sidecars::Edit;
 use super::{Actor, Archive, ArchiveError};
 use crate::archive::store::Item;
@@ -53,7 +54,7 @@ impl Archive {
         let is_original = |item: &Item| item.state == State::Original;
         let far = self.held(&target)?.filter(is_original);
         let is_far_open = match &far {
-            Some(far) => self.may_write_sidecar(actor, &far.names, true)?,
+            Some(far) => self.may_write_sidecar(actor, &far.names, Traversal::Checked)?,
             None => false,
         };
         let mut edits = Vec::new();
@@ -197,7 +198,12 @@ impl Archive {
                 continue;
             }
             let is_here = item.id == at.id;
-            match self.may_write_sidecar(actor, &item.names, !is_here)? {
+            let traversal = if is_here {
+                Traversal::Skipped
+            } else {
+                Traversal::Checked
+            };
+            match self.may_write_sidecar(actor, &item.names, traversal)? {
                 true => {
                     let edit = self.edit_without_relation(&item, said, other)?;
                     let author = self.author_after(actor, &item.names)?;

@@ -10,6 +10,15 @@ use crate::archive::store::Item;
 use crate::archive::tree::{Author, Place};
 use crate::formats::item::Names;
 
+/// Whether the levels above an item count for a permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Traversal {
+    /// The user must have access through the levels.
+    Checked,
+    /// The user has reached the item already.
+    Skipped,
+}
+
 /// Two users at once, with the permissions that both have.
 struct Both<'a>(&'a dyn Actor, &'a dyn Actor);
 
@@ -33,15 +42,16 @@ impl Actor for Both<'_> {
 
 impl Archive {
     /// Whether a user may change an item's sidecar: write it in place or replace it, as on the native
-    /// filesystem. With `way`, the user must also have access to the item through the levels of its rep.
+    /// filesystem. If the traversal is checked, the user must also have access to the item through the
+    /// levels of its rep.
     pub(super) fn may_write_sidecar(
         &self,
         actor: &dyn Actor,
         names: &Names,
-        way: bool,
+        traversal: Traversal,
     ) -> Result<bool, ArchiveError> {
         let place = Place::of(names);
-        if way && !self.may_reach(actor, &place)? {
+        if traversal == Traversal::Checked && !self.may_reach(actor, &place)? {
             return Ok(false);
         }
         let item = self.tree.open_item(&place)?;
@@ -63,7 +73,7 @@ impl Archive {
 
     /// Refuses a user who may not change an item's sidecar.
     pub(super) fn refuse_others(&self, actor: &dyn Actor, item: &Item) -> Result<(), ArchiveError> {
-        if self.may_write_sidecar(actor, &item.names, false)? {
+        if self.may_write_sidecar(actor, &item.names, Traversal::Skipped)? {
             Ok(())
         } else {
             Err(ArchiveError::NotAllowed(item.names.clone().into()))
@@ -115,7 +125,8 @@ impl Archive {
     /// Whether declarations of one item count for another: the author of its sidecar may write the
     /// other's. If this cannot be determined, they do not count.
     pub(super) fn may_declare_at(&self, declarer: &Item, item: &Item) -> bool {
-        let may = |author: &dyn Actor| self.may_write_sidecar(author, &item.names, true);
+        let may =
+            |author: &dyn Actor| self.may_write_sidecar(author, &item.names, Traversal::Checked);
         self.with_author(&declarer.names, may).unwrap_or(false)
     }
 

@@ -4,6 +4,7 @@ use super::finding::{ScrubCode, ScrubError, ScrubTally};
 use super::records::DIRECTORY;
 use super::state::Scrub;
 use crate::archive::tree::{Area, Place};
+use crate::os::writing::Durability;
 
 impl Scrub<'_> {
     /// The last item of an interrupted pass, after which this one continues.
@@ -72,9 +73,9 @@ impl Scrub<'_> {
             if std::mem::take(&mut self.unsynced) {
                 self.tree.sync_all()?;
             }
-            return position.mark(self.tree, item, true);
+            return position.mark(self.tree, item, Durability::Synced);
         }
-        position.mark(self.tree, item, false)
+        position.mark(self.tree, item, Durability::Unsynced)
     }
 
     /// Reports a recorded item whose directory is missing. A removed item has a tombstone, and its record is

@@ -15,6 +15,7 @@ use super::finding::ScrubError;
 use super::records::DIRECTORY;
 use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
+use crate::os::writing::Durability;
 use ibi::pairs::{percent_decode, percent_encode};
 
 const NAME: &str = "progress";
@@ -68,29 +69,35 @@ impl ScrubPosition {
     }
 
     /// Records that an item is done.
-    pub(super) fn mark(&mut self, tree: &Tree, item: &str, synced: bool) -> Result<(), ScrubError> {
-        self.write(tree, &format!("last {}\n", percent_encode(item)), synced)
+    pub(super) fn mark(
+        &mut self,
+        tree: &Tree,
+        item: &str,
+        durability: Durability,
+    ) -> Result<(), ScrubError> {
+        self.write(
+            tree,
+            &format!("last {}\n", percent_encode(item)),
+            durability,
+        )
     }
 
     /// Records that the pass is done.
     pub(super) fn finish(&mut self, tree: &Tree) -> Result<(), ScrubError> {
-        self.write(tree, "", true)
+        self.write(tree, "", Durability::Synced)
     }
 
-    fn write(&mut self, tree: &Tree, text: &str, synced: bool) -> Result<(), ScrubError> {
+    fn write(&mut self, tree: &Tree, text: &str, durability: Durability) -> Result<(), ScrubError> {
         // A line is read up to its end: the rest of a longer old one does no harm until it is cut off.
         let written = self
             .file
             .write_all_at(text.as_bytes(), 0)
             .and_then(|()| self.file.set_len(text.len() as u64))
-            .and_then(|()| {
-                if synced {
-                    self.file.sync_data()
-                } else {
-                    Ok(())
-                }
+            .and_then(|()| match durability {
+                Durability::Synced => self.file.sync_data(),
+                Durability::Unsynced => Ok(()),
             });
-        if synced {
+        if durability == Durability::Synced {
             self.synced = Instant::now();
         }
         written.map_err(|error| failed(tree, error))

@@ -11,6 +11,7 @@ use super::state::Scrub;
 use crate::archive::tree::{Action, Place};
 use crate::formats::fixity;
 use crate::formats::item::Sidecar;
+use crate::os::writing::Durability;
 
 impl Scrub<'_> {
     pub(super) fn recorded(&self, item: &str) -> Result<Recorded, ScrubError> {
@@ -32,9 +33,14 @@ impl Scrub<'_> {
             self.tree.make_directories(&directory)?;
             self.unsynced = true;
         }
+        let durability = if old.exists {
+            Durability::Synced
+        } else {
+            Durability::Unsynced
+        };
         let write = |name: &str, bytes: &[u8]| {
             // A new one need not be synced: if it is lost, the item is recorded again.
-            self.tree.write_beside(&directory, name, bytes, old.exists)
+            self.tree.write_beside(&directory, name, bytes, durability)
         };
         if !old.bad_lines.is_empty() || new.manifest != old.manifest {
             write(fixity::MANIFEST, &fixity::manifest_text(&new.manifest))?;

@@ -9,7 +9,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::{StoreError, beside, copy};
-use crate::archive::database;
+use crate::archive::database::{self, OpenFor};
 use ibi::message;
 
 /// File name of the database.
@@ -35,7 +35,7 @@ pub struct Accesses {
 impl Accesses {
     /// Opens the database in a store's directory, and creates it if necessary.
     pub fn open(directory: BorrowedFd<'_>) -> Result<Accesses, StoreError> {
-        let opened = Accesses::opened(directory, true)?;
+        let opened = Accesses::opened(directory, OpenFor::Writing)?;
         opened.ok_or_else(|| StoreError::Broken {
             what: message!("{file} is gone again", file = ACCESSES_FILE),
         })
@@ -43,11 +43,11 @@ impl Accesses {
 
     /// Opens the database if it exists.
     pub fn open_if_there(directory: BorrowedFd<'_>) -> Result<Option<Accesses>, StoreError> {
-        Accesses::opened(directory, false)
+        Accesses::opened(directory, OpenFor::Reading)
     }
 
-    fn opened(directory: BorrowedFd<'_>, is_made: bool) -> Result<Option<Accesses>, StoreError> {
-        let opened = beside::open(directory, ACCESSES_FILE, is_made, MIGRATIONS)?;
+    fn opened(directory: BorrowedFd<'_>, purpose: OpenFor) -> Result<Option<Accesses>, StoreError> {
+        let opened = beside::open(directory, ACCESSES_FILE, purpose, MIGRATIONS)?;
         Ok(opened.map(|(connection, directory)| Accesses {
             connection,
             _directory: directory,
@@ -84,7 +84,7 @@ impl Accesses {
     /// Copies the current contents to the database of another store, without blocking writers.
     pub fn copy_to(&self, directory: BorrowedFd<'_>) -> Result<(), StoreError> {
         let name = OsStr::new(ACCESSES_FILE);
-        database::check(directory, name, true).map_err(|unfit| StoreError::Broken {
+        database::check(directory, name, OpenFor::Writing).map_err(|unfit| StoreError::Broken {
             what: message!("{file}: {unfit}", file = ACCESSES_FILE, unfit),
         })?;
         copy::at_once(&self.connection, &database::path_in(directory, name))

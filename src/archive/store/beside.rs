@@ -6,21 +6,21 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rusqlite::Connection;
 
 use super::{StoreError, duplicate};
-use crate::archive::database::{self, Unfit};
+use crate::archive::database::{self, OpenFor, Unfit};
 use ibi::message;
 
 /// Opens a database in a store's directory. Also returns a descriptor of the directory, whose path
-/// SQLite uses until the database is closed. Returns None if the database does not exist and is not
-/// to be created.
+/// SQLite uses until the database is closed. Returns None if the database does not exist and is
+/// opened for reading.
 pub(super) fn open(
     directory: BorrowedFd<'_>,
     file: &str,
-    is_made: bool,
+    purpose: OpenFor,
     migrations: &[&str],
 ) -> Result<Option<(Connection, OwnedFd)>, StoreError> {
     let directory = duplicate(directory)?;
     let name = OsStr::new(file);
-    match database::check(directory.as_fd(), name, is_made) {
+    match database::check(directory.as_fd(), name, purpose) {
         Err(Unfit::Missing) => return Ok(None),
         Err(unfit) => {
             return Err(StoreError::Broken {

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rusqlite::{Connection, OpenFlags, Row, Statement};
 
 use super::{Store, StoreError, check_file, duplicate, file_in, schema};
-use crate::archive::database;
+use crate::archive::database::{self, OpenFor};
 use crate::formats::item::Names;
 use ibi::Ibi;
 use ibi::message;
@@ -104,17 +104,20 @@ impl Store {
         Ok(self.lock().pragma_update(None, "cache_size", CACHE_KIB)?)
     }
 
-    /// Opens a database for checking only. If no process writes it meanwhile, no auxiliary files
-    /// are written either.
-    pub fn open_as_it_is(directory: BorrowedFd<'_>, is_quiet: bool) -> Result<Store, StoreError> {
+    /// Opens a database for checking only. If the store is idle, no auxiliary files are written
+    /// either.
+    pub fn open_as_it_is(
+        directory: BorrowedFd<'_>,
+        store_use: StoreUse,
+    ) -> Result<Store, StoreError> {
         let directory = duplicate(directory)?;
-        check_file(directory.as_fd(), false)?;
+        check_file(directory.as_fd(), OpenFor::Reading)?;
         let path = file_in(directory.as_fd());
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         let has_log = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
         let mut flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = if is_quiet && !has_log {
+        let opened = if store_use == StoreUse::Idle && !has_log {
             flags |= OpenFlags::SQLITE_OPEN_URI;
             // A file that does not change while it is open.
             Connection::open_with_flags(format!("file:{}?immutable=1", path.display()), flags)

@@ -8,13 +8,13 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::{Store, StoreError, check_file, file_in};
-use crate::archive::database;
+use crate::archive::database::{self, OpenFor};
 
 impl Store {
     /// Copies the current contents of the index to a new database in a directory, without blocking
     /// writers. The copy is on disk when this returns.
     pub fn copy_to(&self, directory: BorrowedFd<'_>) -> Result<(), StoreError> {
-        check_file(directory, true)?;
+        check_file(directory, OpenFor::Writing)?;
         at_once(&self.lock(), &file_in(directory))
     }
 }

@@ -14,7 +14,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::{StoreError, beside};
-use crate::archive::database;
+use crate::archive::database::{self, OpenFor};
 use ibi::message;
 
 /// File name of the database.
@@ -94,7 +94,7 @@ pub struct Harvest {
 impl Harvest {
     /// Opens the database in a store's directory, and creates it if necessary.
     pub fn open(directory: BorrowedFd<'_>) -> Result<Harvest, StoreError> {
-        let opened = beside::open(directory, HARVEST_FILE, true, MIGRATIONS)?;
+        let opened = beside::open(directory, HARVEST_FILE, OpenFor::Writing, MIGRATIONS)?;
         let (connection, directory) = opened.ok_or_else(|| StoreError::Broken {
             what: message!("{file} is gone again", file = HARVEST_FILE),
         })?;

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::holder::replace;
 use super::local::Local;
-use super::outcome::{ByteProgress, Moved, TransferError};
+use super::outcome::{ByteProgress, Comparison, Moved, TransferError};
 use super::skip::Skip;
 use crate::archive::backup::{self, ItemCopier, UNCOMPARED};
 use crate::archive::store::Item;
@@ -58,7 +58,7 @@ impl Local {
     pub(super) fn copy_in(
         &self,
         arrival: &Arrival<'_>,
-        is_compared: bool,
+        comparison: Comparison,
         progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError> {
         let item = self.arriving(arrival.names)?;
@@ -69,8 +69,10 @@ impl Local {
         let to = self.directory_to_change(&item)?;
         let there = self.archive.tree().read_sidecar(&Place::of(&item.names))?;
         let is_new = there != arrival.sidecar || there.is_none();
-        let is_due =
-            is_new || is_compared || is_marked(&to) || ItemCopier::is_due(arrival.directory, &to)?;
+        let is_due = is_new
+            || comparison == Comparison::Always
+            || is_marked(&to)
+            || ItemCopier::is_due(arrival.directory, &to)?;
         // A damaged file must not overwrite a good copy.
         let wanted = if is_due {
             Some((arrival.manifest)(progress)?)

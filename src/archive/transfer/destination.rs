@@ -2,7 +2,7 @@
 
 use super::arrival::{Arrival, of_the_item};
 use super::local::Local;
-use super::outcome::{ByteProgress, Moved, RemoteStatus, TransferError, not_drawn};
+use super::outcome::{ByteProgress, Comparison, Moved, RemoteStatus, TransferError, not_drawn};
 use super::skip::Skip;
 use crate::archive::{Handover, Role};
 use crate::formats::hex::Hex;
@@ -23,14 +23,14 @@ pub trait Destination {
     fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError>;
 
     /// Receives a copy of an item. When this returns, all of it is on disk, and compared if anything is new
-    /// or `is_compared` is set. The sidecar is that of the source, except that it names `original_at`, if
+    /// or the comparison is demanded. The sidecar is that of the source, except that it names `original_at`, if
     /// given, as the Archive of the original.
     fn receive(
         &mut self,
         source: &Local,
         names: &Names,
         original_at: Option<&Names>,
-        is_compared: bool,
+        comparison: Comparison,
         progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError>;
 
@@ -62,7 +62,7 @@ impl Destination for Local {
         source: &Local,
         names: &Names,
         original_at: Option<&Names>,
-        is_compared: bool,
+        comparison: Comparison,
         progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError> {
         let from = source.item(names)?;
@@ -74,7 +74,7 @@ impl Destination for Local {
             is_as_it_is: original_at.is_none(),
             manifest: &|progress| source.sound_manifest(&from, progress),
         };
-        let moved = self.copy_in(&arrival, is_compared, progress);
+        let moved = self.copy_in(&arrival, comparison, progress);
         moved.map_err(of_the_item)
     }
 

@@ -14,6 +14,15 @@ use ibi::{display_message, message};
 /// Receives from time to time how many bytes of the current item have been copied or read again.
 pub type ByteProgress<'a> = dyn FnMut(u64) + 'a;
 
+/// When the content of a copy is compared with that of its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// If anything was copied.
+    IfNew,
+    /// In every case.
+    Always,
+}
+
 /// The result for an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransferOutcome {

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::Action;
 use super::place::failed;
+use super::walk::Leaf;
 use super::{Area, Place, Tree, TreeError};
 
 /// The directory of the store that holds the records.
@@ -62,7 +63,7 @@ impl Tree {
                 &root,
                 "",
                 area.depth(),
-                true,
+                Leaf::File,
                 &mut |seen| match seen.named()? {
                     Some(path) => visit(area, path),
                     None => Ok(()),

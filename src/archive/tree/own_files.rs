@@ -92,15 +92,15 @@ impl Tree {
         }
     }
 
-    /// Replaces a file as a whole, in a directory that only the caller writes to. With `now` it is on disk
-    /// when this returns. The unfinished file lies beside it and not in `staging/`, which a starting mount
+    /// Replaces a file as a whole, in a directory that only the caller writes to. If it is synced, it is on
+    /// disk when this returns. The unfinished file lies beside it and not in `staging/`, which a starting mount
     /// empties.
     pub fn write_beside(
         &self,
         directory: &str,
         name: &str,
         bytes: &[u8],
-        now: bool,
+        durability: Durability,
     ) -> Result<(), TreeError> {
         let shown = format!("{directory}/{name}");
         let failed = |errno| failed(Action::Write, &shown)(errno);
@@ -109,17 +109,11 @@ impl Tree {
         // Left behind by a crash: only the caller writes here.
         let _ = rustix::fs::unlinkat(&opened, &temporary, AtFlags::empty());
         let file = writing::create(&opened, &temporary, bytes, 0o644, None).map_err(failed)?;
-        let durability = if now {
-            Durability::Synced
-        } else {
-            Durability::Unsynced
-        };
         writing::rename_into_place(&file, (&opened, &temporary), (&opened, name), durability)
             .map_err(failed)?;
-        if now {
-            self.sync_directory(directory)
-        } else {
-            Ok(())
+        match durability {
+            Durability::Synced => self.sync_directory(directory),
+            Durability::Unsynced => Ok(()),
         }
     }
 }
@@ -144,8 +138,11 @@ mod tests {
         let root = TemporaryDirectory::new();
         let tree = Tree::create(root.path()).expect("a store");
         std::fs::write(root.join("col/text.new"), "hal").expect("written");
-        for (now, content) in [(false, "first"), (true, "second")] {
-            let written = tree.write_beside("col", "text", content.as_bytes(), now);
+        for (durability, content) in [
+            (Durability::Unsynced, "first"),
+            (Durability::Synced, "second"),
+        ] {
+            let written = tree.write_beside("col", "text", content.as_bytes(), durability);
             assert_eq!(written, Ok(()));
             let path = root.join("col/text");
             assert_eq!(std::fs::read_to_string(path).expect("read"), content);

@@ -45,13 +45,13 @@ impl Tree {
 
     /// Visits the items of an area, and everything on the way to them that does not belong there.
     pub fn survey_items<E>(&self, area: Area, visit: Visit<'_, E>) -> Result<(), E> {
-        self.descend(area.name(), "", area.depth(), false, visit)
+        self.descend(area.name(), "", area.depth(), Leaf::Directory, visit)
     }
 
     /// Visits the tombstones of an area, like [`Tree::survey_items`].
     pub fn survey_tombstones<E>(&self, area: Area, visit: Visit<'_, E>) -> Result<(), E> {
         let root = format!("deleted/{}", area.name());
-        self.descend(&root, "", area.depth(), true, visit)
+        self.descend(&root, "", area.depth(), Leaf::File, visit)
     }
 
     pub(super) fn descend<E>(
@@ -59,14 +59,18 @@ impl Tree {
         root: &str,
         path: &str,
         depth: usize,
-        to_files: bool,
+        leaf: Leaf,
         visit: Visit<'_, E>,
     ) -> Result<(), E> {
         let join = |above: &str, name: &str| match above {
             "" => name.to_owned(),
             above => format!("{above}/{name}"),
         };
-        let level = match self.level(&join(root, path), depth == 1 && to_files) {
+        let wanted = match depth {
+            1 => leaf,
+            _ => Leaf::Directory,
+        };
+        let level = match self.level(&join(root, path), wanted) {
             Ok(level) => level,
             // Removed since it was listed.
             Err(error) if error.errno() == Errno::NOENT => return Ok(()),
@@ -79,7 +83,7 @@ impl Tree {
             let below = join(path, name);
             match depth {
                 1 => visit(WalkEntry::Named(&below))?,
-                _ => self.descend(root, &below, depth - 1, to_files, visit)?,
+                _ => self.descend(root, &below, depth - 1, leaf, visit)?,
             }
         }
         for (name, is_link) in &level.others {
@@ -92,7 +96,7 @@ impl Tree {
 
     /// The content of a directory above the items: the names that lead to items, and the others. A name that
     /// is not UTF-8 is skipped: it is not part of an identifier.
-    fn level(&self, path: &str, wants_files: bool) -> Result<Level, TreeError> {
+    fn level(&self, path: &str, wanted: Leaf) -> Result<Level, TreeError> {
         let directory = self
             .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
             .map_err(failed(Action::Open, path))?;
@@ -100,7 +104,7 @@ impl Tree {
         each_typed_of(&directory, |name, file_type| {
             if let Ok(name) = std::str::from_utf8(name) {
                 match file_type == FileType::Directory {
-                    is_directory if is_directory != wants_files => {
+                    is_directory if is_directory == (wanted == Leaf::Directory) => {
                         level.names.push(name.to_owned());
                     }
                     _ => level
@@ -123,14 +127,29 @@ impl Tree {
         mut visit: impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.is_directory(path) {
-            self.descend(path, "", depth, false, &mut |seen| match seen.named()? {
-                Some(below) => visit(below),
-                None => Ok(()),
-            })
+            self.descend(
+                path,
+                "",
+                depth,
+                Leaf::Directory,
+                &mut |seen| match seen.named()? {
+                    Some(below) => visit(below),
+                    None => Ok(()),
+                },
+            )
         } else {
             Ok(())
         }
     }
+}
+
+/// What lies at the end of the levels of an area.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaf {
+    /// The directory of an item.
+    Directory,
+    /// A tombstone or another small file.
+    File,
 }
 
 /// What a walk through an area meets; paths are relative to the area.

@@ -19,7 +19,8 @@ use tokio::runtime::Runtime;
 use super::{Client, with_causes};
 use crate::archive::Handover;
 use crate::archive::transfer::{
-    ByteProgress, Destination, Inventory, Local, Moved, RemoteStatus, Remover, Skip, TransferError,
+    ByteProgress, Comparison, Destination, Inventory, Local, Moved, RemoteStatus, Remover, Skip,
+    TransferError,
 };
 use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
@@ -238,7 +239,7 @@ impl Destination for Remote {
         source: &Local,
         names: &Names,
         original_at: Option<&Names>,
-        _is_compared: bool,
+        _comparison: Comparison,
         progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError> {
         let link = &self.link;

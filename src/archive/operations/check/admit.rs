@@ -3,7 +3,7 @@
 
 use super::super::admission::Evidence;
 use super::super::identifiers::{as_alias, is_ibip};
-use super::context::{PlaceContext, ScanSummary};
+use super::context::{PlaceContext, ReadRecord, ScanSummary};
 use super::finding::{CheckCode, CheckFinding};
 use crate::archive::store::{Item, Record, StoreError};
 use crate::archive::tree::Place;
@@ -44,12 +44,11 @@ impl Archive {
     pub(super) fn admitted(
         &self,
         context: &PlaceContext<'_>,
-        record: Record,
-        is_accepted: bool,
+        read: ReadRecord,
         summary: &mut ScanSummary,
-    ) -> Result<(Record, bool), ArchiveError> {
+    ) -> Result<ReadRecord, ArchiveError> {
         let report = &mut summary.report;
-        let place = context.place;
+        let (place, record) = (context.place, &read.record);
         let is_known =
             record.sidecar.is_some() && record.sidecar.as_deref() == context.accepted_before;
         let known = if is_known {
@@ -62,20 +61,20 @@ impl Archive {
             was_accepted: is_known,
             item: known.as_ref(),
         };
-        report.findings.extend(refused_aliases(place, &record));
-        let Some(error) = self.refusal_of_read(place, &record, &known)? else {
-            if !is_known && let Some(holder) = self.holder_of_ibip(context, &record)? {
-                let taken = ibip_taken(&record, holder);
+        report.findings.extend(refused_aliases(place, record));
+        let Some(error) = self.refusal_of_read(place, record, &known)? else {
+            if !is_known && let Some(holder) = self.holder_of_ibip(context, record)? {
+                let taken = ibip_taken(record, holder);
                 report.add(CheckFinding::of(CheckCode::NameTaken, place).saying(taken));
-                return Ok((Record::bare(place.clone(), State::Copy), false));
+                return Ok(ReadRecord::bare(place, State::Copy));
             }
             if Place::of(&record.names) != Place::of(place) {
                 let rep = message!("its rep is {rep}", rep = record.names.preferred());
                 report.add(CheckFinding::of(CheckCode::NotMoved, place).saying(rep));
                 summary.unmoved.push(place.clone());
-                return Ok((Record::bare(place.clone(), State::Copy), false));
+                return Ok(ReadRecord::bare(place, State::Copy));
             }
-            return Ok((record, is_accepted));
+            return Ok(read);
         };
         let code =
             match self.refusal_of_read(place, &Record::bare(place.clone(), State::Copy), &known)? {
@@ -83,7 +82,7 @@ impl Archive {
                 None => CheckCode::NameRefused,
             };
         report.add(CheckFinding::of(code, place).saying(error));
-        Ok((Record::bare(place.clone(), State::Copy), false))
+        Ok(ReadRecord::bare(place, State::Copy))
     }
 
     /// Another item that is present and has the IBIp that a sidecar claims, according to its place

@@ -3,7 +3,7 @@
 use super::super::ledger::LEDGER;
 use super::context::{ScanSummary, is_below};
 use super::finding::{CheckCode, CheckFinding, CheckReport};
-use crate::archive::store::{Difference, DifferenceKind, Store};
+use crate::archive::store::{Difference, DifferenceKind, Store, StoreUse};
 use crate::archive::tree::{Area, Place};
 use crate::archive::{Archive, ArchiveError, Clock};
 use ibi::Timestamp;
@@ -129,7 +129,7 @@ impl Archive {
         &self,
         index: &Store,
         summary: &ScanSummary,
-        is_quiet: bool,
+        store_use: StoreUse,
         clock: &dyn Clock,
         report: &mut CheckReport,
     ) -> Result<(), ArchiveError> {
@@ -161,7 +161,7 @@ impl Archive {
                 _ => ahead,
             });
         }
-        if is_quiet {
+        if store_use == StoreUse::Idle {
             self.check_ledger(last, reserved, report);
         }
         Ok(())

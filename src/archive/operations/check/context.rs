@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use super::finding::CheckReport;
 use crate::archive::ArchiveError;
-use crate::archive::store::{Item, Store, StoreError};
+use crate::archive::store::{Item, Record, Store, StoreError};
 use crate::archive::tree::Place;
-use crate::formats::item::Names;
+use crate::formats::item::{Names, State};
 use ibi::{AliasPair, Timestamp};
 
 /// The result of reading the whole tree, apart from the records themselves.
@@ -63,6 +63,23 @@ pub(super) struct DateBounds {
     pub(super) now: Timestamp,
     /// Dates of the own name space up to this one count as given out; not before the present.
     pub(super) last: Option<Timestamp>,
+}
+
+/// The record of an item or a tombstone in the tree.
+pub(super) struct ReadRecord {
+    pub(super) record: Record,
+    /// Whether it is that of a sidecar that is accepted.
+    pub(super) is_accepted: bool,
+}
+
+impl ReadRecord {
+    /// The names of the place and a state, for a sidecar that is not accepted.
+    pub(super) fn bare(place: &Names, state: State) -> ReadRecord {
+        ReadRecord {
+            record: Record::bare(place.clone(), state),
+            is_accepted: false,
+        }
+    }
 }
 
 /// One place of the tree while it is read.

@@ -9,7 +9,7 @@ use super::super::{SystemClock, lock, own_files};
 use super::context::PreviousIndex;
 use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
 use super::store_files;
-use crate::archive::store::{self, Store};
+use crate::archive::store::{self, Store, StoreUse};
 use crate::archive::tree::Tree;
 use crate::archive::{Archive, ArchiveError, Clock};
 use crate::formats::item::{Names, State};
@@ -27,13 +27,13 @@ impl Archive {
     ) -> Result<CheckReport, ArchiveError> {
         refuse_other_directories(path)?;
         let lock = lock::ReadLock::of(path);
-        let mut report = check_once(path, lock.is_alone(), clock, progress)?;
+        let mut report = check_once(path, lock.store_use(), clock, progress)?;
         for _ in 1..PASSES {
             if lock.is_alone() || report.findings.is_empty() {
                 break;
             }
             // A change in progress has ended by now; a real inconsistency is found again.
-            let again = check_once(path, false, clock, progress)?;
+            let again = check_once(path, StoreUse::InUse, clock, progress)?;
             let found = report.identities();
             report = again;
             let is_again = |finding: &CheckFinding| found.contains(&finding.identity());
@@ -51,7 +51,7 @@ impl Archive {
     ) -> Result<T, E> {
         let lock = lock::ReadLock::of(path);
         let (facts, tree) = Archive::open_tree(path)?;
-        let store = Store::open_as_it_is(tree.root(), lock.is_alone());
+        let store = Store::open_as_it_is(tree.root(), lock.store_use());
         let clock = Box::new(SystemClock);
         let store = store.map_err(ArchiveError::from)?;
         inspect(&Archive::over(facts, tree, store, clock, None))
@@ -106,16 +106,16 @@ pub(super) fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> 
 /// Checks a store once.
 pub(super) fn check_once(
     path: &Path,
-    is_quiet: bool,
+    store_use: StoreUse,
     clock: &dyn Clock,
     progress: &mut ItemProgress<'_>,
 ) -> Result<CheckReport, ArchiveError> {
     let mut report = CheckReport::default();
     let tree = Tree::open_as_it_is(path)?;
-    let index = store_files::open_index(&tree, is_quiet, &mut report)?;
+    let index = store_files::open_index(&tree, store_use, &mut report)?;
     let facts = store_files::read_facts(&tree, index.as_ref(), &mut report);
     store_files::check_store_mode(&tree, &mut report);
-    if is_quiet {
+    if store_use == StoreUse::Idle {
         store_files::check_own_files(&tree, &mut report);
     }
     // Without these the contents of the tree cannot be interpreted.
@@ -148,7 +148,7 @@ pub(super) fn check_once(
     store_files::check_handovers(&rebuilt, &mut report);
     if let (Some(index), false) = (&index, report.has(CheckCode::IndexDamaged)) {
         rebuilt.compare(index, &mut report)?;
-        rebuilt.check_dates(index, &summary, is_quiet, clock, &mut report)?;
+        rebuilt.check_dates(index, &summary, store_use, clock, &mut report)?;
     }
     rebuilt.check_editions(&mut report)?;
     rebuilt.check_relations(&mut report)?;

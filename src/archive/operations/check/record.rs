@@ -2,7 +2,7 @@
 //! which of them keeps it.
 
 use super::admit::ibip_taken;
-use super::context::PlaceContext;
+use super::context::{PlaceContext, ReadRecord};
 use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{Item, Record, Refill, StoreError};
 use crate::archive::{Archive, ArchiveError};
@@ -14,12 +14,14 @@ impl Archive {
     pub(super) fn put_accepted(
         &self,
         context: &PlaceContext<'_>,
-        record: Record,
-        is_accepted: bool,
+        read: ReadRecord,
         refill: &Refill<'_>,
         report: &mut CheckReport,
     ) -> Result<(), ArchiveError> {
-        let mut record = record;
+        let ReadRecord {
+            mut record,
+            is_accepted,
+        } = read;
         if !is_accepted || record.sidecar.is_none() {
             if let Some(known) = self.previously_accepted(context, &record)? {
                 if is_accepted {

@@ -2,7 +2,7 @@
 
 use super::super::identifiers::names_at;
 use super::super::own_files;
-use super::super::recovery_log::{Durability, Queued};
+use super::super::recovery_log::{ChangeDurability, Queued};
 use super::context::{DateBounds, PlaceContext, PreviousIndex, ScanSummary};
 use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
 use super::item_set::ItemSet;
@@ -44,7 +44,7 @@ impl Archive {
     fn finish_moves(&self, summary: ScanSummary) -> Result<CheckReport, ArchiveError> {
         let mut report = summary.report;
         for names in summary.unmoved {
-            self.read_again(&Queued::at(Place::of(&names), Durability::Unsynced))?;
+            self.read_again(&Queued::at(Place::of(&names), ChangeDurability::Unsynced))?;
             if !self.tree.is_directory(Place::of(&names).as_str()) {
                 let subject = names.preferred();
                 let is_its = |finding: &CheckFinding| {
@@ -85,8 +85,7 @@ impl Archive {
                 let own_date = own_date.filter(|(date, _)| *date <= present.now);
                 summary.own = summary.own.take().max(own_date);
                 summary.report.findings.extend(scanned.finding);
-                let (Some(place), Some((record, is_accepted))) = (scanned.place, scanned.record)
-                else {
+                let (Some(place), Some(read)) = (scanned.place, scanned.record) else {
                     return Ok(());
                 };
                 let accepted_before = before.sidecar(&place)?;
@@ -96,11 +95,12 @@ impl Archive {
                     accepted_before: accepted_before.as_deref(),
                     present: &present,
                 };
-                let (record, is_accepted) = if scanned.is_here {
-                    self.admitted(&context, record, is_accepted, &mut summary)?
+                let read = if scanned.is_here {
+                    self.admitted(&context, read, &mut summary)?
                 } else {
-                    (record, is_accepted)
+                    read
                 };
+                let record = &read.record;
                 if scanned.is_here {
                     summary.report.items += 1;
                     progress(summary.report.items);
@@ -112,7 +112,7 @@ impl Archive {
                 } else {
                     removed.add(&record.names);
                 }
-                self.put_accepted(&context, record, is_accepted, refill, &mut summary.report)
+                self.put_accepted(&context, read, refill, &mut summary.report)
             });
             match result {
                 Ok(()) => Ok(known.max(summary.own.clone().map(|(date, _)| date))),

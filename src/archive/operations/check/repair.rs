@@ -4,12 +4,13 @@
 
 use std::path::Path;
 
+use super::super::far_ends::RelationChange;
 use super::super::open::ChangedFacts;
 use super::super::{lock, own_files};
 use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
 use super::pass::{check_once, refuse_other_directories};
 use super::scan::ASIDE;
-use crate::archive::store::{self, Item, Store};
+use crate::archive::store::{self, Item, Store, StoreUse};
 use crate::archive::tree::{Author, Filled, Place, SIDECAR, Tree};
 use crate::archive::{Archive, ArchiveError, Clock};
 use crate::formats::item::{Names, Sidecar, State};
@@ -24,7 +25,7 @@ impl Archive {
     ) -> Result<CheckReport, ArchiveError> {
         refuse_other_directories(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
-        let mut report = check_once(path, true, &*clock, progress)?;
+        let mut report = check_once(path, StoreUse::Idle, &*clock, progress)?;
         if !report.findings.iter().any(|finding| finding.repairable) {
             return Ok(report);
         }
@@ -32,7 +33,7 @@ impl Archive {
         let archive = Archive::open_held(path, clock, lock, ChangedFacts::Accept)?;
         archive.apply_repairs(&report, progress)?;
         archive.close();
-        let left = check_once(path, false, &*archive.clock, progress)?;
+        let left = check_once(path, StoreUse::InUse, &*archive.clock, progress)?;
         let (found, still) = (report.identities(), left.identities());
         for finding in &mut report.findings {
             finding.repaired = !still.contains(&finding.identity());
@@ -78,7 +79,13 @@ impl Archive {
                 {
                     let _edits = self.edits();
                     self.with_author(&near.names, |author| {
-                        self.update_far_end(author, &near, &claim.kind, &claim.far, true)
+                        self.update_far_end(
+                            author,
+                            &near,
+                            &claim.kind,
+                            &claim.far,
+                            RelationChange::Added,
+                        )
                     })?;
                 }
             }
@@ -194,7 +201,7 @@ impl Archive {
 fn repair_store_files(path: &Path, report: &CheckReport) -> Result<(), ArchiveError> {
     let tree = Tree::open(path)?;
     if report.has(CheckCode::FactsBroken) || report.has(CheckCode::FactsMissing) {
-        let index = Store::open_as_it_is(tree.root(), true)?;
+        let index = Store::open_as_it_is(tree.root(), StoreUse::Idle)?;
         if let Some(text) = index.facts()? {
             let aside = format!("{}.broken", own_files::FACTS);
             tree.set_aside(".", own_files::FACTS, &aside)?;

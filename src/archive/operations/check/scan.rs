@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use rustix::io::Errno;
 
 use super::super::identifiers::names_at;
+use super::context::ReadRecord;
 use super::finding::{CheckCode, CheckFinding};
 use crate::archive::store::Record;
 use crate::archive::tree::Action;
@@ -32,8 +33,8 @@ pub(super) const ASIDE: &str = ".broken";
 pub(super) struct ScannedPlace {
     /// The name that the place in the tree gives it.
     pub(super) place: Option<Names>,
-    /// The item or tombstone, and whether its sidecar is accepted.
-    pub(super) record: Option<(Record, bool)>,
+    /// The item or tombstone.
+    pub(super) record: Option<ReadRecord>,
     /// Whether it is an item and not a tombstone.
     pub(super) is_here: bool,
     /// An inconsistency found there.
@@ -44,13 +45,30 @@ pub(super) struct ScannedPlace {
     pub(super) own_date: Option<(Timestamp, String)>,
 }
 
+/// What a path in the tree should be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    Item,
+    Tombstone,
+}
+
+impl Expected {
+    /// A path of an area, relative to the store.
+    fn shown(self, area: Area, path: &str) -> String {
+        match self {
+            Expected::Item => format!("{}/{path}", area.name()),
+            Expected::Tombstone => format!("deleted/{}/{path}", area.name()),
+        }
+    }
+}
+
 /// What the walk finds.
 enum ScanTask {
     /// A path in the tree at which an item or a tombstone is expected.
     Named {
         area: Area,
         path: String,
-        is_tombstone: bool,
+        expected: Expected,
     },
     /// An inconsistency that is evident without reading the place.
     Wrong(CheckFinding, Option<TreeError>),
@@ -75,23 +93,19 @@ impl Coordinator {
     fn found(
         &mut self,
         area: Area,
-        is_tombstone: bool,
+        expected: Expected,
         seen: WalkEntry<'_>,
     ) -> Result<(), ReceiverGone> {
-        let below = |path: &str| {
-            if is_tombstone {
-                format!("deleted/{}/{path}", area.name())
-            } else {
-                format!("{}/{path}", area.name())
-            }
-        };
+        let below = |path: &str| expected.shown(area, path);
         let task = match seen {
             // A tombstone that was set aside is beside the valid one.
-            WalkEntry::Named(path) if is_tombstone && path.contains(ASIDE) => return Ok(()),
+            WalkEntry::Named(path) if expected == Expected::Tombstone && path.contains(ASIDE) => {
+                return Ok(());
+            }
             WalkEntry::Named(path) => ScanTask::Named {
                 area,
                 path: path.to_owned(),
-                is_tombstone,
+                expected,
             },
             WalkEntry::Twice(first, second) => {
                 let twice = CheckFinding::new(CheckCode::SpelledTwice, below(second));
@@ -172,12 +186,14 @@ impl Archive {
 
     fn walk(&self, coordinator: &mut Coordinator) -> Result<(), ReceiverGone> {
         for area in [Area::Col, Area::Ibip] {
-            self.tree
-                .survey_tombstones(area, &mut |seen| coordinator.found(area, true, seen))?;
+            self.tree.survey_tombstones(area, &mut |seen| {
+                coordinator.found(area, Expected::Tombstone, seen)
+            })?;
         }
         for area in [Area::Col, Area::Ibip] {
-            self.tree
-                .survey_items(area, &mut |seen| coordinator.found(area, false, seen))?;
+            self.tree.survey_items(area, &mut |seen| {
+                coordinator.found(area, Expected::Item, seen)
+            })?;
         }
         coordinator.dispatch()
     }
@@ -198,12 +214,12 @@ impl Archive {
     }
 
     fn scan_place(&self, task: ScanTask) -> Result<ScannedPlace, ArchiveError> {
-        let (area, path, is_tombstone) = match task {
+        let (area, path, expected) = match task {
             ScanTask::Named {
                 area,
                 path,
-                is_tombstone,
-            } => (area, path, is_tombstone),
+                expected,
+            } => (area, path, expected),
             ScanTask::Wrong(finding, unlisted) => {
                 return Ok(ScannedPlace {
                     finding: Some(finding),
@@ -212,21 +228,16 @@ impl Archive {
                 });
             }
         };
-        let shown = if is_tombstone {
-            format!("deleted/{}/{path}", area.name())
-        } else {
-            format!("{}/{path}", area.name())
-        };
+        let shown = expected.shown(area, &path);
         let Some(names) = names_at(area, &path) else {
             return Ok(ScannedPlace {
                 finding: Some(CheckFinding::new(CheckCode::StrayName, shown)),
                 ..ScannedPlace::default()
             });
         };
-        let mut scanned = if is_tombstone {
-            self.scan_tombstone(&names, &shown)
-        } else {
-            self.scan_item(&names)
+        let mut scanned = match expected {
+            Expected::Item => self.scan_item(&names),
+            Expected::Tombstone => self.scan_tombstone(&names, &shown),
         };
         if let Some(rep) = names.rep()
             && self.is_own_rep(rep)?
@@ -252,13 +263,16 @@ impl Archive {
             }
             (None, Ok(record)) => {
                 return ScannedPlace {
-                    record: Some((record, true)),
+                    record: Some(ReadRecord {
+                        record,
+                        is_accepted: true,
+                    }),
                     ..ScannedPlace::default()
                 };
             }
         };
         ScannedPlace {
-            record: Some((Record::bare(names.clone(), State::Deleted), false)),
+            record: Some(ReadRecord::bare(names, State::Deleted)),
             finding: Some(CheckFinding {
                 names: Some(Box::new(names.clone())),
                 ..rejection
@@ -293,7 +307,10 @@ impl Archive {
             CheckFinding::of(code, names).saying(in_short(&error))
         });
         ScannedPlace {
-            record: Some((record, is_accepted)),
+            record: Some(ReadRecord {
+                record,
+                is_accepted,
+            }),
             is_here: true,
             finding,
             ..ScannedPlace::default()

@@ -4,7 +4,7 @@ use super::super::identifiers::names_at;
 use super::super::ledger::LEDGER;
 use super::super::{lock, own_files};
 use super::finding::{CheckCode, CheckFinding, CheckReport};
-use crate::archive::store::{self, Store, StoreError};
+use crate::archive::store::{self, Store, StoreError, StoreUse};
 use crate::archive::tree::{HANDOVER, RESERVE, Tree};
 use crate::archive::{Archive, ArchiveError, Facts};
 use ibi::message;
@@ -30,7 +30,7 @@ const OWN: [&str; 13] = [
 /// Opens the index and runs SQLite's checks. Returns None if it cannot be read.
 pub(super) fn open_index(
     tree: &Tree,
-    is_quiet: bool,
+    store_use: StoreUse,
     report: &mut CheckReport,
 ) -> Result<Option<Store>, ArchiveError> {
     let path = tree.path().join(store::FILE);
@@ -39,7 +39,7 @@ pub(super) fn open_index(
         report.add(found(CheckCode::IndexMissing));
         return Ok(None);
     }
-    let opened = Store::open_as_it_is(tree.root(), is_quiet)
+    let opened = Store::open_as_it_is(tree.root(), store_use)
         .and_then(|index| index.complaints().map(|complaints| (index, complaints)));
     match opened {
         Ok((index, complaints)) => {

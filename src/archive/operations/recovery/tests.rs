@@ -260,7 +260,7 @@ fn a_relation_that_was_queued_is_finished_and_nothing_else() {
         let archive = TestArchive::new();
         let [one, _, claimant] = with_claim(&archive, kind, back);
         let place = Place::of(&one.names);
-        let change = archive.recovery.begin(&place, Durability::Synced);
+        let change = archive.recovery.begin(&place, ChangeDurability::Synced);
         let change = change.expect("begun").of_relations(Some(Vec::new()));
         let edits = archive.edits();
         set_relation(&archive, &one, joint, &claimant);
@@ -335,7 +335,7 @@ fn a_move_that_the_index_has_not_seen_is_read_before_the_next_change() {
             // The move fails where it is synced, and cannot be undone.
             archive.tree.move_item(from, to).expect("moved");
             for place in order.map(|index| places[index].clone()) {
-                let queued = Queued::at(place, Durability::Unsynced);
+                let queued = Queued::at(place, ChangeDurability::Unsynced);
                 archive.recovery.queue(queued);
             }
             archive.restore_sidecar(item.id).ok();

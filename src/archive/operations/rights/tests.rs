@@ -26,7 +26,7 @@ fn who_may_write_the_sidecar_may_say_what_the_item_is() {
     ] {
         set_mode(&directory, directory_mode);
         set_mode(&sidecar, sidecar_mode);
-        let found = archive.may_write_sidecar(&OTHER_USER, &item.names, false);
+        let found = archive.may_write_sidecar(&OTHER_USER, &item.names, Traversal::Skipped);
         assert_eq!(
             found.expect("asked"),
             may,
@@ -35,12 +35,12 @@ fn who_may_write_the_sidecar_may_say_what_the_item_is() {
         assert_eq!(archive.refuse_others(&OTHER_USER, &item).is_ok(), may);
         assert!(
             archive
-                .may_write_sidecar(&Process, &item.names, false)
+                .may_write_sidecar(&Process, &item.names, Traversal::Skipped)
                 .expect("asked")
         );
         assert!(
             !archive
-                .may_write_sidecar(&Stranger, &item.names, false)
+                .may_write_sidecar(&Stranger, &item.names, Traversal::Skipped)
                 .expect("asked")
         );
     }
@@ -55,12 +55,12 @@ fn the_way_to_an_item_counts_where_it_is_asked_for() {
     for (mode, may) in [(0o755, true), (0o750, false)] {
         set_mode(&year, mode);
         let by_way = archive
-            .may_write_sidecar(&OTHER_USER, &item.names, true)
+            .may_write_sidecar(&OTHER_USER, &item.names, Traversal::Checked)
             .expect("asked");
         assert_eq!(by_way, may);
         assert!(
             archive
-                .may_write_sidecar(&OTHER_USER, &item.names, false)
+                .may_write_sidecar(&OTHER_USER, &item.names, Traversal::Skipped)
                 .expect("asked")
         );
     }
@@ -88,7 +88,7 @@ fn a_writer_says_nothing_with_more_rights_than_the_owner() {
     let (item, other) = (archive.new_item(), archive.new_item());
     let may = |actor: &dyn Actor| {
         archive.with_writer(actor, &item.names, |writer| {
-            archive.may_write_sidecar(writer, &other.names, true)
+            archive.may_write_sidecar(writer, &other.names, Traversal::Checked)
         })
     };
     assert!(may(&Process).expect("asked"));

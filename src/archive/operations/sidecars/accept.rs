@@ -4,7 +4,7 @@
 use rustix::io::Errno;
 
 use super::super::Actor;
-use super::super::recovery_log::Durability;
+use super::super::recovery_log::ChangeDurability;
 use super::records::merged;
 use crate::archive::store::{Item, ItemId, StoreError};
 use crate::archive::tree::{Author, Place};
@@ -89,7 +89,7 @@ impl Archive {
     ) -> Result<Acceptance, ArchiveError> {
         let item = self.known(id)?;
         let place = Place::of(&item.names);
-        let _region = self.recovery.enter(&place, Durability::Unsynced)?;
+        let _region = self.recovery.enter(&place, ChangeDurability::Unsynced)?;
         let bytes = match self.tree.read_sidecar(&place) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Ok(Acceptance::Unchanged),
@@ -176,7 +176,10 @@ impl Archive {
         let new_place = Place::of(&names);
         let mut moving = None;
         if new_place != *place {
-            moving = Some(self.recovery.begin(&new_place, Durability::Unsynced)?);
+            moving = Some(
+                self.recovery
+                    .begin(&new_place, ChangeDurability::Unsynced)?,
+            );
             self.tree.move_item(place, &new_place)?;
         }
         let mut before = match item.state {
@@ -213,7 +216,7 @@ impl Archive {
                 }
                 // From here on the next close finds the sidecar accepted, although the far ends are
                 // not written yet.
-                let change = self.recovery.begin(&new_place, Durability::Synced)?;
+                let change = self.recovery.begin(&new_place, ChangeDurability::Synced)?;
                 let change = change.of_relations(Some(before.clone()));
                 let item = self.known(id)?;
                 self.remove_tombstones(&item.names)?;

@@ -1,7 +1,7 @@
 //! Changes the sidecars of originals, on disk and in the index: all of them, or none.
 
 use super::super::Actor;
-use super::super::recovery_log::{Declared, Durability};
+use super::super::recovery_log::{ChangeDurability, Declared};
 use crate::archive::store::Item;
 use crate::archive::tree::{Author, Place};
 use crate::archive::{Archive, ArchiveError};
@@ -75,7 +75,7 @@ impl Archive {
         // All places are marked before the first sidecar is changed.
         let marked = |(item, edit, author): EditOf| {
             let place = Place::of(&item.names);
-            let change = self.recovery.begin(&place, Durability::Synced)?;
+            let change = self.recovery.begin(&place, ChangeDurability::Synced)?;
             Ok((item, edit, author, change.of_relations(before.take())))
         };
         let edits: Result<Vec<_>, ArchiveError> = edits.into_iter().map(marked).collect();
