@@ -45,6 +45,7 @@ mod settle;
 mod settle_queue;
 mod sidecars;
 mod status;
+mod take_in;
 #[cfg(test)]
 pub(crate) mod testing;
 
